@@ -157,6 +157,22 @@ void record_encode(const struct record_type *type, const void *object, struct bu
     put_number(out, crc32c(0, out->bytes + start, out->length - start), 4);
 }
 
+void record_cut(struct buffer *record, uint16_t tag)
+{
+    size_t to = RECORD_HEADER_SIZE, end = record->length - RECORD_CRC_SIZE;
+    for (size_t at = to, n = 0; at < end; at += n) {
+        n = FIELD_HEADER_SIZE + (size_t)get_number(record->bytes + at + 4, 4);
+        if ((uint16_t)get_number(record->bytes + at, 2) == tag)
+            continue;
+        if (to != at)
+            memmove(record->bytes + to, record->bytes + at, n);
+        to += n;
+    }
+    record->length = to;
+    set_number(record, RECORD_HEADER_SIZE - 4, (uint32_t)(to - RECORD_HEADER_SIZE));
+    put_number(record, crc32c(0, record->bytes, to), 4);
+}
+
 int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t *ret_id, size_t *ret_length)
 {
     const uint8_t *p = bytes;

@@ -112,6 +112,9 @@ int record_check(const struct record_type *type, const void *object, struct erro
  */
 int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t *ret_id, size_t *ret_length);
 
+/* Takes the fields of that tag out of one encoded record, as if its object did not have them. */
+void record_cut(struct buffer *record, uint16_t tag);
+
 /* Frees what the object's fields own and zeroes it. */
 void record_clear(const struct record_type *type, void *object);
 

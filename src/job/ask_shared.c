@@ -7,6 +7,7 @@
 #include "job/ask_shared.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -49,31 +50,34 @@ void ask_shared_drop(const struct job_ask *ask)
     free(shared);
 }
 
-static const struct job_ask **slot_of(struct ask_shelf *shelf, const struct job_ask *ask)
+void ask_shelf_share(struct ask_shelf *shelf, const struct job_ask **ask)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    record_encode(&job_ask_record, ask, &bytes);
+    record_encode(&job_ask_record, *ask, &bytes);
     uint64_t hash = 0xcbf29ce484222325ULL; // FNV-1a
     for (size_t i = 0; i < bytes.length; i++)
         hash = (hash ^ bytes.bytes[i]) * 0x100000001b3ULL;
-    return &shelf->slots[hash % ASK_SHELF_SLOTS];
-}
-
-void ask_shelf_share(struct ask_shelf *shelf, const struct job_ask **ask)
-{
-    const struct job_ask **slot = slot_of(shelf, *ask);
-    if (*slot == *ask)
+    struct ask_slot *slot = &shelf->slots[hash % ASK_SHELF_SLOTS];
+    bool is_known = slot->ask != NULL && slot->bytes.length == bytes.length &&
+                    memcmp(slot->bytes.bytes, bytes.bytes, bytes.length) == 0;
+    const struct job_ask **from = is_known ? &slot->ask : ask, **to = is_known ? ask : &slot->ask;
+    if (*from == *to)
         return;
-    bool is_known = *slot != NULL && job_ask_equal(*slot, *ask);
-    const struct job_ask **from = is_known ? slot : ask, **to = is_known ? ask : slot;
     (void)ask_shared_hold(*from);
     ask_shared_drop(*to);
     *to = *from;
+    if (is_known)
+        return;
+    buffer_clear(&slot->bytes);
+    slot->bytes = bytes;
+    bytes = (struct buffer){ 0 };
 }
 
 void ask_shelf_clear(struct ask_shelf *shelf)
 {
-    for (size_t i = 0; i < ASK_SHELF_SLOTS; i++)
-        ask_shared_drop(shelf->slots[i]);
+    for (size_t i = 0; i < ASK_SHELF_SLOTS; i++) {
+        ask_shared_drop(shelf->slots[i].ask);
+        buffer_clear(&shelf->slots[i].bytes);
+    }
     *shelf = (struct ask_shelf){ 0 };
 }

@@ -16,7 +16,10 @@ void ask_shared_drop(const struct job_ask *ask);
 
 /* The requests that were seen last, of which it is a user. All zero: empty. */
 struct ask_shelf {
-    const struct job_ask *slots[ASK_SHELF_SLOTS]; // by hash
+    struct ask_slot {
+        const struct job_ask *ask;
+        struct buffer bytes;  // it, encoded
+    } slots[ASK_SHELF_SLOTS]; // by hash
 };
 
 /* When one like *ask was seen lately, *ask becomes that one; else it is what the next are compared with. */

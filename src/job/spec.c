@@ -15,6 +15,8 @@
 #include "base/memory.h"
 #include "job/image.h"
 
+#define TAG_SUBMIT_KEY 12
+
 static const struct record_field spec_fields[] = {
     RECORD_FIELD(1, RECORD_STRINGS, struct job_spec, command, SPEC_COMMAND_MAX),
     RECORD_FIELD(2, RECORD_ENV, struct job_spec, env, SPEC_ENV_MAX),
@@ -25,7 +27,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(6, RECORD_STRING, struct job_spec, output, SPEC_PATH_MAX),
     JOB_ASK_FIELDS(offsetof(struct job_spec, ask)),
     RECORD_FIELD(11, RECORD_U32, struct job_spec, umask, 0),
-    RECORD_FIELD(12, RECORD_STRING, struct job_spec, submit_key, SPEC_NAME_MAX),
+    RECORD_FIELD(TAG_SUBMIT_KEY, RECORD_STRING, struct job_spec, submit_key, SPEC_NAME_MAX),
     RECORD_FIELD(13, RECORD_BOOL, struct job_spec, hold, 0),
     RECORD_FIELD(55, RECORD_BOOL, struct job_spec, tty, 0),
     RECORD_FIELD(56, RECORD_U32, struct job_spec, tty_rows, 0),
@@ -160,23 +162,72 @@ char *job_spec_display_name(const struct job_spec *spec)
     return text_escape_fit(slash != NULL && slash[1] != '\0' ? slash + 1 : word, SPEC_NAME_MAX);
 }
 
+/* FNV-1a; takes the key out of the bytes. */
+static uint64_t hash_keyless(struct buffer *bytes)
+{
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    record_cut(bytes, TAG_SUBMIT_KEY);
+    for (size_t i = 0; i < bytes->length; i++)
+        hash = (hash ^ bytes->bytes[i]) * 0x100000001b3ULL;
+    return hash;
+}
+
 uint64_t job_spec_hash(const struct job_spec *spec)
 {
-    struct job_spec keyless = *spec;
-    keyless.submit_key = NULL;
+    struct job_spec told = *spec;
     if (spec->ask.lease_pid != 0) {
-        keyless.command = (struct strings){ 0 };
-        keyless.ask.gpus = 0;
-        keyless.ask.gpu_ids = NULL;
-        keyless.ask.lease_start = 0;
-        keyless.ask.lease_boot = NULL;
+        told.command = (struct strings){ 0 };
+        told.ask.gpus = 0;
+        told.ask.gpu_ids = NULL;
+        told.ask.lease_start = 0;
+        told.ask.lease_boot = NULL;
     }
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    record_encode(&job_spec_record, &keyless, &bytes);
-    uint64_t hash = 0xcbf29ce484222325ULL;
-    for (size_t i = 0; i < bytes.length; i++)
-        hash = (hash ^ bytes.bytes[i]) * 0x100000001b3ULL;
-    return hash;
+    record_encode(&job_spec_record, &told, &bytes);
+    return hash_keyless(&bytes);
+}
+
+struct spec_bytes *spec_bytes_new(const struct job_spec *spec)
+{
+    _cleanup_buffer_ struct buffer encoded = { 0 };
+    if (spec != NULL)
+        record_encode(&job_spec_record, spec, &encoded);
+    struct spec_bytes *bytes = xcalloc(1, sizeof(*bytes) + encoded.length);
+    bytes->users = 1;
+    bytes->length = encoded.length;
+    if (encoded.length > 0)
+        memcpy(bytes->bytes, encoded.bytes, encoded.length);
+    if (spec == NULL || spec->submit_key == NULL)
+        return bytes;
+    bytes->submit_key = xstrdup(spec->submit_key);
+    bytes->hash = spec->ask.lease_pid != 0 ? job_spec_hash(spec) : hash_keyless(&encoded);
+    return bytes;
+}
+
+struct spec_bytes *spec_bytes_hold(struct spec_bytes *bytes)
+{
+    if (bytes != NULL)
+        (void)__atomic_add_fetch(&bytes->users, 1, __ATOMIC_RELAXED);
+    return bytes;
+}
+
+void spec_bytes_drop(struct spec_bytes *bytes)
+{
+    if (bytes == NULL || __atomic_sub_fetch(&bytes->users, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    free(bytes->submit_key);
+    free(bytes);
+}
+
+void spec_bytes_dropp(struct spec_bytes **bytes)
+{
+    spec_bytes_drop(*bytes);
+}
+
+bool spec_bytes_decode(const struct spec_bytes *bytes, struct job_spec *ret)
+{
+    *ret = (struct job_spec){ 0 };
+    return bytes->length > 0 && record_decode(&job_spec_record, bytes->bytes, bytes->length, ret, NULL) == 0;
 }
 
 void job_spec_clear(struct job_spec *spec)

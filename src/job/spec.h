@@ -62,5 +62,26 @@ char *job_spec_display_name(const struct job_spec *spec);
  * the agent completes, so that the request as it came and as it is kept hash alike too. */
 uint64_t job_spec_hash(const struct job_spec *spec);
 
+/*
+ * A spec as the store, the submit key and LAUNCH have it: encoded once, then shared and never changed. The
+ * last of its users frees it, on whatever thread that is.
+ */
+struct spec_bytes {
+    uint32_t users;   // counted atomically
+    char *submit_key; // or NULL
+    uint64_t hash;    // job_spec_hash() of one with a submit key
+    size_t length;    // 0: it could not be read
+    uint8_t bytes[];
+};
+
+/* Of which the caller is the only user. NULL: of a spec that could not be read. */
+struct spec_bytes *spec_bytes_new(const struct job_spec *spec);
+struct spec_bytes *spec_bytes_hold(struct spec_bytes *bytes); // one user more; NULL stays NULL
+void spec_bytes_drop(struct spec_bytes *bytes);               // one user less; NULL is harmless
+void spec_bytes_dropp(struct spec_bytes **bytes);
+
+/* False for one that could not be read, or that is over a limit by now; *ret is then empty. */
+bool spec_bytes_decode(const struct spec_bytes *bytes, struct job_spec *ret);
+
 void job_spec_clear(struct job_spec *spec);
 void job_spec_free(struct job_spec *spec);

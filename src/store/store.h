@@ -82,14 +82,15 @@ struct store_batch *store_batch_new(uint64_t id);
 void store_batch_free(struct store_batch *batch);
 
 /*
- * Adds one event and the job as it is after it (NULL for EVENT_CLUSTER). Everything is copied. `spec` only
+ * Adds one event and the job as it is after it (NULL for EVENT_CLUSTER). Everything is copied but `spec`,
+ * which is shared and only
  * with EVENT_SUBMITTED, and not for an element of an array, whose specification is the array's. From the
  * event the store also keeps: specs and submit_keys (submitted), attempts and gpu_alloc (allocated), and
  * removes gpu_alloc rows (returned, requeued, ended). The database itself refuses a GPU slot given out twice,
  * and shares of one GPU that are more than the whole.
  */
-void store_batch_add(struct store_batch *batch, const struct job_event *event, const struct job *job,
-    const struct job_spec *spec);
+void store_batch_add(
+    struct store_batch *batch, const struct job_event *event, const struct job *job, struct spec_bytes *spec);
 
 /*
  * Rows of cluster_state: what the cluster's changes have led to, in the caller's own form, so that a start

@@ -29,21 +29,11 @@ void store_batch_free(struct store_batch *batch)
         free(batch->changes[i].kind);
         free(batch->changes[i].key);
         buffer_clear(&batch->changes[i].event);
-        buffer_clear(&batch->changes[i].spec);
+        spec_bytes_drop(batch->changes[i].spec);
         job_free(batch->changes[i].row);
     }
     free(batch->changes);
     free(batch);
-}
-
-static void add_spec(struct store_change *change, const struct job_spec *spec, uint32_t uid)
-{
-    record_encode(&job_spec_record, spec, &change->spec);
-    if (spec->submit_key == NULL)
-        return;
-    change->has_key = true;
-    change->key_hash = store_key_hash(uid, spec->submit_key);
-    change->spec_hash = job_spec_hash(spec);
 }
 
 static struct store_change *add_change(struct store_batch *batch, const struct store_change *change)
@@ -56,8 +46,8 @@ static struct store_change *add_change(struct store_batch *batch, const struct s
     return &batch->changes[batch->count++];
 }
 
-void store_batch_add(struct store_batch *batch, const struct job_event *event, const struct job *job,
-    const struct job_spec *spec)
+void store_batch_add(
+    struct store_batch *batch, const struct job_event *event, const struct job *job, struct spec_bytes *spec)
 {
     struct store_change *change = add_change(batch, &(struct store_change){
                                                         .seq = event->seq,
@@ -68,8 +58,9 @@ void store_batch_add(struct store_batch *batch, const struct job_event *event, c
                                                         .row = job != NULL ? store_row_copy(job) : NULL,
                                                     });
     record_encode(&job_event_record, event, &change->event);
-    if (spec != NULL)
-        add_spec(change, spec, event->uid);
+    change->spec = spec_bytes_hold(spec);
+    if (spec != NULL && spec->submit_key != NULL)
+        change->key_hash = store_key_hash(event->uid, spec->submit_key);
 }
 
 void store_batch_put(struct store_batch *batch, const char *kind, const char *key, const struct buffer *value)

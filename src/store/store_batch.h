@@ -19,11 +19,10 @@ struct store_change {
     uint32_t attempt;
     enum job_event_type type;
     int64_t wall_ms;
-    struct buffer event; // encoded; or the value of cluster_state
-    struct job *row;     // the job after the event; NULL for a change of the cluster
-    struct buffer spec;  // encoded; submitted only, and not for elements
-    bool has_key;        // submitted with a submit key
-    uint64_t key_hash, spec_hash;
+    struct buffer event;     // encoded; or the value of cluster_state
+    struct job *row;         // the job after the event; NULL for a change of the cluster
+    struct spec_bytes *spec; // submitted only, and not for elements; else NULL
+    uint64_t key_hash;       // of one with a submit key
 };
 
 struct store_batch {

@@ -49,23 +49,23 @@ static int update_job(struct store *store, const struct store_change *change, st
 /* The elements of an array have no specification of their own: theirs is the array's. */
 static int insert_spec(struct store *store, const struct store_change *change, struct error *err)
 {
-    if (change->spec.length == 0)
+    if (change->spec == NULL)
         return 0;
     sqlite3_stmt *statement = store->statements[SQL_INSERT_SPEC];
     (void)sqlite3_bind_int64(statement, 1, (int64_t)change->row->id);
-    (void)sqlite3_bind_blob64(statement, 2, change->spec.bytes, change->spec.length, SQLITE_STATIC);
+    (void)sqlite3_bind_blob64(statement, 2, change->spec->bytes, change->spec->length, SQLITE_STATIC);
     return run(store, SQL_INSERT_SPEC, "specs", err);
 }
 
 static int insert_key(struct store *store, const struct store_change *change, struct error *err)
 {
-    if (!change->has_key)
+    if (change->spec == NULL || change->spec->submit_key == NULL)
         return 0;
     sqlite3_stmt *statement = store->statements[SQL_INSERT_KEY];
     (void)sqlite3_bind_int64(statement, 1, (int64_t)change->key_hash);
     (void)sqlite3_bind_int64(statement, 2, change->row->uid);
     (void)sqlite3_bind_int64(statement, 3, (int64_t)change->row->id);
-    (void)sqlite3_bind_int64(statement, 4, (int64_t)change->spec_hash);
+    (void)sqlite3_bind_int64(statement, 4, (int64_t)change->spec->hash);
     (void)sqlite3_bind_int64(statement, 5, change->wall_ms);
     return run(store, SQL_INSERT_KEY, "submit_keys", err);
 }

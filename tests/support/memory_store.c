@@ -48,16 +48,16 @@ void store_batch_free(struct store_batch *batch)
     free(batch);
 }
 
-void store_batch_add(struct store_batch *batch, const struct job_event *event, const struct job *job,
-    const struct job_spec *spec)
+void store_batch_add(
+    struct store_batch *batch, const struct job_event *event, const struct job *job, struct spec_bytes *spec)
 {
     batch->changes = xreallocarray(batch->changes, batch->count + 1, sizeof(struct change));
     struct change *change = &batch->changes[batch->count++];
     *change = (struct change){ 0 };
     record_copy(&job_event_record, &change->event, event);
     if (spec != NULL) {
-        change->spec = xcalloc(1, sizeof(*spec));
-        record_copy(&job_spec_record, change->spec, spec);
+        change->spec = xcalloc(1, sizeof(*change->spec));
+        (void)spec_bytes_decode(spec, change->spec);
         if (spec->submit_key != NULL)
             change->key_hash = store_key_hash(event->uid, spec->submit_key);
     }

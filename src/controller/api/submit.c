@@ -41,12 +41,11 @@ static int read_spec(struct request *request, struct job_spec *spec, struct erro
     if (r == 0)
         r = json_spec_read(body, spec, err);
     /* Of a lease the rest is known when its node has said who the process is. */
-    if (r == 0 && spec->ask.lease_pid != 0)
-        return 0;
-    if (r == 0 && spec->cwd == NULL && usernames_account(request->who.uid, NULL, &spec->cwd) < 0)
+    if (r == 0 && spec->ask.lease_pid == 0 && spec->cwd == NULL &&
+        usernames_account(request->who.uid, NULL, &spec->cwd) < 0)
         r = error_set(
             err, -EINVAL, "cwd is missing, and user %" PRIu32 " has no home directory", request->who.uid);
-    return r == 0 ? job_spec_validate(spec, err) : r;
+    return r;
 }
 
 /* RFC 7240. */

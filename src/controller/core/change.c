@@ -74,7 +74,7 @@ static void apply(struct core *core, struct core_entry *entry, const struct job_
 
 /* Into the open batch, and out to everybody when that is durable. */
 static void record_event(
-    struct core *core, const struct job_event *event, const struct job *job, const struct job_spec *spec)
+    struct core *core, const struct job_event *event, const struct job *job, struct spec_bytes *spec)
 {
     struct batch *batch = core_batch(core);
     /* A start is followed by nothing that waits for it, and often by its end: both can be one commit. */
@@ -86,7 +86,7 @@ static void record_event(
 }
 
 void core_change(
-    struct core *core, struct core_entry *entry, struct job_event *event, const struct job_spec *spec)
+    struct core *core, struct core_entry *entry, struct job_event *event, struct spec_bytes *spec)
 {
     struct job *job = entry->job;
     enum job_state before = job->state;

@@ -9,7 +9,7 @@ struct core_entry;
 /* Applies an event to its job, puts both into the open batch and tells the concerns; `spec` only with
  * EVENT_SUBMITTED. Aborts on an event that the transition table refuses: callers check first. */
 void core_change(
-    struct core *core, struct core_entry *entry, struct job_event *event, const struct job_spec *spec);
+    struct core *core, struct core_entry *entry, struct job_event *event, struct spec_bytes *spec);
 
 /* The same for a change of the cluster, which was made already. */
 void core_change_cluster(struct core *core, const struct cluster_change *change);

@@ -235,13 +235,13 @@ void core_run_due(struct core *core)
             (*row)->run(core);
 }
 
-int core_check_concerns(
-    const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err)
+int core_check_concerns(const struct core *core, const struct identity *who, const struct job_spec *spec,
+    size_t size, struct error *err)
 {
     int r = 0;
     for (const struct core_concern *const *row = core->concerns; r == 0 && *row != NULL; row++)
         if ((*row)->check != NULL)
-            r = (*row)->check(core, who, spec, err);
+            r = (*row)->check(core, who, spec, size, err);
     return r;
 }
 

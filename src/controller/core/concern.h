@@ -15,7 +15,7 @@ struct core_entry;
 /* An event that has just been folded into its job. */
 struct core_news {
     const struct job_event *event;
-    const struct job_spec *spec; // of a submit: what was asked; NULL of an element
+    const struct spec_bytes *spec; // of a submit: what was asked; NULL of an element
     enum job_state before;
 };
 
@@ -46,9 +46,9 @@ struct core_concern {
     void (*begin)(struct core *core);                            // of the core, after that
 
     /* --- jobs --- */
-    /* Refuses a submit, with a sentence. */
-    int (*check)(
-        const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err);
+    /* Refuses a submit, with a sentence; `size`: bytes of the request in the store. */
+    int (*check)(const struct core *core, const struct identity *who, const struct job_spec *spec,
+        size_t size, struct error *err);
     /* What changes further jobs comes last in the table: the others then hear of its events after this one.
      */
     void (*event)(struct core *core, struct core_entry *entry, const struct core_news *news);
@@ -128,8 +128,8 @@ void core_tell_durable(struct core *core);
 void core_tell_turn(struct core *core);
 void core_run_due(struct core *core);
 
-int core_check_concerns(
-    const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err);
+int core_check_concerns(const struct core *core, const struct identity *who, const struct job_spec *spec,
+    size_t size, struct error *err);
 bool core_is_rank_lost(const struct core *core, struct core_entry *entry, uint32_t rank);
 const struct core_kind *core_find_kind(const struct core *core, const char *kind);
 bool core_take_message(

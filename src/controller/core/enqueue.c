@@ -18,6 +18,21 @@ void core_await_retry(struct core *core, const struct job *job)
         sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, job->retry_ms);
 }
 
+/* It hears at once of what can never come true. */
+static void settle(struct core *core, struct description *description)
+{
+    for (size_t i = description->n_open; i < description->spec.n_after; i++)
+        sched_settle(
+            core->sched, core->now_ms, description->after[i].job, description->after[i].kind == AFTER_FAIL);
+    description_clear(description);
+}
+
+void core_enqueue_new(struct core *core, struct description *description)
+{
+    sched_submit(core->sched, core->now_ms, &description->spec);
+    settle(core, description);
+}
+
 void core_enqueue(struct core *core, struct core_entry *entry, const struct core_facts *facts, bool is_known)
 {
     struct description description;
@@ -34,11 +49,7 @@ void core_enqueue(struct core *core, struct core_entry *entry, const struct core
         sched_submit(core->sched, core->now_ms, &description.spec);
     if (!is_known)
         core_await_retry(core, entry->job); // at a start
-    /* It hears at once of what can never come true. */
-    for (size_t i = description.n_open; i < description.spec.n_after; i++)
-        sched_settle(
-            core->sched, core->now_ms, description.after[i].job, description.after[i].kind == AFTER_FAIL);
-    description_clear(&description);
+    settle(core, &description);
 }
 
 void core_resume(struct core *core, struct core_entry *entry)

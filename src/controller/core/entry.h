@@ -4,13 +4,12 @@
 
 #include "job/job.h"
 
-struct kept_spec;
 struct core_parts;
 
 struct core_entry {
     struct job *job;
     struct core_extra *extra; // NULL: nothing of it was ever set; see core_extra()
-    struct kept_spec *spec;   // while resident; NULL: fetch it from the store when it is needed
+    struct spec_bytes *spec;  // while resident; NULL: fetch it from the store when it is needed
     uint64_t changed_in;      // batch of its latest change: it may be acted on when that one is durable
     struct core_entry *before, *after; // all jobs, in order of id
     struct core_entry *chain;          // in its bucket

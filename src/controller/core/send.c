@@ -107,8 +107,8 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
         return false;
     }
     struct job_spec submitted;
-    bool is_whole = core_decode_spec(owner->spec, &submitted);
-    struct job_spec spec = submitted; // borrowed; edits since the submit count
+    bool is_whole = spec_bytes_decode(owner->spec, &submitted); // else the agent refuses it
+    struct job_spec spec = submitted;                           // borrowed; edits since the submit count
     spec.ask = *job->ask;
     spec.name = job->name;
     spec.ask.grace_ms = core_grace_ms(core, job->ask);

@@ -78,8 +78,9 @@ int core_check_ask(
     return 0;
 }
 
-static int check_submit(
-    const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err)
+/* The one place that validates a request. */
+static int check_submit(const struct core *core, const struct identity *who, const struct job_spec *spec,
+    size_t size, struct error *err)
 {
     if (!who->is_known)
         return error_set(err, -EPERM, "the request is not authenticated");
@@ -88,7 +89,7 @@ static int check_submit(
         r = core_check_ask(core, who, &spec->ask, err);
     if (r < 0)
         return r;
-    return core_check_concerns(core, who, spec, err);
+    return core_check_concerns(core, who, spec, size, err);
 }
 
 int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
@@ -103,20 +104,22 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
 static void complete_ask(struct job *job, int64_t time_limit_ms, uint32_t gpus, bool own_priority)
 {
     struct job_ask ask = *job->ask;
+    if (ask.time_limit_ms == time_limit_ms && ask.gpus == gpus && ask.own_priority == own_priority)
+        return;
     ask.time_limit_ms = time_limit_ms;
     ask.gpus = gpus;
     ask.own_priority = own_priority;
-    if (!job_ask_equal(&ask, job->ask))
-        job_set_ask(job, &ask);
+    job_set_ask(job, &ask);
 }
 
-/* The job as it would be, and what the scheduler thinks of it. */
+/* The job as it would be, and what the scheduler is told of it. */
 static int make_job(const struct core *core, const struct identity *who, const struct job_spec *spec,
-    const struct core_facts *facts, struct job **ret, struct description *ret_description, struct error *err)
+    size_t size, const struct core_facts *facts, struct job **ret, struct description *ret_description,
+    struct error *err)
 {
     static const struct core_facts none = { 0 };
     static const struct job_ask nothing = { 0 };
-    int r = check_submit(core, who, spec, err);
+    int r = check_submit(core, who, spec, size, err);
     if (r < 0)
         return r;
     _cleanup_(job_freep) struct job *job = job_new(core->last_job + 1, spec);
@@ -147,8 +150,9 @@ int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct iden
     struct core look = *core; // the time alone differs
     look.now_ms = core_look_ms(core, wall_ms);
     _cleanup_(job_freep) struct job *job = NULL;
+    _cleanup_(spec_bytes_dropp) struct spec_bytes *bytes = spec_bytes_new(spec);
     struct description description;
-    int r = make_job(&look, who, spec, facts, &job, &description, err);
+    int r = make_job(&look, who, spec, bytes->length, facts, &job, &description, err);
     if (r < 0)
         return r;
     description.spec.id = 0;
@@ -157,42 +161,47 @@ int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct iden
     return 0;
 }
 
-uint64_t core_accept(struct core *core, const struct identity *who, struct job_spec *spec,
-    const struct core_facts *facts, void *request)
+static void record_submit(struct core *core, struct core_entry *entry, struct spec_bytes *spec)
 {
-    static const struct core_facts none = { 0 };
-    struct core_answer answer = { 0 };
-    struct description description;
-    struct job *job = NULL;
-    if (core_answer_repeated(core, who, spec, request)) {
-        job_spec_free(spec);
-        return 0;
-    }
-    answer.code = make_job(core, who, spec, facts, &job, &description, &answer.err);
-    if (answer.code < 0) {
-        core_reply(core, request, &answer);
-        job_spec_free(spec);
-        return 0;
-    }
-    description_clear(&description);
-    struct core_entry *entry = job_table_add(&core->jobs, job);
-    core->last_job = job->id;
-    core_note_owner(core, who->uid, job->id);
+    const struct job *job = entry->job;
+    core_note_owner(core, job->uid, job->id);
     if (spec->submit_key != NULL)
-        key_table_add(&core->keys, store_key_hash(who->uid, spec->submit_key), job->id, job_spec_hash(spec));
+        key_table_add(&core->keys, store_key_hash(job->uid, spec->submit_key), job->id, spec->hash);
     struct job_ask ask; // also in the event, so that the log alone says what was asked
     job_ask_copy(&ask, job->ask);
     struct job_event event = {
         .type = EVENT_SUBMITTED,
-        .uid = who->uid,
-        .gid = who->gid,
+        .uid = job->uid,
+        .gid = job->gid,
         .hold = job->hold,
         .ask = { .items = &ask, .count = 1 },
     };
     core_change(core, entry, &event, spec);
     job_ask_clear(&ask);
+}
+
+uint64_t core_accept(struct core *core, const struct identity *who, struct job_spec *submitted,
+    const struct core_facts *facts, void *request)
+{
+    struct core_answer answer = { 0 };
+    struct description description;
+    struct job *job = NULL;
+    if (core_answer_repeated(core, who, submitted, request)) {
+        job_spec_free(submitted);
+        return 0;
+    }
+    _cleanup_(spec_bytes_dropp) struct spec_bytes *spec = spec_bytes_new(submitted);
+    answer.code = make_job(core, who, submitted, spec->length, facts, &job, &description, &answer.err);
+    job_spec_free(submitted);
+    if (answer.code < 0) {
+        core_reply(core, request, &answer);
+        return 0;
+    }
+    struct core_entry *entry = job_table_add(&core->jobs, job);
+    core->last_job = job->id;
+    record_submit(core, entry, spec);
     core_keep_spec(core, entry, spec);
-    core_enqueue(core, entry, facts != NULL ? facts : &none, false);
+    core_enqueue_new(core, &description);
     core_reply_ok(core, request, job->id);
     return job->id;
 }

@@ -76,7 +76,7 @@ struct core_entry *job_table_add(struct job_table *table, struct job *job)
 static void entry_free(struct core_entry *entry)
 {
     job_free(entry->job);
-    free(entry->spec);
+    spec_bytes_drop(entry->spec);
     job_usage_free(core_extra(entry)->usage);
     free(entry->extra);
     free(entry);

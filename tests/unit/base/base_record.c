@@ -130,6 +130,27 @@ static void an_unknown_field_is_passed_over(void **state)
     assert_null(back.text);
 }
 
+static void a_field_that_is_taken_out_might_never_have_been_there(void **state)
+{
+    static const uint16_t tags[] = { 1, 7, 10, 99 };
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+        _cleanup_buffer_ struct buffer cut = { 0 }, without = { 0 };
+        struct whole whole;
+        encode(&cut, 2);
+        record_cut(&cut, tags[i]);
+        fill(&whole, 2);
+        for (size_t f = 0; f < whole_record.n_fields; f++)
+            if (whole_fields[f].tag == tags[i]) {
+                const struct record_type one = { .size = 0, .fields = &whole_fields[f], .n_fields = 1 };
+                record_clear(&one, &whole);
+            }
+        record_encode(&whole_record, &whole, &without);
+        assert_int_equal(cut.length, without.length);
+        assert_memory_equal(cut.bytes, without.bytes, cut.length);
+        record_clear(&whole_record, &whole);
+    }
+}
+
 static void every_cut_is_noticed(void **state)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -256,6 +277,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_field_comes_back),
         cmocka_unit_test(an_empty_record_is_header_and_checksum_only),
         cmocka_unit_test(an_unknown_field_is_passed_over),
+        cmocka_unit_test(a_field_that_is_taken_out_might_never_have_been_there),
         cmocka_unit_test(every_cut_is_noticed),
         cmocka_unit_test(every_flipped_bit_is_noticed),
         cmocka_unit_test(forged_bytes_with_a_true_checksum_do_no_harm),

@@ -25,8 +25,11 @@ void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
     current->asked_by = *who;
     job_spec_free(current->submitted);
     current->submitted = spec;
-    if (answer.code < 0) {
+    if (answer.code < 0)
         (void)error_set(&answer.err, answer.code, "refused by the core");
+    else if (spec->ask.lease_pid == 0)
+        answer.code = job_spec_validate(spec, &answer.err);
+    if (answer.code < 0) {
         reply_later(request, &answer);
         return;
     }

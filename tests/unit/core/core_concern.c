@@ -41,8 +41,8 @@ static void on_act(struct core *core, struct core_entry *entry)
     note("act");
 }
 
-static int refuse(
-    const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err)
+static int refuse(const struct core *core, const struct identity *who, const struct job_spec *spec,
+    size_t size, struct error *err)
 {
     return spec->ask.gpus > 1 ? error_set(err, -EDQUOT, "one GPU is enough") : 0;
 }

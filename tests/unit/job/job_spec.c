@@ -239,6 +239,61 @@ static void the_same_request_hashes_alike_whatever_its_key(void **state)
     assert_true(job_spec_hash(spec) != hash);
 }
 
+/* As versions before this one made it, whose hashes are in the store. */
+static uint64_t hash_without_key(const struct job_spec *spec)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct job_spec keyless = *spec;
+    keyless.submit_key = NULL;
+    record_encode(&job_spec_record, &keyless, &bytes);
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    for (size_t i = 0; i < bytes.length; i++)
+        hash = (hash ^ bytes.bytes[i]) * 0x100000001b3ULL;
+    return hash;
+}
+
+static void a_request_is_encoded_once_with_the_hash_that_is_in_stores(void **state)
+{
+    struct job_spec *spec = *state, back;
+    set(&spec->submit_key, "k1");
+    set(&spec->image, "docker://x"); // after the key in the record
+    struct spec_bytes *bytes = spec_bytes_new(spec), *held = spec_bytes_hold(bytes);
+    assert_true(bytes->hash == hash_without_key(spec));
+    assert_true(bytes->hash == job_spec_hash(spec));
+    assert_string_equal(bytes->submit_key, "k1");
+    spec_bytes_drop(bytes);
+    assert_true(spec_bytes_decode(held, &back));
+    assert_string_equal(back.submit_key, "k1");
+    assert_string_equal(back.image, "docker://x");
+    job_spec_clear(&back);
+    spec_bytes_drop(held);
+}
+
+/* Its node completes it: repeated, it comes without what was completed. */
+static void a_lease_hashes_alike_before_and_after_it_is_completed(void **state)
+{
+    struct job_spec *spec = *state;
+    spec->ask.lease_pid = 7;
+    set(&spec->submit_key, "k1");
+    uint64_t hash = job_spec_hash(spec);
+    spec->ask.lease_start = 99;
+    set(&spec->ask.lease_boot, "boot");
+    spec->ask.gpus = 3;
+    struct spec_bytes *bytes = spec_bytes_new(spec);
+    assert_true(bytes->hash == hash);
+    spec_bytes_drop(bytes);
+}
+
+static void a_request_that_could_not_be_read_is_empty(void **state)
+{
+    struct spec_bytes *bytes = spec_bytes_new(NULL);
+    struct job_spec spec;
+    (void)state;
+    assert_false(spec_bytes_decode(bytes, &spec));
+    assert_null(spec.command.items);
+    spec_bytes_drop(bytes);
+}
+
 #define with_spec(test) cmocka_unit_test_setup_teardown(test, make_spec, free_spec)
 
 int main(void)
@@ -259,6 +314,9 @@ int main(void)
         with_spec(a_command_cannot_smuggle_control_bytes_into_the_shown_name),
         with_spec(the_shown_name_is_never_longer_than_a_name_may_be),
         with_spec(the_same_request_hashes_alike_whatever_its_key),
+        with_spec(a_request_is_encoded_once_with_the_hash_that_is_in_stores),
+        with_spec(a_lease_hashes_alike_before_and_after_it_is_completed),
+        cmocka_unit_test(a_request_that_could_not_be_read_is_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

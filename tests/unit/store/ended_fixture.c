@@ -20,7 +20,8 @@ static void apply(
         fail_msg("%s", fixture->err.message);
     if (fixture->batch == NULL)
         fixture->batch = store_batch_new(++fixture->next_batch);
-    store_batch_add(fixture->batch, event, job, spec);
+    _cleanup_(spec_bytes_dropp) struct spec_bytes *bytes = spec != NULL ? spec_bytes_new(spec) : NULL;
+    store_batch_add(fixture->batch, event, job, bytes);
     job_event_clear(event);
 }
 

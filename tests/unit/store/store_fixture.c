@@ -107,7 +107,8 @@ static void add(struct fixture *fixture, const struct job_event *event, const st
 {
     if (fixture->batch == NULL)
         fixture->batch = store_batch_new(++fixture->next_batch);
-    store_batch_add(fixture->batch, event, job, spec);
+    _cleanup_(spec_bytes_dropp) struct spec_bytes *bytes = spec != NULL ? spec_bytes_new(spec) : NULL;
+    store_batch_add(fixture->batch, event, job, bytes);
 }
 
 void fixture_apply(struct fixture *fixture, struct job *job, struct job_event *event)

@@ -56,15 +56,8 @@ static uint64_t stored_now(const struct core *core, const struct quota *quota)
     return emptied < (double)quota->stored ? quota->stored - (uint64_t)emptied : 0;
 }
 
-static uint64_t size_of(const struct job_spec *spec)
-{
-    _cleanup_buffer_ struct buffer bytes = { 0 };
-    record_encode(&job_spec_record, spec, &bytes);
-    return bytes.length;
-}
-
-static int check(
-    const struct core *core, const struct identity *who, const struct job_spec *spec, struct error *err)
+static int check(const struct core *core, const struct identity *who, const struct job_spec *spec,
+    size_t size, struct error *err)
 {
     static const struct quota none;
     const struct core_options *options = &core->options;
@@ -82,8 +75,7 @@ static int check(
         return error_hint(
             err, "submit again when some have ended, or combine similar jobs in an array (--array)");
     }
-    uint64_t size = options->user_day_bytes > 0 ? size_of(spec) : 0;
-    if (size == 0 || stored_now(core, quota) + size <= options->user_day_bytes)
+    if (options->user_day_bytes == 0 || stored_now(core, quota) + size <= options->user_day_bytes)
         return 0;
     char most[32];
     format_size(options->user_day_bytes, most, sizeof(most));
@@ -92,12 +84,12 @@ static int check(
         err, "the environment is often the largest part: use `--export minimal`, or submit again later");
 }
 
-static void charge(struct core *core, uint32_t uid, const struct job_spec *spec)
+static void charge(struct core *core, uint32_t uid, const struct spec_bytes *spec)
 {
     struct quota *quota = make(core, uid);
     if (core->options.user_day_bytes == 0)
         return;
-    quota->stored = stored_now(core, quota) + size_of(spec);
+    quota->stored = stored_now(core, quota) + spec->length;
     quota->at_ms = core->boot_ms;
 }
 
