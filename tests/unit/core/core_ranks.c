@@ -342,6 +342,19 @@ static void a_node_that_reboots_before_the_go_sends_the_job_back(void **state)
     assert_int_equal(core_job(b->core, JOB)->state, JOB_QUEUED);
 }
 
+/* The record of what it did is gone with the spool: a second launch could run the command twice. */
+static void a_rank_whose_spool_was_emptied_is_not_launched_again(void **state)
+{
+    struct bench *b = *state;
+    ready(b, 1);
+    size_t launches = count_sent(b, MESSAGE_LAUNCH);
+    (void)hello(b, 3, "b", "boot-b" BOOT_SPOOL_MARK "2", NULL, 0);
+    bench_settle(b);
+    assert_int_equal(count_sent(b, MESSAGE_LAUNCH), launches);
+    returned(b, 0);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_QUEUED); // nobody was told to go
+}
+
 static void a_node_that_reboots_while_it_runs_ends_the_others(void **state)
 {
     struct bench *b = *state;
@@ -578,6 +591,7 @@ int main(void)
         TEST(a_node_that_cannot_start_its_part_sends_the_job_back),
         TEST(a_part_that_can_never_start_fails_the_job_and_names_its_node),
         TEST(a_node_that_reboots_before_the_go_sends_the_job_back),
+        TEST(a_rank_whose_spool_was_emptied_is_not_launched_again),
         TEST(a_node_that_reboots_while_it_runs_ends_the_others),
         TEST(all_are_let_go_with_the_port_of_the_first),
         TEST(nobody_is_let_go_before_the_first_has_said_its_port),
