@@ -155,7 +155,7 @@ def test_a_concern_of_the_core_is_called_by_its_hooks_alone(tmp_path):
         'concerns': 'extern const int core_concern_limits;\nconst int *const rows[] = { &core_concern_limits };\n',
         'loss': 'int core_limit(void);\nint f(void);\nint f(void)\n{\n    return core_limit();\n}\n'})
     assert done.returncode == 1
-    assert 'core_limit() is of the concern controller/core/concerns/limits.c' in done.stdout, done.stdout
+    assert 'core_limit() is of the concern controller/core/limits.c' in done.stdout, done.stdout
     assert 'concerns.c:' not in done.stdout, done.stdout
 
 
