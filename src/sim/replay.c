@@ -202,9 +202,21 @@ static int compare(struct replay *replay, const struct job_event *event, struct 
 
 /* --- turns --- */
 
+/* The id before the first that the present turn gives to an element: ids are given out one after the other,
+ * but for those that were reserved by an mgpud that was killed. */
+static uint64_t last_id_before_turn(const struct replay *replay)
+{
+    for (size_t i = 0; replay->may_skip_ids && i < replay->n_turn; i++) {
+        const struct job_event *event = &replay->turn[i].event;
+        if (event->type == EVENT_SPLIT && event->element > replay->last_job)
+            return event->element - 1;
+    }
+    return replay->last_job;
+}
+
 static void pass_at(struct replay *replay, int64_t at_ms)
 {
-    replay->last_given = replay->last_job;
+    replay->last_given = last_id_before_turn(replay);
     sched_pass(replay->sched, at_ms);
     replay->last_ms = at_ms;
 }
@@ -270,6 +282,7 @@ static int tell_all(struct replay *replay, size_t from, size_t until, struct err
             r = error_set(err, -EPROTO, "it has no change");
         else if (is_start(&turn->event)) {
             replay->start_seq = turn->event.seq;
+            replay->may_skip_ids = true;
             r = replay_start(replay, change->text, err);
         } else if (is_settings(&turn->event)) {
             r = replay_configure(replay, change->text, err);

@@ -178,6 +178,7 @@ static int add_job(struct replay *replay, const struct turn_event *turn, struct 
     struct job *job = job_new(id, &spec);
     job->hold = turn->event.hold;
     replay->last_job = id;
+    replay->may_skip_ids = false;
     replay->jobs[id] = (struct replay_job){ .job = job, .stem = turn->stem };
     return 0;
 }

@@ -39,6 +39,7 @@ struct replay {
     struct replay_job *jobs;       // by id
     size_t n_jobs;                 // room
     uint64_t last_job, last_given; // highest id in the journal; given out by the present pass
+    bool may_skip_ids; // mgpud was started and has given out none since: those it had reserved are lost
     struct cluster_change *marks, *reservations;
     size_t n_marks, n_reservations;
     struct replay_row *rows; // in order of kind and key

@@ -81,6 +81,27 @@ def disturb(box, jobs, dice):
     box.mgpu('node', 'resume', node, user=admin, check=True)
 
 
+def test_ids_that_a_killed_mgpud_had_reserved_are_skipped(make_instance, place, tmp_path):
+    """The first id after a start goes to an element of an array, which a pass gives out and not a submit. A log that was torn makes
+    mgpud skip the ids that it had reserved: here they are moved in the journal."""
+    box = make_instance(arguments=['--allow-root-jobs'] if harness.IS_ROOT else [])
+    before = box.submit('-g', '8', '--', 'sleep', '600', user=box.user, cwd=place)
+    array = box.submit('-g', '1', '-a', '1-3', '--', 'true', user=box.user, cwd=place)
+    box.kill()
+    box.start()
+    box.mgpu('cancel', str(before), user=box.user, check=True)
+    box.wait(array)
+    lines = export(box, str(tmp_path / 'journal.ndjson'))
+    for line in lines[1:]:
+        for key in ('job', 'element'):
+            line[key] = line[key] + 1000 if (line.get(key) or 0) > array else line.get(key)
+    path = tmp_path / 'skipped.ndjson'
+    path.write_text(''.join(json.dumps({key: value for key, value in line.items() if value is not None}) + '\n' for line in lines))
+    assert any(line.get('element') == array + 1001 for line in lines[1:])
+    out, _ = replay(str(path))
+    assert 'all the same' in out and '2 starts' in out
+
+
 @pytest.fixture
 def lively(make_instance, place, tmp_path, request):
     """An instance after a few lively seconds, with its mgpud stopped, killed and started in between."""
