@@ -47,11 +47,6 @@ struct effects {
     struct run_reserve *reserve;
 };
 
-static bool is_same(const struct spool_id *a, const struct spool_id *b)
-{
-    return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->task == b->task;
-}
-
 static void watch_free(struct watch *watch)
 {
     *watch->where = watch->next;
@@ -89,7 +84,7 @@ static void watch_add(struct effects *effects, const struct spool_id *id, int pi
 static bool is_watched(const struct effects *effects, const struct spool_id *id)
 {
     for (const struct watch *watch = effects->watches; watch != NULL; watch = watch->next)
-        if (is_same(&watch->id, id))
+        if (spool_id_equal(&watch->id, id))
             return true;
     return false;
 }
@@ -315,7 +310,7 @@ static void unwatch(struct effects *effects, const struct spool_id *id)
     struct watch *after = NULL;
     for (struct watch *watch = effects->watches; watch != NULL; watch = after) {
         after = watch->next;
-        if (is_same(&watch->id, id))
+        if (spool_id_equal(&watch->id, id))
             watch_free(watch);
     }
 }

@@ -19,6 +19,11 @@
 
 static const char *const verdict_words[] = { [VERDICT_GO] = "go\n", [VERDICT_NOGO] = "nogo\n" };
 
+bool spool_id_equal(const struct spool_id *a, const struct spool_id *b)
+{
+    return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->task == b->task;
+}
+
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE])
 {
     (void)snprintf(name, SPOOL_NAME_SIZE, "%" PRIu64 ".%u.%u.%u", id->job, id->attempt, id->step, id->task);

@@ -123,6 +123,8 @@ struct spool_stop {
 };
 #define SPOOL_STOP_MAGIC 0x6d677072U
 
+bool spool_id_equal(const struct spool_id *a, const struct spool_id *b);
+
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);
 

@@ -97,8 +97,7 @@ static struct holder *find_holder(const struct gpu_check *check, const struct sp
 {
     for (size_t i = 0; i < check->n_holders; i++) {
         const struct spool_id *other = &check->holders[i].id;
-        if (other->job == id->job && other->attempt == id->attempt && other->step == id->step &&
-            other->task == id->task)
+        if (spool_id_equal(other, id))
             return &check->holders[i];
     }
     return NULL;

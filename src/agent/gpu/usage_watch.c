@@ -73,8 +73,7 @@ static struct watched *find(const struct usage_watch *watch, const struct spool_
 {
     for (size_t i = 0; i < watch->count; i++) {
         const struct spool_id *other = &watch->watched[i]->id;
-        if (other->job == id->job && other->attempt == id->attempt && other->step == id->step &&
-            other->task == id->task)
+        if (spool_id_equal(other, id))
             return watch->watched[i];
     }
     return NULL;

@@ -165,15 +165,10 @@ static _Noreturn void serve(const struct job_users *users)
 
 /* --- questions --- */
 
-static bool is_same(const struct spool_id *a, const struct spool_id *b)
-{
-    return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->task == b->task;
-}
-
 static struct question **find(struct user_resolver *resolver, const struct spool_id *id)
 {
     struct question **where = &resolver->questions;
-    while (*where != NULL && !is_same(&(*where)->id, id))
+    while (*where != NULL && !spool_id_equal(&(*where)->id, id))
         where = &(*where)->next;
     return where;
 }
