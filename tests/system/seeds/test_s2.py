@@ -271,7 +271,7 @@ def test_S2_1_its_own_mgpud_is_started_anew(place):
     scheduler.until('mgpud is unavailable')
     scheduler.until('mgpud is back')
     desk.lines('0,job.py')
-    scheduler.until('job 1 done')
+    scheduler.until(f'job {queued(scheduler)} done')
     assert scheduler.stop() == 0
 
 
