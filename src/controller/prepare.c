@@ -13,12 +13,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/system_mgpud.h"
 #include "controller/nodes/agent_process.h"
 #include "controller/config/settings.h"
 #include "controller/nodes/sockets.h"
@@ -108,19 +108,18 @@ static void raise_open_files(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* The GPUs of a machine are given away by one mgpud. Who names a backend for a second one knows of the first.
- */
+/* The GPUs of a machine are allocated by one mgpud, also while that one is stopped: its jobs run on. A user
+ * who names a backend for a second one knows of the first. */
 static int refuse_second(const struct controller *controller, struct error *err)
 {
-    static const struct sockaddr_un system = { .sun_family = AF_UNIX, .sun_path = "/run/mgpu/mgpud.sock" };
     if (controller->is_root || strcmp(controller->options.gpus, "auto") != 0)
         return 0;
-    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || (connect(fd, (const struct sockaddr *)&system, sizeof(system)) < 0 && errno != EAGAIN))
+    const char *trace = system_mgpud_trace();
+    if (trace == NULL)
         return 0;
     (void)error_set(err, -EBUSY,
-        "this machine has an mgpud for all users, at %s: a second one would allocate the same GPUs",
-        system.sun_path);
+        "this machine has an mgpu for all users, in %s%s: a second one would allocate the same GPUs", trace,
+        is_socket_answered(SYSTEM_SOCKET) ? "" : " (mgpud is not running)");
     return error_hint(err, "use that one: mgpu run ... To start your own as well, name its GPUs: --gpus "
                            "sim:8x24G, none, nvml or amd");
 }

@@ -161,30 +161,41 @@ def test_stop_ends_the_daemon_and_returns_when_it_has_left(make_instance, someon
 def test_a_user_does_not_start_a_second_mgpud_for_the_gpus_of_the_machine(make_instance, someone, place):
     box = make_instance(gpus='sim:2x8G')  # as that of the machine, in a namespace where it lies in the usual place
     inside = f'mount -t tmpfs none /run && mkdir /run/mgpu && mount --bind {box.run_dir} /run/mgpu && exec "$@"'
-    own = [f'{place}/own-state', f'{place}/own-run']
+    own = [f'{place}/own-state', f'{place}/runtime/mgpu']
 
     def start(*words):
         return subprocess.run(
             ['unshare', '--mount', 'sh', '-c', inside, 'sh', 'setpriv', f'--reuid={someone.uid}', f'--regid={someone.gid}',
              '--init-groups', *words], check=False, capture_output=True, text=True, timeout=harness.DEADLINE_S,
-            env=someone.environment(), stdin=subprocess.DEVNULL)
+            env=dict(someone.environment(), XDG_RUNTIME_DIR=f'{place}/runtime'), stdin=subprocess.DEVNULL)
 
     os.chmod(place, 0o777)
     command = [f'{harness.programs()}/mgpud', '--listen', 'none', '--state-dir', own[0], '--run-dir', own[1]]
+    mgpu = f'{harness.programs()}/mgpu'
     done = start(*command)
-    assert done.returncode == 1 and '/run/mgpu/mgpud.sock: a second one would allocate the same GPUs' in done.stderr, done
+    assert done.returncode == 1 and 'in /run/mgpu: a second one would allocate the same GPUs' in done.stderr, done
     assert 'mgpu run' in done.stderr and '--gpus' in done.stderr, done
-    # What names its GPUs is wished for: this one starts, and another of the same place is refused for that alone.
+    alone = start(mgpu, 'show', '9')
+    assert alone.returncode != 0 and 'another one' not in alone.stderr, alone
+    # One whose GPUs are named starts. mgpu talks to it, and says that there are two.
     try:
         assert start(*command, '--gpus', 'none', '--detach').returncode == 0
+        for words in (('show', '9'), ('show', '@'), ('cancel', '8-9'), ('ps', '9')):
+            missing = start(mgpu, *words)
+            assert missing.returncode != 0, missing
+            assert f'{own[1]}/mgpud.sock; another one answers at /run/mgpu/mgpud.sock' in missing.stderr, missing
+        doctor = start(mgpu, 'doctor')
+        assert re.search('off +other mgpud +another mgpud answers at /run/mgpu/mgpud.sock', doctor.stdout), doctor
     finally:
         pids = [pid for pid, line in harness.processes(own[1]).items() if 'mgpud' in line.split(' ')[0]]
         for pid in pids:
             os.kill(pid, signal.SIGTERM)
         assert pids and all(harness.wait_process(pid) for pid in harness.processes(own[1]))
-    # While the machine's is away nobody is told to start one.
+    # While the machine's is stopped its jobs have their GPUs: no second one starts, and no hint says to start one.
     box.stop()
-    away = start(f'{harness.programs()}/mgpu', 'ps')
+    done = start(*command)
+    assert done.returncode == 1 and 'in /run/mgpu (mgpud is not running)' in done.stderr, done
+    away = start(mgpu, 'ps')
     assert away.returncode != 0 and 'jobs are not affected while it is down' in away.stderr, away
     assert 'mgpud --detach' not in away.stderr, away
     box.start()

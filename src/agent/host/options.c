@@ -12,6 +12,7 @@
 #include "agent/host/pids_max.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/system_mgpud.h"
 #include "wire/address.h"
 #include "wire/node_name.h"
 
@@ -313,10 +314,10 @@ static void set_default_directories(struct agent_options *options)
     bool is_root = geteuid() == 0;
     if (options->run_dir == NULL)
         options->run_dir =
-            is_root ? xstrdup("/run/mgpu") : user_directory("XDG_RUNTIME_DIR", ".local/state/mgpu/run");
+            is_root ? xstrdup(SYSTEM_RUN_DIR) : user_directory("XDG_RUNTIME_DIR", ".local/state/mgpu/run");
     if (options->state_dir == NULL)
         options->state_dir =
-            is_root ? xstrdup("/var/lib/mgpu") : user_directory("XDG_STATE_HOME", ".local/state/mgpu");
+            is_root ? xstrdup(SYSTEM_STATE_DIR) : user_directory("XDG_STATE_HOME", ".local/state/mgpu");
 }
 
 static void set_defaults(struct agent_options *options)

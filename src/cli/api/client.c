@@ -18,18 +18,17 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system_mgpud.h"
 #include "cli/term/field.h"
 #include "cli/api/loopback.h"
 #include "cli/api/remote.h"
 #include "cli/api/munge_auth.h"
 
-#define SYSTEM_RUN_DIR   "/run/mgpu"
-#define SYSTEM_STATE_DIR "/var/lib/mgpu"
-#define SERVICE_USER     "mgpu"
-#define ANSWER_WAIT_MS   30000
-#define DELAY_FIRST_MS   20
-#define DELAY_MAX_MS     1000
-#define CONNECT_MS       30000
+#define SERVICE_USER   "mgpu"
+#define ANSWER_WAIT_MS 30000
+#define DELAY_FIRST_MS 20
+#define DELAY_MAX_MS   1000
+#define CONNECT_MS     30000
 
 static const char *last_place; // of this program, by the name it goes by
 
@@ -78,7 +77,7 @@ void client_places(const struct client *client, struct strings *places)
         strings_take(places, xasprintf("%s/mgpu/mgpud.sock", runtime));
     if (home != NULL && *home != '\0')
         strings_take(places, xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home));
-    strings_add(places, SYSTEM_RUN_DIR "/mgpud.sock");
+    strings_add(places, SYSTEM_SOCKET);
     if (last_place != NULL)
         strings_add(places, last_place);
 }
@@ -146,10 +145,10 @@ static int connect_to(const struct client *client, const char *path, struct http
 
 const char *client_absence_hint(void)
 {
-    bool is_shared = access(SYSTEM_RUN_DIR, F_OK) == 0 || access(SYSTEM_STATE_DIR, F_OK) == 0;
-    return is_shared ? "see systemctl status mgpud: this machine has one for all users, and jobs are not "
-                       "affected while it is down"
-                     : "systemctl status mgpud, or start your own without root: mgpud --detach";
+    return system_mgpud_trace() != NULL
+               ? "see systemctl status mgpud: this machine has one for all users, and jobs are not "
+                 "affected while it is down"
+               : "systemctl status mgpud, or start your own without root: mgpud --detach";
 }
 
 /* Nobody listens there, as opposed to a listener that must not be talked to. */
@@ -187,6 +186,28 @@ static int find(struct client *client, struct http_client **ret, struct error *e
         *err = first;
     bool is_told = first.code == -EPERM || first.code == -EINVAL;
     return is_told ? first.code : explain_unreachable(client, err);
+}
+
+char *client_other(const struct client *client)
+{
+    _cleanup_strings_ struct strings places = { 0 };
+    if (client->path == NULL || client->host != NULL || client->asked_path != NULL)
+        return NULL;
+    client_places(client, &places);
+    for (size_t i = 0; i < places.count; i++)
+        if (strcmp(places.items[i], client->path) != 0 && is_socket_answered(places.items[i]))
+            return xstrdup(places.items[i]);
+    return NULL;
+}
+
+int client_hint_other(const struct client *client, struct error *err)
+{
+    _cleanup_free_ char *other = client_other(client);
+    if (err == NULL || other == NULL)
+        return err != NULL ? err->code : 0;
+    _cleanup_free_ char *before = xstrdup(err->hint);
+    return error_hint(err, "%s%sasked the mgpud at %s; another one answers at %s (--socket)", before,
+        before[0] != '\0' ? "; " : "", client->path, other);
 }
 
 static int connect_to_host(struct client *client, struct http_client **ret, struct error *err)
@@ -293,7 +314,7 @@ static int read_answer(
     if (answer->status < 200 || answer->status > 299) {
         int r = client_problem(answer, err);
         client->conflict_job = r == -EEXIST ? named_job(answer) : 0;
-        return r;
+        return r == -ENOENT ? client_hint_other(client, err) : r;
     }
     if (ret == NULL)
         return 0;

@@ -43,6 +43,13 @@ void client_name_server(const char *command);
  * away just now, a second one would give the same GPUs away. */
 const char *client_absence_hint(void);
 
+/* The socket of another mgpud that answers at the usual places, for example that of the machine beside the
+ * user's own. NULL: there is none, or the user named the one to talk to. The caller frees it. */
+char *client_other(const struct client *client);
+
+/* Adds both sockets to the hint of an error about something that does not exist. Returns the code. */
+int client_hint_other(const struct client *client, struct error *err);
+
 /* The places a socket is looked for, in order. */
 void client_places(const struct client *client, struct strings *places);
 

@@ -153,11 +153,14 @@ static int find_newest(struct client *client, const char *name, struct strings *
         r = ask_newest(client, name, 0, &newest, err);
     if (r < 0)
         return r;
-    if (newest == 0 && name == NULL)
-        return error_set(err, -ENOENT, "you have not submitted a job yet");
+    if (newest == 0 && name == NULL) {
+        (void)error_set(err, -ENOENT, "you have not submitted a job yet");
+        return client_hint_other(client, err);
+    }
     if (newest == 0) {
         (void)error_set(err, -ENOENT, "you have no job named '%.100s'", name);
-        return error_hint(err, "all jobs: mgpu ps -a");
+        (void)error_hint(err, "all jobs: mgpu ps -a");
+        return client_hint_other(client, err);
     }
     add(jobs, xasprintf("%" PRId64, newest));
     return 0;
@@ -202,8 +205,10 @@ static int find_range(
         if (r < 0)
             return r;
     }
-    if (jobs->count == before)
-        return error_set(err, -ENOENT, "there is no job from %" PRIu64 " to %" PRIu64, first, last);
+    if (jobs->count == before) {
+        (void)error_set(err, -ENOENT, "there is no job from %" PRIu64 " to %" PRIu64, first, last);
+        return client_hint_other(client, err);
+    }
     return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/system_mgpud.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
@@ -201,7 +202,7 @@ static char *find_own_socket(int argc, char **argv)
     if (directory != NULL)
         return xasprintf("%s/mgpud.sock", directory);
     if (geteuid() == 0)
-        return xstrdup("/run/mgpu/mgpud.sock");
+        return xstrdup(SYSTEM_SOCKET);
     if (runtime != NULL && runtime[0] == '/')
         return xasprintf("%s/mgpu/mgpud.sock", runtime);
     return xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home != NULL ? home : "");

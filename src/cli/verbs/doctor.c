@@ -69,6 +69,19 @@ static void tell(
     (void)printf("     %-14s fix: %s\n", "", fix_shown);
 }
 
+/* A user's own mgpud comes first and hides that of the machine. */
+static void check_other(struct doctor *doctor)
+{
+    _cleanup_free_ char *other = client_other(&doctor->call->client);
+    if (other == NULL)
+        return;
+    _cleanup_free_ char *text = xasprintf(
+        "another mgpud answers at %s; mgpu does not use it, and both may allocate the same GPUs", other);
+    _cleanup_free_ char *fix =
+        xasprintf("stop your own: mgpud --stop; or choose: export MGPU_SOCKET=%s", other);
+    tell(doctor, VERDICT_OFF, "other mgpud", text, fix);
+}
+
 static bool check_socket(struct doctor *doctor)
 {
     struct client *client = &doctor->call->client;
@@ -80,6 +93,7 @@ static bool check_socket(struct doctor *doctor)
     if (r == 0) {
         _cleanup_free_ char *text = xasprintf("%s, of uid %u", client->path, (unsigned)client->server_uid);
         tell(doctor, VERDICT_ON, "socket", text, NULL);
+        check_other(doctor);
         return true;
     }
     tell(doctor, VERDICT_BAD, "socket", err.message, err.hint);

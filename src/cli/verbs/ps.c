@@ -240,6 +240,7 @@ static int tell_missing(
         if (is_listed(jobs, named->items[i]))
             continue;
         (void)error_set(&one, -ENOENT, "there is no job %.40s", named->items[i]);
+        (void)client_hint_other(&call->client, &one);
         if (++missing == named->count) {
             *err = one;
             return -ENOENT;

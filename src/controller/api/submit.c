@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/system_mgpud.h"
 #include "controller/api/after.h"
 #include "controller/http/desk.h"
 #include "controller/api/jobs.h"
@@ -24,7 +25,9 @@ int submit_check_owner(const struct request *request, bool is_lease, struct erro
     if (!controller->is_root && uid != controller->admin_uid) {
         (void)error_set(err, -EPERM, "this mgpud runs as %s and only starts jobs of that user",
             usernames_name(request->serve->names, controller->admin_uid));
-        return error_hint(err, "start your own with `mgpud --detach`, or use one started by root");
+        return error_hint(err,
+            "use the one for all users (--socket " SYSTEM_SOCKET "), or where this machine has none, "
+            "start your own: mgpud --detach");
     }
     if (controller->is_root && uid == 0 && !is_lease && !controller->options.allow_root_jobs) {
         (void)error_set(err, -EPERM, "jobs of root are not allowed");

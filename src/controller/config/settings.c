@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/parse.h"
+#include "base/system_mgpud.h"
 #include "base/version.h"
 #include "controller/config/roles.h"
 #include "controller/config/settings_health.h"
@@ -387,8 +388,8 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     options->log_dir = xstrdup("home");
     options->program_dir = program_directory();
     if (is_root) {
-        options->state_dir = xstrdup("/var/lib/mgpu");
-        options->run_dir = xstrdup("/run/mgpu");
+        options->state_dir = xstrdup(SYSTEM_STATE_DIR);
+        options->run_dir = xstrdup(SYSTEM_RUN_DIR);
         return 0;
     }
     const char *home = getenv("HOME");

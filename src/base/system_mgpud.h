@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The mgpu that serves all users of this machine, as a program without root finds it. */
+#pragma once
+
+#include <stdbool.h>
+
+#define SYSTEM_RUN_DIR   "/run/mgpu"
+#define SYSTEM_STATE_DIR "/var/lib/mgpu"
+#define SYSTEM_SOCKET    SYSTEM_RUN_DIR "/mgpud.sock"
+
+/* A directory that shows that this machine has one, running or stopped, as controller or as a joined node.
+ * NULL: it has none. */
+const char *system_mgpud_trace(void);
+
+/* True if a process listens on this unix socket. Never blocks. */
+bool is_socket_answered(const char *path);
