@@ -31,11 +31,11 @@ static int take_defective(struct agent_link *link, uint16_t id, void *message, s
         return why.code;
     if (id == MESSAGE_LAUNCH)
         ((struct message_launch *)message)->defect = why.message;
-    else if (id == MESSAGE_TELL)
-        ((struct message_tell *)message)->defect = why.message;
+    else if (id == MESSAGE_NOTIFY)
+        ((struct message_notify *)message)->defect = why.message;
     log_error("from the controller: %s: %s", message_type(id)->name, why.message);
     *err = (struct error){ 0 };
-    return id == MESSAGE_LAUNCH || id == MESSAGE_TELL ? link->on_message(link->arg, id, message, err) : 0;
+    return id == MESSAGE_LAUNCH || id == MESSAGE_NOTIFY ? link->on_message(link->arg, id, message, err) : 0;
 }
 
 static void on_read(struct bufferevent *stream, void *arg)

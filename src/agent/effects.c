@@ -149,7 +149,7 @@ static void read_ready(int dirfd, struct attempt_sight *sight)
     sight->is_ready = process_is_alive((pid_t)ready->shepherd_pid, ready->shepherd_start);
 }
 
-static void effect_inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
+static void effect_observe(void *arg, const struct spool_id *id, struct attempt_sight *sight)
 {
     struct effects *effects = arg;
     _cleanup_close_ int dirfd = open_entry(effects, id);
@@ -280,11 +280,11 @@ static void effect_release_gpus(void *arg, const struct strings *uuids)
     effects->parts.release_gpus(effects->parts.arg, uuids);
 }
 
-static int effect_set_terms(
+static int effect_update(
     void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {
     struct effects *effects = arg;
-    return launcher_set_terms(effects->parts.launcher, id, terms, err);
+    return launcher_update(effects->parts.launcher, id, terms, err);
 }
 
 static void effect_kill(void *arg, const struct spool_id *id)
@@ -351,7 +351,7 @@ static void effect_open_log(void *arg, const struct message_open_log *request)
     log_streams_open(effects->parts.streams, request);
 }
 
-static void effect_look(void *arg, const struct message_look *request)
+static void effect_inspect(void *arg, const struct message_inspect *request)
 {
     struct effects *effects = arg;
     lease_looks_take(effects->parts.looks, request);
@@ -369,7 +369,7 @@ static void effect_open_guest(void *arg, const struct message_open_step *request
     exec_steps_open(effects->parts.exec_steps, request);
 }
 
-static void effect_tell(void *arg, const struct message_tell *request)
+static void effect_notify(void *arg, const struct message_notify *request)
 {
     struct effects *effects = arg;
     notifiers_notify(effects->parts.notifiers, request);
@@ -414,7 +414,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
     struct agent_effects table = {
         .arg = effects,
         .send = effect_send,
-        .inspect = effect_inspect,
+        .observe = effect_observe,
         .stage = effect_stage,
         .start = effect_start,
         .watch = effect_watch,
@@ -424,7 +424,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .release_gpus = effect_release_gpus,
         .kill = effect_kill,
         .restore = effect_restore,
-        .set_terms = effect_set_terms,
+        .update = effect_update,
         .remove = effect_remove,
         .save_epoch = effect_save_epoch,
         .save_seen = effect_save_seen,
@@ -432,8 +432,8 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .open_terminal = effect_open_terminal,
         .open_step = effect_open_guest,
         .arm = effect_arm,
-        .look = effect_look,
-        .tell = effect_tell,
+        .inspect = effect_inspect,
+        .notify = effect_notify,
         .renew = effect_renew,
         .hang_up = effect_hang_up,
     };
@@ -534,7 +534,7 @@ static void guard_again(const struct effects *effects, const struct spool_id *id
         log_error("job %" PRIu64 ": its devices are not confined: %s", id->job, err.message);
 }
 
-/* What was written to "renewed" since does not matter: the next HEARD is later. */
+/* What was written to "renewed" since does not matter: the next HEARTBEAT_ACK is later. */
 static void note_lease(const struct effects *effects, const struct spool_id *id, int dirfd)
 {
     struct launch_spec spec;

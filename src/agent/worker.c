@@ -140,7 +140,7 @@ static void log_what_is_off(const char *node, const struct record_list *features
             log_info("node %s: %s is off: %s", node, feature[i].name, feature[i].text);
 }
 
-static void on_process(void *arg, const struct message_process *process)
+static void on_process(void *arg, const struct message_process_info *process)
 {
     struct worker *worker = arg;
     agent_core_process(effects_core(worker->effects), process);
@@ -315,10 +315,10 @@ static int open_launcher(struct worker *worker, struct error *err)
     return r < 0 ? r : launcher_restore(worker->launcher, err);
 }
 
-static void on_told(void *arg, const struct message_told *told)
+static void on_told(void *arg, const struct message_notified *told)
 {
     struct worker *worker = arg;
-    agent_core_told(effects_core(worker->effects), told);
+    agent_core_notified(effects_core(worker->effects), told);
 }
 
 static void on_user_resolved(void *arg, const struct spool_id *id)

@@ -173,18 +173,19 @@ static const struct record_field signal_fields[] = {
 const struct record_type message_signal_record =
     RECORD_TYPE(MESSAGE_SIGNAL, "SIGNAL", struct message_signal, signal_fields);
 
-static const struct record_field terms_fields[] = {
-    ATTEMPT_FIELDS(struct message_terms),
-    RECORD_FIELD(6, RECORD_I64, struct message_terms, time_limit_ms, 0),
-    RECORD_FIELD(7, RECORD_U32, struct message_terms, is_suspended, 0),
-    RECORD_FIELD(190, RECORD_U32, struct message_terms, number, 0),
+static const struct record_field update_fields[] = {
+    ATTEMPT_FIELDS(struct message_update),
+    RECORD_FIELD(6, RECORD_I64, struct message_update, time_limit_ms, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_update, is_suspended, 0),
+    RECORD_FIELD(190, RECORD_U32, struct message_update, number, 0),
 };
-const struct record_type message_terms_record =
-    RECORD_TYPE(MESSAGE_TERMS, "TERMS", struct message_terms, terms_fields);
+const struct record_type message_update_record =
+    RECORD_TYPE(MESSAGE_UPDATE, "UPDATE", struct message_update, update_fields);
 
-static const struct record_field forget_fields[] = { ATTEMPT_FIELDS(struct message_forget) };
-const struct record_type message_forget_record =
-    RECORD_TYPE(MESSAGE_FORGET, "FORGET", struct message_forget, forget_fields);
+static const struct record_field release_attempt_fields[] = { ATTEMPT_FIELDS(
+    struct message_release_attempt) };
+const struct record_type message_release_attempt_record = RECORD_TYPE(
+    MESSAGE_RELEASE_ATTEMPT, "RELEASE_ATTEMPT", struct message_release_attempt, release_attempt_fields);
 
 static const struct record_field returned_fields[] = {
     ATTEMPT_FIELDS(struct message_returned),
@@ -223,36 +224,36 @@ static const struct record_field stream_fields[] = {
 const struct record_type message_stream_record =
     RECORD_TYPE(MESSAGE_STREAM, "STREAM", struct message_stream, stream_fields);
 
-static const struct record_field look_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct message_look, question, 0),
-    RECORD_FIELD(2, RECORD_U64, struct message_look, job, 0),
-    RECORD_FIELD(3, RECORD_U32, struct message_look, pid, 0),
-    RECORD_FIELD(4, RECORD_U64, struct message_look, start, 0),
+static const struct record_field inspect_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_inspect, question, 0),
+    RECORD_FIELD(2, RECORD_U64, struct message_inspect, job, 0),
+    RECORD_FIELD(3, RECORD_U32, struct message_inspect, pid, 0),
+    RECORD_FIELD(4, RECORD_U64, struct message_inspect, start, 0),
 };
-const struct record_type message_look_record =
-    RECORD_TYPE(MESSAGE_LOOK, "LOOK", struct message_look, look_fields);
+const struct record_type message_inspect_record =
+    RECORD_TYPE(MESSAGE_INSPECT, "INSPECT", struct message_inspect, inspect_fields);
 
-static const struct record_field look_answer_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct message_process, question, 0),
-    RECORD_FIELD(2, RECORD_U64, struct message_process, job, 0),
-    RECORD_FIELD(3, RECORD_I32, struct message_process, error, 0),
-    RECORD_FIELD(4, RECORD_STRING, struct message_process, text, EVENT_TEXT_MAX),
-    RECORD_FIELD(5, RECORD_STRING, struct message_process, hint, EVENT_TEXT_MAX),
-    RECORD_FIELD(6, RECORD_U32, struct message_process, pid, 0),
-    RECORD_FIELD(7, RECORD_U64, struct message_process, start, 0),
-    RECORD_FIELD(8, RECORD_U32, struct message_process, uid, 0),
-    RECORD_FIELD(9, RECORD_U32, struct message_process, gid, 0),
-    RECORD_FIELD(10, RECORD_STRINGS, struct message_process, command, PROCESS_WORDS_MAX),
-    RECORD_FIELD(11, RECORD_STRING, struct message_process, gpu_ids, ASK_TEXT_MAX),
+static const struct record_field process_info_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_process_info, question, 0),
+    RECORD_FIELD(2, RECORD_U64, struct message_process_info, job, 0),
+    RECORD_FIELD(3, RECORD_I32, struct message_process_info, error, 0),
+    RECORD_FIELD(4, RECORD_STRING, struct message_process_info, text, EVENT_TEXT_MAX),
+    RECORD_FIELD(5, RECORD_STRING, struct message_process_info, hint, EVENT_TEXT_MAX),
+    RECORD_FIELD(6, RECORD_U32, struct message_process_info, pid, 0),
+    RECORD_FIELD(7, RECORD_U64, struct message_process_info, start, 0),
+    RECORD_FIELD(8, RECORD_U32, struct message_process_info, uid, 0),
+    RECORD_FIELD(9, RECORD_U32, struct message_process_info, gid, 0),
+    RECORD_FIELD(10, RECORD_STRINGS, struct message_process_info, command, PROCESS_WORDS_MAX),
+    RECORD_FIELD(11, RECORD_STRING, struct message_process_info, gpu_ids, ASK_TEXT_MAX),
 };
-const struct record_type message_process_record =
-    RECORD_TYPE(MESSAGE_PROCESS, "PROCESS", struct message_process, look_answer_fields);
+const struct record_type message_process_info_record =
+    RECORD_TYPE(MESSAGE_PROCESS_INFO, "PROCESS_INFO", struct message_process_info, process_info_fields);
 
-static const struct record_field release_fields[] = {
-    RECORD_FIELD(1, RECORD_STRINGS, struct message_release, uuids, GPU_UUIDS_MAX),
+static const struct record_field release_gpus_fields[] = {
+    RECORD_FIELD(1, RECORD_STRINGS, struct message_release_gpus, uuids, GPU_UUIDS_MAX),
 };
-const struct record_type message_release_record =
-    RECORD_TYPE(MESSAGE_RELEASE, "RELEASE", struct message_release, release_fields);
+const struct record_type message_release_gpus_record =
+    RECORD_TYPE(MESSAGE_RELEASE_GPUS, "RELEASE_GPUS", struct message_release_gpus, release_gpus_fields);
 
 static const struct record_field open_terminal_fields[] = {
     ATTEMPT_FIELDS(struct message_open_terminal),
@@ -278,32 +279,32 @@ static const struct record_field open_guest_fields[] = {
 const struct record_type message_open_step_record =
     RECORD_TYPE(MESSAGE_OPEN_STEP, "OPEN_STEP", struct message_open_step, open_guest_fields);
 
-static const struct record_field tell_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct message_tell, notice, 0),
-    RECORD_FIELD(2, RECORD_U32, struct message_tell, target, 0),
-    RECORD_FIELD(3, RECORD_U64, struct message_tell, job, 0),
-    RECORD_FIELD(4, RECORD_U32, struct message_tell, uid, 0),
-    RECORD_FIELD(5, RECORD_U32, struct message_tell, gid, 0),
-    RECORD_FIELD(6, RECORD_U32, struct message_tell, way, 0),
-    RECORD_FIELD(196, RECORD_STRING, struct message_tell, user, SPEC_PATH_MAX),
-    RECORD_FIELD(7, RECORD_STRING, struct message_tell, to, TELL_TEXT_MAX),
-    RECORD_FIELD(8, RECORD_STRING, struct message_tell, subject, TELL_TEXT_MAX),
-    RECORD_FIELD(9, RECORD_STRING, struct message_tell, body, TELL_TEXT_MAX),
-    RECORD_FIELD(10, RECORD_STRING, struct message_tell, json, TELL_JSON_MAX),
-    RECORD_FIELD(11, RECORD_ENV, struct message_tell, env, TELL_TEXT_MAX),
-    RECORD_FIELD(12, RECORD_I64, struct message_tell, time_ms, 0),
+static const struct record_field notify_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_notify, notice, 0),
+    RECORD_FIELD(2, RECORD_U32, struct message_notify, target, 0),
+    RECORD_FIELD(3, RECORD_U64, struct message_notify, job, 0),
+    RECORD_FIELD(4, RECORD_U32, struct message_notify, uid, 0),
+    RECORD_FIELD(5, RECORD_U32, struct message_notify, gid, 0),
+    RECORD_FIELD(6, RECORD_U32, struct message_notify, way, 0),
+    RECORD_FIELD(196, RECORD_STRING, struct message_notify, user, SPEC_PATH_MAX),
+    RECORD_FIELD(7, RECORD_STRING, struct message_notify, to, NOTIFY_TEXT_MAX),
+    RECORD_FIELD(8, RECORD_STRING, struct message_notify, subject, NOTIFY_TEXT_MAX),
+    RECORD_FIELD(9, RECORD_STRING, struct message_notify, body, NOTIFY_TEXT_MAX),
+    RECORD_FIELD(10, RECORD_STRING, struct message_notify, json, NOTIFY_JSON_MAX),
+    RECORD_FIELD(11, RECORD_ENV, struct message_notify, env, NOTIFY_TEXT_MAX),
+    RECORD_FIELD(12, RECORD_I64, struct message_notify, time_ms, 0),
 };
-const struct record_type message_tell_record =
-    RECORD_TYPE(MESSAGE_TELL, "TELL", struct message_tell, tell_fields);
+const struct record_type message_notify_record =
+    RECORD_TYPE(MESSAGE_NOTIFY, "NOTIFY", struct message_notify, notify_fields);
 
-static const struct record_field told_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct message_told, notice, 0),
-    RECORD_FIELD(2, RECORD_U32, struct message_told, target, 0),
-    RECORD_FIELD(3, RECORD_I32, struct message_told, error, 0),
-    RECORD_FIELD(4, RECORD_STRING, struct message_told, text, EVENT_TEXT_MAX),
+static const struct record_field notified_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct message_notified, notice, 0),
+    RECORD_FIELD(2, RECORD_U32, struct message_notified, target, 0),
+    RECORD_FIELD(3, RECORD_I32, struct message_notified, error, 0),
+    RECORD_FIELD(4, RECORD_STRING, struct message_notified, text, EVENT_TEXT_MAX),
 };
-const struct record_type message_told_record =
-    RECORD_TYPE(MESSAGE_TOLD, "TOLD", struct message_told, told_fields);
+const struct record_type message_notified_record =
+    RECORD_TYPE(MESSAGE_NOTIFIED, "NOTIFIED", struct message_notified, notified_fields);
 static const struct record_field join_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct message_join, protocol, 0),
     RECORD_FIELD(2, RECORD_STRING, struct message_join, version, 64),
@@ -354,8 +355,8 @@ static const struct record_field heartbeat_fields[] = {
 };
 const struct record_type message_heartbeat_record =
     RECORD_TYPE(MESSAGE_HEARTBEAT, "HEARTBEAT", struct message_heartbeat, heartbeat_fields);
-const struct record_type message_heard_record =
-    RECORD_TYPE(MESSAGE_HEARD, "HEARD", struct message_heartbeat, heartbeat_fields);
+const struct record_type message_heartbeat_ack_record =
+    RECORD_TYPE(MESSAGE_HEARTBEAT_ACK, "HEARTBEAT_ACK", struct message_heartbeat, heartbeat_fields);
 
 /* The spool's records, carried under message ids. */
 const struct record_type message_started_record =
@@ -368,21 +369,21 @@ static const struct record_type *const types[] = {
     &message_welcome_record,
     &message_launch_record,
     &message_stop_record,
-    &message_forget_record,
+    &message_release_attempt_record,
     &message_started_record,
     &message_exited_record,
     &message_returned_record,
     &message_gpus_record,
     &message_open_log_record,
     &message_stream_record,
-    &message_look_record,
-    &message_process_record,
+    &message_inspect_record,
+    &message_process_info_record,
     &message_open_terminal_record,
     &message_open_step_record,
     &message_signal_record,
-    &message_terms_record,
-    &message_tell_record,
-    &message_told_record,
+    &message_update_record,
+    &message_notify_record,
+    &message_notified_record,
     &message_join_record,
     &message_joined_record,
     &message_refused_record,
@@ -391,8 +392,8 @@ static const struct record_type *const types[] = {
     &message_ready_record,
     &message_go_record,
     &message_heartbeat_record,
-    &message_heard_record,
-    &message_release_record,
+    &message_heartbeat_ack_record,
+    &message_release_gpus_record,
 };
 
 const struct record_type *message_type(uint16_t id)

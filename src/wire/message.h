@@ -1,31 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a controller and its agents say to each other. A frame on the link is one record (base/record.h) whose
- * type id is the message. The link is a socketpair on one box (and TLS to other nodes); the agent speaks
+ * The messages between a controller and its agents. A frame on the link is one record (base/record.h), whose
+ * type id is the message. The link is a socketpair on one machine, and TLS to other nodes. The agent speaks
  * first.
  *
- *   agent                               controller
- *   HELLO (attempts it knows) ───────>
- *                             <─────── WELCOME (epoch)           an agent obeys no lower epoch afterwards
- *                             <─────── LAUNCH, STOP, FORGET      idempotent, repeated after every HELLO
- *   STARTED, EXITED, RETURNED ───────>                           repeated after every HELLO until FORGET
- *   GPUS (samples)            ───────>
- *   READY (a part of several) ───────>                           repeated after every HELLO until GO
- *                             <─────── GO                         all parts are ready: the gate may open
- *   HEARTBEAT (sent at)       ───────>
- *                             <─────── HEARD (the same)          silence of either side ends the link
- *                             <─────── OPEN_LOG (stream id)
- *                             <─────── OPEN_TERMINAL, OPEN_STEP (stream id), SIGNAL
- *   second connection: STREAM (that id, size) then raw bytes; the controller shuts its side down to say
- *   "stop at the end of the file", and closes to say "enough".
+ *   agent                                controller
+ *   HELLO (its attempts)       ───────>
+ *                              <───────  WELCOME (epoch)          the agent accepts no lower epoch afterwards
+ *                              <───────  LAUNCH, STOP             idempotent, resent after every HELLO
+ *   STARTED, EXITED, RETURNED  ───────>                           resent after every HELLO until
+ * RELEASE_ATTEMPT <───────  RELEASE_ATTEMPT          the result is durable: remove the spool entry GPUS
+ * (samples)             ───────> READY (one of many ranks)  ───────>                           resent after
+ * every HELLO until GO <───────  GO                       all ranks are ready: open the gate <───────  UPDATE
+ * of a running attempt; resent after every HELLO <───────  SIGNAL                   to a running attempt,
+ * once HEARTBEAT (time)           ───────> <───────  HEARTBEAT_ACK (the same) without either, the link is
+ * closed <───────  INSPECT (a process) PROCESS_INFO               ───────>                           its
+ * facts, or that it has ended <───────  RELEASE_GPUS             the whole list, until GPUS shows it <───────
+ * NOTIFY (a person)        once per try NOTIFIED (result)          ───────> <───────  OPEN_LOG,
+ * OPEN_TERMINAL, OPEN_STEP (stream id) second connection: STREAM (that id, size), then raw bytes. The
+ * controller shuts down its sending side to request the end at the end of the file, and closes to end at
+ * once.
  *
- *   a machine that is no node yet: JOIN (token, request for a certificate) ──> JOINED, or PROBE ──> PROBED;
- *   each, and HELLO, may be answered by REFUSED (why, and what to do), after which the link ends.
- *
- *                             <─────── TERMS, SIGNAL             of an attempt that runs; TERMS idempotent,
- * and repeated after every HELLO <─────── LOOK (at a process) PROCESS (who it is, or: it is over) >
- *                             <─────── RELEASE (GPUs)            the whole list, until GPUS shows it
- *                             <─────── TELL (somebody outside)   once a try; TOLD says what became of it >
+ *   a machine that is not a node yet: JOIN (token, certificate request) ──> JOINED, or PROBE ──> PROBED.
+ *   Each of them, and HELLO, may be answered by REFUSED (reason and hint), after which the link ends.
  */
 #pragma once
 
@@ -49,8 +46,8 @@
 #define NODE_HOLDS_MAX    24576U      // attempts that a node takes on: its HELLO must fit into a frame
 #define GPU_PROCESSES_MAX 128U        // of one GPU
 #define GPU_UUIDS_MAX     32768U      // bytes of the UUIDs of all
-#define TELL_TEXT_MAX     (32U << 10) // bytes of each text of a notice
-#define TELL_JSON_MAX     (256U << 10)
+#define NOTIFY_TEXT_MAX   (32U << 10) // bytes of each text of a notice
+#define NOTIFY_JSON_MAX   (256U << 10)
 #define PROCESS_WORDS_MAX 8192U       // bytes of a command line that is looked at
 #define JOIN_MESSAGE_MAX  (64U << 10) // bytes of a frame from a machine that is no node yet
 #define JOIN_PEM_MAX      8192U
@@ -60,21 +57,21 @@ enum message_id {
     MESSAGE_WELCOME,
     MESSAGE_LAUNCH,
     MESSAGE_STOP,
-    MESSAGE_FORGET,
+    MESSAGE_RELEASE_ATTEMPT,
     MESSAGE_STARTED,
     MESSAGE_EXITED,
     MESSAGE_RETURNED,
     MESSAGE_GPUS,
     MESSAGE_OPEN_LOG,
     MESSAGE_STREAM,
-    MESSAGE_LOOK,
-    MESSAGE_PROCESS,
+    MESSAGE_INSPECT,
+    MESSAGE_PROCESS_INFO,
     MESSAGE_SIGNAL = 120,
-    MESSAGE_TERMS,
+    MESSAGE_UPDATE,
     MESSAGE_OPEN_TERMINAL = 150,
     MESSAGE_OPEN_STEP,
-    MESSAGE_TELL = 165,
-    MESSAGE_TOLD,
+    MESSAGE_NOTIFY = 165,
+    MESSAGE_NOTIFIED,
     MESSAGE_JOIN = 170,
     MESSAGE_JOINED,
     MESSAGE_REFUSED,
@@ -83,8 +80,8 @@ enum message_id {
     MESSAGE_READY = 180,
     MESSAGE_GO,
     MESSAGE_HEARTBEAT = 185,
-    MESSAGE_HEARD,
-    MESSAGE_RELEASE = 190,
+    MESSAGE_HEARTBEAT_ACK,
+    MESSAGE_RELEASE_GPUS = 190,
 };
 
 /* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
@@ -147,7 +144,8 @@ struct gpu_state {
     uint32_t is_one_process; // 1: its compute mode lets one process in, so that jobs cannot share it
     uint32_t recovery;       // enum gpu_recovery: what the driver wants to be done
     uint32_t is_host_memory; // 1: the system uses its memory, too, so that what is used there says nothing
-    uint32_t is_released;    // 1: RELEASE named it, and no process of mgpu has it open any more; lost as well
+    uint32_t
+        is_released; // 1: RELEASE_GPUS named it, and no process of mgpu has it open any more; lost as well
 };
 
 /* The numbers are the driver's. */
@@ -227,18 +225,18 @@ struct message_hello {
 struct message_welcome {
     uint64_t epoch;       // grows with every start of the controller
     int64_t heartbeat_ms; // how often the agent says HEARTBEAT; 0: never
-    int64_t timeout_ms;   // after so long without HEARD it gives up the link; 0: never
+    int64_t timeout_ms;   // after so long without HEARTBEAT_ACK it gives up the link; 0: never
     int64_t said_ms;      // of the HELLO that this answers; 0: not told
     uint64_t last_order;  // number of the last LAUNCH that was sent before, to any node
     int64_t began_ms;     // wall clock: when this run of the controller began; tells two of one epoch apart
     uint64_t event;       // the latest that is durable; HELLO says it back
 };
 
-/* HEARTBEAT, and HEARD, which says the same back. A HEARD proves that the controller lived, and took this
- * node for reachable, at some time after `sent_ms`. */
+/* HEARTBEAT, and HEARTBEAT_ACK, which says the same back. A HEARTBEAT_ACK proves that the controller lived,
+ * and took this node for reachable, at some time after `sent_ms`. */
 struct message_heartbeat {
     int64_t sent_ms; // the agent's boot clock
-    uint64_t event;  // of HEARD: the latest that is durable
+    uint64_t event;  // of HEARTBEAT_ACK: the latest that is durable
 };
 
 /* A node of an attempt that has several, as its other parts see it. */
@@ -299,7 +297,7 @@ struct message_signal { // once: a lost one is not said again
     uint32_t signal;
 };
 
-struct message_terms { // how a running attempt is kept from now on
+struct message_update { // how a running attempt is kept from now on
     uint64_t job;
     uint32_t attempt, step, task;
     uint64_t token;
@@ -308,7 +306,7 @@ struct message_terms { // how a running attempt is kept from now on
     uint32_t number; // grows with every change: a lower one is a late copy. 0: not told
 };
 
-struct message_forget { // the end is committed: the spool directory may go
+struct message_release_attempt { // the end is committed: the spool directory may go
     uint64_t job;
     uint32_t attempt, step, task;
     uint64_t token;
@@ -331,7 +329,7 @@ struct message_gpus {
 
 /* These GPUs, and no others, are to be let go of, so that they can be reset; GPUS and HELLO tell when that is
  * done. Said again as long as they tell otherwise. */
-struct message_release {
+struct message_release_gpus {
     struct strings uuids;
 };
 
@@ -345,14 +343,14 @@ struct message_open_log {
 };
 
 /* A question about a process, or the wish to hear of its end; an agent that leaves forgets both. */
-struct message_look {
+struct message_inspect {
     uint64_t question; // random, for the answer; 0: for `job`
     uint64_t job;      // a lease that waits: the process counts as this job's; pid 0: not any more
     uint32_t pid;
     uint64_t start; // 0: whoever has the pid now
 };
 
-struct message_process {
+struct message_process_info {
     uint64_t question, job; // as asked; for a job it comes when the process is over
     int32_t error;          // 0 or a positive errno: it cannot be leased
     char *text;             // the error in words
@@ -395,10 +393,10 @@ struct message_open_step {
     uint32_t rows, columns;
 };
 
-#define TELL_TIME_MAX_MS 3600000 // what an agent lets a controller ask for
+#define NOTIFY_TIME_MAX_MS 3600000 // what an agent lets a controller ask for
 
 /* Something to tell on behalf of a job's owner; the agent does it as that user. */
-struct message_tell {
+struct message_notify {
     uint64_t notice; // names it, the same in each try
     uint32_t target;
     uint64_t job;
@@ -410,11 +408,11 @@ struct message_tell {
     char *body;         // of a mail
     char *json;         // for commands and URLs: the job
     struct strings env; // MGPU_* variables
-    int64_t time_ms;    // it is ended after this time: 1 to TELL_TIME_MAX_MS
+    int64_t time_ms;    // it is ended after this time: 1 to NOTIFY_TIME_MAX_MS
     const char *defect; // as in LAUNCH
 };
 
-struct message_told {
+struct message_notified {
     uint64_t notice;
     uint32_t target;
     int32_t error; // 0, or a positive errno; EBUSY: not tried, as there is too much to do
@@ -461,22 +459,22 @@ extern const struct record_type message_hello_record;
 extern const struct record_type message_welcome_record;
 extern const struct record_type message_launch_record;
 extern const struct record_type message_stop_record;
-extern const struct record_type message_forget_record;
+extern const struct record_type message_release_attempt_record;
 extern const struct record_type message_signal_record;
-extern const struct record_type message_terms_record;
+extern const struct record_type message_update_record;
 extern const struct record_type message_started_record;
 extern const struct record_type message_exited_record;
 extern const struct record_type message_returned_record;
 extern const struct record_type message_gpus_record;
-extern const struct record_type message_release_record;
+extern const struct record_type message_release_gpus_record;
 extern const struct record_type message_open_log_record;
 extern const struct record_type message_stream_record;
-extern const struct record_type message_look_record;
-extern const struct record_type message_process_record;
+extern const struct record_type message_inspect_record;
+extern const struct record_type message_process_info_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_step_record;
-extern const struct record_type message_tell_record;
-extern const struct record_type message_told_record;
+extern const struct record_type message_notify_record;
+extern const struct record_type message_notified_record;
 extern const struct record_type message_join_record;
 extern const struct record_type message_joined_record;
 extern const struct record_type message_refused_record;
@@ -486,7 +484,7 @@ extern const struct record_type message_ready_record;
 extern const struct record_type message_go_record;
 extern const struct record_type launch_peer_record;
 extern const struct record_type message_heartbeat_record;
-extern const struct record_type message_heard_record;
+extern const struct record_type message_heartbeat_ack_record;
 extern const struct record_type gpu_state_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;

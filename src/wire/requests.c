@@ -95,8 +95,8 @@ static const struct record_field node_token_fields[] = {
 const struct record_type node_token_request_record =
     RECORD_TYPE(240, "node token request", struct node_token_request, node_token_fields);
 
-static const struct record_field forget_fields[] = {
+static const struct record_field release_attempt_fields[] = {
     RECORD_FIELD(1, RECORD_BOOL, struct forget_request, force, 0),
 };
 const struct record_type forget_request_record =
-    RECORD_TYPE(241, "forget request", struct forget_request, forget_fields);
+    RECORD_TYPE(241, "forget request", struct forget_request, release_attempt_fields);

@@ -216,7 +216,7 @@ static void deliver_to_agent(
     struct error err = { 0 };
     if (!is_newest(line) || node->core == NULL) {
         count(line, TALLY_FRAMES_LOST);
-        if (type->id == MESSAGE_FORGET)
+        if (type->id == MESSAGE_RELEASE_ATTEMPT)
             count(line, TALLY_ACKS_LOST);
         return;
     }

@@ -267,7 +267,7 @@ static void send_message(void *arg, const struct record_type *type, const void *
     node->send(node->arg, type, message);
 }
 
-static void inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
+static void observe(void *arg, const struct spool_id *id, struct attempt_sight *sight)
 {
     const struct spooled *entry = find(arg, id);
     *sight = (struct attempt_sight){ 0 };
@@ -391,7 +391,7 @@ static int release(void *arg, const struct spool_id *id, uint32_t port)
     return 0;
 }
 
-static int set_terms(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
+static int update(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {
     struct spooled *entry = find(arg, id);
     struct node *node = arg;
@@ -481,14 +481,14 @@ void node_start_agent(struct node *node)
     struct agent_effects effects = {
         .arg = node,
         .send = send_message,
-        .inspect = inspect,
+        .observe = observe,
         .stage = stage,
         .start = start,
         .watch = watch,
         .settle_nogo = settle_nogo,
         .command = command,
         .kill = kill_left_overs,
-        .set_terms = set_terms,
+        .update = update,
         .release = release,
         .remove = remove_attempt,
         .save_epoch = save_epoch,

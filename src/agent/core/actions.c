@@ -96,7 +96,7 @@ static void write_kept_terms(struct look *look)
     const struct attempt *attempt = look->attempt;
     struct agent_effects *effects = &look->core->effects;
     if (attempt->terms_kept != NULL &&
-        effects->set_terms(effects->arg, &attempt->id, attempt->terms_kept, &err) < 0)
+        effects->update(effects->arg, &attempt->id, attempt->terms_kept, &err) < 0)
         log_error("job %" PRIu64 ": %s", attempt->id.job, err.message);
 }
 
@@ -176,14 +176,14 @@ static void tell(
     look->attempt->told = what;
 }
 
-static enum next act_say_started(struct look *look)
+static enum next act_report_started(struct look *look)
 {
     if (look->sight.started.job != 0)
         tell(look, TOLD_STARTED, &message_started_record, &look->sight.started);
     return DONE;
 }
 
-static enum next act_say_ready(struct look *look)
+static enum next act_report_ready(struct look *look)
 {
     const struct attempt *attempt = look->attempt;
     struct message_ready ready = {
@@ -207,13 +207,13 @@ static enum next act_release(struct look *look)
     return DONE;
 }
 
-static enum next act_say_exited(struct look *look)
+static enum next act_report_exited(struct look *look)
 {
     tell(look, TOLD_END, &message_exited_record, &look->sight.exit);
     return DONE;
 }
 
-static enum next act_say_returned(struct look *look)
+static enum next act_report_returned(struct look *look)
 {
     const struct attempt *attempt = look->attempt;
     char given_up[] = "the launch was abandoned";
@@ -257,7 +257,7 @@ static enum next act_command(struct look *look)
 {
     struct agent_effects *effects = &look->core->effects;
     struct attempt *attempt = look->attempt;
-    (void)act_say_started(look);
+    (void)act_report_started(look);
     int r = effects->command(effects->arg, &attempt->id, attempt->signal, attempt->grace_ms);
     if (r < 0)
         return retry_later(look);
@@ -293,11 +293,11 @@ static enum next (*const acts[ATTEMPT_ACTIONS])(struct look *look) = {
     [ATTEMPT_SETTLE] = act_settle,
     [ATTEMPT_COMMAND] = act_command,
     [ATTEMPT_KILL] = act_kill,
-    [ATTEMPT_SAY_STARTED] = act_say_started,
-    [ATTEMPT_SAY_READY] = act_say_ready,
+    [ATTEMPT_REPORT_STARTED] = act_report_started,
+    [ATTEMPT_REPORT_READY] = act_report_ready,
     [ATTEMPT_RELEASE] = act_release,
-    [ATTEMPT_SAY_EXITED] = act_say_exited,
-    [ATTEMPT_SAY_RETURNED] = act_say_returned,
+    [ATTEMPT_REPORT_EXITED] = act_report_exited,
+    [ATTEMPT_REPORT_RETURNED] = act_report_returned,
     [ATTEMPT_RECOVER] = act_recover,
     [ATTEMPT_REMOVE] = act_remove,
 };
@@ -314,7 +314,7 @@ static void watch_shepherd(struct look *look)
 
 void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight)
 {
-    core->effects.inspect(core->effects.arg, &attempt->id, sight);
+    core->effects.observe(core->effects.arg, &attempt->id, sight);
     sight->is_emptied = attempt->has_run && sight->verdict == VERDICT_NONE;
     attempt->has_run |= sight->verdict == VERDICT_GO;
 }

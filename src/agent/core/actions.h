@@ -15,7 +15,7 @@ struct attempt {
     uint32_t signal;        // of the last STOP
     int64_t grace_ms;
     uint32_t port;                  // of the last GO
-    uint32_t terms;                 // number of the last TERMS
+    uint32_t terms;                 // number of the last UPDATE
     uint32_t starts;                // shepherds started before a verdict, by this agent
     int64_t look_at;                // look again by then; 0: no need
     int64_t not_before;             // what can fail is not tried again earlier
@@ -49,13 +49,13 @@ struct agent_core {
 void agent_actions_run(
     struct agent_core *core, struct attempt *attempt, int64_t boot_ms, const struct message_launch *launch);
 
-/* Looks at it, with what is remembered of it. As agent_effects.inspect. */
+/* Looks at it, with what is remembered of it. As agent_effects.observe. */
 void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight);
 
 /* Takes the attempt out of the core and frees it. */
 void agent_core_drop(struct agent_core *core, struct attempt *attempt);
 
-/* It is staged, or will not be: the LAUNCH and the TERMS that were kept for that are freed. */
+/* It is staged, or will not be: the LAUNCH and the UPDATE that were kept for that are freed. */
 void agent_core_forget_launch(struct attempt *attempt);
 
 /* Has agent_core_timer() called by then. */

@@ -5,8 +5,8 @@
  *
  *      DOWN ──link up, HELLO──> GREETED ──WELCOME──> OBEYING
  *
- * Only in OBEYING are orders taken and reports made; a report is made once in each such period, until FORGET.
- * What needs no controller (finishing for a dead shepherd) is done in every state.
+ * Only in OBEYING are orders taken and reports made; a report is made once in each such period, until
+ * RELEASE_ATTEMPT. What needs no controller (finishing for a dead shepherd) is done in every state.
  */
 #include "agent/core/agent_core.h"
 
@@ -253,9 +253,9 @@ static int on_signal(struct agent_core *core, int64_t boot_ms, const void *messa
     return 0;
 }
 
-static int on_terms(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+static int on_update(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
-    const struct message_terms *order = message;
+    const struct message_update *order = message;
     struct spool_id id = ID_OF(order);
     struct attempt *attempt = find_running(core, &id, order->token);
     if (attempt == NULL || order->number < attempt->terms)
@@ -272,19 +272,20 @@ static int on_terms(struct agent_core *core, int64_t boot_ms, const void *messag
         *attempt->terms_kept = terms;
         return 0;
     }
-    if (core->effects.set_terms(core->effects.arg, &id, &terms, &why) < 0)
+    if (core->effects.update(core->effects.arg, &id, &terms, &why) < 0)
         log_error("job %" PRIu64 ": %s", id.job, why.message);
     return 0;
 }
 
-static int on_forget(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+static int on_release_attempt(
+    struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
-    const struct message_forget *forget = message;
+    const struct message_release_attempt *forget = message;
     struct spool_id id = ID_OF(forget);
     struct attempt *attempt = find(core, &id);
     if (attempt == NULL || !is_meant(attempt, forget->token))
         return 0;
-    raise_want(attempt, WANT_FORGOTTEN);
+    raise_want(attempt, WANT_RELEASED);
     agent_actions_run(core, attempt, boot_ms, NULL);
     return 0;
 }
@@ -295,15 +296,15 @@ static int on_open_log(struct agent_core *core, int64_t boot_ms, const void *mes
     return 0;
 }
 
-static int on_look(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+static int on_inspect(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
-    core->effects.look(core->effects.arg, message);
+    core->effects.inspect(core->effects.arg, message);
     return 0;
 }
 
 static int on_release(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
-    const struct message_release *release = message;
+    const struct message_release_gpus *release = message;
     core->effects.release_gpus(core->effects.arg, &release->uuids);
     return 0;
 }
@@ -320,19 +321,19 @@ static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *m
     return 0;
 }
 
-static int on_tell(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+static int on_notify(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
-    const struct message_tell *tell = message;
-    bool has_time = tell->time_ms > 0 && tell->time_ms <= TELL_TIME_MAX_MS;
+    const struct message_notify *tell = message;
+    bool has_time = tell->time_ms > 0 && tell->time_ms <= NOTIFY_TIME_MAX_MS;
     if (tell->defect == NULL && has_time) {
-        core->effects.tell(core->effects.arg, message);
+        core->effects.notify(core->effects.arg, message);
         return 0;
     }
     _cleanup_free_ char *text = tell->defect != NULL
                                     ? xstrdup(tell->defect)
                                     : xasprintf("%" PRId64 " ms are no time to tell it in", tell->time_ms);
-    agent_core_told(
-        core, &(struct message_told){
+    agent_core_notified(
+        core, &(struct message_notified){
                   .notice = tell->notice, .target = tell->target, .error = EBADMSG, .text = text });
     return 0;
 }
@@ -348,10 +349,10 @@ static int on_refused(struct agent_core *core, int64_t boot_ms, const void *mess
     return err->code;
 }
 
-static int on_heard(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+static int on_heartbeat_ack(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_heartbeat *heard = message;
-    heartbeat_heard(core, boot_ms, heard->sent_ms);
+    heartbeat_acknowledged(core, boot_ms, heard->sent_ms);
     note_event(core, heard->event);
     return 0;
 }
@@ -366,18 +367,18 @@ static const struct {
     { MESSAGE_LAUNCH, LINK_OBEYING, on_launch },
     { MESSAGE_GO, LINK_OBEYING, on_go },
     { MESSAGE_STOP, LINK_OBEYING, on_stop },
-    { MESSAGE_FORGET, LINK_OBEYING, on_forget },
+    { MESSAGE_RELEASE_ATTEMPT, LINK_OBEYING, on_release_attempt },
     { MESSAGE_OPEN_LOG, LINK_OBEYING, on_open_log },
-    { MESSAGE_LOOK, LINK_OBEYING, on_look },
+    { MESSAGE_INSPECT, LINK_OBEYING, on_inspect },
     { MESSAGE_OPEN_TERMINAL, LINK_OBEYING, on_open_terminal },
     { MESSAGE_OPEN_STEP, LINK_OBEYING, on_open_guest },
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
-    { MESSAGE_TERMS, LINK_OBEYING, on_terms },
-    { MESSAGE_TELL, LINK_OBEYING, on_tell },
-    { MESSAGE_RELEASE, LINK_OBEYING, on_release },
+    { MESSAGE_UPDATE, LINK_OBEYING, on_update },
+    { MESSAGE_NOTIFY, LINK_OBEYING, on_notify },
+    { MESSAGE_RELEASE_GPUS, LINK_OBEYING, on_release },
     { MESSAGE_REFUSED, LINK_DOWN, on_refused },
     { MESSAGE_REFUSED, LINK_GREETED, on_refused },
-    { MESSAGE_HEARD, LINK_OBEYING, on_heard },
+    { MESSAGE_HEARTBEAT_ACK, LINK_OBEYING, on_heartbeat_ack },
 };
 
 int agent_core_message(
@@ -503,16 +504,16 @@ void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus)
         core->effects.send(core->effects.arg, &message_gpus_record, gpus);
 }
 
-void agent_core_process(struct agent_core *core, const struct message_process *process)
+void agent_core_process(struct agent_core *core, const struct message_process_info *process)
 {
     if (core->link == LINK_OBEYING)
-        core->effects.send(core->effects.arg, &message_process_record, process);
+        core->effects.send(core->effects.arg, &message_process_info_record, process);
 }
 
-void agent_core_told(struct agent_core *core, const struct message_told *told)
+void agent_core_notified(struct agent_core *core, const struct message_notified *told)
 {
     if (core->link == LINK_OBEYING)
-        core->effects.send(core->effects.arg, &message_told_record, told);
+        core->effects.send(core->effects.arg, &message_notified_record, told);
 }
 
 size_t agent_core_attempts(const struct agent_core *core)

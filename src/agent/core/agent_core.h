@@ -29,7 +29,7 @@ struct agent_effects {
     /* Queues one message to the controller; only called while the link is up. */
     void (*send)(void *arg, const struct record_type *type, const void *message);
     /* Looks at an attempt. Fills a zeroed sight, whose records become the caller's. */
-    void (*inspect)(void *arg, const struct spool_id *id, struct attempt_sight *sight);
+    void (*observe)(void *arg, const struct spool_id *id, struct attempt_sight *sight);
     /* Writes the spool entry; an attempt that can never run here gets an exit record that says why. On
      * failure this node cannot do it now. -EINPROGRESS: its user is being looked up, and the core is told to
      * look when that is done. */
@@ -56,12 +56,12 @@ struct agent_effects {
     /* One timer: call agent_core_timer() at that time; the last call counts. */
     void (*arm)(void *arg, int64_t boot_ms);
     /* Looks at a process that a lease is wanted for; agent_core_process() says later what was seen. */
-    void (*look)(void *arg, const struct message_look *request);
+    void (*inspect)(void *arg, const struct message_inspect *request);
     /* Keeps the terms with the attempt, and tells its shepherd to look at them. */
-    int (*set_terms)(
-        void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
-    /* Tells somebody outside on behalf of a job's owner; agent_core_told() says later what became of it. */
-    void (*tell)(void *arg, const struct message_tell *request);
+    int (*update)(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
+    /* Tells somebody outside on behalf of a job's owner; agent_core_notified() says later what became of it.
+     */
+    void (*notify)(void *arg, const struct message_notify *request);
     /* Has a living shepherd that waits at its gate settle the verdict; harmless to any other. `port`: where
      * the parts meet, 0: not known. */
     int (*release)(void *arg, const struct spool_id *id, uint32_t port);
@@ -111,9 +111,9 @@ void agent_core_timer(struct agent_core *core, int64_t boot_ms);
 void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus);
 
 /* What was seen of a process; dropped as a sample is. */
-void agent_core_process(struct agent_core *core, const struct message_process *process);
+void agent_core_process(struct agent_core *core, const struct message_process_info *process);
 
 /* What became of telling somebody; dropped as a sample is. */
-void agent_core_told(struct agent_core *core, const struct message_told *told);
+void agent_core_notified(struct agent_core *core, const struct message_notified *told);
 
 size_t agent_core_attempts(const struct agent_core *core);

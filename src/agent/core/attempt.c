@@ -28,8 +28,8 @@ enum answer { NO, YES, ANY };
 #define BIT(want)   (1U << (want))
 #define ANY_WANT    (BIT(ATTEMPT_WANTS) - 1U)
 #define END_OF_IT   (BIT(WANT_STOP) | BIT(WANT_STOPPED))
-#define FORGET_IT   BIT(WANT_FORGOTTEN)
-#define KEEP_IT     (ANY_WANT & ~FORGET_IT)
+#define RELEASE_IT  BIT(WANT_RELEASED)
+#define KEEP_IT     (ANY_WANT & ~RELEASE_IT)
 #define RUN_IT      (BIT(WANT_RUN) | BIT(WANT_GO))
 #define NO_OPPOSITE (BIT(WANT_NOTHING) | RUN_IT)
 
@@ -46,20 +46,20 @@ struct row {
 
 static const struct row rows[] = {
     { ANY, ANY_VERDICT, ANY, YES, YES, ANY_WANT, ATTEMPT_KILL, "ended, but processes are left" },
-    { ANY, ANY_VERDICT, ANY, YES, NO, FORGET_IT, ATTEMPT_REMOVE, "ended and stored by the controller" },
-    { ANY, ANY_VERDICT, ANY, YES, NO, KEEP_IT, ATTEMPT_SAY_EXITED, "over" },
+    { ANY, ANY_VERDICT, ANY, YES, NO, RELEASE_IT, ATTEMPT_REMOVE, "ended and stored by the controller" },
+    { ANY, ANY_VERDICT, ANY, YES, NO, KEEP_IT, ATTEMPT_REPORT_EXITED, "over" },
 
-    { ANY, VERDICT_NOGO, YES, NO, ANY, FORGET_IT, ATTEMPT_RELEASE, "its shepherd lost the race and exits" },
-    { ANY, VERDICT_NOGO, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "never ran, and the controller knows" },
-    { ANY, VERDICT_NOGO, ANY, NO, ANY, KEEP_IT, ATTEMPT_SAY_RETURNED, "never ran and never will" },
+    { ANY, VERDICT_NOGO, YES, NO, ANY, RELEASE_IT, ATTEMPT_RELEASE, "its shepherd lost the race and exits" },
+    { ANY, VERDICT_NOGO, NO, NO, ANY, RELEASE_IT, ATTEMPT_REMOVE, "never ran, and the controller knows" },
+    { ANY, VERDICT_NOGO, ANY, NO, ANY, KEEP_IT, ATTEMPT_REPORT_RETURNED, "never ran and never will" },
 
     { ANY, VERDICT_GO, NO, NO, ANY, ANY_WANT, ATTEMPT_ADOPT, "its shepherd died: finish on its behalf" },
     { ANY, VERDICT_GO, YES, NO, ANY, BIT(WANT_STOP), ATTEMPT_COMMAND, "running but no longer wanted" },
-    { ANY, VERDICT_GO, YES, NO, ANY, FORGET_IT, ATTEMPT_WAIT, "running: jobs are never ended unasked" },
-    { ANY, VERDICT_GO, YES, NO, ANY, ANY_WANT, ATTEMPT_SAY_STARTED, "runs" },
+    { ANY, VERDICT_GO, YES, NO, ANY, RELEASE_IT, ATTEMPT_WAIT, "running: jobs are never ended unasked" },
+    { ANY, VERDICT_GO, YES, NO, ANY, ANY_WANT, ATTEMPT_REPORT_STARTED, "runs" },
 
-    { NO, VERDICT_NONE, NO, NO, ANY, FORGET_IT, ATTEMPT_REMOVE, "no trace left" },
-    { ANY, VERDICT_NONE, ANY, NO, ANY, FORGET_IT | END_OF_IT, ATTEMPT_SETTLE, "no verdict: win it" },
+    { NO, VERDICT_NONE, NO, NO, ANY, RELEASE_IT, ATTEMPT_REMOVE, "no trace left" },
+    { ANY, VERDICT_NONE, ANY, NO, ANY, RELEASE_IT | END_OF_IT, ATTEMPT_SETTLE, "no verdict: win it" },
     { ANY, VERDICT_NONE, YES, NO, ANY, NO_OPPOSITE, ATTEMPT_WAIT, "its shepherd prepares the start" },
     { NO, VERDICT_NONE, NO, NO, ANY, RUN_IT, ATTEMPT_STAGE, "new here" },
     { YES, VERDICT_NONE, NO, NO, ANY, RUN_IT, ATTEMPT_START, "staged without a shepherd" },
@@ -73,12 +73,12 @@ static const char *const action_names[ATTEMPT_ACTIONS] = {
     [ATTEMPT_ADOPT] = "adopt",
     [ATTEMPT_SETTLE] = "settle",
     [ATTEMPT_COMMAND] = "command",
-    [ATTEMPT_SAY_READY] = "report ready",
+    [ATTEMPT_REPORT_READY] = "report ready",
     [ATTEMPT_RELEASE] = "release",
     [ATTEMPT_KILL] = "kill",
-    [ATTEMPT_SAY_STARTED] = "report started",
-    [ATTEMPT_SAY_EXITED] = "report exited",
-    [ATTEMPT_SAY_RETURNED] = "report returned",
+    [ATTEMPT_REPORT_STARTED] = "report started",
+    [ATTEMPT_REPORT_EXITED] = "report exited",
+    [ATTEMPT_REPORT_RETURNED] = "report returned",
     [ATTEMPT_RECOVER] = "recover",
     [ATTEMPT_REMOVE] = "remove",
 };
@@ -92,10 +92,10 @@ static bool fits(enum answer wanted, bool is)
 static enum attempt_action refine(
     enum attempt_action action, const struct attempt_sight *sight, enum attempt_want want)
 {
-    if (action == ATTEMPT_SAY_EXITED && sight->is_checking)
+    if (action == ATTEMPT_REPORT_EXITED && sight->is_checking)
         return ATTEMPT_WAIT;
     if (action == ATTEMPT_WAIT && sight->is_ready)
-        return want == WANT_GO ? ATTEMPT_RELEASE : ATTEMPT_SAY_READY;
+        return want == WANT_GO ? ATTEMPT_RELEASE : ATTEMPT_REPORT_READY;
     return action;
 }
 
@@ -105,7 +105,7 @@ static enum attempt_action decide_emptied(const struct attempt_sight *sight, enu
         return (BIT(want) & END_OF_IT) != 0 ? ATTEMPT_KILL : ATTEMPT_WAIT;
     if (sight->is_populated)
         return ATTEMPT_KILL;
-    return want == WANT_FORGOTTEN ? ATTEMPT_REMOVE : ATTEMPT_RECOVER;
+    return want == WANT_RELEASED ? ATTEMPT_REMOVE : ATTEMPT_RECOVER;
 }
 
 enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attempt_want want)

@@ -31,23 +31,23 @@ enum attempt_want {
     WANT_GO,      // GO: its parts on other nodes are ready as well
     WANT_STOPPED, // STOP, and the living shepherd has been told
     WANT_STOP,    // STOP
-    WANT_FORGOTTEN,
+    WANT_RELEASED,
     ATTEMPT_WANTS,
 };
 
 enum attempt_action {
-    ATTEMPT_WAIT,        // the next hint, message or end of a shepherd brings us back
-    ATTEMPT_STAGE,       // write the spool entry and start a shepherd on it
-    ATTEMPT_START,       // start a shepherd on the entry that is there
-    ATTEMPT_ADOPT,       // start a shepherd that finishes what a dead one left
-    ATTEMPT_SETTLE,      // win "nogo" so that it never runs, then look again
-    ATTEMPT_COMMAND,     // tell the living shepherd to stop it
-    ATTEMPT_SAY_READY,   // report that it only waits to be let go
-    ATTEMPT_RELEASE,     // tell the living shepherd to settle the verdict
-    ATTEMPT_KILL,        // end what is left in its cgroup, then look again
-    ATTEMPT_SAY_STARTED, // report the open gate
-    ATTEMPT_SAY_EXITED,  // report the exit record
-    ATTEMPT_SAY_RETURNED,
+    ATTEMPT_WAIT,           // the next hint, message or end of a shepherd brings us back
+    ATTEMPT_STAGE,          // write the spool entry and start a shepherd on it
+    ATTEMPT_START,          // start a shepherd on the entry that is there
+    ATTEMPT_ADOPT,          // start a shepherd that finishes what a dead one left
+    ATTEMPT_SETTLE,         // win "nogo" so that it never runs, then look again
+    ATTEMPT_COMMAND,        // tell the living shepherd to stop it
+    ATTEMPT_REPORT_READY,   // report that it only waits to be let go
+    ATTEMPT_RELEASE,        // tell the living shepherd to settle the verdict
+    ATTEMPT_KILL,           // end what is left in its cgroup, then look again
+    ATTEMPT_REPORT_STARTED, // report the open gate
+    ATTEMPT_REPORT_EXITED,  // report the exit record
+    ATTEMPT_REPORT_RETURNED,
     ATTEMPT_RECOVER, // over, without an entry: report what a durable copy says, or that nothing is known
     ATTEMPT_REMOVE,  // the end is committed: nothing of it is needed any more
     ATTEMPT_ACTIONS,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The agent says HEARTBEAT every few seconds, with its own time, and the controller says that time back. So
- * the newest HEARD tells, on this node's clock alone, of a moment after which the controller still took this
- * node for reachable: `acked_ms`. Delays, and clocks that differ, only make that moment earlier than it was.
+ * the newest HEARTBEAT_ACK tells, on this node's clock alone, of a moment after which the controller still
+ * took this node for reachable: `acked_ms`. Delays, and clocks that differ, only make that moment earlier
+ * than it was.
  *
  * That is also the moment from which the leases count that attempts have of this node. The agent only writes
  * down until when an attempt may run; its shepherd keeps the time, so that a stopped agent ends no lease
  * late.
  *
- * A connection can look alive for hours when the other machine has gone. One that brings no HEARD for as long
- * as the controller waits for us is given up, and dialled anew.
+ * A connection can look alive for hours when the other machine has gone. One that brings no HEARTBEAT_ACK for
+ * as long as the controller waits for us is given up, and dialled anew.
  */
 #include "agent/core/heartbeat.h"
 
@@ -28,7 +29,7 @@ void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct mess
     core->heartbeat_ms = welcome->heartbeat_ms;
     core->timeout_ms = welcome->timeout_ms;
     core->beat_at = welcome->heartbeat_ms > 0 ? boot_ms + welcome->heartbeat_ms : 0;
-    heartbeat_heard(core, boot_ms, core->greeted_ms);
+    heartbeat_acknowledged(core, boot_ms, core->greeted_ms);
     if (core->beat_at != 0)
         agent_core_arm_by(core, core->beat_at);
 }
@@ -37,14 +38,14 @@ void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct mess
 static void renew(struct agent_core *core, struct attempt *attempt)
 {
     int64_t until_ms = core->acked_ms + attempt->lease_ms;
-    if (attempt->lease_ms == 0 || attempt->want == WANT_FORGOTTEN ||
+    if (attempt->lease_ms == 0 || attempt->want == WANT_RELEASED ||
         until_ms - attempt->renewed_ms < attempt->lease_ms / RENEWALS)
         return;
     if (core->effects.renew(core->effects.arg, &attempt->id, until_ms) == 0)
         attempt->renewed_ms = until_ms;
 }
 
-void heartbeat_heard(struct agent_core *core, int64_t boot_ms, int64_t sent_ms)
+void heartbeat_acknowledged(struct agent_core *core, int64_t boot_ms, int64_t sent_ms)
 {
     if (sent_ms > boot_ms || sent_ms <= core->acked_ms)
         return;

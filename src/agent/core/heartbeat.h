@@ -11,7 +11,7 @@ void heartbeat_greet(struct agent_core *core, int64_t boot_ms);
 void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct message_welcome *welcome);
 
 /* The controller has heard what was said at `sent_ms`. */
-void heartbeat_heard(struct agent_core *core, int64_t boot_ms, int64_t sent_ms);
+void heartbeat_acknowledged(struct agent_core *core, int64_t boot_ms, int64_t sent_ms);
 
 /* Fills in until when the attempt may run, as far as is known when it is launched. */
 void heartbeat_lease(struct agent_core *core, struct attempt *attempt, struct message_launch *launch);

@@ -519,7 +519,7 @@ int launcher_release(struct launcher *launcher, const struct spool_id *id, uint3
     return send_command(launcher, id, &go);
 }
 
-int launcher_set_terms(
+int launcher_update(
     struct launcher *launcher, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {
     _cleanup_close_ int fd = open_entry(launcher, id, false);

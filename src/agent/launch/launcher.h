@@ -98,15 +98,16 @@ int launcher_release(struct launcher *launcher, const struct spool_id *id, uint3
 
 /* Writes the spool file "terms" and tells the step's shepherd to look at it; one that adopts it later looks
  * by itself. */
-int launcher_set_terms(
+int launcher_update(
     struct launcher *launcher, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
 
 /* Makes the spool entry of a step that is over anew, from the durable copy of its exit record. -ENOENT: it
  * has none. */
 int launcher_restore_one(struct launcher *launcher, const struct spool_id *id, struct error *err);
 
-/* After FORGET, or after "nogo" was reported: removes the cell, the spool directory and a copied exit record.
- * The directory goes last. -EBUSY while a process of the step lives, and nothing is removed then. */
+/* After RELEASE_ATTEMPT, or after "nogo" was reported: removes the cell, the spool directory and a copied
+ * exit record. The directory goes last. -EBUSY while a process of the step lives, and nothing is removed
+ * then. */
 int launcher_discard(struct launcher *launcher, const struct spool_id *id);
 
 /* At the agent's start: gives every exit record in STATE/exits whose spool directory a reboot has taken away

@@ -54,7 +54,7 @@ void lease_looks_forget(struct lease_looks *looks, uint64_t job)
 static void say_over(struct lease_looks *looks, uint64_t job, uint32_t pid)
 {
     _cleanup_free_ char *text = xasprintf("process %" PRIu32 " ended while it waited to be adopted", pid);
-    struct message_process over = { .job = job, .error = ESRCH, .pid = pid, .text = text };
+    struct message_process_info over = { .job = job, .error = ESRCH, .pid = pid, .text = text };
     looks->on_seen(looks->arg, &over);
 }
 
@@ -68,7 +68,7 @@ static void on_over(evutil_socket_t fd, short what, void *arg)
     say_over(looks, job, pid);
 }
 
-static void await(struct lease_looks *looks, const struct message_look *request)
+static void await(struct lease_looks *looks, const struct message_inspect *request)
 {
     lease_looks_forget(looks, request->job);
     if (request->pid == 0)
@@ -117,14 +117,14 @@ static int check(struct lease_looks *looks, const struct process_facts *facts, s
     return 0;
 }
 
-static void answer(struct lease_looks *looks, const struct message_look *request)
+static void answer(struct lease_looks *looks, const struct message_inspect *request)
 {
     struct process_facts facts = { 0 };
     struct error err = { 0 };
     int r = process_facts_read((pid_t)request->pid, request->start, &facts, &err);
     if (r == 0)
         r = check(looks, &facts, &err);
-    struct message_process seen = {
+    struct message_process_info seen = {
         .question = request->question,
         .error = -r,
         .text = r < 0 ? err.message : NULL,
@@ -141,7 +141,7 @@ static void answer(struct lease_looks *looks, const struct message_look *request
     process_facts_clear(&facts);
 }
 
-void lease_looks_take(struct lease_looks *looks, const struct message_look *request)
+void lease_looks_take(struct lease_looks *looks, const struct message_inspect *request)
 {
     if (request->question != 0)
         answer(looks, request);

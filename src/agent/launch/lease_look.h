@@ -13,7 +13,7 @@
 
 struct lease_looks;
 
-typedef void(lease_seen_fn)(void *arg, const struct message_process *process);
+typedef void(lease_seen_fn)(void *arg, const struct message_process_info *process);
 
 /* `watch` is borrowed. */
 struct lease_looks *lease_looks_new(struct event_base *base, const struct job_users *users,
@@ -24,4 +24,4 @@ void lease_looks_free(struct lease_looks *looks);
 void lease_looks_forget(struct lease_looks *looks, uint64_t job);
 
 /* Answers a question by on_seen at once; for a job, when the process is over. */
-void lease_looks_take(struct lease_looks *looks, const struct message_look *request);
+void lease_looks_take(struct lease_looks *looks, const struct message_inspect *request);

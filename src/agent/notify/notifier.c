@@ -3,7 +3,7 @@
  * One notifier:
  *
  *      RUNNING ──its process ends, or its time is up and it is killed──> CLEARING ──its cell is empty──> gone
- *         └── TOLD
+ *         └── NOTIFIED
  *
  * Its cell is like that of a job's step, of attempt 0, which no job has: no device of a GPU can be opened in
  * it, memory and processes are few, and what is left in it is killed with it. Mail programs exit when they
@@ -59,7 +59,7 @@ struct notifiers {
     const struct confine *confine;
     struct confine_state *cells;
     struct notifiers_options options;
-    told_fn *on_told;
+    notified_fn *on_told;
     void *arg;
     struct notifier *list;
 };
@@ -169,7 +169,7 @@ static void on_said(evutil_socket_t fd, short what, void *arg)
 
 static void answer(struct notifiers *notifiers, uint64_t notice, uint32_t target, int32_t error, char *text)
 {
-    struct message_told told = { .notice = notice, .target = target, .error = error, .text = text };
+    struct message_notified told = { .notice = notice, .target = target, .error = error, .text = text };
     notifiers->on_told(notifiers->arg, &told);
 }
 
@@ -277,7 +277,7 @@ static void watch(struct notifier *notifier, pid_t pid, int pidfd, int said_fd)
     (void)evtimer_add(notifier->timer, &time);
 }
 
-static int start(struct notifier *notifier, const struct message_tell *request, struct error *err)
+static int start(struct notifier *notifier, const struct message_notify *request, struct error *err)
 {
     int ends[2], pidfd = -1;
     struct launch_spec spec = { 0 };
@@ -302,7 +302,7 @@ static int start(struct notifier *notifier, const struct message_tell *request, 
     return 0;
 }
 
-void notifiers_notify(struct notifiers *notifiers, const struct message_tell *request)
+void notifiers_notify(struct notifiers *notifiers, const struct message_notify *request)
 {
     char busy[] = "the node has too many notifications";
     struct error err = { 0 };
@@ -339,7 +339,7 @@ void notifiers_clear_cell(struct notifiers *notifiers, const struct spool_id *id
 }
 
 struct notifiers *notifiers_new(struct event_base *base, const struct confine *confine,
-    struct confine_state *cells, const struct notifiers_options *options, told_fn *on_told, void *arg)
+    struct confine_state *cells, const struct notifiers_options *options, notified_fn *on_told, void *arg)
 {
     struct notifiers *notifiers = xcalloc(1, sizeof(*notifiers));
     *notifiers = (struct notifiers){

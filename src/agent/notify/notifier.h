@@ -23,16 +23,16 @@ struct notifiers_options {
 };
 
 /* What became of one. */
-typedef void told_fn(void *arg, const struct message_told *told);
+typedef void notified_fn(void *arg, const struct message_notified *told);
 
 struct notifiers;
 
 /* `options` is copied, what it points to is borrowed. */
 struct notifiers *notifiers_new(struct event_base *base, const struct confine *confine,
-    struct confine_state *cells, const struct notifiers_options *options, told_fn *on_told, void *arg);
+    struct confine_state *cells, const struct notifiers_options *options, notified_fn *on_told, void *arg);
 
 /* `on_told` is called for each, unless the same is being told already: its answer is the answer. */
-void notifiers_notify(struct notifiers *notifiers, const struct message_tell *request);
+void notifiers_notify(struct notifiers *notifiers, const struct message_notify *request);
 
 /* True for a cell that is a notifier's and no job's. */
 bool notifiers_is_cell(const struct spool_id *id);

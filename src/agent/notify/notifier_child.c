@@ -95,7 +95,7 @@ static void append_header(struct buffer *out, const char *name, const char *valu
     buffer_append_text(out, "\n");
 }
 
-static void write_mail(const struct message_tell *request, const struct user *user, struct buffer *out)
+static void write_mail(const struct message_notify *request, const struct user *user, struct buffer *out)
 {
     _cleanup_free_ char *subject = xasprintf("mgpu: %s", request->subject != NULL ? request->subject : "");
     append_header(out, "To", request->to != NULL ? request->to : user->name);
@@ -142,7 +142,7 @@ static int write_config(const char *url, char **ret_path, struct error *err)
     return 0;
 }
 
-static char **make_env(const struct message_tell *request, const struct user *user)
+static char **make_env(const struct message_notify *request, const struct user *user)
 {
     struct strings env = { 0 };
     strings_add(&env, PATH);
@@ -159,7 +159,7 @@ static char **make_env(const struct message_tell *request, const struct user *us
     return list; // it is executed with, or ends with us
 }
 
-static int execute(const struct notifiers_options *options, const struct message_tell *request,
+static int execute(const struct notifiers_options *options, const struct message_notify *request,
     const struct user *user, struct error *err)
 {
     _cleanup_buffer_ struct buffer input = { 0 };
@@ -192,7 +192,7 @@ static int execute(const struct notifiers_options *options, const struct message
     return error_set_errno(err, -errno, "cannot execute %s", ways[request->way][0]);
 }
 
-int notifier_child_run(const struct notifiers_options *options, const struct message_tell *request,
+int notifier_child_run(const struct notifiers_options *options, const struct message_notify *request,
     const struct launch_spec *spec)
 {
     struct error err = { 0 };

@@ -7,5 +7,5 @@
 
 /* Becomes the user and executes what tells. `spec` names the cgroups to enter. Standard error is
  * descriptor 3. Only returns, with an exit status, after a failure that it has written there. */
-int notifier_child_run(const struct notifiers_options *options, const struct message_tell *request,
+int notifier_child_run(const struct notifiers_options *options, const struct message_notify *request,
     const struct launch_spec *spec);

@@ -4,19 +4,19 @@
 #include "controller/core/notification.h"
 #include "wire/json_text.h"
 
-static void add_notice(void *arg, const struct notice *notice, bool is_telling)
+static void add_notice(void *arg, const struct notice *notice, bool is_sending)
 {
     json_t *array = arg, *object = json_object();
     bool is_waiting = notice->state == NOTICE_WAITING;
     (void)json_object_set_new(object, "event", json_string(notify_event_name(notice->event)));
     (void)json_object_set_new(object, "to", json_text_string(notice->to));
     (void)json_object_set_new(
-        object, "state", json_string(is_telling ? "sending" : notice_state_name(notice->state)));
+        object, "state", json_string(is_sending ? "sending" : notice_state_name(notice->state)));
     (void)json_object_set_new(object, "made_at", json_text_time(notice->made_ms));
     (void)json_object_set_new(object, "over_at", json_text_time(notice->over_ms));
     (void)json_object_set_new(object, "tries", json_integer(notice->tries));
     (void)json_object_set_new(
-        object, "next_at", json_text_time(is_waiting && !is_telling ? notice->due_ms : 0));
+        object, "next_at", json_text_time(is_waiting && !is_sending ? notice->due_ms : 0));
     (void)json_object_set_new(object, "error", json_text_string(notice->text));
     (void)json_array_append_new(array, object);
 }

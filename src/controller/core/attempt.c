@@ -126,15 +126,15 @@ void core_give_back(struct core *core, struct core_entry *entry, const char *tex
 
 void core_forget_stated(struct core *core, const struct core_node *node, const struct statement *statement)
 {
-    struct message_forget forget = {
+    struct message_release_attempt forget = {
         .job = statement->job,
         .attempt = statement->attempt,
         .step = statement->step,
         .task = statement->task,
         .token = statement->token,
     };
-    core_forget_attempt(core, node->link, &forget);
-    core_tell_over(core, core_find_node(core, node->name), &forget);
+    core_release_attempt(core, node->link, &forget);
+    core_hook_over(core, core_find_node(core, node->name), &forget);
 }
 
 struct core_entry *core_find_current(

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches and what waits for them. At the end of a turn the open batch is handed to the store unless one is
- * under way; everything that arrives meanwhile gathers in the next one (group commit). Replies, actions and
- * published events hang on the newest batch that holds changes and are let go when it is durable. When a
- * commit fails the program ends: memory is ahead of the disk, and only a new start knows what is true.
+ * Batches and the effects deferred until they are durable. At the end of a turn the open batch is handed to
+ * the store unless one is in flight; everything that arrives meanwhile is collected in the next one (group
+ * commit). Replies, actions and published events are deferred until the newest batch with changes is durable.
+ * If a commit fails, the program exits: memory is ahead of the disk, and only a new start can find out what
+ * was stored.
  */
 #include "controller/core/batch.h"
 
@@ -16,11 +17,11 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 
-static void held_free(struct held *held)
+static void deferred_free(struct deferred *deferred)
 {
-    free(held->answer);
-    job_event_clear(&held->event);
-    free(held);
+    free(deferred->answer);
+    job_event_clear(&deferred->event);
+    free(deferred);
 }
 
 void core_batch_free(struct batch *batch)
@@ -28,8 +29,8 @@ void core_batch_free(struct batch *batch)
     if (batch == NULL)
         return;
     while (batch->first != NULL) {
-        struct held *next = batch->first->next;
-        held_free(batch->first);
+        struct deferred *next = batch->first->next;
+        deferred_free(batch->first);
         batch->first = next;
     }
     store_batch_free(batch->changes);
@@ -48,11 +49,11 @@ struct batch *core_batch(struct core *core)
 }
 
 /* Nobody is signalled by a word that was meant for an attempt before. */
-static void send_signal(struct core *core, const struct held *held)
+static void send_signal(struct core *core, const struct deferred *deferred)
 {
-    const struct job *job = core_job(core, held->job);
-    struct message_signal signal = held->signal;
-    if (job == NULL || job->token != held->signal.token)
+    const struct job *job = core_job(core, deferred->job);
+    struct message_signal signal = deferred->signal;
+    if (job == NULL || job->token != deferred->signal.token)
         return;
     for (signal.task = 0; signal.task < job_node_count(job); signal.task++) {
         const struct core_node *node = core_find_node(core, job_node_name(job, signal.task));
@@ -61,45 +62,46 @@ static void send_signal(struct core *core, const struct held *held)
     }
 }
 
-static void let_go(struct core *core, struct held *held)
+static void release(struct core *core, struct deferred *deferred)
 {
     struct core_entry *entry = NULL;
-    switch (held->kind) {
-    case HELD_REPLY:
-        if (held->request != NULL)
-            core->effects.reply(core->effects.arg, held->request, held->answer);
+    switch (deferred->kind) {
+    case DEFERRED_REPLY:
+        if (deferred->request != NULL)
+            core->effects.reply(core->effects.arg, deferred->request, deferred->answer);
         break;
-    case HELD_ACT:
-        entry = core_find(core, held->job);
+    case DEFERRED_ACT:
+        entry = core_find(core, deferred->job);
         if (entry != NULL)
             core_act(core, entry);
         break;
-    case HELD_PUBLISH:
-        core->last_durable_event = held->event.seq;
-        core->effects.publish(core->effects.arg, &held->event, core_job(core, held->event.job));
+    case DEFERRED_PUBLISH:
+        core->last_durable_event = deferred->event.seq;
+        core->effects.publish(core->effects.arg, &deferred->event, core_job(core, deferred->event.job));
         break;
-    case HELD_SIGNAL: send_signal(core, held); break;
-    case HELD_STOP:
-        core->effects.send(core->effects.arg, held->link, &message_stop_record, &held->stop);
+    case DEFERRED_SIGNAL: send_signal(core, deferred); break;
+    case DEFERRED_STOP:
+        core->effects.send(core->effects.arg, deferred->link, &message_stop_record, &deferred->stop);
         break;
-    case HELD_FORGET:
-        core->effects.send(core->effects.arg, held->link, &message_forget_record, &held->forget);
+    case DEFERRED_RELEASE:
+        core->effects.send(
+            core->effects.arg, deferred->link, &message_release_attempt_record, &deferred->release);
         break;
     }
-    held_free(held);
+    deferred_free(deferred);
 }
 
 /* Hangs it on the newest batch with changes, or lets it go when all changes are durable. */
-void core_hold_back(struct core *core, struct held held)
+void core_defer(struct core *core, struct deferred deferred)
 {
-    struct held *copy = xcalloc(1, sizeof(*copy));
-    *copy = held;
+    struct deferred *copy = xcalloc(1, sizeof(*copy));
+    *copy = deferred;
     struct batch *batch = core->open != NULL ? core->open : core->flying;
     if (batch == NULL) {
-        let_go(core, copy);
+        release(core, copy);
         return;
     }
-    batch->is_urgent |= held.kind == HELD_REPLY;
+    batch->is_urgent |= deferred.kind == DEFERRED_REPLY;
     *batch->last = copy;
     batch->last = &copy->next;
 }
@@ -107,9 +109,9 @@ void core_hold_back(struct core *core, struct held held)
 void core_batch_durable(struct core *core, struct batch *batch)
 {
     while (batch->first != NULL) {
-        struct held *held = batch->first;
-        batch->first = held->next;
-        let_go(core, held);
+        struct deferred *deferred = batch->first;
+        batch->first = deferred->next;
+        release(core, deferred);
     }
     core_batch_free(batch);
 }
@@ -120,14 +122,14 @@ void core_act_later(struct core *core, struct core_entry *entry)
     bool is_held = entry->changed_in == core->last_batch && core->durable_batch < core->last_batch;
     entry->changed_in = core->last_batch;
     if (!is_held)
-        core_hold_back(core, (struct held){ .kind = HELD_ACT, .job = entry->job->id });
+        core_defer(core, (struct deferred){ .kind = DEFERRED_ACT, .job = entry->job->id });
 }
 
 void core_reply(struct core *core, void *request, const struct core_answer *answer)
 {
     struct core_answer *copy = xcalloc(1, sizeof(*copy));
     *copy = *answer;
-    core_hold_back(core, (struct held){ .kind = HELD_REPLY, .request = request, .answer = copy });
+    core_defer(core, (struct deferred){ .kind = DEFERRED_REPLY, .request = request, .answer = copy });
 }
 
 void core_reply_ok(struct core *core, void *request, uint64_t job)
@@ -140,16 +142,17 @@ void core_barrier(struct core *core, void *request)
     core_reply_ok(core, request, 0);
 }
 
-void core_forget_attempt(struct core *core, uint32_t link, const struct message_forget *forget)
+void core_release_attempt(struct core *core, uint32_t link, const struct message_release_attempt *release)
 {
-    core_hold_back(core, (struct held){ .kind = HELD_FORGET, .link = link, .forget = *forget });
+    core_defer(core, (struct deferred){ .kind = DEFERRED_RELEASE, .link = link, .release = *release });
 }
 
 static void forget_in(struct batch *batch, const void *request)
 {
-    for (struct held *held = batch != NULL ? batch->first : NULL; held != NULL; held = held->next)
-        if (held->request == request)
-            held->request = NULL;
+    for (struct deferred *deferred = batch != NULL ? batch->first : NULL; deferred != NULL;
+         deferred = deferred->next)
+        if (deferred->request == request)
+            deferred->request = NULL;
 }
 
 void core_forget_replies(struct core *core, const void *request)

@@ -1,46 +1,54 @@
 /* SPDX-License-Identifier: MIT */
-/* What waits until it is durable. */
+/* Effects that are deferred until the change they follow from is durable. */
 #pragma once
 
 #include "controller/core/core.h"
 
-enum held_kind { HELD_REPLY, HELD_ACT, HELD_PUBLISH, HELD_FORGET, HELD_SIGNAL, HELD_STOP };
+enum deferred_kind {
+    DEFERRED_REPLY,
+    DEFERRED_ACT,
+    DEFERRED_PUBLISH,
+    DEFERRED_RELEASE,
+    DEFERRED_SIGNAL,
+    DEFERRED_STOP
+};
 
-struct held {
-    enum held_kind kind;
-    void *request;              // reply; NULL when it was forgotten meanwhile
+struct deferred {
+    enum deferred_kind kind;
+    void *request;              // reply; NULL when its connection has been closed
     struct core_answer *answer; // reply
     struct job_event event;     // publish, owned
     uint64_t job;               // act, signal
-    uint32_t link;              // forget, stop
-    struct message_forget forget;
+    uint32_t link;              // release, stop
+    struct message_release_attempt release;
     struct message_stop stop;
     struct message_signal signal;
-    struct held *next;
+    struct deferred *next;
 };
 
 struct batch {
     uint64_t id;
-    bool is_urgent; // somebody waits for it; else it may gather more for a moment
+    bool is_urgent; // a client waits for it; otherwise it may collect more for a moment
     struct store_batch *changes;
-    struct held *first, **last;
+    struct deferred *first, **last;
 };
 
 struct core_entry;
 
 struct batch *core_batch(struct core *core); // the open one
 void core_batch_free(struct batch *batch);
-/* Lets it go when what was applied so far is durable, or now. */
-void core_hold_back(struct core *core, struct held held);
+/* Performs the effect once everything applied so far is durable, which may be now. */
+void core_defer(struct core *core, struct deferred deferred);
 void core_batch_durable(struct core *core, struct batch *batch); // frees it
 
-/* Acts on the job when what was applied so far is durable; once, however often it is asked for till then. */
+/* Reconciles the job once everything applied so far is durable; once, however often it is requested before.
+ */
 void core_act_later(struct core *core, struct core_entry *entry);
 
-/* Answers now, or when what was applied so far is durable. */
+/* Replies once everything applied so far is durable, which may be now. */
 void core_reply(struct core *core, void *request, const struct core_answer *answer);
 void core_reply_ok(struct core *core, void *request, uint64_t job);
-void core_forget_replies(struct core *core, const void *request); // the asker is gone
+void core_forget_replies(struct core *core, const void *request); // its connection has been closed
 
-/* Tells the agent that it may drop an attempt, when that is durable. */
-void core_forget_attempt(struct core *core, uint32_t link, const struct message_forget *forget);
+/* Tells the agent to remove an attempt, once its end is durable. */
+void core_release_attempt(struct core *core, uint32_t link, const struct message_release_attempt *release);

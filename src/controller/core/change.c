@@ -32,7 +32,7 @@ void core_trim_done(struct core *core)
         core->done_first = core_extra(entry)->done_after;
         if (core->done_first == NULL)
             core->done_last = NULL;
-        core_tell_gone(core, entry);
+        core_hook_gone(core, entry);
         job_table_remove(&core->jobs, entry);
         core->n_done--;
     }
@@ -80,9 +80,9 @@ static void record_event(
     /* A start is followed by nothing that waits for it, and often by its end: both can be one commit. */
     batch->is_urgent |= event->type != EVENT_STARTED;
     store_batch_add(batch->changes, event, job, spec);
-    struct held publish = { .kind = HELD_PUBLISH };
+    struct deferred publish = { .kind = DEFERRED_PUBLISH };
     record_copy(&job_event_record, &publish.event, event);
-    core_hold_back(core, publish);
+    core_defer(core, publish);
 }
 
 void core_change(
@@ -103,7 +103,7 @@ void core_change(
         core_note_done(core, entry);
         core_drop_spec(core, entry);
     }
-    core_tell_event(core, entry, &(struct core_news){ .event = event, .spec = spec, .before = before });
+    core_hook_event(core, entry, &(struct core_news){ .event = event, .spec = spec, .before = before });
 }
 
 void core_change_cluster(struct core *core, const struct cluster_change *change)

@@ -128,7 +128,7 @@ void core_begin(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core->now_ms = now_ms;
     core_clock_keep(core);
     if (core->clock.has_stepped)
-        core_tell_stepped(core);
+        core_hook_stepped(core);
     core->clock.has_stepped = false;
 }
 

@@ -48,28 +48,28 @@ void core_free_concerns(struct core *core)
             (*row)->free(core);
 }
 
-void core_tell_load(struct core *core, struct core_entry *entry)
+void core_hook_load(struct core *core, struct core_entry *entry)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->load != NULL)
             (*row)->load(core, entry);
 }
 
-void core_tell_resume(struct core *core, struct core_entry *entry)
+void core_hook_resume(struct core *core, struct core_entry *entry)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->resume != NULL)
             (*row)->resume(core, entry);
 }
 
-void core_tell_begin(struct core *core)
+void core_hook_begin(struct core *core)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->begin != NULL)
             (*row)->begin(core);
 }
 
-void core_tell_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+void core_hook_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     for (const struct core_concern *const *row = core->often.event; *row != NULL; row++)
         (*row)->event(core, entry, news);
@@ -82,14 +82,14 @@ void core_act(struct core *core, struct core_entry *entry)
             (*row)->act(core, entry);
 }
 
-void core_tell_gone(struct core *core, struct core_entry *entry)
+void core_hook_gone(struct core *core, struct core_entry *entry)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->gone != NULL)
             (*row)->gone(core, entry);
 }
 
-void core_tell_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
+void core_hook_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->usage != NULL)
@@ -103,7 +103,7 @@ void core_reconcile(struct core *core, struct core_entry *entry, const struct co
             (*row)->reconcile(core, entry, node);
 }
 
-void core_tell_lost(
+void core_hook_lost(
     struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
@@ -111,41 +111,41 @@ void core_tell_lost(
             (*row)->lost(core, entry, rank, end, text);
 }
 
-void core_tell_over(struct core *core, struct core_node *node, const struct message_forget *attempt)
+void core_hook_over(struct core *core, struct core_node *node, const struct message_release_attempt *attempt)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->over != NULL)
             (*row)->over(core, node, attempt);
 }
 
-void core_tell_heard(struct core *core, struct core_node *node)
+void core_hook_heard(struct core *core, struct core_node *node)
 {
     for (const struct core_concern *const *row = core->often.heard; *row != NULL; row++)
         (*row)->heard(core, node);
 }
 
-void core_tell_hello(struct core *core, struct core_node *node)
+void core_hook_hello(struct core *core, struct core_node *node)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->hello != NULL)
             (*row)->hello(core, node);
 }
 
-void core_tell_welcome(const struct core *core, struct message_welcome *welcome)
+void core_hook_welcome(const struct core *core, struct message_welcome *welcome)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->welcome != NULL)
             (*row)->welcome(core, welcome);
 }
 
-void core_tell_up(struct core *core, struct core_node *node, bool was_up)
+void core_hook_up(struct core *core, struct core_node *node, bool was_up)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->up != NULL)
             (*row)->up(core, node, was_up);
 }
 
-void core_tell_sample(struct core *core, struct core_node *node)
+void core_hook_sample(struct core *core, struct core_node *node)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->sample != NULL)
@@ -159,70 +159,70 @@ void core_close_device(const struct core *core, const struct core_node *node, st
             (*row)->close(core, node, device);
 }
 
-void core_tell_back(struct core *core, struct core_node *node)
+void core_hook_back(struct core *core, struct core_node *node)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->back != NULL)
             (*row)->back(core, node);
 }
 
-void core_tell_cut(struct core *core, struct core_node *node, uint32_t link)
+void core_hook_cut(struct core *core, struct core_node *node, uint32_t link)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->cut != NULL)
             (*row)->cut(core, node, link);
 }
 
-void core_tell_down(struct core *core, struct core_node *node)
+void core_hook_down(struct core *core, struct core_node *node)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->down != NULL)
             (*row)->down(core, node);
 }
 
-void core_tell_mark(struct core *core, const struct cluster_change *change)
+void core_hook_mark(struct core *core, const struct cluster_change *change)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->mark != NULL)
             (*row)->mark(core, change);
 }
 
-void core_tell_processes(struct core *core, struct core_node *node)
+void core_hook_processes(struct core *core, struct core_node *node)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->processes != NULL)
             (*row)->processes(core, node);
 }
 
-void core_tell_unreserved(struct core *core, uint64_t reservation)
+void core_hook_unreserved(struct core *core, uint64_t reservation)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->unreserved != NULL)
             (*row)->unreserved(core, reservation);
 }
 
-void core_tell_forget(struct core *core, const void *request)
+void core_hook_forget(struct core *core, const void *request)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->forget != NULL)
             (*row)->forget(core, request);
 }
 
-void core_tell_stepped(struct core *core)
+void core_hook_stepped(struct core *core)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->stepped != NULL)
             (*row)->stepped(core);
 }
 
-void core_tell_durable(struct core *core)
+void core_hook_durable(struct core *core)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->durable != NULL)
             (*row)->durable(core);
 }
 
-void core_tell_turn(struct core *core)
+void core_hook_turn(struct core *core)
 {
     for (const struct core_concern *const *row = core->often.turn; *row != NULL; row++)
         (*row)->turn(core);

@@ -65,7 +65,7 @@ struct core_concern {
         struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text);
     bool (*is_lost)(struct core_entry *entry, uint32_t rank); // it was told so
     /* The node has said that this attempt is over, or never was. */
-    void (*over)(struct core *core, struct core_node *node, const struct message_forget *attempt);
+    void (*over)(struct core *core, struct core_node *node, const struct message_release_attempt *attempt);
 
     /* --- nodes, in the order of a connection --- */
     const struct core_message *messages;
@@ -99,33 +99,33 @@ struct core_concern {
 void core_set_concerns(struct core *core, const struct core_concern *const *rows); // the table
 void core_init_concerns(struct core *core);
 void core_free_concerns(struct core *core);
-void core_tell_load(struct core *core, struct core_entry *entry);
-void core_tell_resume(struct core *core, struct core_entry *entry);
-void core_tell_begin(struct core *core);
-void core_tell_event(struct core *core, struct core_entry *entry, const struct core_news *news);
+void core_hook_load(struct core *core, struct core_entry *entry);
+void core_hook_resume(struct core *core, struct core_entry *entry);
+void core_hook_begin(struct core *core);
+void core_hook_event(struct core *core, struct core_entry *entry, const struct core_news *news);
 void core_act(struct core *core, struct core_entry *entry);
-void core_tell_gone(struct core *core, struct core_entry *entry);
-void core_tell_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage);
+void core_hook_gone(struct core *core, struct core_entry *entry);
+void core_hook_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage);
 void core_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node);
-void core_tell_lost(
+void core_hook_lost(
     struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text);
-void core_tell_over(struct core *core, struct core_node *node, const struct message_forget *attempt);
-void core_tell_heard(struct core *core, struct core_node *node);
-void core_tell_hello(struct core *core, struct core_node *node);
-void core_tell_welcome(const struct core *core, struct message_welcome *welcome);
-void core_tell_up(struct core *core, struct core_node *node, bool was_up);
-void core_tell_sample(struct core *core, struct core_node *node);
+void core_hook_over(struct core *core, struct core_node *node, const struct message_release_attempt *attempt);
+void core_hook_heard(struct core *core, struct core_node *node);
+void core_hook_hello(struct core *core, struct core_node *node);
+void core_hook_welcome(const struct core *core, struct message_welcome *welcome);
+void core_hook_up(struct core *core, struct core_node *node, bool was_up);
+void core_hook_sample(struct core *core, struct core_node *node);
 void core_close_device(const struct core *core, const struct core_node *node, struct cluster_device *device);
-void core_tell_back(struct core *core, struct core_node *node);
-void core_tell_cut(struct core *core, struct core_node *node, uint32_t link);
-void core_tell_down(struct core *core, struct core_node *node);
-void core_tell_mark(struct core *core, const struct cluster_change *change);
-void core_tell_processes(struct core *core, struct core_node *node);
-void core_tell_unreserved(struct core *core, uint64_t reservation);
-void core_tell_forget(struct core *core, const void *request);
-void core_tell_stepped(struct core *core);
-void core_tell_durable(struct core *core);
-void core_tell_turn(struct core *core);
+void core_hook_back(struct core *core, struct core_node *node);
+void core_hook_cut(struct core *core, struct core_node *node, uint32_t link);
+void core_hook_down(struct core *core, struct core_node *node);
+void core_hook_mark(struct core *core, const struct cluster_change *change);
+void core_hook_processes(struct core *core, struct core_node *node);
+void core_hook_unreserved(struct core *core, uint64_t reservation);
+void core_hook_forget(struct core *core, const void *request);
+void core_hook_stepped(struct core *core);
+void core_hook_durable(struct core *core);
+void core_hook_turn(struct core *core);
 void core_run_due(struct core *core);
 
 int core_check_concerns(const struct core *core, const struct identity *who, const struct job_spec *spec,

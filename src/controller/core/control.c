@@ -101,8 +101,8 @@ static void send_signal(
         .type = EVENT_SIGNALLED, .attempt = job->attempt, .uid = who->uid, .sent = (uint32_t)signal
     };
     core_change(core, entry, &event, NULL);
-    core_hold_back(core,
-        (struct held){ .kind = HELD_SIGNAL,
+    core_defer(core,
+        (struct deferred){ .kind = DEFERRED_SIGNAL,
             .job = job->id,
             .signal = {
                 .job = job->id, .attempt = job->attempt, .token = job->token, .signal = (uint32_t)signal } });

@@ -36,7 +36,7 @@ void core_free(struct core *core)
     core_batch_free(core->open);
     core_batch_free(core->flying);
     for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after)
-        core_tell_gone(core, entry);
+        core_hook_gone(core, entry);
     core_free_concerns(core);
     for (size_t i = 0; i < core->n_nodes; i++) {
         free(core->nodes[i].name);
@@ -65,7 +65,7 @@ struct sched *core_sched(const struct core *core)
 void core_forget(struct core *core, void *request)
 {
     core_forget_replies(core, request);
-    core_tell_forget(core, request);
+    core_hook_forget(core, request);
 }
 
 void core_on_durable(struct core *core, uint64_t id)
@@ -76,6 +76,6 @@ void core_on_durable(struct core *core, uint64_t id)
     core->flying = NULL;
     core->durable_batch = id;
     core_batch_durable(core, batch);
-    core_tell_durable(core);
+    core_hook_durable(core);
     core_trim_done(core);
 }

@@ -325,7 +325,7 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
 /* What this job told or is to tell, as far as it is remembered: what is over, then what waits. */
 struct notice;
 void core_each_notice(const struct core *core, uint64_t job,
-    void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg);
+    void (*visit)(void *arg, const struct notice *notice, bool is_sending), void *arg);
 
 /* The scheduler, for reading. */
 struct sched *core_sched(const struct core *core);
@@ -353,7 +353,7 @@ struct core_node {
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;
-    uint32_t n_telling;    // notices that it is about to tell
+    uint32_t n_sending;    // notices that it is about to tell
     bool was_held;         // drained because the store is an older copy
     bool is_awaited;       // it had jobs when the controller started
     char *address;         // where other nodes reach it; NULL: by its name

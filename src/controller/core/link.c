@@ -83,11 +83,11 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     node->left_ms = node->heard_ms;
     core_hear(core, node);
     take_hello(core, node, hello);
-    core_tell_hello(core, node);
+    core_hook_hello(core, node);
     node->is_up = true;
     node->link = link;
     if (was_up)
-        core_tell_cut(core, node, old_link);
+        core_hook_cut(core, node, old_link);
     struct message_welcome welcome = {
         .epoch = core->epoch,
         .said_ms = hello->said_ms,
@@ -95,10 +95,10 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         .began_ms = core->began_ms,
         .event = core->last_durable_event,
     };
-    core_tell_welcome(core, &welcome);
+    core_hook_welcome(core, &welcome);
     core_acknowledge(core, node);
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
-    core_tell_up(core, node, was_up);
+    core_hook_up(core, node, was_up);
     core_sampled(core, node);
     struct core_entry *after = NULL;
     for (struct core_entry *entry = core->active_first; entry != NULL; entry = after) {
@@ -106,15 +106,15 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         if (job_rank_on(entry->job, node->name) >= 0)
             core_reconcile(core, entry, node);
     }
-    core_tell_back(core, node);
+    core_hook_back(core, node);
     return 0;
 }
 
 void core_drop_link(struct core *core, struct core_node *node)
 {
     node->is_up = false;
-    core_tell_cut(core, node, node->link);
-    core_tell_down(core, node);
+    core_hook_cut(core, node, node->link);
+    core_hook_down(core, node);
     core_node_down(core, node);
 }
 

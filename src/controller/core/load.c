@@ -103,7 +103,7 @@ void core_load_job(struct core *core, struct job *job)
         core_note_done(core, entry);
     if (job_state_is_active(job->state))
         core_activate(core, entry);
-    core_tell_load(core, entry);
+    core_hook_load(core, entry);
 }
 
 void core_load_key(struct core *core, uint64_t key_hash, uint64_t job, uint64_t spec_hash)
@@ -125,10 +125,10 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core->now_ms = now_ms > core->last_ms ? now_ms : core->last_ms + 1;
     core_clock_keep(core);
     for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
-        core_tell_resume(core, entry);
+        core_hook_resume(core, entry);
     }
     core_note_settings(core, false);
-    core_tell_begin(core);
+    core_hook_begin(core);
 }
 
 void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t job, bool is_ok)

@@ -130,7 +130,7 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
         change->uuid != NULL ? xasprintf("%s/%s", change->node, change->uuid) : xstrdup(change->node);
     core_set_mark(core, change);
     core_change_cluster(core, change);
-    core_tell_mark(core, change);
+    core_hook_mark(core, change);
     if (find(&core->marks, change->node, change->uuid) != NULL)
         core_put_change(core, kind, key, change);
     else

@@ -30,7 +30,7 @@ void core_hear(struct core *core, struct core_node *node)
     node->heard_ms = core->boot_ms;
     node->heard_wall_ms = core->now_ms;
     node->is_unreachable = false;
-    core_tell_heard(core, node);
+    core_hook_heard(core, node);
 }
 
 void core_acknowledge(struct core *core, struct core_node *node)

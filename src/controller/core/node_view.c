@@ -110,6 +110,6 @@ const struct gpu_state *core_gpu_state(const struct core *core, const struct all
 
 void core_sampled(struct core *core, struct core_node *node)
 {
-    core_tell_sample(core, node);
+    core_hook_sample(core, node);
     core_node_changed(core, node);
 }

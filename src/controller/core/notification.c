@@ -34,10 +34,10 @@ static const struct record_field fields[] = {
     RECORD_FIELD(12, RECORD_U32, struct notice, state, 0),
     RECORD_FIELD(13, RECORD_U32, struct notice, tries, 0),
     RECORD_FIELD(14, RECORD_STRING, struct notice, text, EVENT_TEXT_MAX),
-    RECORD_FIELD(15, RECORD_STRING, struct notice, subject, TELL_TEXT_MAX),
-    RECORD_FIELD(16, RECORD_STRING, struct notice, body, TELL_TEXT_MAX),
-    RECORD_FIELD(17, RECORD_STRING, struct notice, json, TELL_JSON_MAX),
-    RECORD_FIELD(18, RECORD_ENV, struct notice, env, TELL_TEXT_MAX),
+    RECORD_FIELD(15, RECORD_STRING, struct notice, subject, NOTIFY_TEXT_MAX),
+    RECORD_FIELD(16, RECORD_STRING, struct notice, body, NOTIFY_TEXT_MAX),
+    RECORD_FIELD(17, RECORD_STRING, struct notice, json, NOTIFY_JSON_MAX),
+    RECORD_FIELD(18, RECORD_ENV, struct notice, env, NOTIFY_TEXT_MAX),
 };
 const struct record_type notice_record = RECORD_TYPE(167, "notice", struct notice, fields);
 
@@ -191,7 +191,7 @@ struct notice *notice_new(const struct job *job, const struct job_event *event, 
     uint32_t target, const char *json)
 {
     struct notice *notice = xcalloc(1, sizeof(*notice));
-    bool fits = json != NULL && strlen(json) <= TELL_JSON_MAX;
+    bool fits = json != NULL && strlen(json) <= NOTIFY_JSON_MAX;
     *notice = (struct notice){
         .seq = event->seq,
         .target = target,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job's agents are sent: LAUNCH, TERMS and STOP, each made from the job as it is. */
+/* What a job's agents are sent: LAUNCH, UPDATE and STOP, each made from the job as it is. */
 #include "controller/core/send.h"
 
 #include <signal.h>
@@ -140,9 +140,9 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
 }
 
 /* What differs from what LAUNCH said. */
-void core_send_terms(struct core *core, const struct job *job, uint32_t rank, uint32_t link)
+void core_send_update(struct core *core, const struct job *job, uint32_t rank, uint32_t link)
 {
-    struct message_terms terms = {
+    struct message_update terms = {
         .job = job->id,
         .attempt = job->attempt,
         .task = rank,
@@ -151,7 +151,7 @@ void core_send_terms(struct core *core, const struct job *job, uint32_t rank, ui
         .is_suspended = job_run(job)->suspended_ms != 0,
         .number = job_run(job)->terms,
     };
-    core->effects.send(core->effects.arg, link, &message_terms_record, &terms);
+    core->effects.send(core->effects.arg, link, &message_update_record, &terms);
 }
 
 void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link)

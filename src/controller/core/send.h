@@ -11,4 +11,4 @@ bool core_can_meet(const struct core *core, const struct job *job, const char **
 /* False: its request is not in memory, and was asked for. */
 bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link);
 void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link);
-void core_send_terms(struct core *core, const struct job *job, uint32_t rank, uint32_t link);
+void core_send_update(struct core *core, const struct job *job, uint32_t rank, uint32_t link);

@@ -59,7 +59,7 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     if (sched_next_ms(core->sched) <= core_clock_read(core, boot_ms, wall_ms))
         core_begin(core, boot_ms, wall_ms);
-    core_tell_turn(core);
+    core_hook_turn(core);
     if (core->now_ms != 0)
         end_turn(core, boot_ms);
     arm_next(core, boot_ms, wall_ms);

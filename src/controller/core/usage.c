@@ -33,7 +33,7 @@ void core_take_usages(struct core *core, const struct record_list *usages)
             core_make_extra(entry)->usage = job_usage_copy(items[i].usage.items);
         }
         core_make_extra(entry)->usage_token = items[i].token;
-        core_tell_usage(core, entry, &items[i]);
+        core_hook_usage(core, entry, &items[i]);
     }
 }
 

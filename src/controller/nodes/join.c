@@ -43,7 +43,7 @@ struct joining {
     const struct tls_authority *authority;
     struct bufferevent *stream; // NULL: it has left while the store was asked
     struct event *deadline;
-    bool is_asking, is_telling;
+    bool is_asking, is_sending;
     bool is_known; // it is this very node already, and asks again for what it did not get
     bool is_busy;  // it may not join now, and is told so if its token is good
     char *where, *node;
@@ -107,13 +107,13 @@ static void leave(struct joining *joining)
 static void on_told(struct bufferevent *stream, void *arg)
 {
     struct joining *joining = arg;
-    if (joining->is_telling)
+    if (joining->is_sending)
         leave(joining);
 }
 
 static void tell(struct joining *joining, const struct record_type *type, const void *message)
 {
-    joining->is_telling = true;
+    joining->is_sending = true;
     (void)bufferevent_disable(joining->stream, EV_READ);
     frame_send(joining->stream, type, message);
     bufferevent_trigger(joining->stream, EV_WRITE, BEV_TRIG_DEFER_CALLBACKS);
@@ -170,7 +170,7 @@ static void on_answer(void *arg, enum store_join_result result)
         joining_free(joining);
         return;
     }
-    if (joining->is_telling)
+    if (joining->is_sending)
         return; // it was refused while the store was asked
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
         if (refusals[i].result == result) {
@@ -263,7 +263,7 @@ static void on_readable(struct bufferevent *stream, void *arg)
     const struct record_type *type = NULL;
     void *message = NULL;
     struct error err = { 0 };
-    if (joining->is_asking || joining->is_telling)
+    if (joining->is_asking || joining->is_sending)
         return;
     int r = frame_take(stream, JOIN_MESSAGE_MAX, &type, &message, &err);
     if (r == 0)
@@ -340,6 +340,6 @@ void joinings_refuse_all(struct joinings *joinings)
     (void)error_hint(
         &err, "join again with the same token once it is back: it is still valid for this machine");
     for (struct joining *joining = joinings->first; joining != NULL; joining = joining->next)
-        if (joining->stream != NULL && !joining->is_telling)
+        if (joining->stream != NULL && !joining->is_sending)
             refuse(joining, &err);
 }

@@ -80,7 +80,7 @@ void links_free(struct links *links)
 /* What comes all the time, from every node. */
 static bool is_routine(const struct record_type *type)
 {
-    return type->id == MESSAGE_HEARTBEAT || type->id == MESSAGE_HEARD || type->id == MESSAGE_GPUS;
+    return type->id == MESSAGE_HEARTBEAT || type->id == MESSAGE_HEARTBEAT_ACK || type->id == MESSAGE_GPUS;
 }
 
 static int check_hello(const struct link *link, const struct message_hello *hello, struct error *err)

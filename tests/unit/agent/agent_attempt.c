@@ -35,12 +35,12 @@ static void a_launch_is_staged_started_and_waited_for(void **state)
         { { 0 }, WANT_RUN, ATTEMPT_STAGE },
         { { .has_spec = true }, WANT_RUN, ATTEMPT_START },
         { { .has_spec = true, .is_alive = true }, WANT_RUN, ATTEMPT_WAIT },
-        { { .has_spec = true, .is_alive = true, GO }, WANT_RUN, ATTEMPT_SAY_STARTED },
-        { { .has_spec = true, .is_alive = true, GO, .has_exit = true }, WANT_RUN, ATTEMPT_SAY_EXITED },
-        { { .has_spec = true, GO, .has_exit = true }, WANT_RUN, ATTEMPT_SAY_EXITED },
+        { { .has_spec = true, .is_alive = true, GO }, WANT_RUN, ATTEMPT_REPORT_STARTED },
+        { { .has_spec = true, .is_alive = true, GO, .has_exit = true }, WANT_RUN, ATTEMPT_REPORT_EXITED },
+        { { .has_spec = true, GO, .has_exit = true }, WANT_RUN, ATTEMPT_REPORT_EXITED },
         { { .has_spec = true, GO, .has_exit = true, .is_checking = true }, WANT_RUN, ATTEMPT_WAIT },
-        { { .has_spec = true, GO, .has_exit = true, .is_checking = true }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
-        { { .has_spec = true, GO, .has_exit = true }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
+        { { .has_spec = true, GO, .has_exit = true, .is_checking = true }, WANT_RELEASED, ATTEMPT_REMOVE },
+        { { .has_spec = true, GO, .has_exit = true }, WANT_RELEASED, ATTEMPT_REMOVE },
     };
     CHECK(rows);
 }
@@ -49,14 +49,14 @@ static void a_part_says_that_it_is_ready_and_is_let_go_when_all_are(void **state
 {
     const struct expectation rows[] = {
         { { .has_spec = true, .is_alive = true }, WANT_GO, ATTEMPT_WAIT },
-        { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_NOTHING, ATTEMPT_SAY_READY },
-        { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_RUN, ATTEMPT_SAY_READY },
+        { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_NOTHING, ATTEMPT_REPORT_READY },
+        { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_RUN, ATTEMPT_REPORT_READY },
         { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_GO, ATTEMPT_RELEASE },
         { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_STOP, ATTEMPT_SETTLE },
-        { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_FORGOTTEN, ATTEMPT_SETTLE },
+        { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_RELEASED, ATTEMPT_SETTLE },
         { { .has_spec = true }, WANT_GO, ATTEMPT_START },
-        { { .has_spec = true, .is_alive = true, GO }, WANT_GO, ATTEMPT_SAY_STARTED },
-        { { .has_spec = true, .is_alive = true, NOGO }, WANT_FORGOTTEN, ATTEMPT_RELEASE },
+        { { .has_spec = true, .is_alive = true, GO }, WANT_GO, ATTEMPT_REPORT_STARTED },
+        { { .has_spec = true, .is_alive = true, NOGO }, WANT_RELEASED, ATTEMPT_RELEASE },
     };
     CHECK(rows);
 }
@@ -67,9 +67,9 @@ static void what_nobody_asked_for_yet_is_left_alone(void **state)
         { { 0 }, WANT_NOTHING, ATTEMPT_WAIT },
         { { .has_spec = true }, WANT_NOTHING, ATTEMPT_WAIT },
         { { .has_spec = true, .is_alive = true }, WANT_NOTHING, ATTEMPT_WAIT },
-        { { .has_spec = true, .is_alive = true, GO }, WANT_NOTHING, ATTEMPT_SAY_STARTED },
-        { { .has_spec = true, NOGO }, WANT_NOTHING, ATTEMPT_SAY_RETURNED },
-        { { .has_spec = true, GO, .has_exit = true }, WANT_NOTHING, ATTEMPT_SAY_EXITED },
+        { { .has_spec = true, .is_alive = true, GO }, WANT_NOTHING, ATTEMPT_REPORT_STARTED },
+        { { .has_spec = true, NOGO }, WANT_NOTHING, ATTEMPT_REPORT_RETURNED },
+        { { .has_spec = true, GO, .has_exit = true }, WANT_NOTHING, ATTEMPT_REPORT_EXITED },
     };
     CHECK(rows);
 }
@@ -88,10 +88,10 @@ static void a_stop_settles_what_has_no_verdict_and_tells_what_runs(void **state)
         { { 0 }, WANT_STOP, ATTEMPT_SETTLE },
         { { .has_spec = true }, WANT_STOP, ATTEMPT_SETTLE },
         { { .has_spec = true, .is_alive = true }, WANT_STOP, ATTEMPT_SETTLE },
-        { { .has_spec = true, .is_alive = true, NOGO }, WANT_STOP, ATTEMPT_SAY_RETURNED },
+        { { .has_spec = true, .is_alive = true, NOGO }, WANT_STOP, ATTEMPT_REPORT_RETURNED },
         { { .has_spec = true, .is_alive = true, GO }, WANT_STOP, ATTEMPT_COMMAND },
-        { { .has_spec = true, .is_alive = true, GO }, WANT_STOPPED, ATTEMPT_SAY_STARTED },
-        { { .has_spec = true, GO, .has_exit = true }, WANT_STOP, ATTEMPT_SAY_EXITED },
+        { { .has_spec = true, .is_alive = true, GO }, WANT_STOPPED, ATTEMPT_REPORT_STARTED },
+        { { .has_spec = true, GO, .has_exit = true }, WANT_STOP, ATTEMPT_REPORT_EXITED },
     };
     CHECK(rows);
 }
@@ -99,13 +99,13 @@ static void a_stop_settles_what_has_no_verdict_and_tells_what_runs(void **state)
 static void a_forgotten_attempt_goes_when_nothing_of_it_is_left(void **state)
 {
     const struct expectation rows[] = {
-        { { 0 }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
-        { { .has_spec = true }, WANT_FORGOTTEN, ATTEMPT_SETTLE },
-        { { .has_spec = true, .is_alive = true }, WANT_FORGOTTEN, ATTEMPT_SETTLE },
-        { { .has_spec = true, NOGO }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
-        { { .has_spec = true, NOGO, .is_alive = true }, WANT_FORGOTTEN, ATTEMPT_RELEASE },
-        { { .has_spec = true, GO, .is_alive = true }, WANT_FORGOTTEN, ATTEMPT_WAIT },
-        { { .has_spec = true, GO, .is_alive = true, .has_exit = true }, WANT_FORGOTTEN, ATTEMPT_REMOVE },
+        { { 0 }, WANT_RELEASED, ATTEMPT_REMOVE },
+        { { .has_spec = true }, WANT_RELEASED, ATTEMPT_SETTLE },
+        { { .has_spec = true, .is_alive = true }, WANT_RELEASED, ATTEMPT_SETTLE },
+        { { .has_spec = true, NOGO }, WANT_RELEASED, ATTEMPT_REMOVE },
+        { { .has_spec = true, NOGO, .is_alive = true }, WANT_RELEASED, ATTEMPT_RELEASE },
+        { { .has_spec = true, GO, .is_alive = true }, WANT_RELEASED, ATTEMPT_WAIT },
+        { { .has_spec = true, GO, .is_alive = true, .has_exit = true }, WANT_RELEASED, ATTEMPT_REMOVE },
     };
     CHECK(rows);
 }
@@ -130,18 +130,18 @@ static void check_safety(const struct attempt_sight *sight, enum attempt_want wa
         assert_false(sight->has_exit);
         assert_true(want == WANT_RUN || want == WANT_GO);
     }
-    if (action == ATTEMPT_SAY_RETURNED)
+    if (action == ATTEMPT_REPORT_RETURNED)
         assert_int_equal(sight->verdict, VERDICT_NOGO);
-    if (action == ATTEMPT_SAY_EXITED)
+    if (action == ATTEMPT_REPORT_EXITED)
         assert_true(sight->has_exit && !sight->is_populated);
     if (action == ATTEMPT_REMOVE)
-        assert_true(want == WANT_FORGOTTEN && !(sight->has_exit && sight->is_populated));
+        assert_true(want == WANT_RELEASED && !(sight->has_exit && sight->is_populated));
     if (action == ATTEMPT_SETTLE)
         assert_int_equal(sight->verdict, VERDICT_NONE);
     if (action == ATTEMPT_COMMAND)
         assert_true(sight->is_alive && want == WANT_STOP && sight->verdict == VERDICT_GO);
-    if (want != WANT_FORGOTTEN && sight->has_exit && !sight->is_populated)
-        assert_int_equal(action, ATTEMPT_SAY_EXITED);
+    if (want != WANT_RELEASED && sight->has_exit && !sight->is_populated)
+        assert_int_equal(action, ATTEMPT_REPORT_EXITED);
 }
 
 static void no_look_leads_to_a_second_start_or_a_lost_end(void **state)

@@ -69,7 +69,7 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
     }
 }
 
-static void node_inspect(void *arg, const struct spool_id *which, struct attempt_sight *sight)
+static void node_observe(void *arg, const struct spool_id *which, struct attempt_sight *sight)
 {
     struct node *node = arg;
     *sight = node->spool;
@@ -194,7 +194,7 @@ static void node_open_guest(void *arg, const struct message_open_step *request)
     node->exec_steps++;
 }
 
-static void node_tell(void *arg, const struct message_tell *request)
+static void node_notify(void *arg, const struct message_notify *request)
 {
     struct node *node = arg;
     node->tells++;
@@ -222,9 +222,9 @@ static int welcome(struct node *node, uint64_t epoch)
 static struct node *node_new(uint64_t epoch)
 {
     struct node *node = xcalloc(1, sizeof(*node));
-    struct agent_effects effects = { node, node_send, node_inspect, node_stage, node_start, node_watch,
+    struct agent_effects effects = { node, node_send, node_observe, node_stage, node_start, node_watch,
         node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_open_terminal,
-        node_open_guest, node_arm, .tell = node_tell, .release = node_release, .restore = node_restore,
+        node_open_guest, node_arm, .notify = node_notify, .release = node_release, .restore = node_restore,
         .save_seen = node_save_seen };
     node->core = agent_core_new(&effects, epoch);
     return node;
@@ -251,7 +251,7 @@ static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
     struct job_spec spec = { 0 };
     struct message_launch launch = { .job = 5, .attempt = 1, .token = token, .spec = { &spec, 1 } };
     struct message_stop stop = { .job = 5, .attempt = 1, .token = token, .signal = 15, .grace_ms = 9 };
-    struct message_forget forget = { .job = 5, .attempt = 1, .token = token };
+    struct message_release_attempt forget = { .job = 5, .attempt = 1, .token = token };
     struct message_go go = { .job = 5, .attempt = 1, .token = token, .port = 29777 };
     const void *message = which == MESSAGE_LAUNCH ? (const void *)&launch
                           : which == MESSAGE_GO   ? (const void *)&go
@@ -299,7 +299,7 @@ static void an_attempt_lives_from_launch_to_forget(void **state)
     assert_sent(node, MESSAGE_STARTED);
     step_ends(node);
     assert_sent(node, MESSAGE_EXITED);
-    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN), 0);
+    assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN), 0);
     assert_int_equal(node->removes, 1);
     assert_int_equal(agent_core_attempts(node->core), 0);
     node_free(node);
@@ -353,7 +353,7 @@ static void a_stop_before_the_verdict_returns_the_attempt(void **state)
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_int_equal(node->commands, 0);
     assert_sent(node, MESSAGE_RETURNED);
-    (void)order(node, MESSAGE_FORGET, 0, TOKEN);
+    (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
     assert_int_equal(node->removes, 0); // its shepherd still ends
     shepherd_dies(node, 0);
     assert_int_equal(node->removes, 1);
@@ -469,7 +469,7 @@ static void what_ran_without_an_entry_is_never_returned(void **state)
     assert_int_equal(node->exited.end, END_UNKNOWN);
     assert_int_equal(node->exited.token, TOKEN);
     assert_int_equal(node->exited.is_executed, 1);
-    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN), 0);
+    assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN), 0);
     assert_int_equal(agent_core_attempts(node->core), 0);
     node_free(node);
 }
@@ -678,7 +678,7 @@ static void a_removal_that_must_wait_is_tried_again(void **state)
     gate_opens(node);
     step_ends(node);
     node->remove_fails = -EBUSY;
-    (void)order(node, MESSAGE_FORGET, 0, TOKEN);
+    (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
     assert_int_equal(agent_core_attempts(node->core), 1);
     node->remove_fails = 0;
     agent_core_timer(node->core, 100);
@@ -728,12 +728,12 @@ static void an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up
     assert_string_equal(node->text, "the node still has another attempt with this number");
     assert_int_equal(order(node, MESSAGE_STOP, 0, TOKEN + 1), 0);
     assert_sent(node, MESSAGE_RETURNED);
-    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN + 1), 0);
+    assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN + 1), 0);
     assert_int_equal(order(node, MESSAGE_GO, 0, TOKEN + 1), 0);
     assert_int_equal(node->commands, 0);
     step_ends(node);
     assert_sent(node, MESSAGE_EXITED);
-    assert_int_equal(order(node, MESSAGE_FORGET, 0, TOKEN), 0);
+    assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN), 0);
     assert_int_equal(agent_core_attempts(node->core), 0);
     node_free(node);
 }
@@ -815,36 +815,37 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
 static void what_is_told_is_answered_while_the_link_is_up(void **state)
 {
     struct node *node = node_new(0);
-    struct message_tell tell = { .notice = 7, .job = 5, .time_ms = 1000 };
-    const struct message_told told = { .notice = 7 };
+    struct message_notify tell = { .notice = 7, .job = 5, .time_ms = 1000 };
+    const struct message_notified told = { .notice = 7 };
     struct error err = { 0 };
-    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_TELL, &tell, &err), -EPROTO);
-    agent_core_told(node->core, &told);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_NOTIFY, &tell, &err), -EPROTO);
+    agent_core_notified(node->core, &told);
     hello(node);
     (void)welcome(node, 1);
-    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_TELL, &tell, &err), 0);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_NOTIFY, &tell, &err), 0);
     assert_int_equal(node->tells, 1);
-    agent_core_told(node->core, &told);
+    agent_core_notified(node->core, &told);
     agent_core_link_down(node->core);
-    agent_core_told(node->core, &told);
-    assert_sent(node, MESSAGE_HELLO, MESSAGE_TOLD);
+    agent_core_notified(node->core, &told);
+    assert_sent(node, MESSAGE_HELLO, MESSAGE_NOTIFIED);
     assert_int_equal(agent_core_attempts(node->core), 0);
     node_free(node);
 }
 
 static void a_time_to_tell_in_that_is_none_is_refused(void **state)
 {
-    static const int64_t times_ms[] = { 0, -5, INT64_MIN, TELL_TIME_MAX_MS + 1, INT64_MAX };
+    static const int64_t times_ms[] = { 0, -5, INT64_MIN, NOTIFY_TIME_MAX_MS + 1, INT64_MAX };
     struct node *node = node_new(0);
     struct error err = { 0 };
     hello(node);
     (void)welcome(node, 1);
     for (size_t i = 0; i < sizeof(times_ms) / sizeof(times_ms[0]); i++) {
-        struct message_tell tell = { .notice = 7 + i, .job = 5, .time_ms = times_ms[i] };
-        assert_int_equal(agent_core_message(node->core, 0, MESSAGE_TELL, &tell, &err), 0);
+        struct message_notify tell = { .notice = 7 + i, .job = 5, .time_ms = times_ms[i] };
+        assert_int_equal(agent_core_message(node->core, 0, MESSAGE_NOTIFY, &tell, &err), 0);
     }
     assert_int_equal(node->tells, 0);
-    assert_sent(node, MESSAGE_HELLO, MESSAGE_TOLD, MESSAGE_TOLD, MESSAGE_TOLD, MESSAGE_TOLD, MESSAGE_TOLD);
+    assert_sent(node, MESSAGE_HELLO, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED,
+        MESSAGE_NOTIFIED);
     node_free(node);
 }
 

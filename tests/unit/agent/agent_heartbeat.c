@@ -45,7 +45,7 @@ static void node_hang_up(void *arg)
     agent_core_link_down(node->core);
 }
 
-static void node_inspect(void *arg, const struct spool_id *id, struct attempt_sight *sight)
+static void node_observe(void *arg, const struct spool_id *id, struct attempt_sight *sight)
 {
     const struct node *node = arg;
     sight->has_spec = sight->is_alive = sight->is_watched = node->staged_until_ms != 0;
@@ -97,7 +97,7 @@ static int open_node(void **state)
         .arm = node_arm,
         .save_epoch = node_save_epoch,
         .save_seen = node_save_seen,
-        .inspect = node_inspect,
+        .observe = node_observe,
         .stage = node_stage,
         .renew = node_renew,
         .hang_up = node_hang_up };
@@ -125,7 +125,7 @@ static void pass(struct node *node, int64_t ms, bool is_answered)
         agent_core_timer(node->core, node->now_ms);
         struct message_heartbeat heard = { .sent_ms = node->beat_ms };
         if (is_answered && node->beats > beats)
-            assert_int_equal(hear(node, MESSAGE_HEARD, &heard), 0);
+            assert_int_equal(hear(node, MESSAGE_HEARTBEAT_ACK, &heard), 0);
     }
 }
 
@@ -194,7 +194,7 @@ static void nothing_is_renewed_that_the_controller_has_not_heard(void **state)
     struct message_heartbeat ahead = { .sent_ms = node->now_ms + 1000000 };
     connect(node, BEAT_MS);
     node->renewals = 0;
-    assert_int_equal(hear(node, MESSAGE_HEARD, &ahead), 0); // we never said that
+    assert_int_equal(hear(node, MESSAGE_HEARTBEAT_ACK, &ahead), 0); // we never said that
     assert_int_equal(node->renewals, 0);
 }
 

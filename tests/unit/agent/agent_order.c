@@ -43,7 +43,7 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
     node->said_ms = node->hello.said_ms;
 }
 
-static void node_inspect(void *arg, const struct spool_id *which, struct attempt_sight *sight)
+static void node_observe(void *arg, const struct spool_id *which, struct attempt_sight *sight)
 {
     *sight = ((const struct node *)arg)->spool;
 }
@@ -76,7 +76,7 @@ static int node_settle(void *arg, const struct spool_id *which, uint64_t token, 
     return (int)node->spool.verdict;
 }
 
-static int node_set_terms(
+static int node_update(
     void *arg, const struct spool_id *which, const struct spool_terms *terms, struct error *err)
 {
     struct node *node = arg;
@@ -110,12 +110,12 @@ static int node_open(void **state)
     struct node *node = xcalloc(1, sizeof(*node));
     struct agent_effects effects = { .arg = node,
         .send = node_send,
-        .inspect = node_inspect,
+        .observe = node_observe,
         .stage = node_stage,
         .remove = node_remove,
         .settle_nogo = node_settle,
         .renew = node_renew,
-        .set_terms = node_set_terms,
+        .update = node_update,
         .save_epoch = node_save_epoch,
         .save_seen = node_save_seen,
         .arm = node_arm };
@@ -173,8 +173,9 @@ static void live(struct node *node)
     node->spool.has_exit = true;
     node->spool.is_alive = false;
     agent_core_look(node->core, node->now_ms, &id);
-    assert_int_equal(
-        say(node, MESSAGE_FORGET, &(struct message_forget){ .job = 5, .attempt = 1, .token = TOKEN }), 0);
+    assert_int_equal(say(node, MESSAGE_RELEASE_ATTEMPT,
+                         &(struct message_release_attempt){ .job = 5, .attempt = 1, .token = TOKEN }),
+        0);
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
 
@@ -196,8 +197,8 @@ static void a_hello_has_the_latest_state_that_the_node_was_told_of(void **state)
     assert_int_equal(node->hello.event, 12);
     assert_int_equal(
         say(node, MESSAGE_WELCOME, &(struct message_welcome){ .epoch = 3, .began_ms = 78, .event = 5 }), 0);
-    assert_int_equal(say(node, MESSAGE_HEARD, &(struct message_heartbeat){ .event = 20 }), 0);
-    assert_int_equal(say(node, MESSAGE_HEARD, &(struct message_heartbeat){ .event = 19 }), 0);
+    assert_int_equal(say(node, MESSAGE_HEARTBEAT_ACK, &(struct message_heartbeat){ .event = 20 }), 0);
+    assert_int_equal(say(node, MESSAGE_HEARTBEAT_ACK, &(struct message_heartbeat){ .event = 19 }), 0);
     assert_int_equal(node->seen.began_ms, 78);
     assert_int_equal(node->seen.event, 20);
 }
@@ -275,11 +276,11 @@ static void a_welcome_to_an_earlier_hello_is_passed_over(void **state)
     assert_int_equal(launch(node, 1), 0);
 }
 
-static void set_terms(struct node *node, uint32_t number, uint32_t is_suspended)
+static void update(struct node *node, uint32_t number, uint32_t is_suspended)
 {
     assert_int_equal(
-        say(node, MESSAGE_TERMS,
-            &(struct message_terms){
+        say(node, MESSAGE_UPDATE,
+            &(struct message_update){
                 .job = 5, .attempt = 1, .token = TOKEN, .is_suspended = is_suspended, .number = number }),
         0);
 }
@@ -289,10 +290,10 @@ static void terms_that_were_followed_by_others_do_not_come_back(void **state)
     struct node *node = *state;
     connect(node, 0);
     assert_int_equal(launch(node, 1), 0);
-    set_terms(node, 1, 1);
+    update(node, 1, 1);
     assert_int_equal(node->is_suspended, 1);
-    set_terms(node, 2, 0);
-    set_terms(node, 1, 1);
+    update(node, 2, 0);
+    update(node, 1, 1);
     assert_int_equal(node->is_suspended, 0);
 }
 
@@ -345,8 +346,9 @@ static void cancelled_launch_is_not_staged_when_its_user_is_known(void **state)
     user_is_found(node);
     assert_int_equal(node->stages, 1);
     assert_false(node->spool.has_spec);
-    assert_int_equal(
-        say(node, MESSAGE_FORGET, &(struct message_forget){ .job = 5, .attempt = 1, .token = TOKEN }), 0);
+    assert_int_equal(say(node, MESSAGE_RELEASE_ATTEMPT,
+                         &(struct message_release_attempt){ .job = 5, .attempt = 1, .token = TOKEN }),
+        0);
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
 
@@ -370,8 +372,8 @@ static void terms_meanwhile_are_written_with_the_entry(void **state)
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
-    set_terms(node, 1, 0);
-    set_terms(node, 2, 1);
+    update(node, 1, 0);
+    update(node, 2, 1);
     user_is_found(node);
     assert_int_equal(node->is_suspended, 1);
 }
@@ -390,7 +392,7 @@ static void its_lease_counts_from_what_was_heard_by_then(void **state)
     int64_t first_ms = node->lease_until_ms;
     node->now_ms += 3000;
     assert_int_equal(
-        say(node, MESSAGE_HEARD, &(struct message_heartbeat){ .sent_ms = node->now_ms - 1000 }), 0);
+        say(node, MESSAGE_HEARTBEAT_ACK, &(struct message_heartbeat){ .sent_ms = node->now_ms - 1000 }), 0);
     user_is_found(node);
     assert_int_equal(node->lease_until_ms, node->now_ms - 1000 + 5000);
     assert_true(node->lease_until_ms > first_ms);

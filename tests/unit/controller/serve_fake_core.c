@@ -198,7 +198,7 @@ int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
 }
 
 void core_each_notice(const struct core *core, uint64_t job,
-    void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg)
+    void (*visit)(void *arg, const struct notice *notice, bool is_sending), void *arg)
 {
     (void)core, (void)job, (void)visit, (void)arg;
 }

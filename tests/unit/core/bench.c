@@ -28,13 +28,13 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         sent->began_ms = welcome->began_ms;
         sent->event = welcome->event;
     }
-    if (type->id == MESSAGE_WELCOME || type->id == MESSAGE_HEARD)
+    if (type->id == MESSAGE_WELCOME || type->id == MESSAGE_HEARTBEAT_ACK)
         return;
-    if (type->id == MESSAGE_RELEASE) {
-        sent->n_gpus = (uint32_t)((const struct message_release *)message)->uuids.count;
+    if (type->id == MESSAGE_RELEASE_GPUS) {
+        sent->n_gpus = (uint32_t)((const struct message_release_gpus *)message)->uuids.count;
         return;
     }
-    const struct message_launch *launch = message; // LAUNCH, STOP and FORGET begin alike
+    const struct message_launch *launch = message; // LAUNCH, STOP and RELEASE_ATTEMPT begin alike
     sent->job = launch->job;
     sent->attempt = launch->attempt;
     sent->token = launch->token;

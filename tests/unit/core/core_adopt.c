@@ -59,7 +59,7 @@ static uint64_t ask(
     return b->n_sent > before ? b->sent[before].job : 0; // where a launch has its job a look has its question
 }
 
-static void say(struct bench *b, struct message_process process)
+static void say(struct bench *b, struct message_process_info process)
 {
     struct error err;
     char word[] = "python";
@@ -69,13 +69,14 @@ static void say(struct bench *b, struct message_process process)
     process.uid = process.uid != 0 ? process.uid : 1000;
     process.gid = 1000;
     process.command = (struct strings){ .items = words, .count = 1 };
-    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_PROCESS, &process, &err), 0);
+    assert_int_equal(
+        core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_PROCESS_INFO, &process, &err), 0);
     bench_settle(b);
 }
 
 static void adopt(struct bench *b, uint32_t gpus, char *seen, void *request)
 {
-    say(b, (struct message_process){ .question = ask(b, &owner, gpus, NULL, request), .gpu_ids = seen });
+    say(b, (struct message_process_info){ .question = ask(b, &owner, gpus, NULL, request), .gpu_ids = seen });
 }
 
 static int code(const struct bench *b, const void *request)
@@ -89,7 +90,7 @@ static void a_lease_is_made_when_its_node_has_said_who_the_process_is(void **sta
     struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
     assert_null(bench_answer(b, &one));
-    say(b, (struct message_process){ .question = question });
+    say(b, (struct message_process_info){ .question = question });
     assert_int_equal(code(b, &one), 0);
     const struct job *job = core_job(b->core, 11);
     assert_int_equal(job->state, JOB_STARTING);
@@ -103,8 +104,8 @@ static void what_its_node_refuses_is_refused(void **state)
 {
     struct bench *b = *state;
     char text[] = "there is no process 8123";
-    say(b,
-        (struct message_process){ .question = ask(b, &owner, 1, NULL, &one), .error = ESRCH, .text = text });
+    say(b, (struct message_process_info){
+               .question = ask(b, &owner, 1, NULL, &one), .error = ESRCH, .text = text });
     assert_int_equal(code(b, &one), -ENOENT);
     assert_null(core_job(b->core, 11));
 }
@@ -112,9 +113,9 @@ static void what_its_node_refuses_is_refused(void **state)
 static void a_process_of_another_is_for_operators_and_stays_its_owners(void **state)
 {
     struct bench *b = *state;
-    say(b, (struct message_process){ .question = ask(b, &owner, 1, NULL, &one), .uid = 1001 });
+    say(b, (struct message_process_info){ .question = ask(b, &owner, 1, NULL, &one), .uid = 1001 });
     assert_int_equal(code(b, &one), -EPERM);
-    say(b, (struct message_process){ .question = ask(b, &admin, 1, NULL, &two), .uid = 1001 });
+    say(b, (struct message_process_info){ .question = ask(b, &admin, 1, NULL, &two), .uid = 1001 });
     assert_int_equal(code(b, &two), 0);
     assert_int_equal(core_job(b->core, 11)->uid, 1001);
 }
@@ -184,7 +185,7 @@ static void one_whose_process_ends_while_it_waits_is_cancelled(void **state)
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
     adopt(b, 1, NULL, &two);
-    say(b, (struct message_process){ .job = 12, .error = ESRCH, .text = text });
+    say(b, (struct message_process_info){ .job = 12, .error = ESRCH, .text = text });
     assert_int_equal(core_job(b->core, 12)->state, JOB_DONE);
     assert_int_equal(core_job(b->core, 12)->end, END_CANCELLED);
     assert_string_equal(core_job(b->core, 12)->text, text);
@@ -231,7 +232,7 @@ static void a_client_that_has_gone_gets_no_lease(void **state)
     struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
     core_forget(b->core, &one);
-    say(b, (struct message_process){ .question = question });
+    say(b, (struct message_process_info){ .question = question });
     assert_null(core_job(b->core, 11));
 }
 

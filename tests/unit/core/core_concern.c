@@ -174,7 +174,7 @@ static void several_concerns_may_take_one_message(void **state)
     assert_int_equal(
         core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_HEARTBEAT, &heartbeat, &err), 0);
     assert_string_equal(take_heard(), "heartbeat ");
-    assert_non_null(bench_sent(b, MESSAGE_HEARD, 0)); // which the concern of lost nodes has sent
+    assert_non_null(bench_sent(b, MESSAGE_HEARTBEAT_ACK, 0)); // which the concern of lost nodes has sent
 }
 
 static void the_timer_is_set_for_the_concern_that_wants_to_run_first(void **state)

@@ -76,14 +76,14 @@ static void a_suspension_is_said_again_after_every_hello(void **state)
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
     assert_int_equal(code(b, &two), 0);
-    assert_null(bench_sent(b, MESSAGE_TERMS, 11));
+    assert_null(bench_sent(b, MESSAGE_UPDATE, 11));
     assert_true(job_run(core_job(b->core, 11))->suspended_ms > 0);
     struct known_attempt known = {
         .job = 11, .attempt = launch->attempt, .token = launch->token, .phase = PHASE_RUNNING
     };
     assert_int_equal(bench_hello(b, 2, "boot", 1, &known, 1), 0);
     bench_settle(b);
-    assert_non_null(bench_sent(b, MESSAGE_TERMS, 11));
+    assert_non_null(bench_sent(b, MESSAGE_UPDATE, 11));
 }
 
 static void what_does_not_run_is_refused(void **state)
@@ -134,7 +134,7 @@ static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_ope
     assert_int_equal(code(b, &two), -EPERM);
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &less, NULL, NULL, &three);
     assert_int_equal(code(b, &three), 0);
-    assert_non_null(bench_sent(b, MESSAGE_TERMS, 11));
+    assert_non_null(bench_sent(b, MESSAGE_UPDATE, 11));
     assert_int_equal(core_job(b->core, 11)->ask->time_limit_ms, 30000);
     int four;
     core_edit(b->core, b->now_ms, b->now_ms, &operating, 11, &more, NULL, NULL, &four);

@@ -266,7 +266,7 @@ static unsigned count_releases(const struct bench *b)
 {
     unsigned count = 0;
     for (size_t i = 0; i < b->n_sent; i++)
-        count += b->sent[i].id == MESSAGE_RELEASE;
+        count += b->sent[i].id == MESSAGE_RELEASE_GPUS;
     return count;
 }
 
@@ -277,7 +277,7 @@ static void a_release_is_said_until_the_node_shows_it_and_so_is_its_end(void **s
     wish_for(b, &admin, GPU_WISH_RELEASE, &one);
     assert_int_equal(bench_answer(b, &one)->code, 0);
     assert_int_equal(count_releases(b), 1);
-    assert_int_equal(bench_sent(b, MESSAGE_RELEASE, 0)->n_gpus, 1);
+    assert_int_equal(bench_sent(b, MESSAGE_RELEASE_GPUS, 0)->n_gpus, 1);
     see(b, (struct sample){ .is_lost = 1, .trouble = "released" }); // a process still has it open
     assert_int_equal(count_releases(b), 2);
     see(b, released);
@@ -289,7 +289,7 @@ static void a_release_is_said_until_the_node_shows_it_and_so_is_its_end(void **s
     see(b, released);
     pause_or_resume(b, &admin, true, &two);
     assert_int_equal(count_releases(b), 4);
-    assert_int_equal(bench_sent(b, MESSAGE_RELEASE, 0)->n_gpus, 0);
+    assert_int_equal(bench_sent(b, MESSAGE_RELEASE_GPUS, 0)->n_gpus, 0);
     see(b, released);
     assert_int_equal(count_releases(b), 5);
     assert_null(fault_text(b));

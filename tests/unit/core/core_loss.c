@@ -119,7 +119,7 @@ static void heartbeats_are_answered_and_keep_a_node_up(void **state)
     for (int i = 0; i < 20; i++) {
         b->n_sent = 0;
         assert_int_equal(say_heartbeat(b, 1), 0);
-        assert_int_equal(b->sent[0].id, MESSAGE_HEARD);
+        assert_int_equal(b->sent[0].id, MESSAGE_HEARTBEAT_ACK);
         pass(b, TIMEOUT_MS - 1000);
     }
     assert_true(box(b)->is_up);
@@ -281,7 +281,7 @@ static void what_was_staged_of_a_job_that_is_over_is_taken_back(void **state)
     assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
     assert_int_equal(bench_returned(b, 2, &old), 0);
     bench_settle(b);
-    assert_non_null(bench_sent(b, MESSAGE_FORGET, 11));
+    assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
     assert_int_equal(box(b)->n_unwanted, 0);
 }
 

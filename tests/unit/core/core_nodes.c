@@ -51,7 +51,7 @@ static void a_running_job_that_its_agent_returns_ends_as_unknown(void **state)
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
     assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
-    assert_non_null(bench_sent(b, MESSAGE_FORGET, 11));
+    assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
 }
 
 static void an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once(void **state)
@@ -64,10 +64,10 @@ static void an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_onc
     assert_int_equal(bench_started(b, 1, launch), 0);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 3), 0);
     bench_turn(b);
-    assert_null(bench_sent(b, MESSAGE_FORGET, 11));
+    assert_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
     bench_settle(b);
-    assert_non_null(bench_sent(b, MESSAGE_FORGET, 11));
+    assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 12));
     assert_int_equal(core_job(b->core, 11)->exit_code, 3);
 }
@@ -84,7 +84,7 @@ static void a_repeated_end_changes_nothing_and_is_forgotten(void **state)
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->exit_code, 3);
     assert_int_equal(b->n_published, published);
-    assert_non_null(bench_sent(b, MESSAGE_FORGET, 11));
+    assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
 }
 
 static void an_end_with_a_wrong_token_is_not_believed(void **state)
@@ -198,7 +198,7 @@ static void an_attempt_that_nobody_wants_is_stopped_and_forgotten(void **state)
     struct sent stray = { .job = 9, .attempt = 1, .token = 99 };
     (void)bench_exited(b, 2, &stray, END_EXIT, 0);
     bench_settle(b);
-    assert_non_null(bench_sent(b, MESSAGE_FORGET, 9));
+    assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 9));
 }
 
 static void an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped(void **state)

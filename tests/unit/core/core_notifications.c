@@ -98,7 +98,7 @@ static size_t count_tells(const struct bench *b)
 {
     size_t count = 0;
     for (size_t i = 0; i < b->n_sent; i++)
-        count += b->sent[i].id == MESSAGE_TELL;
+        count += b->sent[i].id == MESSAGE_NOTIFY;
     return count;
 }
 
@@ -106,7 +106,7 @@ static size_t count_tells(const struct bench *b)
 static uint64_t last_told(const struct bench *b)
 {
     for (size_t i = b->n_sent; i > 0; i--)
-        if (b->sent[i - 1].id == MESSAGE_TELL)
+        if (b->sent[i - 1].id == MESSAGE_NOTIFY)
             return b->sent[i - 1].job;
     fail_msg("nothing was told");
     return 0;
@@ -115,9 +115,9 @@ static uint64_t last_told(const struct bench *b)
 static void say_told(struct bench *b, uint64_t notice, int32_t error)
 {
     char text[] = "nobody there";
-    struct message_told told = { .notice = notice, .error = error, .text = error != 0 ? text : NULL };
+    struct message_notified told = { .notice = notice, .error = error, .text = error != 0 ? text : NULL };
     struct error err;
-    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_TOLD, &told, &err), 0);
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_NOTIFIED, &told, &err), 0);
     settle(b);
 }
 
@@ -128,7 +128,7 @@ static void pass_time(struct bench *b, int64_t ms)
     settle(b);
 }
 
-static void keep_state(void *arg, const struct notice *notice, bool is_telling)
+static void keep_state(void *arg, const struct notice *notice, bool is_sending)
 {
     struct notice *last = arg;
     last->state = notice->state;

@@ -272,7 +272,7 @@ static void it_is_over_when_all_parts_are(void **state)
     exited(b, 1, END_EXIT, 0, NULL);
     assert_int_equal(core_job(b->core, JOB)->state, JOB_RUNNING);
     assert_null(find_sent(b, MESSAGE_STOP, 0));
-    assert_int_equal(count_sent(b, MESSAGE_FORGET), 0); // it is said again to the next controller
+    assert_int_equal(count_sent(b, MESSAGE_RELEASE_ATTEMPT), 0); // it is said again to the next controller
     exited(b, 0, END_EXIT, 0, NULL);
     const struct job *job = core_job(b->core, JOB);
     assert_int_equal(job->end, END_EXIT);
@@ -281,8 +281,8 @@ static void it_is_over_when_all_parts_are(void **state)
     assert_int_equal(job_run(job)->max_rss, 1001);
     assert_int_equal(job_run(job)->log_bytes, 14);
     assert_null(job->text);
-    assert_non_null(find_sent(b, MESSAGE_FORGET, 0));
-    assert_non_null(find_sent(b, MESSAGE_FORGET, 1));
+    assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 0));
+    assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1));
 }
 
 static void the_first_failure_ends_the_others_and_is_the_jobs(void **state)
@@ -316,8 +316,8 @@ static void a_node_that_cannot_start_its_part_sends_the_job_back(void **state)
     const struct job *job = core_job(b->core, JOB);
     assert_int_equal(job->state, JOB_QUEUED);
     assert_string_equal(job->text, "rank 1 on b: fork: try again");
-    assert_non_null(find_sent(b, MESSAGE_FORGET, 0));
-    assert_non_null(find_sent(b, MESSAGE_FORGET, 1));
+    assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 0));
+    assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1));
 }
 
 static void a_part_that_can_never_start_fails_the_job_and_names_its_node(void **state)
@@ -455,8 +455,8 @@ static void a_signal_and_new_terms_reach_every_part(void **state)
     assert_int_equal(find_sent(b, MESSAGE_SIGNAL, 1)->link, 2);
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, JOB, false, NULL);
     bench_settle(b);
-    assert_non_null(find_sent(b, MESSAGE_TERMS, 0));
-    assert_non_null(find_sent(b, MESSAGE_TERMS, 1));
+    assert_non_null(find_sent(b, MESSAGE_UPDATE, 0));
+    assert_non_null(find_sent(b, MESSAGE_UPDATE, 1));
 }
 
 static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it(void **state)
@@ -465,7 +465,7 @@ static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it
     run_both(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     core_begin(b->core, b->now_ms, b->now_ms);
-    core_tell_lost(b->core, core_find(b->core, JOB), 1, END_UNKNOWN, "its node is gone for ever");
+    core_hook_lost(b->core, core_find(b->core, JOB), 1, END_UNKNOWN, "its node is gone for ever");
     bench_settle(b);
     assert_non_null(find_sent(b, MESSAGE_STOP, 0));
     struct known_attempt known = {

@@ -3,9 +3,9 @@
  * Leases: GPUs booked for a process that mgpu did not start. Who the process is only its node can say, so a
  * request for a lease waits for the answer to a question:
  *
- *      core_adopt ──LOOK──> agent ──PROCESS──> checked, completed, submitted like any job
+ *      core_adopt ──INSPECT──> agent ──PROCESS_INFO──> checked, completed, submitted like any job
  *
- * From then on it is a job. While it waits its node watches the process (LOOK for a job, again after each
+ * From then on it is a job. While it waits its node watches the process (INSPECT for a job, again after each
  * HELLO) and says when it is over. While it waits, too, the process is what keeps others off the GPUs it
  * uses, and it alone does not keep this lease off (core/concerns/external.c).
  */
@@ -128,7 +128,8 @@ static const struct core_node *find_node(
 
 /* --- from the answer to the job --- */
 
-static int check_owner(const struct identity *who, const struct message_process *process, struct error *err)
+static int check_owner(
+    const struct identity *who, const struct message_process_info *process, struct error *err)
 {
     if (who->uid == process->uid || core_may(who, ACTION_MANAGE, NULL))
         return 0;
@@ -138,7 +139,8 @@ static int check_owner(const struct identity *who, const struct message_process 
 }
 
 /* Its node knows of leases that wait only since it heard of them. */
-static int check_others(const struct core *core, const struct message_process *process, struct error *err)
+static int check_others(
+    const struct core *core, const struct message_process_info *process, struct error *err)
 {
     for (const struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         const struct job *job = entry->job;
@@ -154,7 +156,7 @@ static int check_others(const struct core *core, const struct message_process *p
 
 /* Nobody else's GPU becomes shared by being adopted. */
 static int check_booked(const struct core *core, const struct core_node *node, const struct job_ask *ask,
-    const struct message_process *process, const struct ask_gpu *seen, size_t count, struct error *err)
+    const struct message_process_info *process, const struct ask_gpu *seen, size_t count, struct error *err)
 {
     bool is_shared = ask->gpu_mem > 0 || ask->gpu_share > 0;
     const struct cluster_node *ledger = cluster_find(sched_cluster(core->sched), node->name);
@@ -174,7 +176,7 @@ static int check_booked(const struct core *core, const struct core_node *node, c
 
 /* Without GPUs of its own choice the lease is for those that the process is on. */
 static int choose_gpus(const struct core *core, const struct core_node *node, struct job_ask *ask,
-    const struct message_process *process, size_t n_seen, struct error *err)
+    const struct message_process_info *process, size_t n_seen, struct error *err)
 {
     if (ask->gpu_ids != NULL)
         return 0;
@@ -200,7 +202,7 @@ static int choose_gpus(const struct core *core, const struct core_node *node, st
 }
 
 static int complete(const struct core *core, const struct core_node *node, const struct identity *who,
-    const struct message_process *process, struct job_spec *spec, struct error *err)
+    const struct message_process_info *process, struct job_spec *spec, struct error *err)
 {
     struct ask_gpu *seen = NULL;
     size_t count = 0;
@@ -238,13 +240,13 @@ static void mark_process(const struct core_node *node, uint64_t from, uint64_t t
 
 static void look_again(struct core *core, struct core_node *node)
 {
-    core_tell_processes(core, node);
+    core_hook_processes(core, node);
     if (node->is_up)
         core_node_changed(core, node);
 }
 
 static void on_answer(struct core *core, const struct core_node *from, struct lease_question *question,
-    const struct message_process *process)
+    const struct message_process_info *process)
 {
     struct error err = { 0 };
     struct core_node *node = core_find_node(core, from->name);
@@ -288,7 +290,7 @@ static void on_over(struct core *core, struct core_entry *entry, const char *tex
 
 static void on_process(struct core *core, struct core_node *node, const void *message)
 {
-    const struct message_process *process = message;
+    const struct message_process_info *process = message;
     if (process->question == 0) {
         struct core_entry *entry = core_find(core, process->job);
         if (entry != NULL && entry->job->ask->lease_pid == process->pid)
@@ -327,26 +329,26 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     question->link = node->link;
     question->next = core->questions;
     core->questions = question;
-    struct message_look look = {
+    struct message_inspect look = {
         .question = question->id, .pid = spec->ask.lease_pid, .start = spec->ask.lease_start
     };
-    core->effects.send(core->effects.arg, node->link, &message_look_record, &look);
+    core->effects.send(core->effects.arg, node->link, &message_inspect_record, &look);
 }
 
 /* --- while it waits --- */
 
-static void send_look(struct core *core, const struct job *job, uint32_t pid)
+static void send_inspect(struct core *core, const struct job *job, uint32_t pid)
 {
-    struct message_look look = { .job = job->id, .pid = pid, .start = job->ask->lease_start };
+    struct message_inspect look = { .job = job->id, .pid = pid, .start = job->ask->lease_start };
     const struct core_node *node = find_node(core, job->ask, NULL);
     if (node != NULL)
-        core->effects.send(core->effects.arg, node->link, &message_look_record, &look);
+        core->effects.send(core->effects.arg, node->link, &message_inspect_record, &look);
 }
 
 static void on_act(struct core *core, struct core_entry *entry)
 {
     if (entry->job->state == JOB_QUEUED && entry->job->ask->lease_pid != 0)
-        send_look(core, entry->job, entry->job->ask->lease_pid);
+        send_inspect(core, entry->job, entry->job->ask->lease_pid);
 }
 
 static void on_back(struct core *core, struct core_node *node)
@@ -374,7 +376,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
         return;
     struct core_node *node = core_find_node(core, job->node);
     if (before == JOB_QUEUED && job->state == JOB_DONE)
-        send_look(core, job, 0);
+        send_inspect(core, job, 0);
     if (job->state != JOB_DONE || before == JOB_QUEUED || job->end == END_RELEASED || node == NULL)
         return;
     /* It was let go and may live on: until the next sample says more it is on its GPUs from outside. */
@@ -382,7 +384,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     look_again(core, node);
 }
 
-static const struct core_message messages[] = { { MESSAGE_PROCESS, on_process }, { 0 } };
+static const struct core_message messages[] = { { MESSAGE_PROCESS_INFO, on_process }, { 0 } };
 
 const struct core_concern core_concern_adoptions = {
     .name = "leases",

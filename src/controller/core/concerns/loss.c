@@ -52,7 +52,7 @@ static void look_by(struct core *core, int64_t boot_ms)
         core->loss->look_ms = boot_ms;
 }
 
-static void on_heard(struct core *core, struct core_node *node)
+static void on_heartbeat_ack(struct core *core, struct core_node *node)
 {
     if (core->options.loss.timeout_ms > 0)
         look_by(core, silent_at_ms(core, node));
@@ -98,7 +98,7 @@ static bool is_on(const struct core_entry *entry, const struct core_node *node)
 static void end_there(
     struct core *core, struct core_entry *entry, const struct core_node *node, const char *text)
 {
-    core_tell_lost(core, entry, (uint32_t)job_rank_on(entry->job, node->name), END_NODE_LOST, text);
+    core_hook_lost(core, entry, (uint32_t)job_rank_on(entry->job, node->name), END_NODE_LOST, text);
 }
 
 static void end_lease(struct core *core, struct core_entry *entry, const struct core_node *node)
@@ -234,7 +234,7 @@ static void on_heartbeat(struct core *core, struct core_node *node, const void *
     const struct message_heartbeat heard = { .sent_ms = heartbeat->sent_ms,
         .event = core->last_durable_event };
     core_acknowledge(core, node);
-    core->effects.send(core->effects.arg, node->link, &message_heard_record, &heard);
+    core->effects.send(core->effects.arg, node->link, &message_heartbeat_ack_record, &heard);
 }
 
 static void init(struct core *core)
@@ -255,7 +255,7 @@ const struct core_concern core_concern_loss = {
     .free = clear,
     .begin = await_nodes,
     .messages = messages,
-    .heard = on_heard,
+    .heard = on_heartbeat_ack,
     .welcome = set_heartbeat,
     .next_ms = next_ms,
     .run = run,

@@ -2,10 +2,10 @@
 /*
  * What jobs tell somebody outside (`--notify`). A notice is made with the event that it tells of and is a row
  * of cluster_state in the same transaction, so that a restart forgets none. When that is durable a node tells
- * it (TELL, TOLD) and the row is changed:
+ * it (NOTIFY, NOTIFIED) and the row is changed:
  *
- *      WAITING ──TELL──> (telling) ──TOLD ok──> SENT
- *         └──10 s, 1 min, 10 min, 1 h── TOLD failed ──after the last──> FAILED
+ *      WAITING ──NOTIFY──> (telling) ──NOTIFIED ok──> SENT
+ *         └──10 s, 1 min, 10 min, 1 h── NOTIFIED failed ──after the last──> FAILED
  *      too many of one user in an hour, or switched off: DROPPED at once
  *
  * That a notice is being told is known in memory only. After a restart of either side it is told again: at
@@ -33,8 +33,8 @@
 #define HOUR_MS          3600000
 #define ANSWER_MS        60000 // a node that says nothing for so long after the time has failed
 #define BUSY_MS          5000  // to the next try when a node has too much to do
-#define NODE_TELLING_MAX 8U
-#define USER_TELLING_MAX 2U
+#define NODE_SENDING_MAX 8U
+#define USER_SENDING_MAX 2U
 #define KEPT_MAX         1000U // notices that are over, to be shown
 
 static const int64_t pauses_ms[] = { 10000, 60000, 600000, HOUR_MS };
@@ -45,7 +45,7 @@ struct open_notice {
     struct notice *notice;
     struct notice_user *user;
     uint64_t batch; // it may be told when this one is durable
-    bool is_telling;
+    bool is_sending;
     uint32_t link; // by whom
 };
 
@@ -54,7 +54,7 @@ struct notice_user {
     uint32_t uid;
     int64_t hour_ms; // when the counting began
     uint32_t count;  // made in this hour
-    uint32_t n_telling;
+    uint32_t n_sending;
     struct notice_user *next;
 };
 
@@ -64,7 +64,7 @@ struct notices {
     struct notice *over[KEPT_MAX]; // a ring, the oldest at `first`
     size_t first, n_over;
     struct notice_user *users;
-    int64_t looked_ms; // what was due by then waits for a node, a commit or a TOLD
+    int64_t looked_ms; // what was due by then waits for a node, a commit or a NOTIFIED
 };
 
 static struct notices *notices_of(struct core *core)
@@ -202,24 +202,24 @@ static struct core_node *choose_node(const struct core *core, const struct notic
 {
     struct core_node *own = core_find_node(core, notice->node), *best = NULL;
     if (own != NULL && own->is_up)
-        return own->n_telling < NODE_TELLING_MAX ? own : NULL;
+        return own->n_sending < NODE_SENDING_MAX ? own : NULL;
     for (size_t i = 0; i < core->n_nodes; i++) {
         struct core_node *node = &core->nodes[i];
-        if (node->is_up && node->n_telling < NODE_TELLING_MAX &&
-            (best == NULL || node->n_telling < best->n_telling))
+        if (node->is_up && node->n_sending < NODE_SENDING_MAX &&
+            (best == NULL || node->n_sending < best->n_sending))
             best = node;
     }
     return best;
 }
 
-static void send_tell(struct core *core, const struct notice *notice, uint32_t link)
+static void send_notify(struct core *core, const struct notice *notice, uint32_t link)
 {
     struct notify_target target = { 0 };
     (void)parse_notify(notice->to, &target, NULL);
     _cleanup_free_ char *to = xstrdup(target.to);
     _cleanup_free_ char *user =
         notice->user != NULL ? xstrdup(notice->user) : core_user_name(core, notice->uid);
-    struct message_tell tell = {
+    struct message_notify tell = {
         .notice = notice->seq,
         .target = notice->target,
         .job = notice->job,
@@ -234,32 +234,32 @@ static void send_tell(struct core *core, const struct notice *notice, uint32_t l
         .env = notice->env,
         .time_ms = core->options.notices.time_ms,
     };
-    core->effects.send(core->effects.arg, link, &message_tell_record, &tell);
+    core->effects.send(core->effects.arg, link, &message_notify_record, &tell);
 }
 
-static void begin_telling(struct core *core, struct open_notice *open, int64_t now_ms)
+static void begin_sending(struct core *core, struct open_notice *open, int64_t now_ms)
 {
-    bool is_ready = !open->is_telling && open->notice->due_ms <= now_ms && open->batch <= core->durable_batch;
-    if (!is_ready || open->user->n_telling >= USER_TELLING_MAX)
+    bool is_ready = !open->is_sending && open->notice->due_ms <= now_ms && open->batch <= core->durable_batch;
+    if (!is_ready || open->user->n_sending >= USER_SENDING_MAX)
         return;
     struct core_node *node = choose_node(core, open->notice);
     if (node == NULL)
         return;
-    open->is_telling = true;
+    open->is_sending = true;
     open->link = node->link;
     open->notice->due_ms = now_ms + core->options.notices.time_ms + ANSWER_MS;
-    open->user->n_telling++;
-    node->n_telling++;
-    send_tell(core, open->notice, node->link);
+    open->user->n_sending++;
+    node->n_sending++;
+    send_notify(core, open->notice, node->link);
 }
 
-static void stop_telling(struct core *core, struct open_notice *open)
+static void stop_sending(struct core *core, struct open_notice *open)
 {
     struct core_node *node = core_find_link(core, open->link);
-    open->is_telling = false;
-    open->user->n_telling--;
-    if (node != NULL && node->n_telling > 0)
-        node->n_telling--;
+    open->is_sending = false;
+    open->user->n_sending--;
+    if (node != NULL && node->n_sending > 0)
+        node->n_sending--;
 }
 
 /* The try came to nothing. `error` EBUSY: it was none. */
@@ -282,20 +282,20 @@ static void note_failure(struct core *core, size_t i, int32_t error, const char 
 }
 
 /* What can be told now. */
-static void tell_due(struct core *core, int64_t now_ms)
+static void send_due(struct core *core, int64_t now_ms)
 {
     struct notices *notices = core->notices;
     if (notices != NULL)
         notices->looked_ms = now_ms;
     for (size_t i = notices != NULL ? notices->n_open : 0; i > 0; i--) {
         struct open_notice *open = &notices->open[i - 1];
-        if (!open->is_telling || open->notice->due_ms > now_ms)
+        if (!open->is_sending || open->notice->due_ms > now_ms)
             continue;
-        stop_telling(core, open);
+        stop_sending(core, open);
         note_failure(core, i - 1, ETIMEDOUT, "its node did not report the result", now_ms);
     }
     for (size_t i = 0; notices != NULL && i < notices->n_open; i++)
-        begin_telling(core, &notices->open[i], now_ms);
+        begin_sending(core, &notices->open[i], now_ms);
 }
 
 static int64_t next_ms(const struct core *core)
@@ -316,26 +316,26 @@ static void on_cut(struct core *core, struct core_node *node, uint32_t link)
     struct notices *notices = core->notices;
     for (size_t i = 0; notices != NULL && i < notices->n_open; i++) {
         struct open_notice *open = &notices->open[i];
-        if (!open->is_telling || open->link != link)
+        if (!open->is_sending || open->link != link)
             continue;
-        stop_telling(core, open);
+        stop_sending(core, open);
         open->notice->due_ms = core->now_ms;
     }
-    node->n_telling = 0;
+    node->n_sending = 0;
 }
 
 static void on_told(struct core *core, struct core_node *node, const void *message)
 {
-    const struct message_told *told = message;
+    const struct message_notified *told = message;
     struct notices *notices = core->notices;
     for (size_t i = 0; notices != NULL && i < notices->n_open; i++) {
         struct open_notice *open = &notices->open[i];
         if (open->notice->seq != told->notice || open->notice->target != told->target)
             continue;
-        if (open->is_telling && open->link != node->link)
+        if (open->is_sending && open->link != node->link)
             return; // another node is at it now
-        if (open->is_telling)
-            stop_telling(core, open);
+        if (open->is_sending)
+            stop_sending(core, open);
         if (told->error != 0) {
             note_failure(core, i, told->error, told->text, core->now_ms);
         } else {
@@ -345,7 +345,7 @@ static void on_told(struct core *core, struct core_node *node, const void *messa
         }
         break;
     }
-    tell_due(core, core->now_ms);
+    send_due(core, core->now_ms);
 }
 
 /* --- hooks --- */
@@ -397,17 +397,17 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
 
 static void run(struct core *core)
 {
-    tell_due(core, core->now_ms);
+    send_due(core, core->now_ms);
 }
 
 static void on_durable(struct core *core)
 {
-    tell_due(core, core_look_ms(core, 0));
+    send_due(core, core_look_ms(core, 0));
 }
 
 static void on_link(struct core *core, struct core_node *node)
 {
-    tell_due(core, core->now_ms);
+    send_due(core, core->now_ms);
 }
 
 static void clear(struct core *core)
@@ -429,15 +429,15 @@ static void clear(struct core *core)
     core->notices = NULL;
 }
 
-static void visit_one(const struct notice *notice, bool is_telling, uint64_t job,
-    void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg)
+static void visit_one(const struct notice *notice, bool is_sending, uint64_t job,
+    void (*visit)(void *arg, const struct notice *notice, bool is_sending), void *arg)
 {
     if (notice->job == job)
-        visit(arg, notice, is_telling);
+        visit(arg, notice, is_sending);
 }
 
 void core_each_notice(const struct core *core, uint64_t job,
-    void (*visit)(void *arg, const struct notice *notice, bool is_telling), void *arg)
+    void (*visit)(void *arg, const struct notice *notice, bool is_sending), void *arg)
 {
     const struct notices *notices = core->notices;
     if (notices == NULL)
@@ -445,12 +445,12 @@ void core_each_notice(const struct core *core, uint64_t job,
     for (size_t i = 0; i < notices->n_over; i++)
         visit_one(notices->over[(notices->first + i) % KEPT_MAX], false, job, visit, arg);
     for (size_t i = 0; i < notices->n_open; i++)
-        visit_one(notices->open[i].notice, notices->open[i].is_telling, job, visit, arg);
+        visit_one(notices->open[i].notice, notices->open[i].is_sending, job, visit, arg);
 }
 
 static const struct core_kind kinds[] = { { .kind = KIND, .load = load }, { 0 } };
 
-static const struct core_message messages[] = { { MESSAGE_TOLD, on_told }, { 0 } };
+static const struct core_message messages[] = { { MESSAGE_NOTIFIED, on_told }, { 0 } };
 
 const struct core_concern core_concern_notifications = {
     .name = "notices",

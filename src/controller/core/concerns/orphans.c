@@ -44,7 +44,7 @@ static void stop(struct core *core, const struct core_node *node, const struct k
         .token = known->token,
         .signal = SIGTERM,
     };
-    core_hold_back(core, (struct held){ .kind = HELD_STOP, .link = node->link, .stop = message });
+    core_defer(core, (struct deferred){ .kind = DEFERRED_STOP, .link = node->link, .stop = message });
 }
 
 static void stop_all(struct core *core, struct core_node *node)
@@ -76,7 +76,7 @@ static void on_up(struct core *core, struct core_node *node, bool was_up)
         core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });
 }
 
-static void on_over(struct core *core, struct core_node *node, const struct message_forget *over)
+static void on_over(struct core *core, struct core_node *node, const struct message_release_attempt *over)
 {
     for (size_t i = node->n_unwanted; i-- > 0;) {
         const struct known_attempt *known = &node->unwanted[i];

@@ -160,7 +160,7 @@ static void act_on_part(
         say_go(core, entry, rank, node->link);
         part->state = PART_RELEASED;
     } else if (job_run(job)->terms > 0 && part->state >= PART_RELEASED) {
-        core_send_terms(core, job, rank, node->link);
+        core_send_update(core, job, rank, node->link);
     }
 }
 

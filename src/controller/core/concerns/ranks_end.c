@@ -168,11 +168,11 @@ static void forget_all(struct core *core, const struct job *job, const struct co
 {
     for (uint32_t rank = 0; rank < parts->count; rank++) {
         const struct core_node *node = core_find_node(core, job_node_name(job, rank));
-        struct message_forget forget = {
+        struct message_release_attempt forget = {
             .job = job->id, .attempt = job->attempt, .task = rank, .token = parts->token
         };
         if (node != NULL && node->is_up && parts->items[rank].state != PART_LOST)
-            core_forget_attempt(core, node->link, &forget);
+            core_release_attempt(core, node->link, &forget);
     }
 }
 

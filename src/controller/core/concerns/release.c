@@ -27,8 +27,8 @@ static void tell_released(struct core *core, struct core_node *node)
             strings_add(&uuids, gpus[i].uuid);
     }
     if (is_news)
-        core->effects.send(
-            core->effects.arg, node->link, &message_release_record, &(struct message_release){ uuids });
+        core->effects.send(core->effects.arg, node->link, &message_release_gpus_record,
+            &(struct message_release_gpus){ uuids });
 }
 
 static void on_mark(struct core *core, const struct cluster_change *change)

@@ -116,7 +116,7 @@ static void never(void *arg, uint64_t job)
 
 static void unreserve(void *arg, uint64_t reservation)
 {
-    core_tell_unreserved(arg, reservation);
+    core_hook_unreserved(arg, reservation);
 }
 
 /* --- what it is told --- */

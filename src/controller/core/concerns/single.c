@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Attempts on one node. From the job's durable state to what the agent must hear: starting wants LAUNCH,
- * stopping wants STOP, running wants TERMS when they are not those of its LAUNCH any more. Messages may be
+ * stopping wants STOP, running wants UPDATE when they are not those of its LAUNCH any more. Messages may be
  * lost with their link; after the next HELLO the same function says them again, and agents take each of them
  * twice without harm.
  */
@@ -36,7 +36,7 @@ static void act(struct core *core, struct core_entry *entry)
     else if (job->state == JOB_STOPPING)
         core_send_stop(core, entry, 0, node->link);
     else if (job_run(job)->terms > 0)
-        core_send_terms(core, job, 0, node->link);
+        core_send_update(core, job, 0, node->link);
     else if (core_extra(entry)->array == NULL || !core_has_room_for_specs(core))
         core_drop_spec(core, core_spec_owner(entry));
 }
