@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/version.h"
+#include "base/wording.h"
 #include "controller/nodes/agent_process.h"
 #include "controller/api/gate.h"
 #include "controller/controller.h"
@@ -374,11 +375,14 @@ static int fsck(const struct controller_options *options, struct error *err)
     return findings;
 }
 
-static int fail(const struct error *err)
+/* In the words of the command that started us (cli/personalities). */
+static int fail(const struct wording *wording, const struct error *err)
 {
-    log_error("%s", err->message);
-    if (err->hint[0] != '\0')
-        (void)fprintf(stderr, "hint: %s\n", err->hint);
+    _cleanup_free_ char *message = wording_apply(wording, err->message);
+    _cleanup_free_ char *hint = wording_apply(wording, err->hint);
+    log_error("%s", message);
+    if (hint[0] != '\0')
+        (void)fprintf(stderr, "hint: %s\n", hint);
     return err->code == -EINVAL || err->code == -ERANGE ? EX_USAGE : 1;
 }
 
@@ -401,7 +405,8 @@ static void print_config(const struct controller_options *options)
 }
 
 /* What leaves at once. The exit status, or -1: mgpud is to be started. */
-static int do_wish(const struct settings_wish *wish, const struct controller_options *options)
+static int do_wish(
+    const struct wording *wording, const struct settings_wish *wish, const struct controller_options *options)
 {
     struct error err = { 0 };
     if (wish->help)
@@ -415,7 +420,7 @@ static int do_wish(const struct settings_wish *wish, const struct controller_opt
     if (wish->help || wish->version || wish->check_config)
         return 0;
     int r = wish->stop ? stop_running(options->run_dir, &err) : fsck(options, &err);
-    return r < 0 ? fail(&err) : r > 0;
+    return r < 0 ? fail(wording, &err) : r > 0;
 }
 
 int main(int argc, char **argv)
@@ -424,6 +429,7 @@ int main(int argc, char **argv)
     struct controller *controller = &program.controller;
     struct settings_wish wish = { 0 };
     struct error err = { 0 };
+    _cleanup_free_ struct wording *wording = wording_take_over();
     controller->is_root = geteuid() == 0;
     daemon_clean_environment();
     daemon_spare_from_oom();
@@ -435,7 +441,7 @@ int main(int argc, char **argv)
         r = settings_read(argc, argv, controller->is_root, &controller->options, &wish, &err);
     if (r < 0 && err.hint[0] == '\0')
         (void)error_hint(&err, "mgpud --help lists the options; mgpud --check-config checks the files");
-    int status = r < 0 ? fail(&err) : do_wish(&wish, &controller->options);
+    int status = r < 0 ? fail(wording, &err) : do_wish(wording, &wish, &controller->options);
     if (status >= 0) {
         settings_clear(&controller->options);
         return status;
@@ -446,7 +452,7 @@ int main(int argc, char **argv)
     r = start(&program, &err);
     if (r == 0)
         run(&program);
-    status = r < 0 ? fail(&err) : controller->exit_status;
+    status = r < 0 ? fail(wording, &err) : controller->exit_status;
     clear(&program);
     return status;
 }

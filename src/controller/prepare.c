@@ -129,7 +129,8 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
     const struct controller_options *options = &controller->options;
     int r = refuse_second(controller, err);
     if (r == 0)
-        r = privileges_find_user(options->user, controller->is_root, &prepared->user, err);
+        r = privileges_find_user(
+            options->user, controller->is_root, options->may_create_user, &prepared->user, err);
     if (r == 0)
         r = make_directories_for(controller, prepared, err);
     if (r == 0 && options->is_detached) {

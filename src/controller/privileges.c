@@ -7,17 +7,40 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
 
-int privileges_find_user(const char *name, bool is_root, struct user_ids *ret, struct error *err)
+/* As an administrator would; the group of the same name is useradd's doing. */
+static void create_user(const char *name)
+{
+    static const char *const words[] = { "useradd", "--system", "--no-create-home", "--home-dir",
+        "/nonexistent", "--shell", "/usr/sbin/nologin", "--" };
+    _cleanup_strings_ struct strings command = { 0 };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        strings_add(&command, words[i]);
+    strings_add(&command, name);
+    pid_t pid;
+    int status = 0;
+    if (posix_spawnp(&pid, command.items[0], NULL, NULL, command.items, environ) != 0)
+        return;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        log_info("created the system user %s, which mgpud runs as", name);
+}
+
+int privileges_find_user(
+    const char *name, bool is_root, bool may_create, struct user_ids *ret, struct error *err)
 {
     if (!is_root) {
         *ret = (struct user_ids){ .uid = getuid(), .gid = getgid() };
@@ -25,6 +48,10 @@ int privileges_find_user(const char *name, bool is_root, struct user_ids *ret, s
     }
     errno = 0;
     const struct passwd *user = getpwnam(name);
+    if (user == NULL && may_create) {
+        create_user(name);
+        user = getpwnam(name);
+    }
     if (user == NULL) {
         (void)error_set(err, -ENOENT, "the user %s, which mgpud runs as, does not exist", name);
         return error_hint(err, "run useradd --system --no-create-home %s, or use another: --user NAME", name);

@@ -12,8 +12,10 @@ struct user_ids {
     gid_t gid;
 };
 
-/* Ids of the user to become; rootless: our own. */
-int privileges_find_user(const char *name, bool is_root, struct user_ids *ret, struct error *err);
+/* Ids of the user to become; rootless: our own. With `may_create` a system user of that name is made where
+ * there is none. */
+int privileges_find_user(
+    const char *name, bool is_root, bool may_create, struct user_ids *ret, struct error *err);
 
 /* Makes DIR (and its parents 0755) with this mode and owner, or checks that the existing one belongs to root
  * or us and that nobody else may write to it. Works on the open directory, never on the path a second time.

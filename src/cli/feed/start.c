@@ -162,6 +162,11 @@ static void compare_thresholds(struct feed *feed, const json_t *config)
 
 static void set_daemon_words(struct feed *feed, int argc, char **argv)
 {
+    static const struct wording wording[] = {
+        { "--share-max-memory", "--mem-threshold" },
+        { "--share-max-load", "--load-threshold" },
+        { 0 },
+    };
     const struct feed_settings *settings = feed->settings;
     struct strings *words = &feed->daemon.words;
     strings_add(words, "mgpud");
@@ -170,10 +175,7 @@ static void set_daemon_words(struct feed *feed, int argc, char **argv)
                             settings->mem_threshold != NULL ? settings->mem_threshold : THRESHOLD));
     strings_take(words, xasprintf("--share-max-load=%s",
                             settings->load_threshold != NULL ? settings->load_threshold : THRESHOLD));
-    compat_allow_root(words);
-    compat_tell_root();
-    for (int i = 0; i < argc; i++)
-        strings_add(words, argv[i]);
+    compat_complete_server(feed->call, "scheduler start", wording, words, argc, argv);
 }
 
 /* The mgpud that is there, or one of our own with the options after "--". */

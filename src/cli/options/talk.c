@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
 
@@ -16,7 +15,7 @@
 /* Set once, before anything is said. */
 static const char *program_name = "mgpu";
 static const char *verb_name; // NULL: its own
-static const struct talk_word *hint_words;
+static const struct wording *hint_words;
 
 void talk_as(const char *program, const char *verb)
 {
@@ -24,40 +23,9 @@ void talk_as(const char *program, const char *verb)
     verb_name = verb;
 }
 
-void talk_translate(const struct talk_word *words)
+void talk_translate(const struct wording *words)
 {
     hint_words = words;
-}
-
-static bool is_word_end(char c)
-{
-    return c == '\0' || strchr(" ,;:)'`", c) != NULL;
-}
-
-static const struct talk_word *find_word(const char *text)
-{
-    for (const struct talk_word *word = hint_words; word != NULL && word->from != NULL; word++) {
-        size_t length = strlen(word->from);
-        if (strncmp(text, word->from, length) == 0 && is_word_end(text[length]))
-            return word;
-    }
-    return NULL;
-}
-
-static char *translate(const char *hint)
-{
-    struct buffer text = { 0 };
-    for (const char *p = hint; *p != '\0';) {
-        bool is_begin = p == hint || is_word_end(p[-1]) || p[-1] == '(';
-        const struct talk_word *word = is_begin ? find_word(p) : NULL;
-        if (word == NULL) {
-            buffer_append(&text, p++, 1);
-            continue;
-        }
-        buffer_append_text(&text, word->to);
-        p += strlen(word->from);
-    }
-    return buffer_take(&text);
 }
 
 char *talk_verb(const char *verb)
@@ -74,7 +42,7 @@ const char *talk_program(void)
 void talk_error(const char *verb, const struct error *err)
 {
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
-    _cleanup_free_ char *own = translate(err->hint);
+    _cleanup_free_ char *own = wording_apply(hint_words, err->hint);
     _cleanup_free_ char *hint = text_escape(own, sizeof(err->hint));
     _cleanup_free_ char *said = talk_verb(verb);
     (void)fprintf(stderr, "%s%s: %s\n", program_name, said, message);

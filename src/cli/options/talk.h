@@ -3,18 +3,14 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/wording.h"
 
 /* The name that this program goes by from now on, "mgpu_srun", and what the verb that runs is called there:
  * "" of one that has no verbs. The texts must stay. */
 void talk_as(const char *program, const char *verb);
 
-/* What hints call by one name and this program by another: "-g" and "--gpus". */
-struct talk_word {
-    const char *from, *to;
-};
-
-/* From now on hints have these words; the longer of two that begin alike comes first. Ended by a NULL. */
-void talk_translate(const struct talk_word *words);
+/* From now on hints have these words for the names of mgpu: "--gpus" for "-g". */
+void talk_translate(const struct wording *words);
 
 /* That name. */
 const char *talk_program(void);

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
+#include "base/wording.h"
 #include "cli/submit/submit.h"
 #include "cli/options/talk.h"
 
@@ -97,9 +98,27 @@ void compat_tell_root(void)
         talk_line("started by root: jobs submitted by root run as root (mgpud itself refuses them)");
 }
 
-void compat_tell_scope(const struct call *call, const char *door)
+/* Options of mgpud that doors pass on, as its hints name them. */
+static const struct wording passed_on[] = {
+    { "--state-dir and --run-dir", "--state-dir and --run-dir behind --" },
+    { "--user NAME", "-- --user NAME" },
+    { "--gpus sim:8x24G", "-- --gpus sim:8x24G" },
+    { 0 },
+};
+
+void compat_complete_server(const struct call *call, const char *door, const struct wording *wording,
+    struct strings *words, int argc, char *const *argv)
 {
     const struct passwd *user = getpwuid(geteuid());
+    _cleanup_free_ char *help = xasprintf("%s --help lists its options, mgpud --help those behind --", door);
+    compat_allow_root(words);
+    if (geteuid() == 0)
+        strings_add(words, "--create-user");
+    for (int i = 0; i < argc; i++)
+        strings_add(words, argv[i]);
+    wording_hand_over(wording);
+    wording_hand_over(passed_on);
+    wording_hand_over((const struct wording[]){ { "mgpud --help lists the options", help }, { 0 } });
     compat_tell_root();
     if (geteuid() != 0 && !call->is_quiet)
         talk_line("without root it serves %s only; for all users of this machine: sudo %s",

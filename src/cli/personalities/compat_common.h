@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "base/wording.h"
 #include "cli/options/call.h"
 
 /*
@@ -36,6 +37,10 @@ const char *compat_find_value(int argc, char *const *argv, const char *option);
 void compat_allow_root(struct strings *words);
 void compat_tell_root(void);
 
-/* Says whom the server that is about to be started serves: root too, or this user alone, and how root would
- * start it. `door`: the command that was typed. */
-void compat_tell_scope(const struct call *call, const char *door);
+/*
+ * Completes the words for a mgpud that `door`, the command that was typed, is about to start: those of
+ * compat_allow_root, and the options that were typed behind "--". Says whom it serves: root too, or this user
+ * alone, and how root would start it. `wording`: what its errors call by other names than this door.
+ */
+void compat_complete_server(const struct call *call, const char *door, const struct wording *wording,
+    struct strings *words, int argc, char *const *argv);

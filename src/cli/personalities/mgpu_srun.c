@@ -232,19 +232,22 @@ static void link_socket(int argc, char **argv)
         talk_line("no link " OLD_SOCKET " to the socket: %s", strerror(errno));
 }
 
+static const struct wording server_wording[] = {
+    { "--max-time", "--max-job-time" },
+    { "mgpu run ...", "mgpu_srun ..." },
+    { 0 },
+};
+
 static int serve(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct server_options *options = call->options;
     _cleanup_strings_ struct strings words = { 0 };
     strings_add(&words, "mgpud");
-    compat_allow_root(&words);
-    compat_tell_scope(call, "mgpu_scheduler_server");
     if (options->max_time != NULL) {
         strings_take(&words, xasprintf("--max-time=%s", options->max_time));
         strings_take(&words, xasprintf("--default-time=%s", options->max_time));
     }
-    for (int i = 0; i < argc; i++)
-        strings_add(&words, argv[i]);
+    compat_complete_server(call, "mgpu_scheduler_server", server_wording, &words, argc, argv);
     link_socket(argc, argv);
     return compat_execute(&words, err);
 }
@@ -262,7 +265,7 @@ static const struct command server_command = {
     .run = serve,
 };
 
-static const struct talk_word hint_words[] = {
+static const struct wording hint_words[] = {
     { "mgpu run -g 1", "mgpu_srun --gpu-ids 0" },
     { "mgpu submit", "mgpu_srun --gpu-ids 0" },
     { "mgpu ps -a", "mgpu_queue" },

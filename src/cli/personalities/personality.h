@@ -25,9 +25,9 @@ struct personality {
     const struct option_row *first_rows;  // beside the global ones; they set members of struct call
     /* Called when these are read and before the verb runs, or NULL. */
     int (*prepare)(struct call *call, struct error *err);
-    const char *socket;            // looked for after the usual places, or NULL
-    const char *server;            // the command that starts one, for hints, or NULL
-    const struct talk_word *words; // of hints, or NULL
+    const char *socket;          // looked for after the usual places, or NULL
+    const char *server;          // the command that starts one, for hints, or NULL
+    const struct wording *words; // of hints, or NULL
 };
 
 /* Declared here, and a row of cli/compat.c. */

@@ -281,7 +281,7 @@ static const struct personality_verb verbs[] = {
     { 0 },
 };
 
-static const struct talk_word hint_words[] = {
+static const struct wording hint_words[] = {
     { "mgpu run -g 1 -- python train.py", "mgpu_simple_client submit --gpus 1 \"python train.py\"" },
     { "mgpu ps -a", "mgpu_simple_client queue" },
     { "mgpu ps", "mgpu_simple_client queue" },

@@ -73,7 +73,7 @@ static const struct option_row master_rows[] = {
     { 0 },
 };
 
-static void make_words(const struct master_options *options, int argc, char **argv, struct strings *words)
+static void make_words(const struct master_options *options, struct strings *words)
 {
     const char *host = simple_place_host(), *port = simple_place_port();
     bool is_six = strchr(host, ':') != NULL;
@@ -87,9 +87,21 @@ static void make_words(const struct master_options *options, int argc, char **ar
         words, options->node != NULL ? xasprintf("--node=%s", options->node) : xstrdup("--gpus=none"));
     if (options->is_verbose)
         strings_add(words, "--verbose");
-    compat_allow_root(words);
-    for (int i = 0; i < argc; i++)
-        strings_add(words, argv[i]);
+}
+
+/* The host is one of the hint's words. */
+static void complete_words(struct call *call, int argc, char **argv, struct strings *words)
+{
+    _cleanup_free_ char *other = xasprintf("--listen %s:PORT) or none (--listen none", simple_place_host());
+    const struct wording wording[] = {
+        { other, "--port PORT" },
+        { "--listen", "--host" },
+        { "--nodes-listen", "--host" },
+        { "--node", "--node-id" },
+        { "mgpu run ...", "mgpu_simple_client submit ..." },
+        { 0 },
+    };
+    compat_complete_server(call, "mgpu_simple_master", wording, words, argc, argv);
 }
 
 /* The socket of a mgpud that has a --run-dir of its own among its words; NULL: it is found by its port. */
@@ -175,8 +187,8 @@ static int master(struct call *call, int argc, char **argv, struct error *err)
     (void)unsetenv("MGPU_HOST");
     (void)simple_place_set_host(
         "--host", simple_place_host(), NULL); // asked for, also when it is the default
-    make_words(options, argc, argv, &words);
-    compat_tell_scope(call, "mgpu_simple_master");
+    make_words(options, &words);
+    complete_words(call, argc, argv, &words);
     if (!call->is_quiet)
         say_how_to_go_on(options);
     int r = simple_child_start(&child, &words, -1, false, err);

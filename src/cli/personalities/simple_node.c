@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/wording.h"
 #include "cli/api/exit_code.h"
 #include "cli/personalities/compat_common.h"
 #include "cli/options/option_text.h"
@@ -162,6 +163,14 @@ static void on_link(struct hearing *hearing)
     hearing->is_registered = true;
 }
 
+/* Sentences of the agent, and of mgpud to the agent. */
+static const struct wording agent_wording[] = {
+    { "mgpu-agent --join", "mgpu_simple_node --join-file" },
+    { "--state-dir and --run-dir", "another --node-id" },
+    { "--node", "--node-id" },
+    { 0 },
+};
+
 /* Until it is registered only the last words count: they say why it is not. */
 static void on_line(struct hearing *hearing)
 {
@@ -170,7 +179,8 @@ static void on_line(struct hearing *hearing)
         (void)fprintf(stderr, "%s\n", line);
     free(hearing->last);
     words = words != NULL ? words + strlen(SPEAKER) : line;
-    hearing->last = xstrdup(strncmp(words, FAILURE, strlen(FAILURE)) == 0 ? words + strlen(FAILURE) : words);
+    bool is_failure = strncmp(words, FAILURE, strlen(FAILURE)) == 0;
+    hearing->last = wording_apply(agent_wording, is_failure ? words + strlen(FAILURE) : words);
     if (strncmp(hearing->last, LINKED, strlen(LINKED)) == 0)
         on_link(hearing);
 }

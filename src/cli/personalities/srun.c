@@ -161,6 +161,13 @@ static const struct option_row server_rows[] = {
     { 0 },
 };
 
+static const struct wording server_wording[] = {
+    { "--listen 127.0.0.1:PORT) or none (--listen none", "--port PORT" },
+    { "--listen", "--port" },
+    { "mgpu run ...", "srun ..." },
+    { 0 },
+};
+
 static int run_server(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct server_options *options = call->options;
@@ -178,10 +185,7 @@ static int run_server(struct call *call, int argc, char **argv, struct error *er
     strings_take(&words, xasprintf("--listen=127.0.0.1:%s", port != NULL ? port : PORT_DEFAULT));
     if (options->is_detached)
         strings_add(&words, "--detach");
-    compat_allow_root(&words);
-    compat_tell_scope(call, "run_server");
-    for (int i = 0; i < argc; i++)
-        strings_add(&words, argv[i]);
+    compat_complete_server(call, "run_server", server_wording, &words, argc, argv);
     return compat_execute(&words, err);
 }
 
@@ -195,7 +199,7 @@ static const struct command server_command = {
     .run = run_server,
 };
 
-static const struct talk_word hint_words[] = {
+static const struct wording hint_words[] = {
     { "mgpu run -g 1", "srun -n 1" },
     { "-g", "-n" },
     { 0 },

@@ -222,7 +222,7 @@ static const struct personality_verb verbs[] = {
     { 0 },
 };
 
-static const struct talk_word hint_words[] = {
+static const struct wording hint_words[] = {
     { "mgpu run -g 1", "tgpu submit --gpus 1" },
     { "mgpu submit", "tgpu submit" },
     { "mgpu ps -a", "tgpu list" },

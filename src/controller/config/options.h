@@ -57,6 +57,7 @@ struct controller_options {
     struct strings warnings; // of what the files say and has no effect
     bool is_munge_on;        // credentials of MUNGE are believed on TCP
     bool allow_root_jobs;
+    bool may_create_user;     // the one to become
     bool may_watch_terminals; // administrators may look at those of others
     bool is_detached;
     bool is_verbose;

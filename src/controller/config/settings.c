@@ -227,6 +227,12 @@ static int set_watch_terminals(void *target, const char *value, struct error *er
     return 0;
 }
 
+static int set_create_user(void *target, const char *value, struct error *err)
+{
+    ((struct parsed *)target)->options->may_create_user = true;
+    return 0;
+}
+
 static int set_detach(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->options->is_detached = true;
@@ -305,6 +311,7 @@ static const struct option_row command_rows[] = {
     { 0, "config", "FILE", "settings as YAML, and those in FILE.d (default " SYSTEM_CONFIG ")", set_config },
     { 0, "check-config", NULL, "print the settings in the files, or their errors, and exit",
         set_check_config },
+    { 0, "create-user", NULL, "create the system user of --user if there is none", set_create_user },
     { 0, "detach", NULL, "return once the daemon is ready, and leave it running", set_detach },
     { 0, "stop", NULL, "stop the running mgpud and return once it has exited; jobs are not affected",
         set_stop },

@@ -272,6 +272,53 @@ def test_S0_20_S0_21_typed_with_conda_and_venv(machine, root, ana):
         machine.stop()
 
 
+def test_S0_2_S1_4_S1_15_S3_5_errors_of_a_start_name_the_options_of_the_door(machine, root, ana):
+    """mgpud has other names for them, and some it has only behind the dashes."""
+    machine.serve(root, f'mgpu_simple_master --port 8080 -- {GPUS}', 'is ready')
+    try:
+        for user, line, sentences in (
+                (ana, f'run_server --port 8080 -- {OWN_GPUS}', ['is in use', 'use another (--port PORT)\n']),
+                (ana, f'mgpu_simple_master --port 8080 -- {OWN_GPUS}', ['is in use', 'use another (--port PORT)\n']),
+                (ana, 'mgpu_simple_master --host nowhere.invalid', ['error: --host nowhere.invalid:8080: ']),
+                (ana, "mgpu_simple_master --node-id 'a b'", ["--node-id: 'a b' is not", 'mgpu_simple_master --help lists']),
+                (ana, 'mgpu_scheduler_server', ['mgpu_srun ...', '-- --gpus sim:']),
+                (ana, 'run_server', ['srun ...', '-- --gpus sim:']),
+                (root, 'mgpu_scheduler_server -- --user nobody', ['already running', '--state-dir and --run-dir behind --\n'])):
+            done = machine.type(user, f'unset MGPU_SOCKET; {line}')
+            assert done.code != 0, done
+            for sentence in sentences:
+                assert sentence in done.err, (line, done.err)
+            assert not re.search(r'--(listen|node|nodes-listen)\b(?!-)', done.err), (line, done.err)
+        assert machine.type(root, 'mgpu node token --node node002 > token').code == 0
+        for name, sentence in (('node003', 'use that name with --node-id'), (os.uname().nodename, 'use another with --node-id')):
+            done = machine.type(root, f'mgpu_simple_node --node-id {name} --master-port 8080 --join-file token')
+            assert done.code != 0 and 'Registration failed' in done.err and sentence in done.err, done
+    finally:
+        machine.stop()
+
+
+def test_S0_1_S0_2_S0_50_typed_by_root_where_nothing_was_set_up(machine, root, ana):
+    """There is no user mgpu yet; the server makes it, as the commands of the README do without any preparation."""
+    machine.type(root, 'mkdir etc && cp -a /etc/. etc && mount --bind etc /etc && userdel mgpu 2>/dev/null')
+    assert machine.type(root, 'findmnt /etc && ! id mgpu 2>/dev/null').code == 0
+    done = machine.type(root, 'mgpud --gpus sim:4x24G')
+    assert done.code != 0 and 'useradd --system' in done.err, done
+    done = machine.type(root, 'scheduler start -- --gups 4')
+    assert done.code != 0 and 'scheduler start --help lists' in done.err and 'created' not in done.err, done
+    said = machine.serve(root, 'mgpu_scheduler_server --max-job-time 3600 -- --gpus sim:4x24G', 'is ready')
+    try:
+        assert 'created the system user mgpu' in said, said
+        entry = machine.type(root, 'getent passwd mgpu; ps -o user= -p $(pgrep -x mgpud --ns $$ --nslist net)').out
+        assert re.fullmatch(r'mgpu:.*:/nonexistent:/usr/sbin/nologin\nmgpu\n', entry), entry
+        _, number = job_of(machine.type(ana, 'mgpu_srun --gpu-ids 0 -- python3 train.py'))
+        assert machine.type(ana, f'mgpu wait {number}').code == 0 and machine.log(ana, number) == 'training on 0\n'
+    finally:
+        machine.stop()
+    said = machine.serve(root, 'mgpu_scheduler_server -- --gpus sim:4x24G', 'is ready')
+    assert 'created' not in said, said
+    machine.stop()
+
+
 @pytest.mark.parametrize('line,ready', [
     (f'scheduler start -- {GPUS}', 'started; jobs come from'),
     (f'mgpu_simple_master --node-id node001 -- {GPUS}', '4 GPU(s) detected')], ids=['scheduler', 'mgpu_simple_master'])
