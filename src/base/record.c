@@ -126,6 +126,17 @@ static void encode_field(const struct record_field *field, const void *member, s
         close_field(out, start);
         return;
     }
+    case RECORD_PACKED: {
+        const struct record_bytes *packed = member;
+        if (packed->length == 0)
+            return;
+        start = open_field(out, field->tag);
+        size_t item = open_field(out, 0);
+        buffer_append(out, packed->bytes, packed->length);
+        close_field(out, item);
+        close_field(out, start);
+        return;
+    }
     default: {
         uint64_t value = load_number(field->kind, member);
         if (value == 0)
@@ -173,6 +184,36 @@ void record_cut(struct buffer *record, uint16_t tag)
     put_number(record, crc32c(0, record->bytes, to), 4);
 }
 
+void record_pack(const struct record_type *type, const void *object, struct record_bytes *ret)
+{
+    struct buffer fields = { 0 };
+    encode_body(type, object, &fields);
+    *ret = (struct record_bytes){ fields.bytes, fields.length };
+}
+
+static const struct record_field *find_field(const struct record_type *type, uint16_t tag)
+{
+    for (size_t i = 0; i < type->n_fields; i++)
+        if (type->fields[i].tag == tag)
+            return &type->fields[i];
+    return NULL;
+}
+
+void record_repack(
+    const void *record, const struct record_type *part, const void *object, struct record_bytes *ret)
+{
+    struct buffer fields = { 0 };
+    const uint8_t *p = (const uint8_t *)record + RECORD_HEADER_SIZE;
+    const uint8_t *end = p + get_number(p - 4, 4);
+    for (size_t n = 0; p < end; p += n) {
+        n = FIELD_HEADER_SIZE + (size_t)get_number(p + 4, 4);
+        if (find_field(part, (uint16_t)get_number(p, 2)) == NULL)
+            buffer_append(&fields, p, n);
+    }
+    encode_body(part, object, &fields);
+    *ret = (struct record_bytes){ fields.bytes, fields.length };
+}
+
 int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t *ret_id, size_t *ret_length)
 {
     const uint8_t *p = bytes;
@@ -187,14 +228,6 @@ int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t
     *ret_id = (uint16_t)get_number(p + 4, 2);
     *ret_length = (size_t)length;
     return 0;
-}
-
-static const struct record_field *find_field(const struct record_type *type, uint16_t tag)
-{
-    for (size_t i = 0; i < type->n_fields; i++)
-        if (type->fields[i].tag == tag)
-            return &type->fields[i];
-    return NULL;
 }
 
 /* What a field that cannot be taken does to its record. */
@@ -240,6 +273,18 @@ static int decode_list(const struct record_field *field, const uint8_t *bytes, s
     return 0;
 }
 
+static int decode_packed(const struct record_field *field, const uint8_t *bytes, size_t length,
+    struct record_bytes *packed, struct error *err)
+{
+    if (length < FIELD_HEADER_SIZE || get_number(bytes + 4, 4) != length - FIELD_HEADER_SIZE)
+        return error_set(err, -EBADMSG, "field %s is not one record", field->name);
+    struct buffer copy = { 0 };
+    buffer_append(&copy, bytes + FIELD_HEADER_SIZE, length - FIELD_HEADER_SIZE);
+    free(packed->bytes);
+    *packed = (struct record_bytes){ copy.bytes, copy.length };
+    return 0;
+}
+
 static int decode_field(
     const struct record_field *field, const uint8_t *bytes, size_t length, void *member, struct error *err)
 {
@@ -257,6 +302,7 @@ static int decode_field(
     case RECORD_STRINGS:
     case RECORD_ENV: return decode_strings(field, bytes, length, member, err);
     case RECORD_LIST: return decode_list(field, bytes, length, member, err);
+    case RECORD_PACKED: return decode_packed(field, bytes, length, member, err);
     default:
         if (length != number_width(field->kind))
             return error_set(err, -EBADMSG, "field %s has %zu bytes", field->name, length);
@@ -283,6 +329,10 @@ static void clear_field(const struct record_field *field, void *member)
         *list = (struct record_list){ 0 };
         return;
     }
+    case RECORD_PACKED:
+        free(((struct record_bytes *)member)->bytes);
+        *(struct record_bytes *)member = (struct record_bytes){ 0 };
+        return;
     default: store_number(field->kind, member, 0); return;
     }
 }
@@ -348,6 +398,16 @@ int record_decode_partly(
     return decode(type, TAKE_PARTLY, bytes, length, object, err);
 }
 
+int record_unpack(
+    const struct record_type *type, const struct record_bytes *packed, void *object, struct error *err)
+{
+    memset(object, 0, type->size);
+    int r = decode_body(type, TAKE_ALL, packed->bytes, packed->length, object, err);
+    if (r < 0)
+        record_clear(type, object);
+    return r;
+}
+
 int record_check(const struct record_type *type, const void *object, struct error *err)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -384,6 +444,12 @@ void record_copy(const struct record_type *type, void *to, const void *from)
             for (size_t k = 0; k < list->count; k++)
                 record_copy(field->sub, (char *)copy->items + k * field->sub->size,
                     (const char *)list->items + k * field->sub->size);
+        } else if (field->kind == RECORD_PACKED) {
+            const struct record_bytes *packed = source;
+            struct buffer copy = { 0 };
+            if (packed->length > 0)
+                buffer_append(&copy, packed->bytes, packed->length);
+            *(struct record_bytes *)member = (struct record_bytes){ copy.bytes, copy.length };
         }
     }
 }

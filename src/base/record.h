@@ -31,11 +31,18 @@ enum record_kind {
     RECORD_STRINGS,  // struct strings
     RECORD_ENV,      // struct strings of NAME=value; an object in JSON
     RECORD_LIST,     // struct record_list of `sub` records
+    RECORD_PACKED,   // struct record_bytes: one `sub` record that is carried as it was encoded
 };
 
 struct record_list {
     void *items; // array of structs of the sub type's size, owned
     size_t count;
+};
+
+/* The fields of one record in binary form. On the wire it is a RECORD_LIST of one item. */
+struct record_bytes {
+    uint8_t *bytes; // owned
+    size_t length;  // 0: there is no record
 };
 
 struct record_type;
@@ -47,7 +54,7 @@ struct record_field {
     size_t offset;
     uint32_t
         limit; // most bytes of a string (or of a list's all strings together), most items of a RECORD_LIST
-    const struct record_type *sub; // RECORD_LIST only
+    const struct record_type *sub; // RECORD_LIST and RECORD_PACKED only
     const char *help;              // for its documentation; NULL: it has none
     const char *old_name;          // in JSON answers, for clients that know it by this; NULL: none
     bool has_zero;                 // 0 is a value; of others it means that there is none, null in an answer
@@ -76,6 +83,11 @@ struct record_type {
     {                                                                                                        \
         .tag = (tag_), .kind = RECORD_LIST, .name = #member_, .offset = offsetof(type_, member_),            \
         .limit = (limit_), .sub = (sub_)                                                                     \
+    }
+#define RECORD_PACK(tag_, type_, member_, sub_)                                                              \
+    {                                                                                                        \
+        .tag = (tag_), .kind = RECORD_PACKED, .name = #member_, .offset = offsetof(type_, member_),          \
+        .sub = (sub_)                                                                                        \
     }
 #define RECORD_TYPE(id_, name_, struct_, fields_)                                                            \
     {                                                                                                        \
@@ -111,6 +123,17 @@ int record_check(const struct record_type *type, const void *object, struct erro
  * `max_length`.
  */
 int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t *ret_id, size_t *ret_length);
+
+/* The fields of an object. The caller frees ret->bytes. */
+void record_pack(const struct record_type *type, const void *object, struct record_bytes *ret);
+
+/* Those of an encoded record, in which the fields of `part` are as in its `object`. */
+void record_repack(
+    const void *record, const struct record_type *part, const void *object, struct record_bytes *ret);
+
+/* As record_decode(). */
+int record_unpack(
+    const struct record_type *type, const struct record_bytes *packed, void *object, struct error *err);
 
 /* Takes the fields of that tag out of one encoded record, as if its object did not have them. */
 void record_cut(struct buffer *record, uint16_t tag);

@@ -67,11 +67,11 @@ static void publish(void *arg, const struct job_event *event, const struct job *
         log_change(event->change.items);
 }
 
-static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
+static void on_spec(void *arg, uint64_t job, struct spec_bytes *spec)
 {
     struct effects *effects = arg;
     if (effects->controller->is_leaving)
-        job_spec_free(spec);
+        spec_bytes_drop(spec);
     else
         core_on_spec(effects->controller->core, job, spec);
 }

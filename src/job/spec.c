@@ -17,15 +17,18 @@
 
 #define TAG_SUBMIT_KEY 12
 
+#define NAME_FIELD RECORD_FIELD(3, RECORD_STRING, struct job_spec, name, SPEC_NAME_MAX)
+#define ASK_FIELDS JOB_ASK_FIELDS(offsetof(struct job_spec, ask))
+
 static const struct record_field spec_fields[] = {
     RECORD_FIELD(1, RECORD_STRINGS, struct job_spec, command, SPEC_COMMAND_MAX),
     RECORD_FIELD(2, RECORD_ENV, struct job_spec, env, SPEC_ENV_MAX),
-    RECORD_FIELD(3, RECORD_STRING, struct job_spec, name, SPEC_NAME_MAX),
+    NAME_FIELD,
     RECORD_FIELD(4, RECORD_STRING, struct job_spec, cwd, SPEC_PATH_MAX),
     RECORD_FIELD(84, RECORD_STRING, struct job_spec, cwd_fallback, SPEC_PATH_MAX),
     RECORD_FIELD(5, RECORD_STRING, struct job_spec, setup, SPEC_SETUP_MAX),
     RECORD_FIELD(6, RECORD_STRING, struct job_spec, output, SPEC_PATH_MAX),
-    JOB_ASK_FIELDS(offsetof(struct job_spec, ask)),
+    ASK_FIELDS,
     RECORD_FIELD(11, RECORD_U32, struct job_spec, umask, 0),
     RECORD_FIELD(TAG_SUBMIT_KEY, RECORD_STRING, struct job_spec, submit_key, SPEC_NAME_MAX),
     RECORD_FIELD(13, RECORD_BOOL, struct job_spec, hold, 0),
@@ -39,6 +42,11 @@ static const struct record_field spec_fields[] = {
 };
 
 const struct record_type job_spec_record = RECORD_TYPE(1, "job spec", struct job_spec, spec_fields);
+
+/* What can change after the submit. */
+static const struct record_field editable_fields[] = { NAME_FIELD, ASK_FIELDS };
+static const struct record_type editable_record =
+    RECORD_TYPE(2, "job spec", struct job_spec, editable_fields);
 
 void job_spec_init(struct job_spec *spec)
 {
@@ -187,16 +195,33 @@ uint64_t job_spec_hash(const struct job_spec *spec)
     return hash_keyless(&bytes);
 }
 
+static struct spec_bytes *make_bytes(const void *encoded, size_t length)
+{
+    struct spec_bytes *bytes = xcalloc(1, sizeof(*bytes) + length);
+    bytes->users = 1;
+    bytes->length = length;
+    if (length > 0)
+        memcpy(bytes->bytes, encoded, length);
+    return bytes;
+}
+
+int spec_bytes_read(const void *bytes, size_t length, struct spec_bytes **ret, struct error *err)
+{
+    struct job_spec spec;
+    int r = record_decode(&job_spec_record, bytes, length, &spec, err);
+    if (r < 0)
+        return r;
+    job_spec_clear(&spec);
+    *ret = make_bytes(bytes, length);
+    return 0;
+}
+
 struct spec_bytes *spec_bytes_new(const struct job_spec *spec)
 {
     _cleanup_buffer_ struct buffer encoded = { 0 };
     if (spec != NULL)
         record_encode(&job_spec_record, spec, &encoded);
-    struct spec_bytes *bytes = xcalloc(1, sizeof(*bytes) + encoded.length);
-    bytes->users = 1;
-    bytes->length = encoded.length;
-    if (encoded.length > 0)
-        memcpy(bytes->bytes, encoded.bytes, encoded.length);
+    struct spec_bytes *bytes = make_bytes(encoded.bytes, encoded.length);
     if (spec == NULL || spec->submit_key == NULL)
         return bytes;
     bytes->submit_key = xstrdup(spec->submit_key);
@@ -224,10 +249,21 @@ void spec_bytes_dropp(struct spec_bytes **bytes)
     spec_bytes_drop(*bytes);
 }
 
-bool spec_bytes_decode(const struct spec_bytes *bytes, struct job_spec *ret)
+struct job_spec *spec_bytes_decode(const struct spec_bytes *bytes)
 {
-    *ret = (struct job_spec){ 0 };
-    return bytes->length > 0 && record_decode(&job_spec_record, bytes->bytes, bytes->length, ret, NULL) == 0;
+    _cleanup_free_ struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    bool is_read = bytes != NULL && bytes->length > 0 &&
+                   record_decode(&job_spec_record, bytes->bytes, bytes->length, spec, NULL) == 0;
+    return is_read ? take_ptr(spec) : NULL;
+}
+
+void spec_bytes_pack(
+    const struct spec_bytes *bytes, char *name, const struct job_ask *ask, struct record_bytes *ret)
+{
+    const struct job_spec now = { .name = name, .ask = *ask };
+    *ret = (struct record_bytes){ 0 };
+    if (bytes->length > 0)
+        record_repack(bytes->bytes, &editable_record, &now, ret);
 }
 
 void job_spec_clear(struct job_spec *spec)

@@ -63,8 +63,8 @@ char *job_spec_display_name(const struct job_spec *spec);
 uint64_t job_spec_hash(const struct job_spec *spec);
 
 /*
- * A spec as the store, the submit key and LAUNCH have it: encoded once, then shared and never changed. The
- * last of its users frees it, on whatever thread that is.
+ * A spec as the store keeps it, the submit key compares it and LAUNCH carries it: encoded once, then shared
+ * and never changed. The last of its users frees it, on whatever thread that is.
  */
 struct spec_bytes {
     uint32_t users;   // counted atomically
@@ -76,12 +76,20 @@ struct spec_bytes {
 
 /* Of which the caller is the only user. NULL: of a spec that could not be read. */
 struct spec_bytes *spec_bytes_new(const struct job_spec *spec);
+/* The same of an encoded spec. -EBADMSG when it cannot be decoded. */
+int spec_bytes_read(const void *bytes, size_t length, struct spec_bytes **ret, struct error *err);
 struct spec_bytes *spec_bytes_hold(struct spec_bytes *bytes); // one user more; NULL stays NULL
 void spec_bytes_drop(struct spec_bytes *bytes);               // one user less; NULL is harmless
 void spec_bytes_dropp(struct spec_bytes **bytes);
 
-/* False for one that could not be read, or that is over a limit by now; *ret is then empty. */
-bool spec_bytes_decode(const struct spec_bytes *bytes, struct job_spec *ret);
+/* The caller frees it. NULL of NULL, of one that could not be read, and of one that is over a limit by now.
+ */
+struct job_spec *spec_bytes_decode(const struct spec_bytes *bytes);
+
+/* As LAUNCH carries it: with the name and the request that the job has by now. Nothing of a spec that could
+ * not be read. The caller frees ret->bytes. */
+void spec_bytes_pack(
+    const struct spec_bytes *bytes, char *name, const struct job_ask *ask, struct record_bytes *ret);
 
 void job_spec_clear(struct job_spec *spec);
 void job_spec_free(struct job_spec *spec);

@@ -118,8 +118,8 @@ void store_commit(struct store *store, struct store_batch *batch);
 
 /* Of an element: its array's specification; what it asks for is in its job. */
 void store_fetch_spec(struct store *store, uint64_t job,
-    void (*on_spec)(void *arg, uint64_t job, struct job_spec *spec),
-    void *arg); // the spec becomes the callee's
+    void (*on_spec)(void *arg, uint64_t job, struct spec_bytes *spec),
+    void *arg); // the callee drops the spec
 void store_fetch_job(struct store *store, uint64_t job,
     void (*on_job)(void *arg, uint64_t job, struct job *row),
     void *arg); // the job becomes the callee's

@@ -68,8 +68,8 @@ int store_load_state(struct store *store,
 struct fetch_spec {
     struct store_request request;
     uint64_t job;
-    struct job_spec *spec;
-    void (*on_spec)(void *arg, uint64_t job, struct job_spec *spec);
+    struct spec_bytes *spec;
+    void (*on_spec)(void *arg, uint64_t job, struct spec_bytes *spec);
     void *arg;
 };
 
@@ -82,19 +82,6 @@ static int step(sqlite3_stmt *statement, const char *what, struct error *err)
     return store_sql_fail(err, sqlite3_db_handle(statement), rc, what);
 }
 
-static int read_spec(sqlite3_stmt *statement, struct job_spec **ret, struct error *err)
-{
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    const void *bytes = sqlite3_column_blob(statement, 0);
-    int r = record_decode(&job_spec_record, bytes, (size_t)sqlite3_column_bytes(statement, 0), spec, err);
-    if (r < 0) {
-        free(spec);
-        return r;
-    }
-    *ret = spec;
-    return 0;
-}
-
 static int run_fetch_spec(struct store *store, struct store_request *request, struct error *err)
 {
     struct fetch_spec *fetch = (struct fetch_spec *)request;
@@ -102,7 +89,8 @@ static int run_fetch_spec(struct store *store, struct store_request *request, st
     (void)sqlite3_bind_int64(statement, 1, (int64_t)fetch->job);
     int r = step(statement, "specs", err);
     if (r == 1)
-        r = read_spec(statement, &fetch->spec, err);
+        r = spec_bytes_read(
+            sqlite3_column_blob(statement, 0), (size_t)sqlite3_column_bytes(statement, 0), &fetch->spec, err);
     (void)sqlite3_reset(statement);
     return r < 0 ? error_wrap(err, "specification of job %" PRIu64, fetch->job) : 0;
 }
@@ -121,7 +109,7 @@ static void drop_fetch_spec(struct store_request *request)
 
 static void free_fetch_spec(struct store_request *request)
 {
-    job_spec_free(((struct fetch_spec *)request)->spec);
+    spec_bytes_drop(((struct fetch_spec *)request)->spec);
     free(request);
 }
 
@@ -130,7 +118,7 @@ static const struct store_request_kind fetch_spec_kind = {
 };
 
 void store_fetch_spec(struct store *store, uint64_t job,
-    void (*on_spec)(void *arg, uint64_t job, struct job_spec *spec), void *arg)
+    void (*on_spec)(void *arg, uint64_t job, struct spec_bytes *spec), void *arg)
 {
     struct fetch_spec *fetch = xcalloc(1, sizeof(*fetch));
     *fetch =

@@ -132,7 +132,7 @@ static const struct record_field launch_fields[] = {
     RECORD_FIELD(6, RECORD_U32, struct message_launch, uid, 0),
     RECORD_FIELD(7, RECORD_U32, struct message_launch, gid, 0),
     RECORD_SUBLIST(8, struct message_launch, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
-    RECORD_SUBLIST(9, struct message_launch, spec, 1, &job_spec_record),
+    RECORD_PACK(9, struct message_launch, spec, &job_spec_record),
     RECORD_FIELD(10, RECORD_U64, struct message_launch, array_job, 0),
     RECORD_FIELD(11, RECORD_U32, struct message_launch, array_index, 0),
     RECORD_SUBLIST(80, struct message_launch, peers, JOB_NODES_MAX, &launch_peer_record),

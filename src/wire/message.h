@@ -251,10 +251,10 @@ struct message_launch {
     uint32_t attempt, step, task;
     uint64_t token;
     uint32_t uid, gid;
-    char *user;              // the name of that uid where mgpud is; NULL: it has none there
-    struct record_list gpus; // struct gpu_grant
-    struct record_list spec; // exactly one struct job_spec
-    uint64_t array_job;      // it is an element of this array; 0: of none
+    char *user;               // the name of that uid where mgpud is; NULL: it has none there
+    struct record_list gpus;  // struct gpu_grant
+    struct record_bytes spec; // struct job_spec
+    uint64_t array_job;       // it is an element of this array; 0: of none
     uint32_t array_index;
     /* Of a part: `task` is its rank. It waits for GO at its gate. */
     struct record_list peers; // struct launch_peer in order of rank, itself too; empty: it is no part

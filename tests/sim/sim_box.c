@@ -335,9 +335,7 @@ static void on_spec(void *arg, uint64_t job, void *object)
     for (size_t i = 0; box->core != NULL && i < box->n_events; i++) {
         if (box->events[i].spec == NULL || box->events[i].event.job != job)
             continue;
-        struct job_spec *spec = xcalloc(1, sizeof(*spec));
-        record_copy(&job_spec_record, spec, box->events[i].spec);
-        core_on_spec(box->core, job, spec);
+        core_on_spec(box->core, job, spec_bytes_new(box->events[i].spec));
         box_turn(box);
         return;
     }

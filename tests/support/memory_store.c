@@ -56,8 +56,7 @@ void store_batch_add(
     *change = (struct change){ 0 };
     record_copy(&job_event_record, &change->event, event);
     if (spec != NULL) {
-        change->spec = xcalloc(1, sizeof(*change->spec));
-        (void)spec_bytes_decode(spec, change->spec);
+        change->spec = spec_bytes_decode(spec);
         if (spec->submit_key != NULL)
             change->key_hash = store_key_hash(event->uid, spec->submit_key);
     }

@@ -40,18 +40,19 @@ static void print_answer(const char *key, const struct job_spec *spec)
 static void print_launch(const char *key, const struct job_spec *spec)
 {
     _cleanup_(spec_bytes_dropp) struct spec_bytes *bytes = spec_bytes_new(spec);
-    struct job_spec stored;
-    if (!spec_bytes_decode(bytes, &stored))
-        abort();
-    struct message_launch launch = { .spec = { .items = &stored, .count = 1 } }, received;
+    struct message_launch launch = { 0 }, received;
+    struct job_spec launched;
     _cleanup_buffer_ struct buffer frame = { 0 };
+    spec_bytes_pack(bytes, spec->name, &spec->ask, &launch.spec);
     record_encode(&message_launch_record, &launch, &frame);
-    if (record_decode(&message_launch_record, frame.bytes, frame.length, &received, NULL) < 0)
+    if (record_decode(&message_launch_record, frame.bytes, frame.length, &received, NULL) < 0 ||
+        record_unpack(&job_spec_record, &received.spec, &launched, NULL) < 0)
         abort();
-    _cleanup_json_ json_t *object = json_record_write(&job_spec_record, received.spec.items);
+    _cleanup_json_ json_t *object = json_record_write(&job_spec_record, &launched);
     print_member("launch", object, key);
+    record_clear(&message_launch_record, &launch);
     record_clear(&message_launch_record, &received);
-    job_spec_clear(&stored);
+    job_spec_clear(&launched);
 }
 
 int main(int argc, char **argv)

@@ -308,12 +308,9 @@ static int check(const struct launch_spec *spec, struct error *err)
     return 0;
 }
 
-int launch_spec_make(const struct message_launch *launch, const struct user *user,
+int launch_spec_make(const struct message_launch *launch, const struct job_spec *job, const struct user *user,
     const struct launch_node *node, struct launch_spec *ret, struct error *err)
 {
-    if (launch->spec.count != 1)
-        return error_set(err, -EINVAL, "the launch message contains %zu job specs", launch->spec.count);
-    const struct job_spec *job = launch->spec.items;
     if (job->command.count == 0)
         return error_set(err, -EINVAL, "the job has no command");
     _cleanup_free_ char *job_name = job_spec_display_name(job);

@@ -24,11 +24,11 @@ struct launch_node {
 };
 
 /*
- * Fills `ret` (cleared by the caller with record_clear) from the message, the user and the node; job_cgroup
- * and what else confinement fills in is left out. -EINVAL or -ENAMETOOLONG when the request itself cannot be
- * carried out.
+ * Fills `ret` (cleared by the caller with record_clear) from the message, its request, the user and the node;
+ * job_cgroup and what else confinement fills in is left out. -EINVAL or -ENAMETOOLONG when the request itself
+ * cannot be carried out.
  */
-int launch_spec_make(const struct message_launch *launch, const struct user *user,
+int launch_spec_make(const struct message_launch *launch, const struct job_spec *job, const struct user *user,
     const struct launch_node *node, struct launch_spec *ret, struct error *err);
 
 /* Replaces %j %n %a %A %h %r %% in a path: number, name, index in its array (else the attempt), number of the

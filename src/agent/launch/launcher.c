@@ -226,13 +226,14 @@ static int refuse(const struct launcher *launcher, const struct message_launch *
     return r == VERDICT_GO ? LAUNCHER_REFUSED : LAUNCHER_STAGED;
 }
 
-static int check_launch(const struct message_launch *launch, struct error *err)
+static int read_request(const struct message_launch *launch, struct job_spec *ret, struct error *err)
 {
     if (launch->defect != NULL)
         return error_set(err, -EBADMSG, "its request cannot be read: %s", launch->defect);
-    if (launch->spec.count != 1)
+    if (launch->spec.length == 0)
         return error_set(err, -EBADMSG, "the launch message did not contain its request");
-    return 0;
+    int r = record_unpack(&job_spec_record, &launch->spec, ret, err);
+    return r < 0 ? error_wrap(err, "its request cannot be read") : 0;
 }
 
 /* The user's own directory below a shared one. */
@@ -298,11 +299,10 @@ static int write_script(const struct launcher *launcher, const struct spool_id *
 
 /* Makes everything; the spec comes last, because it is what a shepherd starts from. */
 static int write_entry(const struct launcher *launcher, const struct message_launch *launch,
-    struct launch_spec *spec, struct error *err)
+    const struct job_spec *job, struct launch_spec *spec, struct error *err)
 {
     int shepherd_fd;
     const struct spool_id own_id = launch_id(launch), *id = &own_id;
-    const struct job_spec *job = launch->spec.items;
     int r = make_logs(launcher, spec, err);
     if (r == 0)
         r = write_script(launcher, id, spec, job->script, err);
@@ -338,12 +338,12 @@ static bool is_staged(const struct launcher *launcher, const struct spool_id *id
            (fstatat(fd, SPOOL_SPEC, &st, AT_SYMLINK_NOFOLLOW) == 0 || spool_verdict(fd) == VERDICT_NOGO);
 }
 
-static int stage_lease(
-    const struct launcher *launcher, const struct message_launch *launch, struct error *err)
+static int stage_lease(const struct launcher *launcher, const struct message_launch *launch,
+    const struct job_spec *job, struct error *err)
 {
     const struct spool_id id = launch_id(launch);
     _cleanup_close_ int fd = open_entry(launcher, &id, true);
-    int r = fd < 0 ? fd : lease_stage(fd, launch);
+    int r = fd < 0 ? fd : lease_stage(fd, launch, job);
     if (r < 0)
         return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id.job);
     return LAUNCHER_STAGED;
@@ -358,12 +358,11 @@ static int find_user(
     return user_resolver_find(launcher->resolver, &id, launch->uid, launch->user, ret, err);
 }
 
-int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err)
+static int stage(const struct launcher *launcher, const struct message_launch *launch,
+    const struct job_spec *job, struct error *err)
 {
     _cleanup_user_ struct user user = { 0 };
-    struct error local = { 0 };
     struct spool_id id = launch_id(launch);
-    const struct job_spec *job = launch->spec.items;
     _cleanup_free_ char *script_dir = scripts_directory(launcher->run_dir, &id);
     const struct launch_node node = { .name = launcher->node,
         .is_guarding = launcher->is_guarding,
@@ -378,21 +377,16 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         .nofile_soft = launcher->nofile_soft,
         .nofile_hard = launcher->nofile_hard,
         .pids_max = launcher->pids_max };
-    err = err != NULL ? err : &local;
-    if (is_staged(launcher, &id))
-        return LAUNCHER_STAGED;
-    if (check_launch(launch, err) < 0)
-        return refuse(launcher, launch, err);
     bool is_lease = job->ask.lease_pid != 0;
     int r = find_user(launcher, launch, &user, err);
     if (r == -EPERM || (r == -ENOENT && !is_lease))
         return refuse(launcher, launch, err);
     if (is_lease && (r == 0 || r == -ENOENT)) // nothing is run as its owner, who need not be known here
-        return stage_lease(launcher, launch, err);
+        return stage_lease(launcher, launch, job, err);
     if (r < 0)
         return r;
     struct launch_spec spec = { 0 };
-    r = launch_spec_make(launch, &user, &node, &spec, err);
+    r = launch_spec_make(launch, job, &user, &node, &spec, err);
     if (r == 0 && launcher->devices != NULL) {
         spec.numa = (uint32_t)(gpu_devices_numa(launcher->devices, &spec.gpus) + 1);
         find_devices(launcher->devices, &spec);
@@ -401,8 +395,23 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
         confine_devices(launcher->devices, &spec);
     if (r == 0)
         r = record_check(&launch_spec_record, &spec, err); // the shepherd has to read it
-    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, launch, &spec, err);
+    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, launch, job, &spec, err);
     record_clear(&launch_spec_record, &spec);
+    return r;
+}
+
+int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err)
+{
+    struct error local = { 0 };
+    struct job_spec job;
+    struct spool_id id = launch_id(launch);
+    err = err != NULL ? err : &local;
+    if (is_staged(launcher, &id))
+        return LAUNCHER_STAGED;
+    if (read_request(launch, &job, err) < 0)
+        return refuse(launcher, launch, err);
+    int r = stage(launcher, launch, &job, err);
+    job_spec_clear(&job);
     return r;
 }
 

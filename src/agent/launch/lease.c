@@ -92,9 +92,8 @@ bool lease_is_alive(int dirfd)
     return pidfd >= 0;
 }
 
-int lease_stage(int dirfd, const struct message_launch *launch)
+int lease_stage(int dirfd, const struct message_launch *launch, const struct job_spec *spec)
 {
-    const struct job_spec *spec = launch->spec.items;
     struct lease lease = { launch->job, launch->attempt, launch->step, launch->task, launch->token,
         launch->uid, spec->ask.lease_pid, spec->ask.lease_start };
     struct launch_spec entry = { .job = launch->job,

@@ -16,7 +16,7 @@
 #include "wire/message.h"
 
 /* Writes the entry `dirfd`: `lease`, and `spec` last. */
-int lease_stage(int dirfd, const struct message_launch *launch);
+int lease_stage(int dirfd, const struct message_launch *launch, const struct job_spec *spec);
 
 /* The entry is a lease. */
 bool lease_is(int dirfd);

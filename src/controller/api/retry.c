@@ -57,10 +57,12 @@ static void renew(struct job_spec *spec, const struct retry *retry)
     spec->hold = false;
 }
 
-static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
+static void on_spec(void *arg, uint64_t job, struct spec_bytes *bytes)
 {
     struct request *request = arg;
     struct error err = { 0 };
+    struct job_spec *spec = spec_bytes_decode(bytes);
+    spec_bytes_drop(bytes);
     if (request_is_over(request)) {
         job_spec_free(spec);
     } else if (spec == NULL) {

@@ -80,16 +80,15 @@ static void fetch_events(struct request *request)
         request->serve->controller->store, 0, request->job, LIMIT_JOB_EVENTS, on_events, request);
 }
 
-static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
+static void on_spec(void *arg, uint64_t job, struct spec_bytes *bytes)
 {
     struct request *request = arg;
-    if (request_is_over(request)) {
-        job_spec_free(spec);
-    } else {
+    if (!request_is_over(request)) {
         struct show *show = request->work;
-        show->spec = spec;
+        show->spec = spec_bytes_decode(bytes);
         fetch_events(request);
     }
+    spec_bytes_drop(bytes);
     request_unref(request);
 }
 

@@ -276,7 +276,7 @@ int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint3
 
 /* --- the outside's answers --- */
 void core_on_durable(struct core *core, uint64_t batch);
-void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec); // takes it over; NULL: no such row
+void core_on_spec(struct core *core, uint64_t job, struct spec_bytes *spec); // drops it; NULL: no such row
 void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t job, bool is_ok);
 void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms);
 

@@ -106,12 +106,8 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
         owner->is_fetching = true;
         return false;
     }
-    struct job_spec submitted;
-    bool is_whole = spec_bytes_decode(owner->spec, &submitted); // else the agent refuses it
-    struct job_spec spec = submitted;                           // borrowed; edits since the submit count
-    spec.ask = *job->ask;
-    spec.name = job->name;
-    spec.ask.grace_ms = core_grace_ms(core, job->ask);
+    struct job_ask ask = *job->ask; // borrowed
+    ask.grace_ms = core_grace_ms(core, job->ask);
     const char *name = core_owner_name(core, job);
     struct message_launch launch = {
         .job = job->id,
@@ -125,8 +121,8 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
         .array_job = job->array_job,
         .array_index = job->array_index,
         .lease_ms = job_run(job)->node_lease_ms,
-        .spec = { .items = &spec, .count = is_whole ? 1 : 0 },
     };
+    spec_bytes_pack(owner->spec, job->name, &ask, &launch.spec); // the agent refuses a job without
     launch.order = ++core->last_order;
     launch.event = core->last_durable_event;
     if (job_is_wide(job))
@@ -135,7 +131,7 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
     free_peers(&launch.peers);
     free(launch.gpus.items);
     free(launch.user);
-    job_spec_clear(&submitted);
+    free(launch.spec.bytes);
     return true;
 }
 

@@ -53,18 +53,14 @@ bool core_has_room_for_specs(const struct core *core)
     return core->resident_spec_bytes <= RESIDENT_SPECS_MAX;
 }
 
-void core_on_spec(struct core *core, uint64_t job, struct job_spec *spec)
+void core_on_spec(struct core *core, uint64_t job, struct spec_bytes *spec)
 {
+    _cleanup_(spec_bytes_dropp) struct spec_bytes *bytes = spec != NULL ? spec : spec_bytes_new(NULL);
     struct core_entry *entry = core_find(core, job);
-    if (entry == NULL) {
-        job_spec_free(spec);
+    if (entry == NULL)
         return;
-    }
     entry->is_fetching = false;
-    _cleanup_(spec_bytes_dropp) struct spec_bytes *bytes =
-        spec_bytes_new(spec); // NULL: the store has lost it
     core_keep_spec(core, entry, bytes);
-    job_spec_free(spec);
     core_act(core, entry);
     for (struct core_entry *member = core_extra(entry)->members; member != NULL;
          member = core_extra(member)->member_after)

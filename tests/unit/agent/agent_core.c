@@ -248,8 +248,7 @@ static void node_free(struct node *node)
 static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
 {
     struct error err = { 0 };
-    struct job_spec spec = { 0 };
-    struct message_launch launch = { .job = 5, .attempt = 1, .token = token, .spec = { &spec, 1 } };
+    struct message_launch launch = { .job = 5, .attempt = 1, .token = token };
     struct message_stop stop = { .job = 5, .attempt = 1, .token = token, .signal = 15, .grace_ms = 9 };
     struct message_release_attempt forget = { .job = 5, .attempt = 1, .token = token };
     struct message_go go = { .job = 5, .attempt = 1, .token = token, .port = 29777 };

@@ -32,12 +32,7 @@ static int setup(void **state)
     request->job.cwd = xstrdup("/data/run");
     request->groups[0] = 50;
     request->groups[1] = 1001;
-    request->launch = (struct message_launch){ .job = 42,
-        .attempt = 1,
-        .token = 9,
-        .uid = 1001,
-        .gid = 50,
-        .spec = { .items = &request->job, .count = 1 } };
+    request->launch = (struct message_launch){ .job = 42, .attempt = 1, .token = 9, .uid = 1001, .gid = 50 };
     gpu_grants_add(&request->launch.gpus, 2, "GPU-b", 0, 0);
     gpu_grants_add(&request->launch.gpus, 0, "GPU-a", 0, 0);
     request->user = (struct user){ .uid = 1001,
@@ -74,7 +69,8 @@ static int teardown(void **state)
 static void make(struct request *request)
 {
     struct error err = { 0 };
-    if (launch_spec_make(&request->launch, &request->user, &request->node, &request->spec, &err) < 0)
+    if (launch_spec_make(
+            &request->launch, &request->job, &request->user, &request->node, &request->spec, &err) < 0)
         fail_msg("%s", err.message);
 }
 
@@ -269,8 +265,9 @@ static void a_message_without_a_command_is_refused(void **state)
     struct request *request = *state;
     struct error err = { 0 };
     strings_clear(&request->job.command);
-    assert_int_equal(
-        launch_spec_make(&request->launch, &request->user, &request->node, &request->spec, &err), -EINVAL);
+    assert_int_equal(launch_spec_make(&request->launch, &request->job, &request->user, &request->node,
+                         &request->spec, &err),
+        -EINVAL);
     assert_string_equal(err.message, "the job has no command");
 }
 

@@ -69,6 +69,19 @@ static void open_launcher(struct node *node)
         fail_msg("%s", err.message);
 }
 
+/* As the request is by now. */
+static int stage_by(struct launcher *launcher, struct node *node, struct error *err)
+{
+    free(node->launch.spec.bytes);
+    record_pack(&job_spec_record, &node->job, &node->launch.spec);
+    return launcher_stage(launcher, &node->launch, err);
+}
+
+static int stage(struct node *node, struct error *err)
+{
+    return stage_by(node->launcher, node, err);
+}
+
 static void bind_hints(struct node *node)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -95,12 +108,8 @@ static int setup(void **state)
     strings_add(&node->job.command, "-c");
     strings_add(&node->job.command, "echo \"$MGPU_JOB_ID $CUDA_VISIBLE_DEVICES $PWD\"; exit 17");
     node->job.cwd = xstrdup("/");
-    node->launch = (struct message_launch){ .job = 42,
-        .attempt = 1,
-        .token = 9,
-        .uid = geteuid(),
-        .gid = getegid(),
-        .spec = { .items = &node->job, .count = 1 } };
+    node->launch =
+        (struct message_launch){ .job = 42, .attempt = 1, .token = 9, .uid = geteuid(), .gid = getegid() };
     node->id = (struct spool_id){ .job = 42, .attempt = 1 };
     gpu_grants_add(&node->launch.gpus, 3, "GPU-d", 0, 0);
     *state = node;
@@ -122,6 +131,7 @@ static int teardown(void **state)
     record_clear(&launch_exit_record, &node->exit);
     gpu_grants_clear(&node->launch.gpus);
     job_spec_clear(&node->job);
+    free(node->launch.spec.bytes);
     (void)nftw(node->top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     free(node->run_dir);
     free(node->state_dir);
@@ -167,7 +177,7 @@ static struct launcher_process stage_and_start(struct node *node)
 {
     struct error err = { 0 };
     struct launcher_process process;
-    if (launcher_stage(node->launcher, &node->launch, &err) != LAUNCHER_STAGED)
+    if (stage(node, &err) != LAUNCHER_STAGED)
         fail_msg("%s", err.message);
     if (launcher_start(node->launcher, &node->id, &process, &err) < 0)
         fail_msg("%s", err.message);
@@ -195,9 +205,9 @@ static void staging_twice_changes_nothing(void **state)
 {
     struct node *node = *state;
     struct launch_spec spec;
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
     node->launch.token = 77;
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
     _cleanup_close_ int fd = open_entry(node);
     assert_int_equal(file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, NULL), 0);
     assert_int_equal(spec.token, 9);
@@ -231,7 +241,7 @@ static void a_step_keeps_the_rules_of_its_devices_in_every_cell(void **state)
         skip();
     confine_devices(node, node->confine);
     assert_int_equal(launcher_guard(node->launcher, &node->id, NULL), -ENOENT);
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
     assert_int_equal(launcher_guard(node->launcher, &node->id, NULL), 0);
     _cleanup_close_ int fd = open_entry(node);
     assert_int_equal(file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, NULL), 0);
@@ -254,7 +264,7 @@ static void what_was_staged_without_rules_is_not_started_where_they_are_promised
     struct node *node = *state;
     struct launcher_process process;
     struct error err = { 0 };
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
     confine_devices(node, node->confine);
     assert_int_equal(launcher_start(node->launcher, &node->id, &process, &err), -ENODATA);
     assert_non_null(strstr(err.message, "before devices were confined"));
@@ -276,12 +286,12 @@ static void what_cannot_be_guarded_is_not_staged_and_not_started(void **state)
     struct launcher_process process;
     refusing.guard = refuse_to_guard;
     confine_devices(node, &refusing);
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), -EPERM);
+    assert_int_equal(stage(node, &err), -EPERM);
     assert_string_equal(err.message, "no filter today");
     assert_int_equal(open_entry(node), -1);
     refusing.guard = usual->guard;
     if (usual->can_guard(node->cells, NULL) == 0) {
-        assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+        assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
         refusing.guard = refuse_to_guard;
         assert_int_equal(launcher_start(node->launcher, &node->id, &process, &err), -EPERM);
     }
@@ -294,8 +304,8 @@ static void an_unknown_user_is_refused_for_good(void **state)
     struct node *node = *state;
     struct error err = { 0 };
     node->launch.uid = 4000000001U;
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
+    assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
     read_exit(node);
     assert_int_equal(node->exit.end, END_START_FAILED);
     assert_int_equal(node->exit.exit_code, 125);
@@ -310,20 +320,20 @@ static void a_user_of_another_name_is_refused_unless_numbers_are_enough(void **s
     struct node *node = *state;
     struct error err = { 0 };
     node->launch.user = (char[]){ "no-such-user" };
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
     read_exit(node);
     assert_int_equal(node->exit.end, END_START_FAILED);
     assert_non_null(strstr(node->exit.text, "on node box user id "));
     assert_non_null(strstr(node->exit.text, ", not no-such-user"));
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
     node->job.ask.lease_pid = (uint32_t)getpid();
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
     node->job.ask.lease_pid = 0;
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
     node->is_number_enough = true;
     launcher_close(node->launcher);
     open_launcher(node);
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_STAGED);
+    assert_int_equal(stage(node, &err), LAUNCHER_STAGED);
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
@@ -354,7 +364,7 @@ static void a_script_belongs_to_root_and_is_read_by_its_user_alone(void **state)
     node->launch.uid = 1;
     node->launch.gid = 1;
     node->job.script = xstrdup("#!/bin/sh\n");
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_uid, 0);
     assert_true(may(node, path, R_OK | X_OK));
@@ -375,7 +385,7 @@ static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **stat
     struct stat st;
     node->launch.peers = (struct record_list){ peers, 2 };
     for (int i = 0; i < 2; i++) { // an attempt that was launched once before its spool entry was there
-        assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+        assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 07777, 0400);
         assert_int_equal(st.st_uid, geteuid());
@@ -392,15 +402,20 @@ static void a_launch_that_cannot_be_read_ends_for_good(void **state)
 {
     struct node *node = *state;
     struct error err = { 0 };
-    node->launch.defect = "field name has 131 bytes; at most 128";
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    node->launch.defect = "field user has 4097 bytes; at most 4096";
+    assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
     read_exit(node);
     assert_int_equal(node->exit.end, END_START_FAILED);
     assert_int_equal(node->exit.is_executed, 0);
-    assert_non_null(strstr(node->exit.text, "field name has 131 bytes; at most 128"));
+    assert_non_null(strstr(node->exit.text, "field user has 4097 bytes; at most 4096"));
     node->launch.defect = NULL;
-    node->launch.spec.count = 0;
     node->launch.attempt = 2;
+    node->job.name = xcalloc(1, SPEC_NAME_MAX + 2);
+    memset(node->job.name, 'x', SPEC_NAME_MAX + 1);
+    assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
+    assert_non_null(strstr(err.message, "its request cannot be read: field name has 129 bytes; at most 128"));
+    node->launch.attempt = 3;
+    node->launch.spec.length = 0;
     assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
     assert_non_null(strstr(err.message, "did not contain its request"));
 }
@@ -416,7 +431,7 @@ static void a_step_whose_spec_would_be_over_a_limit_is_refused(void **state)
     struct gpu_grant *grants = node->launch.gpus.items;
     free(grants[0].uuid);
     grants[0].uuid = value;
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
+    assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
     read_exit(node);
     assert_int_equal(node->exit.end, END_START_FAILED);
     assert_non_null(strstr(node->exit.text, "bytes; at most"));
@@ -434,13 +449,13 @@ static void roots_jobs_need_to_be_allowed(void **state)
     if (geteuid() != 0)
         skip();
     assert_int_equal(launcher_open(&options, node->confine, node->cells, &strict, &err), 0);
-    assert_int_equal(launcher_stage(strict, &node->launch, &err), LAUNCHER_REFUSED);
+    assert_int_equal(stage_by(strict, node, &err), LAUNCHER_REFUSED);
     assert_string_equal(err.message,
         "jobs of root are not allowed on node box: its mgpu-agent was started without --allow-root-jobs");
     /* A lease of a process of root is no way around it. */
     node->launch.attempt = 2;
     node->job.ask.lease_pid = 1;
-    assert_int_equal(launcher_stage(strict, &node->launch, &err), LAUNCHER_REFUSED);
+    assert_int_equal(stage_by(strict, node, &err), LAUNCHER_REFUSED);
     launcher_close(strict);
 }
 
@@ -545,7 +560,7 @@ static void a_step_that_cannot_be_limited_is_not_staged(void **state)
     launcher_close(node->launcher);
     node->pids_max = 2 * PIDS_MAX;
     open_launcher(node);
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), -EINVAL);
+    assert_int_equal(stage(node, &err), -EINVAL);
     assert_non_null(strstr(err.message, "pids.max"));
     assert_int_equal(open_entry(node), -1);
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
@@ -573,7 +588,7 @@ static void a_cell_that_was_made_anew_is_limited_again(void **state)
     strings_clear(&node->job.command);
     strings_add(&node->job.command, "sleep");
     strings_add(&node->job.command, "98723");
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_STAGED);
+    assert_int_equal(stage(node, &err), LAUNCHER_STAGED);
     read_spec(node, &spec);
     _cleanup_free_ char *attempt = xstrdup(spec.job_cgroup);
     *strrchr(attempt, '/') = '\0';
@@ -601,7 +616,7 @@ static void each_user_gets_a_log_directory_of_his_own(void **state)
     if (geteuid() != 0)
         skip();
     node->launch.uid = 65534;
-    assert_int_equal(launcher_stage(node->launcher, &node->launch, NULL), LAUNCHER_STAGED);
+    assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
     _cleanup_free_ char *path = xasprintf("%s/logs/65534", node->state_dir);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_uid, 65534);
@@ -645,9 +660,9 @@ static void a_fork_server_that_dies_costs_nothing(void **state)
 static void a_shepherd_shows_its_step(void **state)
 {
     struct node *node = *state;
-    strings_clear(&((struct job_spec *)node->launch.spec.items)->command);
-    strings_add(&((struct job_spec *)node->launch.spec.items)->command, "/bin/sleep");
-    strings_add(&((struct job_spec *)node->launch.spec.items)->command, "1000");
+    strings_clear(&node->job.command);
+    strings_add(&node->job.command, "/bin/sleep");
+    strings_add(&node->job.command, "1000");
     struct launcher_process process = stage_and_start(node);
     await_hint(node, "42.1.0.0 started");
     _cleanup_free_ char *shown = xasprintf("%s/spool/42.1.0.0", node->run_dir);

@@ -135,15 +135,11 @@ static void a_launch_over_a_limit_arrives_as_defective_and_the_link_goes_on(void
 {
     struct end end;
     _cleanup_buffer_ struct buffer frames = { 0 };
-    char name[SPEC_NAME_MAX + 2];
-    memset(name, 'x', sizeof(name) - 1);
-    name[sizeof(name) - 1] = '\0';
-    struct job_spec spec = { .name = name };
-    struct message_launch launch = { .job = 5, .token = 7, .spec = { &spec, 1 } };
+    struct message_launch launch = { .job = 5, .token = 7 };
     struct message_open_log log = { .path = NULL };
     char *path = xcalloc(1, SPEC_PATH_MAX + 2);
     memset(path, '/', SPEC_PATH_MAX + 1);
-    log.path = path;
+    log.path = launch.user = path;
     start(&end);
     record_encode(&message_launch_record, &launch, &frames);
     record_encode(&message_open_log_record, &log, &frames);

@@ -159,10 +159,8 @@ static void connect(struct node *node, uint64_t last_order)
 
 static int launch(struct node *node, uint64_t order)
 {
-    struct job_spec spec = { 0 };
     return say(node, MESSAGE_LAUNCH,
-        &(struct message_launch){
-            .job = 5, .attempt = 1, .token = TOKEN, .spec = { &spec, 1 }, .order = order });
+        &(struct message_launch){ .job = 5, .attempt = 1, .token = TOKEN, .order = order });
 }
 
 /* It runs, ends, and is forgotten. */
@@ -182,14 +180,12 @@ static void live(struct node *node)
 static void a_hello_has_the_latest_state_that_the_node_was_told_of(void **state)
 {
     struct node *node = *state;
-    struct job_spec spec = { 0 };
     greet(node);
     assert_int_equal(node->hello.epoch, 0);
     assert_int_equal(
         say(node, MESSAGE_WELCOME, &(struct message_welcome){ .epoch = 3, .began_ms = 77, .event = 10 }), 0);
     assert_int_equal(say(node, MESSAGE_LAUNCH,
-                         &(struct message_launch){
-                             .job = 5, .attempt = 1, .token = TOKEN, .spec = { &spec, 1 }, .event = 12 }),
+                         &(struct message_launch){ .job = 5, .attempt = 1, .token = TOKEN, .event = 12 }),
         0);
     greet(node);
     assert_int_equal(node->hello.epoch, 3);
@@ -381,13 +377,11 @@ static void terms_meanwhile_are_written_with_the_entry(void **state)
 static void its_lease_counts_from_what_was_heard_by_then(void **state)
 {
     struct node *node = *state;
-    struct job_spec spec = { 0 };
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(
         say(node, MESSAGE_LAUNCH,
-            &(struct message_launch){
-                .job = 5, .attempt = 1, .token = TOKEN, .spec = { &spec, 1 }, .lease_ms = 5000 }),
+            &(struct message_launch){ .job = 5, .attempt = 1, .token = TOKEN, .lease_ms = 5000 }),
         0);
     int64_t first_ms = node->lease_until_ms;
     node->now_ms += 3000;

@@ -109,19 +109,20 @@ void store_sum_ended(struct store *store, const struct ended_filter *filter, enu
 
 static void call_spec(struct later *later)
 {
-    void (*on_spec)(void *, uint64_t, struct job_spec *) =
-        (void (*)(void *, uint64_t, struct job_spec *))later->callback;
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    strings_add(&spec->command, "1");
-    strings_add(&spec->env, "SECRET=treasure");
-    spec->cwd = xstrdup("/home/someone");
-    on_spec(later->arg, later->number, spec);
+    void (*on_spec)(void *, uint64_t, struct spec_bytes *) =
+        (void (*)(void *, uint64_t, struct spec_bytes *))later->callback;
+    struct job_spec spec;
+    job_spec_init(&spec);
+    strings_add(&spec.command, "sleep");
+    strings_add(&spec.command, "1");
+    strings_add(&spec.env, "SECRET=treasure");
+    spec.cwd = xstrdup("/home/someone");
+    on_spec(later->arg, later->number, spec_bytes_new(&spec));
+    job_spec_clear(&spec);
 }
 
 void store_fetch_spec(struct store *store, uint64_t job,
-    void (*on_spec)(void *arg, uint64_t job, struct job_spec *spec), void *arg)
+    void (*on_spec)(void *arg, uint64_t job, struct spec_bytes *spec), void *arg)
 {
     struct later *later = later_add(LATER_CALL);
     later->call = call_spec;

@@ -46,7 +46,7 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     if (type->id == MESSAGE_LAUNCH)
         sent->n_gpus = (uint32_t)launch->gpus.count;
     if (type->id == MESSAGE_LAUNCH)
-        sent->n_specs = launch->spec.count;
+        sent->has_spec = launch->spec.length > 0;
     if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
         (void)snprintf(sent->user, sizeof(sent->user), "%s", launch->user);
     if (type->id == MESSAGE_GO)

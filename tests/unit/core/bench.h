@@ -24,7 +24,7 @@ struct sent {
     uint32_t attempt;
     uint64_t token;
     uint32_t n_gpus;
-    size_t n_specs;  // of a LAUNCH
+    bool has_spec;   // of a LAUNCH
     uint32_t signal; // of a STOP
     int64_t grace_ms;
     int64_t heartbeat_ms; // of a WELCOME

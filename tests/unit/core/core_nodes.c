@@ -238,10 +238,10 @@ static void a_message_out_of_turn_is_refused(void **state)
 static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
 {
     struct bench *b = *state;
-    struct job_spec *spec = calloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    struct job *job = job_new(5, spec);
+    struct job_spec spec;
+    job_spec_init(&spec);
+    strings_add(&spec.command, "true");
+    struct job *job = job_new(5, &spec);
     struct job_event event = { .job = 5, .type = EVENT_SUBMITTED, .uid = 1000, .wall_ms = 1 };
     struct error err;
     assert_int_equal(job_apply(job, &event, &err), 0);
@@ -250,8 +250,9 @@ static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
     bench_settle(b);
     assert_int_equal(b->fetched, 5);
     assert_null(bench_sent(b, MESSAGE_LAUNCH, 5));
-    core_on_spec(b->core, 5, spec);
-    assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 5));
+    core_on_spec(b->core, 5, spec_bytes_new(&spec));
+    assert_true(bench_sent(b, MESSAGE_LAUNCH, 5)->has_spec);
+    job_spec_clear(&spec);
 }
 
 static void a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse(void **state)
@@ -271,7 +272,7 @@ static void a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_re
     assert_int_equal(b->fetched, 5);
     core_on_spec(b->core, 5, NULL);
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 5));
-    assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 5)->n_specs, 0);
+    assert_false(bench_sent(b, MESSAGE_LAUNCH, 5)->has_spec);
 }
 
 static void what_a_failed_job_said_last_is_in_its_record(void **state)

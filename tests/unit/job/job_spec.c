@@ -254,7 +254,7 @@ static uint64_t hash_without_key(const struct job_spec *spec)
 
 static void a_request_is_encoded_once_with_the_hash_that_is_in_stores(void **state)
 {
-    struct job_spec *spec = *state, back;
+    struct job_spec *spec = *state;
     set(&spec->submit_key, "k1");
     set(&spec->image, "docker://x"); // after the key in the record
     struct spec_bytes *bytes = spec_bytes_new(spec), *held = spec_bytes_hold(bytes);
@@ -262,11 +262,35 @@ static void a_request_is_encoded_once_with_the_hash_that_is_in_stores(void **sta
     assert_true(bytes->hash == job_spec_hash(spec));
     assert_string_equal(bytes->submit_key, "k1");
     spec_bytes_drop(bytes);
-    assert_true(spec_bytes_decode(held, &back));
-    assert_string_equal(back.submit_key, "k1");
-    assert_string_equal(back.image, "docker://x");
-    job_spec_clear(&back);
+    struct job_spec *back = spec_bytes_decode(held);
+    assert_string_equal(back->submit_key, "k1");
+    assert_string_equal(back->image, "docker://x");
+    job_spec_free(back);
     spec_bytes_drop(held);
+}
+
+static void a_launch_carries_the_bytes_of_the_request_with_its_edits(void **state)
+{
+    struct job_spec *spec = *state, carried;
+    set(&spec->name, "old");
+    set(&spec->image, "docker://x"); // after the request for resources in the record
+    spec->ask.time_limit_ms = 5000;
+    spec->ask.priority = 3;
+    struct spec_bytes *bytes = spec_bytes_new(spec);
+    struct job_ask ask = spec->ask; // borrowed
+    ask.time_limit_ms = 0;
+    ask.memory = 1U << 30;
+    struct record_bytes packed;
+    struct error err;
+    spec_bytes_pack(bytes, NULL, &ask, &packed);
+    assert_int_equal(record_unpack(&job_spec_record, &packed, &carried, &err), 0);
+    assert_null(carried.name);
+    assert_string_equal(carried.image, "docker://x");
+    assert_string_equal(carried.command.items[0], spec->command.items[0]);
+    assert_true(job_ask_equal(&carried.ask, &ask));
+    job_spec_clear(&carried);
+    free(packed.bytes);
+    spec_bytes_drop(bytes);
 }
 
 /* Its node completes it: repeated, it comes without what was completed. */
@@ -287,10 +311,11 @@ static void a_lease_hashes_alike_before_and_after_it_is_completed(void **state)
 static void a_request_that_could_not_be_read_is_empty(void **state)
 {
     struct spec_bytes *bytes = spec_bytes_new(NULL);
-    struct job_spec spec;
+    struct record_bytes packed;
     (void)state;
-    assert_false(spec_bytes_decode(bytes, &spec));
-    assert_null(spec.command.items);
+    assert_null(spec_bytes_decode(bytes));
+    spec_bytes_pack(bytes, NULL, &(struct job_ask){ .gpus = 1 }, &packed);
+    assert_int_equal(packed.length, 0);
     spec_bytes_drop(bytes);
 }
 
@@ -315,6 +340,7 @@ int main(void)
         with_spec(the_shown_name_is_never_longer_than_a_name_may_be),
         with_spec(the_same_request_hashes_alike_whatever_its_key),
         with_spec(a_request_is_encoded_once_with_the_hash_that_is_in_stores),
+        with_spec(a_launch_carries_the_bytes_of_the_request_with_its_edits),
         with_spec(a_lease_hashes_alike_before_and_after_it_is_completed),
         cmocka_unit_test(a_request_that_could_not_be_read_is_empty),
     };

@@ -31,11 +31,12 @@ static void note(struct answers *answers, char letter)
     answers->is_complete = answers->count == answers->wanted;
 }
 
-static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
+static void on_spec(void *arg, uint64_t job, struct spec_bytes *spec)
 {
     struct answers *answers = arg;
     job_spec_free(answers->spec);
-    answers->spec = spec;
+    answers->spec = spec_bytes_decode(spec);
+    spec_bytes_drop(spec);
     answers->job = job;
     note(answers, spec != NULL ? 's' : '-');
 }

@@ -325,12 +325,14 @@ struct fetched {
     bool is_done;
 };
 
-static void on_spec(void *arg, uint64_t job, struct job_spec *spec)
+static void on_spec(void *arg, uint64_t job, struct spec_bytes *bytes)
 {
     struct fetched *fetched = arg;
+    struct job_spec *spec = spec_bytes_decode(bytes);
     (void)snprintf(fetched->word, sizeof(fetched->word), "%s", spec != NULL ? spec->command.items[0] : "-");
     fetched->is_done = true;
     job_spec_free(spec);
+    spec_bytes_drop(bytes);
 }
 
 static void an_element_has_the_specification_of_its_array(void **state)

@@ -158,7 +158,8 @@ static void the_largest_launch_fits_into_a_frame(void **state)
     name[SPEC_NAME_MAX] = '\0';
     spec->script = xcalloc(1, LIMIT_BODY_BYTES + 1U);
     memset(spec->script, 'x', LIMIT_BODY_BYTES);
-    launch.spec = (struct record_list){ spec, 1 };
+    record_pack(&job_spec_record, spec, &launch.spec);
+    job_spec_free(spec);
     for (size_t i = 0; i < JOB_NODES_MAX; i++)
         peers[i] = (struct launch_peer){ .name = xstrdup(name), .address = xstrdup(name), .gpus = 8 };
     launch.peers = (struct record_list){ peers, JOB_NODES_MAX };
