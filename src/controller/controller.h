@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/histogram.h"
 #include "base/process.h"
 #include "controller/config/options.h"
 #include "controller/core/core.h"
@@ -45,6 +46,8 @@ struct controller {
     uint32_t admin_uid;
     char boot_id[BOOT_ID_SIZE];
     int64_t started_wall_ms;
-    int exit_status;                                         // of the program, when something ends the loop
+    struct histogram passes, commits; // how long they took: histogram_of_work
+    int64_t commit_us; // boot clock: when the batch that is being written was handed over; 0: none is
+    int exit_status;   // of the program, when something ends the loop
     void (*on_local_node_up)(struct controller *controller); // its agent has said HELLO; may come again
 };

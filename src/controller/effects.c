@@ -19,6 +19,7 @@ struct effects {
 static void commit(void *arg, struct store_batch *batch)
 {
     struct effects *effects = arg;
+    effects->controller->commit_us = clock_boot_us();
     store_commit(effects->controller->store, batch);
 }
 

@@ -65,8 +65,11 @@ struct program {
 
 static void on_durable(void *arg, uint64_t batch)
 {
-    struct program *program = arg;
-    core_on_durable(program->controller.core, batch);
+    struct controller *controller = &((struct program *)arg)->controller;
+    histogram_add(
+        &controller->commits, &histogram_of_work, (double)(clock_boot_us() - controller->commit_us) / 1e6);
+    controller->commit_us = 0;
+    core_on_durable(controller->core, batch);
 }
 
 static void on_failed(void *arg, uint64_t batch, const struct error *err)
@@ -263,8 +266,11 @@ static int watch(struct program *program, struct error *err)
 
 static void end_turn(void *arg)
 {
-    struct program *program = arg;
-    core_turn(program->controller.core, clock_boot_ms(), clock_wall_ms());
+    struct controller *controller = &((struct program *)arg)->controller;
+    int64_t before_us = clock_boot_us(), version = core_version(controller->core);
+    core_turn(controller->core, clock_boot_ms(), clock_wall_ms());
+    if (core_version(controller->core) != version)
+        histogram_add(&controller->passes, &histogram_of_work, (double)(clock_boot_us() - before_us) / 1e6);
 }
 
 static void on_joins_over(evutil_socket_t fd, short events, void *arg)

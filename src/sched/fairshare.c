@@ -180,10 +180,18 @@ void fairshare_count(
     join_total(fairshare, account, now_ms, has_jobs ? 1 : -1);
 }
 
+double fairshare_held(const struct account *account, int64_t now_ms)
+{
+    int64_t since_ms = now_ms > account->held_at_ms ? now_ms - account->held_at_ms : 0;
+    return account->held_seconds + account->rate * (double)since_ms / 1000;
+}
+
 void fairshare_charge(struct fairshare *fairshare, struct account *account, int64_t now_ms, int64_t gpu_milli)
 {
     assert(gpu_milli >= 0 || account->gpu_milli >= (uint64_t)-gpu_milli);
     bring_account_to(fairshare, account, now_ms);
+    account->held_seconds = fairshare_held(account, now_ms);
+    account->held_at_ms = now_ms;
     account->gpu_milli = (uint32_t)(account->gpu_milli + gpu_milli);
     account->rate = account->gpu_milli / 1000.0;
     if (account->is_counted)

@@ -27,7 +27,9 @@ struct account {
     double shares; // weight, 1 unless configured
     double usage;  // GPU-seconds at `at_ms`, decayed
     int64_t at_ms;
-    double rate;   // GPUs held now
+    double rate;         // GPUs held now
+    double held_seconds; // GPU-seconds held up to `held_at_ms`, not decayed; see fairshare_held()
+    int64_t held_at_ms;
     double factor; // of the last look, for the scheduler; see fairshare_factor()
     struct account_limits limits;
     uint32_t running;             // jobs
@@ -69,6 +71,10 @@ struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, bool
 
 /* Decayed GPU-seconds at this time. */
 double fairshare_usage(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
+
+/* GPU-seconds that it has held since this object was made, not decayed: never less than at an earlier call.
+ */
+double fairshare_held(const struct account *account, int64_t now_ms);
 
 /* Brings everybody's usage to this time, and decays with this half-life from now on. Also after the shares of
  * an account were set. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /gpus and GET /nodes: what the nodes said last, with the jobs that the core has on them. */
+#include "controller/api/gpus.h"
+
 #include "controller/nodes/registry.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"
@@ -43,16 +45,15 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
     (void)json_array_append_new(listing->array, json_gpu_write(&view));
 }
 
-/* One that was forgotten is not shown, whatever the core remembers. Our own is no registered one. */
-static bool is_shown(const struct listing *listing, const struct core_node *node)
+bool gpus_is_shown(const struct controller *controller, const struct core_node *node)
 {
-    return node->is_up || node->is_awaited ||
-           registry_find(listing->serve->controller->registry, node->name) != NULL;
+    return node->is_up || node->is_awaited || registry_find(controller->registry, node->name) != NULL;
 }
 
 static void add_gpus(void *arg, const struct core_node *node)
 {
-    if (!is_shown(arg, node))
+    const struct listing *listing = arg;
+    if (!gpus_is_shown(listing->serve->controller, node))
         return;
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
@@ -71,7 +72,7 @@ static void add_place(const struct listing *listing, const char *name, json_t *o
 static void add_node(void *arg, const struct core_node *node)
 {
     struct listing *listing = arg;
-    if (!is_shown(listing, node))
+    if (!gpus_is_shown(listing->serve->controller, node))
         return;
     const struct core *core = listing->serve->controller->core;
     const struct cluster_change *drain = core_mark(core, node->name, NULL);

@@ -180,6 +180,8 @@ static const struct route routes[] = {
         "Waits until one of the caller's processes has its GPUs; disconnecting withdraws the request.",
         { { NULL, NULL } }, &acquire_request_record },
     { "GET", "/jobs", ACTION_LOOK, handle_plain_jobs, "All jobs, in short form.", { { NULL, NULL } }, NULL },
+    { "GET", "/metrics", ACTION_LOOK, handle_metrics, "Metrics for Prometheus, as text.", { { NULL, NULL } },
+        NULL },
     { "GET", "/status", ACTION_LOOK, handle_status, "Counts of GPUs and jobs.", { { NULL, NULL } }, NULL },
 };
 

@@ -47,6 +47,7 @@ void handle_config(struct request *request);       // api/config.c
 void handle_version(struct request *request);      // api/meta.c
 void handle_health(struct request *request);       // api/meta.c
 void handle_limits(struct request *request);       // api/meta.c
+void handle_metrics(struct request *request);      // api/metrics.c
 void handle_acquire(struct request *request);      // api/acquire.c
 void handle_plain_jobs(struct request *request);   // api/acquire.c
 void handle_status(struct request *request);       // api/acquire.c

@@ -10,13 +10,15 @@
 #include "controller/core/concern.h"
 #include "controller/core/state.h"
 
-extern const struct core_concern core_concern_limits, core_concern_notifications, core_concern_delays,
-    core_concern_quotas, core_concern_schedule, core_concern_accounts, core_concern_adoptions,
-    core_concern_waiters, core_concern_restored, core_concern_loss, core_concern_orphans,
-    core_concern_release, core_concern_external, core_concern_health, core_concern_marks, core_concern_single,
-    core_concern_ranks, core_concern_idle, core_concern_reservations, core_concern_arrays;
+extern const struct core_concern core_concern_counts, core_concern_limits, core_concern_notifications,
+    core_concern_delays, core_concern_quotas, core_concern_schedule, core_concern_accounts,
+    core_concern_adoptions, core_concern_waiters, core_concern_restored, core_concern_loss,
+    core_concern_orphans, core_concern_release, core_concern_external, core_concern_health,
+    core_concern_marks, core_concern_single, core_concern_ranks, core_concern_idle, core_concern_reservations,
+    core_concern_arrays;
 
 const struct core_concern *const core_concerns[] = {
+    &core_concern_counts,
     &core_concern_limits,
     &core_concern_notifications,
     &core_concern_delays,

@@ -38,6 +38,7 @@ struct core_extra {
     struct job_usage *usage;            // while it runs: what its agent said last; else NULL
     uint64_t usage_token;               // of the attempt that this is about
     struct core_parts *parts;           // parts.c: of an attempt on several nodes; else NULL
+    uint32_t n_counted;                 // counts.c: elements that wait, of an array
     struct core_entry *array, *members; // an element's array, while in memory; an array's elements
     struct core_entry *member_before, *member_after; // elements of the same array
     struct core_entry *active_before, *active_after; // jobs that hold resources

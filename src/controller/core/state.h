@@ -52,6 +52,7 @@ struct core {
     /* The concerns, see concern.h, and what each of them keeps and no other file knows. */
     const struct core_concern *const *concerns;
     struct core_often often;
+    struct core_counts *counts;
     struct core_limits *limits;
     struct core_quotas *quotas;
     struct core_schedule *schedule;

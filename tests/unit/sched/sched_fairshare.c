@@ -42,6 +42,19 @@ static void run(struct fairshare *f, struct account *account, int64_t now_ms, in
     fairshare_charge(f, account, now_ms, (int64_t)jobs * gpus * 1000);
 }
 
+static void held_time_never_falls(void **state)
+{
+    struct fairshare *f = *state;
+    struct account *account = fairshare_account(f, 1000, false);
+    run(f, account, 1000, 1, 2);
+    assert_near(fairshare_held(account, 11000), 20);
+    assert_near(fairshare_held(account, 500), 0); // a clock that is behind
+    run(f, account, 11000, -1, 2);
+    assert_near(fairshare_held(account, HALF_LIFE), 20); // it does not decay
+    run(f, account, HALF_LIFE, 1, 1);
+    assert_near(fairshare_held(account, HALF_LIFE + 1000), 21);
+}
+
 static void usage_is_halved_in_a_half_life(void **state)
 {
     struct fairshare *f = *state;
@@ -240,6 +253,7 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_shares, close_shares)
     const struct CMUnitTest tests[] = {
+        CASE(held_time_never_falls),
         CASE(usage_is_halved_in_a_half_life),
         CASE(running_gpus_count_while_they_run),
         CASE(the_closed_form_equals_small_steps_however_it_is_cut),

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts of durations by size, for GET /metrics. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HISTOGRAM_BOUNDS_MAX 16U
+
+/* Upper bounds in seconds, ascending. */
+struct histogram_scale {
+    size_t count;
+    double bounds[HISTOGRAM_BOUNDS_MAX];
+};
+
+extern const struct histogram_scale histogram_of_work; // 100 us to 10 s: what a program does
+extern const struct histogram_scale histogram_of_jobs; // 1 s to 7 days: what people wait for
+
+struct histogram {
+    uint64_t counts[HISTOGRAM_BOUNDS_MAX + 1]; // up to each bound; after the last one, the longer ones
+    double sum;
+};
+
+/* A negative duration counts as 0. */
+void histogram_add(struct histogram *histogram, const struct histogram_scale *scale, double seconds);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts of jobs for GET /metrics. They begin at 0 with each mgpud, as Prometheus expects of a counter; only
+ * the jobs that wait and run are counted from what was loaded. Nothing is decided by them. */
+#include "controller/core/counts.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core/concern.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "job/array.h"
+
+static void init(struct core *core)
+{
+    core->counts = xcalloc(1, sizeof(*core->counts));
+}
+
+static void clear(struct core *core)
+{
+    free(core->counts);
+}
+
+static uint32_t count_elements(const struct job *job)
+{
+    struct error err;
+    struct array left = { 0 };
+    if (job->state != JOB_QUEUED || parse_array(job->array_left, &left, &err) < 0)
+        return 0;
+    uint32_t count = array_size(&left);
+    array_clear(&left);
+    return count;
+}
+
+static void count_state(struct core *core, struct core_entry *entry, enum job_state before)
+{
+    const struct job *job = entry->job;
+    if (job_is_array(job)) {
+        uint32_t count = count_elements(job), *counted = &core_make_extra(entry)->n_counted;
+        core->counts->jobs[JOB_QUEUED] += (uint64_t)count - *counted;
+        *counted = count;
+        return;
+    }
+    if (before != JOB_NEW)
+        core->counts->jobs[before]--;
+    core->counts->jobs[job->state]++;
+}
+
+static void count_attempt(struct core_counts *counts, const struct job *job, const struct job_event *event)
+{
+    if (event->type == EVENT_STARTED) {
+        int64_t since_ms = job->queued_ms != 0 ? job->queued_ms : job->submitted_ms;
+        histogram_add(&counts->waits, &histogram_of_jobs, (double)(job->started_ms - since_ms) / 1000);
+    }
+    bool is_over = event->type == EVENT_ENDED || event->type == EVENT_REQUEUED;
+    if (is_over && event->started_wall_ms != 0)
+        histogram_add(&counts->runs, &histogram_of_jobs, (double)event->run_ms / 1000);
+    if (event->type == EVENT_REQUEUED && event->cause < REQUEUE_CAUSES)
+        counts->requeues[event->cause]++;
+}
+
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    const struct job *job = entry->job;
+    count_state(core, entry, news->before);
+    count_attempt(core->counts, job, news->event);
+    if (news->before == JOB_DONE || job->state != JOB_DONE || job_is_array(job))
+        return;
+    core->counts->ended[job->end]++;
+    core->counts->failed_exits += job->end == END_EXIT && job->exit_code != 0;
+}
+
+static void on_resume(struct core *core, struct core_entry *entry)
+{
+    count_state(core, entry, JOB_NEW);
+}
+
+const struct core_counts *core_counts(const struct core *core)
+{
+    return core->counts;
+}
+
+const struct core_concern core_concern_counts = {
+    .name = "counts",
+    .init = init,
+    .free = clear,
+    .resume = on_resume,
+    .event = on_event,
+};

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* GET /metrics: its two forms, its names, and docs/metrics.md. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files.h"
+#include "controller/api/exposition.h"
+#include "controller/api/metrics.h"
+#include "sched/fairshare.h"
+#include "sched/sched.h"
+#include "serve_client.h"
+#include "wire/limits.h"
+
+#define OPENMETRICS                                                                                          \
+    "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text;version=1.0.0,*/*\r\n\r\n"
+
+static int start(void **state)
+{
+    *state = harness_new();
+    return 0;
+}
+
+static int stop(void **state)
+{
+    harness_free(*state);
+    return 0;
+}
+
+static void assert_has(const struct answer *answer, const char *text)
+{
+    if (strstr(answer->body, text) == NULL)
+        print_message("not there: %s\n%s\n", text, answer->body);
+    assert_non_null(strstr(answer->body, text));
+}
+
+static void plain_text_is_what_everybody_gets(void **state)
+{
+    struct answer answer = client_get(*state, "/metrics");
+    assert_int_equal(answer.status, 200);
+    assert_non_null(strstr(answer.head, "text/plain; version=0.0.4"));
+    assert_has(&answer, "# TYPE mgpu_jobs_ended_total counter\n");
+    assert_has(&answer, "mgpu_jobs_ended_total{result=\"done\",reason=\"exit\"} 3\n");
+    assert_has(&answer, "mgpu_jobs_ended_total{result=\"failed\",reason=\"exit\"} 2\n");
+    assert_has(&answer, "mgpu_jobs{state=\"queued\"} 3\n");
+    assert_null(strstr(answer.body, "# EOF"));
+    answer_clear(&answer);
+}
+
+static void openmetrics_has_families_units_and_an_end(void **state)
+{
+    struct answer answer = client_ask(*state, OPENMETRICS);
+    assert_non_null(strstr(answer.head, "application/openmetrics-text; version=1.0.0"));
+    assert_has(&answer, "# TYPE mgpu_jobs_ended counter\n");
+    assert_has(&answer, "mgpu_jobs_ended_total{result=\"done\",reason=\"exit\"} 3\n");
+    assert_has(&answer, "# UNIT mgpu_job_wait_seconds seconds\n");
+    assert_has(&answer, "mgpu_job_wait_seconds_bucket{le=\"1.0\"} 1\n");
+    assert_string_equal(answer.body + answer.length - strlen("# EOF\n"), "# EOF\n");
+    answer_clear(&answer);
+}
+
+static void buckets_add_up(void **state)
+{
+    struct answer answer = client_get(*state, "/metrics");
+    assert_has(&answer,
+        "mgpu_job_wait_seconds_bucket{le=\"1\"} 1\nmgpu_job_wait_seconds_bucket{le=\"5\"} 3\n"
+        "mgpu_job_wait_seconds_bucket{le=\"15\"} 3\nmgpu_job_wait_seconds_bucket{le=\"60\"} 7\n");
+    assert_has(&answer, "{le=\"+Inf\"} 7\nmgpu_job_wait_seconds_sum 60.5\nmgpu_job_wait_seconds_count 7\n");
+    answer_clear(&answer);
+}
+
+static void metrics_do_not_wait_for_the_disk(void **state)
+{
+    struct harness *harness = *state;
+    harness->is_barrier_held = true;
+    struct answer answer = client_get(harness, "/metrics");
+    assert_int_equal(answer.status, 200);
+    answer_clear(&answer);
+}
+
+static void users_beyond_the_limit_are_one(void **state)
+{
+    struct harness *harness = *state;
+    struct fairshare *fairshare = sched_fairshare(harness->core.sched);
+    for (uint32_t i = 0; i < LIMIT_METRICS_USERS + 3; i++)
+        fairshare_account(fairshare, 70000 + i, false)->gpu_milli = 1500;
+    struct answer answer = client_get(harness, "/metrics");
+    assert_has(&answer, "mgpu_user_gpus{user=\"70099\"} 1.5\nmgpu_user_gpus{user=\"(other)\"} 4.5\n");
+    assert_null(strstr(answer.body, "70100"));
+    answer_clear(&answer);
+}
+
+static void labels_are_escaped(void **state)
+{
+    char *label = exposition_label("model", "a\"b\\c\nd\xff");
+    assert_string_equal(label, "model=\"a\\\"b\\\\c\\\\x0ad\\\\xff\"");
+    free(label);
+}
+
+static void units_end_the_names(void **state)
+{
+    size_t count;
+    const struct metric *metrics = metrics_all(&count);
+    for (size_t i = 0; i < count; i++) {
+        size_t name = strlen(metrics[i].name), unit = strlen(metrics[i].unit);
+        assert_memory_equal(metrics[i].name, "mgpu_", 5);
+        assert_string_equal(metrics[i].name + name - unit, metrics[i].unit);
+        assert_null(strstr(metrics[i].name, "_total"));
+        assert_null(strpbrk(metrics[i].help, "\\\n|"));
+    }
+}
+
+static void the_manual_has_a_row_of_each(void **state)
+{
+    struct buffer manual = { 0 };
+    size_t count, missing = 0;
+    const struct metric *metrics = metrics_all(&count);
+    assert_int_equal(file_read(AT_FDCWD, MANUAL "/metrics.md", 1U << 20, &manual), 0);
+    for (size_t i = 0; i < count; i++) {
+        char *row = metrics_row(&metrics[i]);
+        if (strstr(buffer_text(&manual), row) == NULL) {
+            missing++;
+            print_message("docs/metrics.md does not have this row:\n%s", row);
+        }
+        free(row);
+    }
+    assert_int_equal(missing, 0);
+    buffer_clear(&manual);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(plain_text_is_what_everybody_gets),
+        CASE(openmetrics_has_families_units_and_an_end),
+        CASE(buckets_add_up),
+        CASE(metrics_do_not_wait_for_the_disk),
+        CASE(users_beyond_the_limit_are_one),
+        cmocka_unit_test(labels_are_escaped),
+        cmocka_unit_test(units_end_the_names),
+        cmocka_unit_test(the_manual_has_a_row_of_each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* What GET /metrics tells of jobs. */
+#include "bench.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core/counts.h"
+
+static int one, two;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 1, NULL, 0);
+}
+
+static void submit_array(struct bench *b, const char *indexes, void *request)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "sleep");
+    spec->cwd = xstrdup("/");
+    spec->ask.array = xstrdup(indexes);
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
+    bench_settle(b);
+}
+
+static uint64_t count_of(const struct histogram *histogram)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i <= HISTOGRAM_BOUNDS_MAX; i++)
+        count += histogram->counts[i];
+    return count;
+}
+
+static void assert_jobs(const struct bench *b, uint64_t queued, uint64_t starting, uint64_t running)
+{
+    const struct core_counts *counts = core_counts(b->core);
+    assert_int_equal(counts->jobs[JOB_QUEUED], queued);
+    assert_int_equal(counts->jobs[JOB_STARTING], starting);
+    assert_int_equal(counts->jobs[JOB_RUNNING], running);
+    assert_int_equal(counts->jobs[JOB_STOPPING], 0);
+}
+
+static void a_job_is_counted_in_the_state_that_it_is_in(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_submit(b, 1000, 1, NULL, &two);
+    bench_settle(b);
+    uint64_t first = bench_answer(b, &one)->job;
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, first);
+    assert_jobs(b, 1, 1, 0);
+    b->now_ms += 2000;
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    bench_settle(b);
+    assert_jobs(b, 1, 0, 1);
+    assert_int_equal(count_of(&core_counts(b->core)->waits), 1);
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 3), 0);
+    bench_settle(b);
+    assert_jobs(b, 0, 1, 0);
+    assert_int_equal(core_counts(b->core)->ended[END_EXIT], 1);
+    assert_int_equal(core_counts(b->core)->failed_exits, 1);
+}
+
+static void an_array_counts_as_its_elements(void **state)
+{
+    struct bench *b = *state;
+    submit_array(b, "0-9", &one);
+    uint64_t array = bench_answer(b, &one)->job;
+    assert_jobs(b, 9, 1, 0);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, array, 0, &two);
+    bench_settle(b);
+    assert_int_equal(core_counts(b->core)->jobs[JOB_QUEUED], 0);
+}
+
+static void what_was_loaded_is_counted_and_what_ended_before_is_not(void **state)
+{
+    struct bench *b = *state;
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_settle(b);
+    uint64_t job = bench_answer(b, &one)->job;
+    struct job *stored = bench_stored(b, job);
+    bench_restart(b, stored);
+    assert_jobs(b, 0, 1, 0);
+    assert_int_equal(core_counts(b->core)->ended[END_EXIT], 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_job_is_counted_in_the_state_that_it_is_in),
+        CASE(an_array_counts_as_its_elements),
+        CASE(what_was_loaded_is_counted_and_what_ended_before_is_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
