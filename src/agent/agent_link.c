@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "wire/frame.h"
+#include "wire/order_check.h"
 
 struct agent_link {
     struct bufferevent *stream;
@@ -51,8 +52,9 @@ static void on_read(struct bufferevent *stream, void *arg)
         if (r < 0)
             (void)error_wrap(&err, "from the controller");
         if (r > 0) {
-            r = r == FRAME_PARTLY ? take_defective(link, type->id, message, &err)
-                                  : link->on_message(link->arg, type->id, message, &err);
+            bool is_sound = r == FRAME_WHOLE && order_check(type, message, &err) == 0;
+            r = is_sound ? link->on_message(link->arg, type->id, message, &err)
+                         : take_defective(link, type->id, message, &err);
             frame_free(type, message);
         }
         if (r < 0) {

@@ -164,10 +164,16 @@ static void say_returned(struct agent_core *core, const struct spool_id *id, uin
 }
 
 /* The attempt this order is about, new when it was never heard of; NULL and RETURNED when it cannot be here.
- */
+ * Further steps of an attempt, and the cells of notifications (attempt 0), are the agent's own: an order for
+ * one would get at it without knowing its token. */
 static struct attempt *find_or_add(struct agent_core *core, const struct spool_id *id, uint64_t token)
 {
     struct attempt *attempt = find(core, id);
+    if (attempt == NULL && (id->attempt == 0 || id->step != 0)) {
+        log_error("from the controller: an order for step %u of attempt %u of job %" PRIu64, id->step,
+            id->attempt, id->job);
+        return NULL;
+    }
     if (attempt == NULL && core->count < NODE_HOLDS_MAX)
         return add(core, id, token);
     if (attempt == NULL)

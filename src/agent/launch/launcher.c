@@ -30,6 +30,7 @@
 #include "base/memory.h"
 #include "job/launch.h"
 #include "job/state.h"
+#include "wire/order_check.h"
 
 #define SPOOL_DIR         "spool"
 #define LOG_DIR           "logs"
@@ -233,6 +234,11 @@ static int read_request(const struct message_launch *launch, struct job_spec *re
     if (launch->spec.length == 0)
         return error_set(err, -EBADMSG, "the launch message did not contain its request");
     int r = record_unpack(&job_spec_record, &launch->spec, ret, err);
+    if (r == 0) {
+        r = order_check(&job_spec_record, ret, err);
+        if (r < 0)
+            job_spec_clear(ret);
+    }
     return r < 0 ? error_wrap(err, "its request cannot be read") : 0;
 }
 

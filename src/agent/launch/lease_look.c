@@ -28,6 +28,7 @@ struct lease_looks {
     lease_seen_fn *on_seen;
     void *arg;
     struct waiting *first;
+    size_t count;
 };
 
 static void waiting_free(struct waiting *waiting)
@@ -35,6 +36,7 @@ static void waiting_free(struct waiting *waiting)
     *waiting->where = waiting->next;
     if (waiting->next != NULL)
         waiting->next->where = waiting->where;
+    waiting->looks->count--;
     usage_watch_unawait(waiting->looks->watch, waiting->job);
     event_free(waiting->event);
     closep(&waiting->pidfd);
@@ -73,6 +75,8 @@ static void await(struct lease_looks *looks, const struct message_inspect *reque
     lease_looks_forget(looks, request->job);
     if (request->pid == 0)
         return;
+    if (looks->count >= LEASE_WAITS_MAX)
+        return; // its end is noticed when its turn comes
     int pidfd = process_open((pid_t)request->pid, request->start);
     if (pidfd < 0)
         return say_over(looks, request->job, request->pid);
@@ -89,6 +93,7 @@ static void await(struct lease_looks *looks, const struct message_inspect *reque
     if (waiting->next != NULL)
         waiting->next->where = &waiting->next;
     looks->first = waiting;
+    looks->count++;
     (void)event_add(waiting->event, NULL);
     usage_watch_await(looks->watch, request->job, (pid_t)request->pid, request->start);
 }

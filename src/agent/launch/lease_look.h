@@ -11,6 +11,8 @@
 #include "agent/host/job_user.h"
 #include "wire/message.h"
 
+#define LEASE_WAITS_MAX 256U // processes that are watched before their turn, each by a descriptor
+
 struct lease_looks;
 
 typedef void(lease_seen_fn)(void *arg, const struct message_process_info *process);
