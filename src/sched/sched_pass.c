@@ -314,14 +314,15 @@ void sched_pass(struct sched *sched, int64_t now_ms)
     if (sched->rerank_timer == 0 && is_ranked && sched->queue.root != NULL)
         timers_set(&sched->timers, sched->now_ms + RERANK_MS, TIMER_RERANK, sched, &sched->rerank_timer);
     look_at_dirty(sched);
-    sched_own_settle(sched);
     uint64_t n_over;
     do { // again when jobs that were told to give way did so at once
         n_over = sched->n_over;
+        sched_own_settle(sched);
         sched->is_deciding = true;
         decide(sched);
         sched->is_deciding = false;
     } while (sched->n_over != n_over || was_passed_over(sched));
+    sched_own_settle(sched); // for those who look at the order now
     sched->cluster.n_dirty = 0;
     sched->is_dirty = false;
 }

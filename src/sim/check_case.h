@@ -52,6 +52,7 @@ enum case_job {
     JOB_FAILS,
     JOB_ELEMENTS, // 0: no array
     JOB_ELEMENT_LIMIT,
+    JOB_OWN, // priority among its owner's jobs
     CASE_JOB_VALUES
 };
 

@@ -103,6 +103,8 @@ static void make_job(int64_t *job, int64_t id, const struct sim_case *of, struct
         job[JOB_ELEMENTS] = 1 + up_to(random, 6);
         job[JOB_ELEMENT_LIMIT] = one_in(random, 2) ? 1 + up_to(random, 3) : 0;
     }
+    if (job[JOB_PRIORITY] == 0 && job[JOB_ELEMENTS] == 0 && one_in(random, 3))
+        job[JOB_OWN] = 1 + up_to(random, 3);
 }
 
 static void add_event(struct sim_case *ret, int64_t at_ms, enum case_event_kind kind, int64_t a, int64_t b,
@@ -146,11 +148,12 @@ static void make_event(struct sim_case *ret, struct random *random)
 }
 
 /* Users with equal shares and more alike jobs than the cluster can do at a time, long ones: who has used less
- * than about a GPU-hour counts as new. */
+ * than about a GPU-hour counts as new. What one of them gives the own jobs for priorities changes no share.
+ */
 static void make_fair(struct sim_case *ret, struct random *random)
 {
     int64_t users = 2 + up_to(random, 3), gpus = 1 + up_to(random, 3),
-            run_ms = 1000 * (7200 + up_to(random, 7200));
+            run_ms = 1000 * (7200 + up_to(random, 7200)), own = up_to(random, 3);
     ret->settings[SET_POLICY] = 0;
     ret->settings[SET_RESERVATIONS] = 1;
     ret->settings[SET_IS_FAIR] = 1;
@@ -164,6 +167,7 @@ static void make_fair(struct sim_case *ret, struct random *random)
         job[JOB_UID] =
             1 + i / (gpus * 12); // one user after the other: first come first served would be unfair
         job[JOB_GPUS] = 1;
+        job[JOB_OWN] = job[JOB_UID] == 1 ? up_to(random, own) : 0;
     }
 }
 

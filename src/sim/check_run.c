@@ -7,6 +7,7 @@
  *   - starvation: a job that stands first and has a reservation starts by the time that it was first
  * promised, when durations are known and the cluster and its rank stay as they are;
  *   - fair share: of users with equal shares and alike jobs nobody gets less than half of what another gets;
+ *   - own priorities order each user's jobs and bring none before another user's (check_order.c);
  *   - sched_invariant() after every pass.
  */
 #include "sim/check_run.h"
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sim/check_order.h"
 #include "sim/check_world.h"
 
 #define INSTANTS_MAX 50000U
@@ -113,6 +115,8 @@ static int settle_instant(struct world *world, struct error *err)
     result = check_conservation(world, err);
     if (result == 0)
         result = check_starvation(world, err);
+    if (result == 0)
+        result = order_check(world, err);
     if (result == 0 && world->of->settings[SET_IS_FAIR] != 0)
         result = check_fairness(world, err);
     return result;

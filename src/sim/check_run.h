@@ -5,9 +5,11 @@
 #include "sched/sched.h"
 #include "sim/check_case.h"
 
-/* For tests of the checker itself: may spoil an allocation before the checker sees it. */
+/* For tests of the checker itself: may spoil an allocation before the checker sees it, and what the scheduler
+ * is told of a job. NULL: does not. */
 struct check_spoiler {
     void (*spoil)(void *arg, const int64_t *job, struct allocation *allocation);
+    void (*tell)(void *arg, struct sched_job_spec *spec);
     void *arg;
 };
 

@@ -50,6 +50,12 @@ static int64_t counted_milli(const int64_t *job)
            (job[JOB_GPU_MEM] > 0 ? job[JOB_GPU_MEM] / (LEDGER_GPU_MEM / SHARE_WHOLE + 1) : SHARE_WHOLE);
 }
 
+bool world_is_held_by(const int64_t *job, const int64_t *other)
+{
+    return job[JOB_UID] == other[JOB_UID] && job[JOB_PREEMPTIBLE] == other[JOB_PREEMPTIBLE] &&
+           job[JOB_PRIORITY] <= 0 && other[JOB_PRIORITY] <= 0 && other[JOB_OWN] > job[JOB_OWN];
+}
+
 /* --- what is told of a job --- */
 
 static void make_spec(const struct world *world, const int64_t *job, struct sched_job_spec *ret,
@@ -61,6 +67,7 @@ static void make_spec(const struct world *world, const int64_t *job, struct sche
         .key = { .uid = (uint32_t)job[JOB_UID],
             .gid = (uint32_t)job[JOB_GID],
             .priority = (int32_t)job[JOB_PRIORITY],
+            .own_priority = (int32_t)job[JOB_OWN],
             .is_preemptible = job[JOB_PREEMPTIBLE] != 0,
             .limit_ms = job[JOB_LIMIT],
             .estimate_ms = world->of->settings[SET_IS_EXACT] != 0 ? job[JOB_RUN] : 0,
@@ -131,6 +138,8 @@ static void submit(struct world *world, size_t number)
     struct gpu_pick pick = { 0 };
     uint32_t allow[8];
     make_spec(world, values, &spec, &after, &pick, allow);
+    if (world->spoiler != NULL && world->spoiler->tell != NULL)
+        world->spoiler->tell(world->spoiler->arg, &spec);
     int waits = dependency(world, values);
     if (waits == 1)
         spec.n_after = 0;
@@ -187,6 +196,8 @@ static bool is_ahead(const struct world *world, const int64_t *job)
 {
     const int64_t *first = world->of->jobs[find_job(world, (int64_t)world->first)];
     const char *policy = world->settings.policy->name;
+    if (world_is_held_by(first, job))
+        return true;
     if (strcmp(policy, "easy") != 0 && strcmp(policy, "conservative") != 0)
         return job[JOB_AT] >= world->promised_at_ms || job[JOB_BEGIN] >= world->promised_at_ms ||
                job[JOB_HOLD_UNTIL] >= world->promised_at_ms || job[JOB_AFTER] > 0 || job[JOB_ELEMENTS] > 0 ||
@@ -235,7 +246,7 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
     *attempt = (struct case_attempt){ .id = id, .job = number, .is_new = true, .stop_ms = TIME_NEVER };
     attempt->end_ms = world->now_ms + job[JOB_RUN];
     allocation_copy(&attempt->allocation, allocation);
-    if (world->spoiler != NULL)
+    if (world->spoiler != NULL && world->spoiler->spoil != NULL)
         world->spoiler->spoil(world->spoiler->arg, job, &attempt->allocation);
     if (ledger_give(&world->ledger, job, &attempt->allocation, world->now_ms, &err) < 0 &&
         world->error.code == 0)

@@ -52,3 +52,6 @@ int64_t world_next_ms(const struct world *world); // TIME_NEVER: nothing will ha
 void world_happen(struct world *world);           // ends, events, releases, arrivals that are due
 void world_after_pass(struct world *world);
 bool world_is_over(const struct world *world);
+
+/* Whether the job's owner wants the other one before it. */
+bool world_is_held_by(const int64_t *job, const int64_t *other);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sched/policy.h"
 #include "sim/check_run.h"
 
 /* Books the first of two GPUs twice and the second never. */
@@ -64,6 +65,92 @@ static void a_planted_mistake_is_found_and_cut_down_to_one_job(void **state)
     case_clear(&of);
 }
 
+/* One GPU, taken; then user 1's jobs 2 and 3, and user 2's 4 and 5, of which each owner wants the second
+ * first. */
+static void make_queue(struct sim_case *ret)
+{
+    static const int64_t own[] = { 0, 0, 3, 0, 1 };
+    *ret = (struct sim_case){ .nodes = calloc(1, sizeof(*ret->nodes)),
+        .jobs = calloc(5, sizeof(*ret->jobs)),
+        .n_nodes = 1,
+        .n_jobs = 5 };
+    while (strcmp(policies[ret->settings[SET_POLICY]]->name, "fifo") != 0)
+        ret->settings[SET_POLICY]++;
+    ret->nodes[0][NODE_GPUS] = 1;
+    ret->nodes[0][NODE_CPU] = 8000;
+    for (int64_t i = 0; i < 5; i++) {
+        ret->jobs[i][JOB_ID] = i + 1;
+        ret->jobs[i][JOB_AT] = 1000 * i;
+        ret->jobs[i][JOB_RUN] = 20000;
+        ret->jobs[i][JOB_UID] = ret->jobs[i][JOB_GID] = i < 3 ? 1 : 2;
+        ret->jobs[i][JOB_GPUS] = 1;
+        ret->jobs[i][JOB_OWN] = own[i];
+    }
+}
+
+static void make_own_count_for_all(void *arg, struct sched_job_spec *spec)
+{
+    (void)arg;
+    spec->key.priority = spec->key.own_priority;
+    spec->key.own_priority = 0;
+}
+
+static void forget_own(void *arg, struct sched_job_spec *spec)
+{
+    (void)arg;
+    spec->key.own_priority = 0;
+}
+
+static void an_own_priority_that_counts_for_all_or_for_nobody_is_found(void **state)
+{
+    static const struct {
+        struct check_spoiler spoiler;
+        const char *found;
+    } tries[] = {
+        { { .tell = make_own_count_for_all },
+            "job 5 of user 2 stands before job 2 of user 1, which came first" },
+        { { .tell = forget_own }, "job 2 stands before job 3, which its owner wants before it" },
+    };
+    struct sim_case of;
+    struct error err = { 0 };
+    (void)state;
+    make_queue(&of);
+    assert_int_equal(check_run(&of, NULL, &err), 0);
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        assert_true(check_run(&of, &tries[i].spoiler, &err) < 0);
+        assert_non_null(strstr(err.message, tries[i].found));
+    }
+    case_clear(&of);
+}
+
+/* Job 34 gives way in the pass in which job 37, which its owner wants before it, waits. */
+static void own_priorities_order_a_job_that_gives_way_in_the_same_pass(void **state)
+{
+    static const char text[] =
+        "{\"settings\": {\"policy\": \"easy-sjf\", \"placement\": \"consolidate\"}}\n"
+        "{\"node\": {\"gpus\": 4, \"cpu_milli\": 32000}}\n"
+        "{\"job\": {\"id\": 2, \"at_ms\": 80000, \"run_ms\": 21000, \"uid\": 3, \"gid\": 2, \"gpus\": 1, "
+        "\"hold_until_ms\": 396000, \"elements\": 6}}\n"
+        "{\"job\": {\"id\": 8, \"at_ms\": 158000, \"run_ms\": 316000, \"uid\": 3, \"gid\": 2, \"gpus\": 1}}\n"
+        "{\"job\": {\"id\": 14, \"at_ms\": 370000, \"run_ms\": 25000, \"uid\": 2, \"gid\": 1, \"gpus\": 2}}\n"
+        "{\"job\": {\"id\": 34, \"at_ms\": 360000, \"run_ms\": 15000, \"uid\": 1, \"gid\": 1, \"gpus\": 2, "
+        "\"preemptible\": 1}}\n"
+        "{\"job\": {\"id\": 37, \"at_ms\": 385000, \"run_ms\": 4000, \"uid\": 1, \"gid\": 1, \"gpus\": 2, "
+        "\"preemptible\": 1, \"own_priority\": 2}}\n";
+    char path[] = "/tmp/mgpu-case-XXXXXX";
+    struct sim_case of;
+    struct error err = { 0 };
+    (void)state;
+    FILE *file = fdopen(mkstemp(path), "w");
+    assert_non_null(file);
+    (void)fputs(text, file);
+    (void)fclose(file);
+    assert_int_equal(case_read(&of, path, &err), 0);
+    (void)unlink(path);
+    assert_int_equal(check_run(&of, NULL, &err), 0);
+    case_clear(&of);
+}
+
 static void a_case_survives_being_written_and_read(void **state)
 {
     struct sim_case of, again;
@@ -101,6 +188,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_planted_mistake_is_found_and_cut_down_to_one_job),
+        cmocka_unit_test(an_own_priority_that_counts_for_all_or_for_nobody_is_found),
+        cmocka_unit_test(own_priorities_order_a_job_that_gives_way_in_the_same_pass),
         cmocka_unit_test(a_case_survives_being_written_and_read),
         cmocka_unit_test(equal_seeds_make_equal_cases),
     };

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order of own priorities, written down once more as what two jobs that wait may expect of each other.
+ * Jobs of a class stand where its oldest does, and which jobs make a class is the scheduler's own affair:
+ * between users this is therefore a bound that no such choice can break, for the policies whose order is that
+ * of submission.
+ */
+#include "sim/check_order.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "sched/policy.h"
+
+/* A job that waits in the queue. */
+struct waiting {
+    const int64_t *job;
+    int64_t position;
+    /* When the oldest job that may be of its class came, and the last of those that its owner wants first. */
+    int64_t class_at, class_id, held_at, held_id;
+    bool has_run; // it or one of those: the time that a job ran is no waiting, so it came later than it did
+};
+
+/* The policies whose order among equals is that of submission. */
+static bool is_by_submit(const struct sim_case *of)
+{
+    static const char *const names[] = { "fifo", "fifo-skip", "easy", "conservative" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(policies[of->settings[SET_POLICY]]->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_alike(const struct sim_case *of, const int64_t *a, const int64_t *b)
+{
+    bool is_as_long = of->settings[SET_IS_EXACT] == 0 || a[JOB_RUN] == b[JOB_RUN];
+    return is_as_long && memcmp(a + JOB_UID, b + JOB_UID, (JOB_LIMIT + 1 - JOB_UID) * sizeof(*a)) == 0 &&
+           a[JOB_OWN] == b[JOB_OWN];
+}
+
+static bool comes_before(int64_t at, int64_t id, int64_t other_at, int64_t other_id)
+{
+    return at < other_at || (at == other_at && id < other_id);
+}
+
+static void look_around(const struct world *world, struct waiting *waiting)
+{
+    const int64_t *job = waiting->job;
+    waiting->class_at = waiting->held_at = job[JOB_AT];
+    waiting->class_id = waiting->held_id = job[JOB_ID];
+    for (size_t i = 0; i < world->of->n_jobs; i++) {
+        const int64_t *other = world->of->jobs[i];
+        enum case_job_state state = world->jobs[i].state;
+        if (state != CASE_WAITS && state != CASE_RUNS)
+            continue;
+        if (is_alike(world->of, job, other) &&
+            comes_before(other[JOB_AT], other[JOB_ID], waiting->class_at, waiting->class_id))
+            waiting->class_at = other[JOB_AT], waiting->class_id = other[JOB_ID];
+        if (world_is_held_by(job, other) &&
+            comes_before(waiting->held_at, waiting->held_id, other[JOB_AT], other[JOB_ID]))
+            waiting->held_at = other[JOB_AT], waiting->held_id = other[JOB_ID];
+        waiting->has_run |= (other == job || world_is_held_by(job, other)) && world->jobs[i].n_started > 0;
+    }
+}
+
+/* `first` stands before `second`: may it? */
+static int compare(
+    const struct world *world, const struct waiting *first, const struct waiting *second, struct error *err)
+{
+    const int64_t *a = first->job, *b = second->job;
+    if (world_is_held_by(a, b))
+        return error_set(err, -EPROTO,
+            "job %lld stands before job %lld, which its owner wants before it (%lld before %lld)",
+            (long long)a[JOB_ID], (long long)b[JOB_ID], (long long)b[JOB_OWN], (long long)a[JOB_OWN]);
+    if (!is_by_submit(world->of) || second->has_run || a[JOB_UID] == b[JOB_UID] ||
+        a[JOB_PRIORITY] != b[JOB_PRIORITY] || a[JOB_PREEMPTIBLE] != b[JOB_PREEMPTIBLE])
+        return 0;
+    if (!comes_before(second->held_at, second->held_id, first->class_at, first->class_id))
+        return 0;
+    return error_set(err, -EPROTO,
+        "job %lld of user %lld stands before job %lld of user %lld, which came first", (long long)a[JOB_ID],
+        (long long)a[JOB_UID], (long long)b[JOB_ID], (long long)b[JOB_UID]);
+}
+
+int order_check(const struct world *world, struct error *err)
+{
+    struct waiting *all = xcalloc(world->of->n_jobs + 1, sizeof(*all));
+    size_t n = 0;
+    int result = 0;
+    for (size_t i = 0; i < world->of->n_jobs; i++) {
+        struct sched_look look;
+        const int64_t *job = world->of->jobs[i];
+        if (world->jobs[i].state != CASE_WAITS || job[JOB_ELEMENTS] > 0 ||
+            !sched_look(world->sched, (uint64_t)job[JOB_ID], world->now_ms, &look) || look.position == 0)
+            continue;
+        all[n] = (struct waiting){ .job = job, .position = (int64_t)look.position };
+        look_around(world, &all[n++]);
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n && result == 0; k++)
+            if (all[i].position < all[k].position)
+                result = compare(world, &all[i], &all[k], err);
+    free(all);
+    return result;
+}
