@@ -109,6 +109,13 @@ static int check_listener(uid_t uid, const char *path, struct error *err)
     }
     if (is_trusted)
         return 0;
+    const struct passwd *owner = is_url(path) ? getpwuid(uid) : NULL;
+    if (owner != NULL) {
+        (void)error_set(err, -EPERM, "the server at %s was started by %s and serves only that user", path,
+            owner->pw_name);
+        return error_hint(err, "a server started by root serves all users: sudo %s",
+            server_command != NULL ? server_command : "mgpud");
+    }
     (void)error_set(err, -EPERM, "%s belongs to uid %u, which is neither you, root nor user " SERVICE_USER,
         path, (unsigned)uid);
     return error_hint(err, "use another socket with --socket, or ask that user for a safe directory");
@@ -188,6 +195,14 @@ static int find(struct client *client, struct http_client **ret, struct error *e
     return is_told ? first.code : explain_unreachable(client, err);
 }
 
+/* One may be a link to the other. */
+static bool is_same_place(const char *a, const char *b)
+{
+    struct stat first, second;
+    return strcmp(a, b) == 0 || (stat(a, &first) == 0 && stat(b, &second) == 0 &&
+                                    first.st_dev == second.st_dev && first.st_ino == second.st_ino);
+}
+
 char *client_other(const struct client *client)
 {
     _cleanup_strings_ struct strings places = { 0 };
@@ -195,7 +210,7 @@ char *client_other(const struct client *client)
         return NULL;
     client_places(client, &places);
     for (size_t i = 0; i < places.count; i++)
-        if (strcmp(places.items[i], client->path) != 0 && is_socket_answered(places.items[i]))
+        if (!is_same_place(places.items[i], client->path) && is_socket_answered(places.items[i]))
             return xstrdup(places.items[i]);
     return NULL;
 }

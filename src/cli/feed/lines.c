@@ -150,6 +150,8 @@ void feed_lines_read(struct feed *feed)
     if (path[0] == '\0')
         return;
     int r = text_file_open(&file, path, FEED_FILE_MAX, &err);
+    if (r == -ENOENT)
+        (void)error_set(&err, r, "%s does not exist yet; its lines are submitted once it does", path);
     if (r < 0) {
         feed_say_once(feed, &err);
         return;

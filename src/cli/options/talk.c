@@ -28,6 +28,11 @@ void talk_translate(const struct wording *words)
     hint_words = words;
 }
 
+char *talk_in_own_words(const char *text)
+{
+    return wording_apply(hint_words, text);
+}
+
 char *talk_verb(const char *verb)
 {
     const char *said = verb != NULL && verb_name != NULL ? verb_name : verb;
@@ -54,8 +59,9 @@ void talk_line(const char *format, ...)
 {
     char line[LINE_MAX_BYTES];
     va_list arguments;
+    _cleanup_free_ char *own = wording_apply(hint_words, format); // not what is quoted in it
     va_start(arguments, format);
-    (void)vsnprintf(line, sizeof(line), format, arguments);
+    (void)vsnprintf(line, sizeof(line), own, arguments);
     va_end(arguments);
     _cleanup_free_ char *shown = text_escape(line, sizeof(line));
     (void)fprintf(stderr, "%s: %s\n", program_name, shown);

@@ -9,10 +9,13 @@
  * "" of one that has no verbs. The texts must stay. */
 void talk_as(const char *program, const char *verb);
 
-/* From now on hints have these words for the names of mgpu: "--gpus" for "-g". */
+/* From now on hints and talk have these words for the names of mgpu: "--gpus" for "-g". */
 void talk_translate(const struct wording *words);
 
-/* That name. */
+/* The text with these words. The caller frees it. */
+char *talk_in_own_words(const char *text);
+
+/* The name of talk_as. */
 const char *talk_program(void);
 
 /* A verb as it is said after it: " submit", or nothing. The caller frees it. */

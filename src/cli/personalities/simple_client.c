@@ -181,8 +181,6 @@ static int show_session(struct call *call, const json_t *job, struct error *err)
 {
     (void)puts("Starting interactive session...\n" RULE);
     (void)fflush(stdout);
-    if (!call->is_quiet)
-        talk_line("job %s", field_text(job, "alias"));
     return watch(call, job, CTRL_C_FORWARD, err);
 }
 
@@ -211,14 +209,12 @@ static int submit(struct call *call, int argc, char **argv, struct error *err)
         return r;
     if (field_text(job, "alias") == NULL)
         return error_set(err, -EBADMSG, "the answer of mgpud contains no job");
-    if (options->is_interactive)
-        return show_session(call, job, err);
-    if (call->is_json)
+    if (call->is_json && !options->is_interactive)
         submit_print(call, job);
     else
         (void)printf("Job submission: {'status': 'ok', 'job_id': '%s', 'message': 'Job submitted'}\n",
             field_text(job, "alias"));
-    return EXIT_OK;
+    return options->is_interactive ? show_session(call, job, err) : EXIT_OK;
 }
 
 static const struct command simple_submit = {

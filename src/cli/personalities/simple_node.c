@@ -244,7 +244,13 @@ static const struct command node_command = {
     .run = node,
 };
 
+static const struct wording hint_words[] = {
+    { "mgpud --listen, mgpu_simple_master --port", "mgpu_simple_master --port" },
+    { 0 },
+};
+
 const struct personality personality_simple_node = {
     .name = "mgpu_simple_node",
     .command = &node_command,
+    .words = hint_words,
 };

@@ -340,6 +340,8 @@ void submit_print(struct call *call, const json_t *job)
         return;
     (void)fflush(stdout);
     tell_place(call, id);
-    (void)fprintf(
-        stderr, "  mgpu logs -f %" PRId64 " · mgpu why %" PRId64 " · mgpu cancel %" PRId64 "\n", id, id, id);
+    _cleanup_free_ char *next = xasprintf(
+        "  mgpu logs -f %" PRId64 " · mgpu why %" PRId64 " · mgpu cancel %" PRId64 "\n", id, id, id);
+    _cleanup_free_ char *own = talk_in_own_words(next);
+    (void)fputs(own, stderr);
 }

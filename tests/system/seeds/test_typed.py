@@ -11,6 +11,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 
@@ -71,7 +72,7 @@ class Machine:
         where = [*prefix, 'nsenter', '-t', str(self.holder.pid), '-m'] if prefix else ['nsenter', '-t', str(self.holder.pid),
                                                                                       '-m', '-n']
         return subprocess.Popen([*where, *as_user, 'sh', '-c', f'cd {home}; {line}'],
-                                env=env, stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options)
+                                env=env, text=True, start_new_session=True, **{'stdin': subprocess.DEVNULL, **options})
 
     def type(self, user, line, prefix=None):
         """What the command did."""
@@ -161,6 +162,8 @@ def test_S0_1_S0_5_S0_20_S0_24_S0_28_S0_40_S0_42_S0_45_typed(machine, root, ana,
         assert machine.type(ana, f'mgpu_cancel {alias}').code == 4
         assert machine.type(bo, f'mgpu_cancel {alias}').code == 0
         assert machine.type(bo, f'mgpu wait {alias}').code != 0 and alias not in machine.type(ana, 'mgpu_queue').out
+        done = machine.type(ana, 'mgpu_cancel ABCD1234')
+        assert done.code != 0 and 'no job' in done.err and 'another' not in done.err, done  # /tmp/mgpu_scheduler.sock is a link
         number = job_of(machine.type(ana, 'mgpu_srun --gpu-ids 0 -- no-such-program'))[1]
         machine.type(ana, f'mgpu wait {number}')
         assert 'cannot execute no-such-program' in machine.log(ana, number)
@@ -173,7 +176,8 @@ def test_S1_1_S1_9_S1_18_S1_22_S1_24_S1_25_S1_31_S1_34_typed_by_root(machine, ro
     machine.serve(root, f'mgpu_simple_master --host 127.0.0.1 --port 8080 --node-id node001 -- {GPUS}', '4 GPU(s) detected')
     try:
         done = machine.type(root, 'mgpu_simple_client --host 127.0.0.1 --port 8080 submit --gpus 2 --interactive "python3 train.py"')
-        assert done.code == 0 and done.out.startswith('Starting interactive session...\n' + '=' * 50), done
+        assert done.code == 0 and re.match(r"Job submission: \{'status': 'ok', 'job_id': '[A-F0-9]{8}', 'message': 'Job submitted'\}\n"
+                                           r'Starting interactive session\.\.\.\n={50}\n', done.out), done
         assert re.search(r'^training on \d,\d$', done.out, re.M), done
         done = machine.type(root, 'mgpu_simple_client submit --gpus 4 "sleep 1000"')
         number = re.fullmatch(r"Job submission: \{'status': 'ok', 'job_id': '([A-F0-9]{8})', 'message': 'Job submitted'\}\n",
@@ -215,6 +219,19 @@ def test_S1_1_S1_9_S1_10_S1_33_S1_38_typed_on_two_hosts(machine, root):
         finally:
             while machine.servers:
                 machine.stop()
+
+
+def test_S2_36_S2_37_a_pause_on_the_server_of_root_is_for_operators(machine, root, ana):
+    """It would keep the GPU from all users; the refusal says what a user can do instead."""
+    machine.serve(root, f'mgpu_scheduler_server -- --listen none {GPUS}', 'is ready')
+    try:
+        for verb in ('pause', 'resume'):
+            done = machine.type(ana, f'scheduler {verb} 2')
+            assert done.code != 0 and f'sudo scheduler {verb} 2' in done.err and 'allowed_gpus' in done.err, done
+            assert ('PAUSED' in machine.type(ana, 'scheduler status').out) == (verb == 'resume')
+            assert machine.type(root, f'scheduler {verb} 2').code == 0
+    finally:
+        machine.stop()
 
 
 def test_S2_1_S2_2_S2_14_S2_24_S2_35_S2_36_S2_37_S2_39_S2_46_typed_by_root(machine, root):
@@ -319,6 +336,39 @@ def test_S0_1_S0_2_S0_50_typed_by_root_where_nothing_was_set_up(machine, root, a
     machine.stop()
 
 
+@pytest.mark.skipif(shutil.which('screen') is None, reason='no screen here')
+def test_S2_6_S2_16_S2_39_S2_42_typed_with_conda_and_screen(machine, root):
+    """A line with an environment runs in a session; whoever attaches and leaves does not disturb it."""
+    home = machine.home(root)
+    install_conda(machine, root)
+    for name in ('ready', 'gate'):
+        os.mkfifo(f'{home}/{name}')
+    with open(f'{home}/train.py', 'w', encoding='ascii') as out:
+        out.write('import os; print("in", os.environ["CONDA_DEFAULT_ENV"], flush=True)\n'
+                  'open("ready", "w").close(); open("gate").read()\n')
+    os.symlink(shutil.which('python3'), f'{home}/miniconda3/bin/python')
+    machine.type(root, "echo '0,train.py,myenv,--mode fast,1' > jobs.txt")
+    machine.serve(root, f'{WITH_CONDA}scheduler start --screen -- {GPUS}', 'train.py')
+    try:
+        session = 'gpujob_1_fast_1'
+        assert machine.type(root, 'cat ready').code == 0
+        attached = machine.spawn(root, f"export TERM=xterm; exec script -qec 'screen -r {session}' /dev/null", stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
+        machine.hear(attached, 'in myenv')
+        assert f'screen -r {session}' in machine.type(root, 'scheduler screens').out
+        attached.stdin.write('\x01d')
+        attached.stdin.flush()
+        machine.hear(attached, f'{session}]')
+        assert attached.wait(harness.DEADLINE_S) == 0
+        assert json.loads(machine.type(root, 'mgpu show 1 --json').out)['state'] == 'running'
+        machine.type(root, 'echo go > gate')
+        assert machine.type(root, 'mgpu wait 1').code == 0
+        assert 'in myenv' in machine.type(root, 'cat /tmp/gpu_scheduler_logs/job_1_*.log').out
+        assert 'no session is active' in machine.type(root, 'scheduler screens').out
+    finally:
+        machine.stop()
+
+
 @pytest.mark.parametrize('line,ready', [
     (f'scheduler start -- {GPUS}', 'started; jobs come from'),
     (f'mgpu_simple_master --node-id node001 -- {GPUS}', '4 GPU(s) detected')], ids=['scheduler', 'mgpu_simple_master'])
@@ -388,7 +438,9 @@ def test_S4_1_S4_2_S4_3_S4_4_typed(machine, root, ana):
             assert re.search(rf'^ *{done.out.strip()} +{user.name} +finished +2 +5 +0 +python3 train.py$',
                              machine.type(user, 'tgpu list').out, re.M)
             assert 'python3 train.py' in machine.type(user, f'tgpu status {done.out.strip()}').out
-        number = machine.type(ana, 'tgpu submit --gpus 4 -- sleep 1000').out.strip()
+        shown = machine.type(ana, "script -qec 'tgpu submit --gpus 4 -- sleep 1000' /dev/null").out
+        assert re.search(r'^  mgpu logs -f (\d+) · mgpu why \1 · tgpu cancel \1$', shown, re.M), shown
+        number = re.match(r'\d+', shown)[0]
         assert machine.type(ana, f'tgpu cancel {number}').code == 0
     finally:
         machine.stop()
