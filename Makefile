@@ -39,7 +39,7 @@ check:
 	tools/install-packages check
 	tools/run-tests $(if $(QUICK),--quick)
 
-# Tests with programs of others (MUNGE, Open MPI over ssh, a mail system, Prometheus), which it installs. For machines that may have them.
+# Tests with programs of others (MUNGE, Open MPI over ssh, a mail system, Prometheus, podman), which it installs. For machines that may have them.
 check-real:
 	tools/install-packages check
 	tools/run-tests --real
