@@ -421,9 +421,11 @@ static int do_wish(
         (void)printf("mgpud %s\n", MGPU_VERSION);
     else if (wish->check_config)
         print_config(options);
+    else if (wish->example_config)
+        settings_print_example();
     else if (!wish->fsck && !wish->stop)
         return -1;
-    if (wish->help || wish->version || wish->check_config)
+    if (wish->help || wish->version || wish->check_config || wish->example_config)
         return 0;
     int r = wish->stop ? stop_running(options->run_dir, &err) : fsck(options, &err);
     return r < 0 ? fail(wording, &err) : r > 0;

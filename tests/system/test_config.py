@@ -295,3 +295,29 @@ def test_a_user_who_is_gone_does_not_keep_mgpud_from_starting(make_instance, pla
     checked = subprocess.run([f'{harness.programs()}/mgpud', '--config', path, '--check-config'], check=False,
                              capture_output=True, text=True, timeout=LIMIT_S)
     assert checked.returncode == 0 and f"warning: {path}:3: there is no user 'gone-user'" in checked.stdout, checked
+
+
+def test_the_example_has_every_setting_and_its_defaults_are_those_in_force(place):
+    mgpud = f'{harness.programs()}/mgpud'
+
+    def ask(*arguments):
+        return subprocess.run([mgpud, *arguments], stdin=subprocess.DEVNULL, check=True, capture_output=True, text=True,
+                              timeout=LIMIT_S).stdout
+
+    text = ask('--example-config')
+    assert not [line for line in text.splitlines() if line and not line.startswith('#')]
+    keys = set(re.findall(r'^#([a-z-]+): ', text, re.M))
+    shown = set(re.findall(r'^ +(?:-\w, )?--([a-z-]+)', ask('--help'), re.M))
+    assert shown - keys == {'config', 'check-config', 'example-config', 'create-user', 'detach', 'stop', 'fsck', 'help', 'version'}
+    # Settings without a default of their own show what can be given, in capitals.
+    lines = [line[1:] for line in text.splitlines() if re.match(r'#[a-z-]+: (?![A-Z]+$)', line)]
+    with open(f'{place}/all.yaml', 'w', encoding='utf-8') as out:
+        out.write('\n'.join(lines) + '\n')
+    with open(f'{place}/none.yaml', 'w', encoding='utf-8') as out:
+        out.write('')
+
+    def values(name):
+        found = re.findall(r'^(\S+) +(\S+)', ask('--config', f'{place}/{name}.yaml', '--check-config'), re.M)
+        return {key: value for key, value in found if key in keys}
+
+    assert len(lines) > 40 and values('all') == values('none')

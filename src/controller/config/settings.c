@@ -263,6 +263,12 @@ static int set_check_config(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_example_config(void *target, const char *value, struct error *err)
+{
+    ((struct parsed *)target)->wish.example_config = true;
+    return 0;
+}
+
 static int set_help(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->wish.help = true;
@@ -311,6 +317,8 @@ static const struct option_row command_rows[] = {
     { 0, "config", "FILE", "settings as YAML, and those in FILE.d (default " SYSTEM_CONFIG ")", set_config },
     { 0, "check-config", NULL, "print the settings in the files, or their errors, and exit",
         set_check_config },
+    { 0, "example-config", NULL, "print a configuration file with every setting commented out, and exit",
+        set_example_config },
     { 0, "create-user", NULL, "create the system user of --user if there is none", set_create_user },
     { 0, "detach", NULL, "return once the daemon is ready, and leave it running", set_detach },
     { 0, "stop", NULL, "stop the running mgpud and return once it has exited; jobs are not affected",

@@ -16,7 +16,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
 
 /* What the command line asks for besides settings. */
 struct settings_wish {
-    bool fsck, stop, check_config, help, version;
+    bool fsck, stop, check_config, example_config, help, version;
 };
 
 /*
@@ -28,6 +28,9 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
     struct settings_wish *ret_wish, struct error *err);
 
 void settings_print_help(void);
+
+/* A configuration file with every setting, commented out. */
+void settings_print_example(void);
 
 /* One key of a file: the long option of that name. `origin` is "FILE:LINE". */
 int settings_set(struct controller_options *options, const char *key, const char *value, const char *origin,

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* A configuration file in which every setting is commented out, from the tables of settings: what packages
+ * install. */
+#include <stdio.h>
+#include <string.h>
+
+#include "controller/config/settings.h"
+
+/* "[::]:9124" would be a list. */
+static bool is_plain(const char *value)
+{
+    return value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/%-")] ==
+               '\0' &&
+           value[0] != '%';
+}
+
+static void print_row(const struct option_row *row, bool is_live)
+{
+    if (row->help == NULL)
+        return;
+    (void)printf("\n# %s%s\n", row->help, is_live ? "" : " (takes effect at a restart)");
+    if (row->argument != NULL && row->preset != NULL)
+        (void)printf("# %s\n", row->argument);
+    const char *value = row->preset != NULL ? row->preset : row->argument != NULL ? row->argument : "true";
+    const char *quote = row->preset == NULL || is_plain(value) ? "" : "\"";
+    (void)printf("#%s: %s%s%s\n", row->name, quote, value, quote);
+}
+
+void settings_print_example(void)
+{
+    (void)printf(
+        "# Settings of mgpud, see mgpud(8). Each line below shows a default, or what can be given; remove "
+        "the '#'\n"
+        "# at its beginning to change it. 'systemctl reload mgpud' reads this file again; it ends no job.\n"
+        "# 'mgpud --check-config' finds mistakes, 'mgpu config list --origin' shows what is in force.\n");
+    for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
+        for (const struct option_row *row = table->rows; row->name != NULL; row++)
+            print_row(row, table->is_live);
+    (void)printf("\n# Users and groups with limits or shares of their own\n"
+                 "#users:\n"
+                 "#  ada: { max-gpus: 8, shares: 2 }\n"
+                 "#groups:\n"
+                 "#  students: { max-jobs: 2 }\n"
+                 "\n# Roles: admin, operator, user, viewer; root is always admin\n"
+                 "#roles:\n"
+                 "#  admin: [ada]\n"
+                 "#  operator: [bo, \"group:staff\"]\n"
+                 "#  others: user\n");
+}
