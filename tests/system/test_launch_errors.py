@@ -198,6 +198,9 @@ def test_a_cancelled_job_is_asked_and_then_made_to_end(box, gate, bell):
     (['./folder'], './folder is a directory'),
     (['-C', 'missing', 'true'], 'no such directory: missing; the job cannot start without it: mkdir -p missing'),
     (['-o', 'missing/%j.out', 'true'], 'no such directory: missing; the job cannot write its output without it'),
+    (['-o', 'folder', 'true'], 'folder is a directory; the job cannot write its output to it'),
+    (['python3', 'nosuch.py'], 'no such file: nosuch.py'),
+    (['-C', 'folder', '--', '/bin/sh', 'plain.sh'], 'no such file: folder/plain.sh'),
     (['-C', 'folder', 'inside'], "inside is not in PATH; to run the file in the job's directory, use ./inside"),
 ])
 def test_what_will_fail_is_told_at_submit(box, place, words, warning):
@@ -213,8 +216,10 @@ def test_what_will_fail_is_told_at_submit(box, place, words, warning):
 
 
 @pytest.mark.parametrize('words', [['true'], ['sh', '-c', 'nosuch'], ['nosuch | cat'], ['-E', 'PATH=/x', 'nosuch'],
-                                   ['-C', 'missing', '--chdir-fallback', 'tmp', './x'], ['-e', 'PATH=/x', 'nosuch']])
+                                   ['python3', '-c', 'pass'], ['sh', 'there.sh'], ['-C', 'missing', '--chdir-fallback', 'tmp', './x'], ['-e', 'PATH=/x', 'nosuch']])
 def test_what_may_work_is_submitted_without_a_warning(box, place, words):
+    with open(f'{place}/there.sh', 'w', encoding='ascii') as out:
+        out.write('true\n')
     done = box.mgpu('submit', '--hold', '-g', '0', *words, cwd=place)
     assert done.code == 0 and done.err == '', done
 
@@ -224,6 +229,7 @@ def test_run_shows_only_what_this_job_appends_to_its_output(box, ana, place):
     for word in ('one', 'two'):
         done = box.mgpu('run', '-g', '0', '-o', 'old.log', '--', 'echo', word, cwd=place, user=ana, check=True)
         assert done.out == f'{word}\n', done
+        assert ('old.log exists; the output is appended to it' in done.err) == (word == 'two'), done
     with open(path, encoding='ascii') as source:
         assert source.read() == 'one\ntwo\n'
     assert os.stat(path).st_mode & 0o777 == 0o644

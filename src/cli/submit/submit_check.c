@@ -46,9 +46,9 @@ static bool check_directory(const struct submit_options *options)
     return false;
 }
 
-static void check_output(const struct submit_options *options)
+static void check_output_folder(const struct submit_options *options)
 {
-    const char *slash = options->output == NULL ? NULL : strrchr(options->output, '/');
+    const char *slash = strrchr(options->output, '/');
     if (slash == NULL || slash == options->output)
         return;
     _cleanup_free_ char *parent = xstrndup(options->output, (size_t)(slash - options->output));
@@ -56,6 +56,21 @@ static void check_output(const struct submit_options *options)
     if (strchr(parent, '%') == NULL && !is_directory(path))
         talk_line("warning: no such directory: %s; the job cannot write its output without it: mkdir -p %s",
             name, name);
+}
+
+static void check_output(const struct submit_options *options)
+{
+    struct stat st;
+    if (options->output == NULL)
+        return;
+    check_output_folder(options);
+    _cleanup_free_ char *path = from_directory(options, options->output), *name = shown(path);
+    if (strchr(options->output, '%') != NULL || stat(path, &st) < 0)
+        return;
+    if (S_ISDIR(st.st_mode))
+        talk_line("warning: %s is a directory; the job cannot write its output to it", name);
+    else if (S_ISREG(st.st_mode) && st.st_size > 0)
+        talk_line("%s exists; the output is appended to it", name);
 }
 
 /* The kernel takes the carriage return behind "#!/bin/sh" for a part of the name. */
@@ -105,6 +120,25 @@ static void check_name(const struct submit_options *options, const char *word)
             name, name);
 }
 
+/* The script of an interpreter, where it is its first argument. */
+static void check_script(const struct submit_options *options, const char *word, const char *script)
+{
+    static const char *const interpreters[] = { "python", "bash", "sh", "dash", "zsh", "perl", "Rscript",
+        "julia" };
+    const char *slash = strrchr(word, '/'), *program = slash != NULL ? slash + 1 : word;
+    size_t length = strcspn(program, "0123456789.");
+    struct stat st;
+    if (script == NULL || script[0] == '-' || script[0] == '\0')
+        return;
+    for (size_t i = 0; i < sizeof(interpreters) / sizeof(interpreters[0]); i++) {
+        if (strlen(interpreters[i]) != length || strncmp(program, interpreters[i], length) != 0)
+            continue;
+        _cleanup_free_ char *path = from_directory(options, script), *name = shown(path);
+        if (stat(path, &st) < 0 && errno == ENOENT)
+            talk_line("warning: no such file: %s", name);
+    }
+}
+
 void submit_check(const struct call *call, const json_t *command)
 {
     const struct submit_options *options = call->options;
@@ -121,4 +155,5 @@ void submit_check(const struct call *call, const json_t *command)
         check_path(options, word);
     else
         check_name(options, word);
+    check_script(options, word, json_string_value(json_array_get(command, 1)));
 }
