@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""The Python package against an instance, in a process of its own as a user has it."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import textwrap
+
+import pytest
+
+import harness
+
+GPUS = 'sim:2x8G'
+PACKAGE = pathlib.Path(__file__).parents[2] / 'python'
+PYTHON = '/usr/bin/python3'
+
+
+@pytest.fixture
+def python(box, place):
+    """Runs a program as the client; what it printed."""
+    shutil.copytree(PACKAGE, f'{place}/lib', ignore=shutil.ignore_patterns('__pycache__'))
+
+    def run(text, check=True, **variables):
+        (pathlib.Path(place) / 'program.py').write_text(textwrap.dedent(text))
+        environment = dict(box.client.environment(), MGPU_SOCKET=box.socket, PYTHONPATH=f'{place}/lib:{place}', **variables)
+        done = subprocess.run([PYTHON, 'program.py'], cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False, timeout=harness.DEADLINE_S, **box.client.popen_arguments())
+        assert not check or done.returncode == 0, done.stdout
+        return done.stdout
+
+    return run
+
+
+def test_a_job_is_submitted_followed_and_read(python):
+    assert python('''
+        import mgpu
+        job = mgpu.submit(['sh', '-c', 'echo one; echo $WORD; exit 3'], gpus=1, env={'PATH': '/usr/bin:/bin', 'WORD': 'two'}, name='py')
+        print(b''.join(job.logs()).decode(), end='')
+        job.wait()
+        print(job.state, job.exit_code, job.name, job.has_ended, len(job.granted), job.output().split())
+        print([found.id for found in mgpu.jobs(all=True)][-1] == job.id, mgpu.Job.find(job.id).state)
+        print(len(mgpu.gpus()), mgpu.gpus()[0]['model'] is not None)
+    ''').splitlines() == ['one', 'two', "failed 3 py True 1 ['one', 'two']", 'True failed', '2 True']
+
+
+def test_a_waiting_job_says_why_and_is_cancelled(python):
+    out = python('''
+        import mgpu
+        first = mgpu.submit('sleep 300', gpus=2).wait(state='running')
+        second = mgpu.submit('true', gpus=1)
+        print(second.why()['reasons'][0]['code'] if second.why().get('reasons') else second.why())
+        try:
+            second.wait(timeout=0.1)
+        except TimeoutError as error:
+            print(error)
+        second.cancel(); first.cancel(grace=0)
+        print(second.wait().state, first.wait().state)
+        second.cancel()
+    ''').splitlines()
+    assert out[1].endswith('is queued') and out[2] == 'cancelled cancelled', out
+
+
+def test_a_refusal_is_an_exception_with_its_code(python):
+    assert python('''
+        import mgpu
+        try:
+            mgpu.submit('true', gpus=99)
+        except mgpu.MgpuError as error:
+            print(error.status, error.code, '99' in error.detail)
+        try:
+            mgpu.jobs(client=mgpu.Client('/nonexistent/socket'))
+        except mgpu.Unreachable as error:
+            print('/nonexistent/socket' in str(error))
+    ''').splitlines()[-1] == 'True'
+
+
+def test_events_come_in_order_and_to_async_for(python):
+    assert python('''
+        import asyncio, mgpu
+        async def main():
+            before = next(iter(mgpu.events(after=0)))['seq']
+            job = mgpu.submit('true')
+            types = []
+            async for event in mgpu.follow(after=0):
+                if event['job'] == job.id:
+                    types.append(event['type'])
+                    if event['type'] == 'ended':
+                        break
+            print(*types)
+        asyncio.run(main())
+    ''').split() == ['submitted', 'allocated', 'started', 'ended']
+
+
+def test_functions_run_as_jobs(python, place):
+    (pathlib.Path(place) / 'work.py').write_text(textwrap.dedent('''
+        import os
+        def square(x):
+            return x * x, os.environ['MGPU_JOB_ID'], os.environ.get('CUDA_VISIBLE_DEVICES')
+        def fail(word):
+            raise ValueError(word)
+        def die():
+            os.kill(os.getpid(), 9)
+        def odd():
+            return lambda: 1
+    '''))
+    out = python('''
+        import mgpu, work
+        with mgpu.Executor(gpus=1) as executor:
+            results = list(executor.map(work.square, [2, 3, 4]))
+            print([value for value, _, _ in results], len({job for _, job, _ in results}), {gpu is not None for _, _, gpu in results})
+            for call in ((work.fail, 'bad'), (work.die,), (work.odd,)):
+                try:
+                    executor.submit(*call).result()
+                except Exception as error:
+                    print(type(error).__name__, str(error).splitlines()[0])
+    ''').splitlines()
+    assert out[0] == '[4, 9, 16] 3 {True}', out
+    assert out[1] == 'ValueError bad', out
+    assert out[2].startswith('JobFailed job '), out
+    assert out[3].startswith('TypeError the result cannot be pickled'), out
+    assert not [name for name in os.listdir(place) if name.startswith('.mgpu-calls')]
+
+
+def test_a_shut_executor_cancels_what_is_left(python):
+    out = python('''
+        import mgpu, subprocess, time
+        executor = mgpu.Executor(gpus=1)
+        future = executor.submit(time.sleep, 300)
+        job = executor.job(future)
+        executor.shutdown(cancel_futures=True)
+        print(type(future.exception()).__name__, job.refresh().state)
+        try:
+            executor.submit(time.sleep, 1)
+        except RuntimeError as error:
+            print(error)
+    ''').splitlines()
+    assert out == ['JobFailed cancelled', 'cannot schedule new futures after shutdown'], out
+
+
+def test_what_the_script_itself_defines_needs_cloudpickle(python):
+    out = python('''
+        import sys
+        sys.modules['cloudpickle'] = None
+        import mgpu
+        def mine():
+            return 1
+        with mgpu.Executor() as executor:
+            executor.submit(mine)
+    ''', check=False)
+    assert 'move it to a module, or install cloudpickle' in out, out
+
+
+@pytest.mark.skipif(not shutil.which('mypy'), reason='mypy is not installed: tools/install-packages check')
+def test_types_are_strict():
+    done = subprocess.run(['mypy', '--strict', '--cache-dir=/dev/null', PACKAGE / 'mgpu'], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
