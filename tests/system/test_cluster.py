@@ -525,7 +525,15 @@ def crc32c(data):
     return crc ^ 0xffffffff
 
 
-def hello(name, version=b'0.1.0', protocol=1):
+def version_apart(minors=0):
+    """That of these programs, or so many minor versions later."""
+    words = subprocess.run([f'{harness.programs()}/mgpud', '--version'], check=True, capture_output=True, text=True).stdout.split()
+    major, minor, patch = words[-1].split('.')
+    return f'{major}.{int(minor) + minors}.{patch}'.encode()
+
+
+def hello(name, version=None, protocol=1):
+    version = version or version_apart()
     return ((1, struct.pack('<I', protocol)), (2, name), (3, b'00000000-0000-0000-0000-000000000000'), (4, version))
 
 
@@ -533,10 +541,11 @@ def test_a_node_speaks_for_itself_alone_and_in_a_version_that_is_understood(lone
     fake = Fake(lone, 'n1')
     assert b'may not act as n2' in fake.say(*hello(b'n2'))
     assert b'may not act as head' in fake.say(*hello(b'head'))
-    assert b'has mgpu 0.3.0' in fake.say(*hello(b'n1', version=b'0.3.0'))
+    later = version_apart(2)
+    assert b'has mgpu ' + later in fake.say(*hello(b'n1', version=later))
     assert b'protocol 9' in fake.say(*hello(b'n1', protocol=9))
     assert b'update the older one' in fake.say(*hello(b'n1', version=b'1.0.0'))
-    assert 'may not act as n2' in lone.box.log() and 'has mgpu 0.3.0' in lone.box.log()
+    assert 'may not act as n2' in lone.box.log() and f'has mgpu {later.decode()}' in lone.box.log()
     assert not lone.node('n1')['up'] and lone.node('head')['up']
 
 
