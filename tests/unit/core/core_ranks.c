@@ -500,6 +500,56 @@ static void a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault(voi
     assert_string_equal(job->text, "rank 1 on b: its node b was fenced: it has no power");
 }
 
+/* mgpud starts anew, with the mark of the fence and the job as they are stored. */
+static void restart_fenced(struct bench *b, const struct state_change *mark)
+{
+    const struct store_summary summary = { .epoch = 4, .last_job = 10, .last_event = 100 };
+    struct job *job = bench_stored(b, JOB);
+    struct error err = { 0 };
+    core_free(b->core);
+    b->core = core_new(&b->options, &b->effects);
+    core_load_summary(b->core, &summary);
+    assert_int_equal(
+        core_load_state(b->core, mark->kind, mark->key, mark->value.bytes, mark->value.length, &err), 0);
+    core_load_job(b->core, job);
+    core_load_end(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+}
+
+/* Also where no silence of a node is ever a loss. */
+static void what_a_fence_ended_is_over_after_a_restart_too(void **state)
+{
+    static const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
+    struct bench *b = *state;
+    run_both(b);
+    assert_true(b->options.loss.timeout_ms == 0);
+    uint64_t known_token = token(b);
+    core_link_down(b->core, b->now_ms, b->now_ms, 2);
+    core_fence(b->core, b->now_ms, b->now_ms, &admin, "b", "it has no power", &two);
+    bench_turn(b);
+    assert_non_null(b->flying);
+    assert_string_equal(b->flying->states[0].kind, "node");
+    struct buffer bytes = { 0 };
+    buffer_append(&bytes, b->flying->states[0].value.bytes, b->flying->states[0].value.length);
+    char kind[] = "node", key[] = "b";
+    const struct state_change mark = { .kind = kind, .key = key, .value = bytes };
+    bench_settle(b);
+    restart_fenced(b, &mark);
+    buffer_clear(&bytes);
+    struct known_attempt known = {
+        .job = JOB, .attempt = 1, .task = 0, .token = known_token, .phase = PHASE_EXITED
+    };
+    assert_int_equal(hello(b, 1, "a", "boot-a", &known, 1), 0);
+    exited(b, 0, END_CANCELLED, 143, NULL);
+    assert_true(
+        core_job(b->core, JOB)->state == JOB_STOPPING || core_job(b->core, JOB)->state == JOB_RUNNING);
+    b->now_ms += 2000;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_QUEUED);
+    assert_int_equal(core_job(b->core, JOB)->restarts, 1);
+}
+
 static void a_failure_before_that_word_is_the_jobs_own(void **state)
 {
     struct bench *b = *state;
@@ -601,6 +651,7 @@ int main(void)
         TEST(a_signal_and_new_terms_reach_every_part),
         TEST(a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it),
         GOES_ON(a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault),
+        GOES_ON(what_a_fence_ended_is_over_after_a_restart_too),
         GOES_ON(a_failure_before_that_word_is_the_jobs_own),
         GOES_ON(a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault),
         GOES_ON(a_lease_that_a_shepherd_has_ended_is_a_loss_too),

@@ -36,6 +36,7 @@
 #define HEARTBEAT_MIN_MS  100
 #define LEASE_MARGIN_MS   30000 // to end what runs there; of a short lease as long as that itself
 #define LEASE_DRIFT       100   // one part in so many by which two clocks may differ
+#define FENCE_LOOK_MS     1000  // after a start, at nodes that had been fenced
 
 struct core_loss {
     int64_t look_ms; // boot clock: when to look for nodes that are silent; 0: nothing is to be looked at
@@ -74,8 +75,11 @@ static void await_nodes(struct core *core)
          entry = core_extra(entry)->active_after)
         for (size_t rank = 0; rank < job_node_count(entry->job); rank++)
             core_add_node(core, job_node_name(entry->job, rank))->is_awaited = true;
-    for (size_t i = 0; i < core->marks.count; i++)
+    for (size_t i = 0; i < core->marks.count; i++) {
         (void)core_add_node(core, core->marks.items[i].node);
+        if (core->marks.items[i].kind == CHANGE_NODE_FENCE && core->options.loss.timeout_ms == 0)
+            look_by(core, core->boot_ms + FENCE_LOOK_MS); // else it is looked at when it has been silent
+    }
     const struct cluster *known = sched_known(core->sched); // they may be missed, drained and fenced as well
     for (size_t i = 0; i < known->n_nodes; i++)
         (void)core_add_node(core, known->nodes[i].name);
