@@ -111,11 +111,23 @@ static bool has_failed(const struct launch_exit *record)
     return (record->end == END_EXIT && record->exit_code != 0) || record->end == END_SIGNAL;
 }
 
-static void note_usage(const struct effects *effects, const struct spool_id *id, struct launch_exit *record)
+/* On the boot clock, by which the errors of a GPU are attributed. */
+static int64_t started_ms(int dirfd, const struct launch_exit *record)
+{
+    struct launch_started started;
+    if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) < 0)
+        started = (struct launch_started){ .wall_ms = record->started_wall_ms };
+    int64_t ms = launch_started_boot_ms(&started, clock_boot_ms(), clock_wall_ms());
+    record_clear(&launch_started_record, &started);
+    return ms;
+}
+
+static void note_usage(
+    const struct effects *effects, const struct spool_id *id, int dirfd, struct launch_exit *record)
 {
     struct job_usage *usage = usage_watch_end(effects->parts.watch, id);
     if (record->is_executed != 0)
-        gpu_check_note_fault(effects->parts.check, id, record->started_wall_ms, &usage);
+        gpu_check_note_fault(effects->parts.check, id, started_ms(dirfd, record), &usage);
     if (usage != NULL && record->usage.count == 0)
         record->usage = (struct record_list){ take_ptr(usage), 1 };
     job_usage_free(usage);
@@ -137,7 +149,7 @@ static void read_exit(
     sight->is_checking =
         has_failed(&sight->exit) && gpu_check_awaits_errors(effects->parts.check, id, clock_boot_ms());
     if (!sight->is_checking)
-        note_usage(effects, id, &sight->exit);
+        note_usage(effects, id, dirfd, &sight->exit);
 }
 
 /* What a shepherd that died has left says nothing about the one that took its place. */

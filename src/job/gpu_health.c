@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Time is the controller's, which never goes back. Xids are told apart by their times, so that a sample may
- * repeat those that were judged before. */
+/* Time is the controller's, which never goes back. That of Xids is a node's, which may: those behind the last
+ * one that was judged are new, so that a sample may repeat others. */
 #include "job/gpu_health.h"
 
 #define SEEN_MS 3000 // a GPU that flickers is not offered between two flickers
@@ -29,17 +29,13 @@ const char *gpu_fault_name(enum gpu_fault fault)
 static struct gpu_trouble judge_xids(struct gpu_health *health, const struct gpu_look *look)
 {
     struct gpu_trouble worst = { 0 };
-    int64_t latest_ms = health->xid_ms;
-    for (size_t i = 0; i < look->n_xids; i++) {
+    for (size_t i = xid_first_new(look->xids, look->n_xids, health->xid_ms); i < look->n_xids; i++) {
         const struct gpu_xid *xid = &look->xids[i];
         enum gpu_fault fault = faults_of[xid_class_of(xid->number)];
-        if (xid->wall_ms <= health->xid_ms)
-            continue;
-        latest_ms = xid->wall_ms > latest_ms ? xid->wall_ms : latest_ms;
+        health->xid_ms = xid->wall_ms;
         if (fault > worst.fault)
             worst = (struct gpu_trouble){ .fault = fault, .xid = xid->number };
     }
-    health->xid_ms = latest_ms;
     return worst;
 }
 

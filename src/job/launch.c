@@ -97,6 +97,7 @@ const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS] = {
     RECORD_FIELD(9, RECORD_U64, struct launch_started, init_start, 0),
     RECORD_FIELD(10, RECORD_STRING, struct launch_started, log_path, SPEC_PATH_MAX),
     RECORD_FIELD(11, RECORD_I64, struct launch_started, wall_ms, 0),
+    RECORD_FIELD(213, RECORD_I64, struct launch_started, boot_ms, 0),
     RECORD_FIELD(92, RECORD_U32, struct launch_started, port, 0),
     RECORD_FIELD(93, RECORD_STRING, struct launch_started, text, EVENT_TEXT_MAX),
 };
@@ -121,6 +122,13 @@ const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS] = {
     RECORD_SUBLIST(19, struct launch_exit, usage, 1, &job_usage_record),
 };
 const struct record_type launch_exit_record = RECORD_TYPE(13, "exit", struct launch_exit, launch_exit_fields);
+
+int64_t launch_started_boot_ms(const struct launch_started *started, int64_t boot_ms, int64_t wall_ms)
+{
+    if (started->boot_ms != 0)
+        return started->boot_ms;
+    return wall_ms > started->wall_ms ? boot_ms - (wall_ms - started->wall_ms) : boot_ms;
+}
 
 void launch_tell_port(struct strings *variables, uint32_t port)
 {

@@ -105,8 +105,9 @@ struct launch_started {
     uint64_t init_start;
     char *log_path;
     int64_t wall_ms;
-    uint32_t port; // of rank 0: where the parts meet; 0: as they were told with the launch
-    char *text;    // what is worth knowing about the start, in words, or NULL
+    int64_t boot_ms; // the same on the boot clock, which is never set; 0: written by an older version
+    uint32_t port;   // of rank 0: where the parts meet; 0: as they were told with the launch
+    char *text;      // what is worth knowing about the start, in words, or NULL
 };
 
 /* spool file "exit": the attempt's step is over and nothing of it is left running. */
@@ -134,10 +135,13 @@ extern const struct record_type launch_started_record;
 extern const struct record_type launch_exit_record;
 
 /* The field tables, for the messages that carry these structs under their own ids. */
-#define LAUNCH_STARTED_FIELDS 13
+#define LAUNCH_STARTED_FIELDS 14
 #define LAUNCH_EXIT_FIELDS    19
 extern const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS];
 extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];
+
+/* When it started, on the boot clock. Without boot_ms it is estimated from both clocks now. */
+int64_t launch_started_boot_ms(const struct launch_started *started, int64_t boot_ms, int64_t wall_ms);
 
 /* Writes the port where the parts meet over what variables of an environment say of it; those that are not
  * there stay away. */

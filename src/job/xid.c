@@ -92,8 +92,17 @@ static const struct {
 static const struct record_field fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct gpu_xid, number, 0),
     RECORD_FIELD(2, RECORD_I64, struct gpu_xid, wall_ms, 0),
+    RECORD_FIELD(3, RECORD_I64, struct gpu_xid, boot_ms, 0),
 };
 const struct record_type gpu_xid_record = RECORD_TYPE(68, "Xid", struct gpu_xid, fields);
+
+size_t xid_first_new(const struct gpu_xid *xids, size_t count, int64_t seen_ms)
+{
+    for (size_t i = count; i > 0; i--)
+        if (xids[i - 1].wall_ms == seen_ms)
+            return i;
+    return 0;
+}
 
 static size_t find(uint32_t number)
 {

@@ -2,6 +2,7 @@
 /* Errors that NVIDIA's driver reports (Xids): what each number means, and what follows from it. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/record.h"
@@ -21,10 +22,15 @@ enum xid_class {
 /* One error of one GPU. */
 struct gpu_xid {
     uint32_t number;
-    int64_t wall_ms; // no two of a GPU have the same
+    int64_t wall_ms; // names it: no two in a row have the same. A clock that is set may make it go back
+    int64_t boot_ms; // on the boot clock of the node
 };
 
 extern const struct record_type gpu_xid_record;
+
+/* The index of the first error in a list that came after the one that was seen last, by its wall_ms. All did
+ * if that one is no longer there: the list remembers few. */
+size_t xid_first_new(const struct gpu_xid *xids, size_t count, int64_t seen_ms);
 
 /* XID_INFO for a number that is not in the table. */
 enum xid_class xid_class_of(uint32_t number);

@@ -209,6 +209,7 @@ int record_write_started(const struct shepherd *shepherd, const char *name)
         .init_start = process_start_time(shepherd->init_pid),
         .log_path = shepherd->log_path,
         .wall_ms = clock_wall_ms(),
+        .boot_ms = clock_boot_ms(),
         .port = shepherd->meeting.port,
         .text = shepherd->start_text,
     };

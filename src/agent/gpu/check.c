@@ -348,9 +348,7 @@ static bool note_errors(struct gpu_check *check, struct checked_gpu *gpu, const 
 {
     const struct gpu_xid *xids = state->xids.items;
     bool is_news = false;
-    for (size_t i = 0; i < state->xids.count; i++) {
-        if (xids[i].wall_ms <= gpu->xid_ms)
-            continue;
+    for (size_t i = xid_first_new(xids, state->xids.count, gpu->xid_ms); i < state->xids.count; i++) {
         gpu->xid_ms = xids[i].wall_ms;
         is_news = true;
         for (size_t k = 0; k < check->n_holders; k++) {

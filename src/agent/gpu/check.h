@@ -49,8 +49,8 @@ void gpu_check_end(struct gpu_check *check, const struct spool_id *id, int64_t b
 bool gpu_check_awaits_errors(struct gpu_check *check, const struct spool_id *id, int64_t boot_ms);
 #define GPU_CHECK_GRACE_MS 50
 
-/* Notes the errors that it had since `from_ms`; see gpu_fault_note(). *usage is made when it is NULL and
- * there is one. */
+/* Notes the errors that it had since `from_ms` (boot clock); see gpu_fault_note(). *usage is made when it is
+ * NULL and there is one. */
 void gpu_check_note_fault(
     const struct gpu_check *check, const struct spool_id *id, int64_t from_ms, struct job_usage **usage);
 

@@ -20,7 +20,7 @@ static bool is_worse(const struct finding *found, const struct gpu_xid *xid)
     if (found->xid == NULL)
         return true;
     enum xid_class before = xid_class_of(found->xid->number), class = xid_class_of(xid->number);
-    return class != before ? class > before : xid->wall_ms < found->xid->wall_ms;
+    return class != before ? class > before : xid->boot_ms < found->xid->boot_ms;
 }
 
 static void search_gpu(
@@ -28,7 +28,7 @@ static void search_gpu(
 {
     const struct gpu_xid *xids = gpu->xids.items;
     for (size_t i = 0; i < gpu->xids.count; i++)
-        if (xids[i].wall_ms >= from_ms && is_worse(found, &xids[i]))
+        if (xids[i].boot_ms >= from_ms && is_worse(found, &xids[i]))
             *found = (struct finding){ &xids[i], gpu, grant->slot != 0 };
 }
 

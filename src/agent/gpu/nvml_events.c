@@ -36,13 +36,24 @@ struct nvml_events {
     pthread_mutex_t lock; // of what was seen
 };
 
-/* Errors are known by their times, so no two of a GPU have the same. */
-static void note_xid(struct seen *seen, uint32_t number, int64_t wall_ms)
+static bool is_named(const struct seen *seen, int64_t wall_ms)
 {
-    int64_t before_ms = seen->count > 0 ? seen->last[(seen->count - 1) % GPU_XIDS_MAX].wall_ms : 0;
+    uint32_t count = seen->count < GPU_XIDS_MAX ? seen->count : GPU_XIDS_MAX;
+    for (uint32_t i = 0; i < count; i++)
+        if (seen->last[i].wall_ms == wall_ms)
+            return true;
+    return false;
+}
+
+/* Errors are known by their times, so no two that are remembered have the same. */
+static void note_xid(struct seen *seen, uint32_t number, int64_t wall_ms, int64_t boot_ms)
+{
+    while (is_named(seen, wall_ms))
+        wall_ms++;
     seen->last[seen->count++ % GPU_XIDS_MAX] = (struct gpu_xid){
         .number = number,
-        .wall_ms = wall_ms > before_ms ? wall_ms : before_ms + 1,
+        .wall_ms = wall_ms,
+        .boot_ms = boot_ms,
     };
 }
 
@@ -51,7 +62,7 @@ static void take_event(struct watch *watch, const struct nvml_event *event)
     if ((event->type & NVML_EVENT_XID) == 0)
         return;
     (void)pthread_mutex_lock(&watch->events->lock);
-    note_xid(&watch->seen, (uint32_t)event->data, clock_wall_ms());
+    note_xid(&watch->seen, (uint32_t)event->data, clock_wall_ms(), clock_boot_ms());
     (void)pthread_mutex_unlock(&watch->events->lock);
 }
 

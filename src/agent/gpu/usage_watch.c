@@ -116,14 +116,14 @@ static void watched_free(struct watched *watched)
 
 static void open_meter(struct watched *watched, int dirfd, int64_t boot_ms, int64_t wall_ms)
 {
-    int64_t age_ms = wall_ms > watched->started.wall_ms ? wall_ms - watched->started.wall_ms : 0;
+    int64_t began_ms = launch_started_boot_ms(&watched->started, boot_ms, wall_ms);
     size_t n_grants = watched->spec.gpus.count;
     if (load_meter(dirfd, &watched->id, &watched->meter)) {
         if (watched->meter.gpus.count == n_grants)
             return;
         usage_meter_clear(&watched->meter);
     }
-    usage_meter_init(&watched->meter, watched->id.job, watched->id.attempt, n_grants, boot_ms - age_ms);
+    usage_meter_init(&watched->meter, watched->id.job, watched->id.attempt, n_grants, began_ms);
 }
 
 /* Only what has started and has not ended. */
@@ -280,7 +280,8 @@ static void measure(struct usage_watch *watch, struct watched *watched, const st
         log_warning("job %" PRIu64 " of uid %u uses GPU %s, which is not allocated to it", watched->id.job,
             watched->spec.uid, usage->stray);
     note_said(watch, watched);
-    gpu_fault_note(watched->meter.usage.items, &watched->spec.gpus, sample->gpus, watched->started.wall_ms);
+    gpu_fault_note(watched->meter.usage.items, &watched->spec.gpus, sample->gpus,
+        launch_started_boot_ms(&watched->started, sample->boot_ms, sample->wall_ms));
     if (watched->kept_ms == 0 || sample->boot_ms - watched->kept_ms >= KEEP_MS)
         keep(watch, watched, sample->boot_ms);
 }

@@ -151,7 +151,8 @@ static int begin(int dirfd, const struct lease *lease, struct error *err)
         .shepherd_start = lease->start,
         .init_pid = lease->pid, // whose descendants are measured
         .init_start = lease->start,
-        .wall_ms = clock_wall_ms() };
+        .wall_ms = clock_wall_ms(),
+        .boot_ms = clock_boot_ms() };
     int r = file_write_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, false);
     if (r == 0)
         r = spool_settle(dirfd, VERDICT_GO);

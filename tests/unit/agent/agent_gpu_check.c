@@ -238,9 +238,23 @@ static void nothing_starts_on_a_gpu_that_has_just_failed(void **state)
     assert_int_equal(start(&second), 0);
 }
 
+static void an_error_after_the_clock_was_set_back_is_news(void **state)
+{
+    struct gpu_xid xids[] = { { 31, 5000, 10 }, { 79, 40, 20 } };
+    (void)state;
+    gpu.xids = (struct record_list){ xids, 1 };
+    assert_true(report(10));
+    assert_false(report(20));
+    gpu.xids = (struct record_list){ xids, 2 };
+    assert_true(report(30));
+    gpu.xids = (struct record_list){ &xids[1], 1 }; // a list that remembers fewer
+    assert_false(report(40));
+}
+
 static void the_worst_error_of_a_job_is_noted_once(void **state)
 {
-    struct gpu_xid xids[] = { { 79, 900 }, { 31, 1000 }, { 45, 1001 } };
+    struct gpu_xid xids[] = { { 79, 2000, 900 }, { 31, 500, 1000 },
+        { 45, 1001, 1001 } }; // a clock that was set
     struct job_usage *usage = NULL;
     take(&first, 0);
     assert_int_equal(start(&first), 0);
@@ -251,7 +265,7 @@ static void the_worst_error_of_a_job_is_noted_once(void **state)
     gpu_check_note_fault(check, &first, 1000, &usage);
     assert_int_equal(usage->xid, 31);
     assert_string_equal(usage->fault, "GPU 0: Xid 31: a program used an illegal address (memory page fault)");
-    xids[2] = (struct gpu_xid){ 94, 1002 };
+    xids[2] = (struct gpu_xid){ 94, 1002, 1002 };
     (void)report(10);
     gpu_check_note_fault(check, &first, 1000, &usage);
     assert_int_equal(usage->xid, 94);
@@ -340,6 +354,7 @@ int main(void)
         CASE(a_gpu_is_looked_at_when_an_agent_first_sees_it),
         CASE(what_runs_since_before_the_agent_is_left_alone),
         CASE(nothing_starts_on_a_gpu_that_has_just_failed),
+        CASE(an_error_after_the_clock_was_set_back_is_news),
         CASE(the_worst_error_of_a_job_is_noted_once),
         CASE(who_waits_is_called_once),
         CASE(who_would_have_to_wait_on_is_not_called),

@@ -77,6 +77,18 @@ static void an_error_is_judged_once(void **state)
     assert_int_equal(look(&gpu, same), HEALTH_STAYS);
 }
 
+static void an_error_after_the_clock_was_set_back_is_judged(void **state)
+{
+    struct gpu gpu = { 0 };
+    const struct gpu_xid xids[] = { { 31, 5000, 10 }, { 79, 40, 20 } };
+    assert_int_equal(look(&gpu, (struct gpu_look){ .xids = xids, .n_xids = 1 }), HEALTH_STAYS);
+    assert_int_equal(look(&gpu, (struct gpu_look){ .xids = xids, .n_xids = 2 }), HEALTH_DRAIN);
+    assert_int_equal(gpu.has.xid, 79);
+    gpu.has = (struct gpu_trouble){ 0 };
+    const struct gpu_look fewer = { .xids = &xids[1], .n_xids = 1 };
+    assert_int_equal(look(&gpu, fewer), HEALTH_STAYS);
+}
+
 static void a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long(void **state)
 {
     struct gpu gpu = { 0 };
@@ -186,6 +198,7 @@ int main(void)
         cmocka_unit_test(an_error_of_the_device_drains_and_one_of_the_application_does_not),
         cmocka_unit_test(of_several_errors_the_worst_counts),
         cmocka_unit_test(an_error_is_judged_once),
+        cmocka_unit_test(an_error_after_the_clock_was_set_back_is_judged),
         cmocka_unit_test(a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long),
         cmocka_unit_test(a_second_error_begins_the_wait_anew),
         cmocka_unit_test(a_gpu_that_needs_a_reset_returns_only_after_one),

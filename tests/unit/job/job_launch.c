@@ -106,6 +106,14 @@ static void only_variables_that_are_there_are_told_the_port(void **state)
     assert_null(strings_get_env(&variables, "PET_MASTER_PORT"));
 }
 
+static void the_start_of_an_older_record_is_estimated(void **state)
+{
+    const struct launch_started now = { .wall_ms = 9000, .boot_ms = 70 }, old = { .wall_ms = 9000 };
+    assert_true(launch_started_boot_ms(&now, 500, 20000) == 70);
+    assert_true(launch_started_boot_ms(&old, 500, 9100) == 400);
+    assert_true(launch_started_boot_ms(&old, 500, 8000) == 500); // a clock that was set back
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +122,7 @@ int main(void)
         cmocka_unit_test(a_started_record_is_not_taken_for_an_exit_record),
         cmocka_unit_test(all_records_name_the_attempt_by_the_same_tags),
         cmocka_unit_test(no_tag_is_used_twice),
+        cmocka_unit_test(the_start_of_an_older_record_is_estimated),
         cmocka_unit_test(only_variables_that_are_there_are_told_the_port),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
