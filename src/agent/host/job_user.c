@@ -19,7 +19,7 @@ static void make_own_user(uid_t uid, struct user *ret)
         .shell = xstrdup("/bin/sh") };
 }
 
-int job_user_check(const struct job_users *users, uid_t uid, const char *name, struct error *err)
+int job_user_check(const struct job_users *users, uid_t uid, struct error *err)
 {
     if (!users->is_root && uid != geteuid())
         return error_set(
@@ -30,21 +30,30 @@ int job_user_check(const struct job_users *users, uid_t uid, const char *name, s
             users->node);
         return error_hint(err, "submit as a normal user");
     }
-    return name != NULL && !users->is_number_enough ? user_check_name(uid, name, users->node, err) : 0;
+    return 0;
 }
 
 int job_user_find(
     const struct job_users *users, uid_t uid, const char *name, struct user *ret, struct error *err)
 {
-    int r = job_user_check(users, uid, name, err);
+    _cleanup_user_ struct user user = { 0 };
+    int r = job_user_check(users, uid, err);
     if (r < 0)
         return r;
-    r = user_lookup(uid, ret, err);
-    if (r == -ENOENT && !users->is_root) {
-        make_own_user(uid, ret);
-        r = 0;
-    }
-    return r;
+    int found = user_lookup(uid, &user, err);
+    if (found < 0 && found != -ENOENT)
+        return found;
+    if (name != NULL && !users->is_number_enough) // user.name is NULL when nobody has that number
+        r = user_check_name(uid, name, user.name, users->node, err);
+    if (r < 0)
+        return r;
+    if (found == -ENOENT && users->is_root)
+        return found;
+    if (found == -ENOENT)
+        make_own_user(uid, &user);
+    *ret = user;
+    user = (struct user){ 0 };
+    return 0;
 }
 
 int job_user_become(const struct user *user, gid_t gid, struct error *err)

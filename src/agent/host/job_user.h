@@ -14,13 +14,13 @@ struct job_users {
     const char *node;         // its name, for messages
 };
 
-/* May anything be done as this user here? -EPERM and a sentence when not. `name` is what the user is called
- * where mgpud is; NULL: not compared. */
-int job_user_check(const struct job_users *users, uid_t uid, const char *name, struct error *err);
+/* May anything be done as this user here? -EPERM and a sentence when not. */
+int job_user_check(const struct job_users *users, uid_t uid, struct error *err);
 
 /*
- * Checks and looks the user up. -EPERM and -ENOENT, with a sentence: nothing can ever be done as this user
- * here; other errors may pass. The caller clears *ret.
+ * Checks and looks the user up. `name` is what the user is called where mgpud is; NULL: not compared. -EPERM
+ * and -ENOENT, with a sentence: nothing can ever be done as this user here; other errors may pass. The caller
+ * clears *ret.
  */
 int job_user_find(
     const struct job_users *users, uid_t uid, const char *name, struct user *ret, struct error *err);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "agent/host/user_logs.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -38,10 +39,12 @@
 struct query {
     uint32_t uid;
     char *name; // NULL: not compared
+    char *logs; // directory in which the user gets one of his own, or NULL
 };
 static const struct record_field query_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct query, uid, 0),
     RECORD_FIELD(2, RECORD_STRING, struct query, name, SPEC_PATH_MAX),
+    RECORD_FIELD(3, RECORD_STRING, struct query, logs, SPEC_PATH_MAX),
 };
 static const struct record_type query_record = RECORD_TYPE(1, "user query", struct query, query_fields);
 
@@ -150,6 +153,8 @@ static _Noreturn void serve(const struct job_users *users)
         struct error err = { 0 };
         struct answer answer;
         int r = job_user_find(users, query.uid, query.name, &user, &err);
+        if (r == 0 && query.logs != NULL)
+            r = user_logs_make(query.logs, user.uid, user.gid, &err);
         if (r == 0)
             make_answer(&user, &answer);
         else
@@ -384,6 +389,19 @@ static void question_free(struct question **where)
     free(question);
 }
 
+static void explain_silence(const struct question *question, struct error *err)
+{
+    const struct user_resolver *resolver = question->resolver;
+    const char *logs = question->query.logs;
+    (void)error_set(err, -ETIMEDOUT,
+        "the user database%s%s of node %s did not respond within %g s for uid %u",
+        logs != NULL ? " or the log directory " : "", logs != NULL ? logs : "", resolver->users->node,
+        (double)resolver->answer_ms / 1000, question->query.uid);
+    (void)error_hint(err,
+        logs != NULL ? "try getent passwd %u, and ls of that directory, there" : "try getent passwd %u there",
+        question->query.uid);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct question *question = arg;
@@ -391,10 +409,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     struct spool_id id = question->id;
     if (question->state != QUESTION_ANSWERED) {
         struct error err = { 0 };
-        (void)error_set(&err, -ETIMEDOUT,
-            "the user database of node %s did not respond within %g s for uid %u", resolver->users->node,
-            (double)resolver->answer_ms / 1000, question->query.uid);
-        (void)error_hint(&err, "try getent passwd %u there", question->query.uid);
+        explain_silence(question, &err);
         stop_asking(question);
         refuse(question, -ETIMEDOUT, &err);
         assign(resolver);
@@ -403,7 +418,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 static void question_add(
-    struct user_resolver *resolver, const struct spool_id *id, uid_t uid, const char *name)
+    struct user_resolver *resolver, const struct spool_id *id, uid_t uid, const char *name, const char *logs)
 {
     struct question **last = &resolver->questions;
     while (*last != NULL)
@@ -411,7 +426,7 @@ static void question_add(
     struct question *question = xcalloc(1, sizeof(*question));
     *question = (struct question){ .resolver = resolver,
         .id = *id,
-        .query = { uid, name != NULL ? xstrdup(name) : NULL },
+        .query = { uid, name != NULL ? xstrdup(name) : NULL, logs != NULL ? xstrdup(logs) : NULL },
         .timer = evtimer_new(resolver->base, on_timer, question) };
     if (question->timer == NULL)
         abort(); // memory
@@ -448,11 +463,11 @@ static int take(struct answer *answer, struct user *ret, struct error *err)
 }
 
 int user_resolver_find(struct user_resolver *resolver, const struct spool_id *id, uid_t uid, const char *name,
-    struct user *ret, struct error *err)
+    const char *logs, struct user *ret, struct error *err)
 {
     struct question **where = find(resolver, id);
     if (*where == NULL)
-        question_add(resolver, id, uid, name);
+        question_add(resolver, id, uid, name, logs);
     else if ((*where)->state == QUESTION_ANSWERED) {
         int r = take(&(*where)->answer, ret, err);
         question_free(where);

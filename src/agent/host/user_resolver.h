@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks users up for launches without ever blocking the agent: a user database may be on another machine and
- * hang (NSS with LDAP, NFS). Processes of the agent's own ask it, one question at a time each; one whose
- * question is not answered in time is killed. Nothing is cached, see agent/host/users.c.
+ * Looks users up for launches, and makes their log directories, without ever blocking the agent: a user
+ * database may be on another machine and hang (NSS with LDAP, NFS), and so may the directory of all logs.
+ * Processes of the agent's own ask it, one question at a time each; one whose question is not answered in
+ * time is killed. Nothing is cached, see agent/host/users.c.
  */
 #pragma once
 
@@ -24,12 +25,13 @@ struct user_resolver *user_resolver_new(struct event_base *base, const struct jo
 void user_resolver_free(struct user_resolver *resolver);
 
 /*
- * As job_user_find(), on behalf of a step. -EINPROGRESS: it is being looked up, and on_resolved will be
- * called. -ETIMEDOUT: the user database did not answer. Any other result ends the step's question, so that
- * the next call asks anew.
+ * As job_user_find(), on behalf of a step. `logs`: a directory in which the user gets one of his own; NULL:
+ * none. -EINPROGRESS: it is being looked up, and on_resolved will be called. -ETIMEDOUT: the user database,
+ * or that directory, did not answer. Any other result ends the step's question, so that the next call asks
+ * anew.
  */
 int user_resolver_find(struct user_resolver *resolver, const struct spool_id *id, uid_t uid, const char *name,
-    struct user *ret, struct error *err);
+    const char *logs, struct user *ret, struct error *err);
 
 /* Nobody waits for the step's answer any more. Harmless when it has asked nothing. */
 void user_resolver_drop(struct user_resolver *resolver, const struct spool_id *id);

@@ -96,16 +96,16 @@ static bool find_uid(const char *name, uid_t *ret)
     return false;
 }
 
-int user_check_name(uid_t uid, const char *name, const char *node, struct error *err)
+int user_check_name(uid_t uid, const char *name, const char *found, const char *node, struct error *err)
 {
-    _cleanup_free_ char *bytes = NULL;
-    struct passwd entry;
     uid_t named;
+    if (found != NULL && strcmp(found, name) == 0)
+        return 0;
     bool is_known = find_uid(name, &named);
     if (is_known && named == uid)
         return 0;
-    if (find_entry(uid, &entry, &bytes, NULL) == 0)
-        return error_set(err, -EPERM, "on node %s user id %u is %s, not %s", node, uid, entry.pw_name, name);
+    if (found != NULL)
+        return error_set(err, -EPERM, "on node %s user id %u is %s, not %s", node, uid, found, name);
     if (is_known)
         return error_set(err, -EPERM, "on node %s %s has user id %u, not %u", node, name, named, uid);
     return 0;

@@ -22,9 +22,10 @@ struct user {
 /* Looks the uid up. -ENOENT when the node does not know it. The caller clears *ret. */
 int user_lookup(uid_t uid, struct user *ret, struct error *err);
 
-/* Is `uid` on this node the user who is called `name` where the job comes from? -EPERM, with both names or
- * numbers, when it is another one; 0 also when nobody here has this number or this name. */
-int user_check_name(uid_t uid, const char *name, const char *node, struct error *err);
+/* Is `uid` on this node the user who is called `name` where the job comes from? `found` is what it is called
+ * here, NULL: nobody has it. -EPERM, with both names or numbers, when it is another one; 0 also when nobody
+ * here has this number or this name. Where both names are the same, no database is asked. */
+int user_check_name(uid_t uid, const char *name, const char *found, const char *node, struct error *err);
 
 /* True when `gid` is one of the user's groups. */
 bool user_is_member(const struct user *user, gid_t gid);

@@ -25,6 +25,7 @@
 #include "agent/launch/lease.h"
 #include "agent/launch/scripts.h"
 #include "agent/host/spawn.h"
+#include "agent/host/user_logs.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -51,8 +52,6 @@ struct launcher {
     int spool_fd;
     int exits_fd;
     int scripts_fd;            // RUN/scripts
-    int logs_fd;               // STATE/logs, or -1
-    int shared_logs_fd;        // log_dir where it is another one, or -1
     struct fork_client *forks; // NULL until the first start, and after it failed
 };
 
@@ -84,8 +83,6 @@ void launcher_close(struct launcher *launcher)
     closep(&launcher->spool_fd);
     closep(&launcher->exits_fd);
     closep(&launcher->scripts_fd);
-    closep(&launcher->logs_fd);
-    closep(&launcher->shared_logs_fd);
     free(launcher->run_dir);
     free(launcher->state_dir);
     free(launcher->log_dir);
@@ -119,13 +116,8 @@ static int open_directories(struct launcher *launcher, struct error *err)
     launcher->exits_fd = open_directory(launcher->exit_dir, 0700, err);
     if (launcher->exits_fd < 0)
         return launcher->exits_fd;
-    launcher->logs_fd = open_below(launcher->state_dir, LOG_DIR, shared_mode, err);
-    if (launcher->logs_fd < 0)
-        return launcher->logs_fd;
-    if (strcmp(launcher->log_dir, "home") == 0)
-        return 0;
-    launcher->shared_logs_fd = open_directory(launcher->log_dir, shared_mode, err);
-    return launcher->shared_logs_fd < 0 ? launcher->shared_logs_fd : 0;
+    _cleanup_close_ int logs_fd = open_below(launcher->state_dir, LOG_DIR, shared_mode, err);
+    return logs_fd < 0 ? logs_fd : 0;
 }
 
 int launcher_open(const struct launcher_options *options, const struct confine *confine,
@@ -150,8 +142,6 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .spool_fd = -1,
         .exits_fd = -1,
         .scripts_fd = -1,
-        .logs_fd = -1,
-        .shared_logs_fd = -1,
     };
     launcher->users.node = launcher->node;
     if (options->log_dir != NULL)
@@ -242,35 +232,6 @@ static int read_request(const struct message_launch *launch, struct job_spec *re
     return r < 0 ? error_wrap(err, "its request cannot be read") : 0;
 }
 
-/* The user's own directory below a shared one. */
-static int make_user_logs(int parent, uid_t uid, gid_t gid, struct error *err)
-{
-    char name[16];
-    struct stat st;
-    (void)snprintf(name, sizeof(name), "%u", uid);
-    if (parent < 0 ||
-        (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) && st.st_uid == uid))
-        return 0;
-    if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(err, -errno, "cannot make the log directory of uid %u", uid);
-    _cleanup_close_ int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return error_set_errno(err, -errno, "cannot open the log directory of uid %u", uid);
-    if (st.st_uid != 0)
-        return error_set(err, -EEXIST, "the log directory of uid %u belongs to uid %u", uid, st.st_uid);
-    if (fchown(fd, uid, gid) < 0)
-        return error_set_errno(err, -errno, "cannot give uid %u its log directory", uid);
-    return 0;
-}
-
-static int make_logs(const struct launcher *launcher, const struct launch_spec *spec, struct error *err)
-{
-    if (!launcher->users.is_root || !spec->is_output_default)
-        return 0;
-    int parent = launcher->shared_logs_fd >= 0 ? launcher->shared_logs_fd : launcher->logs_fd;
-    return make_user_logs(parent, spec->uid, spec->gid, err);
-}
-
 /* CUDA counts only what a job may open; UUIDs are right in any case. */
 static void confine_devices(const struct gpu_devices *devices, struct launch_spec *spec)
 {
@@ -309,9 +270,7 @@ static int write_entry(const struct launcher *launcher, const struct message_lau
 {
     int shepherd_fd;
     const struct spool_id own_id = launch_id(launch), *id = &own_id;
-    int r = make_logs(launcher, spec, err);
-    if (r == 0)
-        r = write_script(launcher, id, spec, job->script, err);
+    int r = write_script(launcher, id, spec, job->script, err);
     if (r == 0)
         r = hostfile_write(launcher->run_dir, launch, spec->uid, spec->gid, launcher->users.is_root, err);
     if (r < 0)
@@ -355,13 +314,24 @@ static int stage_lease(const struct launcher *launcher, const struct message_lau
     return LAUNCHER_STAGED;
 }
 
-static int find_user(
-    const struct launcher *launcher, const struct message_launch *launch, struct user *ret, struct error *err)
+/* In which the job's user has one of his own. NULL: he has none, or another one is asked for. */
+static char *shared_logs(const struct launcher *launcher, const struct job_spec *job)
+{
+    if (!launcher->users.is_root || job->output != NULL || job->ask.lease_pid != 0)
+        return NULL;
+    return strcmp(launcher->log_dir, "home") == 0 ? xasprintf("%s/" LOG_DIR, launcher->state_dir)
+                                                  : xstrdup(launcher->log_dir);
+}
+
+static int find_user(const struct launcher *launcher, const struct message_launch *launch,
+    const struct job_spec *job, struct user *ret, struct error *err)
 {
     const struct spool_id id = launch_id(launch);
-    if (launcher->resolver == NULL)
-        return job_user_find(&launcher->users, launch->uid, launch->user, ret, err);
-    return user_resolver_find(launcher->resolver, &id, launch->uid, launch->user, ret, err);
+    _cleanup_free_ char *logs = shared_logs(launcher, job);
+    if (launcher->resolver != NULL)
+        return user_resolver_find(launcher->resolver, &id, launch->uid, launch->user, logs, ret, err);
+    int r = job_user_find(&launcher->users, launch->uid, launch->user, ret, err);
+    return r == 0 && logs != NULL ? user_logs_make(logs, ret->uid, ret->gid, err) : r;
 }
 
 static int stage(const struct launcher *launcher, const struct message_launch *launch,
@@ -384,7 +354,7 @@ static int stage(const struct launcher *launcher, const struct message_launch *l
         .nofile_hard = launcher->nofile_hard,
         .pids_max = launcher->pids_max };
     bool is_lease = job->ask.lease_pid != 0;
-    int r = find_user(launcher, launch, &user, err);
+    int r = find_user(launcher, launch, job, &user, err);
     if (r == -EPERM || (r == -ENOENT && !is_lease))
         return refuse(launcher, launch, err);
     if (is_lease && (r == 0 || r == -ENOENT)) // nothing is run as its owner, who need not be known here

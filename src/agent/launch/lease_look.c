@@ -106,7 +106,7 @@ static int check(struct lease_looks *looks, const struct process_facts *facts, s
         return error_set(err, -EPERM,
             "process %d belongs to uid %" PRIu32 ", but this instance serves uid %" PRIu32 " only", (int)pid,
             facts->uid, (uint32_t)geteuid());
-    if (job_user_check(looks->users, facts->uid, NULL, NULL) < 0) {
+    if (job_user_check(looks->users, facts->uid, NULL) < 0) {
         (void)error_set(err, -EPERM,
             "process %d belongs to root, and jobs of root are not allowed on node %s", (int)pid,
             looks->users->node);

@@ -8,7 +8,11 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/host/user_resolver.h"
@@ -18,13 +22,31 @@
 #define HANGING     7001
 #define FATAL       7002
 #define MISSING     7003
+#define LOGLESS     7004 // his log directory is on a file system that hangs
 #define ANSWER_MS   500
 #define DEADLINE_MS 20000
 
+static unsigned n_lookups;
+
 /* In the place of libc's, also in the resolver's processes. */
+int mkdirat(int dirfd, const char *path, mode_t mode)
+{
+    while (strcmp(path, "7004") == 0)
+        (void)pause();
+    return (int)syscall(SYS_mkdirat, dirfd, path, mode);
+}
+
+int getpwnam_r(const char *name, struct passwd *entry, char *text, size_t size, struct passwd **found)
+{
+    n_lookups++;
+    *found = NULL;
+    return 0;
+}
+
 int getpwuid_r(uid_t uid, struct passwd *entry, char *text, size_t size, struct passwd **found)
 {
     static char name[] = "root", home[] = "/home/ana", shell[] = "/bin/bash";
+    n_lookups++;
     while (uid == HANGING)
         (void)pause();
     if (uid == FATAL)
@@ -40,6 +62,7 @@ struct scene {
     struct user_resolver *resolver;
     struct job_users users;
     uint64_t resolved; // bits: jobs whose user is known
+    const char *logs;
 };
 
 static void on_resolved(void *arg, const struct spool_id *id)
@@ -69,7 +92,7 @@ static int close_scene(void **state)
 static int find(struct scene *scene, uint64_t job, uid_t uid, struct user *ret, struct error *err)
 {
     const struct spool_id id = { .job = job, .attempt = 1 };
-    return user_resolver_find(scene->resolver, &id, uid, NULL, ret, err);
+    return user_resolver_find(scene->resolver, &id, uid, NULL, scene->logs, ret, err);
 }
 
 static void begin(struct scene *scene, uint64_t job, uid_t uid)
@@ -157,6 +180,46 @@ static void database_that_does_not_answer_is_named(void **state)
     expect_user(scene, 2, 1001);
 }
 
+static void log_directory_that_hangs_delays_no_other_user(void **state)
+{
+    struct scene *scene = *state;
+    char place[] = "/tmp/mgpu-logs-XXXXXX", path[64];
+    struct user user;
+    struct error err = { 0 };
+    struct stat st;
+    if (geteuid() != 0)
+        skip();
+    assert_non_null(mkdtemp(place));
+    scene->logs = place;
+    begin(scene, 1, LOGLESS);
+    begin(scene, 2, 1001);
+    await(scene, 1 << 2);
+    assert_int_equal(scene->resolved & 2, 0);
+    expect_user(scene, 2, 1001);
+    (void)snprintf(path, sizeof(path), "%s/1001", place);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_uid == 1001 && st.st_gid == 77 && (st.st_mode & 07777) == 0700);
+    await(scene, 1 << 1);
+    assert_int_equal(find(scene, 1, LOGLESS, &user, &err), -ETIMEDOUT);
+    assert_non_null(strstr(err.message, "the log directory /tmp/mgpu-logs-"));
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(place), 0);
+}
+
+static void database_is_asked_once_where_the_names_agree(void **state)
+{
+    struct scene *scene = *state;
+    scene->users.is_number_enough = false;
+    _cleanup_user_ struct user user = { 0 };
+    n_lookups = 0;
+    assert_int_equal(job_user_find(&scene->users, 1001, "root", &user, NULL), 0);
+    assert_int_equal(n_lookups, 1);
+    struct user other;
+    struct error err = { 0 };
+    assert_int_equal(job_user_find(&scene->users, 1001, "ana", &other, &err), -EPERM);
+    assert_string_equal(err.message, "on node n1 user id 1001 is root, not ana");
+}
+
 static void each_of_many_hanging_users_is_given_up(void **state)
 {
     struct scene *scene = *state;
@@ -201,6 +264,8 @@ int main(void)
         CASE(refusal_keeps_its_words),
         CASE(hanging_user_delays_no_other),
         CASE(database_that_does_not_answer_is_named),
+        CASE(log_directory_that_hangs_delays_no_other_user),
+        CASE(database_is_asked_once_where_the_names_agree),
         CASE(each_of_many_hanging_users_is_given_up),
         CASE(process_that_dies_is_replaced),
         CASE(dropped_question_is_not_answered),

@@ -44,26 +44,31 @@ static void an_unknown_uid_is_told_in_words(void **state)
 
 static void a_name_that_is_the_same_is_right(void **state)
 {
-    assert_int_equal(user_check_name(0, "root", "n1", NULL), 0);
+    assert_int_equal(user_check_name(0, "root", "root", "n1", NULL), 0);
+}
+
+static void a_second_name_of_a_number_is_right(void **state)
+{
+    assert_int_equal(user_check_name(0, "root", "toor", "n1", NULL), 0);
 }
 
 static void a_number_with_another_name_is_told_with_both(void **state)
 {
     struct error err = { 0 };
-    assert_int_equal(user_check_name(0, "no-such-user", "n1", &err), -EPERM);
+    assert_int_equal(user_check_name(0, "no-such-user", "root", "n1", &err), -EPERM);
     assert_string_equal(err.message, "on node n1 user id 0 is root, not no-such-user");
 }
 
 static void a_name_with_another_number_is_told_with_both(void **state)
 {
     struct error err = { 0 };
-    assert_int_equal(user_check_name(4000000001U, "root", "n1", &err), -EPERM);
+    assert_int_equal(user_check_name(4000000001U, "root", NULL, "n1", &err), -EPERM);
     assert_string_equal(err.message, "on node n1 root has user id 0, not 4000000001");
 }
 
 static void who_is_not_known_by_number_or_name_is_nobody_else(void **state)
 {
-    assert_int_equal(user_check_name(4000000001U, "no-such-user", "n1", NULL), 0);
+    assert_int_equal(user_check_name(4000000001U, "no-such-user", NULL, "n1", NULL), 0);
 }
 
 int main(void)
@@ -73,6 +78,7 @@ int main(void)
         cmocka_unit_test(each_group_is_listed_once),
         cmocka_unit_test(an_unknown_uid_is_told_in_words),
         cmocka_unit_test(a_name_that_is_the_same_is_right),
+        cmocka_unit_test(a_second_name_of_a_number_is_right),
         cmocka_unit_test(a_number_with_another_name_is_told_with_both),
         cmocka_unit_test(a_name_with_another_number_is_told_with_both),
         cmocka_unit_test(who_is_not_known_by_number_or_name_is_nobody_else),
