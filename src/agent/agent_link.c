@@ -15,6 +15,7 @@ struct agent_link {
     agent_link_message_fn *on_message;
     agent_link_closed_fn *on_closed;
     void *arg;
+    bool has_long; // a message was too long; said once
 };
 
 static void close_link(struct agent_link *link, const struct error *err)
@@ -89,7 +90,12 @@ struct agent_link *agent_link_new(struct event_base *base, int fd, agent_link_me
 
 void agent_link_send(struct agent_link *link, const struct record_type *type, const void *message)
 {
-    frame_send(link->stream, type, message);
+    struct error err = { 0 };
+    int r = frame_send(link->stream, type, message, &err);
+    if (r != 0 && !link->has_long)
+        log_error("to the controller: %s; %s", err.message,
+            r > 0 ? "it goes without its lists; reported only once" : "it is not sent; reported only once");
+    link->has_long |= r != 0;
 }
 
 size_t agent_link_backlog(struct agent_link *link)

@@ -87,9 +87,13 @@ static void close_field(struct buffer *out, size_t start)
     set_number(out, start - 4, (uint32_t)(out->length - start));
 }
 
-static void encode_body(const struct record_type *type, const void *object, struct buffer *out);
+enum encoding { ENCODE_WHOLE, ENCODE_BARE };
 
-static void encode_field(const struct record_field *field, const void *member, struct buffer *out)
+static void encode_body(
+    const struct record_type *type, enum encoding encoding, const void *object, struct buffer *out);
+
+static void encode_field(
+    const struct record_field *field, enum encoding encoding, const void *member, struct buffer *out)
 {
     size_t start;
     switch (field->kind) {
@@ -120,7 +124,7 @@ static void encode_field(const struct record_field *field, const void *member, s
         start = open_field(out, field->tag);
         for (size_t i = 0; i < list->count; i++) {
             size_t item = open_field(out, 0);
-            encode_body(field->sub, (const char *)list->items + i * field->sub->size, out);
+            encode_body(field->sub, encoding, (const char *)list->items + i * field->sub->size, out);
             close_field(out, item);
         }
         close_field(out, start);
@@ -149,13 +153,16 @@ static void encode_field(const struct record_field *field, const void *member, s
     }
 }
 
-static void encode_body(const struct record_type *type, const void *object, struct buffer *out)
+static void encode_body(
+    const struct record_type *type, enum encoding encoding, const void *object, struct buffer *out)
 {
     for (size_t i = 0; i < type->n_fields; i++)
-        encode_field(&type->fields[i], (const char *)object + type->fields[i].offset, out);
+        if (encoding == ENCODE_WHOLE || !type->fields[i].is_spare)
+            encode_field(&type->fields[i], encoding, (const char *)object + type->fields[i].offset, out);
 }
 
-void record_encode(const struct record_type *type, const void *object, struct buffer *out)
+static void encode(
+    const struct record_type *type, enum encoding encoding, const void *object, struct buffer *out)
 {
     size_t start = out->length;
     put_number(out, RECORD_MAGIC, 4);
@@ -163,9 +170,19 @@ void record_encode(const struct record_type *type, const void *object, struct bu
     put_number(out, 0, 2);
     put_number(out, 0, 4);
     size_t body = out->length;
-    encode_body(type, object, out);
+    encode_body(type, encoding, object, out);
     set_number(out, body - 4, (uint32_t)(out->length - body));
     put_number(out, crc32c(0, out->bytes + start, out->length - start), 4);
+}
+
+void record_encode(const struct record_type *type, const void *object, struct buffer *out)
+{
+    encode(type, ENCODE_WHOLE, object, out);
+}
+
+void record_encode_bare(const struct record_type *type, const void *object, struct buffer *out)
+{
+    encode(type, ENCODE_BARE, object, out);
 }
 
 void record_cut(struct buffer *record, uint16_t tag)
@@ -187,7 +204,7 @@ void record_cut(struct buffer *record, uint16_t tag)
 void record_pack(const struct record_type *type, const void *object, struct record_bytes *ret)
 {
     struct buffer fields = { 0 };
-    encode_body(type, object, &fields);
+    encode_body(type, ENCODE_WHOLE, object, &fields);
     *ret = (struct record_bytes){ fields.bytes, fields.length };
 }
 
@@ -210,7 +227,7 @@ void record_repack(
         if (find_field(part, (uint16_t)get_number(p, 2)) == NULL)
             buffer_append(&fields, p, n);
     }
-    encode_body(part, object, &fields);
+    encode_body(part, ENCODE_WHOLE, object, &fields);
     *ret = (struct record_bytes){ fields.bytes, fields.length };
 }
 
@@ -405,16 +422,6 @@ int record_unpack(
     int r = decode_body(type, TAKE_ALL, packed->bytes, packed->length, object, err);
     if (r < 0)
         record_clear(type, object);
-    return r;
-}
-
-int record_check(const struct record_type *type, const void *object, struct error *err)
-{
-    _cleanup_buffer_ struct buffer bytes = { 0 };
-    _cleanup_free_ void *back = xcalloc(1, type->size);
-    record_encode(type, object, &bytes);
-    int r = record_decode(type, bytes.bytes, bytes.length, back, err);
-    record_clear(type, back);
     return r;
 }
 

@@ -59,6 +59,7 @@ struct record_field {
     const char *old_name;          // in JSON answers, for clients that know it by this; NULL: none
     bool has_zero;                 // 0 is a value; of others it means that there is none, null in an answer
     bool is_hidden;                // not in JSON answers
+    bool is_spare;                 // left out where the whole record would be too long: record_encode_bare()
 };
 
 struct record_type {
@@ -98,6 +99,16 @@ struct record_type {
 /* Appends the record. Zero numbers, NULL strings and empty lists are left out. */
 void record_encode(const struct record_type *type, const void *object, struct buffer *out);
 
+/* The same without the spare fields of all records in it. */
+void record_encode_bare(const struct record_type *type, const void *object, struct buffer *out);
+
+/*
+ * The same for what has to be read again whatever happens, such as the events of the store: a field of the
+ * record itself that record_decode() would refuse is left out. 1 when one was, and `err` tells of the first.
+ */
+int record_encode_readable(
+    const struct record_type *type, const void *object, struct buffer *out, struct error *err);
+
 /*
  * Reads one record of exactly `length` bytes into `object`, which is overwritten and then owned by the caller
  * (record_clear). -EBADMSG when it is torn, of another type, over a limit, or its CRC is wrong; the object is
@@ -113,8 +124,8 @@ int record_decode(
 int record_decode_partly(
     const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err);
 
-/* Would record_decode() take what record_encode() makes of it? -EBADMSG and what is wrong when it would not.
- */
+/* Would record_decode() take what record_encode() makes of it? Looks at the limits of all fields, without
+ * encoding. -EBADMSG and what is wrong when it would not. */
 int record_check(const struct record_type *type, const void *object, struct error *err);
 
 /*
@@ -143,3 +154,6 @@ void record_clear(const struct record_type *type, void *object);
 
 /* Deep copy into an uninitialised object. */
 void record_copy(const struct record_type *type, void *to, const void *from);
+
+/* The same without what could not be read again (record_encode_readable). */
+void record_copy_readable(const struct record_type *type, void *to, const void *from);

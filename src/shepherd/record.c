@@ -336,7 +336,7 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     if (tail[0] != '\0')
         exit_record.tail = tail;
     shepherd->record.length = 0; // the reserved memory stays
-    record_encode(&launch_exit_record, &exit_record, &shepherd->record);
+    (void)record_encode_readable(&launch_exit_record, &exit_record, &shepherd->record, &(struct error){ 0 });
     (void)fcntl(shepherd->spool_fd, F_NOTIFY, DN_DELETE | DN_MULTISHOT);
     int r = write_exit(shepherd);
     if (r < 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "wire/frame.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -64,11 +65,28 @@ void frame_free(const struct record_type *type, void *message)
     free(message);
 }
 
-void frame_send(struct bufferevent *stream, const struct record_type *type, const void *message)
+/* 1: without the spare fields. */
+static int encode(
+    const struct record_type *type, const void *message, struct buffer *bytes, struct error *err)
+{
+    record_encode(type, message, bytes);
+    if (bytes->length <= LINK_MESSAGE_MAX)
+        return 0;
+    (void)error_set(
+        err, -EMSGSIZE, "%s would have %zu bytes; at most %u", type->name, bytes->length, LINK_MESSAGE_MAX);
+    buffer_clear(bytes);
+    record_encode_bare(type, message, bytes);
+    return bytes->length <= LINK_MESSAGE_MAX ? 1 : err->code;
+}
+
+int frame_send(
+    struct bufferevent *stream, const struct record_type *type, const void *message, struct error *err)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     size_t sent = 0;
-    record_encode(type, message, &bytes);
+    int result = encode(type, message, &bytes, err);
+    if (result < 0)
+        return result;
     /* Without another turn of the loop: on the way from a freed GPU to the next job there are four of them.
      */
     if (evbuffer_get_length(bufferevent_get_output(stream)) == 0) {
@@ -77,4 +95,5 @@ void frame_send(struct bufferevent *stream, const struct record_type *type, cons
     }
     if (sent < bytes.length && bufferevent_write(stream, bytes.bytes + sent, bytes.length - sent) < 0)
         abort(); // memory
+    return result;
 }

@@ -25,5 +25,11 @@ int frame_take(struct bufferevent *stream, size_t max_length, const struct recor
 
 void frame_free(const struct record_type *type, void *message);
 
-/* Sends one message, at once when nothing waits before it, else after that. */
-void frame_send(struct bufferevent *stream, const struct record_type *type, const void *message);
+/*
+ * Sends one message, at once when nothing waits before it, else after that. One that is longer than the other
+ * side takes would end the link, and be sent again on the next: it goes without its spare fields, such as
+ * the processes on GPUs, or the request of a launch, which is then refused. 1 and `err` says so; -EMSGSIZE
+ * when it is too long without them as well, and nothing is sent.
+ */
+int frame_send(
+    struct bufferevent *stream, const struct record_type *type, const void *message, struct error *err);

@@ -3,6 +3,19 @@
  * `types`. */
 #include "wire/message.h"
 
+/* A list that is left out where the frame would be too long (RECORD_SUBLIST, is_spare). */
+#define SPARE_SUBLIST(tag_, type_, member_, limit_, sub_)                                                    \
+    {                                                                                                        \
+        .tag = (tag_), .kind = RECORD_LIST, .name = #member_, .offset = offsetof(type_, member_),            \
+        .limit = (limit_), .sub = (sub_), .is_spare = true                                                   \
+    }
+
+#define SPARE_PACK(tag_, type_, member_, sub_)                                                               \
+    {                                                                                                        \
+        .tag = (tag_), .kind = RECORD_PACKED, .name = #member_, .offset = offsetof(type_, member_),          \
+        .sub = (sub_), .is_spare = true                                                                      \
+    }
+
 #define ATTEMPT_FIELDS(type)                                                                                 \
     RECORD_FIELD(1, RECORD_U64, type, job, 0), RECORD_FIELD(2, RECORD_U32, type, attempt, 0),                \
         RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, task, 0),              \
@@ -52,7 +65,7 @@ static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(26, RECORD_U32, struct gpu_state, xid_count, 0),
     RECORD_FIELD(27, RECORD_U32, struct gpu_state, is_unclean, 0),
     RECORD_FIELD(28, RECORD_STRING, struct gpu_state, trouble, 256),
-    RECORD_SUBLIST(29, struct gpu_state, processes, GPU_PROCESSES_MAX, &gpu_process_record),
+    SPARE_SUBLIST(29, struct gpu_state, processes, GPU_PROCESSES_MAX, &gpu_process_record),
     RECORD_SUBLIST(60, struct gpu_state, xids, GPU_XIDS_MAX, &gpu_xid_record),
     RECORD_FIELD(61, RECORD_U64, struct gpu_state, answers, 0),
     RECORD_FIELD(62, RECORD_STRING, struct gpu_state, refusal, 128),
@@ -132,10 +145,10 @@ static const struct record_field launch_fields[] = {
     RECORD_FIELD(6, RECORD_U32, struct message_launch, uid, 0),
     RECORD_FIELD(7, RECORD_U32, struct message_launch, gid, 0),
     RECORD_SUBLIST(8, struct message_launch, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
-    RECORD_PACK(9, struct message_launch, spec, &job_spec_record),
+    SPARE_PACK(9, struct message_launch, spec, &job_spec_record),
     RECORD_FIELD(10, RECORD_U64, struct message_launch, array_job, 0),
     RECORD_FIELD(11, RECORD_U32, struct message_launch, array_index, 0),
-    RECORD_SUBLIST(80, struct message_launch, peers, JOB_NODES_MAX, &launch_peer_record),
+    SPARE_SUBLIST(80, struct message_launch, peers, JOB_NODES_MAX, &launch_peer_record),
     RECORD_FIELD(81, RECORD_U32, struct message_launch, port, 0),
     RECORD_FIELD(85, RECORD_I64, struct message_launch, lease_ms, 0),
     RECORD_FIELD(196, RECORD_STRING, struct message_launch, user, SPEC_PATH_MAX),
@@ -196,7 +209,7 @@ const struct record_type message_returned_record =
 
 static const struct record_field gpus_fields[] = {
     RECORD_SUBLIST(1, struct message_gpus, gpus, NODE_GPUS_MAX, &gpu_state_record),
-    RECORD_SUBLIST(2, struct message_gpus, usages, NODE_ATTEMPTS_MAX, &attempt_usage_record),
+    SPARE_SUBLIST(2, struct message_gpus, usages, NODE_ATTEMPTS_MAX, &attempt_usage_record),
     RECORD_FIELD(40, RECORD_STRING, struct message_gpus, gpu_backend, 16),
     RECORD_SUBLIST(41, struct message_gpus, features, 64, &feature_record),
 };

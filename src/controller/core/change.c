@@ -6,6 +6,7 @@
  */
 #include "controller/core/change.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -85,7 +86,7 @@ static void record_event(
     core_defer(core, publish);
 }
 
-void core_change(
+static void change(
     struct core *core, struct core_entry *entry, struct job_event *event, struct spec_bytes *spec)
 {
     struct job *job = entry->job;
@@ -104,6 +105,24 @@ void core_change(
         core_drop_spec(core, entry);
     }
     core_hook_event(core, entry, &(struct core_news){ .event = event, .spec = spec, .before = before });
+}
+
+/* What cannot be read back would keep every later mgpud from starting, and what is folded must be what is
+ * stored. Limits are kept where texts are made; this is for the one that was forgotten. */
+void core_change(
+    struct core *core, struct core_entry *entry, struct job_event *event, struct spec_bytes *spec)
+{
+    struct error err = { 0 };
+    if (record_check(&job_event_record, event, &err) == 0) {
+        change(core, entry, event, spec);
+        return;
+    }
+    log_error("job %" PRIu64 ": an event is recorded in part: %s", entry->job->id, err.message);
+    struct job_event readable;
+    record_copy_readable(&job_event_record, &readable, event);
+    change(core, entry, &readable, spec);
+    event->seq = readable.seq;
+    record_clear(&job_event_record, &readable);
 }
 
 void core_change_cluster(struct core *core, const struct cluster_change *change)

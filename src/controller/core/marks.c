@@ -119,7 +119,7 @@ void core_put_change(
     struct core *core, const char *kind, const char *key, const struct cluster_change *change)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    record_encode(&cluster_change_record, change, &bytes);
+    (void)record_encode_readable(&cluster_change_record, change, &bytes, &(struct error){ 0 });
     store_batch_put(core_batch(core)->changes, kind, key, &bytes);
 }
 

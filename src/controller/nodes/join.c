@@ -115,7 +115,7 @@ static void tell(struct joining *joining, const struct record_type *type, const 
 {
     joining->is_sending = true;
     (void)bufferevent_disable(joining->stream, EV_READ);
-    frame_send(joining->stream, type, message);
+    (void)frame_send(joining->stream, type, message, &(struct error){ 0 }); // all are short
     bufferevent_trigger(joining->stream, EV_WRITE, BEV_TRIG_DEFER_CALLBACKS);
 }
 

@@ -228,6 +228,23 @@ static void a_text_over_its_limit_is_refused(void **state)
     assert_non_null(strstr(err.message, "text"));
 }
 
+static void what_must_be_read_again_is_written_without_what_could_not_be(void **state)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    char text[] = "seventeen letters", word[] = "kept";
+    char *words[] = { word };
+    const struct whole whole = { .u64 = 7, .text = text, .words = { words, 1 } };
+    struct whole back;
+    struct error err = { 0 };
+    assert_int_equal(record_encode_readable(&whole_record, &whole, &bytes, &err), 1);
+    assert_non_null(strstr(err.message, "text"));
+    assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, &err), 0);
+    assert_true(back.u64 == 7);
+    assert_null(back.text);
+    assert_string_equal(back.words.items[0], "kept");
+    record_clear(&whole_record, &back);
+}
+
 static void a_list_over_its_limit_is_refused(void **state)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -283,6 +300,7 @@ int main(void)
         cmocka_unit_test(forged_bytes_with_a_true_checksum_do_no_harm),
         cmocka_unit_test(another_type_is_refused_by_name),
         cmocka_unit_test(a_text_over_its_limit_is_refused),
+        cmocka_unit_test(what_must_be_read_again_is_written_without_what_could_not_be),
         cmocka_unit_test(a_list_over_its_limit_is_refused),
         cmocka_unit_test(bytes_after_the_record_are_refused),
         cmocka_unit_test(peeking_tells_length_and_type_once_the_header_is_there),

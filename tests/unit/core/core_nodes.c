@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <string.h>
 
 static int one, two;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
@@ -95,6 +96,29 @@ static void an_end_with_a_wrong_token_is_not_believed(void **state)
     (void)bench_exited(b, 1, &launch, END_EXIT, 3);
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
+}
+
+/* It would keep every later mgpud from starting: what is stored, and what is folded, goes without the text.
+ */
+static void an_event_that_could_not_be_read_back_is_recorded_in_part(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = launch_one(b);
+    char *text = xcalloc(1, EVENT_TEXT_MAX + 2);
+    memset(text, 'x', EVENT_TEXT_MAX + 1);
+    struct launch_exit record = { .job = launch->job,
+        .attempt = launch->attempt,
+        .token = launch->token,
+        .end = END_START_FAILED,
+        .text = text };
+    struct error err = { 0 };
+    assert_int_equal(core_link_message(b->core, b->now_ms, 5, 1, MESSAGE_EXITED, &record, &err), 0);
+    bench_settle(b);
+    free(text);
+    _cleanup_(job_freep) struct job *job = bench_stored(b, launch->job);
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(
+        record_check(&job_event_record, &(struct job_event){ .job = 1, .text = job->text }, &err), 0);
 }
 
 static void a_returned_attempt_waits_and_is_tried_again(void **state)
@@ -413,6 +437,7 @@ int main(void)
         CASE(an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once),
         CASE(a_repeated_end_changes_nothing_and_is_forgotten),
         CASE(an_end_with_a_wrong_token_is_not_believed),
+        CASE(an_event_that_could_not_be_read_back_is_recorded_in_part),
         CASE(a_returned_attempt_waits_and_is_tried_again),
         CASE(a_job_that_never_starts_is_given_up),
         CASE(a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job),

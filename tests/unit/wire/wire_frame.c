@@ -241,6 +241,48 @@ static void a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole(void 
     free(text);
 }
 
+static void a_message_too_long_for_a_frame_goes_without_its_spare_fields(void **state)
+{
+    struct pair *pair = *state;
+    struct error err = { 0 };
+    struct job_spec spec = { .script = xcalloc(1, LINK_MESSAGE_MAX + 1U) };
+    memset(spec.script, 'x', LINK_MESSAGE_MAX);
+    struct message_launch launch = { .job = 42, .token = 9 };
+    record_pack(&job_spec_record, &spec, &launch.spec);
+    const struct record_type *type = NULL;
+    void *message = NULL;
+    assert_int_equal(frame_send(pair->ends[0], &message_launch_record, &launch, &err), 1);
+    assert_non_null(strstr(err.message, "LAUNCH would have"));
+    (void)event_base_loop(pair->base, EVLOOP_NONBLOCK);
+    assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_WHOLE);
+    const struct message_launch *got = message;
+    assert_int_equal(got->job, 42);
+    assert_int_equal(got->token, 9);
+    assert_int_equal(got->spec.length, 0); // the agent refuses it, and the job has failed to start
+    frame_free(type, message);
+    free(launch.spec.bytes);
+    free(spec.script);
+}
+
+static void a_message_too_long_without_them_is_not_sent_and_the_next_one_is(void **state)
+{
+    struct pair *pair = *state;
+    struct error err = { 0 };
+    char *text = xcalloc(1, LINK_MESSAGE_MAX + 1U);
+    memset(text, 'x', LINK_MESSAGE_MAX);
+    struct message_returned returned = { .job = 1, .text = text };
+    const struct message_heartbeat beat = { .sent_ms = 7 };
+    const struct record_type *type = NULL;
+    void *message = NULL;
+    assert_int_equal(frame_send(pair->ends[0], &message_returned_record, &returned, &err), -EMSGSIZE);
+    assert_int_equal(frame_send(pair->ends[0], &message_heartbeat_record, &beat, &err), 0);
+    (void)event_base_loop(pair->base, EVLOOP_NONBLOCK);
+    assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_WHOLE);
+    assert_ptr_equal(type, &message_heartbeat_record);
+    frame_free(type, message);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +293,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole, open_pair, close_pair),
         cmocka_unit_test_setup_teardown(an_unknown_message_that_is_broken_is_refused, open_pair, close_pair),
+        cmocka_unit_test_setup_teardown(
+            a_message_too_long_for_a_frame_goes_without_its_spare_fields, open_pair, close_pair),
+        cmocka_unit_test_setup_teardown(
+            a_message_too_long_without_them_is_not_sent_and_the_next_one_is, open_pair, close_pair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

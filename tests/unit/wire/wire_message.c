@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/cluster_change.h"
 #include "wire/limits.h"
 #include "wire/message.h"
 
@@ -60,17 +61,30 @@ static int pass(const struct record_type *type, const void *object, void *back, 
     return record_decode_partly(type, bytes.bytes, bytes.length, back, err);
 }
 
+/* What encoding is told of the limits is what decoding keeps. */
+static void assert_checked(
+    const struct record_type *type, const void *object, int expected, struct error *err)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    _cleanup_free_ void *back = xcalloc(1, type->size);
+    record_encode(type, object, &bytes);
+    int decoded = record_decode(type, bytes.bytes, bytes.length, back, &(struct error){ 0 });
+    record_clear(type, back);
+    assert_int_equal(record_check(type, object, err), expected);
+    assert_int_equal(decoded, expected);
+}
+
 static void check_field(const struct record_type *type, const struct record_field *field)
 {
     _cleanup_free_ void *object = xcalloc(1, type->size), *back = xcalloc(1, type->size);
     void *member = (char *)object + field->offset;
     struct error err = { 0 };
     fill_field(field, member, field->limit);
-    assert_int_equal(record_check(type, object, &err), 0);
+    assert_checked(type, object, 0, &err);
     record_clear(type, object);
 
     fill_field(field, member, field->limit + 1U);
-    assert_int_equal(record_check(type, object, &err), -EBADMSG);
+    assert_checked(type, object, -EBADMSG, &err);
     assert_non_null(strstr(err.message, field->name));
     /* The first number of a message says what it is about. */
     if (type->fields[0].kind == RECORD_U64)
@@ -112,7 +126,10 @@ static void every_field_is_read_at_its_limit_and_left_out_above_it(void **state)
     for (uint16_t id = 0; id < IDS; id++)
         if (message_type(id) != NULL)
             count += check_fields(message_type(id));
-    count += check_fields(&launch_spec_record) + check_fields(&job_event_record);
+    const struct record_type *const stored[] = { &launch_spec_record, &launch_exit_record, &job_event_record,
+        &job_spec_record, &job_ask_record, &job_usage_record, &job_nodes_record, &cluster_change_record };
+    for (size_t i = 0; i < sizeof(stored) / sizeof(stored[0]); i++)
+        count += check_fields(stored[i]);
     assert_true(count > 100);
 }
 
@@ -146,6 +163,35 @@ static void the_largest_orders_fit_into_a_frame(void **state)
     }
 }
 
+/* A node with as many GPUs and processes on them as there may be, and more running jobs than a frame holds.
+ */
+static void a_sample_too_large_for_a_frame_fits_without_its_spare_fields(void **state)
+{
+    struct message_gpus sample = { 0 };
+    struct gpu_state *gpus = xcalloc(NODE_GPUS_MAX, sizeof(*gpus));
+    for (size_t i = 0; i < NODE_GPUS_MAX; i++) {
+        fill_all(&gpu_state_record, &gpus[i]);
+        struct gpu_process *processes = xcalloc(GPU_PROCESSES_MAX, sizeof(*processes));
+        for (size_t k = 0; k < GPU_PROCESSES_MAX; k++)
+            fill_all(&gpu_process_record, &processes[k]);
+        gpus[i].processes = (struct record_list){ processes, GPU_PROCESSES_MAX };
+    }
+    sample.gpus = (struct record_list){ gpus, NODE_GPUS_MAX };
+    _cleanup_buffer_ struct buffer whole = { 0 }, bare = { 0 };
+    record_encode(&message_gpus_record, &sample, &whole);
+    assert_true(whole.length > LINK_MESSAGE_MAX);
+    record_encode_bare(&message_gpus_record, &sample, &bare);
+    assert_true(bare.length < LINK_MESSAGE_MAX);
+    struct message_gpus back;
+    assert_int_equal(record_decode(&message_gpus_record, bare.bytes, bare.length, &back, NULL), 0);
+    const struct gpu_state *got = back.gpus.items;
+    assert_int_equal(back.gpus.count, NODE_GPUS_MAX);
+    assert_string_equal(got[NODE_GPUS_MAX - 1].uuid, gpus[NODE_GPUS_MAX - 1].uuid);
+    assert_int_equal(got[0].processes.count, 0);
+    record_clear(&message_gpus_record, &back);
+    record_clear(&message_gpus_record, &sample);
+}
+
 /* The longest request that the API takes, for as many nodes as a job may have, all with long names. */
 static void the_largest_launch_fits_into_a_frame(void **state)
 {
@@ -174,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_is_read_at_its_limit_and_left_out_above_it),
         cmocka_unit_test(the_largest_orders_fit_into_a_frame),
+        cmocka_unit_test(a_sample_too_large_for_a_frame_fits_without_its_spare_fields),
         cmocka_unit_test(the_largest_launch_fits_into_a_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static void put_row(struct core *core, const struct notice *notice)
     char key[KEY_SIZE];
     _cleanup_buffer_ struct buffer bytes = { 0 };
     write_key(notice, key);
-    record_encode(&notice_record, notice, &bytes);
+    (void)record_encode_readable(&notice_record, notice, &bytes, &(struct error){ 0 });
     store_batch_put(core_batch(core)->changes, KIND, key, &bytes);
 }
 
