@@ -24,6 +24,7 @@ struct munge_worker;  // munge_worker.h: asks munged who made a credential
 struct node_listener; // nodes/listener.h: the port where they dial in
 struct api_gate;      // api/gate.h: the API for other machines
 struct retention;     // retention.h: old jobs leave the store
+struct turns;         // turns.h: when a turn of the loop ends, and how long they take
 
 struct controller {
     struct controller_options options;
@@ -41,6 +42,7 @@ struct controller {
     struct gpu_history *history;
     struct serve *serve;
     struct retention *retention;
+    struct turns *turns;
     bool is_root;    // started as root: jobs of several users
     bool is_leaving; // nothing is decided any more
     uint32_t admin_uid;

@@ -55,7 +55,6 @@ struct program {
     struct event *store_readable;
     struct history_keeper *history;
     int64_t newest_ms; // the latest time of a job at the start
-    struct turns *turns;
     bool is_ready, is_failed;
     int argc;
     char **argv;
@@ -289,7 +288,7 @@ static void finish_joins(struct program *program)
         abort(); // memory
     (void)evtimer_add(limit, &(struct timeval){ .tv_sec = JOINS_MS / 1000 });
     while (!program->is_failed && !is_over && node_listener_is_joining(controller->node_listener))
-        if (!turns_run(program->turns))
+        if (!turns_run(program->controller.turns))
             break;
     event_free(limit);
     node_listener_refuse(controller->node_listener);
@@ -298,7 +297,7 @@ static void finish_joins(struct program *program)
 static void run(struct program *program)
 {
     struct controller *controller = &program->controller;
-    while (turns_run(program->turns))
+    while (turns_run(program->controller.turns))
         continue;
     node_listener_shut(controller->node_listener);
     bool is_joining = node_listener_is_joining(controller->node_listener);
@@ -312,7 +311,7 @@ static void run(struct program *program)
 static void clear(struct program *program)
 {
     struct controller *controller = &program->controller;
-    turns_free(program->turns);
+    turns_free(program->controller.turns);
     history_keeper_free(program->history);
     api_gate_free(controller->api_gate);
     struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
@@ -363,7 +362,7 @@ static int start(struct program *program, struct error *err)
     program->history = history_keeper_new(controller, program->prepared.store_dir);
     controller->serve = api_new(controller);
     controller->retention = retention_new(controller, program->newest_ms);
-    program->turns = turns_new(controller->loop, end_turn, program);
+    program->controller.turns = turns_new(controller->loop, end_turn, program);
     return watch(program, err);
 }
 

@@ -5,22 +5,79 @@
  * them. A timer therefore ends turns that last; the loop looks at its timers between rounds of at most
  * ROUND_MAX callbacks. A turn also waits until something is due, which the timer cannot tell from work: it is
  * set to a longer time after a turn that it ended, so that an idle daemon is not woken five times a second.
+ *
+ * How long turns take is measured, since one callback that takes long keeps everybody waiting. libevent does
+ * not say when it has stopped waiting, so there are two measures: the processor time of a turn, which does
+ * not count the waiting, and how late the timer comes, which counts calls that block.
  */
 #include "controller/turns.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 
-#define ROUND_MAX 1024
+#define ROUND_MAX     1024
+#define WINDOW_MS     600000 // the worst of this one and of the one before is remembered
+#define STALL_WARN_MS 1000
 
 struct turns {
     struct event_base *loop;
     struct event *limit;
     void (*on_end)(void *arg);
     void *arg;
-    bool was_ended; // the present turn, by the timer
+    bool was_ended;                         // the present turn, by the timer
+    int64_t due_ms;                         // when the timer ends the present turn
+    int64_t busy_us;                        // the thread's processor time when the present turn began
+    int64_t window_ms;                      // when the present window began
+    struct turns_worst worst, worst_before; // of this window and of the one before
 };
+
+static int64_t thread_us(void)
+{
+    struct timespec used = { 0 };
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (int64_t)used.tv_sec * 1000000 + used.tv_nsec / 1000;
+}
+
+static void warn(struct turns *turns, int64_t stall_ms)
+{
+    if (stall_ms >= STALL_WARN_MS && turns->worst.stall_ms < STALL_WARN_MS)
+        log_warning(
+            "everybody waited %" PRId64 " ms for one turn; reported at most every ten minutes", stall_ms);
+}
+
+/* At the end of a turn; the next one begins. */
+static void measure(struct turns *turns)
+{
+    int64_t now_ms = clock_boot_ms(), used_us = thread_us();
+    int64_t busy_us = used_us - turns->busy_us, stall_ms = now_ms - turns->due_ms;
+    if (now_ms - turns->window_ms >= WINDOW_MS) {
+        turns->worst_before = turns->worst;
+        turns->worst = (struct turns_worst){ 0 };
+        turns->window_ms = now_ms;
+    }
+    warn(turns, stall_ms);
+    if (busy_us > turns->worst.busy_us)
+        turns->worst.busy_us = busy_us;
+    if (stall_ms > turns->worst.stall_ms)
+        turns->worst.stall_ms = stall_ms;
+    turns->busy_us = used_us;
+}
+
+struct turns_worst turns_worst(const struct turns *turns)
+{
+    if (turns == NULL)
+        return (struct turns_worst){ 0 };
+    const struct turns_worst *one = &turns->worst, *other = &turns->worst_before;
+    return (struct turns_worst){
+        .busy_us = one->busy_us > other->busy_us ? one->busy_us : other->busy_us,
+        .stall_ms = one->stall_ms > other->stall_ms ? one->stall_ms : other->stall_ms,
+    };
+}
 
 struct event_base *turns_loop_new(void)
 {
@@ -36,6 +93,7 @@ struct event_base *turns_loop_new(void)
 static void set_limit(struct turns *turns, unsigned limit_ms)
 {
     const struct timeval limit = { .tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000 };
+    turns->due_ms = clock_boot_ms() + limit_ms;
     (void)event_add(turns->limit, &limit);
 }
 
@@ -44,13 +102,15 @@ static void on_limit(evutil_socket_t fd, short what, void *arg)
     struct turns *turns = arg;
     turns->was_ended = true;
     turns->on_end(turns->arg);
+    measure(turns);
     set_limit(turns, TURN_MAX_MS);
 }
 
 struct turns *turns_new(struct event_base *loop, void (*on_end)(void *arg), void *arg)
 {
     struct turns *turns = xcalloc(1, sizeof(*turns));
-    *turns = (struct turns){ .loop = loop, .on_end = on_end, .arg = arg };
+    *turns = (struct turns){ .loop = loop, .on_end = on_end, .arg = arg, .busy_us = thread_us() };
+    turns->window_ms = clock_boot_ms();
     turns->limit = evtimer_new(loop, on_limit, turns);
     if (turns->limit == NULL)
         abort(); // memory
@@ -73,5 +133,6 @@ bool turns_run(struct turns *turns)
     if (event_base_got_break(turns->loop) || r != 0)
         return false;
     turns->on_end(turns->arg);
+    measure(turns);
     return true;
 }

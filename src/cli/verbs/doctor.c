@@ -22,6 +22,7 @@
 #include "cli/api/show_json.h"
 #include "cli/term/time_text.h"
 
+#define STALL_BAD_MS   1000
 #define CLOCK_SLACK_MS 5000
 
 enum verdict { VERDICT_ON, VERDICT_OFF, VERDICT_BAD }; // OFF: works without it
@@ -102,6 +103,20 @@ static bool check_socket(struct doctor *doctor)
     return false;
 }
 
+/* How long one user's request kept all others waiting. */
+static void check_loop(struct doctor *doctor, const json_t *version)
+{
+    int64_t stall_ms = field_integer(version, "longest_stall_ms", 0);
+    int64_t busy_ms = field_integer(version, "longest_turn_us", 0) / 1000;
+    if (json_object_get(version, "longest_stall_ms") == NULL)
+        return; // an older mgpud
+    _cleanup_free_ char *text =
+        xasprintf("longest turn %" PRId64 " ms, latest end of a turn %" PRId64 " ms late (last ten minutes)",
+            busy_ms, stall_ms);
+    tell(doctor, stall_ms >= STALL_BAD_MS ? VERDICT_OFF : VERDICT_ON, "event loop", text,
+        "if the machine is not overloaded, report it with the log of mgpud");
+}
+
 static void check_version(struct doctor *doctor)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -119,6 +134,7 @@ static void check_version(struct doctor *doctor)
     if (json_is_true(json_object_get(answer, "store_full")))
         tell(doctor, VERDICT_BAD, "store", "no space left to store new jobs",
             "free space on the file system of mgpud's --state-dir (mgpu config get state-dir)");
+    check_loop(doctor, answer);
     int64_t there = time_parse(field_text(answer, "time")), here = clock_wall_ms();
     if (there != 0 && (there - here > CLOCK_SLACK_MS || here - there > CLOCK_SLACK_MS))
         tell(doctor, VERDICT_OFF, "clock", "the clocks of this machine and of mgpud differ",

@@ -2,6 +2,7 @@
 /* What mgpud says about itself; anybody may ask. */
 #include "base/version.h"
 #include "controller/http/request.h"
+#include "controller/turns.h"
 #include "controller/api/routes.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
@@ -15,6 +16,9 @@ void handle_version(struct request *request)
     (void)json_object_set_new(body, "epoch", json_integer((json_int_t)summary->epoch));
     (void)json_object_set_new(
         body, "store_full", json_boolean(store_is_full(request->serve->controller->store)));
+    struct turns_worst worst = turns_worst(request->serve->controller->turns);
+    (void)json_object_set_new(body, "longest_turn_us", json_integer((json_int_t)worst.busy_us));
+    (void)json_object_set_new(body, "longest_stall_ms", json_integer((json_int_t)worst.stall_ms));
     request_reply_json(request, 200, body);
 }
 

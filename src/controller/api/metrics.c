@@ -13,6 +13,7 @@
 #include "controller/api/metrics_reader.h"
 #include "controller/api/routes.h"
 #include "controller/http/request.h"
+#include "controller/turns.h"
 #include "sched/fairshare.h"
 
 #define OPENMETRICS      "application/openmetrics-text"
@@ -64,6 +65,16 @@ static double read_events(const struct controller *controller)
 static double read_pending(const struct controller *controller)
 {
     return controller->commit_us == 0 ? 0 : (double)(clock_boot_us() - controller->commit_us) / 1e6;
+}
+
+static double read_longest_turn(const struct controller *controller)
+{
+    return (double)turns_worst(controller->turns).busy_us / 1e6;
+}
+
+static double read_longest_stall(const struct controller *controller)
+{
+    return (double)turns_worst(controller->turns).stall_ms / 1000;
 }
 
 static double read_node_up(const struct core_node *node)
@@ -167,6 +178,12 @@ static const struct metric metrics[] = {
         "Time for the end of a turn of mgpud's loop in which something happened: the scheduler's pass and "
         "the batch of its changes.",
         metrics_write_passes },
+    { "mgpu_turn_longest_seconds", METRIC_GAUGE, "seconds", "", "",
+        "Processor time of the longest turn of mgpud's loop in the last ten to twenty minutes.",
+        metrics_write_one, .read = read_longest_turn },
+    { "mgpu_turn_stall_longest_seconds", METRIC_GAUGE, "seconds", "", "",
+        "How late the end of a turn came at worst in that time: the longest wait of all users.",
+        metrics_write_one, .read = read_longest_stall },
     { "mgpu_commit_seconds", METRIC_HISTOGRAM, "seconds", "", "",
         "Time from handing a batch of changes to the store until it is on disk.", metrics_write_commits },
     { "mgpu_commit_pending_seconds", METRIC_GAUGE, "seconds", "", "",

@@ -6,11 +6,15 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <poll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "controller/turns.h"
 
-#define STUCK_S 30 // a loop that never ends a turn ends the test
+#define WORK_MS  150
+#define BLOCK_MS 600
+#define STUCK_S  30 // a loop that never ends a turn ends the test
 
 struct world {
     struct event_base *loop;
@@ -96,11 +100,71 @@ static void an_idle_loop_is_woken_once_a_second(void **state)
     turns_free(turns);
 }
 
+static void on_work(int fd, short what, void *arg)
+{
+    struct world *world = arg;
+    struct timespec now = { 0 }, begin;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    do // processor time, so that it is the same on a busy machine
+        (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < WORK_MS);
+    world->calls++;
+}
+
+static void on_block(int fd, short what, void *arg)
+{
+    struct world *world = arg;
+    (void)poll(NULL, 0, BLOCK_MS);
+    world->calls++;
+}
+
+static struct turns_worst worst_of(struct world *world, event_callback_fn callback)
+{
+    struct turns *turns = turns_new(world->loop, count, world);
+    struct event *once = evtimer_new(world->loop, callback, world);
+    assert_int_equal(turns_worst(turns).busy_us + turns_worst(turns).stall_ms, 0);
+    event_active(once, EV_TIMEOUT, 0);
+    assert_true(turns_run(turns));
+    struct turns_worst worst = turns_worst(turns);
+    event_free(once);
+    turns_free(turns);
+    return worst;
+}
+
+static void a_turn_that_takes_long_is_noticed(void **state)
+{
+    assert_true(worst_of(*state, on_once).busy_us < WORK_MS * 1000);
+    assert_true(worst_of(*state, on_work).busy_us >= WORK_MS * 1000);
+}
+
+static void a_call_that_blocks_is_noticed(void **state)
+{
+    struct turns_worst worst = worst_of(*state, on_block);
+    assert_true(worst.stall_ms >= BLOCK_MS - TURN_MAX_MS);
+    assert_true(worst.busy_us < (BLOCK_MS - TURN_MAX_MS) * 1000);
+}
+
+static void waiting_is_not_taken_for_work(void **state)
+{
+    struct world *world = *state;
+    struct turns *turns = turns_new(world->loop, count, world);
+    struct event *end = evtimer_new(world->loop, on_once, world);
+    (void)evtimer_add(end, &(struct timeval){ .tv_usec = 700000 });
+    while (world->calls == 0)
+        assert_true(turns_run(turns));
+    assert_true(turns_worst(turns).busy_us < WORK_MS * 1000);
+    event_free(end);
+    turns_free(turns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_turn_ends_when_nothing_is_due, start, stop),
         cmocka_unit_test_setup_teardown(a_callback_that_is_always_due_keeps_no_turn_from_ending, start, stop),
+        cmocka_unit_test_setup_teardown(a_turn_that_takes_long_is_noticed, start, stop),
+        cmocka_unit_test_setup_teardown(a_call_that_blocks_is_noticed, start, stop),
+        cmocka_unit_test_setup_teardown(waiting_is_not_taken_for_work, start, stop),
         cmocka_unit_test_setup_teardown(an_idle_loop_is_woken_once_a_second, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
