@@ -37,6 +37,7 @@ const struct command *const commands[] = {
     &command_reserve,
     &command_token,
     &command_journal,
+    &command_backup,
     &command_config,
     &command_doctor,
     &command_compat,

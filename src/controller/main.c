@@ -34,6 +34,7 @@
 #include "controller/retention.h"
 #include "controller/http/server.h"
 #include "controller/api/api.h"
+#include "controller/backup.h"
 #include "controller/config/settings.h"
 #include "controller/stop.h"
 #include "controller/nodes/streams.h"
@@ -422,11 +423,14 @@ static int do_wish(
         print_config(options);
     else if (wish->example_config)
         settings_print_example();
-    else if (!wish->fsck && !wish->stop)
+    else if (!wish->fsck && !wish->stop && wish->backup == NULL && wish->restore == NULL)
         return -1;
     if (wish->help || wish->version || wish->check_config || wish->example_config)
         return 0;
-    int r = wish->stop ? stop_running(options->run_dir, &err) : fsck(options, &err);
+    int r = wish->stop              ? stop_running(options->run_dir, &err)
+            : wish->backup != NULL  ? backup_write(options, wish->backup, &err)
+            : wish->restore != NULL ? backup_restore(options, geteuid() == 0, wish->restore, &err)
+                                    : fsck(options, &err);
     return r < 0 ? fail(wording, &err) : r > 0;
 }
 

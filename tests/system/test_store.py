@@ -13,6 +13,7 @@ import time
 import pytest
 
 import harness
+from test_api import free_port
 
 LIMIT_S = 30
 
@@ -138,6 +139,94 @@ def test_a_copy_that_is_put_back_starts_nothing_and_gives_no_id_again(make_insta
     assert instance.wait(job)['exit_code'] == 0
     assert instance.restart().log().count('the store is an older copy') == 1
     assert fsck(instance).returncode == 0
+
+
+def restore(instance, path):
+    return subprocess.run([*instance.command, '--restore', path], text=True, check=False, stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=LIMIT_S, env=instance.environment(),
+                          **instance.user.popen_arguments())
+
+
+def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, gate):
+    """The steps of docs/store.md, after the loss of everything below the state directory."""
+    settings = f'{place}/mgpu.yaml'
+    with open(settings, 'w', encoding='ascii') as out:
+        out.write('half-life: 3d\n')
+    box = make_instance(arguments=['--config', settings, '--nodes-listen', f'127.0.0.1:{free_port()}'])
+    box.mgpu('node', 'token', user=box.user, check=True)  # the cluster gets its keys
+    with open(f'{box.state_dir}/store/tls/authority.key', 'rb') as source:
+        key = source.read()
+    ended = box.post_job(['true'])
+    box.wait(ended)
+    running = box.post_job(gate.command())
+    box.wait(running, 'running')
+    held = box.post_job(['true'], hold=True)
+    path = f'{place}/mgpu.backup'
+    box.mgpu('backup', path, user=box.user, check=True)
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    again = box.mgpu('backup', path, user=box.user)
+    assert again.code != 0 and 'File exists' in again.err, again
+    later = box.post_job(['true'])
+    box.wait(later)
+    refused = restore(box, path)
+    assert refused.returncode != 0 and 'mgpud is running' in refused.stderr, refused
+    box.stop()
+    subprocess.run(['rm', '-rf', box.state_dir], check=True)
+    with open(settings, 'w', encoding='ascii') as out:
+        out.write('half-life: 9d\n')
+
+    done = restore(box, path)
+    assert done.returncode == 0 and '3 jobs' in done.stdout, done
+    with open(f'{box.state_dir}/store/tls/authority.key', 'rb') as source:
+        assert source.read() == key, 'nodes need not join again'
+    differing = glob.glob(f'{box.state_dir}/store/restored-settings/*')
+    assert len(differing) == 1, done
+    with open(differing[0], encoding='ascii') as source:
+        assert source.read() == 'half-life: 3d\n'
+    assert fsck(box).returncode == 0
+    box.start()
+    assert [box.job(job)['state'] for job in (ended, running, held)] == ['done', 'running', 'queued']
+    node = box.api('GET', '/nodes').json['nodes'][0]
+    assert node['state'] == 'drained' and 'restored' in node['reason'], node
+    fresh = box.post_job(['true'])
+    assert fresh > later, 'ids that were given out are not given again'
+    box.mgpu('node', 'resume', node['name'], user=box.user, check=True)
+    box.mgpu('release', held, check=True)
+    assert box.wait(held)['exit_code'] == 0 and box.wait(fresh)['exit_code'] == 0
+    gate.open()
+    assert box.wait(running)['exit_code'] == 0
+
+
+def test_only_a_sound_backup_is_restored_and_the_store_stays_else(make_instance, place):
+    box = make_instance()
+    job = box.post_job(['true'], hold=True)
+    good = f'{place}/good'
+    box.mgpu('backup', good, user=box.user, check=True)
+    box.stop()
+    with open(good, 'rb') as source:
+        whole = source.read()
+    middle = len(whole) // 2
+    for name, content, words in (
+            ('text', b'not a backup\n' * 100, 'not a'),
+            ('empty', b'', ''),
+            ('cut', whole[:middle], ''),
+            ('flipped', whole[:8192] + bytes(byte ^ 0xff for byte in whole[8192:16384]) + whole[16384:], ''),
+    ):
+        bad = f'{place}/{name}'
+        with open(bad, 'wb') as out:
+            out.write(content)
+        os.chmod(bad, 0o644)
+        done = restore(box, bad)
+        assert done.returncode not in (0, 99), (name, done)
+        assert words in done.stderr and done.stderr.startswith(('mgpud', '20')), (name, done)
+    plain = f'{place}/plain'
+    subprocess.run(['cp', database(box), plain], check=True)
+    os.chmod(plain, 0o644)
+    done = restore(box, plain)
+    assert done.returncode != 0 and 'not a backup made by mgpu backup' in done.stderr, done
+    assert glob.glob(f'{box.state_dir}/store/replaced.*') == []
+    box.start()
+    assert box.job(job)['state'] == 'queued'
 
 
 def test_a_look_at_a_store_after_a_kill_does_not_make_it_an_older_copy(make_instance):

@@ -251,6 +251,18 @@ static int set_fsck(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_backup(void *target, const char *value, struct error *err)
+{
+    ((struct parsed *)target)->wish.backup = value;
+    return 0;
+}
+
+static int set_restore(void *target, const char *value, struct error *err)
+{
+    ((struct parsed *)target)->wish.restore = value;
+    return 0;
+}
+
 static int set_stop(void *target, const char *value, struct error *err)
 {
     ((struct parsed *)target)->wish.stop = true;
@@ -324,6 +336,10 @@ static const struct option_row command_rows[] = {
     { 0, "stop", NULL, "stop the running mgpud and return once it has exited; jobs are not affected",
         set_stop },
     { 0, "fsck", NULL, "verify that the tables of the store match its events", set_fsck },
+    { 0, "backup", "FILE", "write store, keys and settings to a new file, while mgpud runs or not",
+        set_backup },
+    { 0, "restore", "FILE", "put a backup into the state directory of an mgpud that is not running",
+        set_restore },
     { 'h', "help", NULL, "show this", set_help },
     { 'V', "version", NULL, "show the version", set_version },
     { 0, NULL, NULL, NULL, NULL },

@@ -17,6 +17,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
 /* What the command line asks for besides settings. */
 struct settings_wish {
     bool fsck, stop, check_config, example_config, help, version;
+    const char *backup, *restore; // file; of argv
 };
 
 /*
