@@ -7,7 +7,7 @@ CHECKS ?= build-check build-clang build-older
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all build run check check-real check-all check-vm soak install uninstall clean clean-all distclean regenerate-specs
+.PHONY: all build run check check-real check-all check-vm soak fuzz install uninstall clean clean-all distclean regenerate-specs
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -54,6 +54,12 @@ check-all:
 soak:
 	tools/install-packages check
 	tools/run-tests --soak
+
+# Fuzzers of every parser of foreign bytes (clang): HOURS in all, shared evenly (1). Findings are left in build-fuzz/.
+HOURS ?= 1
+fuzz:
+	tools/install-packages check
+	tests/fuzz/run $$(( $(HOURS) * 3600 / $$(ls tests/fuzz/corpus | wc -l) ))
 
 # Boots two small guests (qemu) for what this machine may not have: only cgroup v2, and systemd. Needs downloads.
 check-vm:

@@ -11,6 +11,8 @@
 #include "base/buffer.h"
 #include "base/crc32c.h"
 #include "base/record.h"
+#include "job/cluster_change.h"
+#include "job/job_nodes.h"
 #include "job/launch.h"
 #include "job/spec.h"
 #include "wire/message.h"
@@ -35,6 +37,8 @@ static void try_type(const struct record_type *type, const uint8_t *bytes, size_
     void *object = xcalloc(1, type->size), *copy = xcalloc(1, type->size);
     struct error err = { 0 };
     if (record_decode(type, record.bytes, record.length, object, &err) == 0) {
+        if (record_check(type, object, &err) < 0)
+            abort();
         record_copy(type, copy, object);
         record_encode(type, copy, &again);
         record_clear(type, copy);
@@ -49,18 +53,19 @@ static void try_type(const struct record_type *type, const uint8_t *bytes, size_
     buffer_clear(&again);
 }
 
+static const struct record_type *find_type(uint8_t number)
+{
+    static const struct record_type *const others[] = { &job_spec_record, &job_event_record, &job_ask_record,
+        &job_usage_record, &job_nodes_record, &cluster_change_record, &launch_spec_record,
+        &launch_exit_record, &launch_started_record };
+    size_t count = sizeof(others) / sizeof(others[0]);
+    return number < count ? others[number] : message_type((uint16_t)(MESSAGE_HELLO + number - count));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    static const struct record_type *const types[] = { &job_spec_record, &job_event_record,
-        &launch_spec_record, &launch_exit_record, &message_hello_record, &message_launch_record,
-        &message_gpus_record, &message_stream_record, &message_join_record, &message_joined_record,
-        &message_refused_record, &message_probe_record, &message_probed_record };
-    if (length < 1 || length > RECORD_BODY_MAX)
-        return 0;
-    try_type(types[bytes[0] % (sizeof(types) / sizeof(types[0]))], bytes + 1, length - 1);
-    struct job_spec spec; // and as it stands, header and all
-    struct error err = { 0 };
-    if (record_decode(&job_spec_record, bytes, length, &spec, &err) == 0)
-        job_spec_clear(&spec);
+    const struct record_type *type = length > 0 ? find_type(bytes[0]) : NULL;
+    if (type != NULL && length <= RECORD_BODY_MAX)
+        try_type(type, bytes + 1, length - 1);
     return 0;
 }
