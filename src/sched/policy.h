@@ -14,7 +14,7 @@ struct policy_view {
     int64_t order_ms;                 // estimate for ordering
     double user_factor, group_factor; // fairshare_factor(), stepped
     bool is_preemptible;
-    int64_t age_cap_ms; // setting: longest time that others may be preferred to it
+    int64_t age_cap_ms; // setting: who is submitted that much later never comes before it; 0: none
 };
 
 enum backfill {
@@ -49,6 +49,8 @@ struct policy {
     double (*rank)(const struct policy_view *view);
     /* When the rank changes by itself, TIME_NEVER: not any more; NULL: never. */
     int64_t (*rank_changes)(const struct policy_view *view);
+    /* Jobs of its tier that are submitted after that never stand before it. NULL: there is no such time. */
+    int64_t (*overtaken_until)(const struct policy_view *view);
 };
 
 extern const struct policy *const policies[]; // NULL at the end

@@ -24,7 +24,7 @@ void sched_settings_init(struct sched_settings *settings)
         .placement = &placement_fgd,
         .reservations = 1, // more delay short jobs, and made waits longer in all traces looked at
         .half_life_ms = INT64_C(7) * 24 * 3600 * 1000,
-        .age_cap_ms = INT64_C(14) * 24 * 3600 * 1000,
+        .age_cap_ms = INT64_C(60) * 24 * 3600 * 1000,
         .default_run_ms = 3600 * 1000,
         .unused_ms = 30 * 60 * 1000,
         .preempt_grace_ms = 30 * 1000,

@@ -29,7 +29,7 @@ struct sched_settings {
     const struct placement *placement;
     uint32_t reservations;                         // blocked jobs that get one (EASY's K)
     int64_t half_life_ms;                          // of usage
-    int64_t age_cap_ms;                            // longest time that others may be preferred to a job
+    int64_t age_cap_ms;                            // a job submitted that much later never comes first
     int64_t default_run_ms;                        // assumed when nothing is known
     uint32_t node_jobs;                            // running jobs per node, 0: no limit
     int64_t unused_ms;                             // a reservation that nobody uses for so long is returned

@@ -4,6 +4,7 @@
 
 #include "sched/sched.h"
 #include "sched/timers.h"
+#include "sched/why.h"
 
 #define RERANK_MS 60000 // ranks follow usage this often
 #define PLAN_ALL  512U  // reservations of the conservative mode: more would make a pass quadratic
@@ -138,6 +139,9 @@ void sched_leave_class(struct sched *sched, struct sched_job *job);
 void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t submit_ms);
 void sched_rank_head(struct sched *sched, struct queue_class *class); // its head has changed
 void sched_rerank_all(struct sched *sched);
+/* Jobs of its priority that are submitted after that stand behind it, by what is expected of it now.
+ * TIME_NEVER: there is no such time, or it is preemptible, or its owner's priorities or its turn move it. */
+int64_t sched_overtaken_until(struct sched *sched, const struct sched_job *job);
 void sched_rerank_timer(struct sched *sched);
 /* Moves it in the tree; `is_shorter`: its jobs are expected to be. */
 void sched_move_class(struct sched *sched, struct queue_class *class, double rank, bool is_shorter);
@@ -218,10 +222,14 @@ void sched_fit_of(const struct sched *sched, const struct queue_class *class, ui
     size_t max, struct fit *ret);
 void sched_start(struct sched *sched, struct sched_job *job, struct allocation *allocation);
 
-/* --- why_ahead.c --- */
-struct why;
-struct forecast;
+/* --- why.c, why_order.c, why_ahead.c --- */
 /* Who stands between the job and its GPUs, and on what its expected and its latest start rest. */
+struct why_reason *why_add(
+    struct why *why, enum why_code code, int64_t until_ms); // NULL: it has enough of them
+void why_add_job(struct why_reason *reason, uint64_t job);
+/* Jobs of a better rank that want what it wants: how many, which, and why they are ahead. `does_fit`: what it
+ * asks for is free. */
+void why_order(const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why);
 void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why);
 
 /* --- sched_ways.c: whose end makes room for a blocked job --- */

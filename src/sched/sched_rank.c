@@ -102,6 +102,18 @@ static void view_of(
     };
 }
 
+int64_t sched_overtaken_until(struct sched *sched, const struct sched_job *job)
+{
+    const struct policy *policy = sched->settings.policy;
+    struct policy_view view;
+    const struct queue_class *class = job->class;
+    bool is_moved = class->key.had_turn || class->key.is_preemptible || class->account->n_own > 0;
+    if (policy->overtaken_until == NULL || is_moved)
+        return TIME_NEVER;
+    view_of(sched, class, job->entry.submit_ms, &view);
+    return policy->overtaken_until(&view);
+}
+
 /* Does an order that changes matter before something comes free? */
 static bool reservations_matter(const struct sched *sched)
 {

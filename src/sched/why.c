@@ -45,7 +45,7 @@ const char *why_code_name(enum why_code code)
     return code < WHY_CODES ? names[code] : "invalid";
 }
 
-static struct why_reason *add(struct why *why, enum why_code code, int64_t until_ms)
+struct why_reason *why_add(struct why *why, enum why_code code, int64_t until_ms)
 {
     if (why->n_reasons == sizeof(why->reasons) / sizeof(why->reasons[0]))
         return NULL;
@@ -54,7 +54,7 @@ static struct why_reason *add(struct why *why, enum why_code code, int64_t until
     return reason;
 }
 
-static void add_job(struct why_reason *reason, uint64_t job)
+void why_add_job(struct why_reason *reason, uint64_t job)
 {
     for (size_t i = 0; i < reason->n_jobs; i++)
         if (reason->jobs[i] == job)
@@ -74,7 +74,7 @@ static void add_gpu(struct why_reason *reason, uint32_t node, uint32_t gpu)
 static void explain_dependency(const struct sched *sched, const struct sched_job *job, struct why *why)
 {
     bool is_never = (job->blockers & BLOCK_NEVER) != 0;
-    struct why_reason *reason = add(why, is_never ? WHY_DEPENDENCY_NEVER : WHY_DEPENDENCY, TIME_NEVER);
+    struct why_reason *reason = why_add(why, is_never ? WHY_DEPENDENCY_NEVER : WHY_DEPENDENCY, TIME_NEVER);
     if (reason == NULL)
         return;
     const struct job_rules *rules = job->rules;
@@ -82,7 +82,7 @@ static void explain_dependency(const struct sched *sched, const struct sched_job
     int64_t until = 0;
     for (size_t i = 0; i < rules->n_after; i++) {
         const struct sched_job *named = sched_find(sched, rules->after[i].job);
-        add_job(reason, rules->after[i].job);
+        why_add_job(reason, rules->after[i].job);
         are_known &= named != NULL && named->run != NULL;
         if (named != NULL && named->run != NULL && named->run->expected_end_ms > until)
             until = named->run->expected_end_ms;
@@ -117,7 +117,7 @@ static void explain_blockers(const struct sched *sched, const struct sched_job *
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if ((job->blockers & rows[i].bit) == 0)
             continue;
-        struct why_reason *reason = add(why, rows[i].code, rows[i].until_ms);
+        struct why_reason *reason = why_add(why, rows[i].code, rows[i].until_ms);
         if (reason != NULL)
             (void)snprintf(reason->text, sizeof(reason->text), "%s", rows[i].text);
     }
@@ -125,7 +125,7 @@ static void explain_blockers(const struct sched *sched, const struct sched_job *
         explain_dependency(sched, job, why);
     if (job->rules == NULL || !job->rules->is_at_limit)
         return;
-    struct why_reason *reason = add(why, WHY_USER_LIMIT, TIME_NEVER);
+    struct why_reason *reason = why_add(why, WHY_USER_LIMIT, TIME_NEVER);
     if (reason != NULL)
         (void)snprintf(reason->text, sizeof(reason->text),
             "%u element%s of this array run%s, as many as it allows", job->rules->elements_open,
@@ -143,7 +143,7 @@ static void explain_limit(const struct sched *sched, const struct queue_class *c
     enum why_code code = until != TIME_NEVER ? WHY_QUOTA
                          : account->is_group ? WHY_GROUP_LIMIT
                                              : WHY_USER_LIMIT;
-    struct why_reason *reason = add(why, code, until);
+    struct why_reason *reason = why_add(why, code, until);
     if (reason != NULL)
         (void)snprintf(reason->text, sizeof(reason->text), "limit of its %s: %s",
             account->is_group ? "group" : "owner", text);
@@ -291,7 +291,7 @@ static void explain_closed(const struct tally *tally, struct why *why)
         uint32_t count = tally->n_closed[i];
         if (count == 0)
             continue;
-        struct why_reason *reason = add(why, rows[i].code, TIME_NEVER);
+        struct why_reason *reason = why_add(why, rows[i].code, TIME_NEVER);
         if (reason == NULL)
             return;
         for (size_t k = 0; k < tally->closed[i].n_gpus; k++)
@@ -335,13 +335,13 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
     const struct sched_request *request = &class->key.request;
     bool is_memory = request->gpu_mem > 0;
     char asked[128];
-    struct why_reason *reason = add(why, is_memory ? WHY_GPU_MEMORY : WHY_RESOURCES, shadow_ms);
+    struct why_reason *reason = why_add(why, is_memory ? WHY_GPU_MEMORY : WHY_RESOURCES, shadow_ms);
     if (reason == NULL)
         return;
     struct sched_run **runs;
     size_t count = holders(sched, class, &runs);
     for (size_t i = 0; i < count; i++)
-        add_job(reason, runs[i]->job->entry.job);
+        why_add_job(reason, runs[i]->job->entry.job);
     if (reason->until_ms == TIME_NEVER && count > 0 && request->gpus <= 1)
         reason->until_ms =
             runs[0]->expected_end_ms > sched->now_ms ? runs[0]->expected_end_ms : sched->now_ms + 1;
@@ -370,137 +370,6 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
             tally->free, tally->open, tally->free == 1 ? "is" : "are");
 }
 
-static bool admits(const struct sched_request *request, const struct gpu_pick *pick)
-{
-    bool is_allowed = request->n_allow == 0, is_named = request->n_picks == 0;
-    for (size_t i = 0; i < request->n_allow; i++)
-        is_allowed |= request->allow[i] == pick->index;
-    for (size_t i = 0; i < request->n_picks; i++) {
-        const struct gpu_pick *own = &request->picks[i];
-        bool is_same_node = own->node == NULL || pick->node == NULL || strcmp(own->node, pick->node) == 0;
-        is_named |= own->index == pick->index && is_same_node;
-    }
-    return is_allowed && is_named;
-}
-
-/* One of the two can be in the other's way: some GPU could serve either, or both want CPUs or memory. */
-static bool contend(const struct sched *sched, const struct sched_request *a, const struct sched_request *b)
-{
-    const struct cluster *cluster = &sched->cluster;
-    bool is_strict = sched->settings.policy->backfill == BACKFILL_NONE;
-    bool is_any = is_strict || sched->settings.node_jobs > 0 || (a->cpu_milli > 0 && b->cpu_milli > 0) ||
-                  (a->memory > 0 && b->memory > 0);
-    if (is_any || a->gpus == 0 || b->gpus == 0)
-        return is_any;
-    if ((cluster_models(cluster, a) & cluster_models(cluster, b)) == 0)
-        return false;
-    const struct sched_request *named = a->n_picks > 0 ? a : b, *other = named == a ? b : a;
-    bool can_meet = named->n_picks == 0 && (a->n_allow == 0 || b->n_allow == 0);
-    for (size_t i = 0; i < named->n_picks; i++)
-        can_meet |= admits(other, &named->picks[i]);
-    for (size_t i = 0; i < a->n_allow && named->n_picks == 0; i++)
-        can_meet |= admits(b, &(struct gpu_pick){ .index = a->allow[i] });
-    return can_meet;
-}
-
-static uint64_t count_jobs(
-    const struct queue_class *class, const struct queue_entry *until, struct why_reason *reason)
-{
-    uint64_t count = until == NULL ? class->length : 0;
-    for (const struct queue_entry *entry = class->first; entry != until; entry = entry->after) {
-        count += until != NULL;
-        if (reason->n_jobs < sizeof(reason->jobs) / sizeof(reason->jobs[0]))
-            add_job(reason, entry->job);
-        else if (until == NULL)
-            break;
-    }
-    return count;
-}
-
-/* Those that have what is free kept for them: of each such class the head. */
-static void add_keepers(const struct sched *sched, const struct sched_job *job, struct why_reason *reason)
-{
-    const struct sched_request *request = &job->class->key.request;
-    for (size_t i = 0; i < sched->n_holds; i++) {
-        const struct queue_class *class = sched->holds[i].class;
-        if (class != NULL && class->first != NULL && class != job->class &&
-            contend(sched, &class->key.request, request))
-            add_job(reason, class->first->job);
-    }
-}
-
-/* Why jobs that were submitted later come first. */
-struct overtaking {
-    bool is_shorter, is_poorer, is_preferred;
-};
-
-static void note_overtaking(
-    const struct queue_class *class, const struct sched_job *job, struct overtaking *overtaking)
-{
-    const struct class_key *key = &class->key, *own = &job->class->key;
-    bool is_equal = key->priority == own->priority && key->is_preemptible == own->is_preemptible;
-    if (!is_equal || class->last == NULL || class->last->submit_ms <= job->entry.submit_ms)
-        return;
-    if (class->account == job->class->account && key->own_priority > own->own_priority)
-        overtaking->is_preferred = true;
-    else if (class->expected_ms < job->class->expected_ms)
-        overtaking->is_shorter = true;
-    else if (class->account != job->class->account)
-        overtaking->is_poorer = true;
-}
-
-static void add_overtaking(const struct overtaking *overtaking, char *text, size_t size)
-{
-    const struct {
-        bool is_so;
-        const char *cause;
-    } rows[] = {
-        { overtaking->is_preferred, "their owner gave them a higher priority" },
-        { overtaking->is_shorter, "they are expected to be shorter" },
-        { overtaking->is_poorer, "their users have less recent usage" },
-    };
-    const char *before = "; later submissions are ahead because ";
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (!rows[i].is_so)
-            continue;
-        size_t length = strlen(text);
-        (void)snprintf(text + length, size - length, "%s%s", before, rows[i].cause);
-        before = ", or because ";
-    }
-}
-
-/* Jobs of a better rank that want what it wants: how many, and which. */
-static void explain_order(
-    const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why)
-{
-    const struct queue_class *own = job->class;
-    struct why_reason before = { .n_jobs = 0 };
-    struct overtaking overtaking = { 0 };
-    uint64_t count = 0;
-    for (const struct queue_class *class = queue_first(&sched->queue); class != NULL && class != own;
-         class = queue_next(class))
-        if (contend(sched, &class->key.request, &own->key.request)) {
-            count += count_jobs(class, NULL, &before);
-            note_overtaking(class, job, &overtaking);
-        }
-    count += count_jobs(own, &job->entry, &before);
-    struct why_reason *reason = count > 0 ? add(why, WHY_PRIORITY, TIME_NEVER) : NULL;
-    if (reason == NULL) // it fits and is first: the next pass starts it
-        return;
-    if (does_fit)
-        add_keepers(sched, job, reason);
-    for (size_t i = 0; i < before.n_jobs && (!does_fit || sched->n_holds == 0); i++)
-        add_job(reason, before.jobs[i]);
-    if (does_fit)
-        (void)snprintf(reason->text, sizeof(reason->text),
-            "what it asks for is free now but kept for jobs before it, which it would delay");
-    else
-        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue",
-            (unsigned long long)count, count == 1 ? " is" : "s are");
-    if (!does_fit)
-        add_overtaking(&overtaking, reason->text, sizeof(reason->text));
-}
-
 static bool could_use_node(const struct sched_request *request, const char *name)
 {
     for (size_t i = 0; i < request->n_picks; i++)
@@ -527,7 +396,7 @@ static bool explain_missing_nodes(
         count++;
     }
     bool is_missing = count > 0 && cluster_check(&sched->known, request, &ignored) == 0;
-    struct why_reason *reason = is_missing ? add(why, WHY_NODE_DOWN, TIME_NEVER) : NULL;
+    struct why_reason *reason = is_missing ? why_add(why, WHY_NODE_DOWN, TIME_NEVER) : NULL;
     if (reason != NULL)
         (void)snprintf(reason->text, sizeof(reason->text), "%s %s%s %s not reported since mgpud started",
             count == 1 ? "node" : "nodes", buffer_text(&missing), count > MISSING_SHOWN ? " and more" : "",
@@ -545,7 +414,7 @@ static void explain_cluster(
     if (cluster_check(&sched->cluster, &class->key.request, &err) < 0) {
         if (explain_missing_nodes(sched, &class->key.request, why))
             return;
-        struct why_reason *reason = add(why, WHY_NEVER_FITS, TIME_NEVER);
+        struct why_reason *reason = why_add(why, WHY_NEVER_FITS, TIME_NEVER);
         if (reason != NULL)
             (void)snprintf(reason->text, sizeof(reason->text), "%.250s", err.message);
         return;
@@ -557,7 +426,7 @@ static void explain_cluster(
     count_gpus(sched, class, &tally);
     bool does_fit = fits(sched, class, true, false);
     if (!does_fit && fits(sched, class, true, true)) {
-        struct why_reason *reason = add(why, WHY_RESERVATION, TIME_NEVER);
+        struct why_reason *reason = why_add(why, WHY_RESERVATION, TIME_NEVER);
         if (reason != NULL)
             (void)snprintf(
                 reason->text, sizeof(reason->text), "the GPUs that are free are reserved for others");
@@ -568,19 +437,21 @@ static void explain_cluster(
         explain_closed(&tally, why);
     }
     if (!is_brief || why->n_reasons == 0)
-        explain_order(sched, job, does_fit, why);
+        why_order(sched, job, does_fit, why);
 }
 
 void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief, struct why *ret)
 {
     const struct sched_job *job = sched_find(sched, id);
-    *ret = (struct why){ .eta_ms = TIME_NEVER, .latest_ms = TIME_NEVER };
+    *ret = (struct why){ .eta_ms = TIME_NEVER, .latest_ms = TIME_NEVER, .overtaken_until_ms = TIME_NEVER };
     if (now_ms > sched->now_ms)
         sched->now_ms = now_ms;
     if (job == NULL || job->run != NULL)
         return;
     if (!is_brief)
         ret->position = sched_position(sched, job);
+    if (ret->position > 0)
+        ret->overtaken_until_ms = sched_overtaken_until(sched, job);
     explain_blockers(sched, job, ret);
     if (is_brief && ret->n_reasons > 0)
         return;

@@ -33,7 +33,7 @@ const char *why_code_name(enum why_code code); // "resources", ...
 
 struct why_reason {
     enum why_code code;
-    char text[256];
+    char text[384];
     uint64_t jobs[8]; // that stand in the way, at most so many
     size_t n_jobs;
     struct alloc_gpu gpus[8];
@@ -53,8 +53,10 @@ struct why {
     size_t n_reasons;
     struct why_ahead ahead[8]; // that stand between it and its GPUs
     size_t n_ahead;
-    uint64_t position;         // in the queue, 1 is next; 0: something keeps it out of the queue
-    int64_t eta_ms, latest_ms; // TIME_NEVER: not known
+    uint64_t position;          // in the queue, 1 is next; 0: something keeps it out of the queue
+    int64_t eta_ms, latest_ms;  // TIME_NEVER: not known
+    int64_t overtaken_until_ms; // jobs of its priority submitted after that stand behind it; TIME_NEVER: none
+                                // is known
     char eta_basis[128], latest_basis[128];
     bool has_change;          // the cheapest change that would start it now
     char change[160];         // in words: "-g 1 starts now on node1:5"

@@ -94,9 +94,9 @@ def test_drop_ins_and_where_each_setting_is_from(make_instance, place):
     assert known['half-life'] == ('2d', f'{path}.d/10-site.yaml:2')
     assert known['user-max-jobs'] == ('7', f'{path}:2')
     assert known['gpus'] == ('sim:1x8G', 'command line')
-    assert known['age-cap'] == ('14d', 'default')
+    assert known['age-cap'] == ('60d', 'default')
     assert box.mgpu('config', 'get', 'half-life', check=True).out == '2d\n'
-    assert box.mgpu('config', 'get', '--origin', 'age-cap', check=True).out == '14d  (default)\n'
+    assert box.mgpu('config', 'get', '--origin', 'age-cap', check=True).out == '60d  (default)\n'
     done = box.mgpu('config', 'get', 'half-live')
     assert done.code == 3 and 'did you mean half-life?' in done.err, done
     assert box.mgpu('config', 'get').code == 2

@@ -222,6 +222,16 @@ static char *latest_text(const struct view *view, const json_t *why)
     return xasprintf("; the latest start is %s", cause);
 }
 
+/* " No job submitted after 15:40 ...", or nothing when nothing bounds who comes before it. */
+static char *bound_text(const struct view *view, const json_t *why)
+{
+    char until[64];
+    if (moment(view, why, "overtaken_until", until, sizeof(until))[0] == '\0')
+        return xstrdup("");
+    return xasprintf(
+        " No job submitted after %s is placed ahead of it, unless its priority is higher.", until);
+}
+
 static void print_forecast(const struct view *view, const json_t *why, FILE *out)
 {
     char eta[64];
@@ -229,8 +239,9 @@ static void print_forecast(const struct view *view, const json_t *why, FILE *out
         return;
     _cleanup_free_ char *basis = basis_of(why, "eta_basis"), *latest = latest_text(view, why);
     bool is_known = moment(view, why, "eta", eta, sizeof(eta))[0] != '\0';
-    _cleanup_free_ char *line = is_known ? xasprintf("Starts about %s%s%s.", eta, basis, latest)
-                                         : xasprintf("Its start cannot be predicted%s.", basis);
+    _cleanup_free_ char *bound = bound_text(view, why);
+    _cleanup_free_ char *line = is_known ? xasprintf("Starts about %s%s%s.%s", eta, basis, latest, bound)
+                                         : xasprintf("Its start cannot be predicted%s.%s", basis, bound);
     print_wrapped(view, line, 0, 2, out);
 }
 

@@ -219,7 +219,9 @@ static json_t *write_basis(const char *text)
 json_t *why_write(
     struct serve *serve, const struct job *job, const struct job_ask *ask, const struct why *why)
 {
-    static const struct why none = { .eta_ms = TIME_NEVER, .latest_ms = TIME_NEVER };
+    static const struct why none = {
+        .eta_ms = TIME_NEVER, .latest_ms = TIME_NEVER, .overtaken_until_ms = TIME_NEVER
+    };
     const struct why *from = why != NULL ? why : &none;
     json_t *reasons = json_array(), *ahead = json_array(), *object = json_object();
     for (size_t i = 0; i < from->n_reasons; i++)
@@ -236,6 +238,7 @@ json_t *why_write(
     (void)json_object_set_new(object, "eta_basis", write_basis(from->eta_basis));
     (void)json_object_set_new(object, "eta_latest", write_time(from->latest_ms));
     (void)json_object_set_new(object, "eta_latest_basis", write_basis(from->latest_basis));
+    (void)json_object_set_new(object, "overtaken_until", write_time(from->overtaken_until_ms));
     (void)json_object_set_new(object, "ahead", ahead);
     (void)json_object_set_new(object, "change", write_change(ask, why));
     (void)json_object_set_new(object, "strangers", write_strangers(serve, ask, why));

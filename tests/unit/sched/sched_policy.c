@@ -69,10 +69,10 @@ static void one_millisecond_decides_at_usual_priorities(void **state)
         struct policy_view a = view(NOW_MS - 1, 5, 1), b = view(NOW_MS, 5, 1);
         a.priority = b.priority = priorities[i];
         assert_true(comes_first("fifo", a, b));
+        assert_true(comes_first("default", a, b));
         a.order_ms = 400 * DAY_MS;
         b.order_ms = 400 * DAY_MS - 1;
         assert_true(comes_first("sjf", b, a));
-        assert_true(comes_first("default", b, a));
     }
 }
 
@@ -93,7 +93,7 @@ static void reference_policies_order_by_what_they_are_named_after(void **state)
 static void what_is_expected_to_be_shorter_comes_first_whatever_its_width(void **state)
 {
     (void)state;
-    assert_true(comes_first("default", view(NOW_MS, HOUR_MS / 60, 64), view(NOW_MS - DAY_MS, HOUR_MS, 1)));
+    assert_true(comes_first("default", view(NOW_MS, HOUR_MS / 60, 64), view(NOW_MS - HOUR_MS, HOUR_MS, 1)));
     assert_true(comes_first("learnt", view(NOW_MS, HOUR_MS / 60, 64), view(NOW_MS - DAY_MS, HOUR_MS, 1)));
 }
 
@@ -107,23 +107,65 @@ static void who_used_more_than_its_share_comes_later(void **state)
     assert_true(comes_first("default", greedy, modest));
 }
 
-static void after_the_age_cap_jobs_come_first_in_order_of_submission(void **state)
+static void a_job_is_overtaken_only_by_those_submitted_within_30_times_its_duration(void **state)
+{
+    struct policy_view patient = view(NOW_MS, HOUR_MS, 1), brief = view(NOW_MS + 29 * HOUR_MS, 1000, 1);
+    assert_true(comes_first("default", brief, patient));
+    brief.submit_ms = NOW_MS + 30 * HOUR_MS;
+    assert_true(comes_first("default", patient, brief));
+    assert_int_equal(policy_default.overtaken_until(&patient), NOW_MS + 30 * HOUR_MS);
+    patient.user_factor = 1; // it counts as longer
+    assert_true(comes_first("default", brief, patient));
+    assert_null(policy_default.rank_changes);
+}
+
+/* xorshift64*, Vigna 2016 */
+static uint64_t random_next(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545f4914f6cdd1dULL >> 11;
+}
+
+static void no_job_is_overtaken_by_one_submitted_later_by_the_age_cap(void **state)
+{
+    uint64_t seed = 7;
+    for (unsigned i = 0; i < 100000; i++) {
+        struct policy_view a = view(NOW_MS, 0, 1), b = view(NOW_MS + 3 * DAY_MS, 0, 1);
+        a.order_ms = (int64_t)(random_next(&seed) % (UINT64_C(1) << random_next(&seed) % 50));
+        b.order_ms = (int64_t)(random_next(&seed) % (UINT64_C(1) << random_next(&seed) % 50));
+        a.user_factor = (double)(random_next(&seed) % 1000) / 50 - 10;
+        b.group_factor = (double)(random_next(&seed) % 1000) / 50 - 10;
+        a.gpus = (double)(random_next(&seed) % 512);
+        assert_true(
+            policy_default.rank(&a) <= policy_default.rank(&b)); // of equals the first submitted goes first
+        assert_true(policy_default.overtaken_until(&a) <= NOW_MS + 3 * DAY_MS);
+    }
+}
+
+static void without_an_age_cap_the_expected_duration_alone_decides(void **state)
+{
+    struct policy_view old = view(NOW_MS, 1000 * DAY_MS, 512),
+                       young = view(NOW_MS + 1000 * DAY_MS, HOUR_MS, 1);
+    assert_true(comes_first("default", old, young));
+    old.age_cap_ms = young.age_cap_ms = 0;
+    assert_true(comes_first("default", young, old));
+}
+
+static void after_the_age_cap_learnt_goes_in_order_of_submission(void **state)
 {
     struct policy_view old = view(NOW_MS - 3 * DAY_MS, 1000 * DAY_MS, 512), young = view(NOW_MS, 1, 1);
-    const struct policy *policy = &policy_default;
-    assert_true(comes_first("default", old, young));
+    const struct policy *policy = policy_find("learnt");
+    assert_true(comes_first("learnt", old, young));
     assert_int_equal(policy->rank_changes(&old), TIME_NEVER);
-    struct policy_view older = old;
-    older.submit_ms -= 1;
-    older.user_factor = 4;
-    assert_true(comes_first("default", older, old));
     old.submit_ms++;
-    assert_true(comes_first("default", young, old));
+    assert_true(comes_first("learnt", young, old));
     assert_int_equal(policy->rank_changes(&old), NOW_MS + 1);
     old.now_ms = NOW_MS + 1;
-    assert_true(comes_first("default", old, young));
+    assert_true(comes_first("learnt", old, young));
     old.age_cap_ms = 0; // no cap
-    assert_true(comes_first("default", young, old));
+    assert_true(comes_first("learnt", young, old));
     assert_int_equal(policy->rank_changes(&old), TIME_NEVER);
 }
 
@@ -137,7 +179,10 @@ int main(void)
         cmocka_unit_test(reference_policies_order_by_what_they_are_named_after),
         cmocka_unit_test(what_is_expected_to_be_shorter_comes_first_whatever_its_width),
         cmocka_unit_test(who_used_more_than_its_share_comes_later),
-        cmocka_unit_test(after_the_age_cap_jobs_come_first_in_order_of_submission),
+        cmocka_unit_test(a_job_is_overtaken_only_by_those_submitted_within_30_times_its_duration),
+        cmocka_unit_test(no_job_is_overtaken_by_one_submitted_later_by_the_age_cap),
+        cmocka_unit_test(without_an_age_cap_the_expected_duration_alone_decides),
+        cmocka_unit_test(after_the_age_cap_learnt_goes_in_order_of_submission),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

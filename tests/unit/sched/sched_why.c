@@ -75,12 +75,14 @@ static void a_job_that_was_overtaken_is_told_why(void **state)
     struct scene *scene = *state;
     struct why why;
     (void)scene_add(scene, 4, 600);
+    int64_t submitted_ms = scene->now_ms;
     uint64_t wide = scene_add(scene, 4, 6000);
     scene_wait(scene, 1);
     assert_int_equal(scene_add(scene, 4, 60), wide + 1);
     assert_string_equal(reason_of(scene, wide, WHY_PRIORITY, &why)->text,
         "1 job is before it in the queue; later submissions are ahead because they are expected to be "
-        "shorter");
+        "shorter (job 3: 1m00s, this one: 1h40m)");
+    assert_int_equal(why.overtaken_until_ms, submitted_ms + INT64_C(30) * 6000 * 1000);
     struct sched_job_spec urgent = scene_job(scene, 4, 60000);
     urgent.key.priority = 5;
     uint64_t first = scene_submit(scene, &urgent);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* Who stands before a job in the queue and wants what it wants, and by which rule those do that were
+ * submitted after it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "sched/sched_private.h"
+#include "sched/why.h"
+
+static bool admits(const struct sched_request *request, const struct gpu_pick *pick)
+{
+    bool is_allowed = request->n_allow == 0, is_named = request->n_picks == 0;
+    for (size_t i = 0; i < request->n_allow; i++)
+        is_allowed |= request->allow[i] == pick->index;
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const struct gpu_pick *own = &request->picks[i];
+        bool is_same_node = own->node == NULL || pick->node == NULL || strcmp(own->node, pick->node) == 0;
+        is_named |= own->index == pick->index && is_same_node;
+    }
+    return is_allowed && is_named;
+}
+
+/* One of the two can be in the other's way: some GPU could serve either, or both want CPUs or memory. */
+static bool contend(const struct sched *sched, const struct sched_request *a, const struct sched_request *b)
+{
+    const struct cluster *cluster = &sched->cluster;
+    bool is_strict = sched->settings.policy->backfill == BACKFILL_NONE;
+    bool is_any = is_strict || sched->settings.node_jobs > 0 || (a->cpu_milli > 0 && b->cpu_milli > 0) ||
+                  (a->memory > 0 && b->memory > 0);
+    if (is_any || a->gpus == 0 || b->gpus == 0)
+        return is_any;
+    if ((cluster_models(cluster, a) & cluster_models(cluster, b)) == 0)
+        return false;
+    const struct sched_request *named = a->n_picks > 0 ? a : b, *other = named == a ? b : a;
+    bool can_meet = named->n_picks == 0 && (a->n_allow == 0 || b->n_allow == 0);
+    for (size_t i = 0; i < named->n_picks; i++)
+        can_meet |= admits(other, &named->picks[i]);
+    for (size_t i = 0; i < a->n_allow && named->n_picks == 0; i++)
+        can_meet |= admits(b, &(struct gpu_pick){ .index = a->allow[i] });
+    return can_meet;
+}
+
+static uint64_t count_jobs(
+    const struct queue_class *class, const struct queue_entry *until, struct why_reason *reason)
+{
+    uint64_t count = until == NULL ? class->length : 0;
+    for (const struct queue_entry *entry = class->first; entry != until; entry = entry->after) {
+        count += until != NULL;
+        if (reason->n_jobs < sizeof(reason->jobs) / sizeof(reason->jobs[0]))
+            why_add_job(reason, entry->job);
+        else if (until == NULL)
+            break;
+    }
+    return count;
+}
+
+/* Those that have what is free kept for them: of each such class the head. */
+static void add_keepers(const struct sched *sched, const struct sched_job *job, struct why_reason *reason)
+{
+    const struct sched_request *request = &job->class->key.request;
+    for (size_t i = 0; i < sched->n_holds; i++) {
+        const struct queue_class *class = sched->holds[i].class;
+        if (class != NULL && class->first != NULL && class != job->class &&
+            contend(sched, &class->key.request, request))
+            why_add_job(reason, class->first->job);
+    }
+}
+
+#define HOUR_S 3600.0
+
+/* Why jobs that were submitted later come first: of each cause the first such job, 0: none. */
+struct overtaking {
+    uint64_t shorter, poorer, preferred;
+    int64_t expected_ms; // of the shorter one
+    double usage;        // of the poorer one's user, GPU-seconds
+};
+
+static double usage_of(const struct sched *sched, const struct queue_class *class)
+{
+    return fairshare_usage(&sched->fairshare, class->account, sched->now_ms);
+}
+
+static void note_overtaking(const struct sched *sched, const struct queue_class *class,
+    const struct sched_job *job, struct overtaking *overtaking)
+{
+    const struct class_key *key = &class->key, *own = &job->class->key;
+    bool is_equal = key->priority == own->priority && key->is_preemptible == own->is_preemptible;
+    if (!is_equal || class->last == NULL || class->last->submit_ms <= job->entry.submit_ms)
+        return;
+    bool is_preferred = class->account == job->class->account && key->own_priority > own->own_priority;
+    bool is_shorter = !is_preferred && class->expected_ms < job->class->expected_ms;
+    bool is_poorer = !is_preferred && !is_shorter && class->account != job->class->account;
+    if (is_preferred && overtaking->preferred == 0)
+        overtaking->preferred = class->last->job;
+    if (is_shorter && overtaking->shorter == 0) {
+        overtaking->shorter = class->last->job;
+        overtaking->expected_ms = class->expected_ms;
+    }
+    if (is_poorer && overtaking->poorer == 0) {
+        overtaking->poorer = class->last->job;
+        overtaking->usage = usage_of(sched, class);
+    }
+}
+
+/* "they are expected to be shorter (job 17: 3m, this one: 9h)" */
+static void shorter_text(
+    const struct overtaking *overtaking, const struct queue_class *own, char *text, size_t size)
+{
+    char theirs[32], ours[32];
+    format_duration(overtaking->expected_ms, theirs, sizeof(theirs));
+    format_duration(own->expected_ms, ours, sizeof(ours));
+    (void)snprintf(text, size, "they are expected to be shorter (job %llu: %s, this one: %s)",
+        (unsigned long long)overtaking->shorter, theirs, ours);
+}
+
+static void add_overtaking(const struct sched *sched, const struct overtaking *overtaking,
+    const struct queue_class *own, char *text, size_t size)
+{
+    char shorter[160] = "", poorer[160] = "";
+    if (overtaking->shorter != 0)
+        shorter_text(overtaking, own, shorter, sizeof(shorter));
+    if (overtaking->poorer != 0)
+        (void)snprintf(poorer, sizeof(poorer),
+            "their users have less recent usage (job %llu: %.1f GPU-hours, this one: %.1f)",
+            (unsigned long long)overtaking->poorer, overtaking->usage / HOUR_S,
+            usage_of(sched, own) / HOUR_S);
+    const char *causes[] = { overtaking->preferred != 0 ? "their owner gave them a higher priority" : "",
+        shorter, poorer };
+    const char *before = "; later submissions are ahead because ";
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+        if (causes[i][0] == '\0')
+            continue;
+        size_t length = strlen(text);
+        (void)snprintf(text + length, size - length, "%s%s", before, causes[i]);
+        before = ", or because ";
+    }
+}
+
+/* Jobs of a better rank that want what it wants: how many, and which. */
+void why_order(const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why)
+{
+    const struct queue_class *own = job->class;
+    struct why_reason before = { .n_jobs = 0 };
+    struct overtaking overtaking = { 0 };
+    uint64_t count = 0;
+    for (const struct queue_class *class = queue_first(&sched->queue); class != NULL && class != own;
+         class = queue_next(class))
+        if (contend(sched, &class->key.request, &own->key.request)) {
+            count += count_jobs(class, NULL, &before);
+            note_overtaking(sched, class, job, &overtaking);
+        }
+    count += count_jobs(own, &job->entry, &before);
+    struct why_reason *reason = count > 0 ? why_add(why, WHY_PRIORITY, TIME_NEVER) : NULL;
+    if (reason == NULL) // it fits and is first: the next pass starts it
+        return;
+    if (does_fit)
+        add_keepers(sched, job, reason);
+    for (size_t i = 0; i < before.n_jobs && (!does_fit || sched->n_holds == 0); i++)
+        why_add_job(reason, before.jobs[i]);
+    if (does_fit)
+        (void)snprintf(reason->text, sizeof(reason->text),
+            "what it asks for is free now but kept for jobs before it, which it would delay");
+    else
+        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue",
+            (unsigned long long)count, count == 1 ? " is" : "s are");
+    if (!does_fit)
+        add_overtaking(sched, &overtaking, own, reason->text, sizeof(reason->text));
+}
