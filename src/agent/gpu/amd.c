@@ -30,6 +30,7 @@
 #define FILE_MAX        4096U
 #define UTILIZATION_MAX 100U
 #define MEMORY_MAX      (UINT64_C(1) << 46) // bytes; a driver that says more is not believed
+#define WHOLE           "SPX"
 
 struct amd_gpu {
     char pci[GPU_KEY_SIZE];
@@ -323,6 +324,19 @@ static void read_energy(const struct amd_gpu *from, struct gpu_state *gpu)
     gpu->valid |= GPU_ENERGY;
 }
 
+/* A job is given one render node, which is that of the first partition. The mode can change at any time. */
+static void read_partition(const char *folder, struct gpu_state *gpu)
+{
+    _cleanup_free_ char *mode = read_line(folder, "current_compute_partition");
+    bool is_whole = mode == NULL || strcmp(mode, WHOLE) == 0;
+    free(gpu->refusal);
+    gpu->refusal = is_whole
+                       ? NULL
+                       : xasprintf("its compute partition mode is %.16s, and mgpu offers whole GPUs only "
+                                   "(" WHOLE ")",
+                             mode);
+}
+
 static void amd_sample(void *state, size_t i, struct gpu_state *gpu)
 {
     const struct amd *amd = state;
@@ -342,6 +356,7 @@ static void amd_sample(void *state, size_t i, struct gpu_state *gpu)
         read_value(from, row, gpu);
     read_energy(from, gpu);
     read_ecc(from, gpu);
+    read_partition(from->folder, gpu);
     rocm_fill(amd->rocm, i, gpu);
     amd_kfd_processes(amd->sysfs, from->node->gpu_id, gpu);
 }

@@ -222,6 +222,25 @@ static void a_gpu_without_a_unique_id_is_known_by_its_slot(void **state)
     gpu_amd.close(amd);
 }
 
+static void a_gpu_in_partitions_is_not_offered(void **state)
+{
+    struct gpu_state gpu = { 0 };
+    void *amd = NULL;
+    open_amd(&amd, 2);
+    gpu_amd.describe(amd, 0, &gpu);
+    gpu_amd.sample(amd, 0, &gpu);
+    assert_null(gpu.refusal);
+    put_in("devices/0000:03:00.0", "current_compute_partition", "CPX\n");
+    gpu_amd.sample(amd, 0, &gpu);
+    assert_string_equal(
+        gpu.refusal, "its compute partition mode is CPX, and mgpu offers whole GPUs only (SPX)");
+    put_in("devices/0000:03:00.0", "current_compute_partition", "SPX\n");
+    gpu_amd.sample(amd, 0, &gpu);
+    assert_null(gpu.refusal);
+    record_clear(&gpu_state_record, &gpu);
+    gpu_amd.close(amd);
+}
+
 static void a_gpu_that_vanishes_is_lost(void **state)
 {
     void *amd;
@@ -269,6 +288,7 @@ int main(void)
         TEST(processes_are_those_with_memory_there),
         TEST(what_is_not_told_or_cannot_be_true_is_missing),
         TEST(a_gpu_without_a_unique_id_is_known_by_its_slot),
+        TEST(a_gpu_in_partitions_is_not_offered),
         TEST(a_gpu_that_vanishes_is_lost),
         TEST(a_gpu_that_is_left_out_is_not_looked_at),
         TEST(a_machine_without_one_says_so),
