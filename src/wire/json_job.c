@@ -375,8 +375,11 @@ static const struct {
           "place in the queue, 1 is next; null while a limit, a hold, a dependency or a begin time keeps it "
           "out of the queue" },
         make_position },
-    { { "reason", "string|null", "why it waits: the first `code` of [why](#why)" }, make_reason },
-    { { "reason_text", "string|null", "the same in words; or what a long start or stop waits for" },
+    { { "reason", "string|null",
+          "why it waits in the queue: the first `code` of [why](#why), a closed list; null in other states" },
+        make_reason },
+    { { "reason_text", "string|null",
+          "the same in words; of a job that is starting or stopping for long, what it waits for" },
         make_reason_text },
     { { "eta", "string|null", "expected start" }, make_eta },
     { { "eta_latest", "string|null", "latest start expected" }, make_eta_latest },
