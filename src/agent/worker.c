@@ -286,7 +286,8 @@ static int open_cells(struct worker *worker, struct error *err)
 static void open_devices(struct worker *worker)
 {
     const struct gpu_devices_places places = { .device_dir = worker->options->device_dir,
-        .has_simulated = worker->options->device_dir != NULL };
+        .has_simulated = worker->options->device_dir != NULL,
+        .has_imex = worker->options->is_imex_on };
     worker->devices = gpu_devices_new(&places);
     if (worker->confine->can_guard(worker->cells, &worker->devices_err) < 0)
         log_info("jobs are not confined to their GPUs: %s", worker->devices_err.message);

@@ -3,8 +3,9 @@
  * NVIDIA: /dev/nvidiaN is major 195, and N is the driver's "Device Minor", which need not be the index in PCI
  * order. Every user of a GPU needs nvidiactl and nvidia-uvm too, and nvidia-fs to read files straight into
  * it; the other devices of the driver (MIG's capabilities, fabric, IMEX channels) are for administration or
- * other GPUs and stay shut. AMD: /dev/kfd is for all GPUs, /dev/dri/renderD* for one each. Render nodes are
- * major 226 whoever made the GPU; the link from a GPU's PCI address to its own is in sysfs.
+ * other GPUs and stay shut; IMEX channels, which NVLink between nodes needs, only where the site has not
+ * opened them. AMD: /dev/kfd is for all GPUs, /dev/dri/renderD* for one each. Render nodes are major 226
+ * whoever made the GPU; the link from a GPU's PCI address to its own is in sysfs.
  */
 #include "agent/gpu/devices.h"
 
@@ -33,6 +34,7 @@
 #define PROC_DEVICES_MAX   65536U
 #define NVIDIA_PROC_MAX    8192U
 #define NVIDIA_NAME        "nvidia" // begins the names of all its drivers
+#define IMEX_DRIVER        "nvidia-caps-imex-channels"
 #define AMD_KFD            "kfd"
 #define VENDOR_AMD         0x1002U
 #define BLOCK_DEVICES      "Block devices:"
@@ -51,7 +53,7 @@ struct gpu_nodes {
 
 struct gpu_devices {
     char *device_dir, *pci_dir, *nvidia_dir, *devices_file;
-    bool has_simulated;
+    bool has_simulated, has_imex;
     struct gpu_nodes *gpus;
     size_t n_gpus;
 };
@@ -74,6 +76,7 @@ struct gpu_devices *gpu_devices_new(const struct gpu_devices_places *places)
         .devices_file =
             xstrdup(places->devices_file != NULL ? places->devices_file : real_places.devices_file),
         .has_simulated = places->has_simulated,
+        .has_imex = places->has_imex,
     };
     return devices;
 }
@@ -255,22 +258,22 @@ static void add(struct record_list *rules, int64_t major_number, int64_t first, 
         (struct device_rule){ (uint32_t)major_number, (uint32_t)first, (uint32_t)last, is_allowed };
 }
 
-static bool is_shared_driver(const char *name)
+static bool is_shared_driver(const struct gpu_devices *devices, const char *name)
 {
     static const char *const names[] = { "nvidia-uvm", "nvidia-fs" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return false;
+    return devices->has_imex && strcmp(name, IMEX_DRIVER) == 0;
 }
 
 /* A row of /proc/devices: "235 nvidia-uvm". */
-static void add_driver(
-    struct record_list *rules, int64_t major_number, const char *name, bool has_nvidia, bool has_amd)
+static void add_driver(const struct gpu_devices *devices, struct record_list *rules, int64_t major_number,
+    const char *name, bool has_nvidia, bool has_amd)
 {
     bool is_nvidia = strncmp(name, NVIDIA_NAME, strlen(NVIDIA_NAME)) == 0 && major_number != NVIDIA_MAJOR;
     if (is_nvidia)
-        add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_nvidia && is_shared_driver(name));
+        add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_nvidia && is_shared_driver(devices, name));
     else if (strcmp(name, AMD_KFD) == 0)
         add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_amd);
 }
@@ -290,7 +293,7 @@ static void add_drivers(
             break;
         long major_number = strtol(line, &name, 10);
         if (name != line && *name == ' ')
-            add_driver(rules, major_number, name + 1, has_nvidia, has_amd);
+            add_driver(devices, rules, major_number, name + 1, has_nvidia, has_amd);
     }
 }
 
@@ -341,6 +344,8 @@ void gpu_devices_paths(
     }
     for (size_t i = 0; has_nvidia && i < sizeof(shared) / sizeof(shared[0]); i++)
         add_path(devices, shared[i], ret);
+    if (has_nvidia && devices->has_imex)
+        add_path(devices, IMEX_DRIVER "/channel0", ret);
     if (has_amd)
         add_path(devices, AMD_KFD, ret);
 }

@@ -17,6 +17,7 @@ struct gpu_devices_places {
     const char *nvidia_dir;   // "/proc/driver/nvidia/gpus"
     const char *devices_file; // "/proc/devices"
     bool has_simulated;       // nvidiaN in device_dir stands for simulated GPU N
+    bool has_imex;            // jobs with GPUs may open the IMEX channels
 };
 
 struct gpu_devices;

@@ -145,6 +145,15 @@ static int set_device_dir(void *target, const char *value, struct error *err)
     return set_absolute(&options->device_dir, value, "--device-dir", err);
 }
 
+static int set_imex(void *target, const char *value, struct error *err)
+{
+    struct agent_options *options = target;
+    options->is_imex_on = strcmp(value, "on") == 0;
+    return options->is_imex_on || strcmp(value, "off") == 0
+               ? 0
+               : error_set(err, -EINVAL, "--imex-channels: '%.40s' is neither on nor off", value);
+}
+
 static int set_sysfs_root(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -272,6 +281,8 @@ const struct option_row agent_option_rows[] = {
         set_rocm_library, "auto" },
     { 0, "device-dir", "DIR", "directory of GPU device nodes (default: /dev; none for simulated ones)",
         set_device_dir },
+    { 0, "imex-channels", "on|off", "allow jobs with NVIDIA GPUs the IMEX channels (NVLink between nodes)",
+        set_imex, "off" },
     { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests", set_sysfs_root, "/sys" },
     { 0, "sendmail", "PATH", "the program that sends mail", set_sendmail, "/usr/sbin/sendmail" },
     { 0, "node", "NAME", "name of this node (default: its host name)", set_node },

@@ -25,6 +25,7 @@ struct agent_options {
     char *nvml_library; // NULL: the driver's own
     char *rocm_library; // NULL: where ROCm puts it
     char *device_dir;   // NULL: /dev, and simulated GPUs have no nodes
+    bool is_imex_on;
     char *sysfs_root;
     char *sendmail; // absolute
     char *cgroup;   // where cells are made; NULL: below the agent's own

@@ -26,6 +26,7 @@ struct controller_options {
     char *rocm_library; // NULL: where ROCm puts it
     char *device_dir;   // NULL: /dev, and simulated GPUs have no nodes
     char *sysfs_root;
+    bool is_imex_on;
     char *sendmail; // of nodes
     char *munge_socket;
     char *user;           // to become when started as root

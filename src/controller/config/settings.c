@@ -153,6 +153,17 @@ static int set_munge(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_imex(void *target, const char *value, struct error *err)
+{
+    bool is_on = strcmp(value, "on") == 0;
+    if (!is_on && strcmp(value, "off") != 0) {
+        (void)error_set(err, -EINVAL, "--imex-channels: invalid value '%.40s'", value);
+        return error_hint(err, "use on or off");
+    }
+    ((struct parsed *)target)->options->is_imex_on = is_on;
+    return 0;
+}
+
 static int set_munge_socket(void *target, const char *value, struct error *err)
 {
     if (value[0] == '\0')
@@ -311,6 +322,8 @@ static const struct option_row setting_rows[] = {
     { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests", set_sysfs_root, "/sys" },
     { 0, "device-dir", "DIR", "directory of GPU device nodes (default /dev; none for simulated ones)",
         set_device_dir },
+    { 0, "imex-channels", "on|off", "allow jobs with NVIDIA GPUs the IMEX channels (NVLink between nodes)",
+        set_imex, "off" },
     { 0, "sendmail", "PATH", "program used by nodes to send mail", set_sendmail, "/usr/sbin/sendmail" },
     { 0, "user", "NAME", "user to switch to if started as root", set_user, DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },

@@ -45,6 +45,7 @@ static void build_command(const struct controller_options *options, int keep_fd,
         strings_take(command, xasprintf("--rocm-library=%s", options->rocm_library));
     if (options->device_dir != NULL)
         strings_take(command, xasprintf("--device-dir=%s", options->device_dir));
+    strings_take(command, xasprintf("--imex-channels=%s", options->is_imex_on ? "on" : "off"));
     strings_take(command, xasprintf("--sysfs-root=%s", options->sysfs_root));
     strings_take(command, xasprintf("--sendmail=%s", options->sendmail));
     strings_take(command, xasprintf("--node=%s", options->node));

@@ -29,6 +29,7 @@ struct machine {
     char top[64];
     struct gpu_devices *devices;
     struct gpu_state gpus[3];
+    bool has_imex;
 };
 
 static void write_text(const struct machine *machine, const char *name, const char *text)
@@ -50,7 +51,8 @@ static int setup(void **state)
     assert_non_null(mkdtemp(machine->top));
     write_text(machine, "devices",
         "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n234 nvidia-caps\n"
-        "235 nvidia-uvm\n236 nvidia-nvswitch\n237 nvidia-fs\n240 kfd\n\nBlock devices:\n241 kfd\n");
+        "235 nvidia-uvm\n236 nvidia-nvswitch\n237 nvidia-fs\n238 nvidia-caps-imex-channels\n240 kfd\n\nBlock "
+        "devices:\n241 kfd\n");
     write_text(machine, "nvidia/0000:01:00.0/information", "Model: X\nDevice Minor: \t 1\n");
     write_text(machine, "nvidia/0000:02:00.0/information", "Model: X\nDevice Minor: \t 0\n");
     write_text(machine, "pci/0000:01:00.0/vendor", "0x10de\n");
@@ -87,7 +89,7 @@ static void open_devices(struct machine *machine, const char *backend, bool has_
     _cleanup_free_ char *pci = xasprintf("%s/pci", machine->top);
     _cleanup_free_ char *nvidia = xasprintf("%s/nvidia", machine->top);
     _cleanup_free_ char *file = xasprintf("%s/devices", machine->top);
-    struct gpu_devices_places places = { dev, pci, nvidia, file, has_simulated };
+    struct gpu_devices_places places = { dev, pci, nvidia, file, has_simulated, machine->has_imex };
     struct record_list gpus = { machine->gpus, 3 };
     machine->devices = gpu_devices_new(&places);
     gpu_devices_update(machine->devices, backend, &gpus);
@@ -135,6 +137,18 @@ static void a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers(void **state
     assert_devices(machine, "GPU-a",
         "+195:1 -195:0 +195:254 +195:255 +235:0 -234:1 -236:0 +237:0 -240:0 -226:130 -226:131");
     assert_devices(machine, "GPU-b", "+195:0 -195:1 +195:255 +235:0 -240:0 +226:130 -226:2 -226:131");
+}
+
+static void imex_channels_are_opened_only_where_the_site_says_so(void **state)
+{
+    struct machine *machine = *state;
+    open_devices(machine, "nvml", false);
+    assert_devices(machine, "GPU-a", "-238:0 -238:1");
+    gpu_devices_free(take_ptr(machine->devices));
+    machine->has_imex = true;
+    open_devices(machine, "nvml", false);
+    assert_devices(machine, "GPU-a", "+238:0 +238:1 -234:1");
+    assert_devices(machine, "GPU-c", "-238:0");
 }
 
 static void an_amd_gpu_comes_with_kfd_and_its_render_node(void **state)
@@ -290,6 +304,7 @@ int main(void)
         CASE(a_job_without_gpus_opens_none),
         CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need),
         CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers),
+        CASE(imex_channels_are_opened_only_where_the_site_says_so),
         CASE(an_amd_gpu_comes_with_kfd_and_its_render_node),
         CASE(a_gpu_that_is_not_known_opens_nothing),
         CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own),

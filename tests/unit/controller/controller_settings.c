@@ -108,6 +108,7 @@ static size_t list_fields(
         { "nvml-library", NO_TEXT, &o->nvml_library },
         { "rocm-library", NO_TEXT, &o->rocm_library },
         { "sysfs-root", TEXT, &o->sysfs_root },
+        { "imex-channels", BOOLEAN, &o->is_imex_on },
         { "sendmail", TEXT, &o->sendmail },
         { "user", TEXT, &o->user },
         { "pids-max", TEXT, &o->pids_max },
