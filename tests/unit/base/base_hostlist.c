@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* Host lists in Slurm's short form, both ways. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/hostlist.h"
+
+static char *joined(const struct strings *names)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    for (size_t i = 0; i < names->count; i++)
+        buffer_printf(&out, "%s%s", i > 0 ? " " : "", names->items[i]);
+    return out.length > 0 ? buffer_take(&out) : xstrdup("");
+}
+
+static void a_short_list_has_the_names_it_stands_for(void **state)
+{
+    static const char *const rows[][2] = {
+        { "box", "box" },
+        { "gpu[1-3,7]", "gpu1 gpu2 gpu3 gpu7" },
+        { "gpu[08-10],login", "gpu08 gpu09 gpu10 login" },
+        { "r[1-2]n[0-1]", "r1n0 r1n1 r2n0 r2n1" },
+        { "a,b c", "a b c" },
+        { "", "" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_strings_ struct strings names = { 0 };
+        assert_int_equal(hostlist_expand(rows[i][0], &names, NULL), 0);
+        _cleanup_free_ char *text = joined(&names);
+        assert_string_equal(text, rows[i][1]);
+    }
+}
+
+static void names_become_a_short_list(void **state)
+{
+    static const char *const rows[][2] = {
+        { "box", "box" },
+        { "gpu1,gpu2,gpu3,gpu7", "gpu[1-3,7]" },
+        { "gpu3,gpu1,login,gpu2", "gpu[1-3],login" },
+        { "gpu08,gpu09,gpu10", "gpu[08-10]" },
+        { "gpu1,gpu01", "gpu1,gpu01" },
+        { "box,box", "box" },
+        { "gpu1,gpu1", "gpu1" },
+        { "a123456789012,a123456789013", "a123[456789012-456789013]" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_strings_ struct strings names = { 0 };
+        assert_int_equal(hostlist_expand(rows[i][0], &names, NULL), 0);
+        _cleanup_free_ char *text = hostlist_compress(&names);
+        assert_string_equal(text, rows[i][1]);
+    }
+}
+
+static void what_is_no_list_is_refused(void **state)
+{
+    static const char *const rows[] = { "gpu[1-", "gpu1]", "gpu[]", "gpu[a]", "gpu[3-1]", "gpu[1-2-3]" };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_strings_ struct strings names = { 0 };
+        struct error err = { 0 };
+        assert_true(hostlist_expand(rows[i], &names, &err) < 0);
+        assert_true(err.message[0] != '\0');
+    }
+    _cleanup_strings_ struct strings names = { 0 };
+    assert_int_equal(hostlist_expand("n[0-99999]", &names, NULL), -E2BIG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_short_list_has_the_names_it_stands_for),
+        cmocka_unit_test(names_become_a_short_list),
+        cmocka_unit_test(what_is_no_list_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
