@@ -85,6 +85,9 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(90, RECORD_STRING, struct launch_spec, cwd_fallback, SPEC_PATH_MAX),
     RECORD_FIELD(91, RECORD_U32, struct launch_spec, meeting_port, 0),
     RECORD_FIELD(92, RECORD_DURATION, struct launch_spec, start_ms, 0),
+    RECORD_FIELD(94, RECORD_STRING, struct launch_spec, error, SPEC_PATH_MAX),
+    RECORD_FIELD(95, RECORD_STRING, struct launch_spec, input, SPEC_PATH_MAX),
+    RECORD_FIELD(96, RECORD_BOOL, struct launch_spec, is_truncated, 0),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);

@@ -60,6 +60,8 @@ struct launch_spec {
     char *shell;                // runs the setup
     char *output;               // absolute, or relative to cwd
     bool is_output_default;     // the directory of `output` is made when missing, mode 0700
+    char *error, *input;        // files of stderr alone and of stdin; NULL: those of stdout, and /dev/null
+    bool is_truncated;          // files of output that the user named are emptied first
     char *output_fallback;      // tried when the default place cannot be opened, or NULL
     char *job_cgroup;           // directory of the step's cgroup; NULL when there are none
     struct strings v1_cgroups;  // directories of the v1 cgroups that the step enters as well

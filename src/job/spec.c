@@ -28,6 +28,9 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(84, RECORD_STRING, struct job_spec, cwd_fallback, SPEC_PATH_MAX),
     RECORD_FIELD(5, RECORD_STRING, struct job_spec, setup, SPEC_SETUP_MAX),
     RECORD_FIELD(6, RECORD_STRING, struct job_spec, output, SPEC_PATH_MAX),
+    RECORD_FIELD(91, RECORD_STRING, struct job_spec, error, SPEC_PATH_MAX),
+    RECORD_FIELD(92, RECORD_STRING, struct job_spec, input, SPEC_PATH_MAX),
+    RECORD_FIELD(93, RECORD_BOOL, struct job_spec, truncate, 0),
     ASK_FIELDS,
     RECORD_FIELD(11, RECORD_U32, struct job_spec, umask, 0),
     RECORD_FIELD(TAG_SUBMIT_KEY, RECORD_STRING, struct job_spec, submit_key, SPEC_NAME_MAX),
@@ -148,6 +151,8 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         { "setup", spec->setup, SPEC_SETUP_MAX },
         { "script", spec->script, SPEC_SCRIPT_MAX },
         { "output", spec->output, SPEC_PATH_MAX },
+        { "error", spec->error, SPEC_PATH_MAX },
+        { "input", spec->input, SPEC_PATH_MAX },
         { "submit_key", spec->submit_key, SPEC_NAME_MAX },
     };
     for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(texts[0]); i++)

@@ -29,6 +29,9 @@ struct job_spec {
     char *setup;        // shell text run before the command, or NULL
     char *script;       // text of the file that `command` begins with, or NULL: the file itself is run
     char *output;       // file for stdout and stderr, %j and %n replaced; NULL: the default log
+    char *error;        // file for stderr alone, likewise; NULL: that of stdout
+    char *input;        // file for stdin, likewise; NULL: /dev/null
+    bool truncate;      // each attempt empties these output files first; else they are appended to
     char *image;        // container image that the command runs in, or NULL
     struct strings image_mounts; // SRC[:DST[:ro]]: what else of the node is seen in it
     char *image_runtime;         // podman or apptainer; NULL: what the node has

@@ -80,6 +80,8 @@ static _Noreturn void report_failure(const struct init *init, enum launch_step s
 struct place {
     int cwd_error; // positive: why it is in cwd_fallback
     size_t log;    // which of the names of the log it has
+    int error_fd;  // of its standard error; -1: that of its log
+    int input_fd;  // of its standard input; -1: as it is
 };
 
 /* Ready: the descriptor of the log goes along, so that the shepherd can ask for its size. */
@@ -162,6 +164,33 @@ static int open_log(const struct init *init, struct place *place, enum launch_st
     return first;
 }
 
+static int empty(const struct init *init, int fd)
+{
+    struct stat st;
+    if (!init->spec->is_truncated || init->spec->is_output_default || fstat(fd, &st) < 0 ||
+        !S_ISREG(st.st_mode))
+        return 0;
+    return ftruncate(fd, 0) < 0 ? -errno : 0;
+}
+
+/* The files that the user named for standard input, and for standard error alone. */
+static void open_others(const struct init *init, struct place *place)
+{
+    const struct launch_spec *spec = init->spec;
+    enum launch_step step;
+    if (spec->error != NULL) {
+        place->error_fd = output_open(spec->error, OUTPUT_NAMED, &step);
+        int r = place->error_fd < 0 ? place->error_fd : empty(init, place->error_fd);
+        if (r < 0)
+            report_failure(init, STEP_ERROR, -r);
+    }
+    if (spec->input == NULL)
+        return;
+    place->input_fd = open(spec->input, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (place->input_fd < 0 || fcntl(place->input_fd, F_SETFL, 0) < 0)
+        report_failure(init, STEP_INPUT, errno);
+}
+
 /* A part of several whose command is missing here keeps the others from starting. What a setup makes of PATH
  * is not known before it ran. */
 static int find_command(const struct init *init)
@@ -194,6 +223,10 @@ static int prepare(const struct init *init, struct place *place)
     int log_fd = open_log(init, place, &step);
     if (log_fd < 0)
         report_failure(init, step, -log_fd);
+    r = empty(init, log_fd);
+    if (r < 0)
+        report_failure(init, STEP_LOG, -r);
+    open_others(init, place);
     int error = init->spec->is_gated ? find_command(init) : 0;
     if (error != 0)
         report_failure(init, STEP_EXEC, error);
@@ -324,13 +357,14 @@ static void note_failure(struct init_status *status, enum launch_step step, int 
     status->error = error;
 }
 
-static int make_plan(const struct init *init, int log_fd, struct plan *ret, char **script)
+static int make_plan(
+    const struct init *init, const struct place *place, int log_fd, struct plan *ret, char **script)
 {
     static char from_text[] = "-c";
     const struct launch_spec *spec = init->spec;
+    const int files[] = { place->input_fd, log_fd, place->error_fd >= 0 ? place->error_fd : log_fd };
     ret->is_tty = spec->is_tty;
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        ret->stdio[fd] = init->stdio != NULL ? init->stdio[fd] : fd == STDIN_FILENO ? -1 : log_fd;
+    memcpy(ret->stdio, init->stdio != NULL ? init->stdio : files, sizeof(ret->stdio));
     ret->environment = init->environment->items;
     ret->request_fd = -1;
     ret->argv = init->command;
@@ -393,7 +427,7 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
     struct plan plan;
     plan.status_fd = init->status_fd;
     plan.status = status;
-    int r = make_plan(init, log_fd, &plan, script);
+    int r = make_plan(init, place, log_fd, &plan, script);
     if (r < 0)
         return note_failure(status, STEP_SPAWN, -r);
     tell_place(init, place, plan.stdio[STDERR_FILENO]);
@@ -444,7 +478,7 @@ static void end_rest(void)
 
 _Noreturn void init_run(const struct init *init)
 {
-    struct place place = { 0 };
+    struct place place = { .error_fd = -1, .input_fd = -1 };
     int log_fd = prepare(init, &place);
     report_ready(init, log_fd, &place);
     struct init_status status = { .phase = INIT_NEVER };

@@ -15,7 +15,17 @@
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_NOT_FOUND      127
 
-enum object { OBJECT_NONE, OBJECT_CGROUP, OBJECT_USER, OBJECT_CWD, OBJECT_LOG, OBJECT_SHELL, OBJECT_COMMAND };
+enum object {
+    OBJECT_NONE,
+    OBJECT_CGROUP,
+    OBJECT_USER,
+    OBJECT_CWD,
+    OBJECT_LOG,
+    OBJECT_SHELL,
+    OBJECT_COMMAND,
+    OBJECT_ERROR,
+    OBJECT_INPUT,
+};
 
 struct step_row {
     const char *text, *tail; // the object stands between them
@@ -48,6 +58,8 @@ static const struct step_row rows[STEPS] = {
     [STEP_SAYING] = { "cannot make the pipe MGPU_NOTIFY of the job", "", OBJECT_NONE, true },
     [STEP_LATE] = { "its start was not prepared in time: the directory ",
         " or the log does not answer, or its init was stopped", OBJECT_CWD, false },
+    [STEP_ERROR] = { "cannot write the file of standard error ", "", OBJECT_ERROR, true },
+    [STEP_INPUT] = { "cannot read the file of standard input ", "", OBJECT_INPUT, true },
     [STEP_EXEC] = { "cannot execute ", "", OBJECT_COMMAND, true },
     [STEP_RUNTIME] = { "", "", OBJECT_NONE, false },
     [STEP_MOUNT] = { "a container cannot be given the directory ",
@@ -66,6 +78,8 @@ static const char *object_name(
     case OBJECT_CWD: name = spec->cwd; break;
     case OBJECT_LOG: name = log_path; break;
     case OBJECT_SHELL: name = spec->shell; break;
+    case OBJECT_ERROR: name = spec->error; break;
+    case OBJECT_INPUT: name = spec->input; break;
     case OBJECT_COMMAND: name = spec->command.count > 0 ? spec->command.items[0] : NULL; break;
     }
     return name != NULL ? name : "";

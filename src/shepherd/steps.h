@@ -37,6 +37,8 @@ enum launch_step {
     STEP_MOUNT,
     STEP_SAYING,
     STEP_LATE,
+    STEP_ERROR,
+    STEP_INPUT,
     STEPS,
 };
 

@@ -285,6 +285,9 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     leave_container(spec);
     replace_text(&spec->output, null_device);
     replace_text(&spec->output_fallback, NULL);
+    replace_text(&spec->error, NULL);
+    replace_text(&spec->input, NULL);
+    spec->is_truncated = false;
     replace_text(&spec->exit_copy_dir, NULL);
     (void)snprintf(number, sizeof(number), "%u", spec->step);
     strings_set_env(&spec->gpu_env, "MGPU_STEP", number);

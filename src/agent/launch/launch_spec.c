@@ -22,6 +22,7 @@
 
 #define DEFAULT_PATH      "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
 #define DEFAULT_PATH_ROOT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define WIDTH_MAX         10 // digits of a number in a path
 #define HOME_LOGS         ".local/state/mgpu/logs"
 
 /* --- environment --- */
@@ -105,20 +106,25 @@ char *launch_expand_path(
 {
     _cleanup_buffer_ struct buffer path = { 0 };
     for (const char *p = pattern; *p != '\0'; p++) {
-        if (*p != '%' || p[1] == '\0' || strchr("jnaAhr%", p[1]) == NULL) {
+        size_t digits = *p == '%' ? strspn(p + 1, "0123456789") : 0;
+        if (*p != '%' || p[1 + digits] == '\0' || strchr("jnaAhr%", p[1 + digits]) == NULL) {
             buffer_append(&path, p, 1);
             continue;
         }
+        int width = digits == 1 ? p[1] - '0' : digits > 1 ? WIDTH_MAX : 0;
+        p += digits;
         switch (*++p) {
-        case 'j': buffer_printf(&path, "%" PRIu64, launch->job); break;
+        case 'j': buffer_printf(&path, "%0*" PRIu64, width, launch->job); break;
         case 'a':
-            buffer_printf(&path, "%u", launch->array_job != 0 ? launch->array_index : launch->attempt);
+            buffer_printf(
+                &path, "%0*u", width, launch->array_job != 0 ? launch->array_index : launch->attempt);
             break;
         case 'A':
-            buffer_printf(&path, "%" PRIu64, launch->array_job != 0 ? launch->array_job : launch->job);
+            buffer_printf(
+                &path, "%0*" PRIu64, width, launch->array_job != 0 ? launch->array_job : launch->job);
             break;
         case 'n': append_name(&path, name); break;
-        case 'r': buffer_printf(&path, "%u", launch->task); break;
+        case 'r': buffer_printf(&path, "%0*u", width, launch->task); break;
         case 'h': append_name(&path, node); break;
         default: buffer_append(&path, "%", 1); break;
         }
@@ -159,16 +165,19 @@ static bool is_one_for_all(const char *pattern)
     return false;
 }
 
+static char *expand_output(const char *pattern, const struct message_launch *launch, const char *job_name,
+    const struct launch_node *node)
+{
+    _cleanup_free_ char *path = launch_expand_path(pattern, launch, job_name, node->name);
+    return launch->task == 0 || is_one_for_all(pattern) ? take_ptr(path)
+                                                        : xasprintf("%s.%u", path, launch->task);
+}
+
 static void set_output(const struct message_launch *launch, const struct job_spec *job, const char *job_name,
     const struct user *user, const struct launch_node *node, struct launch_spec *ret)
 {
     if (job->output != NULL) {
-        ret->output = launch_expand_path(job->output, launch, job_name, node->name);
-        if (launch->task == 0 || is_one_for_all(job->output))
-            return;
-        char *path = ret->output;
-        ret->output = xasprintf("%s.%u", path, launch->task);
-        free(path);
+        ret->output = expand_output(job->output, launch, job_name, node);
         return;
     }
     _cleanup_free_ char *name = log_name(launch);
@@ -179,6 +188,17 @@ static void set_output(const struct message_launch *launch, const struct job_spe
                           : user_log(node->log_dir, node, user->uid, name);
     if (is_home)
         ret->output_fallback = user_log(shared, node, user->uid, name);
+}
+
+/* The files of standard error and input that the user named. */
+static void set_files(const struct message_launch *launch, const struct job_spec *job, const char *job_name,
+    const struct launch_node *node, struct launch_spec *ret)
+{
+    ret->is_truncated = job->truncate;
+    if (job->error != NULL)
+        ret->error = expand_output(job->error, launch, job_name, node);
+    if (job->input != NULL)
+        ret->input = launch_expand_path(job->input, launch, job_name, node->name);
 }
 
 /* The user's own shell when it speaks as sh does, else one that does. */
@@ -300,9 +320,10 @@ static char *say_pipe_path(const struct message_launch *launch, const struct lau
 
 static int check(const struct launch_spec *spec, struct error *err)
 {
-    if (strlen(spec->output) >= SPEC_PATH_MAX ||
-        (spec->output_fallback != NULL && strlen(spec->output_fallback) >= SPEC_PATH_MAX))
-        return error_set(err, -ENAMETOOLONG, "the path of the log has more than %u bytes", SPEC_PATH_MAX);
+    const char *const paths[] = { spec->output, spec->output_fallback, spec->error, spec->input };
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        if (paths[i] != NULL && strlen(paths[i]) >= SPEC_PATH_MAX)
+            return error_set(err, -ENAMETOOLONG, "the path of the log has more than %u bytes", SPEC_PATH_MAX);
     if (spec->script != NULL && strlen(spec->script) >= SPEC_PATH_MAX)
         return error_set(err, -ENAMETOOLONG, "the path of the script has more than %u bytes", SPEC_PATH_MAX);
     return 0;
@@ -362,5 +383,6 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
     if (ret->setup != NULL)
         ret->shell = setup_shell(user);
     set_output(launch, job, job_name, user, node, ret);
+    set_files(launch, job, job_name, node, ret);
     return check(ret, err);
 }

@@ -32,6 +32,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
     const struct launch_node *node, struct launch_spec *ret, struct error *err);
 
 /* Replaces %j %n %a %A %h %r %% in a path: number, name, index in its array (else the attempt), number of the
- * array (else its own), node, rank among its nodes, and a percent sign. The caller frees it. */
+ * array (else its own), node, rank among its nodes, and a percent sign; %4j has four digits at least. The
+ * caller frees it. */
 char *launch_expand_path(
     const char *pattern, const struct message_launch *launch, const char *name, const char *node);

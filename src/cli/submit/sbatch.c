@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/submit/sbatch.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,14 +11,10 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/submit/slurm_notes.h"
+#include "cli/submit/slurm_values.h"
 #include "cli/options/talk.h"
 #include "cli/term/words.h"
 #include "job/ask.h"
-
-#define MINUTE_S      60
-#define HOUR_S        3600
-#define DAY_S         86400
-#define TIME_PART_MAX 10000000 // minutes, hours or days; far above what any limit allows
 
 struct row {
     const char *name;
@@ -30,57 +25,14 @@ struct row {
     bool is_flag;
 };
 
-/* "30", "30:00", "1:30:00", "2-0", "2-0:30", "2-0:30:00": a bare number is minutes. */
 static int read_time(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
 {
-    static const int64_t units[2][3] = { { MINUTE_S, 1, 0 }, { HOUR_S, MINUTE_S, 1 } };
-    int64_t parts[3] = { 0 }, days = 0, seconds = 0;
-    size_t count = 0;
-    const char *dash = strchr(value, '-');
-    _cleanup_free_ char *copy = xstrdup(dash == NULL ? value : dash + 1);
-    char *rest = copy;
+    int64_t seconds = 0;
     (void)sbatch;
-    if (strcasecmp(value, "unlimited") == 0 || strcasecmp(value, "infinite") == 0 || strcmp(value, "0") == 0)
-        return 0;
-    if (dash != NULL) {
-        _cleanup_free_ char *first = xstrndup(value, (size_t)(dash - value));
-        int r = parse_integer(first, "--time", 0, TIME_PART_MAX, &days, err);
-        if (r < 0)
-            return r;
-    }
-    for (char *part = NULL; (part = strsep(&rest, ":")) != NULL; count++) {
-        int r = count == 3 ? error_set(err, -EINVAL, "--time: '%.60s' has too many parts", value)
-                           : parse_integer(part, "--time", 0, TIME_PART_MAX, &parts[count], err);
-        if (r < 0)
-            return r;
-    }
-    bool is_hours = dash != NULL || count == 3;
-    for (size_t i = 0; i < 3; i++)
-        seconds += parts[i] * units[is_hours][i];
-    *ret = xasprintf("%" PRId64 "s", days * DAY_S + seconds);
-    return 0;
-}
-
-/* "2", "h200:2" or "h200". */
-static int split_gpus(
-    const char *what, const char *value, int64_t *ret_count, char **ret_model, struct error *err)
-{
-    const char *colon = strrchr(value, ':');
-    const char *number = colon != NULL ? colon + 1 : value;
-    bool has_number = isdigit((unsigned char)number[0]);
-    size_t length = colon != NULL ? (size_t)(colon - value) : 0;
-    *ret_count = 1;
-    if (!has_number && colon != NULL)
-        return error_set(err, -EINVAL, "%s: '%.60s' is not TYPE:NUMBER", what, value);
-    if (has_number) {
-        int r = parse_integer(number, what, 0, ASK_GPUS_MAX, ret_count, err);
-        if (r < 0)
-            return r;
-    } else {
-        length = strlen(value);
-    }
-    *ret_model = length > 0 ? xstrndup(value, length) : NULL;
-    return 0;
+    int r = slurm_parse_time("--time", value, &seconds, err);
+    if (r == 0 && seconds != SLURM_NO_LIMIT)
+        *ret = xasprintf("%" PRId64 "s", seconds);
+    return r;
 }
 
 static char *join_gpus(int64_t count, const char *model)
@@ -94,7 +46,7 @@ static int read_gpus(struct sbatch *sbatch, const char *value, char **ret, struc
     int64_t count = 0;
     _cleanup_free_ char *model = NULL;
     (void)sbatch;
-    int r = split_gpus("--gpus", value, &count, &model, err);
+    int r = slurm_parse_gpus("--gpus", value, &count, &model, err);
     if (r == 0)
         *ret = join_gpus(count, model);
     return r;
@@ -107,18 +59,16 @@ static int read_gpus_per_node(struct sbatch *sbatch, const char *value, char **r
     free(sbatch->model);
     sbatch->model = NULL;
     sbatch->has_gpus_per_node = true;
-    return split_gpus("--gpus-per-node", value, &sbatch->gpus_per_node, &sbatch->model, err);
+    return slurm_parse_gpus("--gpus-per-node", value, &sbatch->gpus_per_node, &sbatch->model, err);
 }
 
 static int read_gres(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
 {
-    if (strcmp(value, "none") == 0)
-        return read_gpus_per_node(sbatch, "0", ret, err);
-    if (strncmp(value, "gres:", 5) == 0)
-        value += 5;
-    if (strchr(value, ',') != NULL || strncmp(value, "gpu", 3) != 0 || (value[3] != '\0' && value[3] != ':'))
-        return error_set(err, -EINVAL, "--gres: '%.60s' is not gpu, gpu:NUMBER or gpu:TYPE:NUMBER", value);
-    return read_gpus_per_node(sbatch, value[3] == '\0' ? "1" : value + 4, ret, err);
+    (void)ret;
+    free(sbatch->model);
+    sbatch->model = NULL;
+    sbatch->has_gpus_per_node = true;
+    return slurm_parse_gres(value, &sbatch->gpus_per_node, &sbatch->model, err);
 }
 
 static int read_nodes(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
@@ -140,20 +90,8 @@ static int read_memory(struct sbatch *sbatch, const char *value, char **ret, str
 
 static int read_output(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
 {
-    _cleanup_buffer_ struct buffer out = { 0 };
     (void)sbatch, (void)err;
-    for (const char *p = value; *p != '\0'; p++) {
-        buffer_append(&out, p, 1);
-        if (*p != '%')
-            continue;
-        size_t width = strspn(p + 1, "0123456789");
-        char letter = p[1 + width];
-        if (letter == '\0')
-            continue;
-        p += 1 + width;
-        buffer_append(&out, letter == 'x' ? "n" : letter == 'N' ? "h" : p, 1);
-    }
-    *ret = out.length > 0 ? buffer_take(&out) : NULL;
+    *ret = slurm_path(value);
     return 0;
 }
 
@@ -194,23 +132,10 @@ static int read_dependency(struct sbatch *sbatch, const char *value, char **ret,
     return 0;
 }
 
-/* "now+2hours", "now+60"; all else is written as we write it, or refused by who reads it. */
 static int read_begin(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
 {
-    static const struct {
-        const char *slurm, *unit;
-    } units[] = { { "", "s" }, { "second", "s" }, { "minute", "m" }, { "hour", "h" }, { "day", "d" } };
     (void)sbatch, (void)err;
-    size_t digits = strncmp(value, "now+", 4) == 0 ? strspn(value + 4, "0123456789") : 0;
-    for (size_t i = 0; digits > 0 && i < sizeof(units) / sizeof(units[0]); i++) {
-        const char *unit = value + 4 + digits;
-        size_t length = strlen(units[i].slurm);
-        if (strncmp(unit, units[i].slurm, length) == 0 &&
-            (unit[length] == '\0' || (length > 0 && strcmp(unit + length, "s") == 0)))
-            *ret = xasprintf("+%.*s%s", (int)digits, value + 4, units[i].unit);
-    }
-    if (*ret == NULL)
-        *ret = xstrdup(value);
+    *ret = slurm_moment(value);
     return 0;
 }
 
@@ -328,6 +253,8 @@ static const struct row rows[] = {
     { "cpus-per-task", "cpus", NULL, 'c' },
     { "mem", "ram", read_memory, 0 },
     { "output", "output", read_output, 'o' },
+    { "error", "error", read_output, 'e' },
+    { "input", "input", read_output, 'i' },
     { "array", "array", NULL, 'a' },
     { "dependency", "after", read_dependency, 'd' },
     { "begin", "begin", read_begin, 'b' },

@@ -16,8 +16,6 @@
 static const struct {
     const char *option, *note;
 } options[] = {
-    { "--error", "standard error goes to the file of --output" },
-    { "-e", "standard error goes to the file of --output" },
     { "--ntasks", "the command runs once on each node, not once per task" },
     { "--ntasks-per-node", "the command runs once on each node, not once per task" },
     { "--ntasks-per-gpu", "the command runs once on each node, not once per task" },

@@ -129,6 +129,8 @@ static int add_options(json_t *request, const struct submit_options *options, st
         { "setup", "--setup", setup },
         { "cwd_fallback", "--chdir-fallback", options->fallback },
         { "output", "--output", options->output },
+        { "error", "--error", options->error },
+        { "input", "--input", options->input },
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         int r = add_text(request, texts[i].key, texts[i].option, texts[i].value, err);
@@ -142,6 +144,8 @@ static int add_options(json_t *request, const struct submit_options *options, st
         (void)json_object_update(request, options->ask);
     if (options->is_tty)
         add_terminal(request);
+    if (options->is_truncated)
+        (void)json_object_set_new(request, "truncate", json_true());
     if (options->is_held)
         (void)json_object_set_new(request, "hold", json_true());
     return ask_settle(request, err);

@@ -13,13 +13,13 @@
 /* First member of the options of every verb that uses submit_rows. */
 struct submit_options {
     json_t *ask; // what was asked for, as members of the request; NULL: nothing
-    const char *directory, *fallback, *output, *export, *list;
+    const char *directory, *fallback, *output, *error, *input, *export, *list;
     struct setup_wishes setup;
     struct image_wishes image;
     json_t *env_files;     // the variables of --env-file
     struct strings sweeps; // of submit: the values of --sweep
 
-    bool is_held, is_dry;
+    bool is_held, is_dry, is_truncated;
     bool is_tty, is_never_tty; // -T, --no-tty
     bool is_mem_named;         // --mem was typed
     bool is_in_place;          // of submit: the file of a script is run, not its text

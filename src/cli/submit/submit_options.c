@@ -193,6 +193,23 @@ static int set_output(void *target, const char *value, struct error *err)
     return option_text("-o", value, &options_of(target)->output, err);
 }
 
+static int set_error(void *target, const char *value, struct error *err)
+{
+    return option_text("--error", value, &options_of(target)->error, err);
+}
+
+static int set_input(void *target, const char *value, struct error *err)
+{
+    return option_text("--input", value, &options_of(target)->input, err);
+}
+
+static int set_truncate(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    options_of(target)->is_truncated = true;
+    return 0;
+}
+
 static int set_tty(void *target, const char *value, struct error *err)
 {
     (void)value, (void)err;
@@ -292,6 +309,9 @@ const struct option_row submit_rows[] = {
         set_image_mount },
     { 0, "image-runtime", "podman|apptainer", "container runtime (the one installed)", set_image_runtime },
     { 'o', "output", "FILE", "output file, appended to; %j is the job number, %n its name", set_output },
+    { 0, "error", "FILE", "file for standard error alone (that of standard output)", set_error },
+    { 0, "input", "FILE", "file for standard input (/dev/null)", set_input },
+    { 0, "truncate", NULL, "empty these output files at the start of each attempt", set_truncate },
     { 'T', "tty", NULL, "run on a terminal, for mgpu attach", set_tty },
     { 0, "no-tty", NULL, "do not run on a terminal", set_no_tty },
     { 'n', "n", "N", NULL, refuse_n },

@@ -33,8 +33,9 @@ static void add_spec(json_t *object, const struct job_spec *spec, bool has_scrip
     static const struct {
         const char *field, *key;
     } keys[] = { { "command", "argv" }, { "cwd", "cwd" }, { "cwd_fallback", "cwd_fallback" },
-        { "setup", "setup" }, { "output", "output" }, { "env", "env" }, { "tty", "tty" },
-        { "image", "image" }, { "image_mounts", "image_mounts" }, { "image_runtime", "image_runtime" } };
+        { "setup", "setup" }, { "output", "output" }, { "error", "error" }, { "input", "input" },
+        { "env", "env" }, { "tty", "tty" }, { "image", "image" }, { "image_mounts", "image_mounts" },
+        { "image_runtime", "image_runtime" } };
     json_t *whole = json_record_write(&job_spec_record, spec);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         (void)json_object_set(object, keys[i].key, json_object_get(whole, keys[i].field));

@@ -112,7 +112,7 @@ static void what_is_no_member_of_the_request(void **state)
 {
     struct fixture *fixture = *state;
     free(asked(fixture, "-o %x-%j_%4a.%N%% -D /tmp -H --export=NONE"));
-    assert_string_equal(fixture->options.output, "%n-%j_%a.%h%%");
+    assert_string_equal(fixture->options.output, "%n-%j_%4a.%h%%");
     assert_string_equal(fixture->options.directory, "/tmp");
     assert_string_equal(fixture->options.export, "minimal");
     assert_true(fixture->options.is_held);
@@ -128,7 +128,7 @@ static void what_cannot_be_said_here_is_refused(void **state)
     static const char *const lines[] = { "word", "-J", "--gres=fpga:1", "--gres=gpu:2,shard:1", "--gpus=x:y",
         "--time=1:2:3:4", "--time=x", "--nodes=1-4", "--dependency=singleton", "--dependency=afterok",
         "--dependency=afterok:x", "--dependency=after:1", "--dependency=afterok:1?afterok:2",
-        "--begin=teatime", "--mem=8Q", "--array=x", "--export=A=b", "-J 'x" };
+        "--begin=lunchtime", "--mem=8Q", "--array=x", "--export=A=b", "-J 'x" };
     struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct sbatch sbatch = { .call = &fixture->call };

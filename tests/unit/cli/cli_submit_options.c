@@ -70,6 +70,8 @@ static const struct {
     { "image-runtime", { "", "docker", "Podman", "--podman" } },
     { "env-setup-cmd", { "\xff" } },
     { "output", { "\xff" } },
+    { "error", { "\xff" } },
+    { "input", { "\xff" } },
     { "n", { "", "4", "x" } },
     { "file", { "", "/nowhere/jobs", "/tmp" } },
     { "sweep", { "", "x", "=1", "1x=1", "x=", "x=1,,2", "x=3-1", "x=0-1000", "MGPU_X=1", "x=\xff" } },

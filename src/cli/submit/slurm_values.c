@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/submit/slurm_values.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "job/ask.h"
+
+#define MINUTE_S      60
+#define HOUR_S        3600
+#define DAY_S         86400
+#define TIME_PART_MAX 10000000 // minutes, hours or days; far above what any limit allows
+#define MIB_SHIFT     20
+
+int slurm_parse_time(const char *what, const char *value, int64_t *ret_seconds, struct error *err)
+{
+    static const int64_t units[2][3] = { { MINUTE_S, 1, 0 }, { HOUR_S, MINUTE_S, 1 } };
+    int64_t parts[3] = { 0 }, days = 0, seconds = 0;
+    size_t count = 0;
+    const char *dash = strchr(value, '-');
+    _cleanup_free_ char *copy = xstrdup(dash == NULL ? value : dash + 1);
+    char *rest = copy;
+    *ret_seconds = SLURM_NO_LIMIT;
+    if (strcasecmp(value, "unlimited") == 0 || strcasecmp(value, "infinite") == 0 || strcmp(value, "0") == 0)
+        return 0;
+    if (dash != NULL) {
+        _cleanup_free_ char *first = xstrndup(value, (size_t)(dash - value));
+        int r = parse_integer(first, what, 0, TIME_PART_MAX, &days, err);
+        if (r < 0)
+            return r;
+    }
+    for (char *part = NULL; (part = strsep(&rest, ":")) != NULL; count++) {
+        int r = count == 3 ? error_set(err, -EINVAL, "%s: '%.60s' has too many parts", what, value)
+                           : parse_integer(part, what, 0, TIME_PART_MAX, &parts[count], err);
+        if (r < 0)
+            return r;
+    }
+    bool is_hours = dash != NULL || count == 3;
+    for (size_t i = 0; i < 3; i++)
+        seconds += parts[i] * units[is_hours][i];
+    *ret_seconds = days * DAY_S + seconds;
+    return 0;
+}
+
+int slurm_parse_gpus(
+    const char *what, const char *value, int64_t *ret_count, char **ret_model, struct error *err)
+{
+    const char *colon = strrchr(value, ':');
+    const char *number = colon != NULL ? colon + 1 : value;
+    bool has_number = isdigit((unsigned char)number[0]);
+    size_t length = colon != NULL ? (size_t)(colon - value) : 0;
+    *ret_count = 1;
+    if (!has_number && colon != NULL)
+        return error_set(err, -EINVAL, "%s: '%.60s' is not TYPE:NUMBER", what, value);
+    if (has_number) {
+        int r = parse_integer(number, what, 0, ASK_GPUS_MAX, ret_count, err);
+        if (r < 0)
+            return r;
+    } else {
+        length = strlen(value);
+    }
+    *ret_model = length > 0 ? xstrndup(value, length) : NULL;
+    return 0;
+}
+
+int slurm_parse_gres(const char *value, int64_t *ret_count, char **ret_model, struct error *err)
+{
+    if (strcasecmp(value, "none") == 0)
+        return slurm_parse_gpus("--gres", "0", ret_count, ret_model, err);
+    if (strncmp(value, "gres:", 5) == 0 || strncmp(value, "gres/", 5) == 0)
+        value += 5;
+    bool is_gpu = strncmp(value, "gpu", 3) == 0 && (value[3] == '\0' || value[3] == ':' || value[3] == '=');
+    if (strchr(value, ',') != NULL || !is_gpu)
+        return error_set(err, -EINVAL, "--gres: '%.60s' is not gpu, gpu:NUMBER or gpu:TYPE:NUMBER", value);
+    return slurm_parse_gpus("--gres", value[3] == '\0' ? "1" : value + 4, ret_count, ret_model, err);
+}
+
+int slurm_parse_memory(const char *what, const char *value, uint64_t *ret_bytes, struct error *err)
+{
+    static const char units[] = "KMGT";
+    size_t digits = strspn(value, "0123456789");
+    const char *unit =
+        value[digits] != '\0' ? strchr(units, toupper((unsigned char)value[digits])) : units + 1;
+    const char *end = value + digits + (value[digits] != '\0');
+    int64_t number = 0;
+    _cleanup_free_ char *text = xstrndup(value, digits);
+    if (unit == NULL || digits == 0 || (*end != '\0' && strcasecmp(end, "B") != 0))
+        return error_set(err, -EINVAL, "%s: '%.60s' is not a size, such as 4G", what, value);
+    int r = parse_integer(text, what, 0, INT32_MAX, &number, err);
+    if (r == 0)
+        *ret_bytes = (uint64_t)number << (10 * (unsigned)(unit - units + 1));
+    return r;
+}
+
+/* "now+2hours" and "now+60"; NULL: something else. */
+static char *after_now(const char *value)
+{
+    static const struct {
+        const char *slurm, *unit;
+    } units[] = { { "", "s" }, { "second", "s" }, { "minute", "m" }, { "hour", "h" }, { "day", "d" },
+        { "week", "w" } };
+    size_t digits = strncmp(value, "now+", 4) == 0 ? strspn(value + 4, "0123456789") : 0;
+    for (size_t i = 0; digits > 0 && i < sizeof(units) / sizeof(units[0]); i++) {
+        const char *unit = value + 4 + digits;
+        size_t length = strlen(units[i].slurm);
+        bool is_week = units[i].unit[0] == 'w';
+        if (strncmp(unit, units[i].slurm, length) == 0 &&
+            (unit[length] == '\0' || (length > 0 && strcmp(unit + length, "s") == 0)))
+            return is_week ? xasprintf("+%lldd", 7 * strtoll(value + 4, NULL, 10))
+                           : xasprintf("+%.*s%s", (int)digits, value + 4, units[i].unit);
+    }
+    return NULL;
+}
+
+char *slurm_moment(const char *value)
+{
+    static const struct {
+        const char *name, *time;
+    } names[] = { { "midnight", "00:00" }, { "noon", "12:00" }, { "fika", "15:00" }, { "teatime", "16:00" },
+        { "today", "now" }, { "tomorrow", "+1d" } };
+    unsigned month = 0, day = 0, year = 0, hour = 0, minute = 0;
+    int end = 0;
+    char *moment = after_now(value);
+    for (size_t i = 0; moment == NULL && i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcasecmp(value, names[i].name) == 0)
+            moment = xstrdup(names[i].time);
+    // NOLINTNEXTLINE(cert-err34-c): each number has at most two digits
+    if (moment == NULL &&
+        sscanf(value, "%2u/%2u/%2u%n-%2u:%2u%n", &month, &day, &year, &end, &hour, &minute, &end) >= 3 &&
+        value[end] == '\0')
+        moment = xasprintf("20%02u-%02u-%02u %02u:%02u", year, month, day, hour, minute);
+    return moment != NULL ? moment : xstrdup(value);
+}
+
+char *slurm_path(const char *value)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    const struct passwd *user = strstr(value, "%u") != NULL ? getpwuid(geteuid()) : NULL;
+    bool is_literal = strchr(value, '\\') != NULL; // a backslash takes the meaning from every code
+    for (const char *p = value; *p != '\0'; p++) {
+        size_t width = *p == '%' ? strspn(p + 1, "0123456789") : 0;
+        char letter = *p == '%' ? p[1 + width] : '\0';
+        if (is_literal || letter == '\0') {
+            if (!is_literal || *p != '\\')
+                buffer_printf(&out, "%s%c", is_literal && *p == '%' ? "%" : "", *p);
+            continue;
+        }
+        switch (letter) {
+        case 'x': buffer_append_text(&out, "%n"); break;
+        case 'N': buffer_append_text(&out, "%h"); break;
+        case 'u': buffer_append_text(&out, user != NULL ? user->pw_name : "nobody"); break;
+        case 's': buffer_append_text(&out, "batch"); break;
+        case 'J': buffer_printf(&out, "%%%.*sj", (int)width, p + 1); break;
+        case 'n':
+        case 't': buffer_printf(&out, "%%%.*sr", (int)width, p + 1); break;
+        case 'h':
+        case 'r': buffer_printf(&out, "%%%%%c", letter); break;
+        default: buffer_append(&out, p, width + 2); break;
+        }
+        p += width + 1;
+    }
+    return out.length > 0 ? buffer_take(&out) : xstrdup("");
+}
