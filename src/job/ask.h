@@ -29,6 +29,7 @@
 #define ASK_RETRY_MAX     100U
 #define ASK_NOTIFY_MAX    16384U // bytes of all whom it tells
 #define ASK_WARN_MAX      64U
+#define ASK_SLURM_MAX     8192U // bytes of all notes of Slurm's commands
 #define ASK_WARN_MS       60000 // before the end, when only a signal is named
 #define ASK_GRACE_MAX_MS  (24LL * 3600 * 1000)
 #define ASK_GRACE_DEFAULT "30s" // of mgpud's --grace; in words, for help and the table of settings
@@ -66,6 +67,7 @@ struct job_ask {
     uint32_t max_requeues;     // at time limits, and after losses; 0: any number, and ASK_REQUEUES
     struct strings notify;     // whom to tell: job/notify.h; empty: nobody
     char *notify_on;           // of what: "start,end"; NULL: of its end
+    struct strings slurm;      // NAME=value: what Slurm's commands were told and tell again; job/slurm.h
     uint32_t retry; // tries after the first that failed by no fault of its command, or by `retry_on`
     /* A lease: no command is run, the GPUs are booked for as long as this process lives. */
     uint32_t lease_pid;   // as the agent of its node sees it; 0: no lease
@@ -149,6 +151,9 @@ struct job_ask {
         X(base, 73, RECORD_DURATION, tty_idle_ms, tty_idle, 0,                                               \
             "end the job if its terminal is unused for this long, or none",                                  \
             ASK_SHOWN_ALSO_AS("tty_idle_s")),                                                                \
+        X(base, 90, RECORD_STRINGS, slurm, slurm, ASK_SLURM_MAX,                                             \
+            "[notes of the commands of Slurm](slurm.md): ntasks=4, account=lab",       \
+            ASK_SHOWN),                                                                                      \
         X(base, 80, RECORD_BOOL, requeue_on_node_lost, requeue_on_node_lost, 0,                              \
             "requeue if the node is lost", ASK_SHOWN),                                                       \
         X(base, 81, RECORD_BOOL, own_priority, own_priority, 0, "the priority orders its owner's jobs only", \

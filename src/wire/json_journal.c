@@ -24,6 +24,7 @@ static void add_ask(json_t *object, const struct job_event *event)
         /* It decides nothing, and addresses of hooks are secrets. */
         (void)json_object_del(record, "notify");
         (void)json_object_del(record, "notify_on");
+        (void)json_object_del(record, "slurm");
         (void)json_object_set_new(object, "ask", record);
     }
     (void)json_object_set_new(object, "name", json_text_string(event->name));

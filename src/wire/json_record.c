@@ -427,7 +427,7 @@ static const struct {
     [RECORD_LIST] = { read_list, write_list, schema_list },
 };
 
-/* Numbers of which 0 says that there is none. */
+/* Numbers of which 0 says that there is none, and lists without items. */
 static bool is_absent(const struct record_field *field, const void *member)
 {
     if (field->has_zero)
@@ -440,6 +440,7 @@ static bool is_absent(const struct record_field *field, const void *member)
     case RECORD_I64:
     case RECORD_SIZE:
     case RECORD_DURATION: return *(const uint64_t *)member == 0;
+    case RECORD_STRINGS: return ((const struct strings *)member)->count == 0;
     default: return false;
     }
 }
@@ -458,7 +459,7 @@ const char *json_record_answer_type(const struct record_field *field)
     case RECORD_DURATION: return field->has_zero ? "number" : "number|null";
     case RECORD_TIME:
     case RECORD_STRING: return "string|null";
-    case RECORD_STRINGS:
+    case RECORD_STRINGS: return "array|null";
     case RECORD_LIST: return "array";
     case RECORD_ENV: return "object";
     default: return field->has_zero ? "integer" : "integer|null";

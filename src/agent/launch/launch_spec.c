@@ -13,6 +13,7 @@
 #include "agent/gpu/env.h"
 #include "agent/host/hostfile.h"
 #include "agent/launch/rendezvous.h"
+#include "agent/launch/slurm_env.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/spool.h"
@@ -373,6 +374,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
     if (node->has_joined) // the one that its submitter had is on another machine
         strings_unset_env(&ret->env, "MGPU_SOCKET");
     set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);
+    slurm_env_set(&ret->gpu_env, launch, job, job_name, node->name);
     if (job->script != NULL)
         set_script(job, node, ret);
     if (job->image != NULL)
