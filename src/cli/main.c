@@ -69,7 +69,7 @@ static int be_compat(char **argv)
 int main(int argc, char **argv)
 {
     standard_descriptors_hold();
-    if (argc > 0 && compat_name_find(argv[0]) != NULL)
+    if (argc > 0 && compat_name_find(compat_names, argv[0]) != NULL)
         return be_compat(argv);
     return standard_output_end(run_words(argc, argv));
 }

@@ -33,7 +33,7 @@ static const struct personality_verb *find_verb(const struct personality *person
 
 static void print_help(const struct personality *personality, FILE *out)
 {
-    const char *help = compat_name_find(personality->name)->help;
+    const char *help = compat_name_find(compat_names, personality->name)->help;
     (void)fprintf(out, "usage: %s [OPTIONS] COMMAND ...\n\n%c%s.\n\n", personality->name,
         toupper((unsigned char)help[0]), help + 1);
     for (const struct personality_verb *verb = personality->verbs; verb->name != NULL; verb++)

@@ -20,6 +20,7 @@
 
 struct compat_options {
     bool is_forced;
+    bool is_slurm; // the commands of Slurm, which are another program
 };
 
 static int set_force(void *target, const char *value, struct error *err)
@@ -29,14 +30,23 @@ static int set_force(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_slurm(void *target, const char *value, struct error *err)
+{
+    (void)value, (void)err;
+    ((struct compat_options *)((struct call *)target)->options)->is_slurm = true;
+    return 0;
+}
+
 static const struct option_row install_rows[] = {
     { 0, "force", NULL, "include names that hide another program", set_force },
+    { 0, "slurm", NULL, "the commands of Slurm: sbatch, squeue, srun and others", set_slurm },
     { 0 },
 };
 
-static const struct compat_name *find_or_refuse(const char *name, struct error *err)
+static const struct compat_name *find_or_refuse(
+    const struct compat_name *names, const char *name, struct error *err)
 {
-    const struct compat_name *found = compat_name_find(name);
+    const struct compat_name *found = compat_name_find(names, name);
     if (found != NULL && strchr(name, '/') == NULL)
         return found;
     (void)error_set(err, -EINVAL, "'%.60s' is not a name that mgpu provides", name);
@@ -48,6 +58,8 @@ static int run_list(struct call *call, int argc, char **argv, struct error *err)
 {
     (void)call, (void)argc, (void)argv, (void)err;
     for (const struct compat_name *row = compat_names; row->name != NULL; row++)
+        (void)printf("%-22s %s\n", row->name, row->help);
+    for (const struct compat_name *row = slurm_names; row->name != NULL; row++)
         (void)printf("%-22s %s\n", row->name, row->help);
     return EXIT_OK;
 }
@@ -99,31 +111,32 @@ static int install_one(
     return make_link(folder, row->name, self, err);
 }
 
-/* The path of mgpu-compat, without links. */
-static int find_program(char path[PATH_MAX], struct error *err)
+/* The path of mgpu-compat or mgpu-slurm, without links. */
+static int find_program(const char *name, char path[PATH_MAX], struct error *err)
 {
-    _cleanup_free_ char *found = program_find(COMPAT_PROGRAM);
+    _cleanup_free_ char *found = program_find(name);
     if (realpath(found, path) == NULL)
-        return error_set_errno(err, -errno, "cannot find %s, which is installed beside mgpu", COMPAT_PROGRAM);
+        return error_set_errno(err, -errno, "cannot find %s, which is installed beside mgpu", name);
     return 0;
 }
 
 static int run_install(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct compat_options *options = call->options;
+    const struct compat_name *names = options->is_slurm ? slurm_names : compat_names;
     char self[PATH_MAX];
     int failed = 0, made = 0;
     if (argc == 0)
         return error_set(err, -EINVAL, "no folder given; use one in PATH, such as /usr/local/bin");
-    if (find_program(self, err) < 0)
+    if (find_program(options->is_slurm ? SLURM_COMPAT_PROGRAM : COMPAT_PROGRAM, self, err) < 0)
         return err->code;
     for (int i = 1; i < argc; i++)
-        if (find_or_refuse(argv[i], err) == NULL)
+        if (find_or_refuse(names, argv[i], err) == NULL)
             return -EINVAL;
     _cleanup_close_ int folder = open(argv[0], O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return error_set_errno(err, -errno, "cannot open the folder %.200s", argv[0]);
-    for (const struct compat_name *row = compat_names; row->name != NULL; row++) {
+    for (const struct compat_name *row = names; row->name != NULL; row++) {
         struct error problem = { 0 };
         bool is_wanted = argc == 1;
         for (int k = 1; k < argc; k++)
@@ -146,7 +159,7 @@ static int run_as(struct call *call, int argc, char **argv, struct error *err)
     (void)call;
     if (argc == 0)
         return error_set(err, -EINVAL, "no name given; all of them: mgpu compat list");
-    if (find_or_refuse(argv[0], err) == NULL || find_program(program, err) < 0)
+    if (find_or_refuse(compat_names, argv[0], err) == NULL || find_program(COMPAT_PROGRAM, program, err) < 0)
         return err->code;
     (void)execv(program, argv);
     return error_set_errno(err, -errno, "cannot execute %s", program);
@@ -162,7 +175,7 @@ static const struct command list_command = {
 
 static const struct command install_command = {
     .name = "compat install",
-    .usage = "[--force] FOLDER [NAME...]",
+    .usage = "[--force] [--slurm] FOLDER [NAME...]",
     .help = "Create links with these names, or all names, in a folder",
     .detail = "A name used by another program in PATH is omitted, unless --force is given.",
     .tables = { install_rows },

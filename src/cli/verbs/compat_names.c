@@ -20,11 +20,23 @@ const struct compat_name compat_names[] = {
     { 0 },
 };
 
-const struct compat_name *compat_name_find(const char *program)
+const struct compat_name slurm_names[] = {
+    { "sbatch", "Slurm: submit a script", "Slurm" },
+    { "srun", "Slurm: run tasks", "Slurm" },
+    { "salloc", "Slurm: allocate, and run a shell or a command", "Slurm" },
+    { "squeue", "Slurm: list jobs that wait and run", "Slurm" },
+    { "scancel", "Slurm: end jobs", "Slurm" },
+    { "sacct", "Slurm: list jobs, ended ones too", "Slurm" },
+    { "sinfo", "Slurm: list nodes", "Slurm" },
+    { "scontrol", "Slurm: show things, and change jobs", "Slurm" },
+    { 0 },
+};
+
+const struct compat_name *compat_name_find(const struct compat_name *names, const char *program)
 {
     const char *slash = strrchr(program, '/');
     const char *name = slash != NULL ? slash + 1 : program;
-    for (const struct compat_name *row = compat_names; row->name != NULL; row++)
+    for (const struct compat_name *row = names; row->name != NULL; row++)
         if (strcmp(row->name, name) == 0)
             return row;
     return NULL;

@@ -20,7 +20,7 @@ static void every_name_is_a_personality(void **state)
 static void every_personality_has_a_name(void **state)
 {
     for (size_t i = 0; personalities[i] != NULL; i++) {
-        const struct compat_name *row = compat_name_find(personalities[i]->name);
+        const struct compat_name *row = compat_name_find(compat_names, personalities[i]->name);
         assert_non_null(row);
         assert_string_equal(row->name, personalities[i]->name);
     }
@@ -28,9 +28,9 @@ static void every_personality_has_a_name(void **state)
 
 static void a_name_is_found_in_a_path(void **state)
 {
-    assert_non_null(compat_name_find("/usr/local/bin/tgpu"));
-    assert_null(compat_name_find("/usr/local/bin/tgpu2"));
-    assert_null(compat_name_find("mgpu"));
+    assert_non_null(compat_name_find(compat_names, "/usr/local/bin/tgpu"));
+    assert_null(compat_name_find(compat_names, "/usr/local/bin/tgpu2"));
+    assert_null(compat_name_find(compat_names, "mgpu"));
 }
 
 int main(void)

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/slurm/fields.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <grp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/hostlist.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/slurm/jobs.h"
+#include "cli/slurm/slurm.h"
+#include "cli/slurm/state.h"
+#include "cli/term/field.h"
+#include "cli/term/time_text.h"
+#include "job/slurm.h"
+
+#define MINUTE_S  60
+#define MILLI     1000
+#define SHOWN_MAX 4096
+
+#define TEXT(name) char *slurm_text_##name(const json_t *job, int64_t now_ms)
+
+/* --- forms --- */
+
+void slurm_print_cell(const char *text, int width)
+{
+    if (width == 0)
+        (void)fputs(text, stdout);
+    else if (width > 0)
+        (void)printf("%-*.*s", width, width, text);
+    else
+        (void)printf("%*.*s", -width, -width, text);
+}
+
+static char *shown(const json_t *job, const char *key, const char *otherwise)
+{
+    const char *text = field_text(job, key);
+    return text == NULL ? xstrdup(otherwise) : text_escape(text, SHOWN_MAX);
+}
+
+static char *noted(const json_t *job, const char *note, const char *otherwise)
+{
+    const char *text = slurm_job_note(job, note);
+    return text == NULL ? xstrdup(otherwise) : text_escape(text, SHOWN_MAX);
+}
+
+static char *number(int64_t value)
+{
+    return xasprintf("%" PRId64, value);
+}
+
+static int64_t run_seconds(const json_t *job)
+{
+    return (int64_t)field_number(job, "run_seconds", 0);
+}
+
+static bool is_waiting(const json_t *job)
+{
+    return field_is(job, "state", "queued");
+}
+
+/* --- identity --- */
+
+TEXT(job_id)
+{
+    const char *left = field_text(job, "array_left"), *array = field_text(job, "array");
+    (void)now_ms;
+    if (field_is_known(job, "array_job"))
+        return xasprintf(
+            "%" PRId64 "_%" PRId64, field_integer(job, "array_job", 0), field_integer(job, "array_index", 0));
+    if (left == NULL)
+        return number(field_integer(job, "id", 0));
+    const char *limit = array != NULL && strchr(left, '%') == NULL ? strchr(array, '%') : NULL;
+    return xasprintf("%" PRId64 "_[%s%s]", field_integer(job, "id", 0), left, limit != NULL ? limit : "");
+}
+
+TEXT(raw_id)
+{
+    (void)now_ms;
+    return number(field_integer(job, "id", 0));
+}
+
+TEXT(array_job_id)
+{
+    (void)now_ms;
+    return number(field_integer(job, "array_job", field_integer(job, "id", 0)));
+}
+
+TEXT(array_task_id)
+{
+    (void)now_ms;
+    if (field_is_known(job, "array_job"))
+        return number(field_integer(job, "array_index", 0));
+    return shown(job, "array_left", "N/A");
+}
+
+TEXT(name)
+{
+    (void)now_ms;
+    return shown(job, "name", "");
+}
+
+TEXT(user)
+{
+    (void)now_ms;
+    return shown(job, "user", "");
+}
+
+TEXT(uid)
+{
+    (void)now_ms;
+    return number(field_integer(job, "uid", 0));
+}
+
+TEXT(group)
+{
+    (void)now_ms;
+    const struct passwd *user = getpwuid((uid_t)field_integer(job, "uid", 0));
+    const struct group *group = user != NULL ? getgrgid(user->pw_gid) : NULL;
+    return xstrdup(group != NULL ? group->gr_name : "nogroup");
+}
+
+TEXT(partition)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_PARTITION, SLURM_PARTITION);
+}
+
+TEXT(account)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_ACCOUNT, "default");
+}
+
+TEXT(qos)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_QOS, "normal");
+}
+
+TEXT(comment)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_COMMENT, "");
+}
+
+TEXT(command)
+{
+    (void)now_ms;
+    return shown(job, "command", "");
+}
+
+TEXT(directory)
+{
+    (void)now_ms;
+    return shown(job, "cwd", "");
+}
+
+TEXT(output)
+{
+    (void)now_ms;
+    return shown(job, "log", "");
+}
+
+TEXT(cluster)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("mgpu");
+}
+
+TEXT(none)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("");
+}
+
+TEXT(null)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("(null)");
+}
+
+TEXT(zero)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("0");
+}
+
+/* --- states --- */
+
+TEXT(state)
+{
+    (void)now_ms;
+    return xstrdup(slurm_state_of(job)->name);
+}
+
+TEXT(compact_state)
+{
+    (void)now_ms;
+    return xstrdup(slurm_state_of(job)->compact);
+}
+
+TEXT(account_state)
+{
+    const char *name = slurm_state_of(job)->name, *by = field_text(job, "stopped_by");
+    const struct passwd *user = by != NULL ? getpwnam(by) : NULL;
+    (void)now_ms;
+    if (strcmp(name, "CANCELLED") != 0 || by == NULL)
+        return xstrdup(name);
+    return user != NULL ? xasprintf("%s by %u", name, user->pw_uid) : xasprintf("%s by %s", name, by);
+}
+
+TEXT(reason)
+{
+    (void)now_ms;
+    return xstrdup(slurm_reason_of(job));
+}
+
+TEXT(exit)
+{
+    int code = 0, signal = 0;
+    (void)now_ms;
+    slurm_exit_of(job, &code, &signal);
+    return xasprintf("%d:%d", code, signal);
+}
+
+/* --- where --- */
+
+static int64_t count_nodes(const json_t *job)
+{
+    size_t parts = json_array_size(json_object_get(job, "parts"));
+    return parts > 0 ? (int64_t)parts : field_integer(job, "nodes", 1);
+}
+
+TEXT(nodes)
+{
+    size_t index = 0;
+    json_t *part = NULL;
+    _cleanup_strings_ struct strings names = { 0 };
+    (void)now_ms;
+    json_array_foreach(json_object_get(job, "parts"), index, part) if (field_text(part, "node") != NULL)
+        strings_add(&names, field_text(part, "node"));
+    if (names.count == 0 && field_text(job, "node") != NULL)
+        strings_add(&names, field_text(job, "node"));
+    return hostlist_compress(&names);
+}
+
+TEXT(nodes_or_reason)
+{
+    const struct slurm_state *state = slurm_state_of(job);
+    bool is_placed = field_is_known(job, "node") && !is_waiting(job);
+    if (is_placed && (!state->is_over || strcmp(state->compact, "CD") == 0))
+        return slurm_text_nodes(job, now_ms);
+    return xasprintf("(%s)", slurm_reason_of(job));
+}
+
+TEXT(batch_host)
+{
+    (void)now_ms;
+    return shown(job, "node", "n/a");
+}
+
+TEXT(node_count)
+{
+    (void)now_ms;
+    return number(count_nodes(job));
+}
+
+static int64_t count_tasks(const json_t *job)
+{
+    const char *tasks = slurm_job_note(job, SLURM_NOTE_TASKS);
+    return tasks != NULL ? strtoll(tasks, NULL, 10) : count_nodes(job);
+}
+
+static int64_t count_cpus(const json_t *job)
+{
+    double cpus = field_number(job, "cpus", 0);
+    return cpus > 0 ? (int64_t)((cpus + 0.999) * (double)count_nodes(job)) : count_tasks(job);
+}
+
+TEXT(tasks)
+{
+    (void)now_ms;
+    return number(count_tasks(job));
+}
+
+TEXT(cpus)
+{
+    (void)now_ms;
+    return number(count_cpus(job));
+}
+
+TEXT(memory)
+{
+    int64_t mib = field_integer(job, "memory", 0) >> 20;
+    (void)now_ms;
+    return mib > 0 && mib % 1024 == 0 ? xasprintf("%" PRId64 "G", mib / 1024)
+           : mib > 0                  ? xasprintf("%" PRId64 "M", mib)
+                                      : xstrdup("0");
+}
+
+TEXT(gres)
+{
+    int64_t gpus = field_integer(job, "gpus", 0);
+    int64_t each = gpus / count_nodes(job);
+    const char *model = field_text(job, "gpu_model");
+    (void)now_ms;
+    if (gpus == 0)
+        return xstrdup("N/A");
+    return xasprintf("gres/gpu:%s%s%" PRId64, model != NULL ? model : "", model != NULL ? ":" : "", each);
+}
+
+TEXT(tres)
+{
+    int64_t gpus = field_integer(job, "gpus", 0);
+    _cleanup_free_ char *memory = slurm_text_memory(job, now_ms);
+    _cleanup_buffer_ struct buffer out = { 0 };
+    buffer_printf(&out, "billing=%" PRId64 ",cpu=%" PRId64, count_cpus(job), count_cpus(job));
+    if (gpus > 0)
+        buffer_printf(&out, ",gres/gpu=%" PRId64, gpus);
+    if (strcmp(memory, "0") != 0)
+        buffer_printf(&out, ",mem=%s", memory);
+    buffer_printf(&out, ",node=%" PRId64, count_nodes(job));
+    return buffer_take(&out);
+}
+
+TEXT(priority)
+{
+    (void)now_ms;
+    return number(field_integer(job, "priority", 0));
+}
+
+TEXT(nice)
+{
+    (void)now_ms;
+    return number(-field_integer(job, "priority", 0));
+}
+
+/* "41:ok,42:any" as "afterok:41,afterany:42". */
+TEXT(dependency)
+{
+    static const char *const kinds[][2] = { { "ok", "afterok" }, { "any", "afterany" },
+        { "fail", "afternotok" } };
+    _cleanup_buffer_ struct buffer out = { 0 };
+    const char *after = field_text(job, "after");
+    _cleanup_free_ char *copy = after != NULL && is_waiting(job) ? xstrdup(after) : NULL;
+    char *rest = copy;
+    (void)now_ms;
+    for (char *one = NULL; rest != NULL && (one = strsep(&rest, ",")) != NULL;) {
+        char *colon = strchr(one, ':');
+        const char *kind = colon != NULL ? colon + 1 : "ok";
+        if (colon != NULL)
+            *colon = '\0';
+        for (size_t i = 0; i < 3; i++)
+            if (strcmp(kind, kinds[i][0]) == 0)
+                buffer_printf(&out, "%s%s:%s(unfulfilled)", out.length > 0 ? "," : "", kinds[i][1], one);
+    }
+    return out.length > 0 ? buffer_take(&out) : xstrdup("(null)");
+}
+
+TEXT(restarts)
+{
+    (void)now_ms;
+    return number(field_integer(job, "restarts", 0) + field_integer(job, "preemptions", 0));
+}
+
+TEXT(max_rss)
+{
+    int64_t bytes = field_integer(job, "max_rss_bytes", 0);
+    (void)now_ms;
+    return bytes > 0 ? xasprintf("%" PRId64 "K", bytes >> 10) : xstrdup("");
+}
+
+TEXT(cpu_time)
+{
+    (void)now_ms;
+    return slurm_duration_text((int64_t)field_number(job, "cpu_seconds", 0), true);
+}
+
+/* --- times --- */
+
+TEXT(limit)
+{
+    double limit = field_number(job, "time_limit", 0);
+    (void)now_ms;
+    return limit > 0 ? slurm_duration_text((int64_t)limit, false) : xstrdup("UNLIMITED");
+}
+
+TEXT(limit_raw)
+{
+    double limit = field_number(job, "time_limit", 0);
+    (void)now_ms;
+    return limit > 0 ? number((int64_t)limit / MINUTE_S) : xstrdup("UNLIMITED");
+}
+
+TEXT(used)
+{
+    (void)now_ms;
+    return slurm_duration_text(run_seconds(job), false);
+}
+
+TEXT(left)
+{
+    int64_t limit = (int64_t)field_number(job, "time_limit", 0), used = run_seconds(job);
+    (void)now_ms;
+    return limit == 0 ? xstrdup("UNLIMITED") : slurm_duration_text(limit > used ? limit - used : 0, false);
+}
+
+TEXT(elapsed)
+{
+    (void)now_ms;
+    return slurm_duration_text(run_seconds(job), true);
+}
+
+TEXT(elapsed_raw)
+{
+    (void)now_ms;
+    return number(run_seconds(job));
+}
+
+static int64_t moment(const json_t *job, const char *key)
+{
+    return field_text(job, key) != NULL ? time_parse(field_text(job, key)) : 0;
+}
+
+TEXT(submitted)
+{
+    (void)now_ms;
+    return slurm_time_text(moment(job, "submitted_at"), "N/A");
+}
+
+TEXT(started)
+{
+    (void)now_ms;
+    return slurm_time_text(moment(job, "started_at"), "N/A");
+}
+
+/* Of a job that waits: when it is expected to start. */
+TEXT(expected)
+{
+    int64_t started = moment(job, "started_at"), eta = moment(job, "eta"), begin = moment(job, "begin");
+    (void)now_ms;
+    return slurm_time_text(started != 0 ? started : eta != 0 ? eta : begin, "N/A");
+}
+
+TEXT(ended)
+{
+    int64_t ended = moment(job, "ended_at"), started = moment(job, "started_at");
+    int64_t limit = (int64_t)(field_number(job, "time_limit", 0) * MILLI);
+    (void)now_ms;
+    return slurm_time_text(ended != 0 ? ended : started != 0 && limit != 0 ? started + limit : 0, "N/A");
+}
+
+TEXT(account_start)
+{
+    (void)now_ms;
+    return slurm_time_text(moment(job, "started_at"), "Unknown");
+}
+
+TEXT(account_end)
+{
+    (void)now_ms;
+    return slurm_time_text(moment(job, "ended_at"), "Unknown");
+}
+
+TEXT(account_limit)
+{
+    double limit = field_number(job, "time_limit", 0);
+    (void)now_ms;
+    return limit > 0 ? slurm_duration_text((int64_t)limit, true) : xstrdup("UNLIMITED");
+}
+
+TEXT(account_nodes)
+{
+    char *nodes = slurm_text_nodes(job, now_ms);
+    if (nodes[0] != '\0')
+        return nodes;
+    free(nodes);
+    return xstrdup("None assigned");
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What lists print of a job, each as Slurm writes it. The tables of squeue, sacct and scontrol name them. */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The text for a job, which the caller frees. */
+typedef char *slurm_text_fn(const json_t *job, int64_t now_ms);
+
+slurm_text_fn slurm_text_job_id;        // "12", "12_3", "12_[0-4%2]"
+slurm_text_fn slurm_text_raw_id;        // its own number
+slurm_text_fn slurm_text_array_job_id;  // "12", also of an element
+slurm_text_fn slurm_text_array_task_id; // "3", "0-4%2", "N/A"
+slurm_text_fn slurm_text_name, slurm_text_user, slurm_text_uid, slurm_text_group, slurm_text_partition;
+slurm_text_fn slurm_text_account, slurm_text_qos, slurm_text_comment, slurm_text_command,
+    slurm_text_directory;
+slurm_text_fn slurm_text_state, slurm_text_compact_state, slurm_text_account_state; // "CANCELLED by 1000"
+slurm_text_fn slurm_text_reason, slurm_text_nodes_or_reason, slurm_text_nodes, slurm_text_batch_host;
+slurm_text_fn slurm_text_node_count, slurm_text_cpus, slurm_text_tasks, slurm_text_memory, slurm_text_gres;
+slurm_text_fn slurm_text_tres, slurm_text_priority, slurm_text_nice, slurm_text_dependency, slurm_text_exit;
+slurm_text_fn slurm_text_limit, slurm_text_used, slurm_text_left, slurm_text_elapsed, slurm_text_elapsed_raw;
+slurm_text_fn slurm_text_limit_raw, slurm_text_account_limit, slurm_text_account_nodes;
+slurm_text_fn slurm_text_submitted, slurm_text_started, slurm_text_expected, slurm_text_ended;
+slurm_text_fn slurm_text_account_start, slurm_text_account_end; // "Unknown" where squeue has "N/A"
+slurm_text_fn slurm_text_restarts, slurm_text_max_rss, slurm_text_cpu_time, slurm_text_none, slurm_text_zero;
+slurm_text_fn slurm_text_output, slurm_text_cluster, slurm_text_null;
+
+/* "2026-11-22T10:00:00" in local time, `otherwise` for 0. The caller frees it. */
+char *slurm_time_text(int64_t wall_ms, const char *otherwise);
+
+/* "5:02", "1:05:02", "1-01:05:02" of squeue; with `is_full` "00:05:02" of sacct. The caller frees it. */
+char *slurm_duration_text(int64_t seconds, int is_full);
+
+/* Text, cut or filled to a width: to the right when it is negative; 0: as long as it is. */
+void slurm_print_cell(const char *text, int width);

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An element of an array is part of the job with the array's number until it starts; then it is a job of its
+ * own, as in Slurm. A list by the number of an array has both.
+ */
+#include "cli/slurm/jobs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/api/client.h"
+#include "cli/term/field.h"
+#include "job/array.h"
+
+#define IDS_BYTES_MAX 6000U // of one request: less than its path may have
+
+void slurm_ids_clear(struct slurm_ids *ids)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        free(ids->items[i].step);
+    free(ids->items);
+    *ids = (struct slurm_ids){ 0 };
+}
+
+static void add(struct slurm_ids *ids, uint64_t job, int64_t index, const char *step)
+{
+    ids->items = xreallocarray(ids->items, ids->count + 1, sizeof(*ids->items));
+    ids->items[ids->count++] =
+        (struct slurm_id){ .job = job, .index = index, .step = step != NULL ? xstrdup(step) : NULL };
+}
+
+static int refuse(const char *text, struct error *err)
+{
+    return error_set(err, -EINVAL, "Invalid job id specified: %.60s", text);
+}
+
+/* "12_[1-3,7%2]": each of them. */
+static int add_elements(
+    const char *text, uint64_t job, const char *list, struct slurm_ids *ids, struct error *err)
+{
+    struct array array = { 0 };
+    size_t length = strcspn(list, "%]");
+    _cleanup_free_ char *indexes = xstrndup(list, length);
+    if (strchr(list, ']') == NULL || parse_array(indexes, &array, NULL) < 0)
+        return refuse(text, err);
+    for (size_t i = 0; i < array.count; i++)
+        for (uint64_t k = array.ranges[i].first;
+             k <= array.ranges[i].last && ids->count<SLURM_IDS_MAX; k += array.ranges[i].step> 0
+                 ? array.ranges[i].step
+                 : 1)
+            add(ids, job, (int64_t)k, NULL);
+    array_clear(&array);
+    return 0;
+}
+
+static int parse_one(const char *text, struct slurm_ids *ids, struct error *err)
+{
+    char *rest = NULL;
+    int64_t job = 0, index = SLURM_NO_INDEX;
+    size_t digits = strspn(text, "0123456789");
+    _cleanup_free_ char *number = xstrndup(text, digits);
+    if (digits == 0 || parse_integer(number, "job", 0, INT64_MAX, &job, NULL) < 0)
+        return refuse(text, err);
+    rest = (char *)(uintptr_t)text + digits;
+    if (rest[0] == '_' && rest[1] == '[')
+        return add_elements(text, (uint64_t)job, rest + 2, ids, err);
+    if (rest[0] == '_' && rest[1] == '*')
+        rest += 2;
+    if (rest[0] == '_') {
+        if (!isdigit((unsigned char)rest[1]))
+            return refuse(text, err);
+        index = strtoll(rest + 1, &rest, 10);
+    }
+    if (rest[0] == '+') // a component of a heterogeneous job, which ours are not
+        rest += strcspn(rest, ".");
+    if (rest[0] != '\0' && rest[0] != '.')
+        return refuse(text, err);
+    add(ids, (uint64_t)job, index, rest[0] == '.' ? rest + 1 : NULL);
+    return 0;
+}
+
+int slurm_ids_parse(const char *text, struct slurm_ids *ids, struct error *err)
+{
+    int r = 0;
+    for (const char *p = text; r == 0 && *p != '\0';) {
+        bool is_inside = false;
+        const char *end = p;
+        for (; *end != '\0' && (is_inside || *end != ','); end++)
+            is_inside = *end == '[' || (is_inside && *end != ']');
+        _cleanup_free_ char *one = xstrndup(p, (size_t)(end - p));
+        if (ids->count >= SLURM_IDS_MAX)
+            return error_set(err, -E2BIG, "more than %u job ids", SLURM_IDS_MAX);
+        r = one[0] == '\0' ? 0 : parse_one(one, ids, err);
+        p = *end == '\0' ? end : end + 1;
+    }
+    return r;
+}
+
+char *slurm_id_path(const struct slurm_id *id)
+{
+    return id->index == SLURM_NO_INDEX ? xasprintf("%" PRIu64, id->job)
+                                       : xasprintf("%" PRIu64 ".%" PRId64, id->job, id->index);
+}
+
+bool slurm_id_fits(const struct slurm_id *id, const json_t *job)
+{
+    uint64_t number = (uint64_t)field_integer(job, "id", 0);
+    uint64_t array = (uint64_t)field_integer(job, "array_job", 0);
+    if (id->index == SLURM_NO_INDEX)
+        return number == id->job || array == id->job;
+    if (array == id->job)
+        return field_integer(job, "array_index", SLURM_NO_INDEX) == id->index;
+    const char *left = number == id->job ? field_text(job, "array_left") : NULL;
+    _cleanup_free_ char *without = left != NULL ? array_without(left, (uint32_t)id->index) : NULL;
+    return without != NULL;
+}
+
+bool slurm_list_has(const char *list, const char *text)
+{
+    _cleanup_free_ char *copy = xstrdup(list);
+    char *rest = copy;
+    for (char *word = NULL; text != NULL && (word = strsep(&rest, ", ")) != NULL;)
+        if (strcmp(word, text) == 0)
+            return true;
+    return false;
+}
+
+const char *slurm_job_note(const json_t *job, const char *name)
+{
+    size_t index = 0, length = strlen(name);
+    json_t *note = NULL;
+    json_array_foreach(json_object_get(job, "slurm"), index, note)
+    {
+        const char *text = json_string_value(note);
+        if (text != NULL && strncmp(text, name, length) == 0 && text[length] == '=')
+            return text + length + 1;
+    }
+    return NULL;
+}
+
+bool slurm_job_is_shell(const json_t *job)
+{
+    const char *left = field_text(job, "array_left");
+    return field_is_known(job, "array") && !field_is_known(job, "array_job") &&
+           (left == NULL || left[0] == '\0');
+}
+
+/* --- lists --- */
+
+static int get(struct client *client, const char *query, json_t *ret, struct error *err)
+{
+    _cleanup_json_ json_t *page = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs?sparse=1%s", query);
+    int r = client_get(client, path, &page, err);
+    if (r == 0)
+        (void)json_array_extend(ret, json_object_get(page, "jobs"));
+    return r;
+}
+
+/* As a value of a query. */
+static void add_escaped(struct buffer *out, const char *text)
+{
+    for (const char *p = text; *p != '\0'; p++)
+        if (isalnum((unsigned char)*p) || strchr("-_.,", *p) != NULL)
+            buffer_append(out, p, 1);
+        else
+            buffer_printf(out, "%%%02X", (unsigned)(unsigned char)*p);
+}
+
+/* By number, a part at a time. */
+static int get_ids(struct client *client, const struct slurm_ids *ids, json_t *ret, struct error *err)
+{
+    _cleanup_buffer_ struct buffer query = { 0 };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ids->count; i++) {
+        bool is_again = i > 0 && ids->items[i].job == ids->items[i - 1].job; // another element
+        if (!is_again)
+            buffer_printf(&query, "%s%" PRIu64, query.length == 0 ? "&all=1&ids=" : ",", ids->items[i].job);
+        if (query.length == 0 || (query.length < IDS_BYTES_MAX && i + 1 < ids->count))
+            continue;
+        r = get(client, buffer_text(&query), ret, err);
+        buffer_clear(&query);
+    }
+    return r;
+}
+
+/* The elements of arrays among them that are jobs of their own. */
+static int get_elements(struct client *client, json_t *jobs, struct error *err)
+{
+    size_t index = 0;
+    json_t *job = NULL;
+    _cleanup_buffer_ struct buffer users = { 0 };
+    json_array_foreach(jobs, index, job)
+    {
+        const char *user = field_text(job, "user");
+        bool is_array = field_is_known(job, "array") && !field_is_known(job, "array_job");
+        if (is_array && user != NULL && !slurm_list_has(users.length > 0 ? buffer_text(&users) : "", user))
+            buffer_printf(&users, "%s%s", users.length > 0 ? "," : "", user);
+    }
+    if (users.length == 0)
+        return 0;
+    _cleanup_free_ char *copy = buffer_take(&users);
+    char *rest = copy;
+    int r = 0;
+    for (char *user = NULL; r == 0 && (user = strsep(&rest, ",")) != NULL;) {
+        _cleanup_buffer_ struct buffer query = { 0 };
+        buffer_append_text(&query, "&all=1&user=");
+        add_escaped(&query, user);
+        r = get(client, buffer_text(&query), jobs, err);
+    }
+    return r;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const json_t *first = *(json_t *const *)a, *second = *(json_t *const *)b;
+    int64_t x = field_integer(first, "id", 0), y = field_integer(second, "id", 0);
+    return (x > y) - (x < y);
+}
+
+static bool is_wanted(const struct slurm_query *query, const json_t *job)
+{
+    bool fits = query->ids == NULL || query->ids->count == 0;
+    for (size_t i = 0; !fits && i < query->ids->count; i++)
+        fits = slurm_id_fits(&query->ids->items[i], job);
+    _cleanup_free_ char *uid = xasprintf("%" PRId64, field_integer(job, "uid", -1));
+    bool is_users = query->users == NULL || slurm_list_has(query->users, field_text(job, "user")) ||
+                    slurm_list_has(query->users, uid);
+    return fits && is_users &&
+           (query->name == NULL || slurm_list_has(query->name, field_text(job, "name"))) &&
+           !slurm_job_is_shell(job);
+}
+
+/* Sorted, each once, and those alone that were asked for. */
+static json_t *sift(const struct slurm_query *query, json_t *jobs)
+{
+    json_t *ret = json_array();
+    size_t count = json_array_size(jobs);
+    _cleanup_free_ json_t **sorted = xcalloc(count + 1, sizeof(json_t *));
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = json_array_get(jobs, i);
+    qsort(sorted, count, sizeof(json_t *), by_id);
+    for (size_t i = 0; i < count; i++)
+        if ((i == 0 || by_id(&sorted[i - 1], &sorted[i]) != 0) && is_wanted(query, sorted[i]))
+            (void)json_array_append(ret, sorted[i]);
+    return ret;
+}
+
+int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *jobs = json_array();
+    int r = 0;
+    if (query->ids != NULL && query->ids->count > 0) {
+        r = get_ids(client, query->ids, jobs, err);
+        if (r == 0)
+            r = get_elements(client, jobs, err);
+    } else {
+        _cleanup_buffer_ struct buffer text = { 0 };
+        bool is_one = query->users != NULL && strpbrk(query->users, ", ") == NULL;
+        buffer_printf(&text, "%s%s%s", query->has_ended ? "&all=1" : "",
+            query->has_open_alone ? "&state=queued,starting,running,stopping" : "",
+            query->is_quick ? "&quick=1" : "");
+        if (is_one) {
+            buffer_append_text(&text, "&user=");
+            add_escaped(&text, query->users);
+        }
+        r = get(client, text.length > 0 ? buffer_text(&text) : "", jobs, err);
+    }
+    if (r == 0)
+        *ret = sift(query, jobs);
+    return r;
+}

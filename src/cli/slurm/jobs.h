@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* The jobs that squeue, sacct, scancel and scontrol speak of: numbers as they are typed, and lists. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "cli/api/client.h"
+
+#define SLURM_NO_INDEX (-1)
+#define SLURM_IDS_MAX  20000U
+
+/* One job as it is typed: "12", "12_3", "12.batch", or one of "12_[1-3]". */
+struct slurm_id {
+    uint64_t job;
+    int64_t index; // in its array, or SLURM_NO_INDEX: all of it
+    char *step;    // what stands behind the dot, or NULL
+};
+
+struct slurm_ids {
+    struct slurm_id *items;
+    size_t count;
+};
+
+/* Appends those of a list "12,13_[1-3],14.batch". -EINVAL: "Invalid job id: x"; those before it are there. */
+int slurm_ids_parse(const char *text, struct slurm_ids *ids, struct error *err);
+void slurm_ids_clear(struct slurm_ids *ids);
+#define _cleanup_slurm_ids_ _cleanup_(slurm_ids_clear)
+
+/* As the paths of the API have it: "12" or "12.3". The caller frees it. */
+char *slurm_id_path(const struct slurm_id *id);
+
+/* Is it that job, an element of it, or an array that still holds it? */
+bool slurm_id_fits(const struct slurm_id *id, const json_t *job);
+
+struct slurm_query {
+    const struct slurm_ids *ids; // empty: all
+    const char *users;           // "ana,1000", NULL: all
+    const char *name;            // exactly; NULL: any
+    bool is_quick;               // no reasons are needed
+    bool has_ended;              // those that only the store has, too
+    bool has_open_alone;         // nothing that has ended
+};
+
+/* The jobs, in order of their numbers; arrays with the elements that wait, and elements that are jobs of
+ * their own. The caller releases the array. */
+int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_t **ret, struct error *err);
+
+/* What a command of Slurm noted with the job, or NULL. */
+const char *slurm_job_note(const json_t *job, const char *name);
+
+/* Is it an array of which nothing waits any more? It is not listed: its elements are. */
+bool slurm_job_is_shell(const json_t *job);
+
+/* True when `text` is one of a list of words. */
+bool slurm_list_has(const char *list, const char *text);

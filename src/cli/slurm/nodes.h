@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The nodes, and what Slurm calls their states. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "cli/api/client.h"
+
+/* Those of the API, each with "gpus_used". The caller releases the array. */
+int slurm_nodes_get(struct client *client, json_t **ret, struct error *err);
+
+const char *slurm_node_state(const json_t *node);         // "idle", "mixed", "drained"
+const char *slurm_node_state_compact(const json_t *node); // "idle", "mix", "drain"

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/slurm/option.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "cli/slurm/slurm.h"
+
+#define LONG_BASE 0x1000 // values of options without a letter, beyond any letter
+
+static bool has(const struct slurm_program *program, const struct slurm_option *option)
+{
+    return (option->programs & program->bit) != 0;
+}
+
+static bool is_optional(const struct slurm_option *option)
+{
+    return option->argument != NULL && option->argument[0] == '[';
+}
+
+const char *slurm_effect_name(enum slurm_effect effect)
+{
+    static const char *const names[] = { [SLURM_DONE] = "done",
+        [SLURM_RECORDED] = "recorded",
+        [SLURM_ACCEPTED] = "accepted",
+        [SLURM_REFUSED] = "refused" };
+    return names[effect];
+}
+
+const struct slurm_option *slurm_option_find(const struct slurm_program *program, const char *name)
+{
+    for (const struct slurm_option *row = program->options; row != NULL && row->name != NULL; row++)
+        if (has(program, row) && strcmp(row->name, name) == 0)
+            return row;
+    return NULL;
+}
+
+static int set(const struct slurm_reading *reading, const struct slurm_option *option, const char *value,
+    struct error *err)
+{
+    int r = 0;
+    switch (option->effect) {
+    case SLURM_DONE: r = option->set(reading->target, option, value, err); break;
+    case SLURM_RECORDED:
+        if (reading->record != NULL)
+            reading->record(reading->target, option, value);
+        break;
+    case SLURM_ACCEPTED: break;
+    case SLURM_REFUSED: r = error_set(err, -ENOTSUP, "--%s is not supported: %s", option->name, option->help);
+    }
+    return r < 0 && reading->where != NULL ? error_wrap(err, "%s", reading->where) : r;
+}
+
+/* What getopt_long() wants: the same rows, for as long as it runs. */
+struct getopt_tables {
+    struct option *names;
+    const struct slurm_option **rows; // of names
+    struct buffer letters;
+};
+
+static void make_tables(const struct slurm_program *program, bool stops, struct getopt_tables *ret)
+{
+    size_t count = 0, found = 0;
+    while (program->options[count].name != NULL)
+        count++;
+    ret->names = xcalloc(count + 1, sizeof(*ret->names));
+    ret->rows = xcalloc(count + 1, sizeof(*ret->rows));
+    buffer_append_text(&ret->letters, stops ? "+" : "");
+    for (size_t i = 0; i < count; i++) {
+        const struct slurm_option *row = &program->options[i];
+        int takes = row->argument == NULL ? no_argument
+                    : is_optional(row)    ? optional_argument
+                                          : required_argument;
+        if (!has(program, row))
+            continue;
+        ret->rows[found] = row;
+        ret->names[found] = (struct option){ row->name, takes, NULL, LONG_BASE + (int)found };
+        found++;
+        if (row->letter != 0)
+            buffer_printf(&ret->letters, "%c%s", row->letter,
+                takes == no_argument         ? ""
+                : takes == required_argument ? ":"
+                                             : "::");
+    }
+}
+
+static const struct slurm_option *find_value(const struct getopt_tables *tables, int value)
+{
+    if (value >= LONG_BASE)
+        return tables->rows[value - LONG_BASE];
+    for (size_t i = 0; tables->rows[i] != NULL; i++)
+        if (tables->rows[i]->letter == value)
+            return tables->rows[i];
+    return NULL;
+}
+
+int slurm_options_read(
+    const struct slurm_reading *reading, int argc, char **argv, bool stops, int *ret_first, struct error *err)
+{
+    struct getopt_tables tables = { 0 };
+    int value, r = 0;
+    make_tables(reading->program, stops, &tables);
+    optind = 0; // glibc: begin anew
+    while (
+        r == 0 && (value = getopt_long(argc, argv, buffer_text(&tables.letters), tables.names, NULL)) != -1) {
+        const struct slurm_option *option = value == '?' ? NULL : find_value(&tables, value);
+        if (option != NULL)
+            r = set(reading, option, optarg, err);
+        else
+            r = error_set(err, -ENOENT, "Try \"%s --help\" for more information", reading->program->name);
+    }
+    *ret_first = optind;
+    free(tables.names);
+    free(tables.rows);
+    buffer_clear(&tables.letters);
+    return r;
+}
+
+int slurm_options_from_environment(const struct slurm_reading *reading, const char *prefix, struct error *err)
+{
+    const struct slurm_program *program = reading->program;
+    int r = 0;
+    for (const struct slurm_option *row = program->options; r == 0 && row->name != NULL; row++) {
+        if (!has(program, row) || row->variable == NULL)
+            continue;
+        _cleanup_free_ char *name = xasprintf("%s_%s", prefix, row->variable);
+        const char *value = getenv(name);
+        struct slurm_reading from = *reading;
+        from.where = name;
+        if (value != NULL && (value[0] != '\0' || row->argument == NULL))
+            r = set(&from, row, value, err);
+    }
+    return r;
+}
+
+/* --- help --- */
+
+static void print_help(const struct slurm_program *program)
+{
+    (void)printf("Usage: %s %s\n\n%s.\n\nOptions:\n", program->name, program->usage, program->help);
+    for (const struct slurm_option *row = program->options; row != NULL && row->name != NULL; row++) {
+        if (!has(program, row) || row->effect == SLURM_REFUSED)
+            continue;
+        const char *argument = row->argument != NULL ? row->argument : "";
+        _cleanup_free_ char *name =
+            is_optional(row) ? xasprintf("--%s[=%s", row->name, argument + 1)
+                             : xasprintf("--%s%s%s", row->name, argument[0] != '\0' ? "=" : "", argument);
+        (void)printf("  %c%c%s %-26s %s%s\n", row->letter != 0 ? '-' : ' ',
+            row->letter != 0 ? row->letter : ' ', row->letter != 0 ? "," : " ", name, row->help,
+            row->effect == SLURM_DONE       ? ""
+            : row->effect == SLURM_RECORDED ? " (recorded)"
+                                            : " (no effect)");
+    }
+    (void)printf("\nThis is mgpu with the commands of Slurm: man mgpu-slurm\n");
+}
+
+bool slurm_options_answer(const struct slurm_program *program, int argc, char **argv)
+{
+    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+        bool is_help = strcmp(argv[i], "--help") == 0, is_usage = strcmp(argv[i], "--usage") == 0;
+        if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0)
+            (void)puts("slurm " SLURM_VERSION);
+        else if (is_help)
+            print_help(program);
+        else if (is_usage)
+            (void)printf("Usage: %s %s\n", program->name, program->usage);
+        else
+            continue;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The commands. A new one is a row here and its file. */
+#include "cli/slurm/programs.h"
+
+#include "cli/slurm/slurm.h"
+#include "cli/slurm/submit.h"
+
+const struct slurm_program slurm_programs[] = {
+    { "sbatch", SLURM_SBATCH, "[OPTIONS] script [args...]", "Submit a script as a job", slurm_submit_options,
+        slurm_run_sbatch },
+    { "srun", SLURM_SRUN, "[OPTIONS] command [args...]", "Run tasks: in a job, or as one",
+        slurm_submit_options, slurm_run_srun },
+    { "salloc", SLURM_SALLOC, "[OPTIONS] [command [args...]]", "Allocate, and run a shell or a command",
+        slurm_submit_options, slurm_run_salloc },
+    { "squeue", SLURM_SQUEUE, "[OPTIONS]", "List jobs that wait and run", slurm_squeue_options,
+        slurm_run_squeue },
+    { "scancel", SLURM_SCANCEL, "[OPTIONS] [job_id...]", "End jobs, or send them a signal",
+        slurm_scancel_options, slurm_run_scancel },
+    { "sacct", SLURM_SACCT, "[OPTIONS]", "List jobs, ended ones too", slurm_sacct_options, slurm_run_sacct },
+    { "sinfo", SLURM_SINFO, "[OPTIONS]", "List the partition and its nodes", slurm_sinfo_options,
+        slurm_run_sinfo },
+    { "scontrol", SLURM_SCONTROL, "[OPTIONS] COMMAND [ARGUMENT...]", "Show things, and change jobs",
+        slurm_scontrol_options, slurm_run_scontrol },
+    { 0 },
+};

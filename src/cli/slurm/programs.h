@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of options, for the table of commands. */
+#pragma once
+
+#include "cli/slurm/option.h"
+
+extern const struct slurm_option slurm_squeue_options[], slurm_sacct_options[], slurm_sinfo_options[],
+    slurm_scancel_options[], slurm_scontrol_options[], slurm_stub_options[];

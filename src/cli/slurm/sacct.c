@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sacct: jobs of the store, which are there the moment that they are submitted. A job that has started has a
+ * line for its batch script, too.
+ */
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/slurm/fields.h"
+#include "cli/slurm/jobs.h"
+#include "cli/slurm/programs.h"
+#include "cli/slurm/slurm.h"
+#include "cli/slurm/state.h"
+#include "cli/slurm/table.h"
+#include "cli/submit/slurm_values.h"
+#include "cli/term/field.h"
+#include "cli/term/time_text.h"
+#include "cli/term/when.h"
+#include "job/slurm.h"
+
+#define FORMAT_USUAL "jobid,jobname,partition,account,alloccpus,state,exitcode"
+#define FORMAT_BRIEF "jobid,state,exitcode"
+#define FORMAT_LONG                                                                                          \
+    "jobid,jobidraw,jobname,partition,maxrss,alloccpus,elapsed,state,exitcode,reqmem,alloctres,nodelist"
+
+/* Fields, and as many characters as each has without %width. */
+static const struct slurm_column columns[] = {
+    { 0, "Account", "Account", slurm_text_account, -10 },
+    { 0, "AllocCPUS", "AllocCPUS", slurm_text_cpus, -10 },
+    { 0, "AllocNodes", "AllocNodes", slurm_text_node_count, -10 },
+    { 0, "AllocTRES", "AllocTRES", slurm_text_tres, -10 },
+    { 0, "AveCPU", "AveCPU", slurm_text_cpu_time, -10 },
+    { 0, "AveRSS", "AveRSS", slurm_text_max_rss, -10 },
+    { 0, "Cluster", "Cluster", slurm_text_cluster, -10 },
+    { 0, "Comment", "Comment", slurm_text_comment, -14 },
+    { 0, "CPUTime", "CPUTime", slurm_text_cpu_time, -10 },
+    { 0, "CPUTimeRAW", "CPUTimeRAW", slurm_text_elapsed_raw, -10 },
+    { 0, "DerivedExitCode", "DerivedExitCode", slurm_text_exit, -15 },
+    { 0, "Elapsed", "Elapsed", slurm_text_elapsed, -10 },
+    { 0, "ElapsedRaw", "ElapsedRaw", slurm_text_elapsed_raw, -10 },
+    { 0, "Eligible", "Eligible", slurm_text_submitted, -19 },
+    { 0, "End", "End", slurm_text_account_end, -19 },
+    { 0, "ExitCode", "ExitCode", slurm_text_exit, -8 },
+    { 0, "Group", "Group", slurm_text_group, -9 },
+    { 0, "JobID", "JobID", slurm_text_job_id, 12 },
+    { 0, "JobIDRaw", "JobIDRaw", slurm_text_raw_id, 12 },
+    { 0, "JobName", "JobName", slurm_text_name, -10 },
+    { 0, "MaxRSS", "MaxRSS", slurm_text_max_rss, -10 },
+    { 0, "MaxVMSize", "MaxVMSize", slurm_text_none, -10 },
+    { 0, "NCPUS", "NCPUS", slurm_text_cpus, -10 },
+    { 0, "NNodes", "NNodes", slurm_text_node_count, -8 },
+    { 0, "NodeList", "NodeList", slurm_text_account_nodes, -15 },
+    { 0, "NTasks", "NTasks", slurm_text_tasks, -8 },
+    { 0, "Partition", "Partition", slurm_text_partition, -10 },
+    { 0, "Priority", "Priority", slurm_text_priority, -10 },
+    { 0, "QOS", "QOS", slurm_text_qos, -10 },
+    { 0, "Reason", "Reason", slurm_text_reason, -22 },
+    { 0, "ReqCPUS", "ReqCPUS", slurm_text_cpus, -8 },
+    { 0, "ReqMem", "ReqMem", slurm_text_memory, -10 },
+    { 0, "ReqNodes", "ReqNodes", slurm_text_node_count, -8 },
+    { 0, "ReqTRES", "ReqTRES", slurm_text_tres, -10 },
+    { 0, "Reserved", "Reserved", slurm_text_none, -10 },
+    { 0, "Start", "Start", slurm_text_account_start, -19 },
+    { 0, "State", "State", slurm_text_account_state, -10 },
+    { 0, "Submit", "Submit", slurm_text_submitted, -19 },
+    { 0, "SubmitLine", "SubmitLine", slurm_text_command, -20 },
+    { 0, "SystemCPU", "SystemCPU", slurm_text_none, -10 },
+    { 0, "Timelimit", "Timelimit", slurm_text_account_limit, -10 },
+    { 0, "TimelimitRaw", "TimelimitRaw", slurm_text_limit_raw, -12 },
+    { 0, "TotalCPU", "TotalCPU", slurm_text_cpu_time, -10 },
+    { 0, "UID", "UID", slurm_text_uid, -6 },
+    { 0, "User", "User", slurm_text_user, -9 },
+    { 0, "UserCPU", "UserCPU", slurm_text_none, -10 },
+    { 0, "WorkDir", "WorkDir", slurm_text_directory, -20 },
+    { 0 },
+};
+
+struct sacct {
+    const char *format, *states, *users, *name, *start, *end, *delimiter;
+    struct slurm_ids ids;
+    int64_t start_ms, end_ms;
+    bool is_headless, is_parsable, has_last_delimiter, is_job_alone, is_all_users, is_brief, is_long, is_json;
+    bool is_help_format;
+};
+
+static int set_ids(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    (void)option;
+    return slurm_ids_parse(value, &((struct sacct *)target)->ids, err);
+}
+
+static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct sacct *sacct = target;
+    (void)err;
+    const struct {
+        const char *name;
+        const char **text;
+    } texts[] = { { "format", &sacct->format }, { "state", &sacct->states }, { "user", &sacct->users },
+        { "uid", &sacct->users }, { "name", &sacct->name }, { "starttime", &sacct->start },
+        { "endtime", &sacct->end }, { "delimiter", &sacct->delimiter } };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(texts[i].name, option->name) == 0)
+            *texts[i].text = value;
+    return 0;
+}
+
+static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct sacct *sacct = target;
+    (void)value, (void)err;
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = { { "noheader", &sacct->is_headless }, { "allocations", &sacct->is_job_alone },
+        { "allusers", &sacct->is_all_users }, { "brief", &sacct->is_brief }, { "long", &sacct->is_long },
+        { "json", &sacct->is_json }, { "helpformat", &sacct->is_help_format },
+        { "parsable2", &sacct->is_parsable }, { "parsable", &sacct->is_parsable } };
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (strcmp(flags[i].name, option->name) == 0)
+            *flags[i].flag = true;
+    sacct->has_last_delimiter |= strcmp(option->name, "parsable") == 0;
+    return 0;
+}
+
+#define ROW(name, letter, argument, set, variable, help)                                                     \
+    {                                                                                                        \
+        name, letter, argument, SLURM_SACCT, SLURM_DONE, set, variable, help, NULL                           \
+    }
+#define NO_EFFECT(name, letter, argument, help)                                                              \
+    {                                                                                                        \
+        name, letter, argument, SLURM_SACCT, SLURM_ACCEPTED, NULL, NULL, help, NULL                          \
+    }
+
+const struct slurm_option slurm_sacct_options[] = {
+    NO_EFFECT("accounts", 'A', "list", "jobs of these accounts"),
+    ROW("allocations", 'X', NULL, set_flag, NULL, "no lines for steps"),
+    NO_EFFECT("allclusters", 'L', NULL, "jobs of all clusters"),
+    ROW("allusers", 'a', NULL, set_flag, NULL, "jobs of all users"),
+    NO_EFFECT("array", 0, NULL, "one line for each element of an array"),
+    ROW("brief", 'b', NULL, set_flag, NULL, "JobID, State and ExitCode"),
+    NO_EFFECT("clusters", 'M', "list", "jobs of these clusters"),
+    ROW("delimiter", 0, "text", set_text, NULL, "what stands between fields of -p and -P"),
+    NO_EFFECT("duplicates", 'D', NULL, "all jobs that have the same number"),
+    ROW("endtime", 'E', "time", set_text, NULL, "jobs that were there before this time"),
+    ROW("format", 'o', "fields", set_text, "FORMAT", "fields, each with %width"),
+    ROW("helpformat", 'e', NULL, set_flag, NULL, "print the names of all fields"),
+    ROW("jobs", 'j', "list", set_ids, NULL, "these jobs"),
+    ROW("json", 0, NULL, set_flag, NULL, "print JSON"),
+    NO_EFFECT("local", 0, NULL, "jobs of this cluster"),
+    ROW("long", 'l', NULL, set_flag, NULL, "more fields"),
+    ROW("name", 0, "list", set_text, NULL, "jobs with these names"),
+    NO_EFFECT("noconvert", 0, NULL, "sizes as they are kept"),
+    NO_EFFECT("nodelist", 'N', "list", "jobs on these nodes"),
+    ROW("noheader", 'n', NULL, set_flag, NULL, "no header"),
+    ROW("parsable", 'p', NULL, set_flag, NULL, "fields with a | behind each"),
+    ROW("parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
+    NO_EFFECT("partition", 'r', "list", "jobs of these partitions"),
+    NO_EFFECT("qos", 'q', "list", "jobs of these QOS"),
+    ROW("starttime", 'S', "time", set_text, NULL, "jobs that were there after this time (midnight)"),
+    ROW("state", 's', "list", set_text, NULL, "jobs in these states"),
+    NO_EFFECT("truncate", 'T', NULL, "times within those of -S and -E"),
+    NO_EFFECT("units", 0, "unit", "unit of sizes"),
+    ROW("uid", 'u', "list", set_text, NULL, "jobs of these users (you)"),
+    ROW("user", 0, "list", set_text, NULL, "jobs of these users (you)"),
+    NO_EFFECT("wckeys", 'W', "list", "jobs with these keys"),
+    NO_EFFECT("yaml", 0, NULL, "print YAML"),
+    { 0 },
+};
+
+/* --- which --- */
+
+static int read_moment(const char *what, const char *text, int64_t *ret_ms, struct error *err)
+{
+    _cleanup_free_ char *moment = slurm_moment(text);
+    /* "now-2hours" is what sacct alone takes. */
+    if (strncmp(text, "now-", 4) == 0) {
+        _cleanup_free_ char *later = xasprintf("now+%s", text + 4);
+        _cleanup_free_ char *distance = slurm_moment(later);
+        int64_t now_ms = clock_wall_ms();
+        int r = when_parse(distance, what, now_ms, &when_local, ret_ms, err);
+        *ret_ms = 2 * now_ms - *ret_ms;
+        return r;
+    }
+    /* "2026-11-22T10:00" and "11/22". */
+    char *t = strchr(moment, 'T');
+    if (t != NULL && strchr(moment, 'Z') == NULL && strchr(moment, '+') == NULL)
+        *t = ' ';
+    return when_parse(moment, what, clock_wall_ms(), &when_local, ret_ms, err);
+}
+
+static bool is_wanted(const struct sacct *sacct, const json_t *job)
+{
+    const char *ended = field_text(job, "ended_at"), *submitted = field_text(job, "submitted_at");
+    int64_t ended_ms = ended != NULL ? time_parse(ended) : INT64_MAX;
+    int64_t submitted_ms = submitted != NULL ? time_parse(submitted) : 0;
+    if (ended_ms < sacct->start_ms || (sacct->end_ms > 0 && submitted_ms > sacct->end_ms))
+        return false;
+    if (sacct->states == NULL)
+        return true;
+    _cleanup_free_ char *copy = xstrdup(sacct->states);
+    char *rest = copy;
+    for (char *word = NULL; (word = strsep(&rest, ", ")) != NULL;)
+        if (word[0] != '\0' && slurm_state_find(word) == slurm_state_of(job))
+            return true;
+    return false;
+}
+
+static const char *own_name(void)
+{
+    const struct passwd *user = getpwuid(geteuid());
+    return user != NULL ? user->pw_name : "";
+}
+
+static int load(struct sacct *sacct, json_t **ret, struct error *err)
+{
+    struct client client;
+    _cleanup_json_ json_t *found = NULL, *jobs = json_array();
+    size_t index = 0;
+    json_t *job = NULL;
+    bool is_everybody = sacct->is_all_users || sacct->ids.count > 0;
+    const struct slurm_query query = { .ids = &sacct->ids,
+        .users = sacct->users != NULL ? sacct->users
+                 : is_everybody       ? NULL
+                                      : own_name(),
+        .name = sacct->name,
+        .is_quick = true,
+        .has_ended = true };
+    int r = 0;
+    if (sacct->start != NULL)
+        r = read_moment("--starttime", sacct->start, &sacct->start_ms, err);
+    else if (sacct->ids.count == 0)
+        r = read_moment("--starttime", "now-1day", &sacct->start_ms, err);
+    if (r == 0 && sacct->end != NULL)
+        r = read_moment("--endtime", sacct->end, &sacct->end_ms, err);
+    if (r < 0)
+        return r;
+    client_init(&client, NULL, NULL);
+    r = slurm_jobs_get(&client, &query, &found, err);
+    client_clear(&client);
+    if (r < 0)
+        return r;
+    json_array_foreach(found, index, job) if (is_wanted(sacct, job))(void) json_array_append(jobs, job);
+    *ret = take_ptr(jobs);
+    return 0;
+}
+
+/* --- print --- */
+
+/* "JobID,State%20": fields and their widths; a name may be cut short as long as it is the only one. */
+static int read_format(struct slurm_table *table, const char *format, struct error *err)
+{
+    _cleanup_free_ char *copy = xstrdup(format);
+    char *rest = copy;
+    for (char *word = NULL; (word = strsep(&rest, ", ")) != NULL;) {
+        char *percent = strchr(word, '%');
+        _cleanup_buffer_ struct buffer name = { 0 };
+        if (percent != NULL)
+            *percent++ = '\0';
+        if (word[0] == '\0')
+            continue;
+        buffer_printf(&name, "%s:0", word);
+        if (slurm_table_read_names(table, buffer_text(&name), NULL) < 0)
+            return error_set(err, -EINVAL, "Invalid field requested: \"%.60s\"", word);
+        struct slurm_cell *cell = &table->cells[table->count - 1];
+        long width = percent != NULL ? strtol(percent, NULL, 10) : 0;
+        /* There a positive width is to the right, other than in squeue. */
+        cell->width = percent != NULL && width != 0 ? -(int)width : cell->column->width;
+    }
+    return 0;
+}
+
+/* Of a field in the line of a batch script. */
+static char *step_text(const struct slurm_column *column, const json_t *job, int64_t now_ms)
+{
+    _cleanup_free_ char *text = column->text(job, now_ms);
+    if (strcmp(column->name, "JobID") == 0 || strcmp(column->name, "JobIDRaw") == 0)
+        return xasprintf("%s.batch", text);
+    if (strcmp(column->name, "JobName") == 0)
+        return xstrdup("batch");
+    if (strcmp(column->name, "Partition") == 0 || strcmp(column->name, "User") == 0)
+        return xstrdup("");
+    if (strcmp(column->name, "State") == 0 && strncmp(text, "CANCELLED", 9) == 0)
+        return xstrdup("CANCELLED");
+    return take_ptr(text);
+}
+
+static void print_line(const struct sacct *sacct, const struct slurm_table *table, const json_t *job,
+    bool is_step, int64_t now_ms)
+{
+    const char *delimiter = sacct->delimiter != NULL ? sacct->delimiter : "|";
+    for (size_t i = 0; i < table->count; i++) {
+        const struct slurm_column *column = table->cells[i].column;
+        _cleanup_free_ char *text = job == NULL ? xstrdup(column->header)
+                                    : is_step   ? step_text(column, job, now_ms)
+                                                : column->text(job, now_ms);
+        if (sacct->is_parsable) {
+            bool is_last = i + 1 == table->count;
+            (void)printf("%s%s", text, is_last && !sacct->has_last_delimiter ? "" : delimiter);
+            continue;
+        }
+        int width = table->cells[i].width, size = width < 0 ? -width : width;
+        if ((int)strlen(text) > size && size > 0)
+            text[size - 1] = '+', text[size] = '\0';
+        slurm_print_cell(text, width);
+        (void)putchar(' ');
+    }
+    (void)putchar('\n');
+}
+
+static void print_rule(const struct slurm_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        int width = table->cells[i].width < 0 ? -table->cells[i].width : table->cells[i].width;
+        for (int k = 0; k < width; k++)
+            (void)putchar('-');
+        (void)putchar(' ');
+    }
+    (void)putchar('\n');
+}
+
+static bool has_batch(const json_t *job)
+{
+    const char *kind = slurm_job_note(job, SLURM_NOTE_KIND);
+    return field_is_known(job, "started_at") && (kind == NULL || strcmp(kind, "sbatch") == 0);
+}
+
+static int print(struct sacct *sacct, struct error *err)
+{
+    _cleanup_json_ json_t *jobs = NULL;
+    size_t index = 0;
+    json_t *job = NULL;
+    struct slurm_table table = { .columns = columns };
+    const char *format = sacct->format != NULL ? sacct->format
+                         : sacct->is_brief     ? FORMAT_BRIEF
+                         : sacct->is_long      ? FORMAT_LONG
+                                               : FORMAT_USUAL;
+    int64_t now_ms = clock_wall_ms();
+    int r = read_format(&table, format, err);
+    if (r == 0)
+        r = load(sacct, &jobs, err);
+    if (r == 0 && sacct->is_json) {
+        (void)slurm_table_json(columns, jobs, "jobs");
+    } else if (r == 0) {
+        if (!sacct->is_headless)
+            print_line(sacct, &table, NULL, false, now_ms);
+        if (!sacct->is_headless && !sacct->is_parsable)
+            print_rule(&table);
+        json_array_foreach(jobs, index, job)
+        {
+            print_line(sacct, &table, job, false, now_ms);
+            if (!sacct->is_job_alone && has_batch(job))
+                print_line(sacct, &table, job, true, now_ms);
+        }
+    }
+    slurm_table_clear(&table);
+    return r;
+}
+
+static int print_fields(void)
+{
+    size_t count = 0;
+    for (const struct slurm_column *column = columns; column->name != NULL; column++, count++)
+        (void)printf("%-18s%s", column->name, count % 4 == 3 ? "\n" : " ");
+    (void)putchar('\n');
+    return 0;
+}
+
+int slurm_run_sacct(const struct slurm_program *program, int argc, char **argv)
+{
+    struct sacct sacct = { 0 };
+    const struct slurm_reading reading = { .program = program, .target = &sacct };
+    struct error err = { 0 };
+    int first = 0;
+    if (slurm_options_answer(program, argc, argv))
+        return 0;
+    int r = slurm_options_from_environment(&reading, "SACCT", &err);
+    if (r == 0)
+        r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    if (r == 0 && sacct.is_help_format)
+        return print_fields();
+    if (r == 0)
+        r = print(&sacct, &err);
+    slurm_ids_clear(&sacct.ids);
+    return r < 0 ? slurm_fail(program, &err) : 0;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* sbatch: a script becomes a job. The lines of the script count least, then the variables SBATCH_, then the
+ * command line. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/api/exit_code.h"
+#include "cli/show/job_end.h"
+#include "cli/slurm/fields.h"
+#include "cli/slurm/script.h"
+#include "cli/slurm/slurm.h"
+#include "cli/slurm/submit.h"
+#include "cli/term/field.h"
+#include "cli/term/time_text.h"
+#include "job/spec.h"
+
+static int read_options(const struct slurm_program *program, int argc, char **argv, struct slurm_job *job,
+    struct slurm_script *script, int *ret_first, struct error *err)
+{
+    struct slurm_job first_look;
+    struct slurm_reading reading = { .program = program, .target = &first_look, .record = slurm_job_record };
+    slurm_job_init(&first_look);
+    int r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
+    if (r == 0 && first_look.wrap != NULL && *ret_first < argc)
+        r = error_set(err, -EINVAL, "Script arguments not permitted with --wrap option");
+    else if (r == 0 && first_look.wrap != NULL)
+        slurm_script_wrap(script, first_look.wrap);
+    else if (r == 0)
+        r = slurm_script_read(script, *ret_first < argc ? argv[*ret_first] : NULL, err);
+    slurm_job_clear(&first_look);
+    reading.target = job;
+    if (r == 0)
+        r = slurm_script_options(script, &reading, &job->kept, err);
+    if (r == 0)
+        r = slurm_options_from_environment(&reading, "SBATCH", err);
+    return r == 0 ? slurm_options_read(&reading, argc, argv, true, ret_first, err) : r;
+}
+
+/* What the job around this command was told is not for the new one. */
+static void forget_job_around(void)
+{
+    _cleanup_strings_ struct strings names = { 0 };
+    for (char **entry = environ; *entry != NULL; entry++)
+        if (strncmp(*entry, "SLURM_", 6) == 0 || strncmp(*entry, "SLURMD_", 7) == 0)
+            strings_take(&names, xstrndup(*entry, strcspn(*entry, "=")));
+    for (size_t i = 0; i < names.count; i++)
+        (void)unsetenv(names.items[i]);
+}
+
+static json_t *make_command(const struct slurm_script *script, int argc, char **argv, int first)
+{
+    json_t *command = json_array();
+    (void)json_array_append_new(command, json_string(script->path));
+    for (int i = first + 1; i < argc; i++)
+        (void)json_array_append_new(command, json_string(argv[i]));
+    return command;
+}
+
+/* "sbatch: Job 12 to start at ... using 1 processors on nodes box in partition gpu". */
+static int test_only(struct slurm_job *job, json_t *command, const char *script, struct error *err)
+{
+    _cleanup_json_ json_t *request = NULL, *why = NULL, *taken = command;
+    unsigned left_out = 0;
+    job->call.options = &job->submit;
+    int r = submit_request(&job->call, taken, &request, &left_out, err);
+    job->call.options = NULL;
+    if (r < 0)
+        return r;
+    (void)json_object_set_new(request, "script", json_string(script));
+    r = client_call(&job->call.client, "POST", API_PATH "/jobs?dry_run=1", request, &why, err);
+    if (r < 0)
+        return r;
+    const char *eta = field_text(why, "eta");
+    _cleanup_free_ char *start = slurm_time_text(eta != NULL ? time_parse(eta) : clock_wall_ms(), "now");
+    (void)fprintf(stderr,
+        "sbatch: Job 0 to start at %s using %" PRId64 " processors on nodes (null) in partition %s\n", start,
+        job->tasks, SLURM_PARTITION);
+    return 0;
+}
+
+/* The status of the job; of an array that of the worst element is the array's. */
+static int await(struct slurm_job *job, int64_t id, struct error *err)
+{
+    _cleanup_free_ char *path = xasprintf("%" PRId64, id);
+    _cleanup_json_ json_t *ended = NULL;
+    job->call.client.timeout_ms = CLIENT_PATIENT_MS;
+    int r = job_end_await(&job->call, path, JOB_END_FOR_EVER, &ended, err);
+    return r < 0 ? r : exit_code_of_job(ended);
+}
+
+static int submit(const struct slurm_program *program, struct slurm_job *job, struct slurm_script *script,
+    int argc, char **argv, int first, struct error *err)
+{
+    _cleanup_json_ json_t *made = NULL;
+    if (job->name == NULL) {
+        strings_take(&job->kept, text_escape_fit(script->name, SPEC_NAME_MAX));
+        job->name = job->kept.items[job->kept.count - 1];
+    }
+    int r = slurm_job_settle(job, program, err);
+    if (r < 0)
+        return error_wrap(err, "Batch job submission failed");
+    forget_job_around();
+    json_t *command = make_command(script, argc, argv, job->wrap != NULL ? argc : first);
+    if (job->is_tested)
+        return test_only(job, command, script->text, err);
+    r = slurm_job_send(job, command, script->text, &made, err);
+    if (r < 0)
+        return error_wrap(err, "Batch job submission failed");
+    int64_t id = field_integer(made, "id", 0);
+    if (job->is_parsable)
+        (void)printf("%" PRId64 "\n", id);
+    else if (!job->is_quiet)
+        (void)printf("Submitted batch job %" PRId64 "\n", id);
+    (void)fflush(stdout);
+    return job->is_waited ? await(job, id, err) : 0;
+}
+
+int slurm_run_sbatch(const struct slurm_program *program, int argc, char **argv)
+{
+    struct slurm_job job;
+    _cleanup_slurm_script_ struct slurm_script script = { 0 };
+    struct error err = { 0 };
+    int first = 0;
+    if (slurm_options_answer(program, argc, argv))
+        return 0;
+    slurm_job_init(&job);
+    int r = read_options(program, argc, argv, &job, &script, &first, &err);
+    if (r == 0)
+        r = submit(program, &job, &script, argc, argv, first, &err);
+    slurm_job_clear(&job);
+    return r < 0 ? slurm_fail(program, &err) : r;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* scancel: an unknown job is no failure, as in Slurm. */
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/slurm/jobs.h"
+#include "cli/slurm/programs.h"
+#include "cli/slurm/slurm.h"
+#include "cli/slurm/state.h"
+#include "cli/term/field.h"
+
+struct scancel {
+    struct slurm_ids ids;
+    const char *users, *name, *states, *signal, *partition, *account, *nodes;
+    bool is_mine, is_quiet, is_verbose;
+};
+
+static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct scancel *scancel = target;
+    (void)err;
+    const struct {
+        const char *name;
+        const char **text;
+    } texts[] = { { "user", &scancel->users }, { "name", &scancel->name }, { "jobname", &scancel->name },
+        { "state", &scancel->states }, { "signal", &scancel->signal }, { "partition", &scancel->partition },
+        { "account", &scancel->account }, { "nodelist", &scancel->nodes } };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(texts[i].name, option->name) == 0)
+            *texts[i].text = value;
+    if (scancel->states != NULL && slurm_state_find(scancel->states) == NULL)
+        return error_set(err, -EINVAL, "Invalid job state specified: %.60s", scancel->states);
+    return 0;
+}
+
+static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct scancel *scancel = target;
+    (void)value, (void)err;
+    scancel->is_mine |= strcmp(option->name, "me") == 0;
+    scancel->is_quiet |= option->letter == 'Q';
+    scancel->is_verbose |= option->letter == 'v';
+    return 0;
+}
+
+#define ROW(name, letter, argument, set, variable, help)                                                     \
+    {                                                                                                        \
+        name, letter, argument, SLURM_SCANCEL, SLURM_DONE, set, variable, help, NULL                         \
+    }
+#define NO_EFFECT(name, letter, argument, variable, help)                                                    \
+    {                                                                                                        \
+        name, letter, argument, SLURM_SCANCEL, SLURM_ACCEPTED, NULL, variable, help, NULL                    \
+    }
+
+const struct slurm_option slurm_scancel_options[] = {
+    ROW("account", 'A', "name", set_text, "ACCOUNT", "jobs of this account"),
+    NO_EFFECT("batch", 'b', NULL, "BATCH", "signal the batch script alone"),
+    NO_EFFECT("clusters", 'M', "list", NULL, "jobs of these clusters"),
+    NO_EFFECT("ctld", 0, NULL, "CTLD", "through the controller"),
+    NO_EFFECT("full", 'f', NULL, "FULL", "signal the batch script and its steps"),
+    NO_EFFECT("hurry", 'H', NULL, "HURRY", "no stage-out"),
+    NO_EFFECT("interactive", 'i', NULL, "INTERACTIVE", "ask first"),
+    ROW("jobname", 0, "name", set_text, NULL, "jobs with this name"),
+    ROW("me", 0, NULL, set_flag, NULL, "your own jobs"),
+    ROW("name", 'n', "name", set_text, "NAME", "jobs with this name"),
+    ROW("nodelist", 'w', "nodes", set_text, NULL, "jobs on these nodes"),
+    ROW("partition", 'p', "name", set_text, "PARTITION", "jobs of this partition"),
+    NO_EFFECT("qos", 'q', "name", "QOS", "jobs of this QOS"),
+    ROW("quiet", 'Q', NULL, set_flag, NULL, "nothing about jobs that have ended"),
+    NO_EFFECT("reservation", 'R', "name", NULL, "jobs of this reservation"),
+    NO_EFFECT("sibling", 0, "name", NULL, "siblings of a federation"),
+    ROW("signal", 's', "signal", set_text, NULL, "send this signal instead of ending the job"),
+    ROW("state", 't', "state", set_text, "STATE", "jobs in this state"),
+    ROW("user", 'u', "name", set_text, "USER", "jobs of this user"),
+    ROW("verbose", 'v', NULL, set_flag, "VERBOSE", "say more"),
+    NO_EFFECT("wckey", 0, "key", NULL, "jobs with this key"),
+    { 0 },
+};
+
+/* Jobs that have ended, or that never were, are as they should be. */
+static int end_one(struct client *client, const struct scancel *scancel, const char *path, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    bool is_signal = scancel->signal != NULL && strcmp(scancel->signal, "KILL") != 0 &&
+                     strcmp(scancel->signal, "SIGKILL") != 0 && strcmp(scancel->signal, "9") != 0;
+    const char *action = is_signal ? "signal" : "cancel";
+    if (is_signal)
+        (void)json_object_set_new(body, "signal",
+            json_string(strncmp(scancel->signal, "SIG", 3) == 0 ? scancel->signal + 3 : scancel->signal));
+    else if (scancel->signal != NULL)
+        (void)json_object_set_new(body, "grace_s", json_integer(0));
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
+    int r = client_call(client, "POST", request, body, NULL, err);
+    return r == -ENOENT || r == -EALREADY || (is_signal && r == -ESRCH) ? 0 : r;
+}
+
+/* Slurm's words for what a client may look for. */
+static int complain(const struct slurm_program *program, const char *path, const struct error *err)
+{
+    if (slurm_is_away(err))
+        return slurm_fail_load("slurm_kill_job2", err);
+    bool is_denied = err->code == -EPERM || err->code == -EACCES;
+    (void)fprintf(stderr, "%s: error: Kill job error on job id %s: %s\n", program->name, path,
+        is_denied ? "Access/permission denied" : err->message);
+    return 1;
+}
+
+static int end_listed(
+    struct client *client, const struct slurm_program *program, const struct scancel *scancel)
+{
+    int status = 0;
+    for (size_t i = 0; i < scancel->ids.count; i++) {
+        struct error err = { 0 };
+        _cleanup_free_ char *path = slurm_id_path(&scancel->ids.items[i]);
+        if (end_one(client, scancel, path, &err) < 0)
+            status = complain(program, path, &err);
+    }
+    return status;
+}
+
+static bool has_filter(const struct scancel *scancel)
+{
+    return scancel->is_mine || scancel->users != NULL || scancel->name != NULL || scancel->states != NULL ||
+           scancel->partition != NULL || scancel->account != NULL || scancel->nodes != NULL;
+}
+
+static bool is_wanted(const struct scancel *scancel, const json_t *job)
+{
+    const char *account = slurm_job_note(job, "account");
+    return (scancel->states == NULL || slurm_state_find(scancel->states) == slurm_state_of(job)) &&
+           (scancel->account == NULL || (account != NULL && strcmp(account, scancel->account) == 0)) &&
+           (scancel->partition == NULL || strcmp(scancel->partition, SLURM_PARTITION) == 0) &&
+           (scancel->nodes == NULL || slurm_list_has(scancel->nodes, field_text(job, "node")));
+}
+
+static int end_found(
+    struct client *client, const struct slurm_program *program, const struct scancel *scancel)
+{
+    const struct passwd *self = getpwuid(geteuid());
+    _cleanup_json_ json_t *jobs = NULL;
+    struct error err = { 0 };
+    size_t index = 0;
+    json_t *job = NULL;
+    int status = 0;
+    const char *users = scancel->users != NULL               ? scancel->users
+                        : scancel->is_mine || geteuid() != 0 ? (self != NULL ? self->pw_name : "")
+                                                             : NULL;
+    const struct slurm_query query = { .ids = &scancel->ids,
+        .users = users,
+        .name = scancel->name,
+        .is_quick = true,
+        .has_open_alone = scancel->ids.count == 0 };
+    if (slurm_jobs_get(client, &query, &jobs, &err) < 0)
+        return slurm_fail_load("slurm_load_jobs", &err);
+    json_array_foreach(jobs, index, job)
+    {
+        _cleanup_free_ char *path = xasprintf("%lld", (long long)field_integer(job, "id", 0));
+        if (!slurm_state_of(job)->is_over && is_wanted(scancel, job) &&
+            end_one(client, scancel, path, &err) < 0)
+            status = complain(program, path, &err);
+    }
+    return status;
+}
+
+int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv)
+{
+    struct scancel scancel = { 0 };
+    const struct slurm_reading reading = { .program = program, .target = &scancel };
+    struct error err = { 0 };
+    struct client client;
+    int first = 0;
+    if (slurm_options_answer(program, argc, argv))
+        return 0;
+    int r = slurm_options_from_environment(&reading, "SCANCEL", &err);
+    if (r == 0)
+        r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    for (int i = first; r == 0 && i < argc; i++)
+        r = slurm_ids_parse(argv[i], &scancel.ids, &err);
+    if (r == 0 && scancel.ids.count == 0 && !has_filter(&scancel))
+        r = error_set(&err, -EINVAL, "No job identification provided");
+    if (r < 0) {
+        slurm_ids_clear(&scancel.ids);
+        return slurm_fail(program, &err);
+    }
+    client_init(&client, NULL, NULL);
+    int status =
+        has_filter(&scancel) ? end_found(&client, program, &scancel) : end_listed(&client, program, &scancel);
+    client_clear(&client);
+    slurm_ids_clear(&scancel.ids);
+    return status;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* scontrol: shows things, and changes jobs. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/options/ask.h"
+#include "cli/slurm/jobs.h"
+#include "cli/slurm/programs.h"
+#include "cli/slurm/scontrol_show.h"
+#include "cli/slurm/slurm.h"
+#include "cli/submit/slurm_values.h"
+#include "cli/term/field.h"
+
+struct scontrol {
+    bool is_one_line, is_quiet;
+};
+
+static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct scontrol *scontrol = target;
+    (void)value, (void)err;
+    scontrol->is_one_line |= option->letter == 'o';
+    scontrol->is_quiet |= option->letter == 'Q';
+    return 0;
+}
+
+#define ROW(name, letter, help)                                                                              \
+    {                                                                                                        \
+        name, letter, NULL, SLURM_SCONTROL, SLURM_DONE, set_flag, NULL, help, NULL                           \
+    }
+#define NO_EFFECT(name, letter, argument, help)                                                              \
+    {                                                                                                        \
+        name, letter, argument, SLURM_SCONTROL, SLURM_ACCEPTED, NULL, NULL, help, NULL                       \
+    }
+
+const struct slurm_option slurm_scontrol_options[] = {
+    NO_EFFECT("all", 'a', NULL, "hidden partitions, too"),
+    NO_EFFECT("clusters", 'M', "list", "of these clusters"),
+    NO_EFFECT("details", 'd', NULL, "more details"),
+    NO_EFFECT("federation", 0, NULL, "of the federation"),
+    NO_EFFECT("future", 'F', NULL, "nodes of the future"),
+    NO_EFFECT("hide", 0, NULL, "no hidden partitions"),
+    NO_EFFECT("local", 0, NULL, "of this cluster"),
+    ROW("oneliner", 'o', "each thing on one line"),
+    ROW("quiet", 'Q', "print errors only"),
+    NO_EFFECT("sibling", 0, NULL, "siblings of a federation"),
+    NO_EFFECT("uid", 'u', "user", "as this user"),
+    NO_EFFECT("verbose", 'v', NULL, "say more"),
+    { 0 },
+};
+
+/* --- jobs --- */
+
+/* Actions on jobs: what they are here. */
+static const struct {
+    const char *word, *action;
+} actions[] = {
+    { "hold", "hold" },
+    { "uhold", "hold" },
+    { "release", "release" },
+    { "requeue", "requeue" },
+    { "requeuehold", "requeue" },
+    { "suspend", "suspend" },
+    { "resume", "continue" },
+};
+
+static const char *find_action(const char *word)
+{
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+        if (strcasecmp(word, actions[i].word) == 0)
+            return actions[i].action;
+    return NULL;
+}
+
+/* In the words that clients look for. */
+static int complain(const char *what, const char *path, const struct error *err)
+{
+    const char *why = slurm_is_away(err)     ? "Unable to contact slurm controller (connect failure)"
+                      : err->code == -ENOENT ? "Invalid job id specified"
+                      : err->code == -EPERM || err->code == -EACCES ? "Access/permission denied"
+                      : err->code == -EALREADY ? "Job/step already completing or completed"
+                                               : err->message;
+    (void)fprintf(stderr, "%s%s%s\n", why, what[0] != '\0' ? " for job " : "", what[0] != '\0' ? path : "");
+    return 1;
+}
+
+static int act(struct client *client, const char *word, const char *action, int argc, char **argv)
+{
+    _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
+    struct error err = { 0 };
+    int status = 0;
+    for (int i = 0; i < argc; i++) {
+        const char *text = strncasecmp(argv[i], "jobid=", 6) == 0 ? argv[i] + 6 : argv[i];
+        if (slurm_ids_parse(text, &ids, &err) < 0) {
+            (void)fprintf(stderr, "Invalid job id specified for job %s\n", text);
+            return 1;
+        }
+    }
+    for (size_t i = 0; i < ids.count; i++) {
+        _cleanup_json_ json_t *body = json_object();
+        _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
+        _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
+        if (strcasecmp(word, "requeuehold") == 0) {
+            _cleanup_free_ char *hold = xasprintf(API_PATH "/jobs/%s/hold", path);
+            (void)client_call(client, "POST", hold, body, NULL, NULL);
+        }
+        if (client_call(client, "POST", request, body, NULL, &err) < 0)
+            status = complain("job", path, &err);
+    }
+    return status;
+}
+
+/* --- update --- */
+
+static int add_change(
+    json_t *body, struct client *client, const char *key, const char *value, struct error *err)
+{
+    int64_t number = 0;
+    if (strcasecmp(key, "timelimit") == 0) {
+        int r = slurm_parse_time("TimeLimit", value, &number, err);
+        if (r == 0)
+            (void)json_object_set_new(
+                body, "time_limit", number == SLURM_NO_LIMIT ? json_null() : json_integer(number));
+        return r;
+    }
+    if (strcasecmp(key, "name") == 0 || strcasecmp(key, "jobname") == 0)
+        return ask_set(body, client, "name", "JobName", value, err);
+    if (strcasecmp(key, "nice") == 0) {
+        int r = parse_integer(value, "Nice", -1000, 1000, &number, err);
+        (void)json_object_set_new(body, "priority", json_integer(-number));
+        return r;
+    }
+    if (strcasecmp(key, "priority") == 0)
+        return ask_set(body, client, "priority", "Priority", value, err);
+    if (strcasecmp(key, "starttime") == 0 || strcasecmp(key, "deadline") == 0) {
+        _cleanup_free_ char *moment = slurm_moment(value);
+        return ask_set(
+            body, client, strcasecmp(key, "deadline") == 0 ? "deadline" : "begin", key, moment, err);
+    }
+    if (strcasecmp(key, "numnodes") == 0)
+        return ask_set(body, client, "nodes", "NumNodes", value, err);
+    return error_set(err, -EINVAL, "Update of this parameter is not supported: %.60s=%.60s", key, value);
+}
+
+static int update(struct client *client, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    const char *job = NULL;
+    int r = 0;
+    for (int i = 0; r == 0 && i < argc; i++) {
+        char *equals = strchr(argv[i], '=');
+        if (equals == NULL)
+            return error_set(err, -EINVAL, "Invalid input: %.60s", argv[i]);
+        _cleanup_free_ char *key =
+            xstrndup(argv[i], (size_t)(equals - argv[i]) - (equals > argv[i] && equals[-1] == '+'));
+        if (strcasecmp(key, "jobid") == 0)
+            job = equals + 1;
+        else
+            r = add_change(body, client, key, equals + 1, err);
+    }
+    if (r < 0)
+        return r;
+    if (job == NULL)
+        return error_set(err, -EINVAL, "No valid entity in update command; jobs are changed here: JobId=12");
+    _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
+    r = slurm_ids_parse(job, &ids, err);
+    for (size_t i = 0; r == 0 && i < ids.count; i++) {
+        _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
+        _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/edit", path);
+        if (client_call(client, "POST", request, body, NULL, err) < 0)
+            return complain("job", path, err);
+    }
+    return r;
+}
+
+/* --- the rest --- */
+
+static int ping(struct client *client)
+{
+    struct error err = { 0 };
+    _cleanup_json_ json_t *version = NULL;
+    bool is_up = client_get(client, API_PATH "/version", &version, &err) == 0;
+    (void)printf("Slurmctld(primary) at %s is %s\n", client->host != NULL ? client->host : "localhost",
+        is_up ? "UP" : "DOWN");
+    return is_up ? 0 : 1;
+}
+
+/* "write batch_script 12 [FILE]". */
+static int write_script(struct client *client, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    if (argc < 2 || strcasecmp(argv[0], "batch_script") != 0)
+        return error_set(err, -EINVAL, "invalid keyword: write %.60s", argc > 0 ? argv[0] : "");
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s?script=1", argv[1]);
+    _cleanup_free_ char *usual = xasprintf("slurm-%s.sh", argv[1]);
+    const char *name = argc > 2 ? argv[2] : usual;
+    int r = client_get(client, path, &job, err);
+    if (r < 0)
+        return complain("job", argv[1], err);
+    if (field_text(job, "script") == NULL)
+        return error_set(err, -ENOENT, "job script retrieval failed: Invalid job id specified");
+    FILE *file = strcmp(name, "-") == 0 ? stdout : fopen(name, "we");
+    if (file == NULL)
+        return error_set(err, -errno, "failed to open file `%.200s`", name);
+    (void)fputs(field_text(job, "script"), file);
+    if (file == stdout)
+        return 0;
+    (void)fclose(file);
+    (void)printf("batch script for job %s written to %s\n", argv[1], name);
+    return 0;
+}
+
+static int run(
+    const struct scontrol *scontrol, struct client *client, int argc, char **argv, struct error *err)
+{
+    if (argc == 0)
+        return error_set(err, -EINVAL, "too few arguments; a command is required, such as show job");
+    const char *action = find_action(argv[0]);
+    if (action != NULL && argc < 2)
+        return error_set(err, -EINVAL, "too few arguments for keyword:%s", argv[0]);
+    if (action != NULL)
+        return act(client, argv[0], action, argc - 1, argv + 1);
+    if (strcasecmp(argv[0], "show") == 0 && argc > 1)
+        return scontrol_show(client, argv[1], argc > 2 ? argv[2] : NULL, scontrol->is_one_line, err);
+    if (strcasecmp(argv[0], "update") == 0)
+        return update(client, argc - 1, argv + 1, err);
+    if (strcasecmp(argv[0], "write") == 0)
+        return write_script(client, argc - 1, argv + 1, err);
+    if (strcasecmp(argv[0], "ping") == 0)
+        return ping(client);
+    if (strcasecmp(argv[0], "version") == 0)
+        return puts("slurm " SLURM_VERSION) < 0;
+    return error_set(err, -EINVAL, "invalid keyword: %.60s", argv[0]);
+}
+
+int slurm_run_scontrol(const struct slurm_program *program, int argc, char **argv)
+{
+    struct scontrol scontrol = { 0 };
+    const struct slurm_reading reading = { .program = program, .target = &scontrol };
+    struct error err = { 0 };
+    struct client client;
+    int first = 0;
+    if (slurm_options_answer(program, argc, argv))
+        return 0;
+    int r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    if (r < 0)
+        return slurm_fail(program, &err);
+    client_init(&client, NULL, NULL);
+    r = run(&scontrol, &client, argc - first, argv + first, &err);
+    client_clear(&client);
+    if (r >= 0)
+        return r;
+    bool is_load = err.code == -ENOENT || slurm_is_away(&err);
+    return is_load ? slurm_fail_load("slurm_load_jobs", &err) : slurm_fail(program, &err);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/slurm/script.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "cli/slurm/slurm.h"
+#include "cli/term/words.h"
+#include "job/spec.h"
+
+#define MARK      "#SBATCH"
+#define BLANKS    " \t"
+#define PIECE     65536
+#define WRAP_NAME "wrap"
+
+/* --- the text --- */
+
+static char *find_in_path(const char *file)
+{
+    const char *path = getenv("PATH");
+    _cleanup_free_ char *copy = xstrdup(path != NULL ? path : "");
+    char *rest = copy;
+    if (access(file, F_OK) == 0 || strchr(file, '/') != NULL)
+        return xstrdup(file);
+    for (char *folder = NULL; (folder = strsep(&rest, ":")) != NULL;) {
+        _cleanup_free_ char *found = xasprintf("%s/%s", folder, file);
+        if (folder[0] == '/' && access(found, R_OK) == 0)
+            return take_ptr(found);
+    }
+    return xstrdup(file);
+}
+
+static int read_all(int fd, struct buffer *text, struct error *err)
+{
+    _cleanup_free_ char *piece = xcalloc(PIECE, 1);
+    ssize_t n;
+    while ((n = read(fd, piece, PIECE)) > 0 || (n < 0 && errno == EINTR)) {
+        if (n > 0)
+            buffer_append(text, piece, (size_t)n);
+        if (text->length > SPEC_SCRIPT_MAX)
+            return error_set(err, -EFBIG,
+                "Batch job submission failed: the script has more than %u bytes, the most there may be",
+                SPEC_SCRIPT_MAX);
+    }
+    return n < 0 ? error_set_errno(err, -errno, "Unable to read the batch script") : 0;
+}
+
+/* In Slurm's words. */
+static int check(const struct buffer *text, const char *words, struct error *err)
+{
+    if (text->length == 0)
+        return error_set(err, -EINVAL, "Batch script is empty!");
+    if (strlen(words) < text->length)
+        return error_set(
+            err, -EINVAL, "The Slurm controller does not allow scripts that contain a NULL character '\\0'.");
+    if (words[strspn(words, " \t\r\n")] == '\0')
+        return error_set(err, -EINVAL, "Batch script contains only whitespace!");
+    if (strncmp(words, "#!", 2) != 0) {
+        (void)error_set(err, -EINVAL,
+            "This does not look like a batch script.  The first line must start with #! followed by the path "
+            "to an interpreter.");
+        return error_hint(err, "For instance: #!/bin/sh");
+    }
+    if (strstr(words, "\r\n") != NULL) {
+        (void)error_set(err, -EINVAL, "Batch script contains DOS line breaks (\\r\\n)");
+        return error_hint(err, "instead of expected UNIX line breaks (\\n).");
+    }
+    return 0;
+}
+
+int slurm_script_read(struct slurm_script *script, const char *file, struct error *err)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    bool is_input = file == NULL || strcmp(file, "-") == 0;
+    _cleanup_free_ char *found = is_input ? NULL : find_in_path(file);
+    _cleanup_close_ int fd = is_input ? dup(STDIN_FILENO) : open(found, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return error_set(err, -errno, "Unable to open file %.200s", is_input ? "standard input" : file);
+    int r = read_all(fd, &text, err);
+    if (r == 0)
+        r = check(&text, buffer_text(&text), err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *here = getcwd(NULL, 0);
+    const char *slash = is_input ? NULL : strrchr(file, '/');
+    script->path = is_input ? xasprintf("%s/slurm_script", here != NULL ? here : "") : realpath(found, NULL);
+    if (script->path == NULL)
+        script->path = xstrdup(found);
+    script->name = xstrdup(is_input ? "sbatch" : slash != NULL ? slash + 1 : file);
+    script->text = buffer_take(&text);
+    return 0;
+}
+
+void slurm_script_wrap(struct slurm_script *script, const char *command)
+{
+    _cleanup_free_ char *here = getcwd(NULL, 0);
+    script->path = xasprintf("%s/slurm_script", here != NULL ? here : "");
+    script->name = xstrdup(WRAP_NAME);
+    script->text = xasprintf("#!/bin/sh\n# This script was created by sbatch --wrap.\n\n%s\n", command);
+}
+
+void slurm_script_clear(struct slurm_script *script)
+{
+    free(script->path);
+    free(script->text);
+    free(script->name);
+}
+
+/* --- its options --- */
+
+static int apply(const char *line, unsigned number, const struct slurm_script *script,
+    const struct slurm_reading *reading, struct strings *kept, struct error *err)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    _cleanup_free_ char *where = xasprintf("%s: line %u", script->name, number);
+    struct slurm_reading here = *reading;
+    int first = 0;
+    int r = words_split(line, &words, err);
+    _cleanup_free_ char **argv = xcalloc(words.count + 2, sizeof(char *));
+    argv[0] = (char *)(uintptr_t)reading->program->name;
+    for (size_t i = 0; i < words.count; i++) {
+        strings_add(kept, words.items[i]);
+        argv[i + 1] = kept->items[kept->count - 1];
+    }
+    here.where = where;
+    if (r == 0)
+        r = slurm_options_read(&here, (int)words.count + 1, argv, true, &first, err);
+    return r;
+}
+
+int slurm_script_options(const struct slurm_script *script, const struct slurm_reading *reading,
+    struct strings *kept, struct error *err)
+{
+    _cleanup_free_ char *copy = xstrdup(script->text);
+    char *rest = copy;
+    int r = 0;
+    unsigned number = 0;
+    for (char *line = NULL; r == 0 && (line = strsep(&rest, "\n")) != NULL;) {
+        size_t length = strlen(MARK);
+        const char *begin = line + strspn(line, BLANKS);
+        number++;
+        if (*begin != '\0' && *begin != '#')
+            break;
+        if (strncmp(line, MARK, length) == 0 && line[length] != '\0' && strchr(BLANKS, line[length]) != NULL)
+            r = apply(line + length, number, script, reading, kept, err);
+    }
+    return r;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* sinfo: the partition and its nodes. Nodes in the same state share a line, unless -N asks for one each. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/hostlist.h"
+#include "base/memory.h"
+#include "cli/slurm/jobs.h"
+#include "cli/slurm/nodes.h"
+#include "cli/slurm/programs.h"
+#include "cli/slurm/slurm.h"
+#include "cli/slurm/table.h"
+#include "cli/term/field.h"
+
+#define FORMAT_USUAL   "%9P %.5a %.10l %.6D %.6t %N"
+#define FORMAT_SUMMARY "%9P %.5a %.10l %.16F %N"
+#define FORMAT_NODES   "%N %.6D %.9P %6t"
+#define FORMAT_LONG    "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
+#define FORMAT_REASONS "%20E %9u %19H %N"
+
+#define TEXT(name) static char *text_##name(const json_t *group, int64_t now_ms)
+
+/* A line: {"nodes": [nodes of the API]}, all in one state. */
+static const json_t *first_of(const json_t *group)
+{
+    return json_array_get(json_object_get(group, "nodes"), 0);
+}
+
+static int64_t count_of(const json_t *group)
+{
+    return (int64_t)json_array_size(json_object_get(group, "nodes"));
+}
+
+TEXT(partition)
+{
+    (void)group, (void)now_ms;
+    return xstrdup(SLURM_PARTITION "*");
+}
+
+TEXT(partition_name)
+{
+    (void)group, (void)now_ms;
+    return xstrdup(SLURM_PARTITION);
+}
+
+TEXT(available)
+{
+    (void)group, (void)now_ms;
+    return xstrdup("up");
+}
+
+TEXT(limit)
+{
+    (void)group, (void)now_ms;
+    return xstrdup("infinite");
+}
+
+TEXT(count)
+{
+    (void)now_ms;
+    return xasprintf("%" PRId64, count_of(group));
+}
+
+TEXT(state)
+{
+    (void)now_ms;
+    return xstrdup(slurm_node_state(first_of(group)));
+}
+
+TEXT(compact_state)
+{
+    (void)now_ms;
+    return xstrdup(slurm_node_state_compact(first_of(group)));
+}
+
+TEXT(nodes)
+{
+    _cleanup_strings_ struct strings names = { 0 };
+    size_t index = 0;
+    json_t *node = NULL;
+    (void)now_ms;
+    json_array_foreach(json_object_get(group, "nodes"), index, node)
+        strings_add(&names, field_text(node, "name"));
+    return hostlist_compress(&names);
+}
+
+TEXT(cpus)
+{
+    (void)now_ms;
+    return xasprintf("%" PRId64, field_integer(first_of(group), "cpus", 1));
+}
+
+TEXT(memory)
+{
+    (void)now_ms;
+    return xasprintf("%" PRId64, field_integer(first_of(group), "memory_bytes", 0) >> 20);
+}
+
+TEXT(gres)
+{
+    int64_t gpus = field_integer(first_of(group), "gpus", 0);
+    (void)now_ms;
+    return gpus > 0 ? xasprintf("gpu:%" PRId64, gpus) : xstrdup("(null)");
+}
+
+TEXT(reason)
+{
+    const char *reason = field_text(first_of(group), "reason");
+    (void)now_ms;
+    return reason != NULL ? text_escape(reason, 256) : xstrdup("none");
+}
+
+/* Allocated, idle, other, all. */
+TEXT(summary)
+{
+    size_t index = 0;
+    json_t *node = NULL;
+    int64_t counts[3] = { 0 };
+    (void)now_ms;
+    json_array_foreach(json_object_get(group, "nodes"), index, node)
+    {
+        const char *state = slurm_node_state(node);
+        counts[strcmp(state, "idle") == 0                                       ? 1
+               : strcmp(state, "mixed") == 0 || strcmp(state, "allocated") == 0 ? 0
+                                                                                : 2]++;
+    }
+    return xasprintf(
+        "%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64, counts[0], counts[1], counts[2], count_of(group));
+}
+
+/* The same of CPUs, of which mgpu counts those that were asked for alone. */
+TEXT(cpu_summary)
+{
+    int64_t cpus = field_integer(first_of(group), "cpus", 1) * count_of(group);
+    const char *state = slurm_node_state(first_of(group));
+    (void)now_ms;
+    bool is_idle = strcmp(state, "idle") == 0,
+         is_used = strcmp(state, "mixed") == 0 || strcmp(state, "allocated") == 0;
+    return xasprintf("%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64, is_used ? cpus : 0, is_idle ? cpus : 0,
+        is_idle || is_used ? 0 : cpus, cpus);
+}
+
+TEXT(word_no)
+{
+    (void)group, (void)now_ms;
+    return xstrdup("no");
+}
+
+TEXT(word_all)
+{
+    (void)group, (void)now_ms;
+    return xstrdup("all");
+}
+
+TEXT(size)
+{
+    (void)group, (void)now_ms;
+    return xstrdup("1-infinite");
+}
+
+TEXT(root)
+{
+    (void)group, (void)now_ms;
+    return xstrdup("root");
+}
+
+TEXT(unknown)
+{
+    (void)group, (void)now_ms;
+    return xstrdup("Unknown");
+}
+
+static const struct slurm_column columns[] = {
+    { 'a', "Available", "AVAIL", text_available, 0 },
+    { 'A', "NodeAI", "NODES(A/I)", text_summary, 0 },
+    { 'b', "Features", "ACTIVE_FEATURES", slurm_text_null, 0 },
+    { 'c', "CPUs", "CPUS", text_cpus, 0 },
+    { 'C', "CPUsState", "CPUS(A/I/O/T)", text_cpu_summary, 0 },
+    { 'd', "Disk", "TMP_DISK", slurm_text_zero, 0 },
+    { 'D', "Nodes", "NODES", text_count, 0 },
+    { 'E', "Reason", "REASON", text_reason, 0 },
+    { 'f', "FeaturesAct", "AVAIL_FEATURES", slurm_text_null, 0 },
+    { 'F', "NodeAIOT", "NODES(A/I/O/T)", text_summary, 0 },
+    { 'g', "Groups", "GROUPS", text_word_all, 0 },
+    { 'G', "Gres", "GRES", text_gres, 0 },
+    { 'h', "OverSubscribe", "OVERSUBSCRIBE", text_word_no, 0 },
+    { 'H', "Timestamp", "TIMESTAMP", text_unknown, 0 },
+    { 'l', "Time", "TIMELIMIT", text_limit, 0 },
+    { 'L', "DefaultTime", "DEFAULTTIME", text_limit, 0 },
+    { 'm', "Memory", "MEMORY", text_memory, 0 },
+    { 'n', "NodeHost", "HOSTNAMES", text_nodes, 0 },
+    { 'N', "NodeList", "NODELIST", text_nodes, 0 },
+    { 'o', "NodeAddr", "NODE_ADDR", text_nodes, 0 },
+    { 'P', "Partition", "PARTITION", text_partition, 0 },
+    { 'r', "Root", "ROOT", text_word_no, 0 },
+    { 'R', "PartitionName", "PARTITION", text_partition_name, 0 },
+    { 's', "Size", "JOB_SIZE", text_size, 0 },
+    { 't', "StateCompact", "STATE", text_compact_state, 0 },
+    { 'T', "StateLong", "STATE", text_state, 0 },
+    { 'u', "User", "USER", text_root, 0 },
+    { 0 },
+};
+
+struct sinfo {
+    const char *format, *long_format, *nodes, *partitions, *states;
+    bool is_headless, is_each_node, is_reasons, is_summary, is_long, is_json;
+};
+
+static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct sinfo *sinfo = target;
+    (void)err;
+    const struct {
+        const char *name;
+        const char **text;
+    } texts[] = { { "format", &sinfo->format }, { "Format", &sinfo->long_format }, { "nodes", &sinfo->nodes },
+        { "partition", &sinfo->partitions }, { "states", &sinfo->states } };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(texts[i].name, option->name) == 0)
+            *texts[i].text = value;
+    return 0;
+}
+
+static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct sinfo *sinfo = target;
+    (void)value, (void)err;
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = { { "noheader", &sinfo->is_headless }, { "Node", &sinfo->is_each_node },
+        { "list-reasons", &sinfo->is_reasons }, { "summarize", &sinfo->is_summary },
+        { "long", &sinfo->is_long }, { "json", &sinfo->is_json } };
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (strcmp(flags[i].name, option->name) == 0)
+            *flags[i].flag = true;
+    return 0;
+}
+
+#define ROW(name, letter, argument, set, variable, help)                                                     \
+    {                                                                                                        \
+        name, letter, argument, SLURM_SINFO, SLURM_DONE, set, variable, help, NULL                           \
+    }
+#define NO_EFFECT(name, letter, argument, help)                                                              \
+    {                                                                                                        \
+        name, letter, argument, SLURM_SINFO, SLURM_ACCEPTED, NULL, NULL, help, NULL                          \
+    }
+
+const struct slurm_option slurm_sinfo_options[] = {
+    NO_EFFECT("all", 'a', NULL, "all partitions"),
+    NO_EFFECT("clusters", 'M', "list", "of these clusters"),
+    NO_EFFECT("cluster", 0, "list", "of these clusters"),
+    NO_EFFECT("dead", 'd', NULL, "nodes that do not answer"),
+    NO_EFFECT("exact", 'e', NULL, "nodes that are alike alone share a line"),
+    NO_EFFECT("federation", 0, NULL, "of the federation"),
+    ROW("format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%P %t'"),
+    ROW("Format", 'O', "names", set_text, NULL, "what is printed, as names: Partition,Nodes"),
+    NO_EFFECT("future", 'F', NULL, "nodes of the future"),
+    NO_EFFECT("hide", 0, NULL, "no hidden partitions"),
+    ROW("json", 0, NULL, set_flag, NULL, "print JSON"),
+    ROW("list-reasons", 'R', NULL, set_flag, NULL, "why nodes are out of service"),
+    NO_EFFECT("local", 0, NULL, "of this cluster"),
+    ROW("long", 'l', NULL, set_flag, NULL, "more columns"),
+    ROW("Node", 'N', NULL, set_flag, NULL, "one line for each node"),
+    ROW("nodes", 'n', "list", set_text, NULL, "these nodes"),
+    NO_EFFECT("noconvert", 0, NULL, "sizes as they are kept"),
+    ROW("noheader", 'h', NULL, set_flag, NULL, "no header"),
+    ROW("partition", 'p', "list", set_text, "PARTITION", "these partitions"),
+    NO_EFFECT("responding", 'r', NULL, "nodes that answer"),
+    NO_EFFECT("sort", 'S', "letters", "order"),
+    ROW("states", 't', "list", set_text, NULL, "nodes in these states"),
+    ROW("summarize", 's', NULL, set_flag, NULL, "one line for each partition"),
+    NO_EFFECT("reservation", 'T', NULL, "reservations"),
+    NO_EFFECT("verbose", 'v', NULL, "say more"),
+    NO_EFFECT("yaml", 0, NULL, "print YAML"),
+    { 0 },
+};
+
+static bool is_wanted(const struct sinfo *sinfo, const json_t *node)
+{
+    bool is_state = sinfo->states == NULL || slurm_list_has(sinfo->states, slurm_node_state(node)) ||
+                    slurm_list_has(sinfo->states, slurm_node_state_compact(node));
+    bool is_reason = !sinfo->is_reasons || field_text(node, "reason") != NULL;
+    _cleanup_strings_ struct strings names = { 0 };
+    bool is_node = sinfo->nodes == NULL;
+    if (sinfo->nodes != NULL)
+        (void)hostlist_expand(sinfo->nodes, &names, NULL);
+    for (size_t i = 0; i < names.count; i++)
+        is_node |= strcmp(names.items[i], field_text(node, "name")) == 0;
+    return is_state && is_reason && is_node;
+}
+
+/* Nodes that share a line. */
+static bool is_alike(const struct sinfo *sinfo, const json_t *group, const json_t *node)
+{
+    if (sinfo->is_each_node)
+        return false;
+    return sinfo->is_summary || strcmp(slurm_node_state(first_of(group)), slurm_node_state(node)) == 0;
+}
+
+static json_t *group_nodes(const struct sinfo *sinfo, const json_t *nodes)
+{
+    json_t *groups = json_array(), *node = NULL;
+    size_t index = 0;
+    if (sinfo->partitions != NULL && !slurm_list_has(sinfo->partitions, SLURM_PARTITION))
+        return groups;
+    json_array_foreach(nodes, index, node)
+    {
+        json_t *into = NULL, *group = NULL;
+        size_t k = 0;
+        if (!is_wanted(sinfo, node))
+            continue;
+        json_array_foreach(groups, k, group) if (into == NULL && is_alike(sinfo, group, node)) into = group;
+        if (into == NULL) {
+            into = json_object();
+            (void)json_object_set_new(into, "nodes", json_array());
+            (void)json_array_append_new(groups, into);
+        }
+        (void)json_array_append(json_object_get(into, "nodes"), node);
+    }
+    return groups;
+}
+
+static int print(const struct sinfo *sinfo, struct error *err)
+{
+    struct client client;
+    struct slurm_table table = { .columns = columns, .is_headless = sinfo->is_headless };
+    _cleanup_json_ json_t *nodes = NULL, *groups = NULL;
+    client_init(&client, NULL, NULL);
+    int r = slurm_nodes_get(&client, &nodes, err);
+    client_clear(&client);
+    if (r < 0)
+        return r;
+    groups = group_nodes(sinfo, nodes);
+    if (sinfo->is_json)
+        return slurm_table_json(columns, groups, "nodes");
+    const char *format = sinfo->format != NULL ? sinfo->format
+                         : sinfo->is_reasons   ? FORMAT_REASONS
+                         : sinfo->is_each_node ? FORMAT_NODES
+                         : sinfo->is_summary   ? FORMAT_SUMMARY
+                         : sinfo->is_long      ? FORMAT_LONG
+                                               : FORMAT_USUAL;
+    r = sinfo->long_format != NULL ? slurm_table_read_names(&table, sinfo->long_format, err)
+                                   : slurm_table_read_letters(&table, format, err);
+    if (r == 0)
+        slurm_table_print(&table, groups);
+    slurm_table_clear(&table);
+    return r;
+}
+
+int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv)
+{
+    struct sinfo sinfo = { 0 };
+    const struct slurm_reading reading = { .program = program, .target = &sinfo };
+    struct error err = { 0 };
+    int first = 0;
+    if (slurm_options_answer(program, argc, argv))
+        return 0;
+    int r = slurm_options_from_environment(&reading, "SINFO", &err);
+    if (r == 0)
+        r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    if (r < 0)
+        return slurm_fail(program, &err);
+    return print(&sinfo, &err) < 0 ? slurm_fail_load("slurm_load_partitions", &err) : 0;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * squeue: jobs that wait and run, and those that have ended within MinJobAge when a state asks for them. -o
+ * takes letters with widths, -O names; both are tables of the same texts.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "cli/slurm/fields.h"
+#include "cli/slurm/jobs.h"
+#include "cli/slurm/slurm.h"
+#include "cli/slurm/state.h"
+#include "cli/slurm/programs.h"
+#include "cli/slurm/table.h"
+#include "cli/term/field.h"
+#include "cli/term/time_text.h"
+
+#define FORMAT_USUAL "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+#define FORMAT_LONG  "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+#define FORMAT_STEPS "%.15i %.8j %.9P %.8u %.9M %N"
+
+/* Letters of -o, and names of -O and --Format. */
+static const struct slurm_column columns[] = {
+    { 'a', "Account", "ACCOUNT", slurm_text_account, 0 },
+    { 'A', "JobID", "JOBID", slurm_text_raw_id, 0 },
+    { 'B', "BatchHost", "EXEC_HOST", slurm_text_batch_host, 0 },
+    { 'b', "tres-per-node", "TRES_PER_NODE", slurm_text_gres, 0 },
+    { 'c', "MinCPUs", "MIN_CPUS", slurm_text_cpus, 0 },
+    { 'C', "NumCPUs", "CPUS", slurm_text_cpus, 0 },
+    { 'd', "MinTmpDisk", "MIN_TMP_DISK", slurm_text_zero, 0 },
+    { 'D', "NumNodes", "NODES", slurm_text_node_count, 0 },
+    { 'e', "EndTime", "END_TIME", slurm_text_ended, 0 },
+    { 'E', "Dependency", "DEPENDENCY", slurm_text_dependency, 0 },
+    { 'f', "Feature", "FEATURES", slurm_text_null, 0 },
+    { 'F', "ArrayJobID", "ARRAY_JOB_ID", slurm_text_array_job_id, 0 },
+    { 'g', "GroupName", "GROUP", slurm_text_group, 0 },
+    { 'i', "JobArrayID", "JOBID", slurm_text_job_id, 0 },
+    { 'j', "Name", "NAME", slurm_text_name, 0 },
+    { 'k', "Comment", "COMMENT", slurm_text_comment, 0 },
+    { 'K', "ArrayTaskID", "ARRAY_TASK_ID", slurm_text_array_task_id, 0 },
+    { 'l', "TimeLimit", "TIME_LIMIT", slurm_text_limit, 0 },
+    { 'L', "TimeLeft", "TIME_LEFT", slurm_text_left, 0 },
+    { 'm', "MinMemory", "MIN_MEMORY", slurm_text_memory, 0 },
+    { 'M', "TimeUsed", "TIME", slurm_text_used, 0 },
+    { 'n', "ReqNodes", "REQ_NODES", slurm_text_none, 0 },
+    { 'N', "NodeList", "NODELIST", slurm_text_nodes, 0 },
+    { 'o', "Command", "COMMAND", slurm_text_command, 0 },
+    { 'p', "Priority", "PRIORITY", slurm_text_priority, 0 },
+    { 'P', "Partition", "PARTITION", slurm_text_partition, 0 },
+    { 'q', "QOS", "QOS", slurm_text_qos, 0 },
+    { 'Q', "PriorityLong", "PRIORITY", slurm_text_priority, 0 },
+    { 'r', "Reason", "REASON", slurm_text_reason, 0 },
+    { 'R', "ReasonList", "NODELIST(REASON)", slurm_text_nodes_or_reason, 0 },
+    { 'S', "StartTime", "START_TIME", slurm_text_expected, 0 },
+    { 't', "StateCompact", "ST", slurm_text_compact_state, 0 },
+    { 'T', "State", "STATE", slurm_text_state, 0 },
+    { 'u', "UserName", "USER", slurm_text_user, 0 },
+    { 'U', "UserID", "USER", slurm_text_uid, 0 },
+    { 'v', "Reservation", "RESERVATION", slurm_text_null, 0 },
+    { 'V', "SubmitTime", "SUBMIT_TIME", slurm_text_submitted, 0 },
+    { 'w', "WCKey", "WCKEY", slurm_text_null, 0 },
+    { 'y', "Nice", "NICE", slurm_text_nice, 0 },
+    { 'Z', "WorkDir", "WORK_DIR", slurm_text_directory, 0 },
+    { 0, "NumTasks", "TASKS", slurm_text_tasks, 0 },
+    { 0, "tres-alloc", "TRES_ALLOC", slurm_text_tres, 0 },
+    { 0, "tres", "TRES_ALLOC", slurm_text_tres, 0 },
+    { 0, "Gres", "TRES_PER_NODE", slurm_text_gres, 0 },
+    { 0, "STDOUT", "STDOUT", slurm_text_output, 0 },
+    { 0, "Cluster", "CLUSTER", slurm_text_cluster, 0 },
+    { 0, "RestartCnt", "RESTART_COUNT", slurm_text_restarts, 0 },
+    { 0, "exit_code", "EXIT_CODE", slurm_text_exit, 0 },
+    { 0, "ExpectedStart", "START_TIME", slurm_text_expected, 0 },
+    { 0 },
+};
+
+struct squeue {
+    const char *format, *long_format, *states, *users, *name, *partitions, *nodes, *accounts, *sort;
+    struct slurm_ids ids;
+    bool is_headless, is_mine, is_start, is_long, is_json, is_steps;
+    int64_t repeat_s;
+};
+
+static int set_ids(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct squeue *squeue = target;
+    (void)option;
+    return slurm_ids_parse(value, &squeue->ids, err);
+}
+
+static int set_states(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    (void)option;
+    ((struct squeue *)target)->states = value;
+    for (char *word = NULL; strcasecmp(value, "all") != 0 && (word = strsep(&rest, ", ")) != NULL;)
+        if (word[0] != '\0' && slurm_state_find(word) == NULL)
+            return error_set(err, -EINVAL, "Invalid job state specified: %.60s", word);
+    return 0;
+}
+
+static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct squeue *squeue = target;
+    (void)err;
+    const struct {
+        const char *key;
+        const char **text;
+    } texts[] = { { "format", &squeue->format }, { "Format", &squeue->long_format },
+        { "user", &squeue->users }, { "name", &squeue->name }, { "partition", &squeue->partitions },
+        { "nodelist", &squeue->nodes }, { "account", &squeue->accounts }, { "sort", &squeue->sort } };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(texts[i].key, option->name) == 0)
+            *texts[i].text = value;
+    return 0;
+}
+
+static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct squeue *squeue = target;
+    (void)value, (void)err;
+    squeue->is_headless |= option->letter == 'h';
+    squeue->is_mine |= strcmp(option->name, "me") == 0;
+    squeue->is_start |= strcmp(option->name, "start") == 0;
+    squeue->is_long |= option->letter == 'l';
+    squeue->is_json |= strcmp(option->name, "json") == 0;
+    return 0;
+}
+
+static int set_steps(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    (void)option, (void)value, (void)err;
+    ((struct squeue *)target)->is_steps = true;
+    return 0;
+}
+
+static int set_repeat(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    (void)option;
+    return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct squeue *)target)->repeat_s, err);
+}
+
+#define ROW(name, letter, argument, set, variable, help)                                                     \
+    {                                                                                                        \
+        name, letter, argument, SLURM_SQUEUE, SLURM_DONE, set, variable, help, NULL                          \
+    }
+#define NO_EFFECT(name, letter, argument, help)                                                              \
+    {                                                                                                        \
+        name, letter, argument, SLURM_SQUEUE, SLURM_ACCEPTED, NULL, NULL, help, NULL                         \
+    }
+
+const struct slurm_option slurm_squeue_options[] = {
+    ROW("account", 'A', "list", set_text, "ACCOUNT", "jobs of these accounts"),
+    NO_EFFECT("all", 'a', NULL, "jobs of all partitions"),
+    NO_EFFECT("array", 'r', NULL, "one line for each element of an array"),
+    NO_EFFECT("array-unique", 0, NULL, "one line for each element of an array"),
+    NO_EFFECT("clusters", 'M', "list", "jobs of these clusters"),
+    NO_EFFECT("federation", 0, NULL, "jobs of the federation"),
+    ROW("format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%i %t'"),
+    ROW("Format", 'O', "names", set_text, "FORMAT2", "what is printed, as names: JobID:20,State"),
+    NO_EFFECT("hide", 0, NULL, "no jobs of hidden partitions"),
+    ROW("iterate", 'i', "seconds", set_repeat, NULL, "print again after this time"),
+    ROW("jobs", 'j', "list", set_ids, NULL, "these jobs"),
+    ROW("json", 0, NULL, set_flag, NULL, "print JSON"),
+    NO_EFFECT("local", 0, NULL, "jobs of this cluster"),
+    ROW("long", 'l', NULL, set_flag, NULL, "more columns"),
+    ROW("me", 0, NULL, set_flag, NULL, "your own jobs"),
+    ROW("name", 'n', "list", set_text, "NAMES", "jobs with these names"),
+    ROW("nodelist", 'w', "list", set_text, NULL, "jobs on these nodes"),
+    ROW("noheader", 'h', NULL, set_flag, NULL, "no header"),
+    NO_EFFECT("noconvert", 0, NULL, "sizes as they are kept"),
+    ROW("partition", 'p', "list", set_text, "PARTITION", "jobs of these partitions"),
+    NO_EFFECT("priority", 'P', NULL, "a line for each partition"),
+    NO_EFFECT("qos", 'q', "list", "jobs of these QOS"),
+    NO_EFFECT("sibling", 0, NULL, "siblings of a federation"),
+    ROW("sort", 'S', "letters", set_text, "SORT", "order: by letters of -o, '-' for descending"),
+    ROW("start", 0, NULL, set_flag, NULL, "when jobs that wait are expected to start"),
+    ROW("states", 't', "list", set_states, "STATES", "jobs in these states, or all"),
+    ROW("steps", 's', "[list]", set_steps, NULL, "steps instead of jobs: those of the batch scripts"),
+    ROW("user", 'u', "list", set_text, "USERS", "jobs of these users"),
+    NO_EFFECT("verbose", 'v', NULL, "say more"),
+    NO_EFFECT("yaml", 0, NULL, "print YAML"),
+    { 0 },
+};
+
+/* --- which --- */
+
+static bool is_in_state(const struct squeue *squeue, const json_t *job, int64_t now_ms)
+{
+    const struct slurm_state *state = slurm_state_of(job);
+    int64_t ended = field_text(job, "ended_at") != NULL ? time_parse(field_text(job, "ended_at")) : 0;
+    bool is_old = state->is_over && now_ms - ended > SLURM_MIN_JOB_AGE * INT64_C(1000);
+    if (squeue->is_start)
+        return strcmp(state->compact, "PD") == 0;
+    if (squeue->states == NULL)
+        return !state->is_over;
+    if (is_old)
+        return false;
+    if (strcasecmp(squeue->states, "all") == 0)
+        return true;
+    _cleanup_free_ char *copy = xstrdup(squeue->states);
+    char *rest = copy;
+    for (char *word = NULL; (word = strsep(&rest, ", ")) != NULL;)
+        if (word[0] != '\0' && slurm_state_find(word) == state)
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct squeue *squeue, const json_t *job, int64_t now_ms)
+{
+    _cleanup_free_ char *partition = slurm_text_partition(job, now_ms);
+    _cleanup_free_ char *account = slurm_text_account(job, now_ms);
+    return is_in_state(squeue, job, now_ms) &&
+           (squeue->partitions == NULL || slurm_list_has(squeue->partitions, partition)) &&
+           (squeue->accounts == NULL || slurm_list_has(squeue->accounts, account)) &&
+           (squeue->nodes == NULL || slurm_list_has(squeue->nodes, field_text(job, "node")));
+}
+
+/* One job that is not there is an error, several are a short list: as in Slurm. */
+static int check_found(const struct squeue *squeue, const json_t *jobs, struct error *err)
+{
+    if (squeue->ids.count != 1 || json_array_size(jobs) > 0)
+        return 0;
+    return error_set(err, -ENOENT, "Invalid job id specified");
+}
+
+static int load(struct squeue *squeue, json_t **ret, struct error *err)
+{
+    struct client client;
+    _cleanup_json_ json_t *found = NULL, *jobs = json_array();
+    size_t index = 0;
+    json_t *job = NULL;
+    int64_t now_ms = clock_wall_ms();
+    const struct slurm_query query = { .ids = &squeue->ids,
+        .users = squeue->users,
+        .name = squeue->name,
+        .has_open_alone = squeue->states == NULL && squeue->ids.count == 0 };
+    client_init(&client, NULL, NULL);
+    int r = slurm_jobs_get(&client, &query, &found, err);
+    client_clear(&client);
+    if (r < 0)
+        return r;
+    /* A job that ended long ago is as unknown as one that never was. */
+    json_array_foreach(found, index, job) if (is_wanted(squeue, job, now_ms))(void)
+        json_array_append(jobs, job);
+    size_t known = json_array_size(jobs);
+    json_array_foreach(found, index, job)
+    {
+        int64_t ended = field_text(job, "ended_at") != NULL ? time_parse(field_text(job, "ended_at")) : 0;
+        known += ended == 0 || now_ms - ended <= SLURM_MIN_JOB_AGE * INT64_C(1000);
+    }
+    r = known > 0 ? 0 : check_found(squeue, jobs, err);
+    if (r == 0)
+        *ret = take_ptr(jobs);
+    return r;
+}
+
+static int print(struct squeue *squeue, struct error *err)
+{
+    _cleanup_json_ json_t *jobs = NULL;
+    int r = load(squeue, &jobs, err);
+    if (r < 0)
+        return r;
+    if (squeue->is_json)
+        return slurm_table_json(columns, jobs, "jobs");
+    struct slurm_table table = {
+        .columns = columns, .is_headless = squeue->is_headless, .sort = squeue->sort
+    };
+    const char *format = squeue->format != NULL ? squeue->format
+                         : squeue->is_steps     ? FORMAT_STEPS
+                         : squeue->is_long      ? FORMAT_LONG
+                         : squeue->is_start     ? "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %R"
+                                                : FORMAT_USUAL;
+    r = squeue->long_format != NULL ? slurm_table_read_names(&table, squeue->long_format, err)
+                                    : slurm_table_read_letters(&table, format, err);
+    if (r == 0)
+        slurm_table_print(&table, jobs);
+    slurm_table_clear(&table);
+    return r;
+}
+
+static const char *own_name(void)
+{
+    const struct passwd *user = getpwuid(geteuid());
+    return user != NULL ? user->pw_name : "";
+}
+
+int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
+{
+    struct squeue squeue = { 0 };
+    const struct slurm_reading reading = { .program = program, .target = &squeue };
+    struct error err = { 0 };
+    int first = 0;
+    if (slurm_options_answer(program, argc, argv))
+        return 0;
+    int r = slurm_options_from_environment(&reading, "SQUEUE", &err);
+    if (r == 0)
+        r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    if (r == 0 && first < argc)
+        r = error_set(&err, -EINVAL, "Unrecognized option: %.60s", argv[first]);
+    if (r < 0) {
+        slurm_ids_clear(&squeue.ids);
+        return slurm_fail(program, &err);
+    }
+    squeue.users = squeue.is_mine ? own_name() : squeue.users;
+    do {
+        r = print(&squeue, &err);
+        (void)fflush(stdout);
+        if (r == 0 && squeue.repeat_s > 0)
+            (void)sleep((unsigned)squeue.repeat_s);
+    } while (r == 0 && squeue.repeat_s > 0);
+    slurm_ids_clear(&squeue.ids);
+    return r < 0 ? slurm_fail_load("slurm_load_jobs", &err) : 0;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * srun: inside a job a step of it (step.h). Outside it makes a job of its own and stays until that ends; with
+ * several tasks the job's command is srun again, which then is inside.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/follow/run_job.h"
+#include "cli/options/talk.h"
+#include "cli/slurm/step.h"
+#include "cli/term/field.h"
+#include "job/spec.h"
+
+static const struct command srun_command = { .name = "srun", .is_job_status = true };
+
+static int read_options(const struct slurm_program *program, int argc, char **argv, struct slurm_job *job,
+    int *ret_first, struct error *err)
+{
+    const struct slurm_reading reading = { .program = program, .target = job, .record = slurm_job_record };
+    bool is_inside = getenv("SLURM_JOB_ID") != NULL;
+    /* What the job around was told of itself is no wish of its steps. */
+    int r = slurm_options_from_environment(&reading, is_inside ? "SRUN" : "SLURM", err);
+    if (r == 0)
+        r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
+    if (r == 0 && *ret_first >= argc)
+        r = error_set(err, -EINVAL, "No command given to execute.");
+    return r;
+}
+
+/* --- inside --- */
+
+static int run_step(const struct slurm_job *job, char **command, struct error *err)
+{
+    struct step step = { 0 };
+    int r = step_plan(&step, job, command, err);
+    if (r == 0)
+        r = step_run(&step, err);
+    step_clear(&step);
+    return r;
+}
+
+/* --- outside --- */
+
+/* The words of the job: those of the user, or this program with as many tasks. */
+static int make_command(const struct slurm_job *job, int argc, char **argv, json_t **ret, struct error *err)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    char self[PATH_MAX] = { 0 };
+    if (job->tasks > 1 || job->nodes > 1 || job->is_labelled) {
+        if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+            return error_set_errno(err, -errno, "cannot find this program");
+        strings_add(&words, self);
+        strings_add(&words, "srun");
+        strings_take(&words, xasprintf("--ntasks=%" PRId64, job->tasks));
+        if (job->is_labelled)
+            strings_add(&words, "--label");
+        if (job->is_killed_on_exit)
+            strings_add(&words, "--kill-on-bad-exit");
+        if (job->gpus_per_task > 0)
+            strings_take(&words, xasprintf("--gpus-per-task=%" PRId64, job->gpus_per_task));
+        if (job->output != NULL)
+            strings_take(&words, xasprintf("--output=%s", job->output));
+        if (job->error != NULL)
+            strings_take(&words, xasprintf("--error=%s", job->error));
+        strings_add(&words, "--");
+    }
+    for (int i = 0; i < argc; i++)
+        strings_add(&words, argv[i]);
+    return submit_words((int)words.count, words.items, ret, err);
+}
+
+static int run_alone(
+    const struct slurm_program *program, struct slurm_job *job, int argc, char **argv, struct error *err)
+{
+    static const struct terminal_options terminal = { .ctrl_c = CTRL_C_FORWARD };
+    _cleanup_json_ json_t *made = NULL;
+    json_t *command = NULL;
+    const char *slash = strrchr(argv[0], '/');
+    if (job->name == NULL) {
+        strings_take(&job->kept, text_escape_fit(slash != NULL ? slash + 1 : argv[0], SPEC_NAME_MAX));
+        job->name = job->kept.items[job->kept.count - 1];
+    }
+    int r = slurm_job_settle(job, program, err);
+    if (r == 0)
+        r = make_command(job, argc, argv, &command, err);
+    if (r < 0)
+        return r;
+    if (job->tasks > 1 || job->nodes > 1)
+        job->submit.output = job->submit.error = NULL; // those of the tasks are opened by the step
+    job->submit.is_tty = job->is_on_terminal;
+    r = slurm_job_send(job, command, NULL, &made, err);
+    if (r < 0)
+        return error_wrap(err, "Unable to allocate resources");
+    job->call.options = &job->submit;
+    r = run_job(&job->call, made, job->is_on_terminal, &terminal, err);
+    job->call.options = NULL;
+    return r;
+}
+
+int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
+{
+    struct slurm_job job;
+    struct error err = { 0 };
+    int first = 0;
+    bool is_inside = getenv("SLURM_JOB_ID") != NULL;
+    if (slurm_options_answer(program, argc, argv))
+        return 0;
+    slurm_job_init(&job);
+    job.call.command = &srun_command;
+    talk_as(program->name, "");
+    int r = read_options(program, argc, argv, &job, &first, &err);
+    if (r == 0)
+        r = is_inside || job.job_id > 0 ? run_step(&job, argv + first, &err)
+                                        : run_alone(program, &job, argc - first, argv + first, &err);
+    slurm_job_clear(&job);
+    return r < 0 ? slurm_fail(program, &err) : r;
+}

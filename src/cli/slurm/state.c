@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of docs/slurm.md, "States and reasons". */
+#include "cli/slurm/state.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cli/api/exit_code.h"
+#include "cli/term/field.h"
+
+enum {
+    PENDING,
+    CONFIGURING,
+    RUNNING,
+    SUSPENDED,
+    COMPLETING,
+    COMPLETED,
+    CANCELLED,
+    FAILED,
+    TIMEOUT,
+    NODE_FAIL,
+    PREEMPTED,
+    BOOT_FAIL,
+    DEADLINE,
+    OUT_OF_MEMORY,
+    STATES,
+};
+
+static const struct slurm_state states[STATES] = {
+    [PENDING] = { "PENDING", "PD", false },
+    [CONFIGURING] = { "CONFIGURING", "CF", false },
+    [RUNNING] = { "RUNNING", "R", false },
+    [SUSPENDED] = { "SUSPENDED", "S", false },
+    [COMPLETING] = { "COMPLETING", "CG", false },
+    [COMPLETED] = { "COMPLETED", "CD", true },
+    [CANCELLED] = { "CANCELLED", "CA", true },
+    [FAILED] = { "FAILED", "F", true },
+    [TIMEOUT] = { "TIMEOUT", "TO", true },
+    [NODE_FAIL] = { "NODE_FAIL", "NF", true },
+    [PREEMPTED] = { "PREEMPTED", "PR", true },
+    [BOOT_FAIL] = { "BOOT_FAIL", "BF", true },
+    [DEADLINE] = { "DEADLINE", "DL", true },
+    [OUT_OF_MEMORY] = { "OUT_OF_MEMORY", "OOM", true },
+};
+
+/* How a job ended: its state, and its reason in squeue. */
+static const struct {
+    const char *ended_by;
+    int state;
+    const char *reason;
+} ends[] = {
+    { "time_limit", TIMEOUT, "TimeLimit" },
+    { "oom", OUT_OF_MEMORY, "OutOfMemory" },
+    { "deadline", DEADLINE, "DeadLine" },
+    { "node_lost", NODE_FAIL, "NodeDown" },
+    { "reboot", NODE_FAIL, "NodeDown" },
+    { "unknown", NODE_FAIL, "NodeDown" },
+    { "gpu_fault", NODE_FAIL, "NodeDown" },
+    { "start_failed", FAILED, "JobLaunchFailure" },
+    { "setup_failed", FAILED, "JobLaunchFailure" },
+    { "dependency", CANCELLED, "DependencyNeverSatisfied" },
+    { "idle_timeout", CANCELLED, "InactiveLimit" },
+    { "cancelled", CANCELLED, "None" },
+    { "released", COMPLETED, "None" },
+    { "signal", FAILED, "RaisedSignal" },
+};
+
+static const struct {
+    const char *state;
+    int slurm;
+} present[] = {
+    { "queued", PENDING },
+    { "starting", CONFIGURING },
+    { "running", RUNNING },
+    { "stopping", COMPLETING },
+    { "done", COMPLETED },
+    { "cancelled", CANCELLED },
+    { "failed", FAILED },
+};
+
+static const struct {
+    const char *code, *reason;
+} waits[] = {
+    { "resources", "Resources" },
+    { "gpu_memory", "Resources" },
+    { "gpu_external", "Resources" },
+    { "gpu_paused", "ReqNodeNotAvail" },
+    { "node_down", "ReqNodeNotAvail" },
+    { "node_drained", "ReqNodeNotAvail" },
+    { "priority", "Priority" },
+    { "user_limit", "QOSMaxJobsPerUserLimit" },
+    { "group_limit", "AssocGrpGRES" },
+    { "quota", "AssocGrpGRESMinutes" },
+    { "dependency", "Dependency" },
+    { "dependency_never", "DependencyNeverSatisfied" },
+    { "begin_time", "BeginTime" },
+    { "reservation", "Reservation" },
+    { "held_user", "JobHeldUser" },
+    { "held_admin", "JobHeldAdmin" },
+    { "backoff", "BeginTime" },
+    { "never_fits", "BadConstraints" },
+};
+
+const struct slurm_state *slurm_state_of(const json_t *job)
+{
+    bool is_over = field_is(job, "state", "failed") || field_is(job, "state", "cancelled");
+    for (size_t i = 0; is_over && i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (field_is(job, "ended_by", ends[i].ended_by))
+            return &states[ends[i].state];
+    if (field_is(job, "state", "running") && field_is_known(job, "suspended_at"))
+        return &states[SUSPENDED];
+    for (size_t i = 0; i < sizeof(present) / sizeof(present[0]); i++)
+        if (field_is(job, "state", present[i].state))
+            return &states[present[i].slurm];
+    return &states[PENDING];
+}
+
+const struct slurm_state *slurm_state_find(const char *name)
+{
+    for (size_t i = 0; i < STATES; i++)
+        if (strcasecmp(states[i].name, name) == 0 || strcasecmp(states[i].compact, name) == 0)
+            return &states[i];
+    return NULL;
+}
+
+const char *slurm_reason_of(const json_t *job)
+{
+    const char *hold = field_text(job, "hold");
+    if (hold != NULL && field_is(job, "state", "queued"))
+        return strcmp(hold, "admin") == 0 ? "JobHeldAdmin" : "JobHeldUser";
+    if (field_is_known(job, "array_left") && field_is(job, "reason", "user_limit") &&
+        strchr(field_text(job, "array"), '%') != NULL)
+        return "JobArrayTaskLimit";
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+        if (field_is(job, "reason", waits[i].code))
+            return waits[i].reason;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (field_is(job, "ended_by", ends[i].ended_by))
+            return ends[i].reason;
+    return field_is(job, "state", "failed") ? "NonZeroExitCode" : "None";
+}
+
+void slurm_exit_of(const json_t *job, int *ret_code, int *ret_signal)
+{
+    int64_t signal = field_integer(job, "signal", 0), code = field_integer(job, "exit_code", 0);
+    bool is_limit = field_is(job, "ended_by", "time_limit") || field_is(job, "ended_by", "cancelled");
+    *ret_signal = (int)signal;
+    *ret_code = signal != 0 || is_limit ? 0 : (int)code;
+    if (field_is(job, "ended_by", "oom")) {
+        *ret_code = 0;
+        *ret_signal = 125; // as Slurm has it
+    }
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tasks become CPUs, memory and GPUs of each node, which is what a job asks of mgpu. Where Slurm would look
+ * for any number of nodes that hold so many tasks, a job without --nodes is one node's.
+ */
+#include "cli/slurm/submit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/options/ask.h"
+#include "cli/term/field.h"
+#include "cli/submit/slurm_values.h"
+#include "job/ask.h"
+#include "job/slurm.h"
+
+void slurm_job_init(struct slurm_job *job)
+{
+    *job = (struct slurm_job){ .nodes = SLURM_UNSET,
+        .tasks = SLURM_UNSET,
+        .tasks_per_node = SLURM_UNSET,
+        .cpus_per_task = SLURM_UNSET,
+        .cpus_per_gpu = SLURM_UNSET,
+        .tasks_per_gpu = SLURM_UNSET,
+        .gpus = SLURM_UNSET,
+        .gpus_per_node = SLURM_UNSET,
+        .gpus_per_task = SLURM_UNSET,
+        .time_s = SLURM_NO_LIMIT,
+        .relative = SLURM_UNSET,
+        .job_id = SLURM_UNSET };
+    job->submit.ask = json_object();
+    client_init(&job->call.client, NULL, NULL);
+}
+
+void slurm_job_clear(struct slurm_job *job)
+{
+    submit_options_clear(&job->submit);
+    strings_clear(&job->kept);
+    strings_clear(&job->notes);
+    strings_clear(&job->call.defaults);
+    client_clear(&job->call.client);
+    free(job->gpu_model);
+    free(job->mail_on);
+}
+
+void slurm_job_note_set(struct slurm_job *job, const char *name, const char *value)
+{
+    strings_set_env(&job->notes, name, value);
+}
+
+void slurm_job_record(void *target, const struct slurm_option *option, const char *value)
+{
+    slurm_job_note_set(target, option->key, value != NULL ? value : "yes");
+}
+
+static void note_number(struct slurm_job *job, const char *name, int64_t value)
+{
+    _cleanup_free_ char *text = xasprintf("%" PRId64, value);
+    slurm_job_note_set(job, name, text);
+}
+
+static int64_t or_one(int64_t value)
+{
+    return value > 0 ? value : 1;
+}
+
+/* Numbers of nodes and tasks from each other. */
+static void settle_tasks(struct slurm_job *job)
+{
+    bool has_tasks = job->tasks > 0;
+    if (job->tasks_per_gpu > 0 && job->tasks <= 0) {
+        int64_t gpus = job->gpus > 0 ? job->gpus : or_one(job->gpus_per_node) * or_one(job->nodes);
+        job->tasks = gpus * job->tasks_per_gpu;
+        has_tasks = true;
+    }
+    if (job->nodes <= 0)
+        job->nodes = job->tasks_per_node > 0 && has_tasks
+                         ? (job->tasks + job->tasks_per_node - 1) / job->tasks_per_node
+                         : 1;
+    if (!has_tasks)
+        job->tasks = job->nodes * or_one(job->tasks_per_node);
+    if (has_tasks || job->tasks_per_node > 0)
+        note_number(job, SLURM_NOTE_TASKS, job->tasks);
+    if (job->tasks_per_node > 0)
+        note_number(job, SLURM_NOTE_TASKS_PER_NODE, job->tasks_per_node);
+    if (job->cpus_per_task > 0)
+        note_number(job, SLURM_NOTE_CPUS_PER_TASK, job->cpus_per_task);
+}
+
+static int settle_gpus(struct slurm_job *job, struct error *err)
+{
+    json_t *ask = job->submit.ask;
+    int64_t gpus = job->gpus > 0            ? job->gpus
+                   : job->gpus_per_node > 0 ? job->gpus_per_node * job->nodes
+                   : job->gpus_per_task > 0 ? job->gpus_per_task * job->tasks
+                                            : 0;
+    if (gpus > ASK_GPUS_MAX)
+        return error_set(err, -ERANGE, "Requested node configuration is not available");
+    (void)json_object_set_new(ask, "gpus", json_integer(gpus));
+    if (gpus > 0 && job->gpu_model != NULL)
+        (void)json_object_set_new(ask, "gpu_model", json_string(job->gpu_model));
+    if (job->nodes > 1 && gpus > 0 && job->gpus <= 0 && gpus % job->nodes == 0)
+        (void)json_object_set_new(ask, "gpus_per_node", json_integer(gpus / job->nodes));
+    return 0;
+}
+
+/* CPUs are asked for when something was said of them; memory below what a command needs to start is that. */
+static void settle_host(struct slurm_job *job)
+{
+    json_t *ask = job->submit.ask;
+    int64_t here = (job->tasks + job->nodes - 1) / job->nodes;
+    int64_t gpus = json_integer_value(json_object_get(ask, "gpus"));
+    int64_t gpus_here = (gpus + job->nodes - 1) / job->nodes;
+    int64_t cpus =
+        job->cpus_per_gpu > 0 ? job->cpus_per_gpu * or_one(gpus_here) : here * or_one(job->cpus_per_task);
+    uint64_t memory = job->memory > 0           ? job->memory
+                      : job->memory_per_cpu > 0 ? job->memory_per_cpu * (uint64_t)cpus
+                                                : job->memory_per_gpu * (uint64_t)gpus_here;
+    if (job->cpus_per_task > 0 || job->cpus_per_gpu > 0)
+        (void)json_object_set_new(ask, "cpus", json_integer(cpus));
+    if (memory > 0)
+        (void)json_object_set_new(
+            ask, "memory", json_integer((json_int_t)(memory < ASK_MEMORY_MIN ? ASK_MEMORY_MIN : memory)));
+    if (job->memory_per_cpu > 0)
+        note_number(job, SLURM_NOTE_MEM_PER_CPU, (int64_t)(job->memory_per_cpu >> 20));
+    if (job->nodes > 1)
+        (void)json_object_set_new(ask, "nodes", json_integer(job->nodes));
+}
+
+static int settle_mail(struct slurm_job *job, struct error *err)
+{
+    if (job->mail_on == NULL)
+        return 0;
+    _cleanup_free_ char *to = job->mail_user != NULL ? xasprintf("mail:%s", job->mail_user) : xstrdup("mail");
+    int r = ask_set(job->submit.ask, NULL, "notify", "--mail-user", to, err);
+    return r < 0 ? r : ask_set(job->submit.ask, NULL, "notify_on", "--mail-type", job->mail_on, err);
+}
+
+/* Where the files of output are; those of a batch job have a name in Slurm's manner. */
+static void settle_files(struct slurm_job *job, bool is_batch)
+{
+    const char *usual =
+        json_object_get(job->submit.ask, "array") != NULL ? "slurm-%A_%a.out" : "slurm-%j.out";
+    const char *output = job->output != NULL && strcmp(job->output, "none") != 0 ? job->output
+                         : job->output != NULL                                   ? "/dev/null"
+                         : is_batch                                              ? usual
+                                                                                 : NULL;
+    const struct {
+        const char *text;
+        const char **target;
+    } files[] = { { output, &job->submit.output }, { job->error, &job->submit.error },
+        { job->input, &job->submit.input } };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (files[i].text == NULL)
+            continue;
+        strings_take(
+            &job->kept, slurm_path(strcmp(files[i].text, "none") == 0 ? "/dev/null" : files[i].text));
+        *files[i].target = job->kept.items[job->kept.count - 1];
+    }
+    job->submit.is_truncated =
+        is_batch && (job->open_mode == NULL || strcmp(job->open_mode, "truncate") == 0);
+}
+
+/* What the job is told of where it came from. */
+static void add_variables(struct slurm_job *job)
+{
+    char host[256] = "";
+    _cleanup_free_ char *here = getcwd(NULL, 0);
+    if (gethostname(host, sizeof(host) - 1) == 0)
+        strings_set_env(&job->submit.env, "SLURM_SUBMIT_HOST", host);
+    strings_set_env(&job->submit.env, "SLURM_SUBMIT_DIR", here != NULL ? here : "/");
+}
+
+int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err)
+{
+    json_t *notes = json_array();
+    settle_tasks(job);
+    slurm_job_note_set(job, SLURM_NOTE_KIND, program->name);
+    if (slurm_note(&job->notes, SLURM_NOTE_PARTITION) == NULL)
+        slurm_job_note_set(job, SLURM_NOTE_PARTITION, SLURM_PARTITION);
+    if (job->nodelist != NULL) {
+        json_decref(notes);
+        return error_set(err, -ENOTSUP, "--nodelist is not supported: nodes are chosen by mgpu");
+    }
+    int r = settle_gpus(job, err);
+    settle_host(job);
+    settle_files(job, program->bit == SLURM_SBATCH);
+    add_variables(job);
+    if (job->time_s != SLURM_NO_LIMIT)
+        (void)json_object_set_new(
+            job->submit.ask, "time_limit", json_integer(job->time_s > 0 ? job->time_s : 1));
+    if (job->name != NULL)
+        (void)json_object_set_new(job->submit.ask, "name", json_string(job->name));
+    for (size_t i = 0; i < job->notes.count; i++)
+        (void)json_array_append_new(notes, json_string(job->notes.items[i]));
+    (void)json_object_set_new(job->submit.ask, "slurm", notes);
+    return r == 0 ? settle_mail(job, err) : r;
+}
+
+int slurm_job_send(
+    struct slurm_job *job, json_t *command, const char *script, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *request = NULL, *taken = command;
+    unsigned left_out = 0;
+    job->call.options = &job->submit;
+    job->call.is_quiet = true;
+    int r = submit_request(&job->call, taken, &request, &left_out, err);
+    if (r == 0 && script != NULL && json_object_set_new(request, "script", json_string(script)) < 0)
+        r = error_set(err, -EINVAL, "the script is not UTF-8 text");
+    if (r == 0)
+        r = submit_send(&job->call, request, ret, err);
+    job->call.options = NULL;
+    return r;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What sbatch, srun and salloc were asked for, and the request that it becomes. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/strings.h"
+#include "cli/slurm/slurm.h"
+#include "cli/submit/submit.h"
+
+#define SLURM_UNSET (-1)
+
+struct slurm_job {
+    struct call call; // of cli/submit; its options are `submit`
+    struct submit_options submit;
+    struct strings kept;  // texts that the options point to
+    struct strings notes; // of job/slurm.h
+    /* SLURM_UNSET: not said. */
+    int64_t nodes, tasks, tasks_per_node, cpus_per_task, cpus_per_gpu, tasks_per_gpu;
+    int64_t gpus, gpus_per_node, gpus_per_task, time_s, nice;
+    uint64_t memory, memory_per_cpu, memory_per_gpu; // bytes; 0: not said
+    char *gpu_model;
+    const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude;
+    const char *wrap, *name, *mail_user;
+    char *mail_on;
+    bool is_parsable, is_waited, is_tested, is_quiet, is_singleton;
+    /* Of srun. */
+    bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, has_multiple_programs,
+        is_no_allocation;
+    int64_t relative, job_id;
+    const char *command; // of salloc --no-shell: NULL
+    bool is_without_shell;
+};
+
+/* The options of sbatch, srun and salloc. */
+extern const struct slurm_option slurm_submit_options[];
+
+void slurm_job_init(struct slurm_job *job);
+void slurm_job_clear(struct slurm_job *job);
+
+/* A slurm_record_fn. */
+void slurm_job_record(void *target, const struct slurm_option *option, const char *value);
+
+/* Adds or replaces a note. */
+void slurm_job_note_set(struct slurm_job *job, const char *name, const char *value);
+
+/* Makes of what was asked for the options of submit: nodes, CPUs, memory, GPUs, notes. */
+int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err);
+
+/* Sends the request, with `script` as its text unless NULL. `command` is taken over. Fails in Slurm's words.
+ */
+int slurm_job_send(
+    struct slurm_job *job, json_t *command, const char *script, json_t **ret, struct error *err);

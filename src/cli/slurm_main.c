@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mgpu-slurm: the commands of Slurm. It is the one that it is called as (`mgpu compat install --slurm` makes
+ * the links), or that its first word names.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/api/exit_code.h"
+#include "cli/slurm/document.h"
+#include "cli/slurm/slurm.h"
+#include "cli/term/standard.h"
+
+static int explain(void)
+{
+    (void)fputs("usage: " SLURM_PROGRAM " COMMAND [ARGUMENT...]\n\nCommands:", stderr);
+    for (const struct slurm_program *row = slurm_programs; row->name != NULL; row++)
+        (void)fprintf(stderr, " %s", row->name);
+    (void)fputs(
+        "\nLinks with these names: mgpu compat install --slurm FOLDER. More: man mgpu-slurm\n", stderr);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    standard_descriptors_hold();
+    const struct slurm_program *program = argc > 0 ? slurm_program_find(argv[0]) : NULL;
+    if (program == NULL && argc > 1) {
+        argc--;
+        argv++;
+        program = slurm_program_find(argv[0]);
+    }
+    if (program == NULL && argc > 0 && strcmp(argv[0], "tables") == 0) {
+        slurm_document();
+        return standard_output_end(EXIT_OK);
+    }
+    return standard_output_end(program == NULL ? explain() : program->run(program, argc, argv));
+}

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""What a job of sbatch, srun and salloc finds and does: directives, variables, files, steps, arrays."""
+
+import pytest
+import slurm
+
+
+@pytest.fixture
+def cluster(box, place):
+    return slurm.Slurm(box, place)
+
+
+def variables(text):
+    return dict(line.split('=', 1) for line in text.splitlines() if '=' in line)
+
+
+def test_directives_are_read_and_count_less_than_variables_and_options(cluster):
+    text = ('#!/bin/bash\n# a comment\n\n#SBATCH --job-name="two words" -t 1-12 # another\n#SBATCH -o out.log\n'
+            '##SBATCH --nosuch\n#SBATCH --comment \'it is\' --account=lab --qos high\necho\n#SBATCH --nosuch\n')
+    job = cluster.submit('--hold', cluster.script(text))
+    assert cluster.out('squeue', '-h', '-j', job, '-o', '%j|%l|%k|%a|%q').strip() == 'two words|1-12:00:00|it is|lab|high'
+    job = cluster.submit('--hold', '--account=cli', cluster.script(text), env={'SBATCH_TIMELIMIT': '30', 'SBATCH_QOS': 'low'})
+    assert cluster.out('squeue', '-h', '-j', job, '-o', '%l|%a|%q').strip() == '30:00|cli|low'
+
+
+def test_files_of_output_have_slurms_names_and_standard_error_its_own(cluster):
+    job = cluster.wrap('echo out; echo err >&2', '-J', 'na/me', '-o', '%x-%5j-%N-%u.out', '-e', 'e-%J.err')
+    node = cluster.finish(job)['node']
+    name = f'na_me-{job:05}-{node}-{cluster.box.client.name}.out'
+    assert (cluster.read(name), cluster.read(f'e-{job}.err')) == ('out\n', 'err\n')
+    job = cluster.wrap('echo out; echo err >&2')
+    cluster.finish(job)
+    assert cluster.read(f'slurm-{job}.out') == 'out\nerr\n'
+
+
+def test_output_is_emptied_unless_it_is_to_be_appended_to(cluster):
+    for mode in ('truncate', 'append'):
+        for _ in range(2):
+            cluster.finish(cluster.wrap('echo line', '-o', mode, f'--open-mode={mode}'))
+    assert cluster.read('truncate') == 'line\n' and cluster.read('append') == 'line\nline\n'
+
+
+def test_a_job_reads_the_file_of_input(cluster):
+    cluster.script('given\n', 'input')
+    job = cluster.wrap('cat', '-i', 'input', '-o', 'copy')
+    cluster.finish(job)
+    assert cluster.read('copy') == 'given\n'
+    job = cluster.finish(cluster.wrap('cat', '-i', 'nosuch'))
+    assert job['ended_by'] == 'start_failed' and 'standard input nosuch' in job['message']
+
+
+def test_variables_are_those_of_sbatch(cluster):
+    job = cluster.submit('-n', 2, '--ntasks-per-node=2', '-c', 1, '--gres=gpu:2', '--mem=100M', '-A', 'lab',
+                         '-o', 'env', '--export=ALL,EXTRA=1', '--wrap', 'env')
+    done = cluster.finish(job)
+    env = variables(cluster.read('env'))
+    expected = {'SLURM_JOB_ID': str(job), 'SLURM_JOBID': str(job), 'SLURM_JOB_NAME': 'wrap', 'SLURM_NTASKS': '2',
+                'SLURM_NPROCS': '2', 'SLURM_NTASKS_PER_NODE': '2', 'SLURM_CPUS_PER_TASK': '1', 'SLURM_NNODES': '1',
+                'SLURM_JOB_NUM_NODES': '1', 'SLURM_JOB_NODELIST': done['node'], 'SLURM_TASKS_PER_NODE': '2',
+                'SLURM_CPUS_ON_NODE': '2', 'SLURM_MEM_PER_NODE': '100', 'SLURM_JOB_ACCOUNT': 'lab',
+                'SLURM_JOB_PARTITION': 'gpu', 'SLURM_GPUS_ON_NODE': '2', 'SLURM_PROCID': '0', 'SLURM_LOCALID': '0',
+                'SLURM_NODEID': '0', 'SLURM_SUBMIT_DIR': cluster.place, 'CUDA_VISIBLE_DEVICES': '0,1', 'EXTRA': '1'}
+    assert {name: env.get(name) for name in expected} == expected
+    assert env['SLURM_JOB_GPUS'].count(',') == 1
+    assert not [name for name in env if name.startswith('SLURM_ARRAY') or name == 'SLURM_RESTART_COUNT']
+
+
+def test_variables_appear_only_when_they_were_asked_for(cluster):
+    cluster.finish(cluster.wrap('env', '-o', 'env'))
+    env = variables(cluster.read('env'))
+    assert env['SLURM_JOB_ID'] and not {'SLURM_NTASKS', 'SLURM_NTASKS_PER_NODE', 'SLURM_CPUS_PER_TASK', 'SLURM_JOB_GPUS',
+                                        'SLURM_MEM_PER_NODE'} & set(env)
+    job = cluster.box.submit('-g', '0', '-o', f'{cluster.place}/plain', '--', 'env')
+    cluster.finish(job)
+    assert not [name for name in variables(cluster.read('plain')) if name.startswith('SLURM')]
+
+
+def test_elements_of_an_array_know_their_place(cluster):
+    array = cluster.wrap('env | grep SLURM_ARRAY', '--array=1-5:2', '-o', 'a-%A_%a')
+    for index in (1, 3, 5):
+        cluster.finish(f'{array}.{index}')
+        env = variables(cluster.read(f'a-{array}_{index}'))
+        assert env == {'SLURM_ARRAY_JOB_ID': str(array), 'SLURM_ARRAY_TASK_ID': str(index), 'SLURM_ARRAY_TASK_COUNT': '3',
+                       'SLURM_ARRAY_TASK_MIN': '1', 'SLURM_ARRAY_TASK_MAX': '5', 'SLURM_ARRAY_TASK_STEP': '2'}
+
+
+def test_elements_are_cancelled_and_listed_by_their_index(cluster):
+    array = cluster.wrap('true', '--array=0-9', '--hold')
+    assert cluster.out('squeue', '-h', '-j', array, '-o', '%i %F %K') == f'{array}_[0-9] {array} 0-9\n'
+    assert cluster.out('scancel', f'{array}_[1-3,7]', f'{array}_9') == ''
+    assert cluster.out('squeue', '-h', '-j', array, '-o', '%i') == f'{array}_[0,4-6,8]\n'
+    assert 'CANCELLED' in cluster.out('sacct', '-X', '-n', '-P', '-o', 'JobID,State', '-j', f'{array}_2')
+
+
+def test_a_script_on_standard_input_has_its_arguments(cluster):
+    job = cluster.submit('-o', 'out', input='#!/bin/bash\necho "$@"\n')
+    cluster.finish(job)
+    assert cluster.read('out') == '\n'
+    job = cluster.submit('-o', 'out', cluster.script('#!/bin/bash\necho "$#:$2"\n'), 'a', 'b c')
+    cluster.finish(job)
+    assert cluster.read('out') == '2:b c\n'
+
+
+def test_wait_ends_with_the_status_of_the_job(cluster):
+    assert cluster.run('sbatch', '--wait', '--wrap', 'exit 7').code == 7
+
+
+def test_dependencies_and_holds_have_slurms_reasons(cluster, gate):
+    first = cluster.wrap(gate.command()[2])
+    second = cluster.wrap('true', '-d', f'afterok:{first}')
+    third = cluster.wrap('true', '--begin=now+1hour')
+    held = cluster.wrap('true', '-H')
+    out = cluster.out('squeue', '-h', '-t', 'PD', '-o', '%i %r')
+    assert dict(line.split() for line in out.splitlines()) == {
+        str(second): 'Dependency', str(third): 'BeginTime', str(held): 'JobHeldUser'}
+    assert cluster.out('scontrol', 'release', held) == ''
+    assert cluster.out('scontrol', 'update', f'JobId={third}', 'StartTime=now', 'TimeLimit=5') == ''
+    assert cluster.finish(held)['state'] == 'done'
+    gate.open()
+    assert cluster.finish(second)['state'] == 'done'
+    cluster.run('scancel', third)
+
+
+@pytest.mark.parametrize('line, state, code', [
+    ('exit 3', 'FAILED', '3:0'), ('kill -9 $$', 'FAILED', '0:9'), ('true', 'COMPLETED', '0:0')])
+def test_ends_have_slurms_states_and_codes(cluster, line, state, code):
+    job = cluster.wrap(line)
+    cluster.finish(job)
+    assert cluster.out('sacct', '-n', '-X', '-P', '-j', job, '-o', 'State,ExitCode').strip() == f'{state}|{code}'
+
+
+def test_a_time_limit_is_a_timeout(cluster):
+    job = cluster.wrap('sleep 600', '-t', '0:01')
+    cluster.finish(job)
+    assert cluster.out('sacct', '-n', '-X', '-P', '-j', job, '-o', 'State').strip() == 'TIMEOUT'
+    assert cluster.out('squeue', '-h', '-t', 'all', '-j', job, '-o', '%t %r').strip() == 'TO TimeLimit'
+
+
+# --- steps ---
+
+
+def test_srun_in_a_job_starts_its_tasks(cluster):
+    job = cluster.wrap('srun -l bash -c \'echo $SLURM_PROCID/$SLURM_NTASKS@$SLURM_LOCALID\'', '-n', 3, '-o', 'out')
+    cluster.finish(job)
+    assert sorted(cluster.read('out').splitlines()) == ['0: 0/3@0', '1: 1/3@1', '2: 2/3@2']
+
+
+def test_each_task_has_its_own_file(cluster):
+    job = cluster.wrap('srun --unbuffered --output "%j_%t_log.out" --error "%j_%t_log.err" '
+                       'bash -c "echo out; echo err >&2"', '-n', 2)
+    cluster.finish(job)
+    for task in (0, 1):
+        assert cluster.read(f'{job}_{task}_log.out') == 'out\n' and cluster.read(f'{job}_{task}_log.err') == 'err\n'
+
+
+@pytest.mark.parametrize('line, code', [
+    ('srun bash -c "exit \\$SLURM_PROCID"', 2), ('srun nosuch', 2), ('srun bash -c "kill -9 \\$\\$"', 137)])
+def test_srun_ends_with_the_highest_status(cluster, line, code):
+    job = cluster.wrap(line, '-n', 3)
+    assert cluster.finish(job)['exit_code'] == code
+
+
+def test_srun_outside_a_job_is_one(cluster):
+    done = cluster.run('srun', '--gres=gpu:1', 'bash', '-c', 'echo $SLURM_JOB_ID $SLURM_PROCID $SLURM_NTASKS; exit 5')
+    assert done.code == 5 and done.out.split()[1] == '0'
+    done = cluster.run('srun', '-n', 2, '-l', 'bash', '-c', 'echo $SLURM_NTASKS')
+    assert done.code == 0 and sorted(done.out.splitlines()) == ['0: 2', '1: 2']
+
+
+def test_host_names_are_expanded_in_and_out_of_a_job(cluster):
+    assert cluster.out('scontrol', 'show', 'hostnames', 'gpu[1-3,07],x') == 'gpu1\ngpu2\ngpu3\ngpu07\nx\n'
+    assert cluster.out('scontrol', 'show', 'hostlist', 'gpu1,gpu2,gpu4') == 'gpu[1-2,4]\n'
+    job = cluster.wrap('scontrol show hostname; scontrol show hostnames $SLURM_JOB_NODELIST | head -n1', '-o', 'out')
+    node = cluster.finish(job)['node']
+    assert cluster.read('out') == f'{node}\n{node}\n'
+
+
+def test_salloc_holds_a_job_while_its_command_runs(cluster):
+    done = cluster.run('salloc', '-n', 2, '--gres=gpu:1', 'bash', '-c',
+                       'squeue -h -j $SLURM_JOB_ID -o "%T %b"; srun -l bash -c "echo \\$SLURM_JOB_GPUS"; exit 4')
+    assert done.code == 4 and 'salloc: Granted job allocation ' in done.err, done
+    job = int(done.err.split('Granted job allocation ')[1].split()[0])
+    lines = done.out.splitlines()
+    assert lines[0] == 'RUNNING gres/gpu:1' and sorted(line[:2] for line in lines[1:]) == ['0:', '1:'], done
+    assert cluster.finish(job)['state'] == 'cancelled'
