@@ -152,8 +152,7 @@ struct job_ask {
             "end the job if its terminal is unused for this long, or none",                                  \
             ASK_SHOWN_ALSO_AS("tty_idle_s")),                                                                \
         X(base, 90, RECORD_STRINGS, slurm, slurm, ASK_SLURM_MAX,                                             \
-            "[notes of the commands of Slurm](slurm.md): ntasks=4, account=lab",       \
-            ASK_SHOWN),                                                                                      \
+            "[notes of the commands of Slurm](slurm.md): ntasks=4, account=lab", ASK_SHOWN),                 \
         X(base, 80, RECORD_BOOL, requeue_on_node_lost, requeue_on_node_lost, 0,                              \
             "requeue if the node is lost", ASK_SHOWN),                                                       \
         X(base, 81, RECORD_BOOL, own_priority, own_priority, 0, "the priority orders its owner's jobs only", \

@@ -17,6 +17,13 @@
 
 #define LAUNCH_GROUPS_MAX 65536U // as many as Linux allows (NGROUPS_MAX)
 
+/* Whom the signal before the time limit is for. */
+enum warn_scope {
+    WARN_ALL,     // every process
+    WARN_OTHERS,  // all but the command itself: of a batch script its steps
+    WARN_COMMAND, // the command itself
+};
+
 struct group_id {
     uint32_t gid;
 };
@@ -76,6 +83,7 @@ struct launch_spec {
     int64_t grace_ms;                  // between SIGTERM and SIGKILL at the limit
     uint32_t warn_signal;              // sent before the limit; 0: none
     int64_t warn_before_ms;            // so long before
+    uint32_t warn_scope;               // enum warn_scope
     uint32_t checkpoint_signal;        // asks it to save its work and to say so; 0: it has not promised that
     bool is_requeued_at_limit;         // its time limit is such a stop
     char *say_pipe;                    // the pipe into which it says things, or NULL

@@ -5,9 +5,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "base/strings.h"
 
 #define SLURM_NOTE_KIND           "kind"            // sbatch, srun or salloc; always there
+#define SLURM_NOTE_SIGNAL         "signal"          // as it was written: "B:USR1@60"
 #define SLURM_NOTE_TASKS          "ntasks"          // only when it was said or follows
 #define SLURM_NOTE_TASKS_PER_NODE "ntasks_per_node" // only when it was said
 #define SLURM_NOTE_CPUS_PER_TASK  "cpus_per_task"   // likewise
@@ -22,4 +26,12 @@
 static inline const char *slurm_note(const struct strings *notes, const char *name)
 {
     return strings_get_env(notes, name);
+}
+
+/* A batch script: on several nodes it runs on the first alone, whose end is that of the job; the others are
+ * there for its steps. */
+static inline bool slurm_is_batch(const struct strings *notes)
+{
+    const char *kind = slurm_note(notes, SLURM_NOTE_KIND);
+    return kind != NULL && strcmp(kind, "sbatch") == 0;
 }

@@ -99,7 +99,8 @@ static bool is_inner(pid_t pid)
 
 static bool is_passed_over(const struct pass *pass, pid_t pid)
 {
-    return pid == pass->tree->spare || pid == pass->tree->terminal || (pass->is_inner && !is_inner(pid));
+    return pid == pass->tree->spare || pid == pass->tree->command || pid == pass->tree->terminal ||
+           (pass->is_inner && !is_inner(pid));
 }
 
 /* --- by cgroup --- */

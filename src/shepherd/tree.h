@@ -11,6 +11,7 @@ struct tree {
     pid_t root;         // without a cgroup: descendants of this process, itself not included
     pid_t spare;        // never signalled (the user's init), 0: none
     bool is_contained;  // those in a PID namespace of their own alone, while there are some
+    pid_t command;      // nor this one, for which the signal is not; 0: it is for all
     pid_t terminal;     // neither: the process that moves the bytes of its terminal, 0: none
 };
 

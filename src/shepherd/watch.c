@@ -90,6 +90,28 @@ static bool signal_step(struct watch *watch, int signal)
     return r != 0;
 }
 
+/* The signal before the time limit, for those that it is for. */
+static void warn(struct watch *watch)
+{
+    const struct launch_spec *spec = &watch->shepherd->spec;
+    struct tree tree = step_tree(watch);
+    struct init_status status;
+    bool is_known =
+        spec->warn_scope != WARN_ALL && init_read_status(watch->shepherd->status_fd, &status) == 0;
+    if (!is_known) {
+        (void)signal_step(watch, (int)spec->warn_signal);
+        return;
+    }
+    if (spec->warn_scope == WARN_OTHERS) {
+        tree.command = (pid_t)status.leader_pid;
+        (void)tree_signal(&tree, (int)spec->warn_signal);
+        return;
+    }
+    _cleanup_close_ int pidfd = process_open((pid_t)status.leader_pid, status.leader_start);
+    if (pidfd >= 0)
+        (void)process_signal(pidfd, (int)spec->warn_signal);
+}
+
 /* --- commands and their stages --- */
 
 static void arm(struct watch *watch, int64_t after_ms)
@@ -253,7 +275,7 @@ static void keep_limit(struct watch *watch)
     if (due == DUE_WARNING && spec->is_requeued_at_limit)
         await_checkpoint(watch, SAVE_AT_LIMIT);
     if (due == DUE_WARNING && watch->is_executed)
-        (void)signal_step(watch, (int)spec->warn_signal);
+        warn(watch);
     if (due != DUE_END)
         return;
     watch->ending->is_timed_out = true;

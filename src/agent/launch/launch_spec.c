@@ -19,6 +19,7 @@
 #include "base/spool.h"
 #include "job/interpreter.h"
 #include "job/launch.h"
+#include "job/slurm.h"
 #include "job/spec.h"
 
 #define DEFAULT_PATH      "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
@@ -251,6 +252,14 @@ static void set_script(const struct job_spec *job, const struct launch_node *nod
     strings_set_env(&ret->gpu_env, "MGPU_SCRIPT", path);
 }
 
+/* A node of a batch script that runs on another: the attempt is there, for steps. */
+static void hold_open(struct launch_spec *ret)
+{
+    strings_clear(&ret->command);
+    strings_add(&ret->command, "sleep");
+    strings_add(&ret->command, "infinity");
+}
+
 /* --- the container --- */
 
 static void set_image(const struct job_spec *job, const struct launch_node *node, struct launch_spec *ret)
@@ -298,6 +307,9 @@ static void set_warning(const struct job_ask *ask, struct launch_spec *ret)
     if (ask->warn_signal != NULL &&
         parse_warn_signal(ask->warn_signal, &signal, &ret->warn_before_ms, &ignored) == 0)
         ret->warn_signal = (uint32_t)signal;
+    const char *slurm = slurm_note(&ask->slurm, SLURM_NOTE_SIGNAL);
+    if (slurm != NULL && slurm_is_batch(&ask->slurm))
+        ret->warn_scope = strncmp(slurm, "B:", 2) == 0 ? WARN_COMMAND : WARN_OTHERS;
     if (!ask->checkpoint)
         return;
     ret->checkpoint_signal = ret->warn_signal != 0 ? ret->warn_signal : (uint32_t)SIGTERM;
@@ -375,7 +387,10 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         strings_unset_env(&ret->env, "MGPU_SOCKET");
     set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);
     slurm_env_set(&ret->gpu_env, launch, job, job_name, node->name);
-    if (job->script != NULL)
+    bool is_held_open = launch->task > 0 && slurm_is_batch(&job->ask.slurm);
+    if (is_held_open)
+        hold_open(ret);
+    else if (job->script != NULL)
         set_script(job, node, ret);
     if (job->image != NULL)
         set_image(job, node, ret);

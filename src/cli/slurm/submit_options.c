@@ -194,7 +194,7 @@ SETTER(dependency)
     return 0;
 }
 
-/* "USR1@60", "B:10@30": our agents send it to all processes, and a number is no name. */
+/* "USR1@60", "B:10@30": whom it is for is told by the note. */
 SETTER(signal)
 {
     struct slurm_job *job = target;
@@ -204,7 +204,7 @@ SETTER(signal)
         rest = strchr(rest, ':') + 1;
     int r = ask_set(ask_of(job), NULL, "warn_signal", "--signal", rest, err);
     if (r == 0)
-        slurm_job_note_set(job, "signal", value);
+        slurm_job_note_set(job, SLURM_NOTE_SIGNAL, value);
     return r;
 }
 

@@ -34,6 +34,7 @@
 #include "controller/core/specs.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
+#include "job/slurm.h"
 #include "job/usage_merge.h"
 #include "wire/json_parts.h"
 
@@ -108,6 +109,13 @@ static bool has_failed(const struct core_parts *parts)
         if (is_over(&parts->items[i]) && !core_part_has_ended_well(&parts->items[i]))
             return true;
     return false;
+}
+
+/* The others of a batch script are there for its steps. */
+static bool is_led_to_end(const struct core_entry *entry)
+{
+    return slurm_is_batch(&entry->job->ask->slurm) &&
+           core_part_has_ended_well(&core_extra(entry)->parts->items[0]);
 }
 
 static bool may_go(const struct core_entry *entry)
@@ -194,7 +202,7 @@ static void act(struct core *core, struct core_entry *entry)
         core_end_attempt(core, entry, END_START_FAILED, text);
         return;
     }
-    bool must_stop = entry->job->state == JOB_STOPPING || has_failed(parts);
+    bool must_stop = entry->job->state == JOB_STOPPING || has_failed(parts) || is_led_to_end(entry);
     bool is_released = !must_stop && may_go(entry);
     for (uint32_t rank = 0; rank < parts->count; rank++)
         act_on_part(core, entry, rank, must_stop, is_released && (rank == 0 || is_port_known(parts)));

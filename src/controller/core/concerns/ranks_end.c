@@ -13,6 +13,7 @@
 #include "controller/core/node_table.h"
 #include "controller/core/concerns/ranks.h"
 #include "controller/core/state.h"
+#include "job/slurm.h"
 #include "job/usage_merge.h"
 
 #define EXIT_CODE_LOST 125
@@ -68,6 +69,9 @@ static uint32_t find_deciding(const struct core_entry *entry)
     bool is_stopping = entry->job->state == JOB_STOPPING;
     int64_t loss_ms = first_loss_ms(parts);
     uint32_t found = 0;
+    bool is_led = slurm_is_batch(&entry->job->ask->slurm);
+    if (is_led && core_part_has_ended_well(&parts->items[0]))
+        return 0;
     for (uint32_t rank = 1; rank < parts->count; rank++) {
         const struct core_part *part = &parts->items[rank], *best = &parts->items[found];
         enum weight weight = weight_of(part, loss_ms, is_stopping),

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Values of Slurm's options: times, sizes, GPUs, moments and names of files. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/submit/slurm_values.h"
+
+static void times_are_minutes_unless_they_say_otherwise(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds;
+    } rows[] = { { "30", 1800 }, { "30:10", 1810 }, { "1:30:10", 5410 }, { "2-0", 172800 },
+        { "1-12:30", 131400 }, { "1-1:1:1", 90061 }, { "0", SLURM_NO_LIMIT }, { "UNLIMITED", SLURM_NO_LIMIT },
+        { "0:30", 30 } };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t seconds = 0;
+        assert_int_equal(slurm_parse_time("--time", rows[i].text, &seconds, NULL), 0);
+        assert_int_equal(seconds, rows[i].seconds);
+    }
+}
+
+static void sizes_are_mebibytes_unless_they_say_otherwise(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } rows[] = { { "100", 100ULL << 20 }, { "4G", 4ULL << 30 }, { "64K", 64ULL << 10 }, { "1TB", 1ULL << 40 },
+        { "0", 0 } };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t bytes = 1;
+        assert_int_equal(slurm_parse_memory("--mem", rows[i].text, &bytes, NULL), 0);
+        assert_int_equal(bytes, rows[i].bytes);
+    }
+}
+
+static void gpus_have_a_number_and_perhaps_a_type(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t count;
+        const char *model;
+    } rows[] = { { "gpu", 1, NULL }, { "gpu:2", 2, NULL }, { "gpu:h200:3", 3, "h200" },
+        { "gres:gpu:1", 1, NULL }, { "none", 0, NULL }, { "gpu:a100", 1, "a100" } };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t count = -1;
+        _cleanup_free_ char *model = NULL;
+        assert_int_equal(slurm_parse_gres(rows[i].text, &count, &model, NULL), 0);
+        assert_int_equal(count, rows[i].count);
+        assert_true((model == NULL) == (rows[i].model == NULL));
+        if (model != NULL)
+            assert_string_equal(model, rows[i].model);
+    }
+}
+
+static void what_is_no_value_is_refused(void **state)
+{
+    static const char *const times[] = { "", "x", "1:2:3:4", "-1", "1-", "99999999999999999999" };
+    static const char *const sizes[] = { "", "x", "4Q", "-1", "4GX", "1.5G", "99999999999999999999" };
+    static const char *const gres[] = { "fpga:1", "gpu:2,shard:1", "gpu:x:y", "gpu:-1", "gpu:1025" };
+    struct error err = { 0 };
+    int64_t number = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        assert_true(slurm_parse_time("--time", times[i], &number, &err) < 0);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        assert_true(slurm_parse_memory("--mem", sizes[i], &bytes, &err) < 0);
+    for (size_t i = 0; i < sizeof(gres) / sizeof(gres[0]); i++) {
+        _cleanup_free_ char *model = NULL;
+        assert_true(slurm_parse_gres(gres[i], &number, &model, &err) < 0);
+    }
+}
+
+static void moments_and_names_become_ours(void **state)
+{
+    static const char *const moments[][2] = { { "now+2hours", "+2h" }, { "now+60", "+60s" },
+        { "now+1week", "+7d" }, { "teatime", "16:00" }, { "12/24/26-08:30", "2026-12-24 08:30" },
+        { "12/24/26", "2026-12-24 00:00" }, { "2026-12-24T08:30", "2026-12-24T08:30" },
+        { "now+2parsecs", "now+2parsecs" } };
+    static const char *const names[][2] = { { "%x-%j_%4a.%N%%", "%n-%j_%4a.%h%%" }, { "a%J", "a%j" },
+        { "%t%n", "%r%r" }, { "\\%j", "%%j" }, { "100%", "100%" }, { "%h", "%%h" } };
+    for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
+        _cleanup_free_ char *text = slurm_moment(moments[i][0]);
+        assert_string_equal(text, moments[i][1]);
+    }
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        _cleanup_free_ char *text = slurm_path(names[i][0]);
+        assert_string_equal(text, names[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_are_minutes_unless_they_say_otherwise),
+        cmocka_unit_test(sizes_are_mebibytes_unless_they_say_otherwise),
+        cmocka_unit_test(gpus_have_a_number_and_perhaps_a_type),
+        cmocka_unit_test(what_is_no_value_is_refused),
+        cmocka_unit_test(moments_and_names_become_ours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
