@@ -52,8 +52,8 @@ class Slurm:
         """The number of a job submitted with --parsable."""
         return int(self.out('sbatch', '--parsable', *words, **options))
 
-    def wrap(self, line, *words):
-        return self.submit(*words, '--wrap', line)
+    def wrap(self, line, *words, **options):
+        return self.submit(*words, '--wrap', line, **options)
 
     def read(self, name):
         with open(os.path.join(self.place, name), encoding='utf-8') as file:

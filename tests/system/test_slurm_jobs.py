@@ -183,3 +183,36 @@ def test_salloc_holds_a_job_while_its_command_runs(cluster):
     lines = done.out.splitlines()
     assert lines[0] == 'RUNNING gres/gpu:1' and sorted(line[:2] for line in lines[1:]) == ['0:', '1:'], done
     assert cluster.finish(job)['state'] == 'cancelled'
+
+
+def test_the_signal_before_the_limit_is_for_the_steps_and_with_b_for_the_script(cluster):
+    text = '#!/bin/bash\ntrap "echo script; exit 0" USR1\nsrun bash -c \'trap "echo step; exit 0" USR1; sleep 60 & wait\'{}\necho over\n'
+    job = cluster.submit('--signal=USR1@58', '-t', '1', '-o', 'steps', cluster.script(text.format('')))
+    assert cluster.finish(job)['state'] == 'done'
+    assert cluster.read('steps') == 'step\nover\n'
+    job = cluster.submit('--signal=B:USR1@58', '-t', '1', '-o', 'script', cluster.script(text.format(' & wait')))
+    assert cluster.finish(job)['state'] == 'done'
+    assert cluster.read('script') == 'script\n'
+
+
+def test_a_job_requeues_itself_and_counts_its_restarts(cluster, bell):
+    line = (f'echo ${{SLURM_RESTART_COUNT:-none}} > {bell.path}; [ -n "$SLURM_RESTART_COUNT" ] || '
+            '{ scontrol requeue $SLURM_JOB_ID; sleep 60; }')
+    job = cluster.wrap(line, '--requeue', env={'PATH': cluster.environment()['PATH']})
+    assert (bell.wait(), bell.wait()) == ('none', '1')
+    assert cluster.finish(job)['state'] == 'done'
+
+
+def test_small_commands_answer_truthfully(cluster):
+    name = cluster.box.client.name
+    assert cluster.out('sacctmgr', '-n', '-s', 'list', 'user', name, 'format=account%20').split() == ['default']
+    assert cluster.run('sacctmgr', '-i', 'add', 'account', 'lab').code == 1
+    held = cluster.wrap('true', '--hold')
+    assert str(held) in cluster.out('sprio')
+    assert 'Jobs pending:   1' in cluster.out('sdiag')
+    assert cluster.out('sshare', '-n') == '' or name in cluster.out('sshare')
+    cluster.script('given\n')
+    job = cluster.wrap('sbcast job.sh copy && cat copy', '-o', 'out')
+    cluster.script('given\n')
+    cluster.finish(job)
+    assert cluster.read('out') == 'given\n'

@@ -5,4 +5,4 @@
 #include "cli/slurm/option.h"
 
 extern const struct slurm_option slurm_squeue_options[], slurm_sacct_options[], slurm_sinfo_options[],
-    slurm_scancel_options[], slurm_scontrol_options[], slurm_stub_options[];
+    slurm_scancel_options[], slurm_scontrol_options[], slurm_other_options[];

@@ -66,4 +66,4 @@ int slurm_run_sacct(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_scontrol(const struct slurm_program *program, int argc, char **argv);
-int slurm_run_stub(const struct slurm_program *program, int argc, char **argv);
+int slurm_run_other(const struct slurm_program *program, int argc, char **argv);

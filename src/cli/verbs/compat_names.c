@@ -29,6 +29,13 @@ const struct compat_name slurm_names[] = {
     { "sacct", "Slurm: list jobs, ended ones too", "Slurm" },
     { "sinfo", "Slurm: list nodes", "Slurm" },
     { "scontrol", "Slurm: show things, and change jobs", "Slurm" },
+    { "sacctmgr", "Slurm: show the one account", "Slurm" },
+    { "sshare", "Slurm: show the shares of users", "Slurm" },
+    { "sprio", "Slurm: show the places of jobs that wait", "Slurm" },
+    { "sdiag", "Slurm: show how many jobs there are", "Slurm" },
+    { "sstat", "Slurm: show the memory of running jobs", "Slurm" },
+    { "sattach", "Slurm: follow the output of a job", "Slurm" },
+    { "sbcast", "Slurm: copy a file in a job", "Slurm" },
     { 0 },
 };
 
