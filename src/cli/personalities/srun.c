@@ -201,6 +201,9 @@ static const struct command server_command = {
 
 static const struct wording hint_words[] = {
     { "mgpu run -g 1", "srun -n 1" },
+    { "give its GPUs with their node: -G node1:0,1", "srun serves one machine: use mgpu run -g 1, or a "
+                                                     "server without other nodes: run_server -- --state-dir "
+                                                     "DIR --run-dir DIR" },
     { "-g", "-n" },
     { 0 },
 };

@@ -409,6 +409,22 @@ def test_S3_2_S3_6_S3_9_S3_11_typed(machine, root, ana, bo):
         machine.stop()
 
 
+def test_S3_6_a_server_that_knows_other_nodes_says_what_srun_needs(machine, ana):
+    """Whoever has tried the commands of several READMEs at home has a server that knows the node of another one."""
+    machine.serve(ana, 'mgpu_simple_master --port 8080', 'is ready')
+    machine.serve(ana, 'mgpu_simple_node --node-id node001 --master-port 8080 -- --gpus sim:1x24G', 'Simple Node Agent')
+    assert machine.type(ana, 'mgpu_simple_client submit --interactive true').code == 0
+    machine.stop()
+    machine.stop()
+    machine.serve(ana, f'run_server -- {OWN_GPUS}', 'is ready')
+    try:
+        done = machine.type(ana, 'srun python3 train.py')
+        assert done.code != 0 and 'there are several nodes' in done.err and 'run_server -- --state-dir' in done.err, done
+        assert '-G' not in done.err, done
+    finally:
+        machine.stop()
+
+
 def test_S3_3_S3_4_S3_10_S3_21_typed_with_another_port(machine, ana):
     """A daemon on a port of its own, clients that are told of it, and a GPU for a process that nobody started here."""
     done = machine.type(ana, f'run_server --detach --port 8080 -- {OWN_GPUS}')

@@ -119,7 +119,8 @@ static const struct core_node *find_node(
     if (node == NULL && core->n_nodes == 0)
         (void)error_set(err, -EHOSTDOWN, "no node is connected yet");
     else if (node == NULL) {
-        (void)error_set(err, -EINVAL, "the node is missing for process %" PRIu32 "?", ask->lease_pid);
+        (void)error_set(
+            err, -EINVAL, "there are several nodes: on which is process %" PRIu32 "?", ask->lease_pid);
         (void)error_hint(err, "give its GPUs with their node: -G node1:0,1");
     } else if (!node->is_up)
         (void)error_set(err, -EHOSTDOWN, "node %s does not respond", node->name);
