@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The store under bad conditions: a second daemon, damage, a newer format, a full disk."""
 
+import contextlib
 import fcntl
 import glob
+import json
 import os
 import re
 import select
@@ -105,6 +107,42 @@ def test_a_clean_store_passes_fsck(make_instance):
     done = fsck(instance)
     assert done.returncode == 0, done
     instance.start()
+
+
+OLD_STORES = sorted(glob.glob(f'{harness.ROOT}/tests/stores/schema-*.sql'))
+
+
+@pytest.mark.root
+@pytest.mark.parametrize('dump', OLD_STORES, ids=os.path.basename)
+def test_a_store_of_an_older_mgpud_has_all_its_jobs_and_goes_on(make_instance, dump):
+    """The dumps were made by mgpud of that time; beside each is what its `mgpu ps -a` said of the jobs, which are of nobody."""
+    nobody = harness.User('nobody')
+    box = make_instance('sim:4x24G', start=False, client=nobody, arguments=('--node', 'n1'))
+    folder = f'{box.state_dir}/store'
+    os.makedirs(folder, 0o700)
+    with open(dump, encoding='utf-8') as source, contextlib.closing(sqlite3.connect(f'{folder}/mgpu.db')) as db:
+        db.executescript(source.read())
+        version = db.execute('PRAGMA user_version').fetchone()[0]
+    for path in (folder, f'{folder}/mgpu.db'):
+        os.chown(path, nobody.uid, nobody.gid)
+    box.start()
+    with open(dump.replace('.sql', '.json'), encoding='utf-8') as source:
+        for job in json.load(source):
+            now = box.job(job['id'])
+            assert {key: now[key] for key in job} == job
+    paused = [gpu['index'] for gpu in box.api('GET', '/gpus').json['gpus'] if gpu['state'] == 'paused']
+    assert paused == [3]
+    held, after = 9, 10
+    box.mgpu('release', held, check=True)
+    assert box.wait(held)['state'] == 'done' and box.output(held) == 'held ran\n'
+    assert box.wait(after)['state'] == 'done'
+    assert box.submit('true') == 12  # ids go on
+    box.stop()
+    done = fsck(box)
+    assert done.returncode == 0, done
+    with contextlib.closing(sqlite3.connect(f'{folder}/mgpu.db')) as db:
+        assert db.execute('PRAGMA user_version').fetchone()[0] > version
+    box.start()
 
 
 @pytest.mark.parametrize('part', ['store', ''])
