@@ -7,7 +7,7 @@ CHECKS ?= build-check build-clang build-older
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all build run check check-real check-all check-vm soak fuzz install uninstall clean clean-all distclean regenerate-specs
+.PHONY: all build run check check-real check-all check-vm soak fuzz dist deb install uninstall clean clean-all distclean regenerate-specs
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -65,6 +65,14 @@ fuzz:
 check-vm:
 	tools/install-packages vm
 	tools/check-vm
+
+# dist/mgpu-VERSION.tar.gz, which builds without git; and Debian packages, built from it.
+dist:
+	tools/dist $(DIST)
+
+deb:
+	tools/install-packages deb
+	tools/make-deb $(DIST)
 
 install: all
 	meson configure $(BUILD) --prefix=$(PREFIX)

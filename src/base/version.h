@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-#define MGPU_VERSION "0.1.0"
+#define MGPU_VERSION "0.2.0"

@@ -33,6 +33,7 @@ VARYING = (
     (re.compile(r'\b\d+C \d+(?= )'), 'HEAT'),
     (re.compile(r'\b\d+(?:\.\d+)? [KMG]iB\b'), 'SIZE'),
     (re.compile(r'\b\d+%'), 'PART'),
+    (re.compile(r'(?<= )\d+\.\d+\.\d+$'), 'VERSION'),
     (re.compile(r'(?<= )(?:-|SPAN)(?= (?:used|free)$)'), 'IDLE'),
     (re.compile(r'[─━█▏▎▍▌▋▊▉▁▂▃▄▅▆▇]+'), 'BAR'),
 )

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""The Debian packages: built twice, looked at by lintian, and lived with in a bare Debian: a chroot with its own mounts
+and processes. Jobs go on through upgrades, downgrades, removal and purge."""
+
+import glob
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import harness
+
+ROOT = pathlib.Path(__file__).parents[2]
+TOOLS = ('dh', 'lintian', 'debootstrap', 'unshare', 'nsenter')
+MISSING = [name for name in TOOLS if not shutil.which(name)]
+pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.xdist_group('packages'),
+              pytest.mark.skipif(bool(MISSING), reason=f'{", ".join(MISSING)} not installed: tools/install-packages real')]
+
+BUILD_S = 1800  # of a build or of a bare Debian on a busy machine
+JOB = 'sleep 4321'
+
+
+def run(*command, check=True, **options):
+    done = subprocess.run([*map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False, timeout=BUILD_S, **options)
+    assert not check or done.returncode == 0, f'{command} ended with {done.returncode}\n{done.stdout}'
+    return done
+
+
+def version_of(deb):
+    return run('dpkg-deb', '-f', deb, 'Version').stdout.strip()
+
+
+@pytest.fixture(scope='module')
+def packages(tmp_path_factory):
+    if os.environ.get('MGPU_PACKAGES'):  # those of an earlier `make deb`
+        return pathlib.Path(os.environ['MGPU_PACKAGES'])
+    place = tmp_path_factory.mktemp('debs')
+    harness.open_folder(place)
+    run(ROOT / 'tools' / 'make-deb', place)
+    return place
+
+
+def the_deb(packages, name):
+    found, = glob.glob(f'{packages}/{name}_*.deb')
+    return found
+
+
+@pytest.fixture(scope='module')
+def older(packages, tmp_path_factory):
+    """The same programs under a lower version: what an upgrade comes from."""
+    place = tmp_path_factory.mktemp('older')
+    harness.open_folder(place)
+    run('dpkg-deb', '-R', the_deb(packages, 'mgpu'), place / 'tree')
+    control = place / 'tree' / 'DEBIAN' / 'control'
+    control.write_text(re.sub(r'(?m)^Version: .*$', 'Version: 0.1.99', control.read_text()))
+    run('dpkg-deb', '--root-owner-group', '-b', place / 'tree', place / 'mgpu_0.1.99.deb')
+    return place / 'mgpu_0.1.99.deb'
+
+
+@pytest.fixture(scope='module')
+def bare_debian(tmp_path_factory):
+    if os.environ.get('MGPU_DEBIAN'):  # of an earlier debootstrap; nothing is changed in it
+        return pathlib.Path(os.environ['MGPU_DEBIAN'])
+    place = tmp_path_factory.mktemp('debian') / 'root'
+    run('debootstrap', '--variant=minbase', 'bookworm', place, 'http://deb.debian.org/debian')
+    return place
+
+
+MOUNTS = r'''
+set -e
+mount --make-rprivate /
+mount -t overlay overlay -o lowerdir=$1,upperdir=$2/upper,workdir=$2/work $2/root
+mount -t proc proc $2/root/proc
+mount --rbind /dev $2/root/dev
+mount -t tmpfs tmpfs $2/root/run
+mount --bind $3 $2/root/mnt
+echo ready
+exec sleep infinity
+'''
+
+
+class Machine:
+    """A Debian over other layers, in which everything is thrown away at the end, its processes too."""
+
+    def __init__(self, layers, place, debs):
+        for name in ('upper', 'work', 'root'):
+            (place / name).mkdir(parents=True)
+        self.root = place / 'root'
+        self.holder = subprocess.Popen(
+            ['unshare', '--mount', '--pid', '--ipc', '--uts', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', MOUNTS,
+             'sh', layers, place, debs], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        assert self.holder.stdout.readline() == 'ready\n'
+        children = pathlib.Path(f'/proc/{self.holder.pid}/task/{self.holder.pid}/children').read_text().split()
+        self.init = int(children[0])
+        self.sh('cat > /etc/resolv.conf', input=pathlib.Path('/etc/resolv.conf').read_text())
+        self.sh('printf "#!/bin/sh\nexit 101\n" > /usr/sbin/policy-rc.d; chmod +x /usr/sbin/policy-rc.d')
+
+    def sh(self, text, user='root', check=True, input=None):
+        command = ['nsenter', '-t', str(self.init), '-m', '-p', '-i', '-u', 'chroot', str(self.root), 'env', '-i',
+                   'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'DEBIAN_FRONTEND=noninteractive', 'LC_ALL=C.UTF-8']
+        command += ['sh', '-c', text] if user == 'root' else ['su', '-', user, '-c', text]
+        done = subprocess.run(command, input=input or '', stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False, timeout=BUILD_S)
+        assert not check or done.returncode == 0, f'{text}: ended with {done.returncode}\n{done.stdout}'
+        return done
+
+    def install(self, deb, check=True):
+        shutil.copy(deb, f'/proc/{self.init}/root{self.root}/tmp')
+        return self.sh('apt-get install -qq -y --no-install-recommends --allow-downgrades -o Dpkg::Use-Pty=0 '
+                       f'/tmp/{pathlib.Path(deb).name}', check=check)
+
+    def serve(self):
+        """As systemd would, with simulated GPUs."""
+        self.sh('mgpud --detach --gpus sim:2x8G')
+
+    def new_start(self):
+        self.sh('mgpud --stop')
+        self.serve()
+
+    def state(self, job):
+        return json.loads(self.sh(f'mgpu show --json {job}').stdout)['state']
+
+    def has_process(self):
+        return self.sh('grep -lszx 4321 /proc/[0-9]*/cmdline', check=False).returncode == 0
+
+    def close(self):
+        self.holder.kill()
+        self.holder.wait(harness.DEADLINE_S)
+
+
+@pytest.fixture(scope='module')
+def installed(bare_debian, packages, tmp_path_factory):
+    """The layers of a Debian in which mgpu was installed by one command, and that has a user."""
+    place = tmp_path_factory.mktemp('installed') / 'machine'
+    made = Machine(bare_debian, place, packages)
+    made.install(the_deb(packages, 'mgpu'))
+    made.sh('useradd -m ana')
+    made.close()
+    return f'{place}/upper:{bare_debian}'
+
+
+@pytest.fixture
+def machine(installed, packages, tmp_path):
+    made = Machine(installed, tmp_path / 'machine', packages)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def served(machine):
+    machine.serve()
+    return machine
+
+
+def start_job(machine):
+    job = int(machine.sh(f'mgpu submit -q -g 1 -- {JOB}', user='ana').stdout.split()[-1])
+    machine.sh(f'mgpu wait --for running {job}', user='ana', check=False)
+    harness.until(lambda: machine.state(job) == 'running' and machine.has_process(), 'the job')
+    return job
+
+
+def test_two_builds_are_the_same(packages, tmp_path):
+    run(ROOT / 'tools' / 'make-deb', tmp_path)
+    for deb in sorted(glob.glob(f'{packages}/*.deb') + glob.glob(f'{packages}/*.tar.gz')):
+        again = tmp_path / pathlib.Path(deb).name
+        assert hashlib.sha256(again.read_bytes()).digest() == hashlib.sha256(pathlib.Path(deb).read_bytes()).digest(), again.name
+
+
+def test_lintian_has_nothing_to_say(packages):
+    changes, = glob.glob(f'{packages}/*.changes')
+    done = run('lintian', '--allow-root', '--fail-on', 'error,warning', changes, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_tarball_builds_without_git(packages, tmp_path):
+    tarball, = glob.glob(f'{packages}/*.tar.gz')
+    run('tar', '-C', tmp_path, '-xf', tarball)
+    tree, = tmp_path.iterdir()
+    assert not (tree / '.git').exists()
+    run('meson', 'setup', tmp_path / 'build', tree, '-Dtests=false')
+    run('tools/dist', tmp_path / 'again', cwd=tree)
+    again, = glob.glob(f'{tmp_path}/again/*.tar.gz')
+    assert pathlib.Path(again).read_bytes() == pathlib.Path(tarball).read_bytes()
+
+
+def test_every_package_has_one_version(packages):
+    version = re.search(r"version: '(.*)'", (ROOT / 'meson.build').read_text()).group(1)
+    assert f'"{version}"' in (ROOT / 'src' / 'base' / 'version.h').read_text()
+    assert f'\n## {version}' in (ROOT / 'NEWS.md').read_text()
+    assert re.search(rf'(?m)^Version: +{re.escape(version)}$', (ROOT / 'contrib' / 'mgpu.spec').read_text())
+    assert {version_of(deb) for deb in glob.glob(f'{packages}/*.deb')} == {version}
+
+
+def test_a_bare_debian_gets_it_by_one_command_and_a_user_runs_a_job_by_another(served):
+    assert served.sh('mgpu run -g 1 -- echo hello from $(id -un)', user='ana').stdout.splitlines()[-1] == 'hello from ana'
+    served.sh('test -s /usr/share/bash-completion/completions/mgpu && test -s /usr/share/zsh/vendor-completions/_mgpu')
+    served.sh('test -s /usr/share/fish/vendor_completions.d/mgpu.fish')
+    served.sh('getent passwd mgpu')
+    # dpkg of a container leaves out manuals and documents; the package has them.
+    listed = served.sh('dpkg -L mgpu').stdout
+    for name in ('man1/mgpu-submit.1.gz', 'man8/mgpud.8.gz', 'man7/mgpu-compat.7.gz', '/lib/systemd/system/mgpud.service'):
+        assert name in listed, name
+
+
+def test_every_setting_is_in_the_conffile_and_none_is_set(served):
+    assert '/etc/mgpu/mgpu.yaml' in served.sh("dpkg-query -W -f '${Conffiles}' mgpu").stdout
+    text = served.sh('cat /etc/mgpu/mgpu.yaml').stdout
+    assert not [line for line in text.splitlines() if line and not line.startswith('#')]
+    served.sh('mgpud --check-config')
+
+
+def test_a_job_runs_through_upgrade_and_downgrade(machine, packages, older):
+    machine.install(older)
+    machine.serve()
+    job = start_job(machine)
+    said = machine.install(the_deb(packages, 'mgpu')).stdout
+    assert 'keeps running' in said, said
+    machine.new_start()
+    harness.until(lambda: machine.state(job) == 'running', 'the job after the upgrade')
+    machine.install(older)
+    machine.new_start()
+    harness.until(lambda: machine.state(job) == 'running', 'the job after the downgrade')
+    assert machine.has_process()
+    machine.sh(f'mgpu cancel {job}', user='ana')
+
+
+def test_removal_ends_no_job_and_says_so(served, packages):
+    job = start_job(served)
+    said = served.sh('dpkg --remove mgpu').stdout
+    assert '1 jobs are running and continue' in said, said
+    assert served.has_process()
+    served.sh('test ! -e /usr/bin/mgpud && test -e /var/lib/mgpu && test -e /etc/mgpu/mgpu.yaml')
+    served.install(the_deb(packages, 'mgpu'))
+    served.serve()
+    harness.until(lambda: served.state(job) == 'running', 'the job after removal and return')
+    said = served.sh('dpkg --purge mgpu').stdout
+    assert 'jobs are still running' in said, said
+    assert served.has_process()
+    served.sh('test ! -e /var/lib/mgpu && test ! -e /etc/mgpu')
+
+
+def test_an_installation_from_source_is_told_of(machine, packages):
+    machine.sh('printf "#!/bin/sh\n" > /usr/local/bin/mgpud; chmod +x /usr/local/bin/mgpud')
+    said = machine.sh(f'dpkg -i /mnt/{os.path.basename(the_deb(packages, "mgpu"))}').stdout
+    assert '/usr/local/bin has another mgpu' in said, said
+
+
+MADE_BAD = {
+    'read-only': 'mount --bind /etc /etc && mount -o remount,bind,ro /etc',
+    'full': 'cp -a /etc /etc.kept && mount -t tmpfs -o size=4m tmpfs /etc && cp -a /etc.kept/. /etc && ! cat /dev/zero >/etc/full',
+}
+
+
+@pytest.mark.parametrize('how', sorted(MADE_BAD))
+def test_a_configuration_that_cannot_be_written_fails_and_can_be_repeated(machine, packages, how):
+    machine.sh('dpkg --purge mgpu && userdel mgpu')
+    machine.sh(f'dpkg --unpack /mnt/{os.path.basename(the_deb(packages, "mgpu"))}')
+    machine.sh(f'{MADE_BAD[how]} 2>&1')
+    failed = machine.sh('dpkg --configure mgpu', check=False)
+    assert failed.returncode != 0, failed.stdout
+    machine.sh('umount /etc')
+    machine.sh('dpkg --configure -a && getent passwd mgpu && mgpud --version')
+
+
+def test_the_log_of_a_detached_mgpud_is_rotated(served):
+    served.sh('apt-get install -qq -y --no-install-recommends logrotate && logrotate --force /etc/logrotate.d/mgpu')
+    # What follows is appended to the emptied file, not written behind a hole.
+    served.sh('cd /var/lib/mgpu && test -s mgpud.log.1 && test $(stat -c %s mgpud.log) -lt $(stat -c %s mgpud.log.1)')
+    served.sh('mgpu run -g 1 -- true', user='ana')
+
+
+def test_python_comes_as_a_package(served, packages):
+    served.install(the_deb(packages, 'python3-mgpu'))
+    told = served.sh('python3 -c "import mgpu; print(mgpu.submit([\'true\'], gpus=1).wait().state)"', user='ana').stdout
+    assert told.strip() == 'done', told
+
+
+def test_a_further_machine_gets_no_controller(machine, packages):
+    machine.install(the_deb(packages, 'mgpu-agent'))
+    machine.sh('test ! -e /usr/bin/mgpud && mgpu-agent --version && mgpu --version')
+    machine.install(the_deb(packages, 'mgpu'))
+    machine.sh('test -e /usr/bin/mgpud')
+    assert 'ii  mgpu-agent' not in machine.sh('dpkg -l mgpu-agent', check=False).stdout
+
+
+@pytest.mark.skipif(not shutil.which('rpmbuild'), reason='rpm is not installed: tools/install-packages real')
+def test_the_spec_builds_an_rpm(packages, tmp_path):
+    """As far as Debian can try it: what it is built from has other names here."""
+    tarball, = glob.glob(f'{packages}/*.tar.gz')
+    run('rpmbuild', '-tb', '--nodeps', '--define', f'_topdir {tmp_path}', tarball)
+    rpm, = glob.glob(f'{tmp_path}/RPMS/*/*.rpm')
+    listed = run('rpm', '-qlp', rpm).stdout.split()
+    assert {'/usr/bin/mgpud', '/usr/libexec/mgpu/mgpu-shepherd', '/etc/mgpu/mgpu.yaml', '/usr/lib/systemd/system/mgpud.service'} <= set(listed)
+    assert run('rpm', '-qcp', rpm).stdout.split() == ['/etc/mgpu/mgpu.yaml']
