@@ -135,7 +135,7 @@ void metrics_write_allocated(struct metrics_reader *reader, const struct metric 
 /* A node that has not connected since mgpud started is down, and nothing more is known of it. */
 void metrics_write_nodes(struct metrics_reader *reader, const struct metric *metric)
 {
-    static const struct core_node absent = { 0 };
+    const struct core_node absent = { .heard_ms = reader->serve->started_ms };
     for (size_t i = 0; i < reader->n_nodes; i++) {
         const struct metrics_node *row = &reader->nodes[i];
         const struct core_node *node = row->node != NULL ? row->node : &absent;

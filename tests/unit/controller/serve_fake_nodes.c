@@ -22,6 +22,10 @@ const struct registered_node *registry_find(const struct node_registry *registry
 void registry_each(const struct node_registry *registry,
     void (*visit)(void *arg, const struct registered_node *node), void *arg)
 {
+    char name[] = "absent";
+    const struct registered_node node = { .name = name, .is_remote = true };
+    if (current->has_absent_node)
+        visit(arg, &node);
 }
 
 static void call_forgotten(struct later *later)

@@ -56,6 +56,7 @@ struct harness {
     int64_t grace_ms;             // of the last cancel
     uint64_t held;                // the last job that was held and not released
     size_t paused;                // GPUs named in the last pause
+    bool has_absent_node;         // a node "absent" has joined, and not connected since
     unsigned nodes_cut;           // calls
     unsigned barriers, forgotten; // calls
     bool is_barrier_held;         // no barrier is answered while it is set

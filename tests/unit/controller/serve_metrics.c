@@ -96,6 +96,18 @@ static void users_beyond_the_limit_are_one(void **state)
     answer_clear(&answer);
 }
 
+static void a_node_that_has_not_connected_is_down_since_the_start(void **state)
+{
+    struct harness *harness = *state;
+    harness->has_absent_node = true;
+    struct answer answer = client_get(harness, "/metrics");
+    assert_has(&answer, "mgpu_node_up{node=\"absent\"} 0\n");
+    const char *silence = strstr(answer.body, "mgpu_node_silence_seconds{node=\"absent\"} ");
+    assert_non_null(silence);
+    assert_true(strtod(strchr(silence, ' '), NULL) < 600); // and not since the machine started
+    answer_clear(&answer);
+}
+
 static void labels_are_escaped(void **state)
 {
     char *label = exposition_label("model", "a\"b\\c\nd\xff");
@@ -144,6 +156,7 @@ int main(void)
         CASE(buckets_add_up),
         CASE(metrics_do_not_wait_for_the_disk),
         CASE(users_beyond_the_limit_are_one),
+        CASE(a_node_that_has_not_connected_is_down_since_the_start),
         cmocka_unit_test(labels_are_escaped),
         cmocka_unit_test(units_end_the_names),
         cmocka_unit_test(the_manual_has_a_row_of_each),
