@@ -184,3 +184,120 @@ def test_a_log_asked_for_without_descriptors_left_costs_little_and_comes_later(b
     sock.close()
     assert box.output(job) == 'here it is\n'
     assert submit_takes(box, ana) < PATIENCE_S
+
+
+# --- one user by every means at once ---
+
+SAMPLES = 200
+FLOODERS = 2
+FACTOR = 5
+FLOOR_S = 0.75  # what the scheduler of a machine busy with other tests takes from anybody
+LISTS = 9
+
+FLOOD = '''
+import json, socket, sys, threading, time
+path, job = sys.argv[1], sys.argv[2]
+
+def connect():
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(20)
+    sock.connect(path)
+    return sock
+
+def ask(sock, method, target, body=b''):
+    sock.sendall(b'%s /api/v1%s HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n%s'
+                 % (method, target, len(body), body))
+
+def again(what):
+    def loop():
+        while True:
+            try:
+                with connect() as sock:
+                    what(sock)
+            except OSError:
+                time.sleep(0.01)
+    return loop
+
+def submits(sock):
+    for _ in range(50):
+        ask(sock, b'POST', b'/jobs', json.dumps({'command': ['true'], 'hold': True, 'env': {'A': 'x' * 20000}}).encode())
+    while sock.recv(65536):
+        pass
+
+def lists(sock):
+    for target in (b'/jobs?limit=1000', b'/gpus', b'/users', b'/history/ended', b'/jobs/%s/why' % job.encode()):
+        ask(sock, b'GET', target)
+    time.sleep(0.2)
+    sock.recv(1 << 20)
+
+def dry_runs(sock):
+    ask(sock, b'POST', b'/jobs?dry_run=true', json.dumps({'command': ['true'], 'gpus': 8}).encode())
+    sock.recv(65536)
+
+def follows(sock):
+    ask(sock, b'GET', b'/events?after=0')
+    time.sleep(3)
+
+def halves(sock):
+    sock.sendall(b'POST /api/v1/jobs HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: 1000000\\r\\n\\r\\n' + b' ' * 500000)
+    time.sleep(3)
+
+def garbage(sock):
+    sock.sendall(b'\\0' * 1000000)
+    sock.recv(100)
+
+for what, count in ((submits, 4), (lists, 8), (dry_runs, 4), (follows, 16), (halves, 16), (garbage, 4)):
+    for _ in range(count):
+        threading.Thread(target=again(what), daemon=True).start()
+print('ready', flush=True)
+sys.stdin.read()
+'''
+BURN = 'import sys, threading\ndef burn():\n    while True: pass\nthreading.Thread(target=burn, daemon=True).start()\nprint("ready", flush=True)\nsys.stdin.read()\n'
+
+
+@contextlib.contextmanager
+def running(user, script, *arguments):
+    """FLOODERS processes of this user; they end with their input."""
+    made = [subprocess.Popen(['nice', '-n', '5', '/usr/bin/python3', '-c', script, *map(str, arguments)], cwd='/',
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **user.popen_arguments())
+            for _ in range(FLOODERS)]
+    try:
+        for process in made:
+            assert process.stdout.readline() == 'ready\n'
+        yield
+    finally:
+        for process in made:
+            process.kill()
+            process.wait()
+
+
+def p99_of_submits(box, user):
+    return sorted(submit_takes(box, user) for _ in range(SAMPLES))[SAMPLES * 99 // 100]
+
+
+def median_of_lists(box):
+    """Of those that root's `mgpu ps` asks for."""
+    taken = []
+    for _ in range(LISTS):
+        begin = time.monotonic()
+        assert box.api('GET', '/jobs?limit=100', user=box.user).status == 200
+        taken.append(time.monotonic() - begin)
+    return sorted(taken)[LISTS // 2]
+
+
+def test_one_user_who_floods_by_every_means_leaves_others_their_time(make_instance, ana, bo):
+    box = make_instance(gpus='sim:8x24G')
+    for _ in range(300):
+        submit_takes(box, ana)
+    waiting = box.post_job(['true'], user=bo, gpus=8, hold=True)
+    with running(bo, BURN):  # the same load on the processors, and nothing asked
+        usual = (p99_of_submits(box, ana), median_of_lists(box))
+    with running(bo, FLOOD, box.socket, waiting):
+        flooded = (p99_of_submits(box, ana), median_of_lists(box))
+    figures = [f'{what}: {before * 1000:.0f} ms, with the flood {after * 1000:.0f} ms'
+               for what, before, after in zip(('p99 of a submit', "median of root's ps"), usual, flooded)]
+    print('; '.join(figures))
+    for before, after in zip(usual, flooded):
+        assert after < max(FACTOR * before, FLOOR_S), figures
+    worst = box.api('GET', '/version').json
+    assert worst['longest_stall_ms'] < PATIENCE_S * 1000 / 2, worst

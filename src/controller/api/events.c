@@ -6,8 +6,10 @@
  *
  * Replaying reads pages from the store. What is published meanwhile is not sent but is in the store already,
  * so the page after it has it: no gap. A page may run ahead of what was published: an event that is published
- * with a seq at or below the cursor is not sent again: no duplicate. A live reader that leaves
- * LIMIT_EVENT_BUFFER_BYTES unread is disconnected; it resumes with Last-Event-ID.
+ * with a seq at or below the cursor is not sent again: no duplicate. The readers of one user replay in turn,
+ * a page at a time: pages are read between commits, and a user with many readers must not delay the commits
+ * of all others by more than one page. A live reader that leaves LIMIT_EVENT_BUFFER_BYTES unread is
+ * disconnected; it resumes with Last-Event-ID.
  */
 #include "controller/api/events.h"
 
@@ -64,11 +66,26 @@ static void send_text(struct event_client *client, const char *text)
 
 static void replay(struct request *request);
 
+/* The user's next reader that waits: those behind `after` in the list first, so that all have their turn. */
+static void replay_next(struct serve *serve, uint32_t uid, const struct event_client *after)
+{
+    struct event_client *starts[] = { after != NULL ? after->next : NULL, serve->event_clients };
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+        for (struct event_client *client = starts[i]; client != NULL; client = client->next)
+            if (client->request->who.uid == uid) {
+                replay(client->request);
+                if (client->is_fetching)
+                    return;
+            }
+}
+
 static void on_page(void *arg, const struct job_event *events, size_t count)
 {
     struct request *request = arg;
+    struct event_client *client = NULL;
+    users_give(request->serve->users, request->who.uid, SHARE_REPLAYS, 1);
     if (!request_is_over(request)) {
-        struct event_client *client = request->work;
+        client = request->work;
         client->is_fetching = false;
         for (size_t i = 0; i < count; i++) {
             const struct job *job = core_job(request->serve->controller->core, events[i].job);
@@ -78,18 +95,18 @@ static void on_page(void *arg, const struct job_event *events, size_t count)
         }
         if (count < LIMIT_EVENT_REPLAY && client->cursor >= request->serve->published)
             client->mode = EVENTS_LIVE;
-        else
-            replay(request);
     }
+    replay_next(request->serve, request->who.uid, client);
     request_unref(request);
 }
 
-/* Reads the next page when the client has room for it. */
+/* Reads the next page when the client has room for it, and no other reader of this user reads one. */
 static void replay(struct request *request)
 {
     struct event_client *client = request->work;
     if (client->mode == EVENTS_LIVE || client->is_fetching ||
-        request_room(request) < LIMIT_STREAM_BUFFER_BYTES / 2)
+        request_room(request) < LIMIT_STREAM_BUFFER_BYTES / 2 ||
+        users_take(request->serve->users, request->who.uid, SHARE_REPLAYS, 1, &(struct error){ 0 }) < 0)
         return;
     client->is_fetching = true;
     request_ref(request);

@@ -40,6 +40,7 @@ static const struct {
     [SHARE_UNKNOWN] = { -EMFILE, "connections without a known user" },
     [SHARE_FOLLOWS] = { -EUSERS, "logs" },
     [SHARE_EVENTS] = { -EUSERS, "event streams" },
+    [SHARE_REPLAYS] = { -EUSERS, "pages of events" },
     [SHARE_LISTS] = { -EUSERS, "long lists" },
     [SHARE_BODIES] = { -EUSERS, "bytes of requests" },
     [SHARE_TERMINALS] = { -EUSERS, "terminals" },
@@ -70,6 +71,8 @@ struct users *users_new(size_t max_connections)
     users->most_each[SHARE_FOLLOWS] = LIMIT_USER_FOLLOWS;
     users->most[SHARE_EVENTS] = LIMIT_EVENT_CLIENTS;
     users->most_each[SHARE_EVENTS] = LIMIT_USER_EVENT_CLIENTS;
+    users->most[SHARE_REPLAYS] = LIMIT_EVENT_CLIENTS;
+    users->most_each[SHARE_REPLAYS] = 1; // so that nobody delays commits by more than one of them
     users->most[SHARE_LISTS] = LIMIT_LISTS;
     users->most_each[SHARE_LISTS] = LIMIT_USER_LISTS;
     users->most[SHARE_BODIES] = LIMIT_BODIES_BYTES;

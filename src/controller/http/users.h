@@ -17,6 +17,7 @@ enum user_share {
     SHARE_UNKNOWN,  // connections of USER_UNKNOWN
     SHARE_FOLLOWS,
     SHARE_EVENTS,
+    SHARE_REPLAYS, // pages of old events that are being read
     SHARE_LISTS,
     SHARE_BODIES,
     SHARE_TERMINALS,

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -102,6 +103,30 @@ static void all_events_come_once_and_in_order(void **state)
     close(fd);
 }
 
+/* Pages are read between commits: with many readers one user could delay those of all others. */
+static void readers_of_one_user_replay_in_turn(void **state)
+{
+    struct harness *harness = *state;
+    static const char ask[] = "GET /api/v1/events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n";
+    int fds[6];
+    for (uint64_t i = 0; i < 700; i++)
+        harness_add_event(harness, 1, true);
+    for (size_t i = 0; i < 6; i++)
+        fds[i] = client_connect(harness);
+    for (size_t i = 0; i < 6; i++) // all are there before a page has come
+        assert_int_equal(send(fds[i], ask, sizeof(ask) - 1, 0), sizeof(ask) - 1);
+    for (size_t i = 3; i < 6; i++) // they leave before theirs has
+        close(fds[i]);
+    for (size_t i = 0; i < 3; i++) {
+        char *text = client_read_chunks(harness, fds[i], "id: 700\n");
+        assert_int_equal(check_sequence(text, 0), 700);
+        free(text);
+        close(fds[i]);
+    }
+    assert_int_equal(harness->pages_most, 1);
+    assert_int_equal(harness->pages, 0);
+}
+
 static void an_event_that_the_store_had_first_is_not_repeated(void **state)
 {
     struct harness *harness = *state;
@@ -188,6 +213,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_reader_gets_what_happens_from_now_on, start, stop),
         cmocka_unit_test_setup_teardown(a_reader_resumes_without_gap_or_duplicate, start, stop),
         cmocka_unit_test_setup_teardown(all_events_come_once_and_in_order, start, stop),
+        cmocka_unit_test_setup_teardown(readers_of_one_user_replay_in_turn, start, stop),
         cmocka_unit_test_setup_teardown(an_event_that_the_store_had_first_is_not_repeated, start, stop),
         cmocka_unit_test_setup_teardown(a_cursor_of_another_store_is_reset, start, stop),
         cmocka_unit_test_setup_teardown(a_bad_cursor_is_refused, start, stop),

@@ -142,6 +142,7 @@ static void call_events(struct later *later)
         if (event->seq > later->number && (later->second == 0 || later->second == event->job))
             page[count++] = *event;
     }
+    current->pages--;
     on_events(later->arg, page, count);
 }
 
@@ -149,6 +150,9 @@ void store_fetch_events(struct store *store, uint64_t after, uint64_t job, size_
     void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg)
 {
     struct later *later = later_add(LATER_CALL);
+    current->pages++;
+    if (current->pages > current->pages_most)
+        current->pages_most = current->pages;
     later->call = call_events;
     later->callback = (void (*)(void))on_events;
     later->arg = arg;
