@@ -58,7 +58,6 @@ struct shepherd {
     int log_fd;             // to ask for its size, and for a tail that I left to us; -1 when adopting
     off_t log_start;        // its size when the gate opened: this step's output begins there
     int64_t node_oom_kills; // counted when the gate opened; -1: not known
-    int64_t gate_ms;        // boot clock: when it did; 0: not by this shepherd
     pid_t init_pid;         // 0 when unknown
     bool is_adopting;       // I and J are not our children
     char *log_path;         // absolute; what I opened

@@ -239,13 +239,13 @@ static void settle_suspension(struct watch *watch)
     terminal_idle_hold(&watch->idle, is_wanted);
 }
 
-/* As I says, from which the job's time is reckoned; until it has, from when its gate was opened. */
+/* As I says, from which the job's time is reckoned. Until it has, which takes long on a busy machine, none of
+ * the job's time is over. */
 static int64_t started_ms(const struct shepherd *shepherd)
 {
     struct init_status status;
-    if (init_read_status(shepherd->status_fd, &status) == 0 && status.started_boot_ms != 0)
-        return status.started_boot_ms;
-    return shepherd->gate_ms != 0 ? shepherd->gate_ms : clock_boot_ms();
+    bool has_started = init_read_status(shepherd->status_fd, &status) == 0 && status.started_boot_ms != 0;
+    return has_started ? status.started_boot_ms : clock_boot_ms();
 }
 
 /* I says that the command runs, or is gone without a word. */
@@ -270,6 +270,8 @@ static void keep_limit(struct watch *watch)
     }
     if (!watch->is_executed)
         on_executed(watch);
+    if (!watch->is_executed) // it may hang in its exec: its time runs from the start all the same
+        watch->terms.started_ms = started_ms(watch->shepherd);
     const struct launch_spec *spec = watch->terms.spec;
     enum terms_due due = terms_next(&watch->terms);
     if (due == DUE_WARNING && spec->is_requeued_at_limit)

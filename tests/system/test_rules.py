@@ -152,9 +152,10 @@ def test_a_time_limit_is_kept_to_a_tenth_of_a_second(box):
 
 
 def test_no_job_is_ended_before_its_time(box):
-    """The limit is of the time that is shown: it runs from the same moment."""
-    jobs = [box.submit('-g', 0, '-t', '50ms', '--', 'sleep', '600') for _ in range(40)]
-    assert [job for job in map(box.wait, jobs) if job['run_seconds'] < 0.05] == []
+    """The limit is of the time that is shown: it runs from the same moment, also when a busy machine lets the command begin late."""
+    for limit_ms in (1, 50):
+        jobs = [box.submit('-g', 0, '-t', f'{limit_ms}ms', '--', 'sleep', '600') for _ in range(40)]
+        assert [job for job in map(box.wait, jobs) if job['run_seconds'] < limit_ms / 1000] == []
 
 
 def test_a_job_does_not_begin_before_its_time(box):
