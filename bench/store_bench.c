@@ -131,7 +131,9 @@ static void apply(struct bench *bench, struct store_batch *batch, struct job *jo
     event->wall_ms = clock_wall_ms();
     if (job_apply(job, event, &err) < 0)
         die("apply", &err);
-    store_batch_add(batch, event, job, event->type == EVENT_SUBMITTED ? &bench->spec : NULL);
+    _cleanup_(spec_bytes_dropp) struct spec_bytes *spec =
+        event->type == EVENT_SUBMITTED ? spec_bytes_new(&bench->spec) : NULL;
+    store_batch_add(batch, event, job, spec);
 }
 
 static struct job *submit(struct bench *bench, struct store_batch *batch)
