@@ -189,10 +189,9 @@ static void effect_observe(void *arg, const struct spool_id *id, struct attempt_
 static int effect_stage(void *arg, const struct message_launch *launch, struct error *err)
 {
     struct effects *effects = arg;
-    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
     int r = launcher_stage(effects->parts.launcher, launch, err);
     if (r == LAUNCHER_STAGED)
-        gpu_check_take(effects->parts.check, &id, &launch->gpus);
+        gpu_check_take(effects->parts.check, &launch->id, &launch->gpus);
     return r < 0 ? r : 0;
 }
 
@@ -221,7 +220,7 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
 static bool effect_watch(void *arg, const struct spool_id *id, const struct attempt_sight *sight)
 {
     struct effects *effects = arg;
-    if (sight->started.job == 0)
+    if (sight->started.id.job == 0)
         return false;
     int pidfd = process_open((pid_t)sight->started.shepherd_pid, sight->started.shepherd_start);
     if (pidfd < 0)
@@ -244,9 +243,7 @@ static int make_entry(struct effects *effects, const struct spool_id *id, uint64
     int r = spool_settle(dirfd, VERDICT_NOGO);
     if (r < 0)
         return r;
-    struct launch_spec spec = {
-        .job = id->job, .attempt = id->attempt, .step = id->step, .task = id->task, .token = token
-    };
+    struct launch_spec spec = { .id = *id, .token = token };
     (void)file_write_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, false);
     return r;
 }

@@ -4,9 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,41 +16,6 @@
 #define RENEWED_READS 100 // while it is being written
 
 static const char *const verdict_words[] = { [VERDICT_GO] = "go\n", [VERDICT_NOGO] = "nogo\n" };
-
-bool spool_id_equal(const struct spool_id *a, const struct spool_id *b)
-{
-    return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->task == b->task;
-}
-
-void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE])
-{
-    (void)snprintf(name, SPOOL_NAME_SIZE, "%" PRIu64 ".%u.%u.%u", id->job, id->attempt, id->step, id->task);
-}
-
-/* The number at *text, which is moved behind it and behind the dot that must follow. */
-static uint64_t take_number(const char **text, char closing)
-{
-    char *end = NULL;
-    uint64_t number = strtoull(*text, &end, 10);
-    *text = *end == closing && closing != '\0' ? end + 1 : end;
-    return number;
-}
-
-bool spool_parse_name(const char *name, struct spool_id *ret_id)
-{
-    const char *at = name;
-    struct spool_id id = { .job = take_number(&at, '.') };
-    id.attempt = (uint32_t)take_number(&at, '.');
-    id.step = (uint32_t)take_number(&at, '.');
-    id.task = (uint32_t)take_number(&at, '\0');
-    /* What is not exactly what we would write is nobody's name: signs, blanks, zeros in front, overflow. */
-    char again[SPOOL_NAME_SIZE];
-    spool_name(&id, again);
-    if (strcmp(name, again) != 0)
-        return false;
-    *ret_id = id;
-    return true;
-}
 
 int spool_verdict(int dirfd)
 {

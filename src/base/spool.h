@@ -28,18 +28,18 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/spool_id.h"
 
-#define SPOOL_NAME_SIZE 64
-#define SPOOL_LOCK      "lock"
-#define SPOOL_SPEC      "spec"
-#define SPOOL_VERDICT   "verdict"
-#define SPOOL_STARTED   "started"
-#define SPOOL_STATUS    "status"
-#define SPOOL_EXIT      "exit"
-#define SPOOL_CTL       "ctl"
-#define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
-#define SPOOL_TTY_SEEN  "tty-seen" // when a byte last went through that (shepherd/terminal_idle.h)
-#define SPOOL_USAGE     "usage"    // what the attempt made of its GPUs so far (agent/usage/meter.h)
+#define SPOOL_LOCK     "lock"
+#define SPOOL_SPEC     "spec"
+#define SPOOL_VERDICT  "verdict"
+#define SPOOL_STARTED  "started"
+#define SPOOL_STATUS   "status"
+#define SPOOL_EXIT     "exit"
+#define SPOOL_CTL      "ctl"
+#define SPOOL_TTY      "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
+#define SPOOL_TTY_SEEN "tty-seen" // when a byte last went through that (shepherd/terminal_idle.h)
+#define SPOOL_USAGE    "usage"    // what the attempt made of its GPUs so far (agent/usage/meter.h)
 #define SPOOL_LEASE                                                                                          \
     "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/launch/lease.h)
 #define SPOOL_TERMS     "terms"   // struct spool_terms: what was changed about the attempt since its spec
@@ -50,11 +50,6 @@
 #define SPOOL_SAID      "said"                // struct spool_said
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN
 #define SPOOL_PIPES     "../" SPOOL_PIPES_DIR // the same, from the spool
-
-struct spool_id {
-    uint64_t job;
-    uint32_t attempt, step, task;
-};
 
 enum spool_verdict { VERDICT_NONE, VERDICT_GO, VERDICT_NOGO };
 
@@ -122,14 +117,6 @@ struct spool_stop {
     uint32_t is_timed_out, is_tty_idle, is_lease_over;
 };
 #define SPOOL_STOP_MAGIC 0x6d677072U
-
-bool spool_id_equal(const struct spool_id *a, const struct spool_id *b);
-
-/* "42.1.0.0" */
-void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);
-
-/* Reads a name back; false when it is not exactly what spool_name would write. */
-bool spool_parse_name(const char *name, struct spool_id *ret_id);
 
 /*
  * Settles the verdict of the attempt whose directory is `dirfd`: makes a file with the word and link(2)s it

@@ -34,13 +34,8 @@ static const struct record_field image_fields[] = {
 const struct record_type launch_image_record =
     RECORD_TYPE(15, "launch image", struct launch_image, image_fields);
 
-#define IDENTITY_FIELDS(type)                                                                                \
-    RECORD_FIELD(1, RECORD_U64, type, job, 0), RECORD_FIELD(2, RECORD_U32, type, attempt, 0),                \
-        RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, task, 0),              \
-        RECORD_FIELD(5, RECORD_U64, type, token, 0)
-
 static const struct record_field spec_fields[] = {
-    IDENTITY_FIELDS(struct launch_spec),
+    ATTEMPT_FIELDS(struct launch_spec),
     RECORD_FIELD(6, RECORD_U32, struct launch_spec, uid, 0),
     RECORD_FIELD(7, RECORD_U32, struct launch_spec, gid, 0),
     RECORD_SUBLIST(8, struct launch_spec, groups, LAUNCH_GROUPS_MAX, &group_id_record),
@@ -94,7 +89,7 @@ static const struct record_field spec_fields[] = {
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);
 
 const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS] = {
-    IDENTITY_FIELDS(struct launch_started),
+    ATTEMPT_FIELDS(struct launch_started),
     RECORD_FIELD(6, RECORD_U32, struct launch_started, shepherd_pid, 0),
     RECORD_FIELD(7, RECORD_U64, struct launch_started, shepherd_start, 0),
     RECORD_FIELD(8, RECORD_U32, struct launch_started, init_pid, 0),
@@ -109,7 +104,7 @@ const struct record_type launch_started_record =
     RECORD_TYPE(12, "started", struct launch_started, launch_started_fields);
 
 const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS] = {
-    IDENTITY_FIELDS(struct launch_exit),
+    ATTEMPT_FIELDS(struct launch_exit),
     RECORD_FIELD(6, RECORD_U32, struct launch_exit, end, 0),
     RECORD_FIELD(7, RECORD_I32, struct launch_exit, exit_code, 0),
     RECORD_FIELD(8, RECORD_U32, struct launch_exit, signal, 0),

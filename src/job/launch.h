@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "base/spool_id.h"
 #include "base/strings.h"
 #include "job/usage.h"
 
@@ -50,8 +51,7 @@ struct launch_image {
 
 /* spool file "spec": everything the shepherd needs; it looks nothing up. */
 struct launch_spec {
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t uid, gid;
     struct record_list
@@ -106,8 +106,7 @@ struct launch_spec {
 
 /* spool file "started": the gate is open. */
 struct launch_started {
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t shepherd_pid;
     uint64_t shepherd_start;
@@ -122,8 +121,7 @@ struct launch_started {
 
 /* spool file "exit": the attempt's step is over and nothing of it is left running. */
 struct launch_exit {
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t end; // enum job_end
     int32_t exit_code;

@@ -198,10 +198,7 @@ int record_write_started(const struct shepherd *shepherd, const char *name)
 {
     const struct launch_spec *spec = &shepherd->spec;
     struct launch_started started = {
-        .job = spec->job,
-        .attempt = spec->attempt,
-        .step = spec->step,
-        .task = spec->task,
+        .id = spec->id,
         .token = spec->token,
         .shepherd_pid = (uint32_t)getpid(),
         .shepherd_start = process_start_time(getpid()),
@@ -223,10 +220,7 @@ void record_make(const struct shepherd *shepherd, const struct ending *ending, c
     const struct init_status *status = &ending->status;
     describe(shepherd, ending, text, size);
     *ret = (struct launch_exit){
-        .job = spec->job,
-        .attempt = spec->attempt,
-        .step = spec->step,
-        .task = spec->task,
+        .id = spec->id,
         .token = spec->token,
         .end = judge(ending),
         .is_executed = status->phase >= INIT_EXECUTING && status->step == STEP_NONE,

@@ -16,11 +16,6 @@
         .sub = (sub_), .is_spare = true                                                                      \
     }
 
-#define ATTEMPT_FIELDS(type)                                                                                 \
-    RECORD_FIELD(1, RECORD_U64, type, job, 0), RECORD_FIELD(2, RECORD_U32, type, attempt, 0),                \
-        RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, task, 0),              \
-        RECORD_FIELD(5, RECORD_U64, type, token, 0)
-
 static const struct record_field process_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct gpu_process, pid, 0),
     RECORD_FIELD(2, RECORD_U64, struct gpu_process, start, 0),
@@ -77,11 +72,11 @@ static const struct record_field gpu_state_fields[] = {
 const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);
 
 static const struct record_field attempt_usage_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct attempt_usage, job, 0),
-    RECORD_FIELD(2, RECORD_U32, struct attempt_usage, attempt, 0),
+    ATTEMPT_FIELD(1, RECORD_U64, struct attempt_usage, job),
+    ATTEMPT_FIELD(2, RECORD_U32, struct attempt_usage, attempt),
     RECORD_FIELD(3, RECORD_U64, struct attempt_usage, token, 0),
     RECORD_SUBLIST(4, struct attempt_usage, usage, 1, &job_usage_record),
-    RECORD_FIELD(14, RECORD_U32, struct attempt_usage, task, 0),
+    ATTEMPT_FIELD(14, RECORD_U32, struct attempt_usage, task),
 };
 const struct record_type attempt_usage_record =
     RECORD_TYPE(54, "attempt usage", struct attempt_usage, attempt_usage_fields);

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "base/spool_id.h"
 #include "job/event.h"
 #include "job/job_nodes.h"
 #include "job/launch.h"
@@ -173,11 +174,9 @@ enum gpu_value {
 
 /* What a running attempt has used so far. */
 struct attempt_usage {
-    uint64_t job;
-    uint32_t attempt;
+    struct spool_id id; // of step 0
     uint64_t token;
     struct record_list usage; // exactly one struct job_usage
-    uint32_t task;
 };
 
 #define NODE_FEATURE_TEXT_MAX 512U
@@ -198,8 +197,7 @@ enum attempt_phase {
 };
 
 struct known_attempt {
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t phase; // enum attempt_phase
 };
@@ -247,8 +245,7 @@ struct launch_peer {
 };
 
 struct message_launch {
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t uid, gid;
     char *user;               // the name of that uid where mgpud is; NULL: it has none there
@@ -269,37 +266,32 @@ struct message_launch {
 };
 
 struct message_ready { // everything that can fail has gone well: GO would open the gate
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t port; // of rank 0: where the parts meet; 0: as LAUNCH said
 };
 
 struct message_go { // every part is ready
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t port; // where the parts meet; 0: as LAUNCH said
 };
 
 struct message_stop {
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t signal;
     int64_t grace_ms;
 };
 
 struct message_signal { // once: a lost one is not said again
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t signal;
 };
 
 struct message_update { // how a running attempt is kept from now on
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     int64_t time_limit_ms; // from its start; 0: none
     uint32_t is_suspended;
@@ -307,14 +299,12 @@ struct message_update { // how a running attempt is kept from now on
 };
 
 struct message_release_attempt { // the end is committed: the spool directory may go
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
 };
 
 struct message_returned { // verdict is nogo: this attempt never executed anything
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     char *text;
 };
@@ -371,8 +361,7 @@ struct message_stream { // first frame of the second connection
 
 /* The stream that is dialled back for it carries frames of base/terminal.h. */
 struct message_open_terminal {
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint64_t stream;
     uint32_t is_read_only;
@@ -382,8 +371,7 @@ struct message_open_terminal {
 
 /* A further process in a running job: the next free step of its attempt. */
 struct message_open_step {
-    uint64_t job;
-    uint32_t attempt, step, task; // of the step it joins
+    struct spool_id id; // of the step it joins
     uint64_t token;
     uint64_t stream;
     struct strings command;

@@ -98,9 +98,9 @@ static void check_gpus(struct node *node, const struct spooled *starting)
 static void write_exit(struct node *node, struct spooled *entry)
 {
     entry->exit = (struct launch_exit){
-        .job = entry->id.job,
-        .attempt = entry->id.attempt,
-        .task = entry->id.task,
+        .id.job = entry->id.job,
+        .id.attempt = entry->id.attempt,
+        .id.task = entry->id.task,
         .token = entry->token,
         .end = !entry->has_status  ? END_UNKNOWN
                : entry->is_lost    ? END_NODE_LOST
@@ -280,7 +280,7 @@ static void observe(void *arg, const struct spool_id *id, struct attempt_sight *
     sight->has_exit = entry->has_exit;
     if (entry->has_started)
         sight->started = (struct launch_started){
-            .job = id->job, .attempt = id->attempt, .task = id->task, .token = entry->token
+            .id.job = id->job, .id.attempt = id->attempt, .id.task = id->task, .token = entry->token
         };
     if (entry->has_exit)
         sight->exit = entry->exit;
@@ -303,7 +303,7 @@ static void on_user_found(void *arg, uint64_t life, void *object)
 static int stage(void *arg, const struct message_launch *launch, struct error *err)
 {
     struct node *node = arg;
-    struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
+    struct spool_id id = launch->id;
     if (world_one_in(node->world, 50))
         return error_set(err, -EAGAIN, "the node cannot now");
     if (world_one_in(node->world, 10)) {
@@ -640,10 +640,10 @@ void node_usages(struct node *node)
         usage[count] = (struct job_usage){ .sampled_ms = 1 };
         usage[count].idle_ms = is_idle ? (uint64_t)world_between(node->world, 0, IDLE_MS) : 0;
         usages[count] = (struct attempt_usage){
-            .job = entry->id.job,
-            .attempt = entry->id.attempt,
+            .id.job = entry->id.job,
+            .id.attempt = entry->id.attempt,
             .token = entry->token,
-            .task = entry->id.task,
+            .id.task = entry->id.task,
             .usage = { &usage[count], 1 },
         };
         count++;

@@ -235,17 +235,17 @@ static void find_port(int dirfd, struct launch_spec *spec)
 static int read_host(const struct exec_steps *exec_steps, const struct message_open_step *request,
     struct launch_spec *ret, struct error *err)
 {
-    struct spool_id host = { request->job, request->attempt, 0, request->task };
+    struct spool_id host = { request->id.job, request->id.attempt, 0, request->id.task };
     _cleanup_close_ int dirfd = open_entry(exec_steps, &host);
     bool is_running = dirfd >= 0 && has_file(dirfd, SPOOL_STARTED) && !has_file(dirfd, SPOOL_EXIT);
     if (!is_running || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, ret, NULL) < 0)
-        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->job);
+        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->id.job);
     if (ret->token == request->token) {
         find_port(dirfd, ret);
         return 0;
     }
     record_clear(&launch_spec_record, ret);
-    return error_set(err, -EALREADY, "another job %" PRIu64 " runs here", request->job);
+    return error_set(err, -EALREADY, "another job %" PRIu64 " runs here", request->id.job);
 }
 
 static void replace_text(char **field, const char *value)
@@ -289,7 +289,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     replace_text(&spec->input, NULL);
     spec->is_truncated = false;
     replace_text(&spec->exit_copy_dir, NULL);
-    (void)snprintf(number, sizeof(number), "%u", spec->step);
+    (void)snprintf(number, sizeof(number), "%u", spec->id.step);
     strings_set_env(&spec->gpu_env, "MGPU_STEP", number);
     spec->is_output_default = false;
     spec->is_exec_step = true;
@@ -325,15 +325,16 @@ static int stage(struct exec_steps *exec_steps, const struct message_open_step *
     int r = read_host(exec_steps, request, &spec, err);
     if (r < 0)
         return r;
-    *ret_id = (struct spool_id){ .job = request->job, .attempt = request->attempt, .task = request->task };
+    *ret_id =
+        (struct spool_id){ .job = request->id.job, .attempt = request->id.attempt, .task = request->id.task };
     _cleanup_close_ int dirfd = make_entry(exec_steps, ret_id, err);
     r = dirfd;
     if (dirfd >= 0) {
-        spec.step = ret_id->step;
+        spec.id.step = ret_id->step;
         adapt(&spec, request);
         r = file_write_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, false);
         if (r < 0)
-            (void)error_set_errno(err, r, "cannot write the spool of job %" PRIu64, request->job);
+            (void)error_set_errno(err, r, "cannot write the spool of job %" PRIu64, request->id.job);
     }
     record_clear(&launch_spec_record, &spec);
     return r < 0 ? r : 0;

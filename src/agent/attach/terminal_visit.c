@@ -65,26 +65,24 @@ int terminal_visit_bring(int spool_fd, const struct spool_id *id, const struct t
 /* The spec names the attempt by its token: another history of the same numbers is not looked at. */
 static int check(int spool_fd, const struct message_open_terminal *request, struct error *err)
 {
-    struct spool_id id = { request->job, request->attempt, request->step, request->task };
     struct launch_spec spec;
     char name[SPOOL_NAME_SIZE], path[SPOOL_NAME_SIZE + 8];
-    spool_name(&id, name);
+    spool_name(&request->id, name);
     (void)snprintf(path, sizeof(path), "%s/" SPOOL_SPEC, name);
     int r = file_read_record(spool_fd, path, &launch_spec_record, &spec, NULL);
     bool is_ours = r == 0 && spec.token == request->token, is_tty = r == 0 && spec.is_tty;
     if (r == 0)
         record_clear(&launch_spec_record, &spec);
     if (!is_ours)
-        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->job);
+        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->id.job);
     if (!is_tty)
-        return error_set(err, -ENOTTY, "job %" PRIu64 " has no terminal", request->job);
+        return error_set(err, -ENOTTY, "job %" PRIu64 " has no terminal", request->id.job);
     return 0;
 }
 
 void terminal_visit_open(int spool_fd, const char *link_path, const struct message_open_terminal *request)
 {
     struct error err = { 0 };
-    struct spool_id id = { request->job, request->attempt, request->step, request->task };
     const struct terminal_visit visit = { .magic = TERMINAL_VISIT_MAGIC,
         .is_read_only = request->is_read_only,
         .size = { (uint16_t)request->rows, (uint16_t)request->columns },
@@ -102,5 +100,5 @@ void terminal_visit_open(int spool_fd, const char *link_path, const struct messa
     if (r < 0 || err.code < 0)
         return;
     /* Its process has gone: the connection ends without a word, and the viewer asks how the job does. */
-    (void)terminal_visit_bring(spool_fd, &id, &visit, fd);
+    (void)terminal_visit_bring(spool_fd, &request->id, &visit, fd);
 }

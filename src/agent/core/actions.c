@@ -178,7 +178,7 @@ static void tell(
 
 static enum next act_report_started(struct look *look)
 {
-    if (look->sight.started.job != 0)
+    if (look->sight.started.id.job != 0)
         tell(look, TOLD_STARTED, &message_started_record, &look->sight.started);
     return DONE;
 }
@@ -187,10 +187,7 @@ static enum next act_report_ready(struct look *look)
 {
     const struct attempt *attempt = look->attempt;
     struct message_ready ready = {
-        .job = attempt->id.job,
-        .attempt = attempt->id.attempt,
-        .step = attempt->id.step,
-        .task = attempt->id.task,
+        .id = attempt->id,
         .token = attempt->token,
         .port = look->sight.started.port,
     };
@@ -218,10 +215,7 @@ static enum next act_report_returned(struct look *look)
     const struct attempt *attempt = look->attempt;
     char given_up[] = "the launch was abandoned";
     struct message_returned returned = {
-        .job = attempt->id.job,
-        .attempt = attempt->id.attempt,
-        .step = attempt->id.step,
-        .task = attempt->id.task,
+        .id = attempt->id,
         .token = attempt->token,
         .text = attempt->why_returned != NULL ? attempt->why_returned : given_up,
     };
@@ -239,10 +233,7 @@ static enum next act_recover(struct look *look)
     if (!is_stopped && effects->restore(effects->arg, &attempt->id) == 0)
         return LOOK_AGAIN;
     struct launch_exit record = {
-        .job = attempt->id.job,
-        .attempt = attempt->id.attempt,
-        .step = attempt->id.step,
-        .task = attempt->id.task,
+        .id = attempt->id,
         .token = attempt->token,
         .end = is_stopped ? END_CANCELLED : END_UNKNOWN,
         .exit_code = EXIT_CODE_UNKNOWN,

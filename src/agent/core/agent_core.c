@@ -23,7 +23,7 @@
 #define ID_OF(message)                                                                                       \
     (struct spool_id)                                                                                        \
     {                                                                                                        \
-        (message)->job, (message)->attempt, (message)->step, (message)->task                                 \
+        (message)->id.job, (message)->id.attempt, (message)->id.step, (message)->id.task                     \
     }
 
 static int compare_ids(const struct spool_id *a, const struct spool_id *b)
@@ -159,7 +159,7 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
 static void say_returned(struct agent_core *core, const struct spool_id *id, uint64_t token, const char *why)
 {
     _cleanup_free_ char *text = xstrdup(why);
-    struct message_returned returned = { id->job, id->attempt, id->step, id->task, token, text };
+    struct message_returned returned = { *id, token, text };
     core->effects.send(core->effects.arg, &message_returned_record, &returned);
 }
 
@@ -456,8 +456,7 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
         struct attempt *attempt = core->attempts[i];
         struct attempt_sight sight = { 0 };
         agent_actions_inspect(core, attempt, &sight);
-        known[i] = (struct known_attempt){ attempt->id.job, attempt->id.attempt, attempt->id.step,
-            attempt->id.task, attempt->token, phase_of(&sight) };
+        known[i] = (struct known_attempt){ attempt->id, attempt->token, phase_of(&sight) };
         attempt_sight_clear(&sight);
         attempt->told = TOLD_NOTHING;
     }

@@ -318,11 +318,9 @@ void usage_watch_usages(const struct usage_watch *watch, struct record_list *ret
         if (usage == NULL)
             continue;
         usages[ret->count++] = (struct attempt_usage){
-            .job = watched->id.job,
-            .attempt = watched->id.attempt,
+            .id = watched->id,
             .token = watched->spec.token,
             .usage = { usage, 1 },
-            .task = watched->id.task,
         };
     }
 }

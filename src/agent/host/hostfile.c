@@ -45,12 +45,11 @@ static int write_file(const char *path, const struct buffer *text, uid_t uid, gi
 int hostfile_write(const char *run_dir, const struct message_launch *launch, uid_t uid, gid_t gid,
     bool is_root, struct error *err)
 {
-    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
     _cleanup_buffer_ struct buffer text = { 0 };
     if (launch->peers.count == 0)
         return 0;
     _cleanup_free_ char *directory = xasprintf("%s/" HOSTS_DIR, run_dir);
-    _cleanup_free_ char *path = hostfile_path(run_dir, &id);
+    _cleanup_free_ char *path = hostfile_path(run_dir, &launch->id);
     list_hosts(&launch->peers, &text);
     int r = make_directories(directory, is_root ? 0711 : 0700);
     if (r == 0)

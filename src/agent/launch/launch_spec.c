@@ -54,8 +54,7 @@ static char *list_gpus(const struct record_list *grants)
 
 static char *hostfile_of(const struct message_launch *launch, const struct launch_node *node)
 {
-    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
-    return hostfile_path(node->run_dir, &id);
+    return hostfile_path(node->run_dir, &launch->id);
 }
 
 /* Set over whatever the submitter or a setup command said: it is what the job was given. */
@@ -65,15 +64,15 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     _cleanup_free_ char *gpus = list_gpus(&launch->gpus);
     _cleanup_free_ char *socket = xasprintf("%s/mgpud.sock", node->run_dir);
     gpu_env_set(node->gpus, &launch->gpus, node->is_guarding, env);
-    set_number(env, "MGPU_JOB_ID", launch->job);
+    set_number(env, "MGPU_JOB_ID", launch->id.job);
     strings_set_env(env, "MGPU_JOB_NAME", job_name);
-    set_number(env, "MGPU_ATTEMPT", launch->attempt);
+    set_number(env, "MGPU_ATTEMPT", launch->id.attempt);
     if (launch->array_job != 0) {
         set_number(env, "MGPU_ARRAY_JOB", launch->array_job);
         set_number(env, "MGPU_ARRAY_INDEX", launch->array_index);
     }
-    set_number(env, "MGPU_STEP", launch->step);
-    set_number(env, "MGPU_TASK", launch->task);
+    set_number(env, "MGPU_STEP", launch->id.step);
+    set_number(env, "MGPU_TASK", launch->id.task);
     strings_set_env(env, "MGPU_GPUS", gpus);
     set_number(env, "MGPU_NUM_GPUS", launch->gpus.count);
     strings_set_env(env, "MGPU_NODE", node->name);
@@ -116,17 +115,17 @@ char *launch_expand_path(
         int width = digits == 1 ? p[1] - '0' : digits > 1 ? WIDTH_MAX : 0;
         p += digits;
         switch (*++p) {
-        case 'j': buffer_printf(&path, "%0*" PRIu64, width, launch->job); break;
+        case 'j': buffer_printf(&path, "%0*" PRIu64, width, launch->id.job); break;
         case 'a':
             buffer_printf(
-                &path, "%0*u", width, launch->array_job != 0 ? launch->array_index : launch->attempt);
+                &path, "%0*u", width, launch->array_job != 0 ? launch->array_index : launch->id.attempt);
             break;
         case 'A':
             buffer_printf(
-                &path, "%0*" PRIu64, width, launch->array_job != 0 ? launch->array_job : launch->job);
+                &path, "%0*" PRIu64, width, launch->array_job != 0 ? launch->array_job : launch->id.job);
             break;
         case 'n': append_name(&path, name); break;
-        case 'r': buffer_printf(&path, "%0*u", width, launch->task); break;
+        case 'r': buffer_printf(&path, "%0*u", width, launch->id.task); break;
         case 'h': append_name(&path, node); break;
         default: buffer_append(&path, "%", 1); break;
         }
@@ -138,13 +137,13 @@ char *launch_expand_path(
 static char *log_name(const struct message_launch *launch)
 {
     _cleanup_buffer_ struct buffer name = { 0 };
-    buffer_printf(&name, "%" PRIu64, launch->job);
-    if (launch->attempt > 1)
-        buffer_printf(&name, ".%u", launch->attempt);
-    if (launch->step > 0)
-        buffer_printf(&name, ".s%u", launch->step);
-    if (launch->task > 0)
-        buffer_printf(&name, ".t%u", launch->task);
+    buffer_printf(&name, "%" PRIu64, launch->id.job);
+    if (launch->id.attempt > 1)
+        buffer_printf(&name, ".%u", launch->id.attempt);
+    if (launch->id.step > 0)
+        buffer_printf(&name, ".s%u", launch->id.step);
+    if (launch->id.task > 0)
+        buffer_printf(&name, ".t%u", launch->id.task);
     buffer_append_text(&name, ".log");
     return buffer_take(&name);
 }
@@ -171,8 +170,8 @@ static char *expand_output(const char *pattern, const struct message_launch *lau
     const struct launch_node *node)
 {
     _cleanup_free_ char *path = launch_expand_path(pattern, launch, job_name, node->name);
-    return launch->task == 0 || is_one_for_all(pattern) ? take_ptr(path)
-                                                        : xasprintf("%s.%u", path, launch->task);
+    return launch->id.task == 0 || is_one_for_all(pattern) ? take_ptr(path)
+                                                        : xasprintf("%s.%u", path, launch->id.task);
 }
 
 static void set_output(const struct message_launch *launch, const struct job_spec *job, const char *job_name,
@@ -325,9 +324,8 @@ static char *fallback_directory(const char *wish, const struct user *user)
 
 static char *say_pipe_path(const struct message_launch *launch, const struct launch_node *node)
 {
-    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
     char name[SPOOL_NAME_SIZE];
-    spool_name(&id, name);
+    spool_name(&launch->id, name);
     return xasprintf("%s/" SPOOL_PIPES_DIR "/%s", node->run_dir, name);
 }
 
@@ -349,11 +347,8 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         return error_set(err, -EINVAL, "the job has no command");
     _cleanup_free_ char *job_name = job_spec_display_name(job);
     *ret = (struct launch_spec){
-        .job = launch->job,
-        .attempt = launch->attempt,
-        .step = launch->step,
-        .task = launch->task,
-        .token = launch->token,
+        .id = launch->id,
+        .token = launch->id.token,
         .umask = job->umask,
         .cwd = xstrdup(job->cwd != NULL ? job->cwd : user->home),
         .cwd_fallback = fallback_directory(job->cwd_fallback, user),
@@ -373,7 +368,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .say_pipe = say_pipe_path(launch, node),
         .is_gated = launch->peers.count > 0,
         .start_ms = LAUNCH_START_MS,
-        .meeting_port = launch->task == 0 ? launch->port : 0,
+        .meeting_port = launch->id.task == 0 ? launch->port : 0,
         .lease_ms = launch->lease_ms,
         .lease_until_ms = launch->lease_until_ms,
     };
@@ -387,7 +382,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         strings_unset_env(&ret->env, "MGPU_SOCKET");
     set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);
     slurm_env_set(&ret->gpu_env, launch, job, job_name, node->name);
-    bool is_held_open = launch->task > 0 && slurm_is_batch(&job->ask.slurm);
+    bool is_held_open = launch->id.task > 0 && slurm_is_batch(&job->ask.slurm);
     if (is_held_open)
         hold_open(ret);
     else if (job->script != NULL)

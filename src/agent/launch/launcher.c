@@ -175,13 +175,6 @@ int launcher_spool_fd(const struct launcher *launcher)
 
 /* --- stage --- */
 
-static struct spool_id launch_id(const struct message_launch *launch)
-{
-    return (struct spool_id){
-        .job = launch->job, .attempt = launch->attempt, .step = launch->step, .task = launch->task
-    };
-}
-
 static int open_entry(const struct launcher *launcher, const struct spool_id *id, bool make)
 {
     char name[SPOOL_NAME_SIZE];
@@ -195,15 +188,12 @@ static int open_entry(const struct launcher *launcher, const struct spool_id *id
 /* This can never run here. The record comes first: a verdict "go" without one would ask for an adopter. */
 static int refuse(const struct launcher *launcher, const struct message_launch *launch, struct error *err)
 {
-    struct spool_id id = launch_id(launch);
-    _cleanup_close_ int fd = open_entry(launcher, &id, true);
+    const struct spool_id *id = &launch->id;
+    _cleanup_close_ int fd = open_entry(launcher, id, true);
     if (fd < 0)
         return error_set_errno(
-            err, fd, "cannot make the spool directory of job %llu", (unsigned long long)id.job);
-    struct launch_exit record = { .job = id.job,
-        .attempt = id.attempt,
-        .step = id.step,
-        .task = id.task,
+            err, fd, "cannot make the spool directory of job %llu", (unsigned long long)id->job);
+    struct launch_exit record = { .id = *id,
         .token = launch->token,
         .end = END_START_FAILED,
         .exit_code = EXIT_CODE_REFUSED,
@@ -213,7 +203,7 @@ static int refuse(const struct launcher *launcher, const struct message_launch *
     if (r == 0)
         r = spool_settle(fd, VERDICT_GO);
     if (r < 0)
-        return error_set_errno(err, r, "cannot write the end of job %llu", (unsigned long long)id.job);
+        return error_set_errno(err, r, "cannot write the end of job %llu", (unsigned long long)id->job);
     return r == VERDICT_GO ? LAUNCHER_REFUSED : LAUNCHER_STAGED;
 }
 
@@ -269,7 +259,7 @@ static int write_entry(const struct launcher *launcher, const struct message_lau
     const struct job_spec *job, struct launch_spec *spec, struct error *err)
 {
     int shepherd_fd;
-    const struct spool_id own_id = launch_id(launch), *id = &own_id;
+    const struct spool_id *id = &launch->id;
     int r = write_script(launcher, id, spec, job->script, err);
     if (r == 0)
         r = hostfile_write(launcher->run_dir, launch, spec->uid, spec->gid, launcher->users.is_root, err);
@@ -306,11 +296,11 @@ static bool is_staged(const struct launcher *launcher, const struct spool_id *id
 static int stage_lease(const struct launcher *launcher, const struct message_launch *launch,
     const struct job_spec *job, struct error *err)
 {
-    const struct spool_id id = launch_id(launch);
-    _cleanup_close_ int fd = open_entry(launcher, &id, true);
+    const struct spool_id *id = &launch->id;
+    _cleanup_close_ int fd = open_entry(launcher, id, true);
     int r = fd < 0 ? fd : lease_stage(fd, launch, job);
     if (r < 0)
-        return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id.job);
+        return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
     return LAUNCHER_STAGED;
 }
 
@@ -326,10 +316,9 @@ static char *shared_logs(const struct launcher *launcher, const struct job_spec 
 static int find_user(const struct launcher *launcher, const struct message_launch *launch,
     const struct job_spec *job, struct user *ret, struct error *err)
 {
-    const struct spool_id id = launch_id(launch);
     _cleanup_free_ char *logs = shared_logs(launcher, job);
     if (launcher->resolver != NULL)
-        return user_resolver_find(launcher->resolver, &id, launch->uid, launch->user, logs, ret, err);
+        return user_resolver_find(launcher->resolver, &launch->id, launch->uid, launch->user, logs, ret, err);
     int r = job_user_find(&launcher->users, launch->uid, launch->user, ret, err);
     return r == 0 && logs != NULL ? user_logs_make(logs, ret->uid, ret->gid, err) : r;
 }
@@ -338,8 +327,7 @@ static int stage(const struct launcher *launcher, const struct message_launch *l
     const struct job_spec *job, struct error *err)
 {
     _cleanup_user_ struct user user = { 0 };
-    struct spool_id id = launch_id(launch);
-    _cleanup_free_ char *script_dir = scripts_directory(launcher->run_dir, &id);
+    _cleanup_free_ char *script_dir = scripts_directory(launcher->run_dir, &launch->id);
     const struct launch_node node = { .name = launcher->node,
         .is_guarding = launcher->is_guarding,
         .run_dir = launcher->run_dir,
@@ -380,9 +368,8 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
 {
     struct error local = { 0 };
     struct job_spec job;
-    struct spool_id id = launch_id(launch);
     err = err != NULL ? err : &local;
-    if (is_staged(launcher, &id))
+    if (is_staged(launcher, &launch->id))
         return LAUNCHER_STAGED;
     if (read_request(launch, &job, err) < 0)
         return refuse(launcher, launch, err);

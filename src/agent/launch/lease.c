@@ -19,8 +19,7 @@
 
 /* Spool file "lease". */
 struct lease {
-    uint64_t job;
-    uint32_t attempt, step, task;
+    struct spool_id id;
     uint64_t token;
     uint32_t uid;
     uint32_t pid;
@@ -28,11 +27,7 @@ struct lease {
 };
 
 static const struct record_field lease_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct lease, job, 0),
-    RECORD_FIELD(2, RECORD_U32, struct lease, attempt, 0),
-    RECORD_FIELD(3, RECORD_U32, struct lease, step, 0),
-    RECORD_FIELD(4, RECORD_U32, struct lease, task, 0),
-    RECORD_FIELD(5, RECORD_U64, struct lease, token, 0),
+    ATTEMPT_FIELDS(struct lease),
     RECORD_FIELD(6, RECORD_U32, struct lease, uid, 0),
     RECORD_FIELD(7, RECORD_U32, struct lease, pid, 0),
     RECORD_FIELD(8, RECORD_U64, struct lease, start, 0),
@@ -94,16 +89,11 @@ bool lease_is_alive(int dirfd)
 
 int lease_stage(int dirfd, const struct message_launch *launch, const struct job_spec *spec)
 {
-    struct lease lease = { launch->job, launch->attempt, launch->step, launch->task, launch->token,
-        launch->uid, spec->ask.lease_pid, spec->ask.lease_start };
-    struct launch_spec entry = { .job = launch->job,
-        .attempt = launch->attempt,
-        .step = launch->step,
-        .task = launch->task,
-        .token = launch->token,
-        .uid = launch->uid,
-        .gid = launch->gid,
-        .gpus = launch->gpus };
+    struct lease lease = { launch->id, launch->token, launch->uid, spec->ask.lease_pid,
+        spec->ask.lease_start };
+    struct launch_spec entry = {
+        .id = launch->id, .token = launch->token, .uid = launch->uid, .gid = launch->gid, .gpus = launch->gpus
+    };
     int r = file_write_record(dirfd, SPOOL_LEASE, &lease_record, &lease, false);
     return r < 0 ? r : file_write_record(dirfd, SPOOL_SPEC, &launch_spec_record, &entry, false);
 }
@@ -111,10 +101,7 @@ int lease_stage(int dirfd, const struct message_launch *launch, const struct job
 static int write_exit(int dirfd, const struct lease *lease, enum job_end end, char *text, struct error *err)
 {
     struct launch_started started = { 0 };
-    struct launch_exit record = { .job = lease->job,
-        .attempt = lease->attempt,
-        .step = lease->step,
-        .task = lease->task,
+    struct launch_exit record = { .id = lease->id,
         .token = lease->token,
         .end = end,
         .is_executed = 1,
@@ -142,10 +129,7 @@ static int refuse(int dirfd, const struct lease *lease, enum job_end end, char *
 
 static int begin(int dirfd, const struct lease *lease, struct error *err)
 {
-    struct launch_started started = { .job = lease->job,
-        .attempt = lease->attempt,
-        .step = lease->step,
-        .task = lease->task,
+    struct launch_started started = { .id = lease->id,
         .token = lease->token,
         .shepherd_pid = lease->pid, // whose end is watched
         .shepherd_start = lease->start,

@@ -249,8 +249,8 @@ static int make_cell(struct notifier *notifier, uint64_t job, struct launch_spec
         return r;
     notifier->cell = id;
     notifier->has_cell = true;
-    spec->job = id.job;
-    spec->step = id.step;
+    spec->id.job = id.job;
+    spec->id.step = id.step;
     spec->memory_limit = MEMORY_MAX;
     spec->pids_max = PIDS_MAX;
     r = confine->limit(notifiers->cells, &id, spec, err);

@@ -20,6 +20,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/terminal.h"
+#include "controller/core/attempt.h"
 #include "controller/nodes/links.h"
 #include "controller/api/jobs.h"
 #include "controller/http/relay.h"
@@ -136,9 +137,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
     struct controller *controller = request->serve->controller;
     client->expected = streams_expect(controller->streams, on_stream, request);
     if (client->is_exec) {
-        struct message_open_step message = { .job = job->id,
-            .attempt = job->attempt,
-            .task = (uint32_t)client->rank,
+        struct message_open_step message = { .id = core_attempt_id(job, (uint32_t)client->rank),
             .token = job->token,
             .stream = client->expected,
             .command = client->wish.command,
@@ -150,9 +149,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
         links_send(controller->links, link, &message_open_step_record, &message);
         return;
     }
-    struct message_open_terminal message = { .job = job->id,
-        .attempt = job->attempt,
-        .task = (uint32_t)client->rank,
+    struct message_open_terminal message = { .id = core_attempt_id(job, (uint32_t)client->rank),
         .token = job->token,
         .stream = client->expected,
         .is_read_only = client->is_read_only,

@@ -124,25 +124,20 @@ void core_give_back(struct core *core, struct core_entry *entry, const char *tex
 
 /* --- what nodes say of attempts --- */
 
-void core_forget_stated(struct core *core, const struct core_node *node, const struct statement *statement)
+void core_forget_stated(
+    struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token)
 {
-    struct message_release_attempt forget = {
-        .job = statement->job,
-        .attempt = statement->attempt,
-        .step = statement->step,
-        .task = statement->task,
-        .token = statement->token,
-    };
+    struct message_release_attempt forget = { .id = *id, .token = token };
     core_release_attempt(core, node->link, &forget);
     core_hook_over(core, core_find_node(core, node->name), &forget);
 }
 
 struct core_entry *core_find_current(
-    const struct core *core, const struct core_node *node, const struct statement *statement)
+    const struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token)
 {
-    struct core_entry *entry = core_find(core, statement->job);
-    bool is_current = entry != NULL && entry->job->token == statement->token &&
-                      entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state) &&
-                      (int)statement->task == job_rank_on(entry->job, node->name);
+    struct core_entry *entry = core_find(core, id->job);
+    bool is_current = entry != NULL && entry->job->token == token && entry->job->attempt == id->attempt &&
+                      job_state_is_active(entry->job->state) &&
+                      (int)id->task == job_rank_on(entry->job, node->name);
     return is_current ? entry : NULL;
 }

@@ -13,15 +13,16 @@ void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end 
 /* It is proven never to have run. */
 void core_give_back(struct core *core, struct core_entry *entry, const char *text);
 
-/* What every statement about an attempt begins with. */
-struct statement {
-    uint64_t job;
-    uint32_t attempt, step, task;
-    uint64_t token;
-};
+/* The part of its present attempt that has this rank. */
+static inline struct spool_id core_attempt_id(const struct job *job, uint32_t rank)
+{
+    return (struct spool_id){ .job = job->id, .attempt = job->attempt, .task = rank };
+}
 
-/* The job when the statement is about its present attempt and can still change it, else NULL. */
+/* The job when what a node says of this attempt is about the present one and can still change it, else NULL.
+ */
 struct core_entry *core_find_current(
-    const struct core *core, const struct core_node *node, const struct statement *statement);
+    const struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token);
 /* The agent may drop this attempt as soon as what made it needless is durable. */
-void core_forget_stated(struct core *core, const struct core_node *node, const struct statement *statement);
+void core_forget_stated(
+    struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token);

@@ -101,11 +101,12 @@ static void send_signal(
         .type = EVENT_SIGNALLED, .attempt = job->attempt, .uid = who->uid, .sent = (uint32_t)signal
     };
     core_change(core, entry, &event, NULL);
-    core_defer(core,
-        (struct deferred){ .kind = DEFERRED_SIGNAL,
-            .job = job->id,
-            .signal = {
-                .job = job->id, .attempt = job->attempt, .token = job->token, .signal = (uint32_t)signal } });
+    core_defer(core, (struct deferred){ .kind = DEFERRED_SIGNAL,
+                         .job = job->id,
+                         .signal = { .id.job = job->id,
+                             .id.attempt = job->attempt,
+                             .token = job->token,
+                             .signal = (uint32_t)signal } });
 }
 
 /* --- suspend, continue --- */

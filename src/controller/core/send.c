@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/attempt.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
 #include "controller/core/owners.h"
@@ -110,9 +111,7 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
     ask.grace_ms = core_grace_ms(core, job->ask);
     const char *name = core_owner_name(core, job);
     struct message_launch launch = {
-        .job = job->id,
-        .attempt = job->attempt,
-        .task = rank,
+        .id = core_attempt_id(job, rank),
         .token = job->token,
         .uid = job->uid,
         .gid = job->gid,
@@ -139,9 +138,7 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
 void core_send_update(struct core *core, const struct job *job, uint32_t rank, uint32_t link)
 {
     struct message_update terms = {
-        .job = job->id,
-        .attempt = job->attempt,
-        .task = rank,
+        .id = core_attempt_id(job, rank),
         .token = job->token,
         .time_limit_ms = job->ask->time_limit_ms,
         .is_suspended = job_run(job)->suspended_ms != 0,
@@ -154,9 +151,7 @@ void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t 
 {
     const struct job *job = entry->job;
     struct message_stop stop = {
-        .job = job->id,
-        .attempt = job->attempt,
-        .task = rank,
+        .id = core_attempt_id(job, rank),
         .token = job->token,
         .signal = SIGTERM,
         .grace_ms = core_stop_grace_ms(core, job),

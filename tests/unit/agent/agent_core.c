@@ -86,7 +86,7 @@ static int node_stage(void *arg, const struct message_launch *launch, struct err
     if (node->is_refused) {
         node->spool.has_exit = true;
         node->spool.verdict = VERDICT_NOGO;
-        node->spool.exit.job = launch->job;
+        node->spool.exit.id.job = launch->id.job;
     }
     return 0;
 }
@@ -149,7 +149,7 @@ static int node_restore(void *arg, const struct spool_id *which)
         return -ENOENT;
     node->spool.verdict = VERDICT_GO;
     node->spool.has_exit = true;
-    node->spool.exit = (struct launch_exit){ .job = 5, .end = END_EXIT, .exit_code = 33 };
+    node->spool.exit = (struct launch_exit){ .id.job = 5, .end = END_EXIT, .exit_code = 33 };
     return 0;
 }
 
@@ -248,10 +248,10 @@ static void node_free(struct node *node)
 static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
 {
     struct error err = { 0 };
-    struct message_launch launch = { .job = 5, .attempt = 1, .token = token };
-    struct message_stop stop = { .job = 5, .attempt = 1, .token = token, .signal = 15, .grace_ms = 9 };
-    struct message_release_attempt forget = { .job = 5, .attempt = 1, .token = token };
-    struct message_go go = { .job = 5, .attempt = 1, .token = token, .port = 29777 };
+    struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = token };
+    struct message_stop stop = { .id.job = 5, .id.attempt = 1, .token = token, .signal = 15, .grace_ms = 9 };
+    struct message_release_attempt forget = { .id.job = 5, .id.attempt = 1, .token = token };
+    struct message_go go = { .id.job = 5, .id.attempt = 1, .token = token, .port = 29777 };
     const void *message = which == MESSAGE_LAUNCH ? (const void *)&launch
                           : which == MESSAGE_GO   ? (const void *)&go
                           : which == MESSAGE_STOP ? (const void *)&stop
@@ -262,14 +262,14 @@ static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
 static void gate_opens(struct node *node)
 {
     node->spool.verdict = VERDICT_GO;
-    node->spool.started.job = 5;
+    node->spool.started.id.job = 5;
     agent_core_look(node->core, 0, &id);
 }
 
 static void step_ends(struct node *node)
 {
     node->spool.has_exit = true;
-    node->spool.exit.job = 5;
+    node->spool.exit.id.job = 5;
     agent_core_look(node->core, 0, &id);
 }
 
@@ -743,7 +743,8 @@ static void the_hello_of_a_full_node_fits_into_a_frame(void **state)
     struct known_attempt *attempts = xcalloc(NODE_HOLDS_MAX, sizeof(*attempts));
     struct buffer bytes = { 0 };
     for (uint32_t i = 0; i < NODE_HOLDS_MAX; i++)
-        attempts[i] = (struct known_attempt){ UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX, 3 };
+        attempts[i] =
+            (struct known_attempt){ { UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX }, UINT64_MAX, 3 };
     struct message_hello message = { .attempts = { attempts, NODE_HOLDS_MAX } };
     record_encode(&message_hello_record, &message, &bytes);
     assert_in_range(bytes.length, NODE_HOLDS_MAX, LINK_MESSAGE_MAX - NODE_GPUS_MAX * 2048);
@@ -797,9 +798,9 @@ static void samples_and_logs_pass_only_while_the_controller_is_obeyed(void **sta
 static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state)
 {
     struct node *node = node_connected();
-    struct message_open_terminal terminal = { .job = 5, .attempt = 1, .stream = 1 };
-    struct message_open_step exec_step = { .job = 5, .attempt = 1, .stream = 2 };
-    struct message_signal wish = { .job = 5, .attempt = 1, .token = 77, .signal = 2 };
+    struct message_open_terminal terminal = { .id.job = 5, .id.attempt = 1, .stream = 1 };
+    struct message_open_step exec_step = { .id.job = 5, .id.attempt = 1, .stream = 2 };
+    struct message_signal wish = { .id.job = 5, .id.attempt = 1, .token = 77, .signal = 2 };
     struct error err = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_TERMINAL, &terminal, &err), 0);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_STEP, &exec_step, &err), 0);

@@ -37,7 +37,7 @@ static int open_entry(void)
 static void put_spec(void)
 {
     _cleanup_close_ int fd = open_entry();
-    struct launch_spec spec = { .job = 42, .attempt = 1, .token = 99 };
+    struct launch_spec spec = { .id.job = 42, .id.attempt = 1, .token = 99 };
     (void)gpu_grants_add(&spec.gpus, 0, uuid, 0, 0);
     assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, false), 0);
     gpu_grants_clear(&spec.gpus);
@@ -46,14 +46,14 @@ static void put_spec(void)
 static void put_started(void)
 {
     _cleanup_close_ int fd = open_entry();
-    struct launch_started started = { .job = 42, .attempt = 1, .wall_ms = 1000, .init_pid = 50 };
+    struct launch_started started = { .id.job = 42, .id.attempt = 1, .wall_ms = 1000, .init_pid = 50 };
     assert_int_equal(file_write_record(fd, SPOOL_STARTED, &launch_started_record, &started, false), 0);
 }
 
 static void put_exit(void)
 {
     _cleanup_close_ int fd = open_entry();
-    struct launch_exit record = { .job = 42, .attempt = 1 };
+    struct launch_exit record = { .id.job = 42, .id.attempt = 1 };
     assert_int_equal(file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false), 0);
 }
 

@@ -164,7 +164,7 @@ static void a_controller_that_wants_no_heartbeat_gets_none(void **state)
 
 static void launch(struct node *node)
 {
-    struct message_launch order = { .job = 5, .attempt = 1, .token = 7, .lease_ms = LEASE_MS };
+    struct message_launch order = { .id.job = 5, .id.attempt = 1, .token = 7, .lease_ms = LEASE_MS };
     assert_int_equal(hear(node, MESSAGE_LAUNCH, &order), 0);
 }
 

@@ -32,7 +32,8 @@ static int setup(void **state)
     request->job.cwd = xstrdup("/data/run");
     request->groups[0] = 50;
     request->groups[1] = 1001;
-    request->launch = (struct message_launch){ .job = 42, .attempt = 1, .token = 9, .uid = 1001, .gid = 50 };
+    request->launch =
+        (struct message_launch){ .id.job = 42, .id.attempt = 1, .token = 9, .uid = 1001, .gid = 50 };
     gpu_grants_add(&request->launch.gpus, 2, "GPU-b", 0, 0);
     gpu_grants_add(&request->launch.gpus, 0, "GPU-a", 0, 0);
     request->user = (struct user){ .uid = 1001,
@@ -195,7 +196,7 @@ static void the_log_is_in_the_users_home_with_a_fallback(void **state)
 static void a_later_attempt_has_a_log_of_its_own(void **state)
 {
     struct request *request = *state;
-    request->launch.attempt = 3;
+    request->launch.id.attempt = 3;
     request->node.log_dir = "/logs";
     make(request);
     assert_string_equal(request->spec.output, "/logs/1001/42.3.log");
@@ -278,7 +279,7 @@ static void add_peers(struct request *request, struct launch_peer peers[2])
     peers[1] = (struct launch_peer){ .name = second, .address = other, .gpus = 2 };
     request->launch.peers = (struct record_list){ peers, 2 };
     request->launch.port = 29511;
-    request->launch.task = 1;
+    request->launch.id.task = 1;
 }
 
 static void a_part_is_told_where_the_others_are(void **state)
@@ -306,7 +307,7 @@ static void the_first_part_looks_for_the_port(void **state)
     struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
-    request->launch.task = 0;
+    request->launch.id.task = 0;
     make(request);
     assert_int_equal(request->spec.meeting_port, 29511);
 }

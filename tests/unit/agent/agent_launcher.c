@@ -108,8 +108,9 @@ static int setup(void **state)
     strings_add(&node->job.command, "-c");
     strings_add(&node->job.command, "echo \"$MGPU_JOB_ID $CUDA_VISIBLE_DEVICES $PWD\"; exit 17");
     node->job.cwd = xstrdup("/");
-    node->launch =
-        (struct message_launch){ .job = 42, .attempt = 1, .token = 9, .uid = geteuid(), .gid = getegid() };
+    node->launch = (struct message_launch){
+        .id.job = 42, .id.attempt = 1, .token = 9, .uid = geteuid(), .gid = getegid()
+    };
     node->id = (struct spool_id){ .job = 42, .attempt = 1 };
     gpu_grants_add(&node->launch.gpus, 3, "GPU-d", 0, 0);
     *state = node;
@@ -409,12 +410,12 @@ static void a_launch_that_cannot_be_read_ends_for_good(void **state)
     assert_int_equal(node->exit.is_executed, 0);
     assert_non_null(strstr(node->exit.text, "field user has 4097 bytes; at most 4096"));
     node->launch.defect = NULL;
-    node->launch.attempt = 2;
+    node->launch.id.attempt = 2;
     node->job.name = xcalloc(1, SPEC_NAME_MAX + 2);
     memset(node->job.name, 'x', SPEC_NAME_MAX + 1);
     assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
     assert_non_null(strstr(err.message, "its request cannot be read: field name has 129 bytes; at most 128"));
-    node->launch.attempt = 3;
+    node->launch.id.attempt = 3;
     node->launch.spec.length = 0;
     assert_int_equal(launcher_stage(node->launcher, &node->launch, &err), LAUNCHER_REFUSED);
     assert_non_null(strstr(err.message, "did not contain its request"));
@@ -453,7 +454,7 @@ static void roots_jobs_need_to_be_allowed(void **state)
     assert_string_equal(err.message,
         "jobs of root are not allowed on node box: its mgpu-agent was started without --allow-root-jobs");
     /* A lease of a process of root is no way around it. */
-    node->launch.attempt = 2;
+    node->launch.id.attempt = 2;
     node->job.ask.lease_pid = 1;
     assert_int_equal(stage_by(strict, node, &err), LAUNCHER_REFUSED);
     launcher_close(strict);

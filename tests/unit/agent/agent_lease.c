@@ -57,7 +57,9 @@ static void stage(uint32_t uid, uint64_t start)
 {
     struct gpu_grant grant = { .index = 3 };
     struct job_spec spec = { .ask = { .lease_pid = (uint32_t)child, .lease_start = start } };
-    struct message_launch launch = { .job = 1, .attempt = 1, .token = 99, .uid = uid, .gpus = { &grant, 1 } };
+    struct message_launch launch = {
+        .id.job = 1, .id.attempt = 1, .token = 99, .uid = uid, .gpus = { &grant, 1 }
+    };
     assert_int_equal(lease_stage(dirfd_of_entry, &launch, &spec), 0);
 }
 

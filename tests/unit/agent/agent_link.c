@@ -31,7 +31,7 @@ static int on_message(void *arg, uint16_t id, const void *message, struct error 
     if (id == MESSAGE_WELCOME)
         end->epoch = ((const struct message_welcome *)message)->epoch;
     if (id == MESSAGE_LAUNCH && ((const struct message_launch *)message)->defect != NULL)
-        end->defective = ((const struct message_launch *)message)->job;
+        end->defective = ((const struct message_launch *)message)->id.job;
     return end->answer == 0 ? 0 : error_set(err, end->answer, "refused");
 }
 
@@ -135,7 +135,7 @@ static void a_launch_over_a_limit_arrives_as_defective_and_the_link_goes_on(void
 {
     struct end end;
     _cleanup_buffer_ struct buffer frames = { 0 };
-    struct message_launch launch = { .job = 5, .token = 7 };
+    struct message_launch launch = { .id.job = 5, .token = 7 };
     struct message_open_log log = { .path = NULL };
     char *path = xcalloc(1, SPEC_PATH_MAX + 2);
     memset(path, '/', SPEC_PATH_MAX + 1);

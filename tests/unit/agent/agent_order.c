@@ -160,19 +160,19 @@ static void connect(struct node *node, uint64_t last_order)
 static int launch(struct node *node, uint64_t order)
 {
     return say(node, MESSAGE_LAUNCH,
-        &(struct message_launch){ .job = 5, .attempt = 1, .token = TOKEN, .order = order });
+        &(struct message_launch){ .id.job = 5, .id.attempt = 1, .token = TOKEN, .order = order });
 }
 
 /* It runs, ends, and is forgotten. */
 static void live(struct node *node)
 {
     node->spool.verdict = VERDICT_GO;
-    node->spool.started.job = node->spool.exit.job = 5;
+    node->spool.started.id.job = node->spool.exit.id.job = 5;
     node->spool.has_exit = true;
     node->spool.is_alive = false;
     agent_core_look(node->core, node->now_ms, &id);
     assert_int_equal(say(node, MESSAGE_RELEASE_ATTEMPT,
-                         &(struct message_release_attempt){ .job = 5, .attempt = 1, .token = TOKEN }),
+                         &(struct message_release_attempt){ .id.job = 5, .id.attempt = 1, .token = TOKEN }),
         0);
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
@@ -184,8 +184,9 @@ static void a_hello_has_the_latest_state_that_the_node_was_told_of(void **state)
     assert_int_equal(node->hello.epoch, 0);
     assert_int_equal(
         say(node, MESSAGE_WELCOME, &(struct message_welcome){ .epoch = 3, .began_ms = 77, .event = 10 }), 0);
-    assert_int_equal(say(node, MESSAGE_LAUNCH,
-                         &(struct message_launch){ .job = 5, .attempt = 1, .token = TOKEN, .event = 12 }),
+    assert_int_equal(
+        say(node, MESSAGE_LAUNCH,
+            &(struct message_launch){ .id.job = 5, .id.attempt = 1, .token = TOKEN, .event = 12 }),
         0);
     greet(node);
     assert_int_equal(node->hello.epoch, 3);
@@ -274,10 +275,12 @@ static void a_welcome_to_an_earlier_hello_is_passed_over(void **state)
 
 static void update(struct node *node, uint32_t number, uint32_t is_suspended)
 {
-    assert_int_equal(
-        say(node, MESSAGE_UPDATE,
-            &(struct message_update){
-                .job = 5, .attempt = 1, .token = TOKEN, .is_suspended = is_suspended, .number = number }),
+    assert_int_equal(say(node, MESSAGE_UPDATE,
+                         &(struct message_update){ .id.job = 5,
+                             .id.attempt = 1,
+                             .token = TOKEN,
+                             .is_suspended = is_suspended,
+                             .number = number }),
         0);
 }
 
@@ -336,14 +339,14 @@ static void cancelled_launch_is_not_staged_when_its_user_is_known(void **state)
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
     assert_int_equal(
-        say(node, MESSAGE_STOP, &(struct message_stop){ .job = 5, .attempt = 1, .token = TOKEN }), 0);
+        say(node, MESSAGE_STOP, &(struct message_stop){ .id.job = 5, .id.attempt = 1, .token = TOKEN }), 0);
     assert_int_equal(node->settles, 1);
     assert_int_equal(node->returns, 1);
     user_is_found(node);
     assert_int_equal(node->stages, 1);
     assert_false(node->spool.has_spec);
     assert_int_equal(say(node, MESSAGE_RELEASE_ATTEMPT,
-                         &(struct message_release_attempt){ .job = 5, .attempt = 1, .token = TOKEN }),
+                         &(struct message_release_attempt){ .id.job = 5, .id.attempt = 1, .token = TOKEN }),
         0);
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
@@ -381,7 +384,7 @@ static void its_lease_counts_from_what_was_heard_by_then(void **state)
     node->is_user_unknown = true;
     assert_int_equal(
         say(node, MESSAGE_LAUNCH,
-            &(struct message_launch){ .job = 5, .attempt = 1, .token = TOKEN, .lease_ms = 5000 }),
+            &(struct message_launch){ .id.job = 5, .id.attempt = 1, .token = TOKEN, .lease_ms = 5000 }),
         0);
     int64_t first_ms = node->lease_until_ms;
     node->now_ms += 3000;

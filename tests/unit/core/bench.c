@@ -35,10 +35,10 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         return;
     }
     const struct message_launch *launch = message; // LAUNCH, STOP and RELEASE_ATTEMPT begin alike
-    sent->job = launch->job;
-    sent->attempt = launch->attempt;
+    sent->job = launch->id.job;
+    sent->attempt = launch->id.attempt;
     sent->token = launch->token;
-    sent->task = launch->task;
+    sent->task = launch->id.task;
     if (type->id == MESSAGE_LAUNCH)
         sent->order = launch->order;
     if (type->id == MESSAGE_LAUNCH)
@@ -283,7 +283,7 @@ static int say(struct bench *bench, uint32_t link, uint16_t id, const void *mess
 int bench_started(struct bench *bench, uint32_t link, const struct sent *launch)
 {
     struct launch_started started = {
-        .job = launch->job, .attempt = launch->attempt, .token = launch->token
+        .id.job = launch->job, .id.attempt = launch->attempt, .token = launch->token
     };
     return say(bench, link, MESSAGE_STARTED, &started);
 }
@@ -291,8 +291,8 @@ int bench_started(struct bench *bench, uint32_t link, const struct sent *launch)
 int bench_exited(
     struct bench *bench, uint32_t link, const struct sent *launch, enum job_end end, int exit_code)
 {
-    struct launch_exit record = { .job = launch->job,
-        .attempt = launch->attempt,
+    struct launch_exit record = { .id.job = launch->job,
+        .id.attempt = launch->attempt,
         .token = launch->token,
         .end = end,
         .exit_code = exit_code,
@@ -305,7 +305,7 @@ int bench_returned(struct bench *bench, uint32_t link, const struct sent *launch
 {
     char text[] = "fork: try again";
     struct message_returned returned = {
-        .job = launch->job, .attempt = launch->attempt, .token = launch->token, .text = text
+        .id.job = launch->job, .id.attempt = launch->attempt, .token = launch->token, .text = text
     };
     return say(bench, link, MESSAGE_RETURNED, &returned);
 }

@@ -269,7 +269,9 @@ static const struct sent *run_lease(struct bench *b)
 /* mgpud starts anew while the lease is being stopped. What it tells the node then. */
 static const struct sent *stop_after_restart(struct bench *b, const struct sent *launch)
 {
-    struct known_attempt known = { .job = 11, .attempt = 1, .token = launch->token, .phase = PHASE_RUNNING };
+    struct known_attempt known = {
+        .id.job = 11, .id.attempt = 1, .token = launch->token, .phase = PHASE_RUNNING
+    };
     bench_restart(b, bench_stored(b, 11));
     b->n_sent = 0;
     assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);

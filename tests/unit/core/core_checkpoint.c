@@ -85,7 +85,7 @@ static void a_stop_that_is_said_again_lasts_no_longer(void **state)
     b->now_ms += 5000;
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     struct known_attempt known = {
-        .job = 11, .attempt = launch.attempt, .token = launch.token, .phase = PHASE_RUNNING
+        .id.job = 11, .id.attempt = launch.attempt, .token = launch.token, .phase = PHASE_RUNNING
     };
     assert_int_equal(bench_hello(b, 2, "boot", 1, &known, 1), 0);
     bench_settle(b);

@@ -79,7 +79,7 @@ static void a_suspension_is_said_again_after_every_hello(void **state)
     assert_null(bench_sent(b, MESSAGE_UPDATE, 11));
     assert_true(job_run(core_job(b->core, 11))->suspended_ms > 0);
     struct known_attempt known = {
-        .job = 11, .attempt = launch->attempt, .token = launch->token, .phase = PHASE_RUNNING
+        .id.job = 11, .id.attempt = launch->attempt, .token = launch->token, .phase = PHASE_RUNNING
     };
     assert_int_equal(bench_hello(b, 2, "boot", 1, &known, 1), 0);
     bench_settle(b);

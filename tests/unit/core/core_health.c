@@ -213,8 +213,8 @@ static void end_job(struct bench *b, enum job_end end, int exit_code, uint32_t x
 {
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     struct job_usage usage = { .xid = xid, .fault = (char[]){ "GPU 0: Xid" } };
-    struct launch_exit record = { .job = launch->job,
-        .attempt = launch->attempt,
+    struct launch_exit record = { .id.job = launch->job,
+        .id.attempt = launch->attempt,
         .token = launch->token,
         .end = end,
         .exit_code = exit_code,

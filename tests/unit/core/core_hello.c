@@ -359,7 +359,9 @@ static void a_node_that_knows_no_more_than_the_store_is_not_held(void **state)
     /* What it was told since is of this run. */
     const struct sent *launch = bench_sent(bench, MESSAGE_LAUNCH, job);
     assert_true(launch->event > 100);
-    struct known_attempt known = { .job = job, .attempt = 1, .token = launch->token, .phase = PHASE_RUNNING };
+    struct known_attempt known = {
+        .id.job = job, .id.attempt = 1, .token = launch->token, .phase = PHASE_RUNNING
+    };
     const struct sent *welcome = bench_sent(bench, MESSAGE_WELCOME, 0);
     assert_int_equal(bench_hello_seen(bench, 2, 4, welcome->began_ms, launch->event, &known), 0);
     assert_false(core_is_store_old(bench->core));
@@ -397,7 +399,7 @@ static void a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed
 {
     struct bench *bench = *state;
     const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
-    const struct known_attempt known = { .job = 12, .attempt = 1, .token = 99, .phase = PHASE_RUNNING };
+    const struct known_attempt known = { .id.job = 12, .id.attempt = 1, .token = 99, .phase = PHASE_RUNNING };
     restart_at_event_100(bench);
     assert_int_equal(bench_hello_seen(bench, 1, 3, 77, 130, &known), 0);
     bench_settle(bench);

@@ -53,7 +53,7 @@ static void say(struct bench *b, const struct sent *launch, int64_t idle_ms)
     struct usage_gpu used = { .idle_ms = gpu_ms };
     struct job_usage usage = { .sampled_ms = 100, .idle_ms = (uint64_t)idle_ms, .gpus = { &used, 1 } };
     struct attempt_usage attempt = {
-        .job = launch->job, .attempt = launch->attempt, .token = launch->token, .usage = { &usage, 1 }
+        .id.job = launch->job, .id.attempt = launch->attempt, .token = launch->token, .usage = { &usage, 1 }
     };
     char uuid[] = "GPU-0";
     struct gpu_state gpu = { .uuid = uuid, .memory_bytes = 24ULL << 30, .numa = -1 };

@@ -142,7 +142,7 @@ static void a_node_that_comes_back_is_up_and_its_results_count(void **state)
     struct sent launch = run_one(b);
     pass(b, TIMEOUT_MS + 1000);
     struct known_attempt known = {
-        .job = 11, .attempt = launch.attempt, .token = launch.token, .phase = PHASE_EXITED
+        .id.job = 11, .id.attempt = launch.attempt, .token = launch.token, .phase = PHASE_EXITED
     };
     assert_int_equal(say_heartbeat(b, 1), -EPROTO); // the old link is over
     assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
@@ -226,7 +226,7 @@ static void a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
     struct known_attempt known = {
-        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
+        .id.job = 11, .id.attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
     };
     b->n_sent = 0;
     assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
@@ -253,7 +253,7 @@ static void what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first(
     assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
     core_drain(b->core, b->now_ms, b->now_ms, &admin, "box", NULL, 0, true, &two);
     struct known_attempt known = {
-        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
+        .id.job = 11, .id.attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
     };
     assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
     bench_settle(b);
@@ -274,7 +274,7 @@ static void what_was_staged_of_a_job_that_is_over_is_taken_back(void **state)
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
     struct known_attempt known = {
-        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_STAGED
+        .id.job = 11, .id.attempt = old.attempt, .token = old.token, .phase = PHASE_STAGED
     };
     assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
     bench_settle(b);
@@ -294,7 +294,7 @@ static void nothing_is_stopped_for_a_fence_that_is_not_durable(void **state)
     bench_turn(b);
     assert_non_null(b->flying);
     struct known_attempt known = {
-        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
+        .id.job = 11, .id.attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
     };
     assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
     assert_null(bench_sent(b, MESSAGE_STOP, 11));
@@ -335,7 +335,7 @@ static void a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once(void **sta
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
     struct known_attempt known = {
-        .job = 11, .attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
+        .id.job = 11, .id.attempt = old.attempt, .token = old.token, .phase = PHASE_RUNNING
     };
     b->n_changes = 0;
     assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);

@@ -183,7 +183,9 @@ static void after_a_new_link_everything_is_said_again(void **state)
     struct sent launch = *launch_one(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     b->n_sent = 0;
-    struct known_attempt known = { .job = 11, .attempt = 1, .token = launch.token, .phase = PHASE_STAGED };
+    struct known_attempt known = {
+        .id.job = 11, .id.attempt = 1, .token = launch.token, .phase = PHASE_STAGED
+    };
     assert_int_equal(bench_hello(b, 2, "boot", 2, &known, 1), 0);
     bench_settle(b);
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->link, 2);
@@ -214,7 +216,7 @@ static void a_new_boot_ends_what_ran_before_it(void **state)
 static void an_attempt_that_nobody_wants_is_stopped_and_forgotten(void **state)
 {
     struct bench *b = *state;
-    struct known_attempt known = { .job = 9, .attempt = 1, .token = 99, .phase = PHASE_RUNNING };
+    struct known_attempt known = { .id.job = 9, .id.attempt = 1, .token = 99, .phase = PHASE_RUNNING };
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     (void)bench_hello(b, 2, "boot", 2, &known, 1);
     bench_settle(b);
@@ -230,7 +232,7 @@ static void an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped
     struct bench *b = *state;
     (void)launch_one(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
-    struct known_attempt known = { .job = 11, .attempt = 1, .token = 0, .phase = PHASE_STAGED };
+    struct known_attempt known = { .id.job = 11, .id.attempt = 1, .token = 0, .phase = PHASE_STAGED };
     (void)bench_hello(b, 2, "boot", 2, &known, 1);
     bench_settle(b);
     assert_null(bench_sent(b, MESSAGE_STOP, 11));
@@ -240,7 +242,7 @@ static void an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped
 static void a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused(void **state)
 {
     struct bench *b = *state;
-    struct known_attempt known = { .job = 50, .attempt = 1, .token = 99, .phase = PHASE_RUNNING };
+    struct known_attempt known = { .id.job = 50, .id.attempt = 1, .token = 99, .phase = PHASE_RUNNING };
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     (void)bench_hello(b, 2, "boot", 2, &known, 1);
     bench_submit(b, 1000, 1, NULL, &one);
@@ -305,8 +307,8 @@ static void what_a_failed_job_said_last_is_in_its_record(void **state)
     const struct sent *launch = launch_one(b);
     char tail[] = "out of memory\n", stray[] = "3";
     struct job_usage usage = { .valid = USAGE_GPU_MEMORY, .gpu_memory_peak = 7, .stray = stray };
-    struct launch_exit record = { .job = 11,
-        .attempt = launch->attempt,
+    struct launch_exit record = { .id.job = 11,
+        .id.attempt = launch->attempt,
         .token = launch->token,
         .end = END_EXIT,
         .exit_code = 1,
@@ -331,8 +333,8 @@ static int64_t start_of_a_job_whose_node_says(struct bench *b, int64_t started_w
     assert_int_equal(bench_started(b, 1, launch), 0);
     bench_settle(b);
     b->now_ms += 5000;
-    struct launch_exit record = { .job = 11,
-        .attempt = launch->attempt,
+    struct launch_exit record = { .id.job = 11,
+        .id.attempt = launch->attempt,
         .token = launch->token,
         .end = END_EXIT,
         .is_executed = 1,
@@ -373,8 +375,8 @@ static void last_lines_need_no_measured_usage(void **state)
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     char tail[] = "no such file\n";
-    struct launch_exit record = { .job = 11,
-        .attempt = launch->attempt,
+    struct launch_exit record = { .id.job = 11,
+        .id.attempt = launch->attempt,
         .token = launch->token,
         .end = END_EXIT,
         .exit_code = 1,
@@ -393,7 +395,7 @@ static int say_usage(struct bench *b, const struct sent *launch, uint64_t peak)
 {
     struct job_usage usage = { .valid = USAGE_GPU_MEMORY, .gpu_memory_peak = peak };
     struct attempt_usage said = {
-        .job = launch->job, .attempt = launch->attempt, .token = launch->token, .usage = { &usage, 1 }
+        .id.job = launch->job, .id.attempt = launch->attempt, .token = launch->token, .usage = { &usage, 1 }
     };
     struct gpu_state gpus[2] = { { .index = 0 }, { .index = 1 } };
     struct message_gpus message = { .gpus = { gpus, 2 }, .usages = { &said, 1 } };

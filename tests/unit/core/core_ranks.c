@@ -98,7 +98,8 @@ static uint64_t token(const struct bench *b)
 static void ready_at(struct bench *b, uint32_t task, uint32_t port)
 {
     say(b, task, MESSAGE_READY,
-        &(struct message_ready){ .job = JOB, .attempt = 1, .task = task, .token = token(b), .port = port });
+        &(struct message_ready){
+            .id.job = JOB, .id.attempt = 1, .id.task = task, .token = token(b), .port = port });
 }
 
 static void ready(struct bench *b, uint32_t task)
@@ -111,16 +112,16 @@ static void started(struct bench *b, uint32_t task)
     char path[] = "/tmp/11.log";
     say(b, task, MESSAGE_STARTED,
         &(struct launch_started){
-            .job = JOB, .attempt = 1, .task = task, .token = token(b), .log_path = path });
+            .id.job = JOB, .id.attempt = 1, .id.task = task, .token = token(b), .log_path = path });
 }
 
 static void exited(struct bench *b, uint32_t task, enum job_end end, int32_t exit_code, const char *text)
 {
     _cleanup_free_ char *copy = xstrdup(text);
     say(b, task, MESSAGE_EXITED,
-        &(struct launch_exit){ .job = JOB,
-            .attempt = 1,
-            .task = task,
+        &(struct launch_exit){ .id.job = JOB,
+            .id.attempt = 1,
+            .id.task = task,
             .token = token(b),
             .end = end,
             .exit_code = exit_code,
@@ -136,7 +137,7 @@ static void returned(struct bench *b, uint32_t task)
     char text[] = "fork: try again";
     say(b, task, MESSAGE_RETURNED,
         &(struct message_returned){
-            .job = JOB, .attempt = 1, .task = task, .token = token(b), .text = text });
+            .id.job = JOB, .id.attempt = 1, .id.task = task, .token = token(b), .text = text });
 }
 
 static void run_both(struct bench *b)
@@ -167,7 +168,7 @@ static void each_node_gets_its_part(void **state)
 /* What the part on the second node is told when it is launched again. */
 static const char *meeting_by(struct bench *b, uint32_t link, const char *address)
 {
-    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
     core_set_address(b->core, 1, address, NULL);
     (void)hello(b, link, "b", "boot-b", &known, 1);
     bench_settle(b);
@@ -188,7 +189,7 @@ static void parts_meet_at_the_address_of_the_first_node(void **state)
 static void the_controllers_own_node_is_met_where_others_reach_the_controller(void **state)
 {
     struct bench *b = *state;
-    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 0, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 0, .token = token(b) };
     core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
     (void)hello(b, 3, "a", "boot-a", &known, 1);
     bench_settle(b);
@@ -199,7 +200,7 @@ static void the_controllers_own_node_is_met_where_others_reach_the_controller(vo
 static void a_loopback_address_is_told_to_nobody_on_another_machine(void **state)
 {
     struct bench *b = *state;
-    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
     core_set_address(b->core, 1, "127.0.0.1:55803", "127.0.0.1:9124");
     core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
     (void)hello(b, 3, "b", "boot-b", &known, 1);
@@ -388,7 +389,7 @@ static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
     size_t before = count_sent(b, MESSAGE_GO);
     core_concern_ranks.gone(b->core, entry);
     core_concern_ranks.resume(b->core, entry);
-    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     (void)hello(b, 2, "b", "boot-b", &known, 1);
     bench_settle(b);
@@ -397,7 +398,7 @@ static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
     char path[] = "/tmp/11.log";
     say(b, 0, MESSAGE_STARTED,
         &(struct launch_started){
-            .job = JOB, .attempt = 1, .token = token(b), .log_path = path, .port = 29778 });
+            .id.job = JOB, .id.attempt = 1, .token = token(b), .log_path = path, .port = 29778 });
     assert_int_equal(count_sent(b, MESSAGE_GO), before + 1);
     assert_int_equal(find_sent(b, MESSAGE_GO, 1)->port, 29778);
 }
@@ -410,9 +411,9 @@ static void a_go_that_was_lost_is_said_again(void **state)
     started(b, 0);
     size_t before = count_sent(b, MESSAGE_GO);
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
-    struct known_attempt known = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
     (void)hello(b, 3, "b", "boot-b", &known, 1);
-    struct message_ready again = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    struct message_ready again = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
     struct error err = { 0 };
     bench_settle(b);
     assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 3, MESSAGE_READY, &again, &err), 0);
@@ -469,7 +470,7 @@ static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it
     bench_settle(b);
     assert_non_null(find_sent(b, MESSAGE_STOP, 0));
     struct known_attempt known = {
-        .job = JOB, .attempt = 1, .task = 1, .token = token(b), .phase = PHASE_RUNNING
+        .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b), .phase = PHASE_RUNNING
     };
     (void)hello(b, 3, "b", "boot-b", &known, 1);
     bench_settle(b);
@@ -537,7 +538,7 @@ static void what_a_fence_ended_is_over_after_a_restart_too(void **state)
     restart_fenced(b, &mark);
     buffer_clear(&bytes);
     struct known_attempt known = {
-        .job = JOB, .attempt = 1, .task = 0, .token = known_token, .phase = PHASE_EXITED
+        .id.job = JOB, .id.attempt = 1, .id.task = 0, .token = known_token, .phase = PHASE_EXITED
     };
     assert_int_equal(hello(b, 1, "a", "boot-a", &known, 1), 0);
     exited(b, 0, END_CANCELLED, 143, NULL);
@@ -582,7 +583,7 @@ static void a_lease_that_a_shepherd_has_ended_is_a_loss_too(void **state)
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     exited(b, 0, END_EXIT, 1, NULL);
     struct known_attempt known = {
-        .job = JOB, .attempt = 1, .task = 1, .token = token(b), .phase = PHASE_EXITED
+        .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b), .phase = PHASE_EXITED
     };
     (void)hello(b, 2, "b", "boot-b", &known, 1);
     exited(b, 1, END_NODE_LOST, 143, NULL);
@@ -616,7 +617,7 @@ static void what_all_parts_came_to_by_themselves_stands(void **state)
 static void a_node_speaks_for_its_own_part_only(void **state)
 {
     struct bench *b = *state;
-    struct message_ready lie = { .job = JOB, .attempt = 1, .task = 1, .token = token(b) };
+    struct message_ready lie = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
     ready(b, 0);
     say(b, 0, MESSAGE_READY, &lie);
     assert_null(find_sent(b, MESSAGE_GO, 0));

@@ -14,8 +14,8 @@
 
 static void a_launch_spec_comes_back_from_its_bytes(void **state)
 {
-    struct launch_spec spec = { .job = 42,
-        .attempt = 2,
+    struct launch_spec spec = { .id.job = 42,
+        .id.attempt = 2,
         .token = UINT64_MAX,
         .uid = 1000,
         .gid = 1001,
@@ -35,7 +35,7 @@ static void a_launch_spec_comes_back_from_its_bytes(void **state)
     record_clear(&launch_spec_record, &spec);
     struct launch_spec back;
     assert_int_equal(record_decode(&launch_spec_record, bytes.bytes, bytes.length, &back, NULL), 0);
-    assert_int_equal(back.job, 42);
+    assert_int_equal(back.id.job, 42);
     assert_true(back.token == UINT64_MAX);
     assert_true(back.is_output_default);
     assert_int_equal(back.umask, 077);
@@ -49,8 +49,8 @@ static void a_launch_spec_comes_back_from_its_bytes(void **state)
 static void an_exit_record_comes_back_from_its_bytes(void **state)
 {
     char path[] = "/home/ana/42.log", text[] = "chdir: Permission denied";
-    const struct launch_exit ended = { .job = 42,
-        .attempt = 1,
+    const struct launch_exit ended = { .id.job = 42,
+        .id.attempt = 1,
         .token = 7,
         .end = END_START_FAILED,
         .exit_code = 126,
@@ -70,7 +70,7 @@ static void an_exit_record_comes_back_from_its_bytes(void **state)
 
 static void a_started_record_is_not_taken_for_an_exit_record(void **state)
 {
-    const struct launch_started started = { .job = 42, .shepherd_pid = 100, .init_pid = 101 };
+    const struct launch_started started = { .id.job = 42, .shepherd_pid = 100, .init_pid = 101 };
     struct launch_exit ended;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     record_encode(&launch_started_record, &started, &bytes);

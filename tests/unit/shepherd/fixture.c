@@ -71,8 +71,8 @@ int fixture_setup(void **state)
     (void)snprintf(f->log, sizeof(f->log), "%s/out.log", f->home);
     assert_int_equal(mkdir(f->home, 0755), 0);
     f->hints_fd = open_hints(f);
-    f->spec = (struct launch_spec){ .job = 7,
-        .attempt = 1,
+    f->spec = (struct launch_spec){ .id.job = 7,
+        .id.attempt = 1,
         .token = 99,
         .umask = 022,
         .cwd = xstrdup(f->home),

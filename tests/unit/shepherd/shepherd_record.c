@@ -104,7 +104,7 @@ static const struct expectation expectations[] = {
 static void every_ending_is_judged_rightly(void **state)
 {
     struct shepherd shepherd = { .log_fd = -1,
-        .spec = { .job = 7, .token = 5, .memory_limit = 64U << 20, .pids_max = 30 } };
+        .spec = { .id.job = 7, .token = 5, .memory_limit = 64U << 20, .pids_max = 30 } };
     for (size_t i = 0; i < sizeof(expectations) / sizeof(expectations[0]); i++) {
         const struct expectation *expected = &expectations[i];
         struct launch_exit record;
@@ -114,7 +114,7 @@ static void every_ending_is_judged_rightly(void **state)
             record.signal != expected->signal || record.is_executed != expected->is_executed)
             fail_msg("row %zu: %s, %d, %u, %u", i, job_end_name(record.end), record.exit_code, record.signal,
                 record.is_executed);
-        assert_int_equal(record.job, 7);
+        assert_int_equal(record.id.job, 7);
         assert_int_equal(record.token, 5);
         if (expected->text != NULL && (record.text == NULL || strcmp(record.text, expected->text) != 0))
             fail_msg("row %zu: %s", i, record.text != NULL ? record.text : "no text");

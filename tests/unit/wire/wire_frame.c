@@ -221,7 +221,7 @@ static void a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole(void 
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char *text = xcalloc(1, EVENT_TEXT_MAX + 2);
     memset(text, 'x', EVENT_TEXT_MAX + 1);
-    struct message_returned returned = { 42, 1, 0, 3, 9, text };
+    struct message_returned returned = { { 42, 1, 0, 3 }, 9, text };
     const struct message_heartbeat beat = { .sent_ms = 7 };
     record_encode(&message_returned_record, &returned, &bytes);
     record_encode(&message_heartbeat_record, &beat, &bytes);
@@ -230,8 +230,8 @@ static void a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole(void 
     assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_PARTLY);
     assert_non_null(strstr(err.message, "field text has 1025 bytes; at most 1024"));
     const struct message_returned *got = message;
-    assert_int_equal(got->job, 42);
-    assert_int_equal(got->task, 3);
+    assert_int_equal(got->id.job, 42);
+    assert_int_equal(got->id.task, 3);
     assert_int_equal(got->token, 9);
     assert_null(got->text);
     frame_free(type, message);
@@ -247,7 +247,7 @@ static void a_message_too_long_for_a_frame_goes_without_its_spare_fields(void **
     struct error err = { 0 };
     struct job_spec spec = { .script = xcalloc(1, LINK_MESSAGE_MAX + 1U) };
     memset(spec.script, 'x', LINK_MESSAGE_MAX);
-    struct message_launch launch = { .job = 42, .token = 9 };
+    struct message_launch launch = { .id.job = 42, .token = 9 };
     record_pack(&job_spec_record, &spec, &launch.spec);
     const struct record_type *type = NULL;
     void *message = NULL;
@@ -256,7 +256,7 @@ static void a_message_too_long_for_a_frame_goes_without_its_spare_fields(void **
     (void)event_base_loop(pair->base, EVLOOP_NONBLOCK);
     assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_WHOLE);
     const struct message_launch *got = message;
-    assert_int_equal(got->job, 42);
+    assert_int_equal(got->id.job, 42);
     assert_int_equal(got->token, 9);
     assert_int_equal(got->spec.length, 0); // the agent refuses it, and the job has failed to start
     frame_free(type, message);
@@ -270,7 +270,7 @@ static void a_message_too_long_without_them_is_not_sent_and_the_next_one_is(void
     struct error err = { 0 };
     char *text = xcalloc(1, LINK_MESSAGE_MAX + 1U);
     memset(text, 'x', LINK_MESSAGE_MAX);
-    struct message_returned returned = { .job = 1, .text = text };
+    struct message_returned returned = { .id.job = 1, .text = text };
     const struct message_heartbeat beat = { .sent_ms = 7 };
     const struct record_type *type = NULL;
     void *message = NULL;

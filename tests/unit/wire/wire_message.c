@@ -195,7 +195,7 @@ static void a_sample_too_large_for_a_frame_fits_without_its_spare_fields(void **
 /* The longest request that the API takes, for as many nodes as a job may have, all with long names. */
 static void the_largest_launch_fits_into_a_frame(void **state)
 {
-    struct message_launch launch = { .job = 1 };
+    struct message_launch launch = { .id.job = 1 };
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     struct launch_peer *peers = xcalloc(JOB_NODES_MAX, sizeof(*peers));
     struct gpu_grant *grants = xcalloc(NODE_GPUS_MAX, sizeof(*grants));

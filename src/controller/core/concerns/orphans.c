@@ -25,22 +25,20 @@
 static bool is_wanted(
     const struct core *core, const struct core_node *node, const struct known_attempt *known)
 {
-    struct core_entry *entry = core_find(core, known->job);
+    struct core_entry *entry = core_find(core, known->id.job);
     if (entry == NULL || !job_state_is_active(entry->job->state) ||
-        (int)known->task != job_rank_on(entry->job, node->name) ||
-        core_is_rank_lost(core, entry, known->task))
+        (int)known->id.task != job_rank_on(entry->job, node->name) ||
+        core_is_rank_lost(core, entry, known->id.task))
         return false;
     /* An entry that a crash left without its token can only be the job's present attempt. */
-    return entry->job->token == known->token || (known->token == 0 && entry->job->attempt == known->attempt);
+    return entry->job->token == known->token ||
+           (known->token == 0 && entry->job->attempt == known->id.attempt);
 }
 
 static void stop(struct core *core, const struct core_node *node, const struct known_attempt *known)
 {
     struct message_stop message = {
-        .job = known->job,
-        .attempt = known->attempt,
-        .step = known->step,
-        .task = known->task,
+        .id = known->id,
         .token = known->token,
         .signal = SIGTERM,
     };
@@ -80,8 +78,8 @@ static void on_over(struct core *core, struct core_node *node, const struct mess
 {
     for (size_t i = node->n_unwanted; i-- > 0;) {
         const struct known_attempt *known = &node->unwanted[i];
-        if (known->job != over->job || known->attempt != over->attempt || known->step != over->step ||
-            known->task != over->task)
+        if (known->id.job != over->id.job || known->id.attempt != over->id.attempt ||
+            known->id.step != over->id.step || known->id.task != over->id.task)
             continue;
         node->unwanted[i] = node->unwanted[--node->n_unwanted];
         if (node->n_unwanted == 0 && node->is_up)

@@ -142,11 +142,9 @@ static void say_go(struct core *core, struct core_entry *entry, uint32_t rank, u
 {
     const struct job *job = entry->job;
     struct core_parts *parts = core_extra(entry)->parts;
-    struct message_go go = { .job = job->id,
-        .attempt = job->attempt,
-        .task = rank,
-        .token = job->token,
-        .port = parts->items[0].port };
+    struct message_go go = {
+        .id = core_attempt_id(job, rank), .token = job->token, .port = parts->items[0].port
+    };
     core->effects.send(core->effects.arg, link, &message_go_record, &go);
     parts->may_have_gone = true;
 }
@@ -357,7 +355,7 @@ static bool is_lost(struct core_entry *entry, uint32_t rank)
 
 static void on_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
 {
-    struct core_part *part = find_open(entry, usage->task);
+    struct core_part *part = find_open(entry, usage->id.task);
     if (part == NULL)
         return;
     job_usage_free(part->usage);
@@ -378,7 +376,7 @@ static const struct known_attempt *find_listed(
 {
     const struct known_attempt *attempts = hello->attempts.items;
     for (size_t i = 0; i < hello->attempts.count; i++)
-        if (attempts[i].job == job->id && attempts[i].token == job->token && attempts[i].task == rank)
+        if (attempts[i].id.job == job->id && attempts[i].token == job->token && attempts[i].id.task == rank)
             return &attempts[i];
     return NULL;
 }
@@ -435,49 +433,46 @@ static bool is_part(
 static void on_ready(struct core *core, struct core_node *node, const void *message)
 {
     const struct message_ready *ready = message;
-    struct core_entry *entry = core_find(core, ready->job);
-    if (is_part(entry, node, ready->task, ready->token))
-        note_ready(core, entry, ready->task, ready);
+    struct core_entry *entry = core_find(core, ready->id.job);
+    if (is_part(entry, node, ready->id.task, ready->token))
+        note_ready(core, entry, ready->id.task, ready);
 }
 
 static void on_started(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_started *started = message;
-    struct core_entry *entry = core_find(core, started->job);
-    if (is_part(entry, node, started->task, started->token))
-        note_started(core, entry, started->task, started);
+    struct core_entry *entry = core_find(core, started->id.job);
+    if (is_part(entry, node, started->id.task, started->token))
+        note_started(core, entry, started->id.task, started);
 }
 
 /* Its exit is forgotten with the others', but that of a part which was given up, at once. */
 static void on_exited(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
-    struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
-    struct core_entry *entry = core_find_current(core, node, &statement);
+    struct core_entry *entry = core_find_current(core, node, &record->id, record->token);
     if (entry == NULL || !job_is_wide(entry->job))
         return;
-    if (is_lost(entry, record->task))
-        core_forget_stated(core, node, &statement);
+    if (is_lost(entry, record->id.task))
+        core_forget_stated(core, node, &record->id, record->token);
     else
-        note_exit(core, entry, record->task, record);
+        note_exit(core, entry, record->id.task, record);
 }
 
 static void on_returned(struct core *core, struct core_node *node, const void *message)
 {
     const struct message_returned *returned = message;
-    struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
-        returned->token };
-    struct core_entry *entry = core_find_current(core, node, &statement);
+    struct core_entry *entry = core_find_current(core, node, &returned->id, returned->token);
     if (entry == NULL || !job_is_wide(entry->job))
         return;
-    if (!has_started(entry, returned->task) && !is_lost(entry, returned->task)) {
-        note_return(core, entry, returned->task, returned->text);
+    if (!has_started(entry, returned->id.task) && !is_lost(entry, returned->id.task)) {
+        note_return(core, entry, returned->id.task, returned->text);
         return; // it is forgotten with the others
     }
     /* What has started cannot have been returned: its agent has lost what it knew of it. */
-    if (has_started(entry, returned->task))
-        lose(core, entry, returned->task, END_UNKNOWN, NO_RECORD);
-    core_forget_stated(core, node, &statement);
+    if (has_started(entry, returned->id.task))
+        lose(core, entry, returned->id.task, END_UNKNOWN, NO_RECORD);
+    core_forget_stated(core, node, &returned->id, returned->token);
 }
 
 static void on_gone(struct core *core, struct core_entry *entry)

@@ -172,9 +172,7 @@ static void forget_all(struct core *core, const struct job *job, const struct co
 {
     for (uint32_t rank = 0; rank < parts->count; rank++) {
         const struct core_node *node = core_find_node(core, job_node_name(job, rank));
-        struct message_release_attempt forget = {
-            .job = job->id, .attempt = job->attempt, .task = rank, .token = parts->token
-        };
+        struct message_release_attempt forget = { .id = core_attempt_id(job, rank), .token = parts->token };
         if (node != NULL && node->is_up && parts->items[rank].state != PART_LOST)
             core_release_attempt(core, node->link, &forget);
     }

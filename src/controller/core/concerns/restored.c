@@ -21,7 +21,7 @@ static bool is_ahead(const struct core *core, const struct message_hello *hello)
     if (hello->epoch > core->epoch)
         return true;
     for (size_t i = 0; i < hello->attempts.count; i++)
-        if (attempts[i].job > core->last_job)
+        if (attempts[i].id.job > core->last_job)
             return true;
     return hello->began_ms != 0 && hello->began_ms != core->began_ms &&
            (hello->epoch == core->epoch || hello->event > core->first_event);
@@ -37,7 +37,7 @@ static uint64_t highest_job(const struct message_hello *hello)
     const struct known_attempt *attempts = hello->attempts.items;
     uint64_t highest = 0;
     for (size_t i = 0; i < hello->attempts.count; i++)
-        highest = attempts[i].job > highest ? attempts[i].job : highest;
+        highest = attempts[i].id.job > highest ? attempts[i].id.job : highest;
     return highest;
 }
 

@@ -45,7 +45,7 @@ static bool is_listed(const struct message_hello *hello, const struct job *job)
 {
     const struct known_attempt *attempts = hello->attempts.items;
     for (size_t i = 0; i < hello->attempts.count; i++)
-        if (attempts[i].job == job->id && attempts[i].token == job->token)
+        if (attempts[i].id.job == job->id && attempts[i].token == job->token)
             return true;
     return false;
 }
@@ -84,14 +84,14 @@ static void take_usage(const struct launch_exit *record, struct record_list *ret
 static void on_started(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_started *started = message;
-    struct core_entry *entry = core_find(core, started->job);
+    struct core_entry *entry = core_find(core, started->id.job);
     /* A start says nothing that must be forgotten: a job that has moved on is reported again by its end. */
     if (entry == NULL || job_is_wide(entry->job) || entry->job->token != started->token ||
         entry->job->started_ms != 0 ||
         (entry->job->state != JOB_STARTING && entry->job->state != JOB_STOPPING))
         return;
     struct job_event event = { .type = EVENT_STARTED,
-        .attempt = started->attempt,
+        .attempt = started->id.attempt,
         .log_path = started->log_path,
         .text = started->text };
     core_change(core, entry, &event, NULL);
@@ -100,26 +100,25 @@ static void on_started(struct core *core, struct core_node *node, const void *me
 /* The job, when this is the present attempt of one on one node. What is about any other attempt the agent may
  * forget. */
 static struct core_entry *find_or_forget(
-    struct core *core, const struct core_node *node, const struct statement *statement)
+    struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token)
 {
-    struct core_entry *entry = core_find_current(core, node, statement);
-    if (entry == NULL && statement->job <= core->last_job)
-        core_forget_stated(core, node, statement);
+    struct core_entry *entry = core_find_current(core, node, id, token);
+    if (entry == NULL && id->job <= core->last_job)
+        core_forget_stated(core, node, id, token);
     return entry != NULL && !job_is_wide(entry->job) ? entry : NULL;
 }
 
 static void on_exited(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
-    struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
-    struct core_entry *entry = find_or_forget(core, node, &statement);
+    struct core_entry *entry = find_or_forget(core, node, &record->id, record->token);
     if (entry == NULL)
         return;
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
         core_give_back(core, entry, record->text);
     } else {
         struct job_event event = {
-            .attempt = record->attempt,
+            .attempt = record->id.attempt,
             .end = record->end > END_NONE && record->end < END_KINDS ? record->end : END_UNKNOWN,
             .exit_code = record->exit_code,
             .signal = record->signal,
@@ -135,15 +134,13 @@ static void on_exited(struct core *core, struct core_node *node, const void *mes
         core_close_attempt(core, entry, &event);
         job_usage_free(event.usage.items);
     }
-    core_forget_stated(core, node, &statement);
+    core_forget_stated(core, node, &record->id, record->token);
 }
 
 static void on_returned(struct core *core, struct core_node *node, const void *message)
 {
     const struct message_returned *returned = message;
-    struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
-        returned->token };
-    struct core_entry *entry = find_or_forget(core, node, &statement);
+    struct core_entry *entry = find_or_forget(core, node, &returned->id, returned->token);
     if (entry == NULL)
         return;
     /* What has started cannot have been returned: its agent has lost what it knew of it. */
@@ -151,7 +148,7 @@ static void on_returned(struct core *core, struct core_node *node, const void *m
         core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
     else
         core_give_back(core, entry, returned->text);
-    core_forget_stated(core, node, &statement);
+    core_forget_stated(core, node, &returned->id, returned->token);
 }
 
 static void on_lost(
