@@ -15,12 +15,12 @@
 
 #include "base/error.h"
 #include "job/ask.h"
-#include "sched/cluster.h"
-#include "sched/fairshare.h"
-#include "sched/history.h"
-#include "sched/placement.h"
-#include "sched/policy.h"
-#include "sched/queue.h"
+#include "sched/cluster/cluster.h"
+#include "sched/queue/fairshare.h"
+#include "sched/history/history.h"
+#include "sched/placement/placement.h"
+#include "sched/queue/policy.h"
+#include "sched/queue/queue.h"
 
 struct sched;
 

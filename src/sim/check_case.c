@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sched/placement.h"
-#include "sched/policy.h"
+#include "sched/placement/placement.h"
+#include "sched/queue/policy.h"
 
 #define CASE_LINES_MAX 100000U
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "sched/cluster.h"
+#include "sched/cluster/cluster.h"
 #include "sim/check_case.h"
 
 #define LEDGER_GPUS     64U

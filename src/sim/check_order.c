@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sched/policy.h"
+#include "sched/queue/policy.h"
 
 /* A job that waits in the queue. */
 struct waiting {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "sched/placement.h"
-#include "sched/policy.h"
+#include "sched/placement/placement.h"
+#include "sched/queue/policy.h"
 #include "sim/check_case.h"
 #include "sim/random.h"
 

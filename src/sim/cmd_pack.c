@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "sched/placement.h"
+#include "sched/placement/placement.h"
 #include "sim/pack_frag.h"
 #include "sim/nodes.h"
 #include "sim/talk.h"

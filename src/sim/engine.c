@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "sched/node_index.h"
+#include "sched/cluster/node_index.h"
 #include "sim/progress.h"
 
 #define ROUNDS_MAX 1000U  // passes of one instant

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "sched/cluster.h"
+#include "sched/cluster/cluster.h"
 
 #define SIM_NODES_MAX 1000000U
 

@@ -2,7 +2,7 @@
 /* How much of a cluster's idle GPUs typical pods cannot use (Weng et al., ATC'23), from the definition. */
 #pragma once
 
-#include "sched/cluster.h"
+#include "sched/cluster/cluster.h"
 #include "sim/workload.h"
 
 struct typical_shape {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sched/request.h"
+#include "sched/cluster/request.h"
 #include "sim/journal.h"
 #include "sim/workload.h"
 

@@ -14,7 +14,7 @@
 #include "controller/api/routes.h"
 #include "controller/http/request.h"
 #include "controller/turns.h"
-#include "sched/fairshare.h"
+#include "sched/queue/fairshare.h"
 
 #define OPENMETRICS      "application/openmetrics-text"
 #define OPENMETRICS_TYPE OPENMETRICS "; version=1.0.0; charset=utf-8"

@@ -12,7 +12,7 @@
 #include "controller/api/gpus.h"
 #include "controller/core/counts.h"
 #include "controller/nodes/registry.h"
-#include "sched/fairshare.h"
+#include "sched/queue/fairshare.h"
 #include "wire/limits.h"
 
 #define OTHER_USERS "(other)" // no name of a user

@@ -5,7 +5,7 @@
 #include "controller/api/exposition.h"
 #include "controller/api/metrics.h"
 #include "controller/http/http_private.h"
-#include "sched/cluster.h"
+#include "sched/cluster/cluster.h"
 
 struct metrics_gpu {
     char *labels;

@@ -208,7 +208,7 @@ def test_S4_21_examples(name):
     assert os.access(f'{harness.ROOT}/examples/{name}', os.R_OK)
 
 
-@pytest.mark.parametrize('part', ['cli', 'sched/sched.h', 'sched/queue.h', 'sched/cluster.h', 'shepherd', 'store'])
+@pytest.mark.parametrize('part', ['cli', 'sched/sched.h', 'sched/queue/queue.h', 'sched/cluster/cluster.h', 'shepherd', 'store'])
 def test_S4_22_parts(part):
     assert os.path.exists(f'{harness.ROOT}/src/{part}')
 

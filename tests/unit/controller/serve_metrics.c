@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "controller/api/exposition.h"
 #include "controller/api/metrics.h"
-#include "sched/fairshare.h"
+#include "sched/queue/fairshare.h"
 #include "sched/sched.h"
 #include "serve_client.h"
 #include "wire/limits.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sched/placement.h"
+#include "sched/placement/placement.h"
 
 #ifndef GIB
 #define GIB (1ULL << 30)

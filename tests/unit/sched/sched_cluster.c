@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "sched/from_record.h"
-#include "sched/node_index.h"
+#include "sched/cluster/node_index.h"
 
 static int open_box(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sched/fairshare.h"
+#include "sched/queue/fairshare.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "sched/cluster.h"
+#include "sched/cluster/cluster.h"
 
 #define HOUR_MS   3600000
 #define HALF_LIFE (24 * HOUR_MS)

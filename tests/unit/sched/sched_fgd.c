@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/fgd.h"
+#include "sched/placement/fgd.h"
 
 #define HELD 300U
 

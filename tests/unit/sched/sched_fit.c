@@ -2,7 +2,7 @@
 #include "clusters.h"
 
 #include "job/cluster_change.h"
-#include "sched/topology.h"
+#include "sched/placement/topology.h"
 
 static const struct sched_request whole = { .gpus = 1 }, half = { .gpus = 1, .share = 500 };
 

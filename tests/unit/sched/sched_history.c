@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sched/history.h"
+#include "sched/history/history.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "sched/history_cell.h"
+#include "sched/history/history_cell.h"
 
 #define MINUTE_MS 60000
 #define HOUR_MS   3600000

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "sched/node_index.h"
+#include "sched/cluster/node_index.h"
 
 #define NODES 150U
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sched/policy.h"
+#include "sched/queue/policy.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "sched/cluster.h"
+#include "sched/cluster/cluster.h"
 
 #define NOW_MS  1800000000000
 #define DAY_MS  86400000LL

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The queue by its own rules, and against a naive one: a sorted array that is searched from its start. */
-#include "sched/queue.h"
+#include "sched/queue/queue.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

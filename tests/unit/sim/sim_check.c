@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sched/policy.h"
+#include "sched/queue/policy.h"
 #include "sim/check_run.h"
 
 /* Books the first of two GPUs twice and the second never. */

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ledger. GPUs are known by UUID: an index may move when a card is added, a booking must not. A booking
+ * for a node that has not connected yet (after a restart) is kept on a placeholder, so that nothing is given
+ * twice when it comes back. Names are found by open addressing; nodes are never removed.
+ */
+#include "sched/cluster/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "job/cluster_change.h"
+#include "sched/cluster/node_index.h"
+
+#define BUCKETS_FIRST 16U
+
+/* A slot of the table of names, which has slots_for(n_nodes) of them. */
+struct cluster_bucket {
+    uint64_t hash;
+    uint32_t node; // its position + 1; 0: empty
+};
+
+static uint64_t hash_name(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3ULL;
+    return hash ^ (hash >> 32);
+}
+
+void cluster_init(struct cluster *cluster)
+{
+    *cluster = (struct cluster){ .index = node_index_new() };
+    cluster->widths = xcalloc(NODE_GPUS_LIMIT + 1, sizeof(*cluster->widths));
+    cluster->models = xcalloc(1, sizeof(*cluster->models));
+    cluster->models[0] = xstrdup("");
+    cluster->n_models = 1;
+}
+
+static void clear_node(struct cluster_node *node)
+{
+    for (size_t k = 0; k < node->n_gpus; k++) {
+        free(node->gpus[k].uuid);
+        free(node->gpus[k].bookings);
+    }
+    free(node->gpus);
+    free(node->name);
+}
+
+void cluster_clear(struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        clear_node(&cluster->nodes[i]);
+    for (size_t i = 0; i < cluster->n_models; i++)
+        free(cluster->models[i]);
+    free(cluster->nodes);
+    free(cluster->models);
+    free(cluster->names);
+    free(cluster->widths);
+    free(cluster->dirty);
+    node_index_free(cluster->index);
+    *cluster = (struct cluster){ 0 };
+}
+
+/* --- nodes by name --- */
+
+static size_t slots_for(size_t nodes)
+{
+    size_t slots = BUCKETS_FIRST;
+    while (slots < 2 * nodes)
+        slots *= 2;
+    return slots;
+}
+
+static void insert_name(struct cluster_bucket *slots, size_t n_slots, uint64_t hash, uint32_t position)
+{
+    size_t i = hash & (n_slots - 1);
+    while (slots[i].node != 0)
+        i = (i + 1) & (n_slots - 1);
+    slots[i] = (struct cluster_bucket){ hash, position + 1 };
+}
+
+/* The last node is new. */
+static void add_name(struct cluster *cluster)
+{
+    size_t last = cluster->n_nodes - 1, n_slots = slots_for(cluster->n_nodes);
+    if (cluster->names != NULL && slots_for(last) == n_slots) {
+        insert_name(cluster->names, n_slots, hash_name(cluster->nodes[last].name), (uint32_t)last);
+        return;
+    }
+    free(cluster->names);
+    cluster->names = xcalloc(n_slots, sizeof(*cluster->names));
+    for (size_t i = 0; i <= last; i++)
+        insert_name(cluster->names, n_slots, hash_name(cluster->nodes[i].name), (uint32_t)i);
+}
+
+struct cluster_node *cluster_find(const struct cluster *cluster, const char *name)
+{
+    if (cluster->n_nodes == 0)
+        return NULL;
+    size_t n_slots = slots_for(cluster->n_nodes);
+    uint64_t hash = hash_name(name);
+    for (size_t i = hash & (n_slots - 1); cluster->names[i].node != 0; i = (i + 1) & (n_slots - 1)) {
+        struct cluster_node *node = &cluster->nodes[cluster->names[i].node - 1];
+        if (cluster->names[i].hash == hash && strcmp(node->name, name) == 0)
+            return node;
+    }
+    return NULL;
+}
+
+struct cluster_node *cluster_node(struct cluster *cluster, const char *name)
+{
+    struct cluster_node *node = cluster_find(cluster, name);
+    if (node != NULL)
+        return node;
+    if ((cluster->n_nodes & (cluster->n_nodes - 1)) == 0) { // full: the room is always a power of two
+        size_t room = cluster->n_nodes > 0 ? 2 * cluster->n_nodes : 1;
+        cluster->nodes = xreallocarray(cluster->nodes, room, sizeof(*cluster->nodes));
+        cluster->dirty = xreallocarray(cluster->dirty, room, sizeof(*cluster->dirty));
+    }
+    uint32_t position = (uint32_t)cluster->n_nodes++;
+    node = &cluster->nodes[position];
+    *node = (struct cluster_node){ .name = xstrdup(name), .position = position, .hold_from_ms = TIME_NEVER };
+    add_name(cluster);
+    cluster_touch(cluster, node);
+    return node;
+}
+
+/* --- GPUs --- */
+
+struct cluster_gpu *cluster_find_gpu(const struct cluster_node *node, const char *uuid)
+{
+    for (size_t i = 0; i < node->n_gpus; i++)
+        if (strcmp(node->gpus[i].uuid, uuid) == 0)
+            return &node->gpus[i];
+    return NULL;
+}
+
+struct cluster_gpu *cluster_find_index(const struct cluster_node *node, uint32_t index)
+{
+    for (size_t i = 0; i < node->n_gpus; i++)
+        if (node->gpus[i].is_known && node->gpus[i].index == index)
+            return &node->gpus[i];
+    return NULL;
+}
+
+struct cluster_gpu *cluster_gpu(struct cluster_node *node, uint32_t index, const char *uuid)
+{
+    struct cluster_gpu *gpu = cluster_find_gpu(node, uuid);
+    if (gpu != NULL)
+        return gpu;
+    node->gpus = xreallocarray(node->gpus, node->n_gpus + 1, sizeof(*gpu));
+    gpu = &node->gpus[node->n_gpus++];
+    *gpu = (struct cluster_gpu){
+        .index = index, .uuid = xstrdup(uuid), .hold_from_ms = TIME_NEVER, .numa = -1, .pcie_switch = -1
+    };
+    return gpu;
+}
+
+static uint16_t find_model(struct cluster *cluster, const char *model)
+{
+    for (size_t i = 0; i < cluster->n_models; i++)
+        if (strcmp(cluster->models[i], model) == 0)
+            return (uint16_t)i;
+    cluster->models = xreallocarray(cluster->models, cluster->n_models + 1, sizeof(*cluster->models));
+    cluster->models[cluster->n_models] = xstrdup(model);
+    return (uint16_t)cluster->n_models++;
+}
+
+struct cluster_node *cluster_set_node(
+    struct cluster *cluster, const char *name, uint32_t cpu_milli, uint64_t memory)
+{
+    struct cluster_node *node = cluster_node(cluster, name);
+    node->is_up = true;
+    node->is_described = true;
+    node->jobs_max = cluster->node_jobs_max;
+    node->cpu_milli = cpu_milli;
+    node->memory = memory;
+    cluster_touch(cluster, node);
+    return node;
+}
+
+struct cluster_gpu *cluster_set_gpu(struct cluster *cluster, struct cluster_node *node, uint32_t index,
+    const char *uuid, const char *model, uint64_t memory_bytes, bool is_present)
+{
+    struct cluster_gpu *gpu = cluster_gpu(node, index, uuid);
+    gpu->index = index;
+    gpu->is_known = true;
+    gpu->is_present = is_present;
+    gpu->model = find_model(cluster, model != NULL ? model : "");
+    gpu->memory_bytes = memory_bytes;
+    cluster_touch(cluster, node);
+    return gpu;
+}
+
+void cluster_limit_jobs(struct cluster *cluster, uint32_t jobs_max)
+{
+    cluster->node_jobs_max = jobs_max;
+    for (size_t i = 0; i < cluster->n_nodes; i++) {
+        cluster->nodes[i].jobs_max = jobs_max;
+        cluster_touch(cluster, &cluster->nodes[i]);
+    }
+}
+
+bool cluster_node_is_full(const struct cluster_node *node)
+{
+    return node->jobs_max > 0 && node->jobs >= node->jobs_max;
+}
+
+void cluster_forget_gpus(struct cluster_node *node)
+{
+    for (size_t i = 0; i < node->n_gpus; i++)
+        node->gpus[i].is_known = node->gpus[i].is_present = false;
+}
+
+bool cluster_gpu_is_empty(const struct cluster_gpu *gpu)
+{
+    return !gpu->is_exclusive && gpu->share_slots == 0;
+}
+
+bool cluster_gpu_is_whole(const struct cluster_gpu *gpu)
+{
+    return cluster_gpu_is_empty(gpu) && gpu->memory_foreign == 0;
+}
+
+bool cluster_gpu_takes_share(const struct cluster_gpu *gpu)
+{
+    if (gpu->is_exclusive || (gpu->share_slots | 1) == UINT64_MAX)
+        return false;
+    if ((gpu->closed & DEVICE_ALONE) != 0)
+        return false;
+    return gpu->share_slots == 0 || (gpu->closed & DEVICE_CROWDED) == 0;
+}
+
+uint64_t cluster_gpu_memory_left(const struct cluster_gpu *gpu)
+{
+    uint64_t left = gpu->memory_booked < gpu->memory_bytes ? gpu->memory_bytes - gpu->memory_booked : 0;
+    return gpu->memory_foreign < left ? left - gpu->memory_foreign : 0;
+}
+
+bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_gpu *gpu)
+{
+    bool is_closed = gpu->is_paused || (gpu->closed & ~(uint32_t)(DEVICE_CROWDED | DEVICE_ALONE)) != 0;
+    return gpu->is_present && !is_closed && node->is_up && !node->is_drained;
+}
+
+bool cluster_gpu_is_lessee(const struct cluster_gpu *gpu, const struct sched_request *request)
+{
+    return request->lease_pid != 0 && gpu->lessee == request->lease_pid;
+}
+
+/* --- the index's row --- */
+
+/* How much of what there is no one else has or keeps. */
+static uint64_t left_of(uint64_t all, uint64_t booked, uint64_t held)
+{
+    return booked < all && held < all - booked ? all - booked - held : 0;
+}
+
+static void offer_gpu(const struct cluster_gpu *gpu, enum cluster_held held, struct node_offer *offer)
+{
+    bool is_kept = held == HELD_IS_TAKEN && gpu->hold_from_ms < TIME_NEVER;
+    offer->open++;
+    offer->whole += cluster_gpu_is_whole(gpu) && !is_kept;
+    if (!cluster_gpu_takes_share(gpu))
+        return;
+    uint32_t share = (uint32_t)left_of(SHARE_WHOLE, gpu->share_booked, is_kept ? gpu->hold_share : 0);
+    if (share == 0) // its memory helps nobody then
+        return;
+    uint64_t memory = left_of(cluster_gpu_memory_left(gpu), 0, is_kept ? gpu->hold_memory : 0);
+    uint64_t part = gpu->memory_bytes > 0 ? ((memory + 1) * SHARE_WHOLE - 1) / gpu->memory_bytes + 1 : share;
+    part = part < share ? part : share;
+    offer->share = share > offer->share ? share : offer->share;
+    offer->part = part > offer->part ? (uint32_t)part : offer->part;
+    offer->gpu_mem = memory > offer->gpu_mem ? memory : offer->gpu_mem;
+}
+
+void cluster_offer(const struct cluster_node *node, enum cluster_held held, struct node_offer *ret)
+{
+    struct node_offer offer = { 0 };
+    bool is_kept = held == HELD_IS_TAKEN && node->hold_from_ms < TIME_NEVER;
+    uint32_t jobs = node->jobs + (is_kept ? node->hold_jobs : 0);
+    bool is_full = node->jobs_max > 0 && jobs >= node->jobs_max;
+    if (node->is_up && !node->is_drained && !is_full) {
+        offer.cpu_milli =
+            (uint32_t)left_of(node->cpu_milli, node->cpu_booked, is_kept ? node->hold_cpu_milli : 0);
+        offer.memory = left_of(node->memory, node->memory_booked, is_kept ? node->hold_memory : 0);
+        if (node->memory == 0)
+            offer.memory = UINT64_MAX;
+    }
+    for (size_t i = 0; i < node->n_gpus; i++) {
+        const struct cluster_gpu *gpu = &node->gpus[i];
+        if (!gpu->is_known)
+            continue;
+        offer.gpus++;
+        offer.models |= 1ULL << (gpu->model % 64);
+        if (cluster_gpu_is_open(node, gpu) && !is_full)
+            offer_gpu(gpu, held, &offer);
+    }
+    *ret = offer;
+}
+
+static void mark_dirty(struct cluster *cluster, struct cluster_node *node)
+{
+    bool is_marked = node->dirty_at < cluster->n_dirty && cluster->dirty[node->dirty_at] == node->position;
+    if (is_marked)
+        return;
+    node->dirty_at = (uint32_t)cluster->n_dirty;
+    cluster->dirty[cluster->n_dirty++] = node->position;
+}
+
+uint32_t cluster_width(const struct cluster *cluster)
+{
+    uint32_t width = 0;
+    for (uint32_t k = 1; k <= NODE_GPUS_LIMIT; k++) {
+        if (cluster->widths[k] == 0)
+            continue;
+        if (width != 0)
+            return 0;
+        width = k;
+    }
+    return width;
+}
+
+void cluster_touch(struct cluster *cluster, struct cluster_node *node)
+{
+    struct node_offer offer;
+    cluster_offer(node, HELD_IS_FREE, &offer);
+    if (node->is_counted)
+        cluster->widths[node_index_offer(cluster->index, node->position)->open]--;
+    node->is_counted = true;
+    cluster->widths[offer.open]++;
+    node_index_set(cluster->index, node->position, &offer);
+    cluster->version++;
+    mark_dirty(cluster, node);
+}

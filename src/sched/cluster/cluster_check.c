@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a request asks of the build of nodes, whatever is given away: which GPUs suit it, and, for one that no
+ * idle cluster could serve, a sentence with the first thing that is lacking. Each lack is one function of a
+ * table, tried from what names a thing (a node, a GPU, a model) to what counts things.
+ */
+#include "sched/cluster/cluster.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+
+#define NAMES_SHOWN 8U
+
+/* "a100|h100": one of them is in `name`, whatever the case of its letters. */
+static bool name_meets(const char *name, const char *pattern)
+{
+    while (*pattern != '\0') {
+        size_t length = strcspn(pattern, "|");
+        for (const char *at = name; length > 0 && *at != '\0'; at++)
+            if (strncasecmp(at, pattern, length) == 0)
+                return true;
+        pattern += length + (pattern[length] == '|');
+    }
+    return false;
+}
+
+static bool is_allowed(const struct sched_request *request, uint32_t index)
+{
+    for (size_t i = 0; i < request->n_allow; i++)
+        if (request->allow[i] == index)
+            return true;
+    return request->n_allow == 0;
+}
+
+bool cluster_gpu_suits(
+    const struct cluster *cluster, const struct cluster_gpu *gpu, const struct sched_request *request)
+{
+    return (request->model == NULL || name_meets(cluster->models[gpu->model], request->model)) &&
+           is_allowed(request, gpu->index);
+}
+
+uint64_t cluster_models(const struct cluster *cluster, const struct sched_request *request)
+{
+    if (request->model == NULL)
+        return UINT64_MAX;
+    uint64_t models = 0;
+    for (size_t i = 0; i < cluster->n_models; i++)
+        if (name_meets(cluster->models[i], request->model))
+            models |= 1ULL << (i % 64);
+    return models;
+}
+
+uint32_t cluster_count_suitable(const struct cluster *cluster, const struct cluster_node *node,
+    const struct sched_request *request, uint32_t enough)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < node->n_gpus && count < enough; i++)
+        count += node->gpus[i].is_known && cluster_gpu_suits(cluster, &node->gpus[i], request) &&
+                 (request->gpu_mem == 0 || node->gpus[i].memory_bytes >= request->gpu_mem);
+    return count;
+}
+
+bool cluster_host_suffices(const struct cluster_node *node, const struct sched_request *request)
+{
+    return node->cpu_milli >= request->cpu_milli && (node->memory == 0 || node->memory >= request->memory);
+}
+
+/* How a job is divided among nodes: `most` GPUs on `n_most` of them, `least` on the others; 0: any division.
+ */
+struct division {
+    uint32_t most, n_most, least;
+};
+
+static struct division division_of(const struct sched_request *request)
+{
+    uint32_t nodes = request->nodes;
+    if (request->gpus_per_node > 0 || nodes == 0)
+        return (struct division){ request->gpus_per_node, nodes, request->gpus_per_node };
+    uint32_t part = request->gpus / nodes, rest = request->gpus % nodes;
+    return (struct division){ part + (rest > 0), rest > 0 ? rest : nodes, part };
+}
+
+/* What a job needs on nodes that are looked at one after another. */
+struct found {
+    uint32_t n_most, n_least; // nodes with so many GPUs
+    uint64_t gpus;
+};
+
+static bool is_enough(
+    const struct sched_request *request, const struct division *division, const struct found *found)
+{
+    if (request->nodes > 0)
+        return found->n_least >= request->nodes && found->n_most >= division->n_most;
+    return found->n_least > 0 && found->gpus >= request->gpus;
+}
+
+static void look_at_node(const struct cluster *cluster, const struct cluster_node *node,
+    const struct sched_request *request, const struct division *division, struct found *found)
+{
+    uint32_t enough = division->most > 0 ? division->most : request->gpus;
+    uint32_t suitable = cluster_count_suitable(cluster, node, request, enough);
+    found->n_most += suitable >= division->most;
+    found->n_least += suitable >= division->least;
+    found->gpus += suitable;
+}
+
+static bool could_run(const struct cluster *cluster, const struct sched_request *request)
+{
+    const struct division division = division_of(request);
+    struct found found = { 0 };
+    for (size_t i = 0; i < cluster->n_nodes; i++) {
+        const struct cluster_node *node = &cluster->nodes[i];
+        if (!node->is_described)
+            return true;
+        if (cluster_host_suffices(node, request))
+            look_at_node(cluster, node, request, &division, &found);
+        if (is_enough(request, &division, &found))
+            return true;
+    }
+    return false;
+}
+
+static bool has_picks(
+    const struct cluster *cluster, const struct cluster_node *node, const struct sched_request *request)
+{
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const char *name = request->picks[i].node;
+        const struct cluster_node *on = name != NULL ? cluster_find(cluster, name) : node;
+        const struct cluster_gpu *gpu = on != NULL ? cluster_find_index(on, request->picks[i].index) : NULL;
+        bool would_do =
+            on != NULL && (!on->is_described || (gpu != NULL && cluster_host_suffices(on, request) &&
+                                                    gpu->memory_bytes >= request->gpu_mem &&
+                                                    cluster_gpu_suits(cluster, gpu, request)));
+        if (!would_do)
+            return false;
+    }
+    return true;
+}
+
+static const char *picked_node(const struct sched_request *request)
+{
+    for (size_t i = 0; i < request->n_picks; i++)
+        if (request->picks[i].node != NULL)
+            return request->picks[i].node;
+    return NULL;
+}
+
+static bool could_have_picks(const struct cluster *cluster, const struct sched_request *request)
+{
+    const char *name = picked_node(request);
+    if (name != NULL)
+        return has_picks(cluster, cluster_find(cluster, name), request);
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        if (has_picks(cluster, &cluster->nodes[i], request))
+            return true;
+    return false;
+}
+
+/* --- the sentences --- */
+
+/* The most of everything, and who has it. */
+struct largest {
+    const struct cluster_node *wide, *cpu, *memory;
+    uint32_t gpus;     // GPUs of `wide`
+    uint64_t all_gpus; // of the cluster
+    uint64_t gpu_mem;  // of one GPU
+    uint32_t suitable; // most GPUs of one node that suit
+    uint64_t all_suitable;
+};
+
+static void find_largest(
+    const struct cluster *cluster, const struct sched_request *request, struct largest *ret)
+{
+    *ret = (struct largest){ .wide = cluster->nodes, .cpu = cluster->nodes, .memory = cluster->nodes };
+    for (size_t i = 0; i < cluster->n_nodes; i++) {
+        const struct cluster_node *node = &cluster->nodes[i];
+        uint32_t known = 0;
+        for (size_t k = 0; k < node->n_gpus; k++) {
+            known += node->gpus[k].is_known;
+            if (node->gpus[k].is_known && node->gpus[k].memory_bytes > ret->gpu_mem)
+                ret->gpu_mem = node->gpus[k].memory_bytes;
+        }
+        uint32_t suitable = cluster_count_suitable(cluster, node, request, UINT32_MAX);
+        ret->suitable = suitable > ret->suitable ? suitable : ret->suitable;
+        ret->all_suitable += suitable;
+        ret->all_gpus += known;
+        if (known > ret->gpus) {
+            ret->gpus = known;
+            ret->wide = node;
+        }
+        ret->cpu = node->cpu_milli > ret->cpu->cpu_milli ? node : ret->cpu;
+        ret->memory = node->memory > ret->memory->memory ? node : ret->memory;
+    }
+}
+
+/* 0: not this. */
+typedef int lack_fn(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err);
+
+/* The first of them, as many as a hint has room for; the caller frees it. */
+static char *join_names(const char *const *names)
+{
+    struct buffer out = { 0 };
+    size_t i = 0;
+    for (; names[i] != NULL && i < NAMES_SHOWN; i++)
+        buffer_printf(&out, "%s%s", i > 0 ? ", " : "", names[i]);
+    if (names[i] != NULL)
+        buffer_append_text(&out, " and more (mgpu nodes)");
+    return i > 0 ? buffer_take(&out) : xstrdup("none");
+}
+
+static int lack_node(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const char *name = request->picks[i].node;
+        if (name == NULL || cluster_find(cluster, name) != NULL)
+            continue;
+        _cleanup_free_ const char **names = xcalloc(cluster->n_nodes + 1, sizeof(*names));
+        for (size_t k = 0; k < cluster->n_nodes; k++)
+            names[k] = cluster->nodes[k].name;
+        _cleanup_free_ char *known = join_names(names);
+        const char *near = text_nearest(name, names);
+        (void)error_set(err, -ERANGE, "there is no node \"%s\"", name);
+        return near != NULL ? error_hint(err, "did you mean %s? The nodes are: %s", near, known)
+                            : error_hint(err, "the nodes are: %s", known);
+    }
+    return 0;
+}
+
+static int lack_id(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    const char *name = picked_node(request);
+    const struct cluster_node *alone = name != NULL ? cluster_find(cluster, name) : largest->wide;
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const struct gpu_pick *pick = &request->picks[i];
+        const struct cluster_node *node = pick->node != NULL ? cluster_find(cluster, pick->node) : alone;
+        uint32_t known = 0;
+        if (!node->is_described || cluster_find_index(node, pick->index) != NULL)
+            continue;
+        for (size_t k = 0; k < node->n_gpus; k++)
+            known += node->gpus[k].is_known;
+        (void)error_set(err, -ERANGE, "there is no GPU %u on %s; it has %u", pick->index, node->name, known);
+        return error_hint(err, "see the GPUs and their numbers: mgpu gpus");
+    }
+    return 0;
+}
+
+static int lack_model(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    if (request->gpus == 0 || largest->gpus == 0 || cluster_models(cluster, request) != 0)
+        return 0;
+    char names[160] = "";
+    size_t length = 0;
+    for (size_t i = 1; i < cluster->n_models && length < sizeof(names); i++)
+        length += (size_t)snprintf(
+            names + length, sizeof(names) - length, "%s%s", i > 1 ? ", " : "", cluster->models[i]);
+    (void)error_set(err, -ERANGE, "no GPU here is called \"%s\"; there are: %s", request->model,
+        names[0] != '\0' ? names : "only GPUs of unknown model");
+    return error_hint(err, "ask for one of these, or leave the model out");
+}
+
+static int lack_count(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    uint32_t each = division_of(request).most;
+    const char *plural = request->gpus == 1 ? "" : "s";
+    if (each <= largest->gpus && request->gpus <= largest->all_gpus)
+        return 0;
+    if (each > largest->gpus && request->nodes > 1)
+        (void)error_set(err, -ERANGE,
+            "no machine here can ever run it: requested %u GPUs on each of %u nodes; %s has %u", each,
+            request->nodes, largest->wide->name, largest->gpus);
+    else if (cluster->n_nodes == 1 || each > largest->gpus)
+        (void)error_set(err, -ERANGE, "no machine here can ever run it: requested %u GPU%s; %s has %u",
+            request->gpus, plural, largest->wide->name, largest->gpus);
+    else
+        (void)error_set(err, -ERANGE,
+            "no machine here can ever run it: requested %u GPU%s; all %zu nodes together have %" PRIu64
+            ", the largest, %s, has %u",
+            request->gpus, plural, cluster->n_nodes, largest->all_gpus, largest->wide->name, largest->gpus);
+    if (largest->gpus == 0)
+        return error_hint(err, "0 GPUs were found; for a job without a GPU use -g 0, or see: mgpu doctor");
+    if (cluster->n_nodes > 1 && request->gpus <= largest->all_gpus)
+        return error_hint(err, "ask for at most %u GPUs on a node, or -N %u", largest->gpus,
+            (request->gpus + largest->gpus - 1) / largest->gpus);
+    return error_hint(err, "ask for at most %" PRIu64 " GPUs, or see them: mgpu gpus",
+        request->nodes == 1 ? largest->gpus : largest->all_gpus);
+}
+
+static int lack_gpu_memory(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    struct sched_request anything = *request;
+    uint64_t all = 0;
+    anything.gpu_mem = 0;
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        all += cluster_count_suitable(cluster, &cluster->nodes[i], &anything, UINT32_MAX);
+    if (request->gpu_mem == 0 || all == largest->all_suitable)
+        return 0;
+    char asked[32], biggest[32];
+    format_size(request->gpu_mem, asked, sizeof(asked));
+    format_size(largest->gpu_mem, biggest, sizeof(biggest));
+    (void)error_set(err, -ERANGE, "no machine here has %u GPU%s with %s of memory; the largest has %s",
+        request->gpus, request->gpus == 1 ? "" : "s", asked, biggest);
+    return largest->suitable > 0
+               ? error_hint(err, "ask for at most %u GPU%s with so much, or see: mgpu gpus",
+                     largest->suitable, largest->suitable == 1 ? "" : "s")
+               : error_hint(err, "ask for at most %s, or see the GPUs and their memory: mgpu gpus", biggest);
+}
+
+static int lack_suitable(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    uint32_t each = division_of(request).most;
+    if (request->n_picks > 0 || (largest->suitable >= each && largest->all_suitable >= request->gpus))
+        return 0;
+    if (request->n_allow > 0)
+        (void)error_set(err, -ERANGE,
+            "requested %u GPU%s; but of those allowed one node has at most %u, all together %" PRIu64,
+            request->gpus, request->gpus == 1 ? "" : "s", largest->suitable, largest->all_suitable);
+    else
+        (void)error_set(err, -ERANGE,
+            "requested %u GPU%s (%s); but one node has at most %u, all together %" PRIu64, request->gpus,
+            request->gpus == 1 ? "" : "s", request->model != NULL ? request->model : "any", largest->suitable,
+            largest->all_suitable);
+    return error_hint(err, "ask for at most %" PRIu64 "%s",
+        request->nodes == 1 ? largest->suitable : largest->all_suitable,
+        request->n_allow > 0 ? ", or allow more GPUs" : "");
+}
+
+static int lack_cpus(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    if (request->cpu_milli <= largest->cpu->cpu_milli)
+        return 0;
+    (void)error_set(err, -ERANGE, "no machine here can ever run it: requested %g CPUs; %s has %g",
+        request->cpu_milli / 1000.0, largest->cpu->name, largest->cpu->cpu_milli / 1000.0);
+    return error_hint(err, "ask for at most %g CPUs", largest->cpu->cpu_milli / 1000.0);
+}
+
+static int lack_memory(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        if (cluster->nodes[i].memory == 0 || cluster->nodes[i].memory >= request->memory)
+            return 0;
+    char asked[32], most[32];
+    format_size(request->memory, asked, sizeof(asked));
+    format_size(largest->memory->memory, most, sizeof(most));
+    (void)error_set(err, -ERANGE, "no machine here can ever run it: requested %s of memory; %s has %s", asked,
+        largest->memory->name, most);
+    return error_hint(err, "ask for at most %s", most);
+}
+
+static int lack_nodes(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    if (request->nodes <= cluster->n_nodes)
+        return 0;
+    (void)error_set(err, -ERANGE, "no cluster of this size can ever run it: requested %u nodes; there %s %zu",
+        request->nodes, cluster->n_nodes == 1 ? "is" : "are", cluster->n_nodes);
+    return error_hint(err, "ask for at most -N %zu", cluster->n_nodes);
+}
+
+/* Some node has GPUs for its part, but too few have. */
+static int lack_division(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    const struct division division = division_of(request);
+    struct found found = { 0 };
+    if (request->nodes < 2 || request->n_picks > 0)
+        return 0;
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        look_at_node(cluster, &cluster->nodes[i], request, &division, &found);
+    if (is_enough(request, &division, &found))
+        return 0;
+    bool is_even = division.n_most == request->nodes, lacks_most = found.n_most < division.n_most;
+    uint32_t have = lacks_most ? found.n_most : found.n_least;
+    char asked[96];
+    if (is_even)
+        (void)snprintf(asked, sizeof(asked), "%u GPUs on each of %u nodes", division.most, request->nodes);
+    else
+        (void)snprintf(asked, sizeof(asked), "%u GPUs on %u and %u on %u of %u nodes", division.most,
+            division.n_most, division.least, request->nodes - division.n_most, request->nodes);
+    (void)error_set(err, -ERANGE,
+        "no %u machines here can ever run it: requested %s; only %u of %zu nodes ha%s %u that suit",
+        request->nodes, asked, have, cluster->n_nodes, have == 1 ? "s" : "ve",
+        lacks_most ? division.most : division.least);
+    return error_hint(err, "ask for fewer GPUs, or leave -N out: they may then be divided in any way");
+}
+
+/* Each single demand is met somewhere, but not all at once. */
+static int lack_together(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    char gpus[160], memory[32];
+    struct buffer text = { 0 };
+    request_text(request, gpus, sizeof(gpus));
+    buffer_append_text(&text, gpus);
+    if (request->cpu_milli > 0 && request->gpus > 0)
+        buffer_printf(&text, ", %g CPUs", request->cpu_milli / 1000.0);
+    format_size(request->memory, memory, sizeof(memory));
+    if (request->memory > 0)
+        buffer_printf(&text, ", %s of memory", memory);
+    _cleanup_free_ char *all = buffer_take(&text);
+    (void)error_set(err, -ERANGE, "no machine here has all of it at once: %s", all);
+    return error_hint(err, "ask for fewer CPUs, less memory or fewer GPUs on each node; see: mgpu gpus");
+}
+
+static lack_fn *const lacks[] = { lack_node, lack_id, lack_model, lack_nodes, lack_count, lack_gpu_memory,
+    lack_suitable, lack_division, lack_cpus, lack_memory, lack_together };
+
+int cluster_check(const struct cluster *cluster, const struct sched_request *request, struct error *err)
+{
+    bool is_possible =
+        request->n_picks > 0 ? could_have_picks(cluster, request) : could_run(cluster, request);
+    if (cluster->n_nodes == 0 || is_possible)
+        return 0;
+    /* A node that has not said what it has may have anything. */
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        if (!cluster->nodes[i].is_described)
+            return 0;
+    struct largest largest;
+    find_largest(cluster, request, &largest);
+    for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++) {
+        int rc = lacks[i](cluster, request, &largest, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}

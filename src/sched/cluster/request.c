@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests are compared and hashed by what they ask, pointers followed: the queue keeps jobs that ask the
+ * same in one class, and ways of placing keep what they know by shape.
+ */
+#include "sched/cluster/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+
+bool request_is_shared(const struct sched_request *request)
+{
+    return request->gpus > 0 && (request->share > 0 || request->gpu_mem > 0);
+}
+
+bool request_may_span(const struct sched_request *request)
+{
+    if (request->n_picks == 0)
+        return request->nodes != 1;
+    const char *node = NULL;
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const char *name = request->picks[i].node;
+        if (name != NULL && node != NULL && strcmp(name, node) != 0)
+            return true;
+        if (name != NULL)
+            node = name;
+    }
+    return false;
+}
+
+void request_copy(struct sched_request *to, const struct sched_request *from)
+{
+    *to = *from;
+    to->model = xstrdup(from->model);
+    to->picks = NULL;
+    to->allow = NULL;
+    if (from->n_picks > 0)
+        to->picks = xcalloc(from->n_picks, sizeof(*to->picks));
+    for (size_t i = 0; i < from->n_picks; i++)
+        to->picks[i] = (struct gpu_pick){ xstrdup(from->picks[i].node), from->picks[i].index };
+    if (from->n_allow > 0)
+        to->allow = xcalloc(from->n_allow, sizeof(*to->allow));
+    for (size_t i = 0; i < from->n_allow; i++)
+        to->allow[i] = from->allow[i];
+}
+
+void request_clear(struct sched_request *request)
+{
+    for (size_t i = 0; i < request->n_picks; i++)
+        free(request->picks[i].node);
+    free(request->picks);
+    free(request->allow);
+    free(request->model);
+    *request = (struct sched_request){ 0 };
+}
+
+bool request_equal(const struct sched_request *a, const struct sched_request *b)
+{
+    if (a->gpus != b->gpus || a->nodes != b->nodes || a->gpus_per_node != b->gpus_per_node ||
+        a->share != b->share || a->gpu_mem != b->gpu_mem || a->cpu_milli != b->cpu_milli ||
+        a->memory != b->memory || a->lease_pid != b->lease_pid || a->n_picks != b->n_picks ||
+        a->n_allow != b->n_allow || !text_equal(a->model, b->model))
+        return false;
+    for (size_t i = 0; i < a->n_picks; i++)
+        if (a->picks[i].index != b->picks[i].index || !text_equal(a->picks[i].node, b->picks[i].node))
+            return false;
+    return a->n_allow == 0 || memcmp(a->allow, b->allow, a->n_allow * sizeof(*a->allow)) == 0;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+    return hash ^ (hash >> 29);
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    hash = mix(hash, text != NULL);
+    for (; text != NULL && *text != '\0'; text++)
+        hash = mix(hash, (unsigned char)*text);
+    return hash;
+}
+
+uint64_t request_hash(const struct sched_request *request)
+{
+    const uint64_t numbers[] = { request->gpus, request->nodes, request->gpus_per_node, request->share,
+        request->gpu_mem, request->cpu_milli, request->memory, request->n_picks, request->n_allow,
+        request->lease_pid };
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        hash = mix(hash, numbers[i]);
+    for (size_t i = 0; i < request->n_picks; i++)
+        hash = mix_text(mix(hash, request->picks[i].index), request->picks[i].node);
+    for (size_t i = 0; i < request->n_allow; i++)
+        hash = mix(hash, request->allow[i]);
+    return mix_text(hash, request->model);
+}
+
+static size_t text_cpus(uint32_t cpu_milli, char *text, size_t size)
+{
+    int length = cpu_milli % 1000 == 0
+                     ? snprintf(text, size, "%u CPU%s", cpu_milli / 1000, cpu_milli == 1000 ? "" : "s")
+                     : snprintf(text, size, "%u.%03u CPUs", cpu_milli / 1000, cpu_milli % 1000);
+    return length < 0 ? 0 : (size_t)length;
+}
+
+/* "2 GPUs (h200)", "0.25 of a GPU". */
+static void text_gpus(const struct sched_request *request, char *text, size_t size)
+{
+    char count[32];
+    if (request->share > 0)
+        (void)snprintf(count, sizeof(count), "%g of a GPU", request->share / 1000.0);
+    else
+        (void)snprintf(count, sizeof(count), "%u GPU%s", request->gpus, request->gpus == 1 ? "" : "s");
+    (void)snprintf(text, size, "%s%s%.60s%s", count, request->model != NULL ? " (" : "",
+        request->model != NULL ? request->model : "", request->model != NULL ? ")" : "");
+}
+
+void request_text(const struct sched_request *request, char *text, size_t size)
+{
+    char gpus[96] = "", part[64] = "", memory[32];
+    if (request->gpus == 0)
+        (void)text_cpus(request->cpu_milli, gpus, sizeof(gpus));
+    else
+        text_gpus(request, gpus, sizeof(gpus));
+    const char *each = request->gpus > 1 ? " each" : "";
+    if (request->gpu_mem > 0 && request->gpus > 0) {
+        format_size(request->gpu_mem, memory, sizeof(memory));
+        (void)snprintf(part, sizeof(part), " with %s%s", memory, each);
+    }
+    (void)snprintf(text, size, "%s%s", gpus, part);
+}

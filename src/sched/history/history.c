@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A job that ends is noted in its burst and in up to five cells: of everybody, of its user (and group), of
+ * the user with so many GPUs, of the user's command with so many GPUs, and of those with the same time limit.
+ * A burst of n jobs weighs 1 + 1/2 + ... + 1/n runs in the cells: its members tell much the same.
+ *
+ * An estimate starts with what is believed of any job and is corrected by each cell in turn, from the widest
+ * to the narrowest, every time as if what is believed by then were STRENGTH runs: a cell with few runs
+ * changes little, one with many decides. What the job's burst and the bursts around it tell (history_burst.c)
+ * corrects that once more, and at last what has run for some time already is known not to be shorter.
+ *
+ * Cells are kept in a hash table and in a list by when they were last noted in; beyond max_cells the oldest
+ * goes. A run is noted in narrow cells first, so that a wide cell never goes before its narrower ones.
+ */
+#include "sched/history/history.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/record.h"
+#include "sched/history/history_burst.h"
+#include "sched/history/history_cell.h"
+
+#define BUCKETS_MIN 64U // it stays a power of two
+#define STRENGTH    16.0
+#define FIRST_STAGE 5U // bins before it, up to 45 s, are no stages
+
+struct cell_key {
+    uint32_t basis, uid, gid, gpu_milli;
+    uint64_t stem;
+};
+
+struct history_cell {
+    struct cell_key key;
+    uint32_t samples;
+    struct run_histogram runs;
+    struct history_cell *chain, *newer, *older;
+};
+
+struct history {
+    size_t max_cells, n_cells;
+    int64_t default_ms;
+    struct run_belief prior;
+    struct burst_table *bursts;
+    struct history_cell **buckets;
+    size_t n_buckets;
+    struct history_cell *newest, *oldest;
+    struct cell_key forgotten[BASIS_COMMAND_LIMIT]; // by the last history_add()
+    size_t n_forgotten;
+};
+
+/* Of each level: which parts of the key make it, and what it is called in the store and in sentences. */
+static const struct {
+    const char *name;
+    bool has_user, has_gpus, has_stem, has_limit;
+    const char *text;
+} levels[] = {
+    [BASIS_ALL] = { "all", false, false, false, false, "all jobs" },
+    [BASIS_USER] = { "user", true, false, false, false, "the user's jobs" },
+    [BASIS_USER_GPUS] = { "gpus", true, true, false, false, "the user's jobs with as many GPUs" },
+    [BASIS_COMMAND] = { "command", true, true, true, false, "the same command" },
+    [BASIS_COMMAND_LIMIT] = { "limit", true, true, true, true, "the same command and time limit" },
+};
+
+static_assert(HISTORY_STAGES == RUN_BINS, "a stage is a bin");
+
+#define LEVEL_FIRST BASIS_ALL
+#define LEVEL_LAST  BASIS_COMMAND_LIMIT
+
+struct history *history_new(size_t max_cells, int64_t default_ms)
+{
+    struct history *history = xcalloc(1, sizeof(*history));
+    history->max_cells = max_cells > LEVEL_LAST ? max_cells : LEVEL_LAST;
+    history->default_ms = default_ms > 0 ? default_ms : 1;
+    run_belief_init(&history->prior, history->default_ms);
+    history->bursts = burst_table_new();
+    history->n_buckets = BUCKETS_MIN;
+    history->buckets = xcalloc(BUCKETS_MIN, sizeof(struct history_cell *));
+    return history;
+}
+
+void history_free(struct history *history)
+{
+    if (history == NULL)
+        return;
+    while (history->oldest != NULL) {
+        struct history_cell *newer = history->oldest->newer;
+        free(history->oldest);
+        history->oldest = newer;
+    }
+    burst_table_free(history->bursts);
+    free(history->buckets);
+    free(history);
+}
+
+/* The levels that a job of this key has are the first ones. */
+static unsigned last_level(const struct history_key *key)
+{
+    return key->limit_ms > 0 ? LEVEL_LAST : LEVEL_LAST - 1;
+}
+
+static struct cell_key cell_key_of(const struct history_key *key, unsigned level)
+{
+    uint64_t limit = levels[level].has_limit ? (uint64_t)key->limit_ms * 0x9e3779b97f4a7c15ULL : 0;
+    return (struct cell_key){
+        .basis = level,
+        .uid = levels[level].has_user ? key->uid : 0,
+        .gid = levels[level].has_user ? key->gid : 0,
+        .gpu_milli = levels[level].has_gpus ? key->gpu_milli : 0,
+        .stem = levels[level].has_stem ? key->stem ^ limit : 0,
+    };
+}
+
+static struct history_cell **bucket_of(const struct history *history, const struct cell_key *key)
+{
+    uint64_t hash = key->stem ^ ((uint64_t)key->uid << 32 | key->gid);
+    hash = (hash ^ (hash >> 31)) * 0x9e3779b97f4a7c15ULL;
+    hash = (hash ^ (hash >> 29) ^ ((uint64_t)key->basis << 32 | key->gpu_milli)) * 0xbf58476d1ce4e5b9ULL;
+    return &history->buckets[(hash >> 32) & (history->n_buckets - 1)];
+}
+
+static bool key_equal(const struct cell_key *a, const struct cell_key *b)
+{
+    return a->basis == b->basis && a->uid == b->uid && a->gid == b->gid && a->gpu_milli == b->gpu_milli &&
+           a->stem == b->stem;
+}
+
+static struct history_cell *find_cell(const struct history *history, const struct cell_key *key)
+{
+    struct history_cell *cell = *bucket_of(history, key);
+    while (cell != NULL && !key_equal(&cell->key, key))
+        cell = cell->chain;
+    return cell;
+}
+
+static void enter_bucket(struct history *history, struct history_cell *cell)
+{
+    struct history_cell **bucket = bucket_of(history, &cell->key);
+    cell->chain = *bucket;
+    *bucket = cell;
+}
+
+static void enter_list(struct history *history, struct history_cell *cell)
+{
+    cell->older = history->newest;
+    cell->newer = NULL;
+    *(cell->older != NULL ? &cell->older->newer : &history->oldest) = cell;
+    history->newest = cell;
+}
+
+static void leave_list(struct history *history, struct history_cell *cell)
+{
+    *(cell->older != NULL ? &cell->older->newer : &history->oldest) = cell->newer;
+    *(cell->newer != NULL ? &cell->newer->older : &history->newest) = cell->older;
+}
+
+static void forget_oldest(struct history *history)
+{
+    struct history_cell *cell = history->oldest;
+    if (cell->key.basis == BASIS_ALL) { // oldest only after a restart, which does not know the order
+        leave_list(history, cell);
+        enter_list(history, cell);
+        cell = history->oldest;
+    }
+    if (history->n_forgotten < LEVEL_LAST)
+        history->forgotten[history->n_forgotten++] = cell->key;
+    struct history_cell **link = bucket_of(history, &cell->key);
+    while (*link != cell)
+        link = &(*link)->chain;
+    *link = cell->chain;
+    leave_list(history, cell);
+    free(cell);
+    history->n_cells--;
+}
+
+static void grow(struct history *history)
+{
+    history->n_buckets *= 4;
+    free(history->buckets);
+    history->buckets = xcalloc(history->n_buckets, sizeof(struct history_cell *));
+    for (struct history_cell *cell = history->oldest; cell != NULL; cell = cell->newer)
+        enter_bucket(history, cell);
+}
+
+/* The cell, made when it is new, as the newest in the list. */
+static struct history_cell *touch_cell(struct history *history, const struct cell_key *key)
+{
+    struct history_cell *cell = find_cell(history, key);
+    if (cell != NULL) {
+        leave_list(history, cell);
+        enter_list(history, cell);
+        return cell;
+    }
+    if (history->n_cells >= history->max_cells)
+        forget_oldest(history);
+    if (history->n_cells >= history->n_buckets * 2)
+        grow(history);
+    cell = xcalloc(1, sizeof(*cell));
+    cell->key = *key;
+    enter_bucket(history, cell);
+    enter_list(history, cell);
+    history->n_cells++;
+    return cell;
+}
+
+/* --- bursts --- */
+
+uint64_t history_burst(struct history *history, uint64_t class_hash, int64_t submit_ms)
+{
+    return burst_join(history->bursts, class_hash, submit_ms);
+}
+
+void history_burst_hold(struct history *history, uint64_t number)
+{
+    struct burst *burst = burst_find(history->bursts, number);
+    if (burst != NULL)
+        burst_hold(history->bursts, burst);
+}
+
+void history_burst_leave(struct history *history, uint64_t number)
+{
+    struct burst *burst = burst_find(history->bursts, number);
+    if (burst != NULL)
+        burst_leave(history->bursts, burst);
+}
+
+void history_burst_set_owner(struct history *history, uint64_t number, void *owner)
+{
+    struct burst *burst = burst_find(history->bursts, number);
+    if (burst != NULL)
+        *burst_owner(burst) = owner;
+}
+
+void *history_burst_owner(const struct history *history, uint64_t number)
+{
+    struct burst *burst = burst_find(history->bursts, number);
+    return burst != NULL ? *burst_owner(burst) : NULL;
+}
+
+size_t history_burst_near(const struct history *history, uint64_t number, void *owners[HISTORY_NEAR])
+{
+    struct burst *near[BURST_NEAR], *burst = burst_find(history->bursts, number);
+    unsigned n_near = burst != NULL ? burst_near(burst, near) : 0;
+    size_t count = 0;
+    for (unsigned i = 0; i < n_near; i++)
+        if (*burst_owner(near[i]) != NULL)
+            owners[count++] = *burst_owner(near[i]);
+    return count;
+}
+
+/* --- evidence --- */
+
+unsigned history_stage(int64_t elapsed_ms)
+{
+    unsigned bin = run_bin_of(elapsed_ms);
+    return bin >= FIRST_STAGE ? bin : 0;
+}
+
+int64_t history_stage_ms(unsigned stage)
+{
+    return stage > 0 ? run_bin_start_ms(stage) : 0;
+}
+
+int64_t history_next_stage_ms(int64_t elapsed_ms)
+{
+    unsigned bin = run_bin_of(elapsed_ms) + 1;
+    return bin >= RUN_BINS ? INT64_MAX : run_bin_start_ms(bin > FIRST_STAGE ? bin : FIRST_STAGE);
+}
+
+void history_survived(struct history *history, uint64_t number, unsigned known, unsigned stage)
+{
+    struct burst *burst = burst_find(history->bursts, number);
+    if (burst != NULL && stage != known)
+        burst_survived(burst, known, stage);
+}
+
+/* Tells the burst. Returns how many of it have ended now, at least 1. */
+static uint32_t add_to_burst(struct history *history, uint64_t number, unsigned known, int64_t run_ms)
+{
+    struct burst *burst = burst_find(history->bursts, number);
+    uint32_t running;
+    if (burst == NULL)
+        return 1;
+    burst_ended(burst, known, run_bin_of(run_ms));
+    return burst_count(burst, &running);
+}
+
+void history_add(struct history *history, const struct history_key *key, unsigned known, int64_t run_ms)
+{
+    uint32_t ended = add_to_burst(history, key->burst, known, run_ms);
+    history->n_forgotten = 0;
+    for (unsigned level = last_level(key); level >= LEVEL_FIRST; level--) {
+        const struct cell_key cell_key = cell_key_of(key, level);
+        struct history_cell *cell = touch_cell(history, &cell_key);
+        run_histogram_add(&cell->runs, run_ms, ended < RUN_UNIT ? RUN_UNIT / ended : 1);
+        cell->samples += cell->samples < UINT32_MAX;
+    }
+}
+
+/* --- estimates --- */
+
+/* What is believed of any job with this key; where most of that comes from, into `ret`. */
+static void learn_levels(const struct history *history, const struct history_key *key,
+    struct run_belief *belief, struct estimate *ret)
+{
+    double parts[LEVEL_LAST + 1] = { 0 }; // of the belief, that come from each level
+    *belief = history->prior;
+    for (unsigned level = LEVEL_FIRST; level <= last_level(key); level++) {
+        const struct cell_key cell_key = cell_key_of(key, level);
+        const struct history_cell *cell = find_cell(history, &cell_key);
+        if (cell == NULL)
+            continue;
+        double part = run_belief_learn(belief, &cell->runs, STRENGTH);
+        for (unsigned wider = LEVEL_FIRST; wider < level; wider++)
+            parts[wider] *= 1 - part;
+        parts[level] = part;
+        if (ret->basis == BASIS_NONE || part >= parts[ret->basis]) {
+            ret->basis = (enum history_basis)level;
+            ret->samples = cell->samples;
+        }
+    }
+}
+
+static void learn_burst(const struct history *history, const struct history_key *key, int64_t elapsed_ms,
+    struct run_belief *belief, struct estimate *ret)
+{
+    const struct burst *burst = burst_find(history->bursts, key->burst);
+    uint32_t running;
+    if (burst == NULL)
+        return;
+    burst_belief(history->bursts, burst, belief);
+    uint32_t ended = burst_count(burst, &running);
+    if (running > 0 && history_stage(elapsed_ms) > 0)
+        running--; // itself
+    if (ended + running == 0)
+        return;
+    ret->basis = BASIS_BURST;
+    ret->samples = ended;
+    ret->running = running;
+}
+
+static int64_t whole_ms(double ms, int64_t elapsed_ms)
+{
+    if (ms >= (double)INT64_MAX)
+        return INT64_MAX;
+    return ms < (double)elapsed_ms + 1 ? elapsed_ms + 1 : llround(ms);
+}
+
+void history_estimate(const struct history *history, const struct history_key *key, int64_t elapsed_ms,
+    unsigned wanted, struct estimate *ret)
+{
+    struct run_belief belief;
+    *ret = (struct estimate){ .basis = BASIS_NONE };
+    if (elapsed_ms < 0)
+        elapsed_ms = 0;
+    learn_levels(history, key, &belief, ret);
+    if (key->limit_ms > 0)
+        run_belief_limit(&belief, key->limit_ms);
+    learn_burst(history, key, elapsed_ms, &belief, ret);
+    if (key->limit_ms > 0)
+        run_belief_limit(&belief, key->limit_ms);
+    bool is_assumed = ret->basis == BASIS_NONE && elapsed_ms < history->default_ms;
+    if ((wanted & ESTIMATE_ORDER) != 0)
+        ret->order_ms =
+            is_assumed ? history->default_ms : whole_ms(run_belief_order_ms(&belief, elapsed_ms), elapsed_ms);
+    if ((wanted & (ESTIMATE_LIKELY | ESTIMATE_SAFE)) != 0)
+        ret->likely_ms = is_assumed ? history->default_ms
+                                    : whole_ms(run_belief_quantile_ms(&belief, elapsed_ms, 0.5), elapsed_ms);
+    if ((wanted & ESTIMATE_SAFE) != 0) {
+        int64_t mean_ms = whole_ms(run_belief_mean_ms(&belief, elapsed_ms), elapsed_ms);
+        ret->safe_ms = mean_ms < ret->likely_ms ? ret->likely_ms : mean_ms;
+    }
+    if ((wanted & ESTIMATE_INDEX) != 0)
+        ret->index_ms =
+            whole_ms(run_belief_index_ms(&belief, history_stage_ms(history_stage(elapsed_ms))), 0);
+}
+
+static void burst_text(const struct estimate *estimate, char *text, size_t size)
+{
+    const uint32_t ended = estimate->samples, running = estimate->running;
+    if (ended == 0)
+        (void)snprintf(text, size, "%" PRIu32 " job%s submitted with it still run%s", running,
+            running == 1 ? "" : "s", running == 1 ? "s" : "");
+    else if (running == 0)
+        (void)snprintf(text, size, "%" PRIu32 " job%s submitted with it %s ended", ended,
+            ended == 1 ? "" : "s", ended == 1 ? "has" : "have");
+    else
+        (void)snprintf(text, size, "%" PRIu32 " job%s submitted with it %s ended, %" PRIu32 " still run%s",
+            ended, ended == 1 ? "" : "s", ended == 1 ? "has" : "have", running, running == 1 ? "s" : "");
+}
+
+void history_basis_text(const struct estimate *estimate, char *text, size_t size)
+{
+    if (estimate->basis == BASIS_NONE)
+        (void)snprintf(text, size, "assumed, no job has ended yet");
+    else if (estimate->basis == BASIS_BURST)
+        burst_text(estimate, text, size);
+    else
+        (void)snprintf(text, size, "median of %" PRIu32 " run%s of %s", estimate->samples,
+            estimate->samples == 1 ? "" : "s", levels[estimate->basis].text);
+}
+
+/* --- what outlives a restart --- */
+
+/* A cell as it is stored: `weights` has six hexadecimal digits for each bin up to the last that is not 0. */
+struct cell_state {
+    struct cell_key key;
+    uint32_t samples;
+    char *weights;
+};
+
+#define WEIGHT_DIGITS 6U
+
+static const struct record_field state_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct cell_state, key.basis, 0),
+    RECORD_FIELD(2, RECORD_U32, struct cell_state, key.uid, 0),
+    RECORD_FIELD(3, RECORD_U32, struct cell_state, key.gid, 0),
+    RECORD_FIELD(4, RECORD_U32, struct cell_state, key.gpu_milli, 0),
+    RECORD_FIELD(5, RECORD_U64, struct cell_state, key.stem, 0),
+    RECORD_FIELD(6, RECORD_U32, struct cell_state, samples, 0),
+    RECORD_FIELD(7, RECORD_STRING, struct cell_state, weights, RUN_BINS *WEIGHT_DIGITS),
+};
+
+static const struct record_type state_record =
+    RECORD_TYPE(71, "run history", struct cell_state, state_fields);
+
+#define CELL_NAME_SIZE 80U
+
+static void cell_name(const struct cell_key *key, char name[CELL_NAME_SIZE])
+{
+    (void)snprintf(name, CELL_NAME_SIZE, "%s:%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":%016" PRIx64,
+        levels[key->basis].name, key->uid, key->gid, key->gpu_milli, key->stem);
+}
+
+void history_each_of(const struct history *history, const struct history_key *key,
+    void (*visit)(void *arg, const char *name, const struct buffer *bytes), void *arg)
+{
+    char name[CELL_NAME_SIZE];
+    for (size_t i = 0; i < history->n_forgotten; i++) {
+        cell_name(&history->forgotten[i], name);
+        visit(arg, name, NULL);
+    }
+    for (unsigned level = LEVEL_FIRST; level <= last_level(key); level++) {
+        const struct cell_key cell_key = cell_key_of(key, level);
+        const struct history_cell *cell = find_cell(history, &cell_key);
+        if (cell == NULL)
+            continue;
+        char weights[RUN_BINS * WEIGHT_DIGITS + 1] = "";
+        size_t n_bins = RUN_BINS;
+        while (n_bins > 0 && cell->runs.weights[n_bins - 1] == 0)
+            n_bins--;
+        for (size_t i = 0; i < n_bins; i++)
+            (void)snprintf(weights + i * WEIGHT_DIGITS, WEIGHT_DIGITS + 1, "%06x",
+                (unsigned)(cell->runs.weights[i] & 0xffffff));
+        const struct cell_state state = { .key = cell_key, .samples = cell->samples, .weights = weights };
+        _cleanup_buffer_ struct buffer bytes = { 0 };
+        record_encode(&state_record, &state, &bytes);
+        cell_name(&cell_key, name);
+        visit(arg, name, &bytes);
+    }
+}
+
+static bool read_weights(const char *text, struct run_histogram *ret)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t length = text != NULL ? strlen(text) : 0;
+    uint64_t sum = 0;
+    *ret = (struct run_histogram){ 0 };
+    for (size_t i = 0; i < length; i++) {
+        const char *digit = strchr(digits, text[i]);
+        if (digit == NULL)
+            return false;
+        uint32_t *weight = &ret->weights[i / WEIGHT_DIGITS];
+        *weight = *weight << 4 | (uint32_t)(digit - digits);
+    }
+    for (size_t i = 0; i < RUN_BINS; i++)
+        sum += ret->weights[i];
+    return length % WEIGHT_DIGITS == 0 && sum <= (uint64_t)RUN_FADE * RUN_UNIT;
+}
+
+int history_decode(
+    struct history *history, const char *name, const uint8_t *bytes, size_t length, struct error *err)
+{
+    struct cell_state state;
+    int r = record_decode(&state_record, bytes, length, &state, err);
+    if (r < 0)
+        return r;
+    char expected[CELL_NAME_SIZE] = "";
+    struct run_histogram runs;
+    bool is_good = state.key.basis >= LEVEL_FIRST && state.key.basis <= LEVEL_LAST;
+    if (is_good)
+        cell_name(&state.key, expected);
+    is_good = is_good && strcmp(name, expected) == 0 && read_weights(state.weights, &runs);
+    record_clear(&state_record, &(struct cell_state){ .weights = state.weights });
+    if (!is_good)
+        return error_set(err, -EBADMSG, "the run history \"%s\" makes no sense", name);
+    struct history_cell *cell = touch_cell(history, &state.key);
+    cell->samples = state.samples;
+    cell->runs = runs;
+    return 0;
+}

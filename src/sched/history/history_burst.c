@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hidden Markov model. A burst has a centre, one of the duration bins, that is not known; each member's
+ * duration is drawn around it: with probability 1 - STRAY in a bin k bins away, less likely by e with each,
+ * else in any bin. A burst has the centre of the burst of its kind before it with probability
+ *
+ *     r = STICK * (1 + gap / STICK_MS) ^ -STICK_FADE        (gap: between their submissions)
+ *
+ * and else one drawn from what is believed of any job of the kind. A member that has ended tells of the
+ * centre by the chance of its bin, one that runs by the chance to get as far as it has. Both only count
+ * members per bin, so that evidence is exact, can be taken back, and costs a burst without any nothing. The
+ * centre's distribution is the product of what comes from the bursts before, from the bursts behind and from
+ * its own members (forward-backward algorithm: Baum et al., Annals of Mathematical Statistics 41, 1970),
+ * looked at over the nearest few bursts that know anything.
+ *
+ * That jobs of a user which were submitted within seconds of each other take alike times (correlation of the
+ * logarithms about .9, falling to .5 after hours) was seen in traces of Philly (Jeon et al., ATC 2019) and
+ * HPC2N (Parallel Workloads Archive); all parameters were chosen on these.
+ *
+ * Bursts of one class form a chain in order of creation. Those that nobody refers to any more are kept for
+ * what they know, the oldest of them going first.
+ */
+#include "sched/history/history_burst.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+#define GAP_MS     INT64_C(30000) // between submissions of one burst: a person's next command takes longer
+#define STRAY      0.1            // members that have nothing to do with the others, such as those that crash
+#define FALL       0.36787944117144233 // e^-1, with each bin away from the centre
+#define STICK      0.9                 // bursts that follow at once and are like the one before
+#define STICK_MS   60000.0             // time over which that begins to fade
+#define STICK_FADE 0.15                // how fast it then does: after a day it has come to a third
+#define HOPS       3U                  // bursts with evidence that are looked at, to each side
+#define STEPS_MAX  32U                 // and bursts altogether
+#define FLOOR      1e-9                // of a chance: evidence may contradict all that was believed
+
+#define LIVE_MAX    65536U // bursts with jobs: some 25 MB
+#define KEPT_MAX    16384U // bursts without
+#define BUCKETS_MIN 64U    // it stays a power of two
+
+/* Members that ended in a bin, or that are known to run until after its start. */
+struct evidence {
+    uint32_t count;
+    uint8_t bin;
+    bool is_ended;
+};
+
+/* How likely the evidence is by the centre, the most likely one 1. Reckoned when it is asked for. */
+struct weights {
+    bool is_known;
+    float parts[RUN_BINS];
+};
+
+struct burst {
+    uint64_t number, class_hash;
+    int64_t first_ms, last_ms; // submissions
+    uint32_t jobs;             // that refer to it
+    uint32_t n_evidence;
+    struct evidence *evidence;
+    struct weights *weights; // what the evidence comes to; NULL before there is more than one
+    double stick;            // how much of the centre before it is carried over
+    void *owner;
+    struct burst *previous, *next;      // of its class
+    struct burst *by_number, *by_class; // in their buckets; by class only the last of a chain
+    struct burst *older, *newer;        // of those without jobs
+};
+
+struct burst_table {
+    struct burst **numbers, **classes;
+    size_t n_buckets, n_bursts, n_kept;
+    struct burst *oldest, *newest; // without jobs
+    uint64_t last_number;
+    double share[RUN_BINS];               // of the centre's own bin, by the centre
+    float log_chance[RUN_BINS][RUN_BINS]; // of a member's bin: by that, then by the centre
+    float log_reach[RUN_BINS][RUN_BINS];  // of getting to a bin at all
+    float one_ended[RUN_BINS][RUN_BINS];  // what one member comes to that ended there
+    float one_runs[RUN_BINS][RUN_BINS];   // or got there
+};
+
+/* The most likely centre weighs 1. */
+static void weights_of_logs(const float logs[RUN_BINS], float ret[RUN_BINS])
+{
+    float most = -INFINITY;
+    for (size_t k = 0; k < RUN_BINS; k++)
+        most = logs[k] > most ? logs[k] : most;
+    for (size_t k = 0; k < RUN_BINS; k++)
+        ret[k] = expf(logs[k] - most);
+}
+
+struct burst_table *burst_table_new(void)
+{
+    struct burst_table *table = xcalloc(1, sizeof(*table));
+    table->n_buckets = BUCKETS_MIN;
+    table->numbers = xcalloc(BUCKETS_MIN, sizeof(struct burst *));
+    table->classes = xcalloc(BUCKETS_MIN, sizeof(struct burst *));
+    for (int centre = 0; centre < (int)RUN_BINS; centre++) {
+        double sum = 0, reach = 0;
+        for (int bin = 0; bin < (int)RUN_BINS; bin++)
+            sum += pow(FALL, abs(bin - centre));
+        table->share[centre] = (1 - STRAY) / sum;
+        for (int bin = (int)RUN_BINS - 1; bin >= 0; bin--) {
+            double chance = table->share[centre] * pow(FALL, abs(bin - centre)) + STRAY / RUN_BINS;
+            reach += chance;
+            table->log_chance[bin][centre] = (float)log(chance);
+            table->log_reach[bin][centre] = bin > 0 ? (float)log(reach) : 0;
+        }
+    }
+    for (size_t bin = 0; bin < RUN_BINS; bin++) {
+        weights_of_logs(table->log_chance[bin], table->one_ended[bin]);
+        weights_of_logs(table->log_reach[bin], table->one_runs[bin]);
+    }
+    return table;
+}
+
+static void burst_free(struct burst *burst)
+{
+    free(burst->evidence);
+    free(burst->weights);
+    free(burst);
+}
+
+void burst_table_free(struct burst_table *table)
+{
+    if (table == NULL)
+        return;
+    for (size_t i = 0; i < table->n_buckets; i++) {
+        while (table->numbers[i] != NULL) {
+            struct burst *burst = table->numbers[i];
+            table->numbers[i] = burst->by_number;
+            burst_free(burst);
+        }
+    }
+    free(table->numbers);
+    free(table->classes);
+    free(table);
+}
+
+/* --- tables --- */
+
+static struct burst **number_bucket(const struct burst_table *table, uint64_t number)
+{
+    return &table->numbers[number & (table->n_buckets - 1)];
+}
+
+static struct burst **class_bucket(const struct burst_table *table, uint64_t class_hash)
+{
+    return &table->classes[class_hash & (table->n_buckets - 1)];
+}
+
+struct burst *burst_find(const struct burst_table *table, uint64_t number)
+{
+    struct burst *burst = number != 0 ? *number_bucket(table, number) : NULL;
+    while (burst != NULL && burst->number != number)
+        burst = burst->by_number;
+    return burst;
+}
+
+static struct burst *last_of_class(const struct burst_table *table, uint64_t class_hash)
+{
+    struct burst *burst = *class_bucket(table, class_hash);
+    while (burst != NULL && burst->class_hash != class_hash)
+        burst = burst->by_class;
+    return burst;
+}
+
+static void enter_classes(struct burst_table *table, struct burst *burst)
+{
+    struct burst **bucket = class_bucket(table, burst->class_hash);
+    burst->by_class = *bucket;
+    *bucket = burst;
+}
+
+static void enter_numbers(struct burst_table *table, struct burst *burst)
+{
+    struct burst **bucket = number_bucket(table, burst->number);
+    burst->by_number = *bucket;
+    *bucket = burst;
+}
+
+static void leave_classes(struct burst_table *table, const struct burst *burst)
+{
+    struct burst **link = class_bucket(table, burst->class_hash);
+    while (*link != burst)
+        link = &(*link)->by_class;
+    *link = burst->by_class;
+}
+
+static void grow(struct burst_table *table)
+{
+    struct burst **old = table->numbers;
+    size_t n_old = table->n_buckets;
+    table->n_buckets *= 4;
+    free(table->classes);
+    table->numbers = xcalloc(table->n_buckets, sizeof(struct burst *));
+    table->classes = xcalloc(table->n_buckets, sizeof(struct burst *));
+    for (size_t i = 0; i < n_old; i++) {
+        while (old[i] != NULL) {
+            struct burst *burst = old[i];
+            old[i] = burst->by_number;
+            enter_numbers(table, burst);
+            if (burst->next == NULL)
+                enter_classes(table, burst);
+        }
+    }
+    free(old);
+}
+
+static void keep(struct burst_table *table, struct burst *burst)
+{
+    burst->older = table->newest;
+    burst->newer = NULL;
+    *(burst->older != NULL ? &burst->older->newer : &table->oldest) = burst;
+    table->newest = burst;
+    table->n_kept++;
+}
+
+static void keep_no_more(struct burst_table *table, struct burst *burst)
+{
+    *(burst->older != NULL ? &burst->older->newer : &table->oldest) = burst->newer;
+    *(burst->newer != NULL ? &burst->newer->older : &table->newest) = burst->older;
+    table->n_kept--;
+}
+
+/* --- members --- */
+
+/* To be asked when it or the one before it has got another first or last member. */
+static void reckon_stick(struct burst *burst)
+{
+    if (burst == NULL || burst->previous == NULL)
+        return;
+    int64_t gap_ms = burst->first_ms - burst->previous->last_ms;
+    burst->stick = STICK * pow(1 + (gap_ms > 0 ? (double)gap_ms : 0) / STICK_MS, -STICK_FADE);
+}
+
+/* Its neighbours follow each other from now on. */
+static void forget(struct burst_table *table, struct burst *burst)
+{
+    struct burst **link = number_bucket(table, burst->number);
+    while (*link != burst)
+        link = &(*link)->by_number;
+    *link = burst->by_number;
+    if (burst->previous != NULL)
+        burst->previous->next = burst->next;
+    if (burst->next != NULL) {
+        burst->next->previous = burst->previous;
+        reckon_stick(burst->next);
+    } else {
+        leave_classes(table, burst);
+        if (burst->previous != NULL)
+            enter_classes(table, burst->previous);
+    }
+    table->n_bursts--;
+    burst_free(burst);
+}
+
+/* A job that comes back to the queue, by an edit or a restart, is older than the latest burst: its own is one
+ * of the last. */
+static struct burst *burst_at(struct burst *last, int64_t submit_ms)
+{
+    unsigned steps = 0;
+    for (struct burst *burst = last; burst != NULL && steps < HOPS; burst = burst->previous, steps++)
+        if (submit_ms >= burst->first_ms - GAP_MS && submit_ms <= burst->last_ms + GAP_MS)
+            return burst;
+    return NULL;
+}
+
+static struct burst *open_burst(
+    struct burst_table *table, struct burst *last, uint64_t class_hash, int64_t submit_ms)
+{
+    if (table->n_bursts >= table->n_buckets * 2)
+        grow(table);
+    struct burst *burst = xcalloc(1, sizeof(*burst));
+    *burst = (struct burst){
+        .number = ++table->last_number,
+        .class_hash = class_hash,
+        .first_ms = submit_ms,
+        .last_ms = submit_ms,
+        .jobs = 1,
+        .previous = last,
+    };
+    if (last != NULL) {
+        leave_classes(table, last);
+        last->next = burst;
+    }
+    reckon_stick(burst);
+    enter_classes(table, burst);
+    enter_numbers(table, burst);
+    table->n_bursts++;
+    return burst;
+}
+
+void burst_hold(struct burst_table *table, struct burst *burst)
+{
+    if (burst->jobs++ == 0)
+        keep_no_more(table, burst);
+}
+
+uint64_t burst_join(struct burst_table *table, uint64_t class_hash, int64_t submit_ms)
+{
+    struct burst *last = last_of_class(table, class_hash), *burst = burst_at(last, submit_ms);
+    if (burst == NULL && table->n_bursts - table->n_kept >= LIVE_MAX)
+        return 0;
+    if (burst == NULL)
+        return open_burst(table, last, class_hash, submit_ms)->number;
+    burst_hold(table, burst);
+    if (submit_ms < burst->first_ms) {
+        burst->first_ms = submit_ms;
+        reckon_stick(burst);
+    }
+    if (submit_ms > burst->last_ms) {
+        burst->last_ms = submit_ms;
+        reckon_stick(burst->next);
+    }
+    return burst->number;
+}
+
+void burst_leave(struct burst_table *table, struct burst *burst)
+{
+    if (--burst->jobs > 0)
+        return;
+    if (burst->n_evidence == 0) {
+        forget(table, burst);
+        return;
+    }
+    keep(table, burst);
+    if (table->n_kept <= KEPT_MAX)
+        return;
+    struct burst *oldest = table->oldest;
+    keep_no_more(table, oldest);
+    forget(table, oldest);
+}
+
+/* --- evidence --- */
+
+static void take_back(struct burst *burst, unsigned bin)
+{
+    for (uint32_t i = 0; i < burst->n_evidence; i++) {
+        struct evidence *evidence = &burst->evidence[i];
+        if (evidence->is_ended || evidence->bin != bin)
+            continue;
+        if (--evidence->count == 0)
+            *evidence = burst->evidence[--burst->n_evidence];
+        if (burst->weights != NULL)
+            burst->weights->is_known = false;
+        return;
+    }
+}
+
+static void note(struct burst *burst, unsigned bin, bool is_ended)
+{
+    if (burst->n_evidence > 0 && burst->weights == NULL)
+        burst->weights = xcalloc(1, sizeof(*burst->weights));
+    if (burst->weights != NULL)
+        burst->weights->is_known = false;
+    for (uint32_t i = 0; i < burst->n_evidence; i++) {
+        struct evidence *evidence = &burst->evidence[i];
+        if (evidence->is_ended != is_ended || evidence->bin != bin)
+            continue;
+        evidence->count++;
+        return;
+    }
+    burst->evidence = xreallocarray(burst->evidence, burst->n_evidence + 1, sizeof(*burst->evidence));
+    burst->evidence[burst->n_evidence++] = (struct evidence){ 1, (uint8_t)bin, is_ended };
+}
+
+void burst_survived(struct burst *burst, unsigned known, unsigned bin)
+{
+    if (known > 0)
+        take_back(burst, known);
+    if (bin > 0)
+        note(burst, bin, false);
+}
+
+void burst_ended(struct burst *burst, unsigned known, unsigned bin)
+{
+    if (known > 0)
+        take_back(burst, known);
+    note(burst, bin, true);
+}
+
+uint32_t burst_count(const struct burst *burst, uint32_t *ret_running)
+{
+    uint32_t ended = 0;
+    *ret_running = 0;
+    for (uint32_t i = 0; i < burst->n_evidence; i++)
+        *(burst->evidence[i].is_ended ? &ended : ret_running) += burst->evidence[i].count;
+    return ended;
+}
+
+/* --- beliefs --- */
+
+static void reckon_weights(const struct burst_table *table, const struct burst *burst)
+{
+    float logs[RUN_BINS] = { 0 };
+    for (uint32_t i = 0; i < burst->n_evidence; i++) {
+        const struct evidence *evidence = &burst->evidence[i];
+        const float *row = (evidence->is_ended ? table->log_chance : table->log_reach)[evidence->bin];
+        for (size_t k = 0; k < RUN_BINS; k++)
+            logs[k] += (float)evidence->count * row[k];
+    }
+    weights_of_logs(logs, burst->weights->parts);
+    burst->weights->is_known = true;
+}
+
+static const float *weights_of(const struct burst_table *table, const struct burst *burst)
+{
+    const struct evidence *first = burst->evidence;
+    if (burst->n_evidence == 1 && first->count == 1)
+        return (first->is_ended ? table->one_ended : table->one_runs)[first->bin];
+    if (!burst->weights->is_known)
+        reckon_weights(table, burst);
+    return burst->weights->parts;
+}
+
+/* By what its own members tell; the most likely centre keeps its weight. */
+static void weigh(const struct burst_table *table, const struct burst *burst, struct run_belief *belief)
+{
+    if (burst->n_evidence == 0)
+        return;
+    const float *weights = weights_of(table, burst);
+    for (size_t k = 0; k < RUN_BINS; k++)
+        belief->parts[k] *= (double)weights[k];
+}
+
+/* From the earlier bursts: what is believed of the centre before its own members were asked. */
+static void look_back(const struct burst_table *table, const struct burst *burst,
+    const struct run_belief *base, struct run_belief *ret)
+{
+    const struct burst *from = burst;
+    for (unsigned steps = 0, hops = 0; from->previous != NULL && steps < STEPS_MAX && hops < HOPS; steps++) {
+        from = from->previous;
+        hops += from->n_evidence > 0;
+    }
+    *ret = *base;
+    for (; from != burst; from = from->next) {
+        double stick = from->next->stick;
+        if (from->n_evidence > 0) {
+            for (size_t k = 0; k < RUN_BINS; k++)
+                ret->parts[k] += FLOOR;
+            weigh(table, from, ret);
+            run_belief_scale(ret);
+        }
+        for (size_t k = 0; k < RUN_BINS; k++)
+            ret->parts[k] = stick * ret->parts[k] + (1 - stick) * base->parts[k];
+    }
+}
+
+/* From the later bursts: how much more or less likely each centre is for them. */
+static void look_ahead(const struct burst_table *table, const struct burst *burst,
+    const struct run_belief *base, struct run_belief *ret)
+{
+    const struct burst *from = burst;
+    for (unsigned steps = 0, hops = 0; from->next != NULL && steps < STEPS_MAX && hops < HOPS; steps++) {
+        from = from->next;
+        hops += from->n_evidence > 0;
+    }
+    for (size_t k = 0; k < RUN_BINS; k++)
+        ret->parts[k] = 1;
+    for (; from != burst; from = from->previous) {
+        double stick = from->stick, usual = 0;
+        weigh(table, from, ret);
+        for (size_t k = 0; k < RUN_BINS; k++)
+            usual += ret->parts[k] * base->parts[k];
+        for (size_t k = 0; k < RUN_BINS; k++)
+            ret->parts[k] = 1 - stick + (usual > 0 ? stick * ret->parts[k] / usual : stick);
+    }
+}
+
+/* Members around the centres: what is k bins away gets e^-k of it, carried on from bin to bin. */
+static void spread(const struct burst_table *table, const struct run_belief *centre, struct run_belief *ret)
+{
+    double carried = 0;
+    for (size_t k = 0; k < RUN_BINS; k++) {
+        carried = carried * FALL + centre->parts[k] * table->share[k];
+        ret->parts[k] = carried + STRAY / RUN_BINS;
+    }
+    carried = 0;
+    for (size_t k = RUN_BINS; k-- > 0;) {
+        ret->parts[k] += carried;
+        carried = (carried + centre->parts[k] * table->share[k]) * FALL;
+    }
+}
+
+void burst_belief(const struct burst_table *table, const struct burst *burst, struct run_belief *belief)
+{
+    struct run_belief centre, ahead;
+    look_back(table, burst, belief, &centre);
+    look_ahead(table, burst, belief, &ahead);
+    for (size_t k = 0; k < RUN_BINS; k++)
+        centre.parts[k] = (centre.parts[k] + FLOOR) * ahead.parts[k];
+    weigh(table, burst, &centre);
+    run_belief_scale(&centre);
+    spread(table, &centre, belief);
+}
+
+unsigned burst_near(struct burst *burst, struct burst *ret[BURST_NEAR])
+{
+    unsigned count = 0;
+    ret[count++] = burst;
+    for (struct burst *other = burst->previous; other != NULL && count <= HOPS; other = other->previous)
+        ret[count++] = other;
+    unsigned most = count + HOPS;
+    for (struct burst *other = burst->next; other != NULL && count < most; other = other->next)
+        ret[count++] = other;
+    return count;
+}
+
+void **burst_owner(struct burst *burst)
+{
+    return &burst->owner;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Usage U decays by half every half-life h and grows by the GPUs held, r: dU/dt = r - kU with k = ln 2 / h.
+ * While r is constant its solution is
+ *
+ *     U(t) = U0 e^(-kt) + (r / k) (1 - e^(-kt))
+ *
+ * so that a usage is a value, the time of it and a rate, rewritten only when the rate changes, however much
+ * time passes. The equation is linear: the sum over all accounts obeys it as well, with the sum of the rates,
+ * and is kept in the same form.
+ */
+#include "sched/queue/fairshare.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/record.h"
+#include "sched/cluster/cluster.h"
+
+#define BUCKETS_MIN 64U
+
+/* GPU-seconds per share that everybody is taken to have used: the first GPU-hour makes little difference, so
+ * that somebody new is ahead but not by orders of magnitude. */
+#define USAGE_FLOOR 3600.0
+
+void fairshare_init(struct fairshare *fairshare, double half_life_ms)
+{
+    *fairshare = (struct fairshare){ .half_life_ms = half_life_ms,
+        .n_buckets = BUCKETS_MIN,
+        .default_user_shares = 1,
+        .default_group_shares = 1 };
+    fairshare->buckets = xcalloc(BUCKETS_MIN, sizeof(struct account *));
+}
+
+void fairshare_clear(struct fairshare *fairshare)
+{
+    for (struct account *account = fairshare->first; account != NULL;) {
+        struct account *next = account->next;
+        free(account);
+        account = next;
+    }
+    free(fairshare->buckets);
+    *fairshare = (struct fairshare){ 0 };
+}
+
+static size_t bucket_of(const struct fairshare *fairshare, uint32_t id, bool is_group)
+{
+    uint64_t hash = ((uint64_t)id * 2 + is_group) * 0x9e3779b97f4a7c15ULL;
+    return (hash >> 32) % fairshare->n_buckets;
+}
+
+static void enter_bucket(struct fairshare *fairshare, struct account *account)
+{
+    struct account **bucket = &fairshare->buckets[bucket_of(fairshare, account->id, account->is_group)];
+    account->chain = *bucket;
+    *bucket = account;
+}
+
+static void grow(struct fairshare *fairshare)
+{
+    fairshare->n_buckets *= 4;
+    free(fairshare->buckets);
+    fairshare->buckets = xcalloc(fairshare->n_buckets, sizeof(struct account *));
+    for (struct account *account = fairshare->first; account != NULL; account = account->next)
+        enter_bucket(fairshare, account);
+}
+
+static struct account *find(const struct fairshare *fairshare, uint32_t id, bool is_group)
+{
+    struct account *account = fairshare->buckets[bucket_of(fairshare, id, is_group)];
+    while (account != NULL && (account->id != id || account->is_group != is_group))
+        account = account->chain;
+    return account;
+}
+
+struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, bool is_group)
+{
+    struct account *account = find(fairshare, id, is_group);
+    if (account != NULL)
+        return account;
+    if (fairshare->n_accounts >= fairshare->n_buckets * 2)
+        grow(fairshare);
+    account = xcalloc(1, sizeof(*account));
+    account->id = id;
+    account->is_group = is_group;
+    account->shares = is_group ? fairshare->default_group_shares : fairshare->default_user_shares;
+    account->limits = is_group ? fairshare->group_limits : fairshare->user_limits;
+    enter_bucket(fairshare, account);
+    *(fairshare->last != NULL ? &fairshare->last->next : &fairshare->first) = account;
+    fairshare->last = account;
+    fairshare->n_accounts++;
+    return account;
+}
+
+static double decay_per_second(const struct fairshare *fairshare)
+{
+    return M_LN2 * 1000 / fairshare->half_life_ms;
+}
+
+/* U(t) of the head comment. Time never steps back here: an earlier time changes nothing. */
+static double usage_after(
+    const struct fairshare *fairshare, double usage, double rate, int64_t from_ms, int64_t to_ms)
+{
+    if (to_ms <= from_ms)
+        return usage;
+    double k = decay_per_second(fairshare), gone = -expm1(-k * (double)(to_ms - from_ms) / 1000);
+    return usage * (1 - gone) + rate / k * gone;
+}
+
+double fairshare_usage(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
+{
+    return usage_after(fairshare, account->usage, account->rate, account->at_ms, now_ms);
+}
+
+static void bring_account_to(const struct fairshare *fairshare, struct account *account, int64_t now_ms)
+{
+    account->usage = fairshare_usage(fairshare, account, now_ms);
+    if (now_ms > account->at_ms)
+        account->at_ms = now_ms;
+}
+
+static double total_usage(
+    const struct fairshare *fairshare, const struct fairshare_total *total, int64_t now_ms)
+{
+    return usage_after(fairshare, total->usage, total->rate, total->at_ms, now_ms);
+}
+
+/* The sum that an account counts for, brought to this time. */
+static struct fairshare_total *total_at(
+    struct fairshare *fairshare, const struct account *account, int64_t now_ms)
+{
+    struct fairshare_total *total = account->is_group ? &fairshare->groups : &fairshare->users;
+    total->usage = total_usage(fairshare, total, now_ms);
+    if (now_ms > total->at_ms)
+        total->at_ms = now_ms;
+    return total;
+}
+
+/* The account joins (+1) or leaves (-1) the sum over those that have jobs. It has been brought to `now_ms`.
+ */
+static void join_total(struct fairshare *fairshare, const struct account *account, int64_t now_ms, int sign)
+{
+    struct fairshare_total *total = total_at(fairshare, account, now_ms);
+    total->usage += sign * account->usage;
+    total->rate += sign * account->rate;
+    total->shares += sign * account->shares;
+    total->accounts += (uint32_t)sign;
+    if (total->accounts == 0) // what is left are rounding errors
+        *total = (struct fairshare_total){ 0 };
+}
+
+void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_life_ms)
+{
+    for (struct account *account = fairshare->first; account != NULL; account = account->next)
+        bring_account_to(fairshare, account, now_ms);
+    fairshare->half_life_ms = half_life_ms;
+    fairshare->users = fairshare->groups = (struct fairshare_total){ 0 };
+    for (struct account *account = fairshare->first; account != NULL; account = account->next)
+        if (account->is_counted)
+            join_total(fairshare, account, now_ms, 1);
+}
+
+void fairshare_count(
+    struct fairshare *fairshare, struct account *account, int64_t now_ms, int32_t running, int32_t waiting)
+{
+    account->running += (uint32_t)running;
+    account->waiting += (uint32_t)waiting;
+    bool has_jobs = account->running > 0 || account->waiting > 0;
+    if (has_jobs == account->is_counted)
+        return;
+    account->is_counted = has_jobs;
+    bring_account_to(fairshare, account, now_ms);
+    join_total(fairshare, account, now_ms, has_jobs ? 1 : -1);
+}
+
+double fairshare_held(const struct account *account, int64_t now_ms)
+{
+    int64_t since_ms = now_ms > account->held_at_ms ? now_ms - account->held_at_ms : 0;
+    return account->held_seconds + account->rate * (double)since_ms / 1000;
+}
+
+void fairshare_charge(struct fairshare *fairshare, struct account *account, int64_t now_ms, int64_t gpu_milli)
+{
+    assert(gpu_milli >= 0 || account->gpu_milli >= (uint64_t)-gpu_milli);
+    bring_account_to(fairshare, account, now_ms);
+    account->held_seconds = fairshare_held(account, now_ms);
+    account->held_at_ms = now_ms;
+    account->gpu_milli = (uint32_t)(account->gpu_milli + gpu_milli);
+    account->rate = account->gpu_milli / 1000.0;
+    if (account->is_counted)
+        total_at(fairshare, account, now_ms)->rate += (double)gpu_milli / 1000;
+}
+
+double fairshare_factor(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
+{
+    const struct fairshare_total *total = account->is_group ? &fairshare->groups : &fairshare->users;
+    double mean = total->shares > 0 ? total_usage(fairshare, total, now_ms) / total->shares : 0;
+    double own = fairshare_usage(fairshare, account, now_ms) / account->shares;
+    return log2((own + USAGE_FLOOR) / ((mean > 0 ? mean : 0) + USAGE_FLOOR));
+}
+
+static bool is_over_usage(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
+{
+    return account->limits.gpu_seconds > 0 &&
+           fairshare_usage(fairshare, account, now_ms) >= account->limits.gpu_seconds;
+}
+
+/* U(t) of the head comment solved for the t at which it is the limit. While so much runs that it does not
+ * come below, only the end of a job helps. */
+int64_t fairshare_limit_ends(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
+{
+    if (!is_over_usage(fairshare, account, now_ms))
+        return TIME_NEVER;
+    double k = decay_per_second(fairshare), lasting = account->rate / k;
+    if (lasting >= account->limits.gpu_seconds)
+        return TIME_NEVER;
+    double usage = fairshare_usage(fairshare, account, now_ms);
+    double wait_ms = log((usage - lasting) / (account->limits.gpu_seconds - lasting)) / k * 1000;
+    return wait_ms < 1e15 ? now_ms + (int64_t)ceil(wait_ms) + 1 : TIME_NEVER; // surely below by then
+}
+
+const struct account_limits *fairshare_limits(const struct fairshare *fairshare, uint32_t id, bool is_group)
+{
+    const struct account *account = find(fairshare, id, is_group);
+    if (account != NULL)
+        return &account->limits;
+    return is_group ? &fairshare->group_limits : &fairshare->user_limits;
+}
+
+/* The other limits are on what its owner's other jobs do: each of these ends, and usage decays. */
+bool account_limits_exclude(const struct account_limits *limits, int64_t gpu_milli)
+{
+    return limits->gpu_milli > 0 && gpu_milli > limits->gpu_milli;
+}
+
+bool fairshare_is_limited(const struct fairshare *fairshare, const struct account *account, int64_t now_ms,
+    uint32_t gpu_milli, char *text, size_t size)
+{
+    const struct account_limits *limits = &account->limits;
+    if (account_limits_exclude(limits, gpu_milli)) {
+        (void)snprintf(text, size, "it asks for %g GPUs, the limit is %g at a time", gpu_milli / 1000.0,
+            limits->gpu_milli / 1000.0);
+        return true;
+    }
+    if (limits->jobs > 0 && account->running >= limits->jobs) {
+        (void)snprintf(text, size, "running jobs: %" PRIu32 " of at most %" PRIu32 " run", account->running,
+            limits->jobs);
+        return true;
+    }
+    if (gpu_milli == 0) // it holds and uses no GPU, however much its owner does
+        return false;
+    if (limits->gpu_milli > 0 && (uint64_t)account->gpu_milli + gpu_milli > limits->gpu_milli) {
+        (void)snprintf(text, size, "GPUs: %g of at most %g are held%s", account->gpu_milli / 1000.0,
+            limits->gpu_milli / 1000.0,
+            account->gpu_milli < limits->gpu_milli ? ", too many for this job beside them" : "");
+        return true;
+    }
+    if (!is_over_usage(fairshare, account, now_ms))
+        return false;
+    int64_t ends_ms = fairshare_limit_ends(fairshare, account, now_ms);
+    char wait[32] = "";
+    if (ends_ms != TIME_NEVER)
+        format_duration(ends_ms - now_ms, wait, sizeof(wait));
+    (void)snprintf(text, size, "GPU-hours: %.1f of at most %g used%s%s%s",
+        fairshare_usage(fairshare, account, now_ms) / 3600, limits->gpu_seconds / 3600,
+        wait[0] != '\0' ? "; in " : "", wait, wait[0] != '\0' ? " there is room again" : "");
+    return true;
+}
+
+/* Usage is kept in GPU-milliseconds: half of one is far below what anybody could notice. */
+struct account_state {
+    uint32_t id;
+    bool is_group;
+    int64_t at_ms;
+    uint64_t gpu_ms;
+};
+
+static const struct record_field state_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct account_state, id, 0),
+    RECORD_FIELD(2, RECORD_BOOL, struct account_state, is_group, 0),
+    RECORD_FIELD(3, RECORD_TIME, struct account_state, at_ms, 0),
+    RECORD_FIELD(4, RECORD_U64, struct account_state, gpu_ms, 0),
+};
+
+static const struct record_type state_record = RECORD_TYPE(70, "account", struct account_state, state_fields);
+
+void account_encode(
+    const struct fairshare *fairshare, const struct account *account, int64_t now_ms, struct buffer *out)
+{
+    const struct account_state state = { .id = account->id,
+        .is_group = account->is_group,
+        .at_ms = now_ms,
+        .gpu_ms = (uint64_t)llround(fairshare_usage(fairshare, account, now_ms) * 1000) };
+    record_encode(&state_record, &state, out);
+}
+
+int account_decode(struct fairshare *fairshare, const uint8_t *bytes, size_t length, struct error *err)
+{
+    struct account_state state;
+    int r = record_decode(&state_record, bytes, length, &state, err);
+    if (r < 0)
+        return r;
+    struct account *account = fairshare_account(fairshare, state.id, state.is_group);
+    assert(!account->is_counted);
+    account->usage = (double)state.gpu_ms / 1000;
+    account->at_ms = state.at_ms;
+    return 0;
+}

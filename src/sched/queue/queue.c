@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Classes by key in a hash table, and each class's jobs in a list in order of (submit time, id). The order
+ * among classes is queue_tree.c's. A class stands in the tree exactly while it has jobs and is not parked.
+ */
+#include "sched/queue/queue.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "sched/queue/queue_tree.h"
+
+#define BUCKETS_MIN 64U
+
+void queue_init(struct queue *queue)
+{
+    *queue = (struct queue){ .n_buckets = BUCKETS_MIN, .kinds_version = 1 };
+    queue->buckets = xcalloc(queue->n_buckets, sizeof(struct queue_class *));
+}
+
+static void class_free(struct queue_class *class)
+{
+    request_clear(&class->key.request);
+    free(class);
+}
+
+void queue_clear(struct queue *queue)
+{
+    for (size_t i = 0; i < queue->n_buckets; i++) {
+        struct queue_class *class = queue->buckets[i];
+        while (class != NULL) {
+            struct queue_class *next = class->chain;
+            class_free(class);
+            class = next;
+        }
+    }
+    free(queue->buckets);
+    *queue = (struct queue){ 0 };
+}
+
+/* The finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection. */
+static uint64_t mix(uint64_t value)
+{
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+    return value ^ (value >> 31);
+}
+
+uint64_t class_key_hash(const struct class_key *key)
+{
+    const uint64_t parts[] = { key->uid, key->gid, (uint32_t)key->priority, (uint32_t)key->own_priority,
+        key->is_preemptible, key->had_turn, (uint64_t)key->limit_ms, (uint64_t)key->estimate_ms, key->stem,
+        key->burst, key->stage, request_hash(&key->request) };
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        hash = mix(hash + parts[i] + 0x9e3779b97f4a7c15ULL);
+    return hash;
+}
+
+static bool key_equal(const struct class_key *a, const struct class_key *b)
+{
+    return a->uid == b->uid && a->gid == b->gid && a->priority == b->priority &&
+           a->own_priority == b->own_priority && a->is_preemptible == b->is_preemptible &&
+           a->had_turn == b->had_turn && a->limit_ms == b->limit_ms && a->estimate_ms == b->estimate_ms &&
+           a->stem == b->stem && a->burst == b->burst && a->stage == b->stage &&
+           request_equal(&a->request, &b->request);
+}
+
+static struct queue_class **bucket_of(const struct queue *queue, const struct class_key *key)
+{
+    return &queue->buckets[class_key_hash(key) % queue->n_buckets];
+}
+
+static void enter_bucket(struct queue *queue, struct queue_class *class)
+{
+    struct queue_class **bucket = bucket_of(queue, &class->key);
+    class->chain = *bucket;
+    *bucket = class;
+}
+
+static void grow(struct queue *queue)
+{
+    struct queue_class **old = queue->buckets;
+    size_t n_old = queue->n_buckets;
+    queue->n_buckets *= 4;
+    queue->buckets = xcalloc(queue->n_buckets, sizeof(struct queue_class *));
+    for (size_t i = 0; i < n_old; i++) {
+        while (old[i] != NULL) {
+            struct queue_class *class = old[i];
+            old[i] = class->chain;
+            enter_bucket(queue, class);
+        }
+    }
+    free(old);
+}
+
+struct queue_class *queue_hold_class(struct queue *queue, const struct class_key *key, bool *ret_is_new)
+{
+    struct queue_class *class = *bucket_of(queue, key);
+    while (class != NULL && !key_equal(&class->key, key))
+        class = class->chain;
+    *ret_is_new = class == NULL;
+    if (class == NULL) {
+        if (queue->n_classes >= queue->n_buckets * 2)
+            grow(queue);
+        class = xcalloc(1, sizeof(*class));
+        class->key = *key;
+        request_copy(&class->key.request, &key->request);
+        class->number = ++queue->last_number;
+        class->heap = mix(class->number);
+        class->is_fresh = true;
+        class->rank_changes_ms = INT64_MAX;
+        enter_bucket(queue, class);
+        queue->n_classes++;
+    }
+    class->users++;
+    return class;
+}
+
+void queue_drop_class(struct queue *queue, struct queue_class *class)
+{
+    assert(class->users > 0);
+    if (--class->users > 0)
+        return;
+    assert(class->length == 0);
+    struct queue_class **link = bucket_of(queue, &class->key);
+    while (*link != class)
+        link = &(*link)->chain;
+    *link = class->chain;
+    queue->n_classes--;
+    class_free(class);
+}
+
+static bool is_older(const struct queue_entry *a, const struct queue_entry *b)
+{
+    return a->submit_ms != b->submit_ms ? a->submit_ms < b->submit_ms : a->job < b->job;
+}
+
+/* The entry that the new one goes behind, NULL: it becomes the head. Sought from both ends at once, so that
+ * the newest and one that comes back to its old place near the front are both found at once. */
+static struct queue_entry *entry_before(const struct queue_class *class, const struct queue_entry *entry)
+{
+    struct queue_entry *front = class->first, *back = class->last;
+    while (front != NULL) {
+        if (is_older(back, entry))
+            return back;
+        if (is_older(entry, front))
+            return front->before;
+        front = front->after;
+        back = back->before;
+    }
+    return NULL;
+}
+
+/* A new last job keeps the places of the others right; one between two others does not. */
+static void count_added(struct queue_entry *entry)
+{
+    struct queue_class *class = entry->class;
+    bool is_only = class->first == class->last, is_last = class->last == entry;
+    class->is_counted = is_only || (class->is_counted && is_last);
+    entry->place = is_only || !is_last ? 0 : entry->before->place + 1;
+}
+
+void queue_add(struct queue *queue, struct queue_entry *entry, struct queue_class *class)
+{
+    assert(entry->class == NULL);
+    struct queue_entry *before = entry_before(class, entry);
+    entry->class = class;
+    entry->before = before;
+    entry->after = before != NULL ? before->after : class->first;
+    *(before != NULL ? &before->after : &class->first) = entry;
+    *(entry->after != NULL ? &entry->after->before : &class->last) = entry;
+    count_added(entry);
+    class->length++;
+    queue->length++;
+    if (class->size > 0)
+        queue_tree_restore(queue, class);
+    else if (!class->is_parked)
+        queue_tree_insert(queue, class);
+}
+
+void queue_remove(struct queue *queue, struct queue_entry *entry)
+{
+    struct queue_class *class = entry->class;
+    if (class == NULL)
+        return;
+    if (class->length == 1 && class->size > 0)
+        queue_tree_remove(queue, class);
+    *(entry->before != NULL ? &entry->before->after : &class->first) = entry->after;
+    *(entry->after != NULL ? &entry->after->before : &class->last) = entry->before;
+    class->is_counted = class->is_counted && (entry->before == NULL || entry->after == NULL);
+    entry->class = NULL;
+    entry->before = entry->after = NULL;
+    class->length--;
+    queue->length--;
+    if (class->size > 0)
+        queue_tree_restore(queue, class);
+}
+
+void queue_update(struct queue *queue, struct queue_class *class, double rank)
+{
+    class->rank = rank;
+    queue_refresh(queue, class);
+}
+
+void queue_refresh(struct queue *queue, struct queue_class *class)
+{
+    if (class->size > 0)
+        queue_tree_restore(queue, class);
+}
+
+void queue_park(struct queue *queue, struct queue_class *class)
+{
+    class->is_parked = true;
+    if (class->size > 0)
+        queue_tree_remove(queue, class);
+}
+
+void queue_unpark(struct queue *queue, struct queue_class *class)
+{
+    if (!class->is_parked)
+        return;
+    class->is_parked = false;
+    class->is_fresh = true;
+    if (class->length > 0)
+        queue_tree_insert(queue, class);
+}
+
+/* How many of its class stand before it. They are counted when the first one is asked for, and stay so while
+ * jobs come and go at the ends only: who lists a queue asks for all of them. */
+static uint64_t place_in_class(const struct queue_entry *entry)
+{
+    struct queue_class *class = entry->class;
+    uint64_t place = 0;
+    for (struct queue_entry *each = class->first; each != NULL && !class->is_counted; each = each->after)
+        each->place = place++;
+    class->is_counted = true;
+    return entry->place - class->first->place;
+}
+
+uint64_t queue_position(const struct queue *queue, const struct queue_entry *entry)
+{
+    if (entry->class == NULL)
+        return 0;
+    return queue_tree_jobs_before(queue, entry->class) + place_in_class(entry) + 1;
+}
