@@ -114,9 +114,9 @@ bool spool_read_renewed(int dirfd, int64_t *ret_ms);
 struct spool_stop {
     uint32_t magic;  // SPOOL_STOP_MAGIC
     uint32_t signal; // the first one
-    uint32_t is_timed_out, is_tty_idle, is_lease_over;
+    uint32_t end;    // enum job_end, as in struct ending
 };
-#define SPOOL_STOP_MAGIC 0x6d677072U
+#define SPOOL_STOP_MAGIC 0x6d677073U
 
 /*
  * Settles the verdict of the attempt whose directory is `dirfd`: makes a file with the word and link(2)s it

@@ -64,12 +64,12 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(51, RECORD_U32, struct launch_spec, tty_rows, 0),
     RECORD_FIELD(52, RECORD_U32, struct launch_spec, tty_columns, 0),
     RECORD_FIELD(53, RECORD_BOOL, struct launch_spec, is_exec_step, 0),
-    RECORD_FIELD(75, RECORD_DURATION, struct launch_spec, tty_idle_ms, 0),
     RECORD_FIELD(60, RECORD_DURATION, struct launch_spec, time_limit_ms, 0),
     RECORD_FIELD(61, RECORD_DURATION, struct launch_spec, grace_ms, 0),
     RECORD_FIELD(62, RECORD_U32, struct launch_spec, warn_signal, 0),
     RECORD_FIELD(63, RECORD_DURATION, struct launch_spec, warn_before_ms, 0),
     RECORD_SUBLIST(71, struct launch_spec, image, 1, &launch_image_record),
+    RECORD_SUBLIST(93, struct launch_spec, ask, 1, &job_ask_record),
     RECORD_FIELD(70, RECORD_STRING, struct launch_spec, script, SPEC_PATH_MAX),
     RECORD_FIELD(83, RECORD_U32, struct launch_spec, checkpoint_signal, 0),
     RECORD_FIELD(84, RECORD_BOOL, struct launch_spec, is_requeued_at_limit, 0),
@@ -127,6 +127,12 @@ int64_t launch_started_boot_ms(const struct launch_started *started, int64_t boo
     if (started->boot_ms != 0)
         return started->boot_ms;
     return wall_ms > started->wall_ms ? boot_ms - (wall_ms - started->wall_ms) : boot_ms;
+}
+
+const struct job_ask *launch_ask(const struct launch_spec *spec)
+{
+    static const struct job_ask nothing = { 0 };
+    return spec->ask.count > 0 ? spec->ask.items : &nothing;
 }
 
 void launch_tell_port(struct strings *variables, uint32_t port)

@@ -9,6 +9,7 @@
 #include "base/record.h"
 #include "base/spool_id.h"
 #include "base/strings.h"
+#include "job/ask.h"
 #include "job/usage.h"
 
 #define MEETING_PORT_FIRST 29500U // where the parts of a job on several nodes may meet
@@ -93,10 +94,10 @@ struct launch_spec {
     int64_t lease_until_ms; // boot clock: until then at first; later the spool file "renewed" says it
     bool is_tty;            // it has a terminal
     uint32_t tty_rows, tty_columns; // 0: as usual
-    int64_t tty_idle_ms;            // ended when nothing goes through its terminal for so long; 0: never
     /* `mgpu exec`: runs beside step 0 in its cgroup, is ended with it, and its output goes to whoever started
      * it. */
     bool is_exec_step;
+    struct record_list ask;   // struct job_ask: launch_ask()
     struct record_list image; // at most one struct launch_image: the command runs in a container
     char *script;             // the file that the command runs, with the text that was submitted; NULL: none
     /* A part of several: when all is prepared it says so (spool file "ready") and waits to be let go. */
@@ -134,6 +135,10 @@ struct launch_exit {
     char *tail;               // the last lines of its output when it failed, at most USAGE_TAIL_MAX bytes
     struct record_list usage; // at most one struct job_usage; put in by the agent
 };
+
+/* What the job asks for, where the node decides nothing about it: an option of which the shepherd alone must
+ * know has no field above. All zero in an entry of an older agent. */
+const struct job_ask *launch_ask(const struct launch_spec *spec);
 
 extern const struct record_type group_id_record;
 extern const struct record_type device_rule_record;

@@ -56,10 +56,7 @@ static enum job_end judge(const struct ending *ending)
         return END_UNKNOWN;
     if (is_out_of_memory(ending))
         return END_OOM;
-    enum job_end stopped = ending->is_lease_over  ? END_NODE_LOST
-                           : ending->is_timed_out ? END_TIME_LIMIT
-                           : ending->is_tty_idle  ? END_IDLE_TIMEOUT
-                                                  : END_CANCELLED;
+    enum job_end stopped = ending->stop_end != END_NONE ? ending->stop_end : END_CANCELLED;
     if (status->phase == INIT_EXECUTING)
         return ending->stop_signal != 0 ? stopped : END_UNKNOWN;
     if (status->step != STEP_NONE && status->step != STEP_SETUP)
@@ -126,7 +123,7 @@ static bool is_told_by_runtime(const struct launch_spec *spec, int wait_status)
 static void describe_idle(const struct launch_spec *spec, char *text, size_t size)
 {
     char limit[32];
-    format_duration(spec->tty_idle_ms, limit, sizeof(limit));
+    format_duration(launch_ask(spec)->tty_idle_ms, limit, sizeof(limit));
     (void)snprintf(text, size, "nothing was typed or shown on its terminal for %s", limit);
 }
 
@@ -155,7 +152,7 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
     text[0] = '\0';
     if (is_out_of_memory(ending))
         describe_memory(shepherd, ending, text, size);
-    else if (ending->is_lease_over && ending->stop_signal != 0)
+    else if (ending->stop_end == END_NODE_LOST && ending->stop_signal != 0)
         (void)snprintf(text, size,
             "its node did not hear of the controller for longer than its lease of %lld s",
             (long long)(shepherd->spec.lease_ms / 1000));

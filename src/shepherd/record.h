@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "job/state.h"
 #include "shepherd/counts.h"
 #include "shepherd/init.h"
 #include "shepherd/shepherd.h"
@@ -10,12 +11,10 @@
 /* How the step came to its end. */
 struct ending {
     struct init_status status;
-    bool is_killed;       // by us, or for a user who sent SIGKILL
-    bool is_timed_out;    // it was stopped because its time was up
-    bool is_tty_idle;     // it was stopped because nobody used its terminal
-    bool is_lease_over;   // it was stopped because its node had lost the controller for too long
-    uint32_t stop_signal; // first signal of a stop command that reached the step, 0: none
-    struct counts counts; // of the kernel; filled by record_publish()
+    bool is_killed;        // by us, or for a user who sent SIGKILL
+    enum job_end stop_end; // how it ends when the shepherd stopped it by itself; END_NONE: it did not
+    uint32_t stop_signal;  // first signal of a stop command that reached the step, 0: none
+    struct counts counts;  // of the kernel; filled by record_publish()
 };
 
 /* The record's contents; `text` gets the failure in words. Nothing in *ret is owned. */

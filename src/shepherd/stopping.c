@@ -17,9 +17,7 @@ void stopping_note(const struct shepherd *shepherd, const struct ending *ending,
     const struct spool_stop stop = {
         .magic = SPOOL_STOP_MAGIC,
         .signal = (uint32_t)signal,
-        .is_timed_out = ending->is_timed_out,
-        .is_tty_idle = ending->is_tty_idle,
-        .is_lease_over = ending->is_lease_over,
+        .end = ending->stop_end,
     };
     _cleanup_close_ int fd =
         openat(shepherd->spool_fd, SPOOL_STOP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -34,7 +32,5 @@ void stopping_read(const struct shepherd *shepherd, struct ending *ending)
     if (fd < 0 || read(fd, &stop, sizeof(stop)) != (ssize_t)sizeof(stop) || stop.magic != SPOOL_STOP_MAGIC)
         return;
     ending->stop_signal = stop.signal;
-    ending->is_timed_out = stop.is_timed_out != 0;
-    ending->is_tty_idle = stop.is_tty_idle != 0;
-    ending->is_lease_over = stop.is_lease_over != 0;
+    ending->stop_end = stop.end < END_KINDS ? (enum job_end)stop.end : END_NONE;
 }

@@ -114,7 +114,7 @@ int terminal_open(struct terminal *terminal, const struct launch_spec *spec)
         return 0;
     terminal->is_open = true;
     int r = spec->is_tty ? open_tty(terminal, spec) : open_pipes(terminal, spec);
-    if (r == 0 && spec->is_tty && !spec->is_exec_step && spec->tty_idle_ms > 0) {
+    if (r == 0 && spec->is_tty && !spec->is_exec_step && launch_ask(spec)->tty_idle_ms > 0) {
         terminal->seen_fd = terminal_idle_make();
         r = terminal->seen_fd < 0 ? terminal->seen_fd : 0;
     }

@@ -40,7 +40,7 @@ void terminal_idle_open(struct terminal_idle *idle, const struct launch_spec *sp
 {
     *idle = (struct terminal_idle){ .spool_fd = spool_fd, .timer_fd = -1 };
     if (spec->is_tty && !spec->is_exec_step)
-        idle->limit_ms = spec->tty_idle_ms;
+        idle->limit_ms = launch_ask(spec)->tty_idle_ms;
 }
 
 void terminal_idle_close(struct terminal_idle *idle)
@@ -106,7 +106,7 @@ void terminal_warning_open(struct terminal_warning *warning, const struct launch
 {
     *warning = (struct terminal_warning){ .seen_fd = seen_fd };
     if (seen_fd >= 0)
-        warning->limit_ms = spec->tty_idle_ms;
+        warning->limit_ms = launch_ask(spec)->tty_idle_ms;
     terminal_warning_byte(warning);
 }
 

@@ -174,7 +174,7 @@ static void note_saved(struct watch *watch)
 {
     struct ending *ending = watch->ending;
     if (status_pipe_save(&watch->shepherd->status_pipe) == SAVE_AT_LIMIT)
-        ending->is_timed_out = true;
+        ending->stop_end = END_TIME_LIMIT;
     if (ending->stop_signal == 0)
         ending->stop_signal = SIGKILL;
 }
@@ -280,7 +280,7 @@ static void keep_limit(struct watch *watch)
         warn(watch);
     if (due != DUE_END)
         return;
-    watch->ending->is_timed_out = true;
+    watch->ending->stop_end = END_TIME_LIMIT;
     if (spec->is_requeued_at_limit)
         stop_when_saved(watch, spec->grace_ms, SAVE_AT_LIMIT);
     else
@@ -297,7 +297,8 @@ static void keep_idle(struct watch *watch)
         return;
     if (!watch->is_executed)
         on_executed(watch);
-    watch->ending->is_tty_idle = true;
+    if (watch->ending->stop_end == END_NONE)
+        watch->ending->stop_end = END_IDLE_TIMEOUT;
     obey(watch, &(struct spool_command){ .signal = SIGHUP, .grace_ms = watch->terms.spec->grace_ms });
 }
 
@@ -309,7 +310,7 @@ static void keep_lease(struct watch *watch)
     if (!watch->is_executed)
         on_executed(watch);
     if (watch->stage == STOP_NONE)
-        watch->ending->is_lease_over = true;
+        watch->ending->stop_end = END_NODE_LOST;
     obey(watch, &(struct spool_command){ .signal = SIGTERM, .grace_ms = node_lease_left_ms(&watch->lease) });
 }
 

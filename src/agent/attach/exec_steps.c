@@ -297,7 +297,6 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     spec->time_limit_ms = 0; // it ends with the job
     spec->lease_ms = 0;
     spec->warn_signal = 0;
-    spec->tty_idle_ms = 0;
     replace_text(&spec->say_pipe, NULL); // it says things where the job does
     spec->is_tty = request->is_tty;
     spec->tty_rows = request->rows;

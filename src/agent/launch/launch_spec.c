@@ -362,7 +362,6 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .is_tty = job->tty,
         .tty_rows = job->tty_rows,
         .tty_columns = job->tty_columns,
-        .tty_idle_ms = job->ask.tty_idle_ms,
         .time_limit_ms = job->ask.time_limit_ms,
         .grace_ms = job->ask.grace_ms,
         .say_pipe = say_pipe_path(launch, node),
@@ -372,6 +371,9 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .lease_ms = launch->lease_ms,
         .lease_until_ms = launch->lease_until_ms,
     };
+    struct job_ask *ask = xcalloc(1, sizeof(*ask));
+    job_ask_copy(ask, &job->ask);
+    ret->ask = (struct record_list){ ask, 1 };
     set_warning(&job->ask, ret);
     set_identity(launch, user, ret);
     gpu_grants_copy(&ret->gpus, &launch->gpus);

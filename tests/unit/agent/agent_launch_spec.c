@@ -75,6 +75,15 @@ static void make(struct request *request)
         fail_msg("%s", err.message);
 }
 
+/* What its shepherd obeys needs no row of its own here. */
+static void the_request_is_handed_on_whole(void **state)
+{
+    struct request *request = *state;
+    request->job.ask.idle_timeout_ms = 5000;
+    make(request);
+    assert_true(job_ask_equal(launch_ask(&request->spec), &request->job.ask));
+}
+
 static void a_script_is_run_from_its_copy(void **state)
 {
     struct request *request = *state;
@@ -370,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(the_assignment_names_the_gpus_in_the_order_asked),
+        CASE(the_request_is_handed_on_whole),
         CASE(a_script_is_run_from_its_copy),
         CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another),
         CASE(it_says_what_the_step_may_use),

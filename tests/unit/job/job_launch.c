@@ -27,6 +27,9 @@ static void a_launch_spec_comes_back_from_its_bytes(void **state)
     spec.groups.items = xcalloc(2, sizeof(struct group_id));
     spec.groups.count = 2;
     ((struct group_id *)spec.groups.items)[1].gid = 44;
+    struct job_ask *ask = xcalloc(1, sizeof(*ask));
+    *ask = (struct job_ask){ .idle_ok = true, .grace_ms = 7000 };
+    spec.ask = (struct record_list){ ask, 1 };
     strings_add(&spec.command, "true");
     strings_add(&spec.env, "A=b");
     strings_add(&spec.gpu_env, "CUDA_VISIBLE_DEVICES=2,0");
@@ -43,7 +46,10 @@ static void a_launch_spec_comes_back_from_its_bytes(void **state)
     assert_int_equal(((const struct group_id *)back.groups.items)[1].gid, 44);
     assert_string_equal(back.gpu_env.items[0], "CUDA_VISIBLE_DEVICES=2,0");
     assert_null(back.setup);
+    assert_true(launch_ask(&back)->idle_ok);
+    assert_int_equal(launch_ask(&back)->grace_ms, 7000);
     record_clear(&launch_spec_record, &back);
+    assert_int_equal(launch_ask(&back)->grace_ms, 0);
 }
 
 static void an_exit_record_comes_back_from_its_bytes(void **state)

@@ -94,7 +94,7 @@ static void a_stop_is_known_to_who_adopts_the_step(void **state)
 static void so_is_why_it_was_stopped(void **state)
 {
     struct fixture *f = *state;
-    const struct spool_stop stop = { .magic = SPOOL_STOP_MAGIC, .signal = SIGTERM, .is_lease_over = 1 };
+    const struct spool_stop stop = { .magic = SPOOL_STOP_MAGIC, .signal = SIGTERM, .end = END_NODE_LOST };
     start_and_kill(f, "echo ready; sleep 0.2; exit 8");
     int fd = open_spool(f);
     assert_int_equal(file_write(fd, SPOOL_STOP, &stop, sizeof(stop), false), 0);
