@@ -39,7 +39,8 @@ int options_set(void *target, const struct option_row *row, const char *value, s
 
 bool options_are_same(const struct option_row *a, const struct option_row *b)
 {
-    return a->set == b->set && a->set_key == b->set_key && text_equal(a->key, b->key);
+    return a->set == b->set && a->set_key == b->set_key && text_equal(a->key, b->key) &&
+           a->member == b->member;
 }
 
 const struct option_row *options_find_letter(const struct option_row *const *tables, char letter)

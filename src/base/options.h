@@ -23,6 +23,8 @@ struct option_row {
     /* Instead of `set`: many rows with one function, told apart by `key`. */
     int (*set_key)(void *target, const struct option_row *row, const char *value, struct error *err);
     const char *key;
+    size_t member; // with `set_key`: where in the struct of the options the value goes
+                   // (cli/options/option_text.h)
 };
 
 /*

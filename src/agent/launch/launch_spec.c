@@ -348,7 +348,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
     _cleanup_free_ char *job_name = job_spec_display_name(job);
     *ret = (struct launch_spec){
         .id = launch->id,
-        .token = launch->id.token,
+        .token = launch->token,
         .umask = job->umask,
         .cwd = xstrdup(job->cwd != NULL ? job->cwd : user->home),
         .cwd_fallback = fallback_directory(job->cwd_fallback, user),

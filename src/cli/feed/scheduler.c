@@ -60,17 +60,13 @@ static int set_gpus(void *call, const char *value, struct error *err)
     return 0;
 }
 
-static int set_output_file(void *call, const char *value, struct error *err)
-{
-    return option_text("--output-file", value, &options_of(call)->path, err);
-}
-
 static const struct option_row add_rows[] = {
     { 0, "conda", "ENV", "conda environment to activate", set_conda },
     { 0, "args", "TEXT", "arguments, split as a shell would", set_arguments },
     { 0, "priority", "N", "lowest runs first", set_priority, "0" },
     { 0, "gpus", "LIST", "only these GPUs: 0,1 or 0-3", set_gpus },
-    { 0, "output-file", "FILE", "where to add the line; - prints it", set_output_file, JOBS_FILE },
+    { 0, "output-file", "FILE", "where to add the line; - prints it", OPTION_TEXT(struct add_options, path),
+        .preset = JOBS_FILE },
     { 0 },
 };
 

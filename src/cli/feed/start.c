@@ -40,23 +40,6 @@ static int set_jobs_file(void *call, const char *value, struct error *err)
     return 0;
 }
 
-static int set_llm_config(void *call, const char *value, struct error *err)
-{
-    return option_text("--llm-config", value, &settings_of(call)->llm_path, err);
-}
-
-static int set_state_file(void *call, const char *value, struct error *err)
-{
-    return option_text("--state-file", value, &settings_of(call)->state_path, err);
-}
-
-static int set_screen(void *call, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    settings_of(call)->is_screen = true;
-    return 0;
-}
-
 static int set_part(const char *what, const char *value, const char **ret, struct error *err)
 {
     char *end = NULL;
@@ -121,9 +104,12 @@ static int set_inject(void *call, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 0, "gpus", "N", "use GPUs 0 to N-1 (all)", set_gpus },
     { 0, "jobs-file", "PATH", "file with one job per line; '' for none", set_jobs_file, "jobs.txt" },
-    { 0, "llm-config", "PATH", "GPU requirements of models", set_llm_config, "llm_config.json" },
-    { 0, "state-file", "PATH", "state file", set_state_file, "gpu_scheduler_state.json" },
-    { 0, "screen", NULL, "run each job in a GNU Screen session", set_screen },
+    { 0, "llm-config", "PATH", "GPU requirements of models", OPTION_TEXT(struct feed_settings, llm_path),
+        .preset = "llm_config.json" },
+    { 0, "state-file", "PATH", "state file", OPTION_TEXT(struct feed_settings, state_path),
+        .preset = "gpu_scheduler_state.json" },
+    { 0, "screen", NULL, "run each job in a GNU Screen session",
+        OPTION_FLAG(struct feed_settings, is_screen) },
     { 0, "mem-threshold", "PART", "a GPU fuller than this gets no further job (default " THRESHOLD ")",
         set_mem_threshold },
     { 0, "load-threshold", "PART", "a GPU busier than this gets no further job (default " THRESHOLD ")",

@@ -5,18 +5,23 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "cli/options/option_text.h"
 #include "cli/term/detach_keys.h"
 #include "job/job_nodes.h"
 
-int terminal_options_set_keys(struct terminal_options *options, const char *value, struct error *err)
+int terminal_options_set_keys(
+    void *target, const struct option_row *row, const char *value, struct error *err)
 {
+    struct terminal_options *options = option_member(target, row);
     struct detach_keys keys;
     options->detach_keys = value;
     return detach_keys_parse(&keys, value, err);
 }
 
-int terminal_options_set_rank(struct terminal_options *options, const char *value, struct error *err)
+int terminal_options_set_rank(
+    void *target, const struct option_row *row, const char *value, struct error *err)
 {
+    struct terminal_options *options = option_member(target, row);
     int64_t rank;
     int r = parse_integer(value, "--rank", 0, JOB_NODES_MAX - 1, &rank, err);
     if (r == 0)
@@ -24,8 +29,10 @@ int terminal_options_set_rank(struct terminal_options *options, const char *valu
     return r;
 }
 
-int terminal_options_set_ctrl_c(struct terminal_options *options, const char *value, struct error *err)
+int terminal_options_set_ctrl_c(
+    void *target, const struct option_row *row, const char *value, struct error *err)
 {
+    struct terminal_options *options = option_member(target, row);
     static const struct {
         const char *word;
         enum ctrl_c meaning;

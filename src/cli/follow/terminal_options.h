@@ -15,6 +15,14 @@ struct terminal_options {
     uint64_t output_begin; // bytes that the file of -o held before the job
 };
 
-int terminal_options_set_keys(struct terminal_options *options, const char *value, struct error *err);
-int terminal_options_set_rank(struct terminal_options *options, const char *value, struct error *err);
-int terminal_options_set_ctrl_c(struct terminal_options *options, const char *value, struct error *err);
+/* The ends of rows (base/options.h) of a verb whose options have these as `terminal`. */
+#define TERMINAL_KEYS(type)   .set_key = terminal_options_set_keys, .member = offsetof(type, terminal)
+#define TERMINAL_RANK(type)   .set_key = terminal_options_set_rank, .member = offsetof(type, terminal)
+#define TERMINAL_CTRL_C(type) .set_key = terminal_options_set_ctrl_c, .member = offsetof(type, terminal)
+
+int terminal_options_set_keys(
+    void *target, const struct option_row *row, const char *value, struct error *err);
+int terminal_options_set_rank(
+    void *target, const struct option_row *row, const char *value, struct error *err);
+int terminal_options_set_ctrl_c(
+    void *target, const struct option_row *row, const char *value, struct error *err);

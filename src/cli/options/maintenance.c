@@ -18,11 +18,6 @@ static struct maintenance_options *options_of(void *target)
     return ((struct call *)target)->options;
 }
 
-static int set_reason(void *target, const char *value, struct error *err)
-{
-    return option_text("--reason", value, &options_of(target)->reason, err);
-}
-
 static int set_until(void *target, const char *value, struct error *err)
 {
     int64_t now_ms = clock_wall_ms(), until_ms = 0;
@@ -35,25 +30,21 @@ static int set_until(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static int set_wait(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_waiting = true;
-    return 0;
-}
-
 const struct option_row maintenance_wait_rows[] = {
-    { 0, "wait", NULL, "return when no job is running there any more", set_wait },
+    { 0, "wait", NULL, "return when no job is running there any more",
+        OPTION_FLAG(struct maintenance_options, is_waiting) },
     { 0 },
 };
 
 const struct option_row maintenance_reason_rows[] = {
-    { 0, "reason", "TEXT", "how you know that it is off, for the record", set_reason },
+    { 0, "reason", "TEXT", "how you know that it is off, for the record",
+        OPTION_TEXT(struct maintenance_options, reason) },
     { 0 },
 };
 
 const struct option_row maintenance_rows[] = {
-    { 0, "reason", "TEXT", "reason, shown to waiting users", set_reason },
+    { 0, "reason", "TEXT", "reason, shown to waiting users",
+        OPTION_TEXT(struct maintenance_options, reason) },
     { 0, "until", "TIME", "resume automatically then: 18:00, 'Fri 18:00', +2h", set_until },
     { 0 },
 };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,13 @@ int compat_set(void *call, const char *option, const char *shown, const char *va
     const struct option_row *row = options_find(tables, option, strlen(option));
     int r = options_set(call, row, value, err);
     return r < 0 ? rename_option(shown, err) : r;
+}
+
+int compat_set_row(void *call, const struct option_row *row, const char *value, struct error *err)
+{
+    char name[64];
+    (void)snprintf(name, sizeof(name), "--%s", row->name);
+    return compat_set(call, row->key, name, value, err);
 }
 
 int compat_go_home(struct call *call, struct error *err)

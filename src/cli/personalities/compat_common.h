@@ -15,6 +15,10 @@
  */
 int compat_set(void *call, const char *option, const char *shown, const char *value, struct error *err);
 
+/* The end of a row (base/options.h) that is such an option of ours. */
+#define COMPAT_OPTION(option) .set_key = compat_set_row, .key = (option)
+int compat_set_row(void *call, const struct option_row *row, const char *value, struct error *err);
+
 /* Runs in the user's home directory, as far as nothing else was said. */
 int compat_go_home(struct call *call, struct error *err);
 

@@ -22,6 +22,7 @@
 #include "cli/options/list.h"
 #include "cli/personalities/personality.h"
 #include "cli/follow/run_job.h"
+#include "cli/options/option_text.h"
 #include "cli/submit/submit.h"
 #include "cli/options/talk.h"
 #include "wire/http_client.h"
@@ -33,27 +34,6 @@ struct srun_options {
     bool is_interactive;
 };
 
-static int set_gpu_ids(void *call, const char *value, struct error *err)
-{
-    return compat_set(call, "gpu-ids", "--gpu-ids", value, err);
-}
-
-/* A number of MiB; a size with its unit is understood too. */
-static int set_memory(void *call, const char *value, struct error *err)
-{
-    return compat_set(call, "gpu-mem", "--mem", value, err);
-}
-
-static int set_time_limit(void *call, const char *value, struct error *err)
-{
-    return compat_set(call, "time", "--time-limit", value, err);
-}
-
-static int set_priority(void *call, const char *value, struct error *err)
-{
-    return compat_set(call, "priority", "--priority", value, err);
-}
-
 /* `source venv/bin/activate` works in every shell there: sh is dash on Debian, which has no such word. */
 static int set_setup(void *call, const char *value, struct error *err)
 {
@@ -62,21 +42,15 @@ static int set_setup(void *call, const char *value, struct error *err)
     return compat_set(call, "setup", "--env-setup-cmd", call_keep(call, text), err);
 }
 
-static int set_interactive(void *call, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct srun_options *)((struct call *)call)->options)->is_interactive = true;
-    return 0;
-}
-
 static const struct option_row srun_rows[] = {
-    { 0, "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2,3", set_gpu_ids },
-    { 0, "mem", "MIB", "memory needed on each GPU, which can then be shared", set_memory },
-    { 0, "time-limit", "SECONDS", "stop the job after this time and requeue it at the end", set_time_limit },
-    { 0, "priority", "N", "priority, higher runs first (0)", set_priority },
+    { 0, "gpu-ids", "LIST", "exactly these GPUs, in this order: 0,2,3", COMPAT_OPTION("gpu-ids") },
+    { 0, "mem", "MIB", "memory needed on each GPU, which can then be shared", COMPAT_OPTION("gpu-mem") },
+    { 0, "time-limit", "SECONDS", "stop the job after this time and requeue it at the end",
+        COMPAT_OPTION("time") },
+    { 0, "priority", "N", "priority, higher runs first (0)", COMPAT_OPTION("priority") },
     { 0, "env-setup-cmd", "COMMAND", "shell command to run first, in the same shell", set_setup },
     { 0, "interactive", NULL, "show the output of every attempt; Ctrl-C leaves the job queued or running",
-        set_interactive },
+        OPTION_FLAG(struct srun_options, is_interactive) },
     { 0 },
 };
 

@@ -15,6 +15,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow.h"
+#include "cli/options/option_text.h"
 #include "cli/personalities/compat_common.h"
 #include "cli/personalities/personality.h"
 #include "cli/options/selector.h"
@@ -127,22 +128,10 @@ static int set_gpus(void *call, const char *value, struct error *err)
     return r < 0 ? r : compat_set(call, "gpus", "--gpus", value, err);
 }
 
-static int set_node_gpu_ids(void *call, const char *value, struct error *err)
-{
-    return compat_set(call, "gpu-ids", "--node-gpu-ids", value, err);
-}
-
-static int set_interactive(void *call, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct simple_options *)((struct call *)call)->options)->is_interactive = true;
-    return 0;
-}
-
 static const struct option_row simple_submit_rows[] = {
     { 0, "gpus", "N", "number of GPUs (1)", set_gpus },
-    { 0, "node-gpu-ids", "SPEC", "exactly these GPUs: \"node001:0,1;node002:0\"", set_node_gpu_ids },
-    { 0, "interactive", NULL, "show the output", set_interactive },
+    { 0, "node-gpu-ids", "SPEC", "exactly these GPUs: \"node001:0,1;node002:0\"", COMPAT_OPTION("gpu-ids") },
+    { 0, "interactive", NULL, "show the output", OPTION_FLAG(struct simple_options, is_interactive) },
     { 0 },
 };
 

@@ -34,11 +34,6 @@ struct master_options {
     bool is_verbose;
 };
 
-static struct master_options *options_of(void *call)
-{
-    return ((struct call *)call)->options;
-}
-
 static int set_host(void *call, const char *value, struct error *err)
 {
     (void)call;
@@ -53,23 +48,12 @@ static int set_port(void *call, const char *value, struct error *err)
     return r < 0 ? r : simple_place_set_port("--port", value, err);
 }
 
-static int set_node(void *call, const char *value, struct error *err)
-{
-    return option_text("--node-id", value, &options_of(call)->node, err);
-}
-
-static int set_verbose(void *call, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(call)->is_verbose = true;
-    return 0;
-}
-
 static const struct option_row master_rows[] = {
     { 0, "host", "HOST", "address to listen on (" SIMPLE_HOST "); 0.0.0.0: all, with TLS", set_host },
     { 0, "port", "PORT", "for clients (" SIMPLE_PORT "); nodes use the next one", set_port },
-    { 0, "node-id", "NAME", "offer this machine's own GPUs too, as this node", set_node },
-    { 'v', "verbose", NULL, "log all decisions", set_verbose },
+    { 0, "node-id", "NAME", "offer this machine's own GPUs too, as this node",
+        OPTION_TEXT(struct master_options, node) },
+    { 'v', "verbose", NULL, "log all decisions", OPTION_FLAG(struct master_options, is_verbose) },
     { 0 },
 };
 

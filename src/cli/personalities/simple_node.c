@@ -64,24 +64,13 @@ static int set_port(void *call, const char *value, struct error *err)
     return simple_place_set_port("--master-port", value, err);
 }
 
-static int set_join_file(void *call, const char *value, struct error *err)
-{
-    return option_text("--join-file", value, &options_of(call)->join_file, err);
-}
-
-static int set_verbose(void *call, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(call)->is_verbose = true;
-    return 0;
-}
-
 static const struct option_row node_rows[] = {
     { 0, "node-id", "NAME", "name of this node", set_node },
     { 0, "master-host", "HOST", "host name of the master (" SIMPLE_HOST ")", set_host },
     { 0, "master-port", "PORT", "port of the master for clients (" SIMPLE_PORT ")", set_port },
-    { 0, "join-file", "FILE", "file with the output of `mgpu node token` (MGPU_JOIN)", set_join_file },
-    { 'v', "verbose", NULL, "show all messages of the agent", set_verbose },
+    { 0, "join-file", "FILE", "file with the output of `mgpu node token` (MGPU_JOIN)",
+        OPTION_TEXT(struct node_options, join_file) },
+    { 'v', "verbose", NULL, "show all messages of the agent", OPTION_FLAG(struct node_options, is_verbose) },
     { 0 },
 };
 

@@ -17,6 +17,7 @@
 #include "cli/term/field.h"
 #include "cli/personalities/compat_common.h"
 #include "cli/api/loopback.h"
+#include "cli/options/option_text.h"
 #include "cli/personalities/personality.h"
 #include "cli/options/talk.h"
 #include "job/ask.h"
@@ -148,16 +149,10 @@ static int set_port(void *call, const char *value, struct error *err)
     return parse_integer(value, "--port", 1, 65535, &port, err);
 }
 
-static int set_detach(void *call, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct server_options *)((struct call *)call)->options)->is_detached = true;
-    return 0;
-}
-
 static const struct option_row server_rows[] = {
     { 0, "port", "PORT", "port to listen on (" PORT_VARIABLE ", else " PORT_DEFAULT ")", set_port },
-    { 0, "detach", NULL, "return once it is ready, and leave it running", set_detach },
+    { 0, "detach", NULL, "return once it is ready, and leave it running",
+        OPTION_FLAG(struct server_options, is_detached) },
     { 0 },
 };
 

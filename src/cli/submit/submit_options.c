@@ -84,13 +84,6 @@ static int set_after(void *target, const char *value, struct error *err)
     return r;
 }
 
-static int set_hold(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_held = true;
-    return 0;
-}
-
 static int set_dry(void *target, const char *value, struct error *err)
 {
     (void)value;
@@ -98,11 +91,6 @@ static int set_dry(void *target, const char *value, struct error *err)
         return error_set(err, -EINVAL, "--dry-run is only allowed on the command line");
     options_of(target)->is_dry = true;
     return 0;
-}
-
-static int set_directory(void *target, const char *value, struct error *err)
-{
-    return option_text("-C", value, &options_of(target)->directory, err);
 }
 
 static int set_fallback(void *target, const char *value, struct error *err)
@@ -152,16 +140,6 @@ static int set_export(void *target, const char *value, struct error *err)
     return environment_check(value, err);
 }
 
-static int set_conda(void *target, const char *value, struct error *err)
-{
-    return option_text("--conda", value, &options_of(target)->setup.conda, err);
-}
-
-static int set_venv(void *target, const char *value, struct error *err)
-{
-    return option_text("--venv", value, &options_of(target)->setup.venv, err);
-}
-
 static int set_module(void *target, const char *value, struct error *err)
 {
     strings_add(&options_of(target)->setup.modules, value);
@@ -186,28 +164,6 @@ static int set_image_runtime(void *target, const char *value, struct error *err)
 static int set_setup(void *target, const char *value, struct error *err)
 {
     return option_text("-E", value, &options_of(target)->setup.command, err);
-}
-
-static int set_output(void *target, const char *value, struct error *err)
-{
-    return option_text("-o", value, &options_of(target)->output, err);
-}
-
-static int set_error(void *target, const char *value, struct error *err)
-{
-    return option_text("--error", value, &options_of(target)->error, err);
-}
-
-static int set_input(void *target, const char *value, struct error *err)
-{
-    return option_text("--input", value, &options_of(target)->input, err);
-}
-
-static int set_truncate(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_truncated = true;
-    return 0;
 }
 
 static int set_tty(void *target, const char *value, struct error *err)
@@ -285,7 +241,7 @@ const struct option_row submit_rows[] = {
     { 'a', "array", "LIST", ask_help_array, .set_key = set_key, .key = "array" },
     { 'A', "after", "JOB[:ok|any|fail]", "start after this job has ended (ok); can be repeated", set_after },
     { 0, "cancel-if-never", NULL, ask_help_cancel_if_never, .set_key = set_key, .key = "cancel_if_never" },
-    { 0, "hold", NULL, "do not start before mgpu release JOB", set_hold },
+    { 0, "hold", NULL, "do not start before mgpu release JOB", OPTION_FLAG(struct submit_options, is_held) },
     { 0, "checkpoint", NULL, ask_help_checkpoint, .set_key = set_key, .key = "checkpoint" },
     { 0, "preemptible", NULL, ask_help_preemptible, .set_key = set_key, .key = "preemptible" },
     { 0, "idle-timeout", "TIME", ask_help_idle_timeout, .set_key = set_key, .key = "idle_timeout" },
@@ -293,25 +249,30 @@ const struct option_row submit_rows[] = {
     { 0, "tty-idle", "TIME", ask_help_tty_idle, set_tty_idle },
     { 0, "dry-run", NULL, "show where and when it would start; submit nothing", set_dry },
     { 'J', "name", "NAME", "job name", .set_key = set_key, .key = "name" },
-    { 'C', "chdir", "DIR", "run in this directory instead of the current one", set_directory },
+    { 'C', "chdir", "DIR", "run in this directory instead of the current one",
+        OPTION_TEXT(struct submit_options, directory) },
     { 0, "chdir-fallback", "home|tmp|DIR", "where to run on a node without that directory (fail)",
         set_fallback },
     { 'e', "env", "NAME=VALUE", "set a variable; can be repeated", set_env },
     { 0, "env-file", "FILE", "set variables from NAME=VALUE lines; can be repeated", set_env_file },
     { 0, "export", "all|minimal|NAMES", "variables to export: minimal, or these too (all)", set_export },
     { 0, "module", "NAME", "load an environment module; can be repeated", set_module },
-    { 0, "conda", "ENV", "activate a conda environment", set_conda },
-    { 0, "venv", "DIR", "activate a Python virtual environment", set_venv },
+    { 0, "conda", "ENV", "activate a conda environment", OPTION_TEXT(struct submit_options, setup.conda) },
+    { 0, "venv", "DIR", "activate a Python virtual environment",
+        OPTION_TEXT(struct submit_options, setup.venv) },
     { 'E', "setup", "COMMAND", "shell command to run first, in the same environment", set_setup },
     { 0, "env-setup-cmd", "COMMAND", NULL, set_setup },
     { 0, "image", "IMAGE", "run in a container: pytorch/pytorch:latest, docker://..., net.sif", set_image },
     { 0, "image-mount", "SRC[:DST[:ro]]", "additional mount in the container; can be repeated",
         set_image_mount },
     { 0, "image-runtime", "podman|apptainer", "container runtime (the one installed)", set_image_runtime },
-    { 'o', "output", "FILE", "output file, appended to; %j is the job number, %n its name", set_output },
-    { 0, "error", "FILE", "file for standard error alone (that of standard output)", set_error },
-    { 0, "input", "FILE", "file for standard input (/dev/null)", set_input },
-    { 0, "truncate", NULL, "empty these output files at the start of each attempt", set_truncate },
+    { 'o', "output", "FILE", "output file, appended to; %j is the job number, %n its name",
+        OPTION_TEXT(struct submit_options, output) },
+    { 0, "error", "FILE", "file for standard error alone (that of standard output)",
+        OPTION_TEXT(struct submit_options, error) },
+    { 0, "input", "FILE", "file for standard input (/dev/null)", OPTION_TEXT(struct submit_options, input) },
+    { 0, "truncate", NULL, "empty these output files at the start of each attempt",
+        OPTION_FLAG(struct submit_options, is_truncated) },
     { 'T', "tty", NULL, "run on a terminal, for mgpu attach", set_tty },
     { 0, "no-tty", NULL, "do not run on a terminal", set_no_tty },
     { 'n', "n", "N", NULL, refuse_n },

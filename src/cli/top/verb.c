@@ -10,6 +10,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
+#include "cli/options/option_text.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/ps.h"
 #include "cli/options/talk.h"
@@ -29,13 +30,6 @@ struct top_options {
 static struct top_options *options_of(void *target)
 {
     return ((struct call *)target)->options;
-}
-
-static int set_once(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_once = true;
-    return 0;
 }
 
 static int set_size(void *target, const char *value, struct error *err)
@@ -80,7 +74,7 @@ static int set_theme(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "once", NULL, "print one screen as text and exit", set_once },
+    { 0, "once", NULL, "print one screen as text and exit", OPTION_FLAG(struct top_options, is_once) },
     { 0, "size", "COLUMNSxROWS", "size of that screen (default " ONCE_SIZE ")", set_size },
     { 0, "refresh", "SECONDS", "refresh interval of the GPUs, 1 to 60", set_refresh },
     { 0, "graph", "block|braille|ascii", "characters of bars and graphs", set_graph },

@@ -10,6 +10,7 @@
 #include "cli/follow/run_job.h"
 #include "cli/options/selector.h"
 #include "cli/follow/session.h"
+#include "cli/options/option_text.h"
 #include "cli/options/talk.h"
 
 struct attach_options {
@@ -17,32 +18,12 @@ struct attach_options {
     bool is_read_only;
 };
 
-static struct attach_options *options_of(void *target)
-{
-    return ((struct call *)target)->options;
-}
-
-static int set_read_only(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_read_only = true;
-    return 0;
-}
-
-static int set_keys(void *target, const char *value, struct error *err)
-{
-    return terminal_options_set_keys(&options_of(target)->terminal, value, err);
-}
-
-static int set_rank(void *target, const char *value, struct error *err)
-{
-    return terminal_options_set_rank(&options_of(target)->terminal, value, err);
-}
-
 static const struct option_row rows[] = {
-    { 0, "rank", "N", "for a job on several nodes: rank N, from 0 (0)", set_rank },
-    { 'r', "read-only", NULL, "view only, ignore keys", set_read_only },
-    { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0, "rank", "N", "for a job on several nodes: rank N, from 0 (0)",
+        TERMINAL_RANK(struct attach_options) },
+    { 'r', "read-only", NULL, "view only, ignore keys", OPTION_FLAG(struct attach_options, is_read_only) },
+    { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)",
+        TERMINAL_KEYS(struct attach_options) },
     { 0 },
 };
 

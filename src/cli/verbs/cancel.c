@@ -44,37 +44,6 @@ static int set_grace(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static int set_all(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_all = true;
-    return 0;
-}
-
-static int set_yes(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_yes = true;
-    return 0;
-}
-
-static int set_kill(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_kill = true;
-    return 0;
-}
-
-static int set_user(void *target, const char *value, struct error *err)
-{
-    return option_text("-u", value, &options_of(target)->user, err);
-}
-
-static int set_name(void *target, const char *value, struct error *err)
-{
-    return option_text("-n", value, &options_of(target)->name, err);
-}
-
 /* Those of the API, and what lists call parts of them. */
 static const char *const state_words[] = { "queued", "held", "starting", "running", "suspended", "stopping",
     NULL };
@@ -107,12 +76,13 @@ static int set_states(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (the job's, else mgpud's: " ASK_GRACE_DEFAULT ")",
         set_grace },
-    { 0, "all", NULL, "all of your jobs that have not ended", set_all },
-    { 'u', "user", "USER", "jobs of this user (operators)", set_user },
+    { 0, "all", NULL, "all of your jobs that have not ended", OPTION_FLAG(struct cancel_options, is_all) },
+    { 'u', "user", "USER", "jobs of this user (operators)", OPTION_TEXT(struct cancel_options, user) },
     { 's', "state", "LIST", "your jobs in these states: queued,held,running,suspended", set_states },
-    { 'n', "name", "GLOB", "your jobs whose name matches", set_name },
-    { 0, "kill", NULL, "also end an adopted process, which is otherwise only released", set_kill },
-    { 'y', "yes", NULL, "do not ask for confirmation", set_yes },
+    { 'n', "name", "GLOB", "your jobs whose name matches", OPTION_TEXT(struct cancel_options, name) },
+    { 0, "kill", NULL, "also end an adopted process, which is otherwise only released",
+        OPTION_FLAG(struct cancel_options, is_kill) },
+    { 'y', "yes", NULL, "do not ask for confirmation", OPTION_FLAG(struct cancel_options, is_yes) },
     { 0 },
 };
 

@@ -23,23 +23,11 @@ struct compat_options {
     bool is_slurm; // the commands of Slurm, which are another program
 };
 
-static int set_force(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct compat_options *)((struct call *)target)->options)->is_forced = true;
-    return 0;
-}
-
-static int set_slurm(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct compat_options *)((struct call *)target)->options)->is_slurm = true;
-    return 0;
-}
-
 static const struct option_row install_rows[] = {
-    { 0, "force", NULL, "include names that hide another program", set_force },
-    { 0, "slurm", NULL, "the commands of Slurm: sbatch, squeue, srun and others", set_slurm },
+    { 0, "force", NULL, "include names that hide another program",
+        OPTION_FLAG(struct compat_options, is_forced) },
+    { 0, "slurm", NULL, "the commands of Slurm: sbatch, squeue, srun and others",
+        OPTION_FLAG(struct compat_options, is_slurm) },
     { 0 },
 };
 

@@ -13,6 +13,7 @@
 #include "cli/term/field.h"
 #include "cli/options/list.h"
 #include "cli/api/show_json.h"
+#include "cli/options/option_text.h"
 
 #define CONFIG_PATH API_PATH "/config"
 
@@ -20,16 +21,9 @@ struct config_options {
     bool has_origin;
 };
 
-static int set_origin(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct config_options *)((struct call *)target)->options)->has_origin = true;
-    return 0;
-}
-
 static const struct option_row rows[] = {
     { 0, "origin", NULL, "show where each is set: file and line, the command line of mgpud, or default",
-        set_origin },
+        OPTION_FLAG(struct config_options, has_origin) },
     { 0 },
 };
 

@@ -12,6 +12,7 @@
 #include "cli/options/selector.h"
 #include "cli/follow/session.h"
 #include "cli/follow/terminal_options.h"
+#include "cli/options/option_text.h"
 
 struct exec_options {
     struct terminal_options terminal;
@@ -23,20 +24,6 @@ struct exec_options {
 static struct exec_options *options_of(void *target)
 {
     return ((struct call *)target)->options;
-}
-
-static int set_tty(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_tty = true;
-    return 0;
-}
-
-static int set_no_tty(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_never_tty = true;
-    return 0;
 }
 
 static int set_directory(void *target, const char *value, struct error *err)
@@ -56,23 +43,15 @@ static int set_env(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static int set_keys(void *target, const char *value, struct error *err)
-{
-    return terminal_options_set_keys(&options_of(target)->terminal, value, err);
-}
-
-static int set_rank(void *target, const char *value, struct error *err)
-{
-    return terminal_options_set_rank(&options_of(target)->terminal, value, err);
-}
-
 static const struct option_row rows[] = {
-    { 0, "rank", "N", "for a job on several nodes: rank N, from 0 (0)", set_rank },
-    { 'T', "tty", NULL, "run on a terminal (default if this is one)", set_tty },
-    { 0, "no-tty", NULL, "do not run on a terminal", set_no_tty },
+    { 0, "rank", "N", "for a job on several nodes: rank N, from 0 (0)", TERMINAL_RANK(struct exec_options) },
+    { 'T', "tty", NULL, "run on a terminal (default if this is one)",
+        OPTION_FLAG(struct exec_options, is_tty) },
+    { 0, "no-tty", NULL, "do not run on a terminal", OPTION_FLAG(struct exec_options, is_never_tty) },
     { 'C', "chdir", "DIR", "run in this directory instead of the job's", set_directory },
     { 'e', "env", "NAME=VALUE", "set a variable; can be repeated", set_env },
-    { 0, "detach-keys", "KEYS", "keys that end the process: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0, "detach-keys", "KEYS", "keys that end the process: ctrl-p,ctrl-q, or none (Ctrl-] d)",
+        TERMINAL_KEYS(struct exec_options) },
     { 0 },
 };
 

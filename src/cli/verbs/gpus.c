@@ -15,6 +15,7 @@
 #include "cli/show/gpu_columns.h"
 #include "cli/show/gpu_past.h"
 #include "cli/follow/watch.h"
+#include "cli/options/option_text.h"
 
 struct gpus_options {
     bool is_line;
@@ -26,13 +27,6 @@ struct gpus_options {
 static struct gpus_options *options_of(void *target)
 {
     return ((struct call *)target)->options;
-}
-
-static int set_line(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_line = true;
-    return 0;
 }
 
 static int set_watch(void *target, const char *value, struct error *err)
@@ -59,7 +53,8 @@ static int set_step(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "line", NULL, "one short line, for the status bar of tmux", set_line },
+    { 0, "line", NULL, "one short line, for the status bar of tmux",
+        OPTION_FLAG(struct gpus_options, is_line) },
     { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0, "history", "TIME", "load since then: 10m, 24h, 2026-11-21T08:00:00Z; at most a week", set_history },
     { 0, "step", "TIME", "duration of a step: 1 to 59 seconds, or minutes", set_step },

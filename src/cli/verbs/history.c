@@ -34,23 +34,6 @@ static struct history_options *options_of(void *target)
     return ((struct call *)target)->options;
 }
 
-static int set_everybody(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_everybody = true;
-    return 0;
-}
-
-static int set_user(void *target, const char *value, struct error *err)
-{
-    return option_text("-u", value, &options_of(target)->user, err);
-}
-
-static int set_name(void *target, const char *value, struct error *err)
-{
-    return option_text("-n", value, &options_of(target)->name, err);
-}
-
 /* Only of these is there a history. */
 static int set_states(void *target, const char *value, struct error *err)
 {
@@ -105,9 +88,9 @@ static int set_by(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'a', "all-users", NULL, "jobs of all users", set_everybody },
-    { 'u', "user", "USER", "jobs of this user", set_user },
-    { 'n', "name", "GLOB", "only jobs whose name matches", set_name },
+    { 'a', "all-users", NULL, "jobs of all users", OPTION_FLAG(struct history_options, is_everybody) },
+    { 'u', "user", "USER", "jobs of this user", OPTION_TEXT(struct history_options, user) },
+    { 'n', "name", "GLOB", "only jobs whose name matches", OPTION_TEXT(struct history_options, name) },
     { 's', "state", "LIST", "only these states: done,failed,cancelled", set_states },
     { 0, "since", "TIME", "ended since then: 12h, 7d, 2026-11-22, '2026-11-22 14:00'", set_since },
     { 0, "until", "TIME", "ended before that", set_until },

@@ -26,6 +26,7 @@
 #include "cli/follow/log_tail.h"
 #include "cli/options/selector.h"
 #include "cli/api/stream.h"
+#include "cli/options/option_text.h"
 #include "cli/options/talk.h"
 #include "job/job_nodes.h"
 
@@ -44,13 +45,6 @@ static struct logs_options *options_of(void *target)
     return ((struct call *)target)->options;
 }
 
-static int set_follow(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_follow = true;
-    return 0;
-}
-
 static int set_lines(void *target, const char *value, struct error *err)
 {
     options_of(target)->has_lines = true;
@@ -63,30 +57,18 @@ static int set_rank(void *target, const char *value, struct error *err)
     return parse_integer(value, "--rank", 0, JOB_NODES_MAX - 1, &options_of(target)->rank, err);
 }
 
-static int set_strip(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_strip = true;
-    return 0;
-}
-
-static int set_raw(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_raw = true;
-    return 0;
-}
-
 static const struct option_row follow_rows[] = {
-    { 'f', "follow", NULL, "continue until the job ends", set_follow },
+    { 'f', "follow", NULL, "continue until the job ends", OPTION_FLAG(struct logs_options, is_follow) },
     { 0 },
 };
 
 static const struct option_row rows[] = {
     { 'n', "lines", "N", "only the last N lines, and everything after them", set_lines },
     { 0, "rank", "N", "for a job on several nodes: only the output of rank N, from 0", set_rank },
-    { 0, "raw", NULL, "every byte, even if terminal output is not printed on a terminal", set_raw },
-    { 0, "strip", NULL, "remove colours and other terminal control sequences", set_strip },
+    { 0, "raw", NULL, "every byte, even if terminal output is not printed on a terminal",
+        OPTION_FLAG(struct logs_options, is_raw) },
+    { 0, "strip", NULL, "remove colours and other terminal control sequences",
+        OPTION_FLAG(struct logs_options, is_strip) },
     { 0 },
 };
 

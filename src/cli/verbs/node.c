@@ -16,6 +16,7 @@
 #include "cli/verbs/node_admit.h"
 #include "cli/options/maintenance.h"
 #include "cli/options/maintenance_wait.h"
+#include "cli/options/option_text.h"
 
 #define NAME_MAX_SHOWN 100
 
@@ -58,15 +59,8 @@ struct fence_options {
     bool is_yes;
 };
 
-static int set_yes(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct fence_options *)((struct call *)target)->options)->is_yes = true;
-    return 0;
-}
-
 static const struct option_row fence_rows[] = {
-    { 'y', "yes", NULL, "do not ask for confirmation", set_yes },
+    { 'y', "yes", NULL, "do not ask for confirmation", OPTION_FLAG(struct fence_options, is_yes) },
     { 0 },
 };
 

@@ -22,48 +22,18 @@ struct admit_options {
     bool is_forced;
 };
 
-static struct admit_options *options_of(void *target)
-{
-    return ((struct call *)target)->options;
-}
-
-static int set_host(void *target, const char *value, struct error *err)
-{
-    return option_text("--host", value, &options_of(target)->host, err);
-}
-
-static int set_node(void *target, const char *value, struct error *err)
-{
-    return option_text("--node", value, &options_of(target)->node, err);
-}
-
-static int set_replace(void *target, const char *value, struct error *err)
-{
-    return option_text("--replace", value, &options_of(target)->replace, err);
-}
-
-static int set_expires(void *target, const char *value, struct error *err)
-{
-    return option_expiry("--expires", value, &options_of(target)->expires_ms, err);
-}
-
-static int set_force(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_forced = true;
-    return 0;
-}
-
 static const struct option_row token_rows[] = {
-    { 0, "expires", "TIME", "validity (1h)", set_expires },
-    { 0, "host", "HOST", "address at which nodes reach this machine (its host name)", set_host },
-    { 0, "node", "NODE", "valid only for a node with this name", set_node },
-    { 0, "replace", "NODE", "for a machine that replaces this node", set_replace },
+    { 0, "expires", "TIME", "validity (1h)", OPTION_EXPIRY(struct admit_options, expires_ms) },
+    { 0, "host", "HOST", "address at which nodes reach this machine (its host name)",
+        OPTION_TEXT(struct admit_options, host) },
+    { 0, "node", "NODE", "valid only for a node with this name", OPTION_TEXT(struct admit_options, node) },
+    { 0, "replace", "NODE", "for a machine that replaces this node",
+        OPTION_TEXT(struct admit_options, replace) },
     { 0 },
 };
 
 static const struct option_row forget_rows[] = {
-    { 0, "force", NULL, "even if the node has jobs", set_force },
+    { 0, "force", NULL, "even if the node has jobs", OPTION_FLAG(struct admit_options, is_forced) },
     { 0 },
 };
 

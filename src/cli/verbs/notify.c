@@ -51,18 +51,11 @@ static int set_status(void *target, const char *value, struct error *err)
     return option_text("--status", value, &options_of(target)->status, err);
 }
 
-static int set_checkpointed(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_checkpointed = true;
-    return 0;
-}
-
 static const struct option_row rows[] = {
     { 'p', "progress", "N", "fraction done: 0.4, or 40%", set_progress },
     { 's', "status", "TEXT", "short status text", set_status },
     { 'c', "checkpointed", NULL, "the job has saved its work and can be ended without loss",
-        set_checkpointed },
+        OPTION_FLAG(struct notify_options, is_checkpointed) },
     { 0 },
 };
 

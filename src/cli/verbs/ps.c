@@ -36,18 +36,6 @@ static struct ps_options *options_of(void *target)
     return ((struct call *)target)->options;
 }
 
-static int set_user(void *target, const char *value, struct error *err)
-{
-    return option_text("-u", value, &options_of(target)->user, err);
-}
-
-static int set_everybody(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_everybody = true;
-    return 0;
-}
-
 static int set_states(void *target, const char *value, struct error *err)
 {
     int r = job_states_check("-s", value, err);
@@ -56,38 +44,20 @@ static int set_states(void *target, const char *value, struct error *err)
     return r;
 }
 
-static int set_name(void *target, const char *value, struct error *err)
-{
-    return option_text("-n", value, &options_of(target)->name, err);
-}
-
-static int set_ended(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_ended = true;
-    return 0;
-}
-
-static int set_elements(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->has_elements = true;
-    return 0;
-}
-
 static int set_watch(void *target, const char *value, struct error *err)
 {
     return watch_parse(value, &options_of(target)->watch_ms, err);
 }
 
 static const struct option_row rows[] = {
-    { 'a', "all-users", NULL, "jobs of all users", set_everybody },
-    { 'u', "user", "USER", "jobs of this user", set_user },
+    { 'a', "all-users", NULL, "jobs of all users", OPTION_FLAG(struct ps_options, is_everybody) },
+    { 'u', "user", "USER", "jobs of this user", OPTION_TEXT(struct ps_options, user) },
     { 's', "state", "LIST", "only these states: queued,held,starting,running,stopping,done,failed,cancelled",
         set_states },
-    { 'n', "name", "GLOB", "only jobs whose name matches", set_name },
-    { 0, "ended", NULL, "include ended jobs of any age", set_ended },
-    { 0, "elements", NULL, "one row per ended array element, not one for all of them", set_elements },
+    { 'n', "name", "GLOB", "only jobs whose name matches", OPTION_TEXT(struct ps_options, name) },
+    { 0, "ended", NULL, "include ended jobs of any age", OPTION_FLAG(struct ps_options, is_ended) },
+    { 0, "elements", NULL, "one row per ended array element, not one for all of them",
+        OPTION_FLAG(struct ps_options, has_elements) },
     { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0 },
 };

@@ -8,6 +8,7 @@
 #include "cli/term/field.h"
 #include "cli/follow/run_job.h"
 #include "cli/follow/session.h"
+#include "cli/options/option_text.h"
 #include "cli/submit/submit.h"
 
 struct run_options {
@@ -21,13 +22,6 @@ static struct run_options *options_of(void *target)
     return ((struct call *)target)->options;
 }
 
-static int set_detach(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    options_of(target)->is_detached = true;
-    return 0;
-}
-
 static int set_interactive(void *target, const char *value, struct error *err)
 {
     (void)value, (void)err;
@@ -37,22 +31,14 @@ static int set_interactive(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static int set_keys(void *target, const char *value, struct error *err)
-{
-    return terminal_options_set_keys(&options_of(target)->terminal, value, err);
-}
-
-static int set_ctrl_c(void *target, const char *value, struct error *err)
-{
-    return terminal_options_set_ctrl_c(&options_of(target)->terminal, value, err);
-}
-
 static const struct option_row rows[] = {
-    { 'd', "detach", NULL, "print the job number and return, like submit", set_detach },
+    { 'd', "detach", NULL, "print the job number and return, like submit",
+        OPTION_FLAG(struct run_options, is_detached) },
     { 'i', "interactive", NULL, "run on a terminal, and pass standard input to it", set_interactive },
     { 0, "ctrl-c", "forward|detach|cancel", "what Ctrl-C does to a job without a terminal (forward)",
-        set_ctrl_c },
-    { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+        TERMINAL_CTRL_C(struct run_options) },
+    { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)",
+        TERMINAL_KEYS(struct run_options) },
     { 0 },
 };
 

@@ -24,14 +24,9 @@ static const struct {
     { "tty_idle", "--tty-idle", "30m" },
 };
 
-static int set_keys(void *target, const char *value, struct error *err)
-{
-    struct shell_options *options = ((struct call *)target)->options;
-    return terminal_options_set_keys(&options->terminal, value, err);
-}
-
 static const struct option_row rows[] = {
-    { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)", set_keys },
+    { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)",
+        TERMINAL_KEYS(struct shell_options) },
     { 0 },
 };
 

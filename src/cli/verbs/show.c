@@ -22,6 +22,7 @@
 #include "cli/show/progress_text.h"
 #include "cli/submit/setup_text.h"
 #include "cli/api/show_json.h"
+#include "cli/options/option_text.h"
 #include "cli/show/show_page.h"
 #include "cli/show/usage_text.h"
 #include "cli/show/why_text.h"
@@ -39,24 +40,10 @@ static int set_output(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static int set_env(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct show_options *)((struct call *)target)->options)->has_env = true;
-    return 0;
-}
-
-static int set_script(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct show_options *)((struct call *)target)->options)->is_script = true;
-    return 0;
-}
-
 static const struct option_row rows[] = {
     { 'o', "output", "json", "the server's JSON", set_output },
-    { 'E', "env", NULL, "include the environment of the job", set_env },
-    { 0, "script", NULL, "print only the submitted script", set_script },
+    { 'E', "env", NULL, "include the environment of the job", OPTION_FLAG(struct show_options, has_env) },
+    { 0, "script", NULL, "print only the submitted script", OPTION_FLAG(struct show_options, is_script) },
     { 0 },
 };
 

@@ -25,30 +25,11 @@ struct token_options {
     int64_t expires_ms;
 };
 
-static struct token_options *options_of(void *target)
-{
-    return ((struct call *)target)->options;
-}
-
-static int set_name(void *target, const char *value, struct error *err)
-{
-    return option_text("--name", value, &options_of(target)->name, err);
-}
-
-static int set_host(void *target, const char *value, struct error *err)
-{
-    return option_text("--host", value, &options_of(target)->host, err);
-}
-
-static int set_expires(void *target, const char *value, struct error *err)
-{
-    return option_expiry("--expires", value, &options_of(target)->expires_ms, err);
-}
-
 static const struct option_row rows[] = {
-    { 0, "name", "NAME", "name to recognise the token by (cli)", set_name },
-    { 0, "expires", "TIME", "validity (30d)", set_expires },
-    { 0, "host", "HOST", "address at which the other machine reaches this one (its host name)", set_host },
+    { 0, "name", "NAME", "name to recognise the token by (cli)", OPTION_TEXT(struct token_options, name) },
+    { 0, "expires", "TIME", "validity (30d)", OPTION_EXPIRY(struct token_options, expires_ms) },
+    { 0, "host", "HOST", "address at which the other machine reaches this one (its host name)",
+        OPTION_TEXT(struct token_options, host) },
     { 0 },
 };
 
@@ -106,15 +87,8 @@ struct list_options {
     bool is_all;
 };
 
-static int set_all(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct list_options *)((struct call *)target)->options)->is_all = true;
-    return 0;
-}
-
 static const struct option_row list_rows[] = {
-    { 'a', "all", NULL, "tokens of all users (administrators)", set_all },
+    { 'a', "all", NULL, "tokens of all users (administrators)", OPTION_FLAG(struct list_options, is_all) },
     { 0 },
 };
 

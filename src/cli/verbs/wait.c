@@ -17,6 +17,7 @@
 #include "cli/api/show_json.h"
 #include "cli/options/talk.h"
 #include "cli/follow/wait_any.h"
+#include "cli/options/option_text.h"
 
 struct wait_options {
     bool has_timeout;
@@ -34,13 +35,6 @@ static int set_timeout(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static int set_any(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct wait_options *)((struct call *)target)->options)->is_any = true;
-    return 0;
-}
-
 static int set_all(void *target, const char *value, struct error *err)
 {
     (void)value, (void)err;
@@ -49,7 +43,8 @@ static int set_all(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "any", NULL, "wait for the first to end, print its number and exit with its status", set_any },
+    { 0, "any", NULL, "wait for the first to end, print its number and exit with its status",
+        OPTION_FLAG(struct wait_options, is_any) },
     { 0, "all", NULL, "wait for all jobs (default)", set_all },
     { 0, "timeout", "TIME", "give up after this time, with exit status 124", set_timeout },
     { 0 },
