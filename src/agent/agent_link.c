@@ -40,29 +40,20 @@ static int take_defective(struct agent_link *link, uint16_t id, void *message, s
     return id == MESSAGE_LAUNCH || id == MESSAGE_NOTIFY ? link->on_message(link->arg, id, message, err) : 0;
 }
 
-static void on_read(struct bufferevent *stream, void *arg)
+static int take(
+    void *arg, enum frame_taken taken, const struct record_type *type, void *message, struct error *err)
 {
     struct agent_link *link = arg;
-    for (;;) {
-        const struct record_type *type = NULL;
-        void *message = NULL;
-        struct error err = { 0 };
-        int r = frame_take(stream, LINK_MESSAGE_MAX, &type, &message, &err);
-        if (r == 0)
-            return;
-        if (r < 0)
-            (void)error_wrap(&err, "from the controller");
-        if (r > 0) {
-            bool is_sound = r == FRAME_WHOLE && order_check(type, message, &err) == 0;
-            r = is_sound ? link->on_message(link->arg, type->id, message, &err)
-                         : take_defective(link, type->id, message, &err);
-            frame_free(type, message);
-        }
-        if (r < 0) {
-            close_link(link, &err);
-            return;
-        }
-    }
+    bool is_sound = taken == FRAME_WHOLE && order_check(type, message, err) == 0;
+    return is_sound ? link->on_message(link->arg, type->id, message, err)
+                    : take_defective(link, type->id, message, err);
+}
+
+static void on_read(struct bufferevent *stream, void *arg)
+{
+    struct error err;
+    if (frame_take_all(stream, LINK_MESSAGE_MAX, take, arg, &err) < 0)
+        close_link(arg, &err);
 }
 
 static void on_event(struct bufferevent *stream, short what, void *arg)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/listen_unix.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/system_mgpud.h"
@@ -91,9 +92,9 @@ static int open_sockets(struct controller *controller, struct prepared *prepared
     const char *run_dir = controller->options.run_dir;
     _cleanup_free_ char *api = xasprintf("%s/mgpud.sock", run_dir);
     _cleanup_free_ char *link = xasprintf("%s/link.sock", run_dir);
-    int r = sockets_listen_unix(api, 0666, &prepared->api_fd, err);
+    int r = listen_unix(api, 0666, &prepared->api_fd, err);
     if (r == 0)
-        r = sockets_listen_unix(link, 0600, &prepared->link_fd, err);
+        r = listen_unix(link, 0600, &prepared->link_fd, err);
     return r == 0 ? open_tcp(controller, prepared, err) : r;
 }
 

@@ -14,21 +14,11 @@
 #include "store/store_sqlite.h"
 #include "store/store_write.h"
 
-static int run_number(sqlite3 *db, const char *sql, int64_t number, struct error *err)
-{
-    _cleanup_statement_ sqlite3_stmt *statement = NULL;
-    int r = store_sql_prepare(db, sql, &statement, err);
-    if (r < 0)
-        return r;
-    (void)sqlite3_bind_int64(statement, 1, number);
-    return store_sql_finish(statement, "database", err);
-}
-
 static int run_all(sqlite3 *db, const char *const *texts, size_t count, int64_t number, struct error *err)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < count; i++)
-        r = run_number(db, texts[i], number, err);
+        r = store_sql_run_number(db, texts[i], number, err);
     return r;
 }
 
@@ -62,7 +52,7 @@ static int skip_of_log(sqlite3 *db, struct error *err)
 
 static int reserve(struct store *store, int64_t reserved, struct error *err)
 {
-    return run_number(store->db,
+    return store_sql_run_number(store->db,
         "INSERT INTO meta (name, value) VALUES ('reserved', ?1)"
         " ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)",
         reserved, err);

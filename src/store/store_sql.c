@@ -105,6 +105,16 @@ int store_sql_run(sqlite3 *db, const char *sql, struct error *err)
     return rc == SQLITE_OK ? 0 : store_sql_fail(err, db, rc, "database");
 }
 
+int store_sql_run_number(sqlite3 *db, const char *sql, int64_t number, struct error *err)
+{
+    _cleanup_statement_ sqlite3_stmt *statement = NULL;
+    int r = store_sql_prepare(db, sql, &statement, err);
+    if (r < 0)
+        return r;
+    (void)sqlite3_bind_int64(statement, 1, number);
+    return store_sql_finish(statement, "database", err);
+}
+
 int store_sql_finish(sqlite3_stmt *statement, const char *what, struct error *err)
 {
     int rc = sqlite3_step(statement);

@@ -29,6 +29,8 @@ void store_sql_finalizep(sqlite3_stmt **statement);
 
 /* Runs statements that give no rows, and takes no values from anywhere. */
 int store_sql_run(sqlite3 *db, const char *sql, struct error *err);
+/* One statement; the number is its ?1, if it has one. */
+int store_sql_run_number(sqlite3 *db, const char *sql, int64_t number, struct error *err);
 
 /* Runs one prepared statement to its end and makes it ready for the next use. */
 int store_sql_finish(sqlite3_stmt *statement, const char *what, struct error *err);

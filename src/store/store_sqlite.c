@@ -37,26 +37,16 @@ static int on_log_grew(void *arg, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* Runs one statement; the number is its ?1, if it has one. */
-static int run_number(sqlite3 *db, const char *sql, int64_t number, struct error *err)
-{
-    _cleanup_statement_ sqlite3_stmt *statement = NULL;
-    int r = store_sql_prepare(db, sql, &statement, err);
-    if (r < 0)
-        return r;
-    (void)sqlite3_bind_int64(statement, 1, number);
-    return store_sql_finish(statement, "database", err);
-}
-
 static int begin_epoch(struct store *store, void *arg, struct error *err)
 {
     int r = store_ids_begin(store, arg, err);
     if (r == 0)
         r = store_sql_run(store->db, "UPDATE meta SET value = value + 1 WHERE name = 'epoch'", err);
     if (r == 0)
-        r = run_number(store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_IN_USE, err);
+        r = store_sql_run_number(
+            store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_IN_USE, err);
     if (r == 0)
-        r = run_number(store->db, "DELETE FROM submit_keys WHERE created_ms < ?1",
+        r = store_sql_run_number(store->db, "DELETE FROM submit_keys WHERE created_ms < ?1",
             clock_wall_ms() - STORE_KEY_LIFE_MS, err);
     return r;
 }
@@ -211,9 +201,9 @@ void store_close(struct store *store)
     store_thread_stop(store);
     store_snapshot_abandon(store);
     store_statement_finalize(store->statements);
-    bool is_sound =
-        was_open && store->thread.health == STORE_WORKS &&
-        run_number(store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_CLOSED, NULL) == 0;
+    bool is_sound = was_open && store->thread.health == STORE_WORKS &&
+                    store_sql_run_number(
+                        store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_CLOSED, NULL) == 0;
     /* Whatever went wrong, the log stays as it is for the next start. */
     if (!is_sound && store->db != NULL)
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);

@@ -59,6 +59,25 @@ int frame_take(struct bufferevent *stream, size_t max_length, const struct recor
     return r == 0 ? FRAME_WHOLE : FRAME_PARTLY;
 }
 
+int frame_take_all(
+    struct bufferevent *stream, size_t max_length, frame_taker_fn *taker, void *arg, struct error *err)
+{
+    for (;;) {
+        const struct record_type *type = NULL;
+        void *message = NULL;
+        *err = (struct error){ 0 };
+        int r = frame_take(stream, max_length, &type, &message, err);
+        if (r == FRAME_NONE)
+            return 0;
+        if (r > 0) {
+            r = taker(arg, (enum frame_taken)r, type, message, err);
+            frame_free(type, message);
+        }
+        if (r < 0)
+            return r;
+    }
+}
+
 void frame_free(const struct record_type *type, void *message)
 {
     record_clear(type, message);

@@ -23,6 +23,15 @@ enum frame_taken { FRAME_NONE, FRAME_WHOLE, FRAME_PARTLY };
 int frame_take(struct bufferevent *stream, size_t max_length, const struct record_type **ret_type,
     void **ret_message, struct error *err);
 
+/* Gets a message of which the fields that are over their limits may be missing, and ends the link by a
+ * negative result. */
+typedef int frame_taker_fn(
+    void *arg, enum frame_taken taken, const struct record_type *type, void *message, struct error *err);
+
+/* Takes what is there, frame by frame; 0, or why the link is to be ended. */
+int frame_take_all(
+    struct bufferevent *stream, size_t max_length, frame_taker_fn *taker, void *arg, struct error *err);
+
 void frame_free(const struct record_type *type, void *message);
 
 /*

@@ -16,16 +16,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/inet_diag.h>
-#include <linux/netlink.h>
-#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "wire/socket_query.h"
 #include "wire/usernames.h"
 
 struct peer peer_of_unix(int fd)
@@ -102,57 +99,21 @@ static bool is_end(uint8_t family, const uint32_t address[4], uint16_t port, con
            memcmp(end.address, wanted->address, sizeof(end.address)) == 0;
 }
 
-static bool read_answer(
-    const void *bytes, size_t length, const struct end *peer, const struct end *own, uint32_t *ret_uid)
-{
-    struct {
-        struct nlmsghdr head;
-        struct inet_diag_msg body;
-    } answer;
-    if (length < sizeof(answer))
-        return false;
-    memcpy(&answer, bytes, sizeof(answer));
-    if (answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || answer.head.nlmsg_len < sizeof(answer))
-        return false;
-    const struct inet_diag_sockid *id = &answer.body.id;
-    if (!is_end(answer.body.idiag_family, id->idiag_src, id->idiag_sport, peer) ||
-        !is_end(answer.body.idiag_family, id->idiag_dst, id->idiag_dport, own))
-        return false;
-    if (answer.body.idiag_state != TCP_ESTABLISHED || answer.body.idiag_inode == 0)
-        return false;
-    *ret_uid = answer.body.idiag_uid;
-    return *ret_uid != UINT32_MAX;
-}
-
 static bool ask_owner(const struct end *peer, const struct end *own, uint32_t *ret_uid)
 {
-    _cleanup_close_ int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
-    if (fd < 0)
+    struct inet_diag_req_v2 query = { .sdiag_family = (uint8_t)peer->family,
+        .idiag_states = UINT32_MAX,
+        .id = { .idiag_sport = peer->port, .idiag_dport = own->port } };
+    struct inet_diag_msg answer;
+    memcpy(query.id.idiag_src, peer->address, sizeof(peer->address));
+    memcpy(query.id.idiag_dst, own->address, sizeof(own->address));
+    if (!socket_query(&query, &answer) || answer.idiag_state != TCP_ESTABLISHED || answer.idiag_inode == 0)
         return false;
-    struct {
-        struct nlmsghdr head;
-        struct inet_diag_req_v2 body;
-    } ask = {
-        .head = { .nlmsg_len = sizeof(ask), .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST },
-        .body = {
-            .sdiag_family = (uint8_t)peer->family,
-            .sdiag_protocol = IPPROTO_TCP,
-            .idiag_states = UINT32_MAX,
-            .id = {
-                .idiag_sport = peer->port,
-                .idiag_dport = own->port,
-                .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE },
-            },
-        },
-    };
-    memcpy(ask.body.id.idiag_src, peer->address, sizeof(peer->address));
-    memcpy(ask.body.id.idiag_dst, own->address, sizeof(own->address));
-    struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-    if (sendto(fd, &ask, sizeof(ask), 0, (struct sockaddr *)&kernel, sizeof(kernel)) != (ssize_t)sizeof(ask))
+    if (!is_end(answer.idiag_family, answer.id.idiag_src, answer.id.idiag_sport, peer) ||
+        !is_end(answer.idiag_family, answer.id.idiag_dst, answer.id.idiag_dport, own))
         return false;
-    uint8_t bytes[4096]; // the kernel has answered before sendto() returned
-    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-    return n > 0 && read_answer(bytes, (size_t)n, peer, own, ret_uid);
+    *ret_uid = answer.idiag_uid;
+    return *ret_uid != UINT32_MAX;
 }
 
 static bool is_established(int fd)

@@ -166,38 +166,30 @@ int tls_dial(SSL_CTX *context, const struct address *address, const char *purpos
     return r;
 }
 
-int tls_dial_send(
-    SSL *ssl, const void *bytes, size_t length, int64_t until_boot_ms, const char *where, struct error *err)
+/* All of it: out of `out`, or into `in`. */
+static int transfer(SSL *ssl, const uint8_t *out, uint8_t *in, size_t length, int64_t until_boot_ms,
+    const char *where, struct error *err)
 {
-    const uint8_t *p = bytes;
-    while (length > 0) {
-        size_t n = 0;
+    for (size_t done = 0, n = 0; done < length; done += n, n = 0) {
         ERR_clear_error();
         errno = 0;
-        int result = SSL_write_ex(ssl, p, length, &n);
+        int result = out != NULL ? SSL_write_ex(ssl, out + done, length - done, &n)
+                                 : SSL_read_ex(ssl, in + done, length - done, &n);
         int r = result == 1 ? 0 : wait_to_repeat(ssl, result, until_boot_ms, where, err);
         if (r < 0)
             return r;
-        p += n;
-        length -= n;
     }
     return 0;
+}
+
+int tls_dial_send(
+    SSL *ssl, const void *bytes, size_t length, int64_t until_boot_ms, const char *where, struct error *err)
+{
+    return transfer(ssl, bytes, NULL, length, until_boot_ms, where, err);
 }
 
 int tls_dial_receive(
     SSL *ssl, void *bytes, size_t length, int64_t until_boot_ms, const char *where, struct error *err)
 {
-    uint8_t *p = bytes;
-    while (length > 0) {
-        size_t n = 0;
-        ERR_clear_error();
-        errno = 0;
-        int result = SSL_read_ex(ssl, p, length, &n);
-        int r = result == 1 ? 0 : wait_to_repeat(ssl, result, until_boot_ms, where, err);
-        if (r < 0)
-            return r;
-        p += n;
-        length -= n;
-    }
-    return 0;
+    return transfer(ssl, NULL, bytes, length, until_boot_ms, where, err);
 }

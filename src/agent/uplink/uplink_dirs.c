@@ -6,16 +6,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/listen_unix.h"
 #include "base/memory.h"
 
 #define LOCK_FILE   "mgpud.lock" // mgpud has the same files there, and takes the same lock
 #define LINK_SOCKET "link.sock"
 #define LOG_FILE    "mgpu-agent.log"
-#define BACKLOG     128
 
 static int refuse_second(const char *directory, struct error *err)
 {
@@ -54,27 +53,8 @@ static int lock_node(const char *state_dir, int *ret_fd, struct error *err)
 
 static int listen_for_streams(const char *run_dir, int *ret_fd, struct error *err)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
     _cleanup_free_ char *path = xasprintf("%s/" LINK_SOCKET, run_dir);
-    if (strlen(path) >= sizeof(address.sun_path)) {
-        (void)error_set(err, -ENAMETOOLONG, "the socket path %s has %zu bytes; at most %zu", path,
-            strlen(path), sizeof(address.sun_path) - 1);
-        return error_hint(err, "choose a shorter --run-dir");
-    }
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return error_set_errno(err, -errno, "cannot make a socket");
-    (void)unlink(path); // the lock says that nobody listens there
-    mode_t saved = umask(0177);
-    int r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
-    (void)umask(saved);
-    if (r == 0 && listen(fd, BACKLOG) < 0)
-        r = -errno;
-    if (r < 0)
-        return error_set_errno(err, r, "cannot listen on %s", path);
-    *ret_fd = take_fd(&fd);
-    return 0;
+    return listen_unix(path, 0600, ret_fd, err);
 }
 
 int uplink_dirs_open(const struct agent_options *options, struct uplink_dirs *ret, struct error *err)

@@ -165,32 +165,27 @@ static int take_defective(
     return type->id == MESSAGE_GPUS ? 0 : on_message(link, type, message, err);
 }
 
+static int take(
+    void *arg, enum frame_taken taken, const struct record_type *type, void *message, struct error *err)
+{
+    struct link *link = arg;
+    if (!is_routine(type))
+        log_debug("link %u: %s", link->id, type->name);
+    return taken == FRAME_PARTLY ? take_defective(link, type, message, err)
+                                 : on_message(link, type, message, err);
+}
+
 static void on_readable(struct bufferevent *stream, void *arg)
 {
     struct link *link = arg;
-    for (;;) {
-        const struct record_type *type = NULL;
-        void *message = NULL;
-        struct error err = { 0 };
-        int r = frame_take(stream, LINK_MESSAGE_MAX, &type, &message, &err);
-        if (r == 0)
-            return;
-        if (r > 0) {
-            if (!is_routine(type))
-                log_debug("link %u: %s", link->id, type->name);
-            r = r == FRAME_PARTLY ? take_defective(link, type, message, &err)
-                                  : on_message(link, type, message, &err);
-            frame_free(type, message);
-        }
-        if (r < 0) {
-            if (link->address != NULL)
-                log_error("node %s at %s disconnected: %s", link->node, link->address, err.message);
-            else
-                log_error("link %u closed: %s", link->id, err.message);
-            link_close(link);
-            return;
-        }
-    }
+    struct error err;
+    if (frame_take_all(stream, LINK_MESSAGE_MAX, take, link, &err) == 0)
+        return;
+    if (link->address != NULL)
+        log_error("node %s at %s disconnected: %s", link->node, link->address, err.message);
+    else
+        log_error("link %u closed: %s", link->id, err.message);
+    link_close(link);
 }
 
 static void on_event(struct bufferevent *stream, short events, void *arg)
