@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -23,8 +24,10 @@ struct option_row {
     /* Instead of `set`: many rows with one function, told apart by `key`. */
     int (*set_key)(void *target, const struct option_row *row, const char *value, struct error *err);
     const char *key;
-    size_t member; // with `set_key`: where in the struct of the options the value goes
-                   // (cli/options/option_text.h)
+    /* Of the kinds of base/option_values.h. */
+    size_t member; // where the value goes
+    bool is_inner;
+    int64_t least, most;
 };
 
 /*

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "sched/sched.h"
 #include "sim/engine.h"
@@ -257,20 +258,6 @@ SET_NUMBER(replay, "--replay", 0, 100000000)
 SET_NUMBER(seed, "--seed", 0, INT64_MAX)
 SET_NUMBER(shrink, "--scale", 1, 10000)
 
-static int set_json(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct bench_call *)target)->is_json = true;
-    return 0;
-}
-
-static int set_help(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct bench_call *)target)->is_help = true;
-    return 0;
-}
-
 static const struct option_row rows[] = {
     { 0, "jobs", "N", "waiting jobs (1000000)", set_jobs },
     { 0, "users", "N", "their owners, with 10 classes of requests each (1000)", set_users },
@@ -279,8 +266,8 @@ static const struct option_row rows[] = {
     { 0, "scale", "N", "how much smaller the small queue and cluster are (100)", set_shrink },
     { 0, "replay", "N", "synthetic jobs replayed at the end; 0: none (1000000)", set_replay },
     { 0, "seed", "N", "of what is random (1)", set_seed },
-    { 0, "json", NULL, "figures as JSON", set_json },
-    { 'h', "help", NULL, "this text", set_help },
+    { 0, "json", NULL, "figures as JSON", OPTION_VALUE(flag, struct bench_call, is_json) },
+    { 'h', "help", NULL, "this text", OPTION_VALUE(flag, struct bench_call, is_help) },
     { 0 },
 };
 

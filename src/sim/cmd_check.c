@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "sim/check_run.h"
 #include "sim/talk.h"
@@ -16,43 +17,16 @@ struct check_call {
     bool is_shrink, is_help;
 };
 
-static int set_seed(void *target, const char *value, struct error *err)
-{
-    return parse_integer(value, "--seed", 0, INT64_MAX / 2, &((struct check_call *)target)->seed, err);
-}
-
-static int set_runs(void *target, const char *value, struct error *err)
-{
-    return parse_integer(value, "--runs", 1, RUNS_MAX, &((struct check_call *)target)->runs, err);
-}
-
-static int set_replay(void *target, const char *value, struct error *err)
-{
-    (void)err;
-    ((struct check_call *)target)->replay = value;
-    return 0;
-}
-
-static int set_shrink(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct check_call *)target)->is_shrink = true;
-    return 0;
-}
-
-static int set_help(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct check_call *)target)->is_help = true;
-    return 0;
-}
-
 static const struct option_row rows[] = {
-    { 0, "seed", "N", "of the first case (1)", set_seed },
-    { 0, "runs", "N", "cases, each with the next seed (1000)", set_runs },
-    { 0, "shrink", NULL, "cut a failing case down and print it as a file for --replay", set_shrink },
-    { 0, "replay", "FILE", "run this case instead of random ones", set_replay },
-    { 'h', "help", NULL, "this text", set_help },
+    { 0, "seed", "N", "of the first case (1)", OPTION_VALUE(integer, struct check_call, seed),
+        OPTION_RANGE(0, INT64_MAX / 2) },
+    { 0, "runs", "N", "cases, each with the next seed (1000)", OPTION_VALUE(integer, struct check_call, runs),
+        OPTION_RANGE(1, RUNS_MAX) },
+    { 0, "shrink", NULL, "cut a failing case down and print it as a file for --replay",
+        OPTION_VALUE(flag, struct check_call, is_shrink) },
+    { 0, "replay", "FILE", "run this case instead of random ones",
+        OPTION_VALUE(word, struct check_call, replay) },
+    { 'h', "help", NULL, "this text", OPTION_VALUE(flag, struct check_call, is_help) },
     { 0 },
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "sched/placement/placement.h"
 #include "sim/pack_frag.h"
@@ -237,32 +238,6 @@ static int pack_run(struct pack *pack, const struct pack_call *call, const char 
     return 0;
 }
 
-static int set_nodes(void *target, const char *value, struct error *err)
-{
-    (void)err;
-    ((struct pack_call *)target)->nodes = value;
-    return 0;
-}
-
-static int set_order(void *target, const char *value, struct error *err)
-{
-    (void)err;
-    ((struct pack_call *)target)->order = value;
-    return 0;
-}
-
-static int set_rank(void *target, const char *value, struct error *err)
-{
-    (void)err;
-    ((struct pack_call *)target)->rank = value;
-    return 0;
-}
-
-static int set_seed(void *target, const char *value, struct error *err)
-{
-    return parse_integer(value, "--seed", 0, INT64_MAX, &((struct pack_call *)target)->seed, err);
-}
-
 static int set_placement(void *target, const char *value, struct error *err)
 {
     struct pack_call *call = target;
@@ -270,36 +245,19 @@ static int set_placement(void *target, const char *value, struct error *err)
     return call->placement == NULL ? error_set(err, -EINVAL, "--placement '%.60s' is not known", value) : 0;
 }
 
-static int set_json(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct pack_call *)target)->is_json = true;
-    return 0;
-}
-
-static int set_online(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct pack_call *)target)->is_online = true;
-    return 0;
-}
-
-static int set_help(void *target, const char *value, struct error *err)
-{
-    (void)value, (void)err;
-    ((struct pack_call *)target)->is_help = true;
-    return 0;
-}
-
 static const struct option_row rows[] = {
-    { 'c', "nodes", "FILE", "the nodes, as CSV or NODESxGPUS", set_nodes },
+    { 'c', "nodes", "FILE", "the nodes, as CSV or NODESxGPUS", OPTION_VALUE(word, struct pack_call, nodes) },
     { 0, "placement", "NAME", "how GPUs are chosen (fgd)", set_placement },
-    { 0, "order", "FILE", "per seed a line: seed, then rows of the pod list in order of arrival", set_order },
-    { 0, "rank", "FILE", "per seed a line: seed, then the rank of each node for ties", set_rank },
-    { 0, "seed", "N", "the line of these files (42)", set_seed },
-    { 0, "online", NULL, "typical pods are learnt from arrivals, not known from the list", set_online },
-    { 0, "json", NULL, "figures as JSON", set_json },
-    { 'h', "help", NULL, "this text", set_help },
+    { 0, "order", "FILE", "per seed a line: seed, then rows of the pod list in order of arrival",
+        OPTION_VALUE(word, struct pack_call, order) },
+    { 0, "rank", "FILE", "per seed a line: seed, then the rank of each node for ties",
+        OPTION_VALUE(word, struct pack_call, rank) },
+    { 0, "seed", "N", "the line of these files (42)", OPTION_VALUE(integer, struct pack_call, seed),
+        OPTION_RANGE(0, INT64_MAX) },
+    { 0, "online", NULL, "typical pods are learnt from arrivals, not known from the list",
+        OPTION_VALUE(flag, struct pack_call, is_online) },
+    { 0, "json", NULL, "figures as JSON", OPTION_VALUE(flag, struct pack_call, is_json) },
+    { 'h', "help", NULL, "this text", OPTION_VALUE(flag, struct pack_call, is_help) },
     { 0 },
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "sim/engine.h"
 #include "sim/metrics.h"
@@ -86,38 +87,6 @@ static int set_estimate(void *target, const char *value, struct error *err)
     return refuse_name(err, "--estimate", value, estimate_names);
 }
 
-#define SET_TEXT(name_, member_)                                                                             \
-    static int set_##name_(void *target, const char *value, struct error *err)                               \
-    {                                                                                                        \
-        (void)err;                                                                                           \
-        ((struct run_call *)target)->member_ = value;                                                        \
-        return 0;                                                                                            \
-    }
-#define SET_FLAG(name_, member_)                                                                             \
-    static int set_##name_(void *target, const char *value, struct error *err)                               \
-    {                                                                                                        \
-        (void)value, (void)err;                                                                              \
-        ((struct run_call *)target)->member_ = true;                                                         \
-        return 0;                                                                                            \
-    }
-SET_TEXT(cluster, cluster)
-SET_TEXT(gantt, gantt)
-SET_TEXT(plot, plot)
-SET_TEXT(users_from, trace.users_from)
-SET_FLAG(skip_bad, trace.skip_bad)
-SET_FLAG(reference, is_reference)
-SET_FLAG(json, is_json)
-SET_FLAG(no_timing, no_timing)
-SET_FLAG(no_progress, no_progress)
-SET_FLAG(no_limits, no_limits)
-SET_FLAG(help, is_help)
-
-static int set_reservations(void *target, const char *value, struct error *err)
-{
-    struct run_call *call = target;
-    return parse_integer(value, "--reservations", 0, RESERVATIONS_MAX, &call->reservations, err);
-}
-
 static int set_preempt_cost(void *target, const char *value, struct error *err)
 {
     struct run_call *call = target;
@@ -155,30 +124,37 @@ static int set_max_jobs(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'c', "cluster", "NxG", "64x8, pool:128 (one node), or a CSV list of nodes", set_cluster },
+    { 'c', "cluster", "NxG", "64x8, pool:128 (one node), or a CSV list of nodes",
+        OPTION_VALUE(word, struct run_call, cluster) },
     { 'p', "policy", "NAME", "who comes before whom (the default: default)", set_policy },
     { 0, "placement", "NAME", "which GPUs a job gets", set_placement },
     { 'e', "estimate", "KIND", "durations the scheduler believes: history, exact, walltime, trace",
         set_estimate },
     { 0, "reference", NULL, "as the reference simulators: consolidated, no fair share, no age cap",
-        set_reference },
-    { 0, "reservations", "K", "blocked jobs for which GPUs are kept", set_reservations },
+        OPTION_VALUE(flag, struct run_call, is_reference) },
+    { 0, "reservations", "K", "blocked jobs for which GPUs are kept",
+        OPTION_VALUE(integer, struct run_call, reservations), OPTION_RANGE(0, RESERVATIONS_MAX) },
     { 0, "preempt-cost", "TIME", "extra work of a job that gave way (40s; 60s above 8 GPUs)",
         set_preempt_cost },
     { 0, "half-life", "TIME", "of what users have used", set_half_life },
     { 0, "age-cap", "TIME", "a job is not overtaken by jobs submitted that much later; 0: no bound",
         set_age_cap },
-    { 0, "no-limits", NULL, "do not tell the wall times of the trace as time limits", set_no_limits },
-    { 0, "users-from", "COLUMN", "the column of a CSV trace that names the user", set_users_from },
-    { 0, "skip-bad", NULL, "pass over broken lines of the trace", set_skip_bad },
+    { 0, "no-limits", NULL, "do not tell the wall times of the trace as time limits",
+        OPTION_VALUE(flag, struct run_call, no_limits) },
+    { 0, "users-from", "COLUMN", "the column of a CSV trace that names the user",
+        OPTION_VALUE(word, struct run_call, trace.users_from) },
+    { 0, "skip-bad", NULL, "pass over broken lines of the trace",
+        OPTION_VALUE(flag, struct run_call, trace.skip_bad) },
     { 0, "max-jobs", "N", "only the first N jobs of the trace", set_max_jobs },
     { 0, "seed", "N", "of a synthetic trace", set_seed },
-    { 0, "gantt", "FILE", "draw who had which GPU when, as SVG", set_gantt },
-    { 0, "plot", "FILE", "draw queue, use and waiting times, as SVG", set_plot },
-    { 0, "json", NULL, "figures as JSON", set_json },
-    { 0, "no-timing", NULL, "leave out what depends on this machine", set_no_timing },
-    { 0, "no-progress", NULL, "no progress bar", set_no_progress },
-    { 'h', "help", NULL, "this text", set_help },
+    { 0, "gantt", "FILE", "draw who had which GPU when, as SVG", OPTION_VALUE(word, struct run_call, gantt) },
+    { 0, "plot", "FILE", "draw queue, use and waiting times, as SVG",
+        OPTION_VALUE(word, struct run_call, plot) },
+    { 0, "json", NULL, "figures as JSON", OPTION_VALUE(flag, struct run_call, is_json) },
+    { 0, "no-timing", NULL, "leave out what depends on this machine",
+        OPTION_VALUE(flag, struct run_call, no_timing) },
+    { 0, "no-progress", NULL, "no progress bar", OPTION_VALUE(flag, struct run_call, no_progress) },
+    { 'h', "help", NULL, "this text", OPTION_VALUE(flag, struct run_call, is_help) },
     { 0 },
 };
 

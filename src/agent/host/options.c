@@ -11,6 +11,7 @@
 
 #include "agent/host/pids_max.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "base/system_mgpud.h"
 #include "wire/address.h"
@@ -62,31 +63,11 @@ static int set_text(char **text, const char *value)
     return 0;
 }
 
-static int set_absolute(char **path, const char *value, const char *what, struct error *err)
-{
-    char here[PATH_MAX];
-    if (*value == '\0')
-        return error_set(err, -EINVAL, "%s is empty", what);
-    if (*value == '/')
-        return set_text(path, value);
-    if (getcwd(here, sizeof(here)) == NULL)
-        return error_set_errno(err, -errno, "cannot determine the working directory for %s", what);
-    free(*path);
-    *path = xasprintf("%s/%s", here, value);
-    return 0;
-}
-
-static int set_run_dir(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    return set_absolute(&options->run_dir, value, "--run-dir", err);
-}
-
 static int set_state_dir(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
     options->is_state_dir_given = true;
-    return set_absolute(&options->state_dir, value, "--state-dir", err);
+    return option_path("--state-dir", value, &options->state_dir, err);
 }
 
 static int set_log_dir(void *target, const char *value, struct error *err)
@@ -94,7 +75,7 @@ static int set_log_dir(void *target, const char *value, struct error *err)
     struct agent_options *options = target;
     if (strcmp(value, "home") == 0)
         return set_text(&options->log_dir, value);
-    return set_absolute(&options->log_dir, value, "--log-dir", err);
+    return option_path("--log-dir", value, &options->log_dir, err);
 }
 
 static int set_cgroup(void *target, const char *value, struct error *err)
@@ -105,44 +86,10 @@ static int set_cgroup(void *target, const char *value, struct error *err)
     return set_text(&options->cgroup, value);
 }
 
-static int set_shepherd(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    return set_absolute(&options->shepherd, value, "--shepherd", err);
-}
-
 static int set_gpus(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
     return gpu_spec_parse(value, &options->gpus, err);
-}
-
-/* "auto" is NULL: the backend knows the usual names. */
-static int set_library(char **path, const char *value, const char *what, struct error *err)
-{
-    if (strcmp(value, "auto") != 0)
-        return set_absolute(path, value, what, err);
-    free(*path);
-    *path = NULL;
-    return 0;
-}
-
-static int set_nvml_library(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    return set_library(&options->nvml_library, value, "--nvml-library", err);
-}
-
-static int set_rocm_library(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    return set_library(&options->rocm_library, value, "--rocm-library", err);
-}
-
-static int set_device_dir(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    return set_absolute(&options->device_dir, value, "--device-dir", err);
 }
 
 static int set_imex(void *target, const char *value, struct error *err)
@@ -154,18 +101,6 @@ static int set_imex(void *target, const char *value, struct error *err)
                : error_set(err, -EINVAL, "--imex-channels: '%.40s' is neither on nor off", value);
 }
 
-static int set_sysfs_root(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    return set_absolute(&options->sysfs_root, value, "--sysfs-root", err);
-}
-
-static int set_sendmail(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    return set_absolute(&options->sendmail, value, "--sendmail", err);
-}
-
 static int set_node(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -174,12 +109,6 @@ static int set_node(void *target, const char *value, struct error *err)
         return r;
     options->is_node_given = true;
     return set_text(&options->node, value);
-}
-
-static int set_join(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    return set_text(&options->join, value);
 }
 
 static int set_join_file(void *target, const char *value, struct error *err)
@@ -198,20 +127,6 @@ static int set_controller(void *target, const char *value, struct error *err)
     return r < 0 ? error_wrap(err, "--controller") : set_text(&options->controller, value);
 }
 
-static int set_detach(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    options->is_detached = true;
-    return 0;
-}
-
-static int set_join_only(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    options->is_join_only = true;
-    return 0;
-}
-
 static int set_pids_max(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -220,13 +135,6 @@ static int set_pids_max(void *target, const char *value, struct error *err)
     if (r < 0)
         return r;
     options->pids_max = (uint32_t)number;
-    return 0;
-}
-
-static int set_allow_root_jobs(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    options->is_root_job_allowed = true;
     return 0;
 }
 
@@ -240,62 +148,49 @@ static int set_user_check(void *target, const char *value, struct error *err)
     return error_hint(err, "use name or number");
 }
 
-static int set_verbose(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    options->is_verbose = true;
-    return 0;
-}
-
-static int set_help(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    options->is_help = true;
-    return 0;
-}
-
-static int set_version(void *target, const char *value, struct error *err)
-{
-    struct agent_options *options = target;
-    options->is_version = true;
-    return 0;
-}
-
 const struct option_row agent_option_rows[] = {
     { 0, "join", "HOST:PORT#TOKEN", "join the cluster there first, with the output of `mgpu node token`",
-        set_join },
+        OPTION_VALUE(copy, struct agent_options, join) },
     { 0, "join-file", "FILE", "the same from a file, or - for standard input", set_join_file },
     { 0, "controller", "HOST[:PORT]", "current address of mgpud (default: as when this machine joined)",
         set_controller },
-    { 0, "detach", NULL, "return once it has joined, and leave it running", set_detach },
-    { 0, "join-only", NULL, "exit once it has joined, before starting mgpu-agent.service", set_join_only },
+    { 0, "detach", NULL, "return once it has joined, and leave it running",
+        OPTION_VALUE(flag, struct agent_options, is_detached) },
+    { 0, "join-only", NULL, "exit once it has joined, before starting mgpu-agent.service",
+        OPTION_VALUE(flag, struct agent_options, is_join_only) },
     { 0, "uplink-fd", "N", "serve the controller on connections that come over the socket N", set_uplink_fd },
     { 0, "link-fd", "N", "serve the controller on the connected socket N", set_link_fd },
     { 0, "keep", "N", "start agents and restart them, passing their links over the socket N", set_keep_fd },
-    { 0, "run-dir", "DIR", "sockets and spool (default: that of mgpud)", set_run_dir },
+    { 0, "run-dir", "DIR", "sockets and spool (default: that of mgpud)",
+        OPTION_VALUE(path, struct agent_options, run_dir) },
     { 0, "state-dir", "DIR", "persistent data (default: that of mgpud)", set_state_dir },
     { 0, "gpus", "SPEC", "auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL]", set_gpus, "auto" },
     { 0, "nvml-library", "auto|PATH", "the library of the NVIDIA driver; auto: libnvidia-ml.so.1",
-        set_nvml_library, "auto" },
+        OPTION_VALUE(library, struct agent_options, nvml_library), .preset = "auto" },
     { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
-        set_rocm_library, "auto" },
+        OPTION_VALUE(library, struct agent_options, rocm_library), .preset = "auto" },
     { 0, "device-dir", "DIR", "directory of GPU device nodes (default: /dev; none for simulated ones)",
-        set_device_dir },
+        OPTION_VALUE(path, struct agent_options, device_dir) },
     { 0, "imex-channels", "on|off", "allow jobs with NVIDIA GPUs the IMEX channels (NVLink between nodes)",
         set_imex, "off" },
-    { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests", set_sysfs_root, "/sys" },
-    { 0, "sendmail", "PATH", "the program that sends mail", set_sendmail, "/usr/sbin/sendmail" },
+    { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests",
+        OPTION_VALUE(path, struct agent_options, sysfs_root), .preset = "/sys" },
+    { 0, "sendmail", "PATH", "the program that sends mail",
+        OPTION_VALUE(path, struct agent_options, sendmail), .preset = "/usr/sbin/sendmail" },
     { 0, "node", "NAME", "name of this node (default: its host name)", set_node },
     { 0, "log-dir", "DIR", "location of job output: home, or a directory", set_log_dir },
     { 0, "cgroup", "GROUP", "cgroup for the cgroups of jobs (default: the agent's own)", set_cgroup },
     { 0, "pids-max", "auto|N", "maximum processes and threads of a job; 0: unlimited; auto: at most 32768",
         set_pids_max, "auto" },
-    { 0, "shepherd", "PATH", "the mgpu-shepherd to start (default: beside this program)", set_shepherd },
-    { 0, "allow-root-jobs", NULL, "allow jobs of root, which are otherwise refused", set_allow_root_jobs },
+    { 0, "shepherd", "PATH", "the mgpu-shepherd to start (default: beside this program)",
+        OPTION_VALUE(path, struct agent_options, shepherd) },
+    { 0, "allow-root-jobs", NULL, "allow jobs of root, which are otherwise refused",
+        OPTION_VALUE(flag, struct agent_options, is_root_job_allowed) },
     { 0, "user-check", "name|number", "how to match users with those of mgpud", set_user_check, "name" },
-    { 'v', "verbose", NULL, "log all decisions about attempts", set_verbose },
-    { 'h', "help", NULL, "show this help", set_help },
-    { 0, "version", NULL, "show the version", set_version },
+    { 'v', "verbose", NULL, "log all decisions about attempts",
+        OPTION_VALUE(flag, struct agent_options, is_verbose) },
+    { 'h', "help", NULL, "show this help", OPTION_VALUE(flag, struct agent_options, is_help) },
+    { 0, "version", NULL, "show the version", OPTION_VALUE(flag, struct agent_options, is_version) },
     { 0 },
 };
 

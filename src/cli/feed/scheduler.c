@@ -10,12 +10,12 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/feed/feed.h"
 #include "cli/term/field.h"
-#include "cli/options/option_text.h"
 #include "cli/personalities/personality.h"
 #include "cli/options/talk.h"
 
@@ -65,8 +65,8 @@ static const struct option_row add_rows[] = {
     { 0, "args", "TEXT", "arguments, split as a shell would", set_arguments },
     { 0, "priority", "N", "lowest runs first", set_priority, "0" },
     { 0, "gpus", "LIST", "only these GPUs: 0,1 or 0-3", set_gpus },
-    { 0, "output-file", "FILE", "where to add the line; - prints it", OPTION_TEXT(struct add_options, path),
-        .preset = JOBS_FILE },
+    { 0, "output-file", "FILE", "where to add the line; - prints it",
+        OPTION_INNER(text, struct add_options, path), .preset = JOBS_FILE },
     { 0 },
 };
 

@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/feed/feed.h"
 #include "cli/term/field.h"
 #include "cli/personalities/compat_common.h"
-#include "cli/options/option_text.h"
 #include "cli/options/talk.h"
 #include "job/ask.h"
 
@@ -26,18 +26,6 @@
 static struct feed_settings *settings_of(void *call)
 {
     return ((struct call *)call)->options;
-}
-
-static int set_gpus(void *call, const char *value, struct error *err)
-{
-    return parse_integer(value, "--gpus", 1, ASK_GPU_INDEX_MAX + 1, &settings_of(call)->gpus, err);
-}
-
-static int set_jobs_file(void *call, const char *value, struct error *err)
-{
-    (void)err;
-    settings_of(call)->jobs_path = value;
-    return 0;
 }
 
 static int set_part(const char *what, const char *value, const char **ret, struct error *err)
@@ -79,12 +67,6 @@ static int set_state_interval(void *call, const char *value, struct error *err)
     return set_seconds("--state-interval", value, INTERVAL_MAX, &settings_of(call)->state_ms, err);
 }
 
-static int set_attempts(void *call, const char *value, struct error *err)
-{
-    return parse_integer(
-        value, "--max-assign-attempts", 1, ATTEMPTS_MAX, &settings_of(call)->max_attempts, err);
-}
-
 static int set_retry_wait(void *call, const char *value, struct error *err)
 {
     return set_seconds("--assign-retry-wait", value, WAIT_MAX, &settings_of(call)->retry_wait_ms, err);
@@ -102,21 +84,25 @@ static int set_inject(void *call, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "gpus", "N", "use GPUs 0 to N-1 (all)", set_gpus },
-    { 0, "jobs-file", "PATH", "file with one job per line; '' for none", set_jobs_file, "jobs.txt" },
-    { 0, "llm-config", "PATH", "GPU requirements of models", OPTION_TEXT(struct feed_settings, llm_path),
-        .preset = "llm_config.json" },
-    { 0, "state-file", "PATH", "state file", OPTION_TEXT(struct feed_settings, state_path),
+    { 0, "gpus", "N", "use GPUs 0 to N-1 (all)", OPTION_INNER(integer, struct feed_settings, gpus),
+        OPTION_RANGE(1, ASK_GPU_INDEX_MAX + 1) },
+    { 0, "jobs-file", "PATH", "file with one job per line; '' for none",
+        OPTION_INNER(word, struct feed_settings, jobs_path), .preset = "jobs.txt" },
+    { 0, "llm-config", "PATH", "GPU requirements of models",
+        OPTION_INNER(text, struct feed_settings, llm_path), .preset = "llm_config.json" },
+    { 0, "state-file", "PATH", "state file", OPTION_INNER(text, struct feed_settings, state_path),
         .preset = "gpu_scheduler_state.json" },
     { 0, "screen", NULL, "run each job in a GNU Screen session",
-        OPTION_FLAG(struct feed_settings, is_screen) },
+        OPTION_INNER(flag, struct feed_settings, is_screen) },
     { 0, "mem-threshold", "PART", "a GPU fuller than this gets no further job (default " THRESHOLD ")",
         set_mem_threshold },
     { 0, "load-threshold", "PART", "a GPU busier than this gets no further job (default " THRESHOLD ")",
         set_load_threshold },
     { 0, "monitor-interval", "S", "interval for checking the jobs file", set_monitor_interval, "30" },
     { 0, "state-interval", "S", "interval for checking the state file", set_state_interval, "20" },
-    { 0, "max-assign-attempts", "N", "attempts to submit or start a job", set_attempts, "5" },
+    { 0, "max-assign-attempts", "N", "attempts to submit or start a job",
+        OPTION_INNER(integer, struct feed_settings, max_attempts), OPTION_RANGE(1, ATTEMPTS_MAX),
+        .preset = "5" },
     { 0, "assign-retry-wait", "S", "delay before the second attempt, doubled each time", set_retry_wait,
         "5" },
     { 0, "inject", "WHICH", "GPU numbers for --cuda of jobs: physical, local, never", set_inject,

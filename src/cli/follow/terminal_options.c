@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/options/option_text.h"
 #include "cli/term/detach_keys.h"
 #include "job/job_nodes.h"
 

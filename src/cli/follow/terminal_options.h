@@ -16,9 +16,12 @@ struct terminal_options {
 };
 
 /* The ends of rows (base/options.h) of a verb whose options have these as `terminal`. */
-#define TERMINAL_KEYS(type)   .set_key = terminal_options_set_keys, .member = offsetof(type, terminal)
-#define TERMINAL_RANK(type)   .set_key = terminal_options_set_rank, .member = offsetof(type, terminal)
-#define TERMINAL_CTRL_C(type) .set_key = terminal_options_set_ctrl_c, .member = offsetof(type, terminal)
+#define TERMINAL_KEYS(type)                                                                                  \
+    .set_key = terminal_options_set_keys, .member = offsetof(type, terminal), .is_inner = true
+#define TERMINAL_RANK(type)                                                                                  \
+    .set_key = terminal_options_set_rank, .member = offsetof(type, terminal), .is_inner = true
+#define TERMINAL_CTRL_C(type)                                                                                \
+    .set_key = terminal_options_set_ctrl_c, .member = offsetof(type, terminal), .is_inner = true
 
 int terminal_options_set_keys(
     void *target, const struct option_row *row, const char *value, struct error *err);

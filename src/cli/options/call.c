@@ -8,11 +8,11 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/strings.h"
 #include "cli/options/defaults.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/help.h"
-#include "cli/options/option_text.h"
 #include "cli/api/remote.h"
 #include "cli/options/talk.h"
 

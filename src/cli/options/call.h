@@ -23,6 +23,7 @@ struct list_choice {
 };
 
 struct call {
+    void *options; // the verb's own struct, zeroed before its options are read; first: OPTION_INNER
     const struct command *command;
     const char *socket, *host;
     enum color_when color;
@@ -36,7 +37,6 @@ struct call {
     const char *layer;       // the file whose options are being read, or NULL
     char **words;            // the options of the command line, from words[1] on
     int n_words;
-    void *options; // the verb's own struct, zeroed before its options are read
 };
 
 struct completion;

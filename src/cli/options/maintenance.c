@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/option_values.h"
 #include "base/utc.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/options/option_text.h"
 #include "cli/api/show_json.h"
 #include "cli/term/when.h"
 
@@ -32,19 +32,19 @@ static int set_until(void *target, const char *value, struct error *err)
 
 const struct option_row maintenance_wait_rows[] = {
     { 0, "wait", NULL, "return when no job is running there any more",
-        OPTION_FLAG(struct maintenance_options, is_waiting) },
+        OPTION_INNER(flag, struct maintenance_options, is_waiting) },
     { 0 },
 };
 
 const struct option_row maintenance_reason_rows[] = {
     { 0, "reason", "TEXT", "how you know that it is off, for the record",
-        OPTION_TEXT(struct maintenance_options, reason) },
+        OPTION_INNER(text, struct maintenance_options, reason) },
     { 0 },
 };
 
 const struct option_row maintenance_rows[] = {
     { 0, "reason", "TEXT", "reason, shown to waiting users",
-        OPTION_TEXT(struct maintenance_options, reason) },
+        OPTION_INNER(text, struct maintenance_options, reason) },
     { 0, "until", "TIME", "resume automatically then: 18:00, 'Fri 18:00', +2h", set_until },
     { 0 },
 };

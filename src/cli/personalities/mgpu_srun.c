@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "base/system_mgpud.h"
 #include "cli/verbs/verbs.h"
@@ -22,7 +23,6 @@
 #include "cli/options/list.h"
 #include "cli/personalities/personality.h"
 #include "cli/follow/run_job.h"
-#include "cli/options/option_text.h"
 #include "cli/submit/submit.h"
 #include "cli/options/talk.h"
 #include "wire/http_client.h"
@@ -50,7 +50,7 @@ static const struct option_row srun_rows[] = {
     { 0, "priority", "N", "priority, higher runs first (0)", COMPAT_OPTION("priority") },
     { 0, "env-setup-cmd", "COMMAND", "shell command to run first, in the same shell", set_setup },
     { 0, "interactive", NULL, "show the output of every attempt; Ctrl-C leaves the job queued or running",
-        OPTION_FLAG(struct srun_options, is_interactive) },
+        OPTION_INNER(flag, struct srun_options, is_interactive) },
     { 0 },
 };
 

@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow.h"
-#include "cli/options/option_text.h"
 #include "cli/personalities/compat_common.h"
 #include "cli/personalities/personality.h"
 #include "cli/options/selector.h"
@@ -131,7 +131,7 @@ static int set_gpus(void *call, const char *value, struct error *err)
 static const struct option_row simple_submit_rows[] = {
     { 0, "gpus", "N", "number of GPUs (1)", set_gpus },
     { 0, "node-gpu-ids", "SPEC", "exactly these GPUs: \"node001:0,1;node002:0\"", COMPAT_OPTION("gpu-ids") },
-    { 0, "interactive", NULL, "show the output", OPTION_FLAG(struct simple_options, is_interactive) },
+    { 0, "interactive", NULL, "show the output", OPTION_INNER(flag, struct simple_options, is_interactive) },
     { 0 },
 };
 

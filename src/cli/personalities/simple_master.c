@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/feed_events.h"
 #include "cli/term/field.h"
 #include "cli/personalities/compat_common.h"
-#include "cli/options/option_text.h"
 #include "cli/personalities/personality.h"
 #include "cli/personalities/simple_child.h"
 #include "cli/personalities/simple_nodes.h"
@@ -52,8 +52,8 @@ static const struct option_row master_rows[] = {
     { 0, "host", "HOST", "address to listen on (" SIMPLE_HOST "); 0.0.0.0: all, with TLS", set_host },
     { 0, "port", "PORT", "for clients (" SIMPLE_PORT "); nodes use the next one", set_port },
     { 0, "node-id", "NAME", "offer this machine's own GPUs too, as this node",
-        OPTION_TEXT(struct master_options, node) },
-    { 'v', "verbose", NULL, "log all decisions", OPTION_FLAG(struct master_options, is_verbose) },
+        OPTION_INNER(text, struct master_options, node) },
+    { 'v', "verbose", NULL, "log all decisions", OPTION_INNER(flag, struct master_options, is_verbose) },
     { 0 },
 };
 

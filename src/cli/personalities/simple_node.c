@@ -14,10 +14,10 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/wording.h"
 #include "cli/api/exit_code.h"
 #include "cli/personalities/compat_common.h"
-#include "cli/options/option_text.h"
 #include "cli/personalities/personality.h"
 #include "cli/personalities/simple_child.h"
 #include "cli/personalities/simple_join.h"
@@ -69,8 +69,9 @@ static const struct option_row node_rows[] = {
     { 0, "master-host", "HOST", "host name of the master (" SIMPLE_HOST ")", set_host },
     { 0, "master-port", "PORT", "port of the master for clients (" SIMPLE_PORT ")", set_port },
     { 0, "join-file", "FILE", "file with the output of `mgpu node token` (MGPU_JOIN)",
-        OPTION_TEXT(struct node_options, join_file) },
-    { 'v', "verbose", NULL, "show all messages of the agent", OPTION_FLAG(struct node_options, is_verbose) },
+        OPTION_INNER(text, struct node_options, join_file) },
+    { 'v', "verbose", NULL, "show all messages of the agent",
+        OPTION_INNER(flag, struct node_options, is_verbose) },
     { 0 },
 };
 

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/term/field.h"
 #include "cli/api/loopback.h"
-#include "cli/options/option_text.h"
 #include "cli/api/tcp_connect.h"
 
 static struct {

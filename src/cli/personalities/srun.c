@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/personalities/compat_common.h"
 #include "cli/api/loopback.h"
-#include "cli/options/option_text.h"
 #include "cli/personalities/personality.h"
 #include "cli/options/talk.h"
 #include "job/ask.h"
@@ -152,7 +152,7 @@ static int set_port(void *call, const char *value, struct error *err)
 static const struct option_row server_rows[] = {
     { 0, "port", "PORT", "port to listen on (" PORT_VARIABLE ", else " PORT_DEFAULT ")", set_port },
     { 0, "detach", NULL, "return once it is ready, and leave it running",
-        OPTION_FLAG(struct server_options, is_detached) },
+        OPTION_INNER(flag, struct server_options, is_detached) },
     { 0 },
 };
 

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "cli/options/ask.h"
 #include "cli/options/env_file.h"
 #include "cli/api/environment.h"
 #include "cli/term/field.h"
-#include "cli/options/option_text.h"
 #include "job/ask.h"
 #include "job/spec.h"
 
@@ -241,7 +241,8 @@ const struct option_row submit_rows[] = {
     { 'a', "array", "LIST", ask_help_array, .set_key = set_key, .key = "array" },
     { 'A', "after", "JOB[:ok|any|fail]", "start after this job has ended (ok); can be repeated", set_after },
     { 0, "cancel-if-never", NULL, ask_help_cancel_if_never, .set_key = set_key, .key = "cancel_if_never" },
-    { 0, "hold", NULL, "do not start before mgpu release JOB", OPTION_FLAG(struct submit_options, is_held) },
+    { 0, "hold", NULL, "do not start before mgpu release JOB",
+        OPTION_INNER(flag, struct submit_options, is_held) },
     { 0, "checkpoint", NULL, ask_help_checkpoint, .set_key = set_key, .key = "checkpoint" },
     { 0, "preemptible", NULL, ask_help_preemptible, .set_key = set_key, .key = "preemptible" },
     { 0, "idle-timeout", "TIME", ask_help_idle_timeout, .set_key = set_key, .key = "idle_timeout" },
@@ -250,16 +251,17 @@ const struct option_row submit_rows[] = {
     { 0, "dry-run", NULL, "show where and when it would start; submit nothing", set_dry },
     { 'J', "name", "NAME", "job name", .set_key = set_key, .key = "name" },
     { 'C', "chdir", "DIR", "run in this directory instead of the current one",
-        OPTION_TEXT(struct submit_options, directory) },
+        OPTION_INNER(text, struct submit_options, directory) },
     { 0, "chdir-fallback", "home|tmp|DIR", "where to run on a node without that directory (fail)",
         set_fallback },
     { 'e', "env", "NAME=VALUE", "set a variable; can be repeated", set_env },
     { 0, "env-file", "FILE", "set variables from NAME=VALUE lines; can be repeated", set_env_file },
     { 0, "export", "all|minimal|NAMES", "variables to export: minimal, or these too (all)", set_export },
     { 0, "module", "NAME", "load an environment module; can be repeated", set_module },
-    { 0, "conda", "ENV", "activate a conda environment", OPTION_TEXT(struct submit_options, setup.conda) },
+    { 0, "conda", "ENV", "activate a conda environment",
+        OPTION_INNER(text, struct submit_options, setup.conda) },
     { 0, "venv", "DIR", "activate a Python virtual environment",
-        OPTION_TEXT(struct submit_options, setup.venv) },
+        OPTION_INNER(text, struct submit_options, setup.venv) },
     { 'E', "setup", "COMMAND", "shell command to run first, in the same environment", set_setup },
     { 0, "env-setup-cmd", "COMMAND", NULL, set_setup },
     { 0, "image", "IMAGE", "run in a container: pytorch/pytorch:latest, docker://..., net.sif", set_image },
@@ -267,12 +269,12 @@ const struct option_row submit_rows[] = {
         set_image_mount },
     { 0, "image-runtime", "podman|apptainer", "container runtime (the one installed)", set_image_runtime },
     { 'o', "output", "FILE", "output file, appended to; %j is the job number, %n its name",
-        OPTION_TEXT(struct submit_options, output) },
+        OPTION_INNER(text, struct submit_options, output) },
     { 0, "error", "FILE", "file for standard error alone (that of standard output)",
-        OPTION_TEXT(struct submit_options, error) },
-    { 0, "input", "FILE", "file for standard input (/dev/null)", OPTION_TEXT(struct submit_options, input) },
+        OPTION_INNER(text, struct submit_options, error) },
+    { 0, "input", "FILE", "file for standard input (/dev/null)", OPTION_INNER(text, struct submit_options, input) },
     { 0, "truncate", NULL, "empty these output files at the start of each attempt",
-        OPTION_FLAG(struct submit_options, is_truncated) },
+        OPTION_INNER(flag, struct submit_options, is_truncated) },
     { 'T', "tty", NULL, "run on a terminal, for mgpu attach", set_tty },
     { 0, "no-tty", NULL, "do not run on a terminal", set_no_tty },
     { 'n', "n", "N", NULL, refuse_n },

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "cli/options/option_text.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/ps.h"
 #include "cli/options/talk.h"
@@ -74,7 +74,7 @@ static int set_theme(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "once", NULL, "print one screen as text and exit", OPTION_FLAG(struct top_options, is_once) },
+    { 0, "once", NULL, "print one screen as text and exit", OPTION_INNER(flag, struct top_options, is_once) },
     { 0, "size", "COLUMNSxROWS", "size of that screen (default " ONCE_SIZE ")", set_size },
     { 0, "refresh", "SECONDS", "refresh interval of the GPUs, 1 to 60", set_refresh },
     { 0, "graph", "block|braille|ascii", "characters of bars and graphs", set_graph },

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/run_job.h"
 #include "cli/options/selector.h"
 #include "cli/follow/session.h"
-#include "cli/options/option_text.h"
 #include "cli/options/talk.h"
 
 struct attach_options {
@@ -21,7 +21,8 @@ struct attach_options {
 static const struct option_row rows[] = {
     { 0, "rank", "N", "for a job on several nodes: rank N, from 0 (0)",
         TERMINAL_RANK(struct attach_options) },
-    { 'r', "read-only", NULL, "view only, ignore keys", OPTION_FLAG(struct attach_options, is_read_only) },
+    { 'r', "read-only", NULL, "view only, ignore keys",
+        OPTION_INNER(flag, struct attach_options, is_read_only) },
     { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)",
         TERMINAL_KEYS(struct attach_options) },
     { 0 },

@@ -8,13 +8,13 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/jobs_each.h"
-#include "cli/options/option_text.h"
 #include "cli/options/selector.h"
 #include "cli/api/show_json.h"
 #include "cli/options/talk.h"
@@ -76,13 +76,14 @@ static int set_states(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 0, "grace", "TIME", "time between SIGTERM and SIGKILL (the job's, else mgpud's: " ASK_GRACE_DEFAULT ")",
         set_grace },
-    { 0, "all", NULL, "all of your jobs that have not ended", OPTION_FLAG(struct cancel_options, is_all) },
-    { 'u', "user", "USER", "jobs of this user (operators)", OPTION_TEXT(struct cancel_options, user) },
+    { 0, "all", NULL, "all of your jobs that have not ended",
+        OPTION_INNER(flag, struct cancel_options, is_all) },
+    { 'u', "user", "USER", "jobs of this user (operators)", OPTION_INNER(text, struct cancel_options, user) },
     { 's', "state", "LIST", "your jobs in these states: queued,held,running,suspended", set_states },
-    { 'n', "name", "GLOB", "your jobs whose name matches", OPTION_TEXT(struct cancel_options, name) },
+    { 'n', "name", "GLOB", "your jobs whose name matches", OPTION_INNER(text, struct cancel_options, name) },
     { 0, "kill", NULL, "also end an adopted process, which is otherwise only released",
-        OPTION_FLAG(struct cancel_options, is_kill) },
-    { 'y', "yes", NULL, "do not ask for confirmation", OPTION_FLAG(struct cancel_options, is_yes) },
+        OPTION_INNER(flag, struct cancel_options, is_kill) },
+    { 'y', "yes", NULL, "do not ask for confirmation", OPTION_INNER(flag, struct cancel_options, is_yes) },
     { 0 },
 };
 

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/strings.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/options/option_text.h"
 #include "cli/verbs/compat_names.h"
 #include "cli/api/programs.h"
 #include "cli/options/talk.h"
@@ -25,9 +25,9 @@ struct compat_options {
 
 static const struct option_row install_rows[] = {
     { 0, "force", NULL, "include names that hide another program",
-        OPTION_FLAG(struct compat_options, is_forced) },
+        OPTION_INNER(flag, struct compat_options, is_forced) },
     { 0, "slurm", NULL, "the commands of Slurm: sbatch, squeue, srun and others",
-        OPTION_FLAG(struct compat_options, is_slurm) },
+        OPTION_INNER(flag, struct compat_options, is_slurm) },
     { 0 },
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/strings.h"
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
@@ -13,7 +14,6 @@
 #include "cli/term/field.h"
 #include "cli/options/list.h"
 #include "cli/api/show_json.h"
-#include "cli/options/option_text.h"
 
 #define CONFIG_PATH API_PATH "/config"
 
@@ -23,7 +23,7 @@ struct config_options {
 
 static const struct option_row rows[] = {
     { 0, "origin", NULL, "show where each is set: file and line, the command line of mgpud, or default",
-        OPTION_FLAG(struct config_options, has_origin) },
+        OPTION_INNER(flag, struct config_options, has_origin) },
     { 0 },
 };
 

@@ -12,13 +12,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/strings.h"
 #include "base/version.h"
 #include "cli/verbs/verbs.h"
 #include "cli/verbs/connectivity_check.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/options/option_text.h"
 #include "cli/api/show_json.h"
 #include "cli/term/time_text.h"
 

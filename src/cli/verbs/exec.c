@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/options/selector.h"
 #include "cli/follow/session.h"
 #include "cli/follow/terminal_options.h"
-#include "cli/options/option_text.h"
 
 struct exec_options {
     struct terminal_options terminal;
@@ -46,8 +46,8 @@ static int set_env(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 0, "rank", "N", "for a job on several nodes: rank N, from 0 (0)", TERMINAL_RANK(struct exec_options) },
     { 'T', "tty", NULL, "run on a terminal (default if this is one)",
-        OPTION_FLAG(struct exec_options, is_tty) },
-    { 0, "no-tty", NULL, "do not run on a terminal", OPTION_FLAG(struct exec_options, is_never_tty) },
+        OPTION_INNER(flag, struct exec_options, is_tty) },
+    { 0, "no-tty", NULL, "do not run on a terminal", OPTION_INNER(flag, struct exec_options, is_never_tty) },
     { 'C', "chdir", "DIR", "run in this directory instead of the job's", set_directory },
     { 'e', "env", "NAME=VALUE", "set a variable; can be repeated", set_env },
     { 0, "detach-keys", "KEYS", "keys that end the process: ctrl-p,ctrl-q, or none (Ctrl-] d)",

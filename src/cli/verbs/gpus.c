@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/verbs/verbs.h"
@@ -15,7 +16,6 @@
 #include "cli/show/gpu_columns.h"
 #include "cli/show/gpu_past.h"
 #include "cli/follow/watch.h"
-#include "cli/options/option_text.h"
 
 struct gpus_options {
     bool is_line;
@@ -54,7 +54,7 @@ static int set_step(void *target, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
     { 0, "line", NULL, "one short line, for the status bar of tmux",
-        OPTION_FLAG(struct gpus_options, is_line) },
+        OPTION_INNER(flag, struct gpus_options, is_line) },
     { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0, "history", "TIME", "load since then: 10m, 24h, 2026-11-21T08:00:00Z; at most a week", set_history },
     { 0, "step", "TIME", "duration of a step: 1 to 59 seconds, or minutes", set_step },

@@ -9,12 +9,12 @@
 #include "base/clock.h"
 #include "base/utc.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/show/history_columns.h"
-#include "cli/options/option_text.h"
 #include "cli/options/selector.h"
 #include "cli/term/when.h"
 #include "wire/limits.h"
@@ -88,9 +88,9 @@ static int set_by(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'a', "all-users", NULL, "jobs of all users", OPTION_FLAG(struct history_options, is_everybody) },
-    { 'u', "user", "USER", "jobs of this user", OPTION_TEXT(struct history_options, user) },
-    { 'n', "name", "GLOB", "only jobs whose name matches", OPTION_TEXT(struct history_options, name) },
+    { 'a', "all-users", NULL, "jobs of all users", OPTION_INNER(flag, struct history_options, is_everybody) },
+    { 'u', "user", "USER", "jobs of this user", OPTION_INNER(text, struct history_options, user) },
+    { 'n', "name", "GLOB", "only jobs whose name matches", OPTION_INNER(text, struct history_options, name) },
     { 's', "state", "LIST", "only these states: done,failed,cancelled", set_states },
     { 0, "since", "TIME", "ended since then: 12h, 7d, 2026-11-22, '2026-11-22 14:00'", set_since },
     { 0, "until", "TIME", "ended before that", set_until },

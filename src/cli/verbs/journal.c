@@ -13,10 +13,10 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/options/option_text.h"
 #include "cli/api/stream.h"
 
 struct export_options {

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/term/escapes.h"
@@ -26,7 +27,6 @@
 #include "cli/follow/log_tail.h"
 #include "cli/options/selector.h"
 #include "cli/api/stream.h"
-#include "cli/options/option_text.h"
 #include "cli/options/talk.h"
 #include "job/job_nodes.h"
 
@@ -58,7 +58,8 @@ static int set_rank(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row follow_rows[] = {
-    { 'f', "follow", NULL, "continue until the job ends", OPTION_FLAG(struct logs_options, is_follow) },
+    { 'f', "follow", NULL, "continue until the job ends",
+        OPTION_INNER(flag, struct logs_options, is_follow) },
     { 0 },
 };
 
@@ -66,9 +67,9 @@ static const struct option_row rows[] = {
     { 'n', "lines", "N", "only the last N lines, and everything after them", set_lines },
     { 0, "rank", "N", "for a job on several nodes: only the output of rank N, from 0", set_rank },
     { 0, "raw", NULL, "every byte, even if terminal output is not printed on a terminal",
-        OPTION_FLAG(struct logs_options, is_raw) },
+        OPTION_INNER(flag, struct logs_options, is_raw) },
     { 0, "strip", NULL, "remove colours and other terminal control sequences",
-        OPTION_FLAG(struct logs_options, is_strip) },
+        OPTION_INNER(flag, struct logs_options, is_strip) },
     { 0 },
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/strings.h"
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
@@ -16,7 +17,6 @@
 #include "cli/verbs/node_admit.h"
 #include "cli/options/maintenance.h"
 #include "cli/options/maintenance_wait.h"
-#include "cli/options/option_text.h"
 
 #define NAME_MAX_SHOWN 100
 
@@ -60,7 +60,7 @@ struct fence_options {
 };
 
 static const struct option_row fence_rows[] = {
-    { 'y', "yes", NULL, "do not ask for confirmation", OPTION_FLAG(struct fence_options, is_yes) },
+    { 'y', "yes", NULL, "do not ask for confirmation", OPTION_INNER(flag, struct fence_options, is_yes) },
     { 0 },
 };
 

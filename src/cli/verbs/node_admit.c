@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/options/option_text.h"
 #include "cli/api/show_json.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -23,17 +23,18 @@ struct admit_options {
 };
 
 static const struct option_row token_rows[] = {
-    { 0, "expires", "TIME", "validity (1h)", OPTION_EXPIRY(struct admit_options, expires_ms) },
+    { 0, "expires", "TIME", "validity (1h)", OPTION_INNER(expiry, struct admit_options, expires_ms) },
     { 0, "host", "HOST", "address at which nodes reach this machine (its host name)",
-        OPTION_TEXT(struct admit_options, host) },
-    { 0, "node", "NODE", "valid only for a node with this name", OPTION_TEXT(struct admit_options, node) },
+        OPTION_INNER(text, struct admit_options, host) },
+    { 0, "node", "NODE", "valid only for a node with this name",
+        OPTION_INNER(text, struct admit_options, node) },
     { 0, "replace", "NODE", "for a machine that replaces this node",
-        OPTION_TEXT(struct admit_options, replace) },
+        OPTION_INNER(text, struct admit_options, replace) },
     { 0 },
 };
 
 static const struct option_row forget_rows[] = {
-    { 0, "force", NULL, "even if the node has jobs", OPTION_FLAG(struct admit_options, is_forced) },
+    { 0, "force", NULL, "even if the node has jobs", OPTION_INNER(flag, struct admit_options, is_forced) },
     { 0 },
 };
 

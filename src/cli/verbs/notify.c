@@ -11,11 +11,11 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/progress.h"
 #include "base/spool.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/options/option_text.h"
 
 #define TIMEOUT_MS 5000 // while the pipe is full
 
@@ -55,7 +55,7 @@ static const struct option_row rows[] = {
     { 'p', "progress", "N", "fraction done: 0.4, or 40%", set_progress },
     { 's', "status", "TEXT", "short status text", set_status },
     { 'c', "checkpointed", NULL, "the job has saved its work and can be ended without loss",
-        OPTION_FLAG(struct notify_options, is_checkpointed) },
+        OPTION_INNER(flag, struct notify_options, is_checkpointed) },
     { 0 },
 };
 

@@ -10,12 +10,12 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
-#include "cli/options/option_text.h"
 #include "cli/show/ps.h"
 #include "cli/show/ps_arrays.h"
 #include "cli/options/selector.h"
@@ -50,14 +50,14 @@ static int set_watch(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'a', "all-users", NULL, "jobs of all users", OPTION_FLAG(struct ps_options, is_everybody) },
-    { 'u', "user", "USER", "jobs of this user", OPTION_TEXT(struct ps_options, user) },
+    { 'a', "all-users", NULL, "jobs of all users", OPTION_INNER(flag, struct ps_options, is_everybody) },
+    { 'u', "user", "USER", "jobs of this user", OPTION_INNER(text, struct ps_options, user) },
     { 's', "state", "LIST", "only these states: queued,held,starting,running,stopping,done,failed,cancelled",
         set_states },
-    { 'n', "name", "GLOB", "only jobs whose name matches", OPTION_TEXT(struct ps_options, name) },
-    { 0, "ended", NULL, "include ended jobs of any age", OPTION_FLAG(struct ps_options, is_ended) },
+    { 'n', "name", "GLOB", "only jobs whose name matches", OPTION_INNER(text, struct ps_options, name) },
+    { 0, "ended", NULL, "include ended jobs of any age", OPTION_INNER(flag, struct ps_options, is_ended) },
     { 0, "elements", NULL, "one row per ended array element, not one for all of them",
-        OPTION_FLAG(struct ps_options, has_elements) },
+        OPTION_INNER(flag, struct ps_options, has_elements) },
     { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0 },
 };

@@ -3,12 +3,12 @@
 #include <errno.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/run_job.h"
 #include "cli/follow/session.h"
-#include "cli/options/option_text.h"
 #include "cli/submit/submit.h"
 
 struct run_options {
@@ -33,7 +33,7 @@ static int set_interactive(void *target, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
     { 'd', "detach", NULL, "print the job number and return, like submit",
-        OPTION_FLAG(struct run_options, is_detached) },
+        OPTION_INNER(flag, struct run_options, is_detached) },
     { 'i', "interactive", NULL, "run on a terminal, and pass standard input to it", set_interactive },
     { 0, "ctrl-c", "forward|detach|cancel", "what Ctrl-C does to a job without a terminal (forward)",
         TERMINAL_CTRL_C(struct run_options) },

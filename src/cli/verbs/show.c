@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/show/node_unreachable_text.h"
@@ -22,7 +23,6 @@
 #include "cli/show/progress_text.h"
 #include "cli/submit/setup_text.h"
 #include "cli/api/show_json.h"
-#include "cli/options/option_text.h"
 #include "cli/show/show_page.h"
 #include "cli/show/usage_text.h"
 #include "cli/show/why_text.h"
@@ -42,8 +42,10 @@ static int set_output(void *target, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
     { 'o', "output", "json", "the server's JSON", set_output },
-    { 'E', "env", NULL, "include the environment of the job", OPTION_FLAG(struct show_options, has_env) },
-    { 0, "script", NULL, "print only the submitted script", OPTION_FLAG(struct show_options, is_script) },
+    { 'E', "env", NULL, "include the environment of the job",
+        OPTION_INNER(flag, struct show_options, has_env) },
+    { 0, "script", NULL, "print only the submitted script",
+        OPTION_INNER(flag, struct show_options, is_script) },
     { 0 },
 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/options/option_text.h"
+#include "base/option_values.h"
 #include "cli/submit/command_file.h"
 #include "cli/verbs/verbs.h"
 #include "cli/term/field.h"
@@ -38,7 +38,7 @@ static int add_sweep(void *target, const char *value, struct error *err)
 static const struct option_row many_rows[] = {
     { 0, "file", "FILE", "submit one job per line of this file; - is standard input", set_list },
     { 0, "in-place", NULL, "run a script from its file, in its state at the start of the job",
-        OPTION_FLAG(struct submit_options, is_in_place) },
+        OPTION_INNER(flag, struct submit_options, is_in_place) },
     { 0, "sweep", "NAME=VALUES", "submit one job per value: lr=0.1,0.01 seed=1-5; can be repeated",
         add_sweep },
     { 0 },

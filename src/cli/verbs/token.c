@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/verbs/verbs.h"
@@ -15,7 +16,6 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/options/list.h"
-#include "cli/options/option_text.h"
 #include "cli/api/show_json.h"
 
 #define NAME_MAX_SHOWN 100
@@ -26,10 +26,11 @@ struct token_options {
 };
 
 static const struct option_row rows[] = {
-    { 0, "name", "NAME", "name to recognise the token by (cli)", OPTION_TEXT(struct token_options, name) },
-    { 0, "expires", "TIME", "validity (30d)", OPTION_EXPIRY(struct token_options, expires_ms) },
+    { 0, "name", "NAME", "name to recognise the token by (cli)",
+        OPTION_INNER(text, struct token_options, name) },
+    { 0, "expires", "TIME", "validity (30d)", OPTION_INNER(expiry, struct token_options, expires_ms) },
     { 0, "host", "HOST", "address at which the other machine reaches this one (its host name)",
-        OPTION_TEXT(struct token_options, host) },
+        OPTION_INNER(text, struct token_options, host) },
     { 0 },
 };
 
@@ -88,7 +89,8 @@ struct list_options {
 };
 
 static const struct option_row list_rows[] = {
-    { 'a', "all", NULL, "tokens of all users (administrators)", OPTION_FLAG(struct list_options, is_all) },
+    { 'a', "all", NULL, "tokens of all users (administrators)",
+        OPTION_INNER(flag, struct list_options, is_all) },
     { 0 },
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
@@ -17,7 +18,6 @@
 #include "cli/api/show_json.h"
 #include "cli/options/talk.h"
 #include "cli/follow/wait_any.h"
-#include "cli/options/option_text.h"
 
 struct wait_options {
     bool has_timeout;
@@ -44,7 +44,7 @@ static int set_all(void *target, const char *value, struct error *err)
 
 static const struct option_row rows[] = {
     { 0, "any", NULL, "wait for the first to end, print its number and exit with its status",
-        OPTION_FLAG(struct wait_options, is_any) },
+        OPTION_INNER(flag, struct wait_options, is_any) },
     { 0, "all", NULL, "wait for all jobs (default)", set_all },
     { 0, "timeout", "TIME", "give up after this time, with exit status 124", set_timeout },
     { 0 },

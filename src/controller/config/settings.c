@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/options.h"
 #include "base/parse.h"
 #include "base/system_mgpud.h"
@@ -40,7 +41,7 @@
 #define DEFAULT_USER         "mgpu"
 
 struct parsed {
-    struct controller_options *options; // first: the rows of other files know no more
+    struct controller_options *options; // first: OPTION_INNER, and the rows of other files know no more
     struct settings_wish wish;
 };
 
@@ -51,29 +52,10 @@ static int replace(char **field, const char *value)
     return 0;
 }
 
-static int set_path(char **field, const char *option, const char *value, struct error *err)
-{
-    if (value[0] != '/') {
-        char cwd[PATH_MAX];
-        if (getcwd(cwd, sizeof(cwd)) == NULL)
-            return error_set_errno(
-                err, -errno, "%s: %s is relative, and there is no working directory", option, value);
-        free(*field);
-        *field = xasprintf("%s/%s", cwd, value);
-        return 0;
-    }
-    return replace(field, value);
-}
-
-static int set_config(void *target, const char *value, struct error *err)
-{
-    return set_path(&((struct parsed *)target)->options->config, "--config", value, err);
-}
-
 static int set_state_dir(void *target, const char *value, struct error *err)
 {
     struct controller_options *options = ((struct parsed *)target)->options;
-    int r = set_path(&options->state_dir, "--state-dir", value, err);
+    int r = option_path("--state-dir", value, &options->state_dir, err);
     if (r < 0)
         return r;
     /* A private instance keeps its logs to itself; one that has its usual place keeps them with the users. */
@@ -82,15 +64,10 @@ static int set_state_dir(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static int set_run_dir(void *target, const char *value, struct error *err)
-{
-    return set_path(&((struct parsed *)target)->options->run_dir, "--run-dir", value, err);
-}
-
 static int set_log_dir(void *target, const char *value, struct error *err)
 {
     char **field = &((struct parsed *)target)->options->log_dir;
-    return strcmp(value, "home") == 0 ? replace(field, value) : set_path(field, "--log-dir", value, err);
+    return strcmp(value, "home") == 0 ? replace(field, value) : option_path("--log-dir", value, field, err);
 }
 
 static int set_listen(void *target, const char *value, struct error *err)
@@ -120,28 +97,6 @@ static int set_gpus(void *target, const char *value, struct error *err)
     return r < 0 ? r : replace(&((struct parsed *)target)->options->gpus, value);
 }
 
-/* "auto" is NULL: the backend knows the usual names. */
-static int set_library(char **field, const char *option, const char *value, struct error *err)
-{
-    if (value[0] == '\0')
-        return error_set(err, -EINVAL, "%s is empty", option);
-    if (strcmp(value, "auto") != 0)
-        return set_path(field, option, value, err);
-    free(*field);
-    *field = NULL;
-    return 0;
-}
-
-static int set_nvml_library(void *target, const char *value, struct error *err)
-{
-    return set_library(&((struct parsed *)target)->options->nvml_library, "--nvml-library", value, err);
-}
-
-static int set_rocm_library(void *target, const char *value, struct error *err)
-{
-    return set_library(&((struct parsed *)target)->options->rocm_library, "--rocm-library", value, err);
-}
-
 static int set_munge(void *target, const char *value, struct error *err)
 {
     bool is_on = strcmp(value, "on") == 0;
@@ -162,39 +117,6 @@ static int set_imex(void *target, const char *value, struct error *err)
     }
     ((struct parsed *)target)->options->is_imex_on = is_on;
     return 0;
-}
-
-static int set_munge_socket(void *target, const char *value, struct error *err)
-{
-    if (value[0] == '\0')
-        return error_set(err, -EINVAL, "--munge-socket is empty");
-    return set_path(&((struct parsed *)target)->options->munge_socket, "--munge-socket", value, err);
-}
-
-static int set_sendmail(void *target, const char *value, struct error *err)
-{
-    if (value[0] == '\0')
-        return error_set(err, -EINVAL, "--sendmail is empty");
-    return set_path(&((struct parsed *)target)->options->sendmail, "--sendmail", value, err);
-}
-
-static int set_device_dir(void *target, const char *value, struct error *err)
-{
-    if (value[0] == '\0')
-        return error_set(err, -EINVAL, "--device-dir is empty");
-    return set_path(&((struct parsed *)target)->options->device_dir, "--device-dir", value, err);
-}
-
-static int set_sysfs_root(void *target, const char *value, struct error *err)
-{
-    if (value[0] == '\0')
-        return error_set(err, -EINVAL, "--sysfs-root is empty");
-    return set_path(&((struct parsed *)target)->options->sysfs_root, "--sysfs-root", value, err);
-}
-
-static int set_user(void *target, const char *value, struct error *err)
-{
-    return replace(&((struct parsed *)target)->options->user, value);
 }
 
 static int set_node(void *target, const char *value, struct error *err)
@@ -226,135 +148,67 @@ static int set_pids_max(void *target, const char *value, struct error *err)
     return r < 0 ? r : replace(&((struct parsed *)target)->options->pids_max, value);
 }
 
-static int set_allow_root_jobs(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->options->allow_root_jobs = value == NULL || strcmp(value, "true") == 0;
-    return 0;
-}
-
-static int set_watch_terminals(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->options->may_watch_terminals = value == NULL || strcmp(value, "true") == 0;
-    return 0;
-}
-
-static int set_create_user(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->options->may_create_user = true;
-    return 0;
-}
-
-static int set_detach(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->options->is_detached = true;
-    return 0;
-}
-
-static int set_verbose(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->options->is_verbose = value == NULL || strcmp(value, "true") == 0;
-    return 0;
-}
-
-static int set_fsck(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->wish.fsck = true;
-    return 0;
-}
-
-static int set_backup(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->wish.backup = value;
-    return 0;
-}
-
-static int set_restore(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->wish.restore = value;
-    return 0;
-}
-
-static int set_stop(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->wish.stop = true;
-    return 0;
-}
-
-static int set_check_config(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->wish.check_config = true;
-    return 0;
-}
-
-static int set_example_config(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->wish.example_config = true;
-    return 0;
-}
-
-static int set_help(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->wish.help = true;
-    return 0;
-}
-
-static int set_version(void *target, const char *value, struct error *err)
-{
-    ((struct parsed *)target)->wish.version = true;
-    return 0;
-}
-
 /* Rows that the configuration file may use as well. */
 static const struct option_row setting_rows[] = {
     { 0, "state-dir", "DIR", "persistent data: store, unfetched exit records", set_state_dir },
-    { 0, "run-dir", "DIR", "sockets and the spool of running jobs", set_run_dir },
+    { 0, "run-dir", "DIR", "sockets and the spool of running jobs",
+        OPTION_INNER(path, struct controller_options, run_dir) },
     { 0, "log-dir", "home|DIR", "location of job output: each user's home, or a directory", set_log_dir },
     { 0, "listen", "HOST:PORT|none", "serve the API on TCP as well", set_listen, DEFAULT_LISTEN },
     { 0, "nodes-listen", "HOST:PORT|none", "address for joining nodes, open once a token or node exists",
         set_nodes_listen, DEFAULT_NODES_LISTEN },
     { 0, "munge", "on|off", "accept MUNGE credentials over TCP", set_munge, "off" },
-    { 0, "munge-socket", "PATH", "socket of munged", set_munge_socket, "/run/munge/munge.socket.2" },
+    { 0, "munge-socket", "PATH", "socket of munged",
+        OPTION_INNER(path, struct controller_options, munge_socket), .preset = "/run/munge/munge.socket.2" },
     { 0, "gpus", "auto|nvml|amd|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
     { 0, "nvml-library", "auto|PATH", "the library of the NVIDIA driver; auto: libnvidia-ml.so.1",
-        set_nvml_library, "auto" },
+        OPTION_INNER(library, struct controller_options, nvml_library), .preset = "auto" },
     { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
-        set_rocm_library, "auto" },
-    { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests", set_sysfs_root, "/sys" },
+        OPTION_INNER(library, struct controller_options, rocm_library), .preset = "auto" },
+    { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests",
+        OPTION_INNER(path, struct controller_options, sysfs_root), .preset = "/sys" },
     { 0, "device-dir", "DIR", "directory of GPU device nodes (default /dev; none for simulated ones)",
-        set_device_dir },
+        OPTION_INNER(path, struct controller_options, device_dir) },
     { 0, "imex-channels", "on|off", "allow jobs with NVIDIA GPUs the IMEX channels (NVLink between nodes)",
         set_imex, "off" },
-    { 0, "sendmail", "PATH", "program used by nodes to send mail", set_sendmail, "/usr/sbin/sendmail" },
-    { 0, "user", "NAME", "user to switch to if started as root", set_user, DEFAULT_USER },
+    { 0, "sendmail", "PATH", "program used by nodes to send mail",
+        OPTION_INNER(path, struct controller_options, sendmail), .preset = "/usr/sbin/sendmail" },
+    { 0, "user", "NAME", "user to switch to if started as root",
+        OPTION_INNER(copy, struct controller_options, user), .preset = DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
     { 0, "cgroup", "GROUP", "cgroup for the cgroups of jobs (default: mgpud's own)", set_cgroup },
     { 0, "pids-max", "auto|N", "maximum processes and threads of a job; 0: unlimited; auto: at most 32768",
         set_pids_max, "auto" },
-    { 0, "allow-root-jobs", NULL, "allow root to submit jobs that run as root", set_allow_root_jobs,
-        "false" },
-    { 0, "watch-terminals", NULL, "allow administrators to view the terminals of jobs", set_watch_terminals,
-        "false" },
-    { 'v', "verbose", NULL, "log all messages", set_verbose, "false" },
+    { 0, "allow-root-jobs", NULL, "allow root to submit jobs that run as root",
+        OPTION_INNER(flag, struct controller_options, allow_root_jobs), .preset = "false" },
+    { 0, "watch-terminals", NULL, "allow administrators to view the terminals of jobs",
+        OPTION_INNER(flag, struct controller_options, may_watch_terminals), .preset = "false" },
+    { 'v', "verbose", NULL, "log all messages", OPTION_INNER(flag, struct controller_options, is_verbose),
+        .preset = "false" },
     { 0, NULL, NULL, NULL, NULL },
 };
 
 static const struct option_row command_rows[] = {
-    { 0, "config", "FILE", "settings as YAML, and those in FILE.d (default " SYSTEM_CONFIG ")", set_config },
+    { 0, "config", "FILE", "settings as YAML, and those in FILE.d (default " SYSTEM_CONFIG ")",
+        OPTION_INNER(path, struct controller_options, config) },
     { 0, "check-config", NULL, "print the settings in the files, or their errors, and exit",
-        set_check_config },
+        OPTION_VALUE(flag, struct parsed, wish.check_config) },
     { 0, "example-config", NULL, "print a configuration file with every setting commented out, and exit",
-        set_example_config },
-    { 0, "create-user", NULL, "create the system user of --user if there is none", set_create_user },
-    { 0, "detach", NULL, "return once the daemon is ready, and leave it running", set_detach },
+        OPTION_VALUE(flag, struct parsed, wish.example_config) },
+    { 0, "create-user", NULL, "create the system user of --user if there is none",
+        OPTION_INNER(flag, struct controller_options, may_create_user) },
+    { 0, "detach", NULL, "return once the daemon is ready, and leave it running",
+        OPTION_INNER(flag, struct controller_options, is_detached) },
     { 0, "stop", NULL, "stop the running mgpud and return once it has exited; jobs are not affected",
-        set_stop },
-    { 0, "fsck", NULL, "verify that the tables of the store match its events", set_fsck },
+        OPTION_VALUE(flag, struct parsed, wish.stop) },
+    { 0, "fsck", NULL, "verify that the tables of the store match its events",
+        OPTION_VALUE(flag, struct parsed, wish.fsck) },
     { 0, "backup", "FILE", "write store, keys and settings to a new file, while mgpud runs or not",
-        set_backup },
+        OPTION_VALUE(word, struct parsed, wish.backup) },
     { 0, "restore", "FILE", "put a backup into the state directory of an mgpud that is not running",
-        set_restore },
-    { 'h', "help", NULL, "show this", set_help },
-    { 'V', "version", NULL, "show the version", set_version },
+        OPTION_VALUE(word, struct parsed, wish.restore) },
+    { 'h', "help", NULL, "show this", OPTION_VALUE(flag, struct parsed, wish.help) },
+    { 'V', "version", NULL, "show the version", OPTION_VALUE(flag, struct parsed, wish.version) },
     { 0, NULL, NULL, NULL, NULL },
 };
 
@@ -382,7 +236,7 @@ int settings_set(struct controller_options *options, const char *key, const char
             names[count++] = row->name;
             if (strcmp(row->name, key) != 0)
                 continue;
-            int r = row->set(&parsed, value, err);
+            int r = options_set(&parsed, row, value, err);
             if (r == 0)
                 settings_note(options, key, value, origin);
             return r;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "controller/config/groups.h"
@@ -75,37 +76,6 @@ static int set_placement(void *target, const char *value, struct error *err)
     }
     options_of(target)->sched.placement = placement;
     return 0;
-}
-
-static int set_reservations(void *target, const char *value, struct error *err)
-{
-    return set_count(&options_of(target)->sched.reservations, "--reservations", value, 1000, err);
-}
-
-static int set_time(int64_t *field, const char *what, const char *value, struct error *err)
-{
-    int64_t ms;
-    int r = parse_duration(value, what, &ms, err);
-    if (r == 0 && ms < 1000)
-        r = error_set(err, -EINVAL, "%s: '%.60s' is less than a second", what, value);
-    if (r == 0)
-        *field = ms;
-    return r;
-}
-
-static int set_half_life(void *target, const char *value, struct error *err)
-{
-    return set_time(&options_of(target)->sched.half_life_ms, "--half-life", value, err);
-}
-
-static int set_age_cap(void *target, const char *value, struct error *err)
-{
-    return set_time(&options_of(target)->sched.age_cap_ms, "--age-cap", value, err);
-}
-
-static int set_node_jobs(void *target, const char *value, struct error *err)
-{
-    return set_count(&options_of(target)->sched.node_jobs, "--node-jobs", value, 100000, err);
 }
 
 static int set_priority_group(void *target, const char *value, struct error *err)
@@ -178,11 +148,15 @@ const struct option_row sched_rows[] = {
     { 0, "policy", "NAME", "order of the queue: default, fifo, las, ...", set_policy, "default" },
     { 0, "placement", "NAME", "choice of GPUs: fgd, best-fit, first-fit, ...", set_placement, "fgd" },
     { 0, "reservations", "N", "number of blocked jobs at the head that later ones cannot delay",
-        set_reservations, "1" },
-    { 0, "half-life", "TIME", "time after which usage counts half", set_half_life, "7d" },
+        OPTION_INNER(count, struct controller_options, sched.reservations), OPTION_RANGE(0, 1000),
+        .preset = "1" },
+    { 0, "half-life", "TIME", "time after which usage counts half",
+        OPTION_INNER(expiry, struct controller_options, sched.half_life_ms), .preset = "7d" },
     { 0, "age-cap", "TIME", "a job is not overtaken by jobs submitted that much later; 0: no bound",
-        set_age_cap, "60d" },
-    { 0, "node-jobs", "N", "maximum running jobs per node (0: unlimited)", set_node_jobs, "0" },
+        OPTION_INNER(expiry, struct controller_options, sched.age_cap_ms), .preset = "60d" },
+    { 0, "node-jobs", "N", "maximum running jobs per node (0: unlimited)",
+        OPTION_INNER(count, struct controller_options, sched.node_jobs), OPTION_RANGE(0, 100000),
+        .preset = "0" },
     { 0, "user-max-jobs", "N", "maximum running jobs per user (0: unlimited)", set_user_jobs, "0" },
     { 0, "user-max-gpus", "N", "maximum GPUs per user at a time (0: unlimited)", set_user_gpus, "0" },
     { 0, "user-max-gpu-hours", "N", "maximum GPU-hours per user, decaying over time (0: unlimited)",
