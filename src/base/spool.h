@@ -20,7 +20,7 @@
  *   RUN/hosts/                   the same
  *     JOB.ATTEMPT.STEP.TASK      the job's MGPU_HOSTFILE, 0400 of its user (agent/host/hostfile.h)
  *
- * Truth is in the files; datagrams only say "look again". (reliability: launch protocol, steps 1 to 6)
+ * Truth is in the files; datagrams only say "look again".
  */
 #pragma once
 

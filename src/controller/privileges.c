@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small and boring: this runs as root. (reliability: rules 2, 4, 6, 16, 19) */
+/* Small and boring: this runs as root. */
 #include "controller/privileges.h"
 
 #include <errno.h>
