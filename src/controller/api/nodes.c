@@ -12,7 +12,7 @@
 #include "base/strings.h"
 #include "controller/nodes/listener.h"
 #include "controller/nodes/registry.h"
-#include "controller/api/reach.h"
+#include "controller/nodes/reach.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"
 #include "wire/json_record.h"

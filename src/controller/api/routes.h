@@ -43,7 +43,7 @@ void handle_events(struct request *request);       // api/events.c
 void handle_make_token(struct request *request);   // api/tokens.c
 void handle_tokens(struct request *request);       // api/token_list.c
 void handle_revoke_token(struct request *request); // api/token_list.c
-void handle_config(struct request *request);       // api/config.c
+void handle_config(struct request *request);       // api/meta.c
 void handle_version(struct request *request);      // api/meta.c
 void handle_health(struct request *request);       // api/meta.c
 void handle_limits(struct request *request);       // api/meta.c

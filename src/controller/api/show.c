@@ -4,11 +4,12 @@
 
 #include "base/memory.h"
 #include "controller/api/jobs.h"
-#include "controller/api/notices.h"
 #include "controller/api/routes.h"
 #include "controller/api/terminal.h"
+#include "controller/core/notification.h"
 #include "wire/json_event.h"
 #include "wire/json_record.h"
+#include "wire/json_text.h"
 #include "wire/json_usage.h"
 #include "wire/limits.h"
 
@@ -44,6 +45,35 @@ static void add_spec(json_t *object, const struct job_spec *spec, bool has_scrip
     json_decref(whole);
 }
 
+static void add_notice(void *arg, const struct notice *notice, bool is_sending)
+{
+    json_t *array = arg, *object = json_object();
+    bool is_waiting = notice->state == NOTICE_WAITING;
+    (void)json_object_set_new(object, "event", json_string(notify_event_name(notice->event)));
+    (void)json_object_set_new(object, "to", json_text_string(notice->to));
+    (void)json_object_set_new(
+        object, "state", json_string(is_sending ? "sending" : notice_state_name(notice->state)));
+    (void)json_object_set_new(object, "made_at", json_text_time(notice->made_ms));
+    (void)json_object_set_new(object, "over_at", json_text_time(notice->over_ms));
+    (void)json_object_set_new(object, "tries", json_integer(notice->tries));
+    (void)json_object_set_new(
+        object, "next_at", json_text_time(is_waiting && !is_sending ? notice->due_ms : 0));
+    (void)json_object_set_new(object, "error", json_text_string(notice->text));
+    (void)json_array_append_new(array, object);
+}
+
+static void add_notices(json_t *object, const struct core *core, const struct job *job)
+{
+    json_t *notices = json_array(), *notify = json_array();
+    bool is_element = job->array_job != 0; // its array tells of it
+    for (size_t i = 0; !is_element && i < job->ask->notify.count; i++)
+        (void)json_array_append_new(notify, json_text_string(job->ask->notify.items[i]));
+    core_each_notice(core, job->id, add_notice, notices);
+    (void)json_object_set_new(object, "notify", notify);
+    (void)json_object_set_new(object, "notify_on", json_text_string(is_element ? NULL : job->ask->notify_on));
+    (void)json_object_set_new(object, "notices", notices);
+}
+
 static void reply_show(struct request *request, const struct job *job)
 {
     struct show *show = request->work;
@@ -51,7 +81,7 @@ static void reply_show(struct request *request, const struct job *job)
     if (show->spec != NULL)
         add_spec(object, show->spec, show->has_script);
     if (core_may(&request->who, ACTION_READ, job))
-        notices_add(object, request->serve->controller->core, job);
+        add_notices(object, request->serve->controller->core, job);
     if (core_may(&request->who, ACTION_READ, job))
         (void)json_object_set_new(object, "usage", json_usage_write(jobs_usage(request->serve, job), true));
     if (show->spec != NULL && show->spec->tty)

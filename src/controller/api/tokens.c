@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/nodes/listener.h"
-#include "controller/api/reach.h"
+#include "controller/nodes/reach.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"
 #include "wire/json_record.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/api/reach.h"
+#include "controller/nodes/reach.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
