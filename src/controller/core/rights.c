@@ -28,20 +28,6 @@ static const char *const role_names[ROLES] = {
     [ROLE_ADMIN] = "admin",
 };
 
-static const char *const action_names[ACTIONS] = {
-    [ACTION_GREET] = "greet",
-    [ACTION_LOOK] = "look",
-    [ACTION_SUBMIT] = "submit",
-    [ACTION_CONTROL] = "control",
-    [ACTION_READ] = "read",
-    [ACTION_RAISE] = "raise",
-    [ACTION_MANAGE] = "manage",
-    [ACTION_AUDIT] = "audit",
-    [ACTION_TOKEN] = "token",
-    [ACTION_ADMIT] = "admit",
-    [ACTION_KILL] = "kill",
-};
-
 bool role_permits(enum role role, enum action action, bool is_owner)
 {
     unsigned char permit = permits[action][role];
@@ -68,9 +54,4 @@ enum role role_find(const char *name)
         if (strcmp(role_names[role], name) == 0)
             return role;
     return ROLES;
-}
-
-const char *action_name(enum action action)
-{
-    return action < ACTIONS ? action_names[action] : "unknown";
 }

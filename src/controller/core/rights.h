@@ -35,4 +35,3 @@ enum role role_needed(enum action action);
 
 const char *role_name(enum role role);
 enum role role_find(const char *name); // ROLES when there is none of that name
-const char *action_name(enum action action);

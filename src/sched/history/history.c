@@ -55,17 +55,16 @@ struct history {
     size_t n_forgotten;
 };
 
-/* Of each level: which parts of the key make it, and what it is called in the store and in sentences. */
+/* Of each level: its name in the store, and which parts of the key make it. */
 static const struct {
     const char *name;
     bool has_user, has_gpus, has_stem, has_limit;
-    const char *text;
 } levels[] = {
-    [BASIS_ALL] = { "all", false, false, false, false, "all jobs" },
-    [BASIS_USER] = { "user", true, false, false, false, "the user's jobs" },
-    [BASIS_USER_GPUS] = { "gpus", true, true, false, false, "the user's jobs with as many GPUs" },
-    [BASIS_COMMAND] = { "command", true, true, true, false, "the same command" },
-    [BASIS_COMMAND_LIMIT] = { "limit", true, true, true, true, "the same command and time limit" },
+    [BASIS_ALL] = { "all", false, false, false, false },
+    [BASIS_USER] = { "user", true, false, false, false },
+    [BASIS_USER_GPUS] = { "gpus", true, true, false, false },
+    [BASIS_COMMAND] = { "command", true, true, true, false },
+    [BASIS_COMMAND_LIMIT] = { "limit", true, true, true, true },
 };
 
 static_assert(HISTORY_STAGES == RUN_BINS, "a stage is a bin");
@@ -379,31 +378,6 @@ void history_estimate(const struct history *history, const struct history_key *k
     if ((wanted & ESTIMATE_INDEX) != 0)
         ret->index_ms =
             whole_ms(run_belief_index_ms(&belief, history_stage_ms(history_stage(elapsed_ms))), 0);
-}
-
-static void burst_text(const struct estimate *estimate, char *text, size_t size)
-{
-    const uint32_t ended = estimate->samples, running = estimate->running;
-    if (ended == 0)
-        (void)snprintf(text, size, "%" PRIu32 " job%s submitted with it still run%s", running,
-            running == 1 ? "" : "s", running == 1 ? "s" : "");
-    else if (running == 0)
-        (void)snprintf(text, size, "%" PRIu32 " job%s submitted with it %s ended", ended,
-            ended == 1 ? "" : "s", ended == 1 ? "has" : "have");
-    else
-        (void)snprintf(text, size, "%" PRIu32 " job%s submitted with it %s ended, %" PRIu32 " still run%s",
-            ended, ended == 1 ? "" : "s", ended == 1 ? "has" : "have", running, running == 1 ? "s" : "");
-}
-
-void history_basis_text(const struct estimate *estimate, char *text, size_t size)
-{
-    if (estimate->basis == BASIS_NONE)
-        (void)snprintf(text, size, "assumed, no job has ended yet");
-    else if (estimate->basis == BASIS_BURST)
-        burst_text(estimate, text, size);
-    else
-        (void)snprintf(text, size, "median of %" PRIu32 " run%s of %s", estimate->samples,
-            estimate->samples == 1 ? "" : "s", levels[estimate->basis].text);
 }
 
 /* --- what outlives a restart --- */

@@ -95,9 +95,6 @@ void history_add(struct history *history, const struct history_key *key, unsigne
 void history_estimate(const struct history *history, const struct history_key *key, int64_t elapsed_ms,
     unsigned wanted, struct estimate *ret);
 
-/* "median of 12 runs of the same command". */
-void history_basis_text(const struct estimate *estimate, char *text, size_t size);
-
 /* What outlives a restart, to be asked after every history_add() of this key: each cell that it has changed,
  * as (name, bytes) to be kept and given back, and with NULL for the bytes each cell that was forgotten for
  * it. */
