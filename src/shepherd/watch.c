@@ -96,20 +96,16 @@ static void warn(struct watch *watch)
     const struct launch_spec *spec = &watch->shepherd->spec;
     struct tree tree = step_tree(watch);
     struct init_status status;
-    bool is_known =
-        spec->warn_scope != WARN_ALL && init_read_status(watch->shepherd->status_fd, &status) == 0;
-    if (!is_known) {
+    if (spec->warn_scope == WARN_ALL || init_read_status(watch->shepherd->status_fd, &status) < 0) {
         (void)signal_step(watch, (int)spec->warn_signal);
-        return;
-    }
-    if (spec->warn_scope == WARN_OTHERS) {
+    } else if (spec->warn_scope == WARN_OTHERS) {
         tree.command = (pid_t)status.leader_pid;
         (void)tree_signal(&tree, (int)spec->warn_signal);
-        return;
+    } else {
+        _cleanup_close_ int pidfd = process_open((pid_t)status.leader_pid, status.leader_start);
+        if (pidfd >= 0)
+            (void)process_signal(pidfd, (int)spec->warn_signal);
     }
-    _cleanup_close_ int pidfd = process_open((pid_t)status.leader_pid, status.leader_start);
-    if (pidfd >= 0)
-        (void)process_signal(pidfd, (int)spec->warn_signal);
 }
 
 /* --- commands and their stages --- */

@@ -171,7 +171,7 @@ static char *expand_output(const char *pattern, const struct message_launch *lau
 {
     _cleanup_free_ char *path = launch_expand_path(pattern, launch, job_name, node->name);
     return launch->id.task == 0 || is_one_for_all(pattern) ? take_ptr(path)
-                                                        : xasprintf("%s.%u", path, launch->id.task);
+                                                           : xasprintf("%s.%u", path, launch->id.task);
 }
 
 static void set_output(const struct message_launch *launch, const struct job_spec *job, const char *job_name,

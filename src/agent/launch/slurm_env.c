@@ -62,8 +62,8 @@ static char *per_node(const struct assignment *it, uint64_t per_task)
 static void set_job(struct strings *env, const struct assignment *it, const char *job_name)
 {
     const struct message_launch *launch = it->launch;
-    set_number(env, "SLURM_JOB_ID", launch->job);
-    set_number(env, "SLURM_JOBID", launch->job);
+    set_number(env, "SLURM_JOB_ID", launch->id.job);
+    set_number(env, "SLURM_JOBID", launch->id.job);
     strings_set_env(env, "SLURM_JOB_NAME", job_name);
     set_number(env, "SLURM_JOB_UID", launch->uid);
     set_number(env, "SLURM_JOB_GID", launch->gid);
@@ -71,8 +71,8 @@ static void set_job(struct strings *env, const struct assignment *it, const char
         strings_set_env(env, "SLURM_JOB_USER", launch->user);
     strings_set_env(env, "SLURM_CLUSTER_NAME", SLURM_CLUSTER);
     set_number(env, "SLURM_JOB_START_TIME", (uint64_t)(clock_wall_ms() / MILLI));
-    if (launch->attempt > 1)
-        set_number(env, "SLURM_RESTART_COUNT", launch->attempt - 1);
+    if (launch->id.attempt > 1)
+        set_number(env, "SLURM_RESTART_COUNT", launch->id.attempt - 1);
     static const struct {
         const char *name, *note;
     } notes[] = {
@@ -128,8 +128,8 @@ static void set_nodes(struct strings *env, const struct assignment *it, const ch
     strings_set_env(env, "SLURM_TASKS_PER_NODE", tasks);
     strings_set_env(env, "SLURM_JOB_CPUS_PER_NODE", cpus);
     strings_set_env(env, "SLURMD_NODENAME", node);
-    set_number(env, "SLURM_NODEID", launch->task);
-    set_number(env, "SLURM_CPUS_ON_NODE", tasks_on(it, launch->task) * it->cpus_per_task);
+    set_number(env, "SLURM_NODEID", launch->id.task);
+    set_number(env, "SLURM_CPUS_ON_NODE", tasks_on(it, launch->id.task) * it->cpus_per_task);
     if (it->job->ask.memory > 0 && slurm_note(it->notes, SLURM_NOTE_MEM_PER_CPU) == NULL)
         set_number(env, "SLURM_MEM_PER_NODE", it->job->ask.memory >> 20);
 }
@@ -164,8 +164,8 @@ void slurm_env_set(struct strings *env, const struct message_launch *launch, con
     set_nodes(env, &it, node);
     set_gpus(env, launch);
     /* The job's own command is the first process of the node that it is on. */
-    set_number(env, "SLURM_PROCID", launch->task);
+    set_number(env, "SLURM_PROCID", launch->id.task);
     strings_set_env(env, "SLURM_LOCALID", "0");
-    set_number(env, "SLURM_GTIDS", launch->task);
+    set_number(env, "SLURM_GTIDS", launch->id.task);
     strings_set_env(env, "ENVIRONMENT", "BATCH");
 }

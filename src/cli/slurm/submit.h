@@ -25,7 +25,7 @@ struct slurm_job {
     const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude;
     const char *wrap, *name, *mail_user;
     char *mail_on;
-    bool is_parsable, is_waited, is_tested, is_quiet, is_singleton;
+    bool is_parsable, is_waited, is_tested, is_quiet;
     /* Of srun. */
     bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, has_multiple_programs,
         is_no_allocation;

@@ -143,17 +143,15 @@ SETTER(moment)
     return ask_set(ask_of(job), NULL, option->name, name, moment, err);
 }
 
-static int add_after(struct slurm_job *job, char *words, struct buffer *out)
+static int add_after(char *words, struct buffer *out)
 {
     static const struct {
         const char *slurm, *kind;
     } kinds[] = { { "afterok", "ok" }, { "afterany", "any" }, { "afternotok", "fail" } };
     char *rest = words;
     const char *name = strsep(&rest, ":"), *kind = NULL;
-    if (strcmp(name, "singleton") == 0) {
-        job->is_singleton = true;
-        return rest == NULL ? 0 : -EINVAL;
-    }
+    if (strcmp(name, "singleton") == 0)
+        return -ENOTSUP;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (strcmp(name, kinds[i].slurm) == 0)
             kind = kinds[i].kind;
@@ -179,13 +177,11 @@ SETTER(dependency)
     char *rest = copy;
     (void)option;
     strings_clear(&job->submit.after);
-    job->is_singleton = false;
     for (char *one = NULL; (one = strsep(&rest, ",")) != NULL;) {
-        int r = add_after(job, one, &out);
+        int r = add_after(one, &out);
         if (r == -ENOTSUP)
             return error_set(err, r,
-                "--dependency=%.80s is not supported: known are afterok, afterany, afternotok and singleton",
-                value);
+                "--dependency=%.80s is not supported: known are afterok, afterany and afternotok", value);
         if (r < 0 || strchr(value, '?') != NULL)
             return error_set(err, -EINVAL, "Batch job submission failed: Job dependency problem");
     }
@@ -457,14 +453,12 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("export-file", 0, "file", S, NULL, "variables of a file"),
     ACCEPTED("extra-node-info", 'B', "s[:c[:t]]", ANY, NULL, "sockets, cores and threads"),
     ACCEPTED("get-user-env", 0, "[time]", S, "GET_USER_ENV", "environment of a login"),
-    ACCEPTED("gid", 0, "group", ANY, NULL, "group of the job"),
     ACCEPTED("gpu-bind", 0, "kind", ANY, "GPU_BIND", "which GPUs a task sees"),
     ACCEPTED("gpu-freq", 0, "range", ANY, "GPU_FREQ", "frequency of the GPUs"),
     ACCEPTED("gpus-per-socket", 0, "n", ANY, "GPUS_PER_SOCKET", "GPUs of a socket"),
     ACCEPTED("gres-flags", 0, "kind", ANY, "GRES_FLAGS", "how GPUs and CPUs belong together"),
     ACCEPTED("hint", 0, "kind", ANY, "HINT", "how CPUs are used"),
     ACCEPTED("ignore-pbs", 0, NULL, S, "IGNORE_PBS", "no #PBS lines"),
-    ACCEPTED("immediate", 'I', "[seconds]", R | A, "IMMEDIATE", "give up when it does not start at once"),
     ACCEPTED("interactive", 0, NULL, R, NULL, "the shell of salloc"),
     ACCEPTED("kill-command", 0, "[signal]", A, NULL, "what ends the shell"),
     ACCEPTED("mem-bind", 0, "kind", ANY, "MEM_BIND", "which memory a task is bound to"),
@@ -495,7 +489,6 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("threads-per-core", 0, "n", ANY, "THREADS_PER_CORE", "threads of a core"),
     ACCEPTED("time-min", 0, "time", ANY, NULL, "shortest time limit that will do"),
     ACCEPTED("tmp", 0, "size", ANY, NULL, "disk for temporary files"),
-    ACCEPTED("uid", 0, "user", ANY, NULL, "user of the job"),
     ACCEPTED("unbuffered", 'u', NULL, R, "UNBUFFEREDIO", "output at once, as it always comes"),
     ACCEPTED("use-min-nodes", 0, NULL, ANY, "USE_MIN_NODES", "as few nodes as possible"),
     ACCEPTED("verbose", 'v', NULL, ANY, "DEBUG", "say more"),
@@ -510,7 +503,9 @@ const struct slurm_option slurm_submit_options[] = {
     REFUSED("constraint", 'C', "list", ANY, "nodes have no features; a GPU model is --gres=gpu:MODEL:N"),
     REFUSED("container", 0, "path", ANY, "containers are --container-image=IMAGE"),
     REFUSED("exclude", 'x', "nodes", ANY, "nodes are chosen by mgpu"),
+    REFUSED("gid", 0, "group", ANY, "a job has the groups of its user"),
     REFUSED("het-group", 0, "list", R, "there are no heterogeneous jobs"),
+    REFUSED("immediate", 'I', "[seconds]", R | A, "a job waits until it starts or is cancelled"),
     REFUSED("multi-prog", 0, NULL, R, "all tasks of a step run the same program"),
     REFUSED("network", 0, "kind", ANY, "there is no such network"),
     REFUSED("nodefile", 'F', "file", S | A, "nodes are chosen by mgpu"),
@@ -520,5 +515,6 @@ const struct slurm_option slurm_submit_options[] = {
     DONE("pty", 0, NULL, R, set_flag, NULL, "run on a terminal"),
     DONE("jobid", 0, "id", R, set_number, "JOBID", "job that the step belongs to"),
     REFUSED("reservation", 0, "names", ANY, "mgpu reserve makes reservations for users, which need no name"),
+    REFUSED("uid", 0, "user", ANY, "a job belongs to who submits it"),
     { 0 },
 };

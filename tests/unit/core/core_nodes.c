@@ -106,8 +106,8 @@ static void an_event_that_could_not_be_read_back_is_recorded_in_part(void **stat
     const struct sent *launch = launch_one(b);
     char *text = xcalloc(1, EVENT_TEXT_MAX + 2);
     memset(text, 'x', EVENT_TEXT_MAX + 1);
-    struct launch_exit record = { .job = launch->job,
-        .attempt = launch->attempt,
+    struct launch_exit record = { .id.job = launch->job,
+        .id.attempt = launch->attempt,
         .token = launch->token,
         .end = END_START_FAILED,
         .text = text };
