@@ -77,7 +77,7 @@ class Executor(concurrent.futures.Executor):
         try:
             _wait(job)
             if not os.path.exists(f'{path}.result'):
-                raise JobFailed(job, job.output()[-4000:])
+                raise JobFailed(job, _output(job)[-4000:])
             with open(f'{path}.result', 'rb') as result:
                 is_good, value = pickle.load(result)
         except BaseException as error:  # noqa: BLE001 - the future tells it
@@ -100,6 +100,14 @@ class Executor(concurrent.futures.Executor):
             for waiter in waiters.values():
                 waiter.join()
             shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _output(job: Job) -> str:
+    """What a failed job wrote: nothing when it was cancelled before it had a log."""
+    try:
+        return job.output()
+    except MgpuError:
+        return ''
 
 
 def _wait(job: Job) -> None:

@@ -126,7 +126,6 @@ def test_what_a_script_for_slurm_would_do_differently_is_told(box, place):
                              'echo $SLURM_ARRAY_TASK_ID ${SLURM_JOB_ID} $SLURM_JOB_ID $SLURM_LOCALID $SLURM_TMP\n')
     _, done = submit(box, place, '--hold', '--mem=4G', 'slurm.sh')
     assert done.err.splitlines() == [
-        'mgpu: line 2: --error is ignored: standard error goes to the file of --output',
         'mgpu: line 2: --ntasks is ignored: the command runs once on each node, not once per task',
         'mgpu: line 3: -C is ignored: a GPU model is requested with --gpus=MODEL:N',
         'mgpu: slurm.sh uses variables of Slurm, which are not set here: SLURM_ARRAY_TASK_ID (use MGPU_ARRAY_INDEX), '

@@ -59,10 +59,10 @@ void talk_line(const char *format, ...)
 {
     char line[LINE_MAX_BYTES];
     va_list arguments;
-    _cleanup_free_ char *own = wording_apply(hint_words, format); // not what is quoted in it
     va_start(arguments, format);
-    (void)vsnprintf(line, sizeof(line), own, arguments);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
-    _cleanup_free_ char *shown = text_escape(line, sizeof(line));
+    _cleanup_free_ char *own = wording_apply(hint_words, line);
+    _cleanup_free_ char *shown = text_escape(own, sizeof(line));
     (void)fprintf(stderr, "%s: %s\n", program_name, shown);
 }
