@@ -21,12 +21,12 @@ static const char *const verdict_words[] = { [VERDICT_GO] = "go\n", [VERDICT_NOG
 
 bool spool_id_equal(const struct spool_id *a, const struct spool_id *b)
 {
-    return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->task == b->task;
+    return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->rank == b->rank;
 }
 
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE])
 {
-    (void)snprintf(name, SPOOL_NAME_SIZE, "%" PRIu64 ".%u.%u.%u", id->job, id->attempt, id->step, id->task);
+    (void)snprintf(name, SPOOL_NAME_SIZE, "%" PRIu64 ".%u.%u.%u", id->job, id->attempt, id->step, id->rank);
 }
 
 /* The number at *text, which is moved behind it and behind the dot that must follow. */
@@ -44,7 +44,7 @@ bool spool_parse_name(const char *name, struct spool_id *ret_id)
     struct spool_id id = { .job = take_number(&at, '.') };
     id.attempt = (uint32_t)take_number(&at, '.');
     id.step = (uint32_t)take_number(&at, '.');
-    id.task = (uint32_t)take_number(&at, '\0');
+    id.rank = (uint32_t)take_number(&at, '\0');
     /* What is not exactly what we would write is nobody's name: signs, blanks, zeros in front, overflow. */
     char again[SPOOL_NAME_SIZE];
     spool_name(&id, again);
@@ -170,7 +170,7 @@ bool spool_is_alive(int dirfd)
 int spool_remove(int spoolfd, const char *name)
 {
     static const char *const files[] = { SPOOL_LOCK, SPOOL_SPEC, SPOOL_VERDICT, SPOOL_STARTED, SPOOL_STATUS,
-        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_SAID,
+        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY, SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_SAID,
         SPOOL_READY, SPOOL_RENEWED, SPOOL_STOP };
     char pipe[sizeof(SPOOL_PIPES) + SPOOL_NAME_SIZE];
     (void)snprintf(pipe, sizeof(pipe), SPOOL_PIPES "/%.*s", SPOOL_NAME_SIZE - 1, name);

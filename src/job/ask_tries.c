@@ -64,7 +64,7 @@ static int check_warning(const struct job_ask *ask, struct error *err)
 
 int ask_check_tries(const struct job_ask *ask, struct error *err)
 {
-    bool is_lease = ask->lease_pid != 0;
+    bool is_adopted = ask->adopted_pid != 0;
     if (ask->grace_ms < 0 || ask->grace_ms > ASK_GRACE_MAX_MS)
         return error_set(err, -ERANGE, "grace: %" PRId64 " ms is outside 0 to 24 h", ask->grace_ms);
     if (ask->retry > ASK_RETRY_MAX)
@@ -73,9 +73,8 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
         return error_set(
             err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
     bool is_requeued = ask->requeue_on_timeout || ask->requeue_on_node_lost;
-    if (is_lease && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint)) {
-        (void)error_set(
-            err, -EINVAL, "a lease is not tried again and gets no signals: mgpu did not start its process");
+    if (is_adopted && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint)) {
+        (void)error_set(err, -EINVAL, "an adopted process cannot be restarted or signalled by mgpu");
         return error_hint(
             err, "leave out retry, requeue_on_timeout, requeue_on_node_lost, warn_signal and checkpoint");
     }

@@ -36,7 +36,7 @@ const struct record_type launch_image_record =
 
 #define IDENTITY_FIELDS(type)                                                                                \
     RECORD_FIELD(1, RECORD_U64, type, job, 0), RECORD_FIELD(2, RECORD_U32, type, attempt, 0),                \
-        RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, task, 0),              \
+        RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, rank, 0),              \
         RECORD_FIELD(5, RECORD_U64, type, token, 0)
 
 static const struct record_field spec_fields[] = {

@@ -10,7 +10,7 @@
 #include "base/strings.h"
 #include "job/usage.h"
 
-#define MEETING_PORT_FIRST 29500U // where the parts of a job on several nodes may meet
+#define MEETING_PORT_FIRST 29500U // where the ranks of a job on several nodes may meet
 #define MEETING_PORTS      500U
 
 #define LAUNCH_START_MS (120 * 1000) // a user must not hold GPUs with a start that never comes
@@ -44,7 +44,7 @@ struct launch_image {
 /* spool file "spec": everything the shepherd needs; it looks nothing up. */
 struct launch_spec {
     uint64_t job;
-    uint32_t attempt, step, task;
+    uint32_t attempt, step, rank;
     uint64_t token;
     uint32_t uid, gid;
     struct record_list
@@ -55,7 +55,7 @@ struct launch_spec {
     struct strings gpu_env; // set over it after the setup command ran
     char *cwd;
     char *cwd_fallback;         // absolute: it runs there when it cannot enter cwd; NULL: it fails
-    uint32_t meeting_port;      // of rank 0: its parts meet at this port, or the next free one; 0: none
+    uint32_t meeting_port;      // of rank 0: its ranks meet at this port, or the next free one; 0: none
     char *setup;                // or NULL
     char *shell;                // runs the setup
     char *output;               // absolute, or relative to cwd
@@ -89,7 +89,7 @@ struct launch_spec {
     bool is_exec_step;
     struct record_list image; // at most one struct launch_image: the command runs in a container
     char *script;             // the file that the command runs, with the text that was submitted; NULL: none
-    /* A part of several: when all is prepared it says so (spool file "ready") and waits to be let go. */
+    /* A rank of several: when all is prepared it says so (spool file "ready") and waits to be let go. */
     bool is_gated;
     int64_t start_ms; // from its shepherd's start until it is prepared; 0: any time
 };
@@ -97,7 +97,7 @@ struct launch_spec {
 /* spool file "started": the gate is open. */
 struct launch_started {
     uint64_t job;
-    uint32_t attempt, step, task;
+    uint32_t attempt, step, rank;
     uint64_t token;
     uint32_t shepherd_pid;
     uint64_t shepherd_start;
@@ -106,14 +106,14 @@ struct launch_started {
     char *log_path;
     int64_t wall_ms;
     int64_t boot_ms; // the same on the boot clock, which is never set; 0: written by an older version
-    uint32_t port;   // of rank 0: where the parts meet; 0: as they were told with the launch
+    uint32_t port;   // of rank 0: where the ranks meet; 0: as they were told with the launch
     char *text;      // what is worth knowing about the start, in words, or NULL
 };
 
 /* spool file "exit": the attempt's step is over and nothing of it is left running. */
 struct launch_exit {
     uint64_t job;
-    uint32_t attempt, step, task;
+    uint32_t attempt, step, rank;
     uint64_t token;
     uint32_t end; // enum job_end
     int32_t exit_code;
@@ -143,6 +143,6 @@ extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];
 /* When it started, on the boot clock. Without boot_ms it is estimated from both clocks now. */
 int64_t launch_started_boot_ms(const struct launch_started *started, int64_t boot_ms, int64_t wall_ms);
 
-/* Writes the port where the parts meet over what variables of an environment say of it; those that are not
+/* Writes the port where the ranks meet over what variables of an environment say of it; those that are not
  * there stay away. */
 void launch_tell_port(struct strings *variables, uint32_t port);

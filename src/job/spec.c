@@ -122,7 +122,7 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         (void)error_set(err, -EINVAL, "no command was given");
         return error_hint(err, "mgpu submit -- python train.py");
     }
-    bool is_run = spec->ask.lease_pid == 0; // else there is nothing to run, and no place for it
+    bool is_run = spec->ask.adopted_pid == 0; // else there is nothing to run, and no place for it
     if (is_run && (spec->cwd == NULL || spec->cwd[0] != '/'))
         return error_set(err, -EINVAL, "cwd must be an absolute path");
     if (spec->umask > 0777)
@@ -183,12 +183,12 @@ static uint64_t hash_keyless(struct buffer *bytes)
 uint64_t job_spec_hash(const struct job_spec *spec)
 {
     struct job_spec told = *spec;
-    if (spec->ask.lease_pid != 0) {
+    if (spec->ask.adopted_pid != 0) {
         told.command = (struct strings){ 0 };
         told.ask.gpus = 0;
         told.ask.gpu_ids = NULL;
-        told.ask.lease_start = 0;
-        told.ask.lease_boot = NULL;
+        told.ask.adopted_start = 0;
+        told.ask.adopted_boot = NULL;
     }
     _cleanup_buffer_ struct buffer bytes = { 0 };
     record_encode(&job_spec_record, &told, &bytes);
@@ -225,7 +225,7 @@ struct spec_bytes *spec_bytes_new(const struct job_spec *spec)
     if (spec == NULL || spec->submit_key == NULL)
         return bytes;
     bytes->submit_key = xstrdup(spec->submit_key);
-    bytes->hash = spec->ask.lease_pid != 0 ? job_spec_hash(spec) : hash_keyless(&encoded);
+    bytes->hash = spec->ask.adopted_pid != 0 ? job_spec_hash(spec) : hash_keyless(&encoded);
     return bytes;
 }
 

@@ -176,7 +176,7 @@ static bool fits(const struct sched *sched, const struct queue_class *class, boo
 
 /* How a GPU is closed; several may be so. */
 enum closure {
-    CLOSED_OUTSIDE,
+    CLOSED_EXTERNAL,
     CLOSED_UNCLEAN,
     CLOSED_UNHEALTHY,
     CLOSED_REFUSED,
@@ -211,11 +211,11 @@ static bool suits(const struct sched *sched, const struct sched_request *request
 }
 
 /* One that is shared with somebody outside is open, but not for a job that needs all of it. */
-static bool is_used_outside(const struct cluster_gpu *gpu, const struct sched_request *request)
+static bool is_used_externally(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
-    if (cluster_gpu_is_lessee(gpu, request))
+    if (cluster_gpu_is_adoptee(gpu, request))
         return false;
-    return (gpu->closed & DEVICE_EXTERNAL) != 0 || (gpu->memory_foreign > 0 && !request_is_shared(request));
+    return (gpu->closed & DEVICE_EXTERNAL) != 0 || (gpu->memory_external > 0 && !request_is_shared(request));
 }
 
 static void count_closed(const struct cluster_node *node, const struct cluster_gpu *gpu,
@@ -224,7 +224,7 @@ static void count_closed(const struct cluster_node *node, const struct cluster_g
     uint32_t at = (uint32_t)(gpu - node->gpus);
     bool is_gone = node->is_up && !gpu->is_present;
     const bool is_so[CLOSURES] = {
-        [CLOSED_OUTSIDE] = is_used_outside(gpu, request),
+        [CLOSED_EXTERNAL] = is_used_externally(gpu, request),
         [CLOSED_UNCLEAN] = (gpu->closed & DEVICE_UNCLEAN) != 0,
         [CLOSED_UNHEALTHY] = (gpu->closed & DEVICE_UNHEALTHY) != 0 || is_gone,
         [CLOSED_REFUSED] = (gpu->closed & DEVICE_REFUSED) != 0 ||
@@ -283,7 +283,7 @@ static void explain_closed(const struct tally *tally, struct why *why)
         [CLOSED_UNHEALTHY] = { WHY_GPU_PAUSED, "not healthy" },
         [CLOSED_REFUSED] = { WHY_GPU_PAUSED, "kept from such jobs by its mode" },
         [CLOSED_UNCLEAN] = { WHY_GPU_PAUSED, "not yet clean of the job before" },
-        [CLOSED_OUTSIDE] = { WHY_GPU_EXTERNAL, "used outside mgpu" },
+        [CLOSED_EXTERNAL] = { WHY_GPU_EXTERNAL, "used outside mgpu" },
         [CLOSED_DRAINED] = { WHY_NODE_DRAINED, "on drained nodes" },
         [CLOSED_DOWN] = { WHY_NODE_DOWN, "on nodes that do not answer" },
     };

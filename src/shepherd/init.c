@@ -162,7 +162,7 @@ static int open_log(const struct init *init, struct place *place, enum launch_st
     return first;
 }
 
-/* A part of several whose command is missing here keeps the others from starting. What a setup makes of PATH
+/* A rank of several whose command is missing here keeps the others from starting. What a setup makes of PATH
  * is not known before it ran. */
 static int find_command(const struct init *init)
 {

@@ -104,7 +104,7 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
         return error_wrap(err, "%s", spool_dir);
     const struct launch_spec *spec = &shepherd->spec;
     if (spec->job != shepherd->id.job || spec->attempt != shepherd->id.attempt ||
-        spec->step != shepherd->id.step || spec->task != shepherd->id.task || spec->command.count == 0 ||
+        spec->step != shepherd->id.step || spec->rank != shepherd->id.rank || spec->command.count == 0 ||
         spec->cwd == NULL || spec->output == NULL || (spec->setup != NULL && spec->shell == NULL))
         return error_set(err, -EBADMSG, "%s holds the spec of another step, or no whole one", spool_dir);
     return 0;

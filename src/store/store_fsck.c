@@ -18,7 +18,7 @@
 #include "job/cluster_change.h"
 #include "store/store_check.h"
 #include "store/store_log.h"
-#include "store/store_place.h"
+#include "store/store_dir.h"
 #include "store/store_row.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"

@@ -21,7 +21,7 @@
 #include "store/store_check.h"
 #include "store/store_create.h"
 #include "store/store_ids.h"
-#include "store/store_place.h"
+#include "store/store_dir.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
 #include "store/store_write.h"
@@ -156,9 +156,9 @@ static int open_store(
     struct store *store, const char *dir, struct store_summary *ret_summary, struct error *err)
 {
     struct store_found found = { 0 };
-    int r = store_place_open(dir, &store->dir, &store->dirfd, err);
+    int r = store_dir_open(dir, &store->dir, &store->dirfd, err);
     if (r == 0)
-        r = store_place_lock(store->dir, store->dirfd, &store->lockfd, err);
+        r = store_dir_lock(store->dir, store->dirfd, &store->lockfd, err);
     if (r < 0)
         return r;
     store_space_open(store);

@@ -18,7 +18,7 @@
 
 #define ATTEMPT_FIELDS(type)                                                                                 \
     RECORD_FIELD(1, RECORD_U64, type, job, 0), RECORD_FIELD(2, RECORD_U32, type, attempt, 0),                \
-        RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, task, 0),              \
+        RECORD_FIELD(3, RECORD_U32, type, step, 0), RECORD_FIELD(4, RECORD_U32, type, rank, 0),              \
         RECORD_FIELD(5, RECORD_U64, type, token, 0)
 
 static const struct record_field process_fields[] = {
@@ -81,7 +81,7 @@ static const struct record_field attempt_usage_fields[] = {
     RECORD_FIELD(2, RECORD_U32, struct attempt_usage, attempt, 0),
     RECORD_FIELD(3, RECORD_U64, struct attempt_usage, token, 0),
     RECORD_SUBLIST(4, struct attempt_usage, usage, 1, &job_usage_record),
-    RECORD_FIELD(14, RECORD_U32, struct attempt_usage, task, 0),
+    RECORD_FIELD(14, RECORD_U32, struct attempt_usage, rank, 0),
 };
 const struct record_type attempt_usage_record =
     RECORD_TYPE(54, "attempt usage", struct attempt_usage, attempt_usage_fields);
@@ -293,7 +293,7 @@ const struct record_type message_open_step_record =
     RECORD_TYPE(MESSAGE_OPEN_STEP, "OPEN_STEP", struct message_open_step, open_guest_fields);
 
 static const struct record_field notify_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct message_notify, notice, 0),
+    RECORD_FIELD(1, RECORD_U64, struct message_notify, notification, 0),
     RECORD_FIELD(2, RECORD_U32, struct message_notify, target, 0),
     RECORD_FIELD(3, RECORD_U64, struct message_notify, job, 0),
     RECORD_FIELD(4, RECORD_U32, struct message_notify, uid, 0),
@@ -311,7 +311,7 @@ const struct record_type message_notify_record =
     RECORD_TYPE(MESSAGE_NOTIFY, "NOTIFY", struct message_notify, notify_fields);
 
 static const struct record_field notified_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct message_notified, notice, 0),
+    RECORD_FIELD(1, RECORD_U64, struct message_notified, notification, 0),
     RECORD_FIELD(2, RECORD_U32, struct message_notified, target, 0),
     RECORD_FIELD(3, RECORD_I32, struct message_notified, error, 0),
     RECORD_FIELD(4, RECORD_STRING, struct message_notified, text, EVENT_TEXT_MAX),

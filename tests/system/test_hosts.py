@@ -97,7 +97,7 @@ def test_the_parts_of_a_job_meet_at_the_masters_address(spread, gate):
     done = cluster.box.mgpu('run', '-N', '2', '-g', '2', '--', 'python3', '-c', RENDEZVOUS, gate.path)
     assert done.code == 0, done
     spoken = {rank: network[node].address for rank, node in
-              [(part['rank'], part['node']) for part in cluster.box.job(newest(cluster.box))['parts']]}
+              [(part['rank'], part['node']) for part in cluster.box.job(newest(cluster.box))['ranks']]}
     assert sorted(done.out.splitlines()) == [f'0: {spoken[1]} said: I am rank 1', f'1: {spoken[0]} said: I am rank 0']
 
 

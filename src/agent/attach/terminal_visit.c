@@ -65,7 +65,7 @@ int terminal_visit_bring(int spool_fd, const struct spool_id *id, const struct t
 /* The spec names the attempt by its token: another history of the same numbers is not looked at. */
 static int check(int spool_fd, const struct message_open_terminal *request, struct error *err)
 {
-    struct spool_id id = { request->job, request->attempt, request->step, request->task };
+    struct spool_id id = { request->job, request->attempt, request->step, request->rank };
     struct launch_spec spec;
     char name[SPOOL_NAME_SIZE], path[SPOOL_NAME_SIZE + 8];
     spool_name(&id, name);
@@ -84,7 +84,7 @@ static int check(int spool_fd, const struct message_open_terminal *request, stru
 void terminal_visit_open(int spool_fd, const char *link_path, const struct message_open_terminal *request)
 {
     struct error err = { 0 };
-    struct spool_id id = { request->job, request->attempt, request->step, request->task };
+    struct spool_id id = { request->job, request->attempt, request->step, request->rank };
     const struct terminal_visit visit = { .magic = TERMINAL_VISIT_MAGIC,
         .is_read_only = request->is_read_only,
         .size = { (uint16_t)request->rows, (uint16_t)request->columns },

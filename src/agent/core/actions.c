@@ -190,7 +190,7 @@ static enum next act_report_ready(struct look *look)
         .job = attempt->id.job,
         .attempt = attempt->id.attempt,
         .step = attempt->id.step,
-        .task = attempt->id.task,
+        .rank = attempt->id.rank,
         .token = attempt->token,
         .port = look->sight.started.port,
     };
@@ -221,7 +221,7 @@ static enum next act_report_returned(struct look *look)
         .job = attempt->id.job,
         .attempt = attempt->id.attempt,
         .step = attempt->id.step,
-        .task = attempt->id.task,
+        .rank = attempt->id.rank,
         .token = attempt->token,
         .text = attempt->why_returned != NULL ? attempt->why_returned : given_up,
     };
@@ -242,7 +242,7 @@ static enum next act_recover(struct look *look)
         .job = attempt->id.job,
         .attempt = attempt->id.attempt,
         .step = attempt->id.step,
-        .task = attempt->id.task,
+        .rank = attempt->id.rank,
         .token = attempt->token,
         .end = is_stopped ? END_CANCELLED : END_UNKNOWN,
         .exit_code = EXIT_CODE_UNKNOWN,

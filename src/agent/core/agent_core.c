@@ -23,7 +23,7 @@
 #define ID_OF(message)                                                                                       \
     (struct spool_id)                                                                                        \
     {                                                                                                        \
-        (message)->job, (message)->attempt, (message)->step, (message)->task                                 \
+        (message)->job, (message)->attempt, (message)->step, (message)->rank                                 \
     }
 
 static int compare_ids(const struct spool_id *a, const struct spool_id *b)
@@ -34,7 +34,7 @@ static int compare_ids(const struct spool_id *a, const struct spool_id *b)
         return a->attempt < b->attempt ? -1 : 1;
     if (a->step != b->step)
         return a->step < b->step ? -1 : 1;
-    return a->task == b->task ? 0 : a->task < b->task ? -1 : 1;
+    return a->rank == b->rank ? 0 : a->rank < b->rank ? -1 : 1;
 }
 
 /* Index of the first attempt that is not before `id`. */
@@ -159,7 +159,7 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
 static void say_returned(struct agent_core *core, const struct spool_id *id, uint64_t token, const char *why)
 {
     _cleanup_free_ char *text = xstrdup(why);
-    struct message_returned returned = { id->job, id->attempt, id->step, id->task, token, text };
+    struct message_returned returned = { id->job, id->attempt, id->step, id->rank, token, text };
     core->effects.send(core->effects.arg, &message_returned_record, &returned);
 }
 
@@ -338,9 +338,9 @@ static int on_notify(struct agent_core *core, int64_t boot_ms, const void *messa
     _cleanup_free_ char *text = tell->defect != NULL
                                     ? xstrdup(tell->defect)
                                     : xasprintf("%" PRId64 " ms are no time to tell it in", tell->time_ms);
-    agent_core_notified(
-        core, &(struct message_notified){
-                  .notice = tell->notice, .target = tell->target, .error = EBADMSG, .text = text });
+    agent_core_notified(core,
+        &(struct message_notified){
+            .notification = tell->notification, .target = tell->target, .error = EBADMSG, .text = text });
     return 0;
 }
 
@@ -457,7 +457,7 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
         struct attempt_sight sight = { 0 };
         agent_actions_inspect(core, attempt, &sight);
         known[i] = (struct known_attempt){ attempt->id.job, attempt->id.attempt, attempt->id.step,
-            attempt->id.task, attempt->token, phase_of(&sight) };
+            attempt->id.rank, attempt->token, phase_of(&sight) };
         attempt_sight_clear(&sight);
         attempt->told = TOLD_NOTHING;
     }

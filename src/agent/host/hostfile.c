@@ -45,7 +45,7 @@ static int write_file(const char *path, const struct buffer *text, uid_t uid, gi
 int hostfile_write(const char *run_dir, const struct message_launch *launch, uid_t uid, gid_t gid,
     bool is_root, struct error *err)
 {
-    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
+    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->rank };
     _cleanup_buffer_ struct buffer text = { 0 };
     if (launch->peers.count == 0)
         return 0;

@@ -51,7 +51,7 @@ static char *list_gpus(const struct record_list *grants)
 
 static char *hostfile_of(const struct message_launch *launch, const struct launch_node *node)
 {
-    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
+    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->rank };
     return hostfile_path(node->run_dir, &id);
 }
 
@@ -70,7 +70,7 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
         set_number(env, "MGPU_ARRAY_INDEX", launch->array_index);
     }
     set_number(env, "MGPU_STEP", launch->step);
-    set_number(env, "MGPU_TASK", launch->task);
+    set_number(env, "MGPU_TASK", launch->rank);
     strings_set_env(env, "MGPU_GPUS", gpus);
     set_number(env, "MGPU_NUM_GPUS", launch->gpus.count);
     strings_set_env(env, "MGPU_NODE", node->name);
@@ -118,7 +118,7 @@ char *launch_expand_path(
             buffer_printf(&path, "%" PRIu64, launch->array_job != 0 ? launch->array_job : launch->job);
             break;
         case 'n': append_name(&path, name); break;
-        case 'r': buffer_printf(&path, "%u", launch->task); break;
+        case 'r': buffer_printf(&path, "%u", launch->rank); break;
         case 'h': append_name(&path, node); break;
         default: buffer_append(&path, "%", 1); break;
         }
@@ -135,8 +135,8 @@ static char *log_name(const struct message_launch *launch)
         buffer_printf(&name, ".%u", launch->attempt);
     if (launch->step > 0)
         buffer_printf(&name, ".s%u", launch->step);
-    if (launch->task > 0)
-        buffer_printf(&name, ".t%u", launch->task);
+    if (launch->rank > 0)
+        buffer_printf(&name, ".t%u", launch->rank);
     buffer_append_text(&name, ".log");
     return buffer_take(&name);
 }
@@ -164,10 +164,10 @@ static void set_output(const struct message_launch *launch, const struct job_spe
 {
     if (job->output != NULL) {
         ret->output = launch_expand_path(job->output, launch, job_name, node->name);
-        if (launch->task == 0 || is_one_for_all(job->output))
+        if (launch->rank == 0 || is_one_for_all(job->output))
             return;
         char *path = ret->output;
-        ret->output = xasprintf("%s.%u", path, launch->task);
+        ret->output = xasprintf("%s.%u", path, launch->rank);
         free(path);
         return;
     }
@@ -292,7 +292,7 @@ static char *fallback_directory(const char *wish, const struct user *user)
 
 static char *say_pipe_path(const struct message_launch *launch, const struct launch_node *node)
 {
-    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->task };
+    const struct spool_id id = { launch->job, launch->attempt, launch->step, launch->rank };
     char name[SPOOL_NAME_SIZE];
     spool_name(&id, name);
     return xasprintf("%s/" SPOOL_PIPES_DIR "/%s", node->run_dir, name);
@@ -318,7 +318,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .job = launch->job,
         .attempt = launch->attempt,
         .step = launch->step,
-        .task = launch->task,
+        .rank = launch->rank,
         .token = launch->token,
         .umask = job->umask,
         .cwd = xstrdup(job->cwd != NULL ? job->cwd : user->home),
@@ -339,7 +339,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .say_pipe = say_pipe_path(launch, node),
         .is_gated = launch->peers.count > 0,
         .start_ms = LAUNCH_START_MS,
-        .meeting_port = launch->task == 0 ? launch->port : 0,
+        .meeting_port = launch->rank == 0 ? launch->port : 0,
         .lease_ms = launch->lease_ms,
         .lease_until_ms = launch->lease_until_ms,
     };

@@ -36,22 +36,22 @@ static char *list_nodes(const struct record_list *list, bool has_slots)
 void rendezvous_set(struct strings *env, const struct message_launch *launch, const char *hostfile)
 {
     const struct launch_peer *peers = launch->peers.items;
-    if (launch->task >= launch->peers.count)
+    if (launch->rank >= launch->peers.count)
         return;
     _cleanup_free_ char *names = list_nodes(&launch->peers, false);
     _cleanup_free_ char *hosts = list_nodes(&launch->peers, true);
-    uint32_t processes = peers[launch->task].gpus > 0 ? peers[launch->task].gpus : 1;
+    uint32_t processes = peers[launch->rank].gpus > 0 ? peers[launch->rank].gpus : 1;
     const struct {
         const char *name;
         uint64_t value;
     } numbers[] = {
         { "MGPU_NNODES", launch->peers.count },
-        { "MGPU_NODE_RANK", launch->task },
+        { "MGPU_NODE_RANK", launch->rank },
         { "NNODES", launch->peers.count },
-        { "NODE_RANK", launch->task },
+        { "NODE_RANK", launch->rank },
         { "MASTER_PORT", launch->port },
         { "PET_NNODES", launch->peers.count },
-        { "PET_NODE_RANK", launch->task },
+        { "PET_NODE_RANK", launch->rank },
         { "PET_NPROC_PER_NODE", processes },
         { "PET_MASTER_PORT", launch->port },
     };

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "controller/api/jobs.h"
-#include "controller/api/notices.h"
+#include "controller/api/notifications.h"
 #include "controller/api/routes.h"
 #include "controller/api/terminal.h"
 #include "wire/json_event.h"
@@ -50,7 +50,7 @@ static void reply_show(struct request *request, const struct job *job)
     if (show->spec != NULL)
         add_spec(object, show->spec, show->has_script);
     if (core_may(&request->who, ACTION_READ, job))
-        notices_add(object, request->serve->controller->core, job);
+        notifications_add(object, request->serve->controller->core, job);
     if (core_may(&request->who, ACTION_READ, job))
         (void)json_object_set_new(object, "usage", json_usage_write(jobs_usage(request->serve, job), true));
     if (show->spec != NULL && show->spec->tty)

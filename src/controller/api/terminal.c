@@ -138,7 +138,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
     if (client->is_exec) {
         struct message_open_step message = { .job = job->id,
             .attempt = job->attempt,
-            .task = (uint32_t)client->rank,
+            .rank = (uint32_t)client->rank,
             .token = job->token,
             .stream = client->expected,
             .command = client->wish.command,
@@ -152,7 +152,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
     }
     struct message_open_terminal message = { .job = job->id,
         .attempt = job->attempt,
-        .task = (uint32_t)client->rank,
+        .rank = (uint32_t)client->rank,
         .token = job->token,
         .stream = client->expected,
         .is_read_only = client->is_read_only,
@@ -265,7 +265,7 @@ void handle_terminal(struct request *request)
     if (r == 0)
         r = query_get_flag(&request->query, "read_only", &client->is_read_only, &err);
     if (r == 0)
-        r = read_number(request, "task", JOB_NODES_MAX - 1, &client->rank, &err);
+        r = read_number(request, "rank", JOB_NODES_MAX - 1, &client->rank, &err);
     if (r == 0)
         r = read_number(request, "rows", SPEC_TTY_MAX, &rows, &err);
     if (r == 0)
@@ -299,7 +299,7 @@ void handle_exec(struct request *request)
     struct error err = { 0 };
     int r = check_upgrade(request, &err);
     if (r == 0)
-        r = read_number(request, "task", JOB_NODES_MAX - 1, &client->rank, &err);
+        r = read_number(request, "rank", JOB_NODES_MAX - 1, &client->rank, &err);
     if (r == 0)
         r = request_parse_body(request, &body, &err);
     if (r == 0)

@@ -130,7 +130,7 @@ void core_forget_stated(struct core *core, const struct core_node *node, const s
         .job = statement->job,
         .attempt = statement->attempt,
         .step = statement->step,
-        .task = statement->task,
+        .rank = statement->rank,
         .token = statement->token,
     };
     core_release_attempt(core, node->link, &forget);
@@ -143,6 +143,6 @@ struct core_entry *core_find_current(
     struct core_entry *entry = core_find(core, statement->job);
     bool is_current = entry != NULL && entry->job->token == statement->token &&
                       entry->job->attempt == statement->attempt && job_state_is_active(entry->job->state) &&
-                      (int)statement->task == job_rank_on(entry->job, node->name);
+                      (int)statement->rank == job_rank_on(entry->job, node->name);
     return is_current ? entry : NULL;
 }

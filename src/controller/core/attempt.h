@@ -16,7 +16,7 @@ void core_give_back(struct core *core, struct core_entry *entry, const char *tex
 /* What every statement about an attempt begins with. */
 struct statement {
     uint64_t job;
-    uint32_t attempt, step, task;
+    uint32_t attempt, step, rank;
     uint64_t token;
 };
 

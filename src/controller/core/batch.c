@@ -55,8 +55,8 @@ static void send_signal(struct core *core, const struct deferred *deferred)
     struct message_signal signal = deferred->signal;
     if (job == NULL || job->token != deferred->signal.token)
         return;
-    for (signal.task = 0; signal.task < job_node_count(job); signal.task++) {
-        const struct core_node *node = core_find_node(core, job_node_name(job, signal.task));
+    for (signal.rank = 0; signal.rank < job_node_count(job); signal.rank++) {
+        const struct core_node *node = core_find_node(core, job_node_name(job, signal.rank));
         if (node != NULL && node->is_up)
             core->effects.send(core->effects.arg, node->link, &message_signal_record, &signal);
     }

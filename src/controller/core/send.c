@@ -112,7 +112,7 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
     struct message_launch launch = {
         .job = job->id,
         .attempt = job->attempt,
-        .task = rank,
+        .rank = rank,
         .token = job->token,
         .uid = job->uid,
         .gid = job->gid,
@@ -141,7 +141,7 @@ void core_send_update(struct core *core, const struct job *job, uint32_t rank, u
     struct message_update terms = {
         .job = job->id,
         .attempt = job->attempt,
-        .task = rank,
+        .rank = rank,
         .token = job->token,
         .time_limit_ms = job->ask->time_limit_ms,
         .is_suspended = job_run(job)->suspended_ms != 0,
@@ -156,13 +156,13 @@ void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t 
     struct message_stop stop = {
         .job = job->id,
         .attempt = job->attempt,
-        .task = rank,
+        .rank = rank,
         .token = job->token,
         .signal = SIGTERM,
         .grace_ms = core_stop_grace_ms(core, job),
     };
-    if (job->ask->lease_pid != 0 && (job_run(job)->stop_terms & STOP_TERMS_PROCESS) != 0)
-        stop.signal |= STOP_LEASED;
+    if (job->ask->adopted_pid != 0 && (job_run(job)->stop_terms & STOP_TERMS_PROCESS) != 0)
+        stop.signal |= STOP_ADOPTED;
     if (core_is_checkpointing(job))
         stop.signal |= STOP_CHECKPOINT;
     core->effects.send(core->effects.arg, link, &message_stop_record, &stop);

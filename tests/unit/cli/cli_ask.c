@@ -122,7 +122,7 @@ static void keys_have_shorter_names(void **state)
     assert_true(ask_find("ram", &key));
     assert_string_equal(key.key, "memory");
     assert_false(ask_find("gpuz", &key));
-    assert_false(ask_find("lease_boot", &key)); // nothing that one edits
+    assert_false(ask_find("adopted_boot", &key)); // nothing that one edits
 }
 
 static void check_settled(const char *text, const char *message)

@@ -204,7 +204,7 @@ static void an_offer_leaves_out_what_is_closed_and_what_others_take(void **state
     struct cluster *c = *state;
     struct cluster_node *node = &c->nodes[0];
     node->gpus[0].closed = DEVICE_EXTERNAL;
-    node->gpus[1].memory_foreign = 30 * GIB;
+    node->gpus[1].memory_external = 30 * GIB;
     cluster_touch(c, node);
     struct node_offer offer = *node_index_offer(c->index, 0);
     assert_int_equal(offer.open, 1);
@@ -225,19 +225,19 @@ static void a_record_says_what_is_closed(void **state)
     char name[] = "new", first[] = "GPU-a", second[] = "GPU-b";
     struct cluster_device devices[] = {
         { .uuid = first, .memory_bytes = GIB, .closed = DEVICE_UNCLEAN },
-        { .uuid = second, .index = 1, .memory_bytes = GIB, .memory_foreign = GIB / 4 },
+        { .uuid = second, .index = 1, .memory_bytes = GIB, .memory_external = GIB / 4 },
     };
     struct cluster_change up = {
         .kind = CHANGE_NODE_UP, .node = name, .devices = { .items = devices, .count = 2 }
     };
     const struct cluster_node *node = cluster_take_node(c, &up);
     assert_int_equal(node->gpus[0].closed, DEVICE_UNCLEAN);
-    assert_true(node->gpus[1].memory_foreign == GIB / 4);
+    assert_true(node->gpus[1].memory_external == GIB / 4);
     devices[0].closed = 0;
-    devices[1].memory_foreign = 0;
+    devices[1].memory_external = 0;
     node = cluster_take_node(c, &up);
     assert_int_equal(node->gpus[0].closed, 0);
-    assert_true(node->gpus[1].memory_foreign == 0);
+    assert_true(node->gpus[1].memory_external == 0);
 }
 
 static void a_touched_node_is_listed_once_until_it_was_looked_at(void **state)

@@ -183,7 +183,7 @@ static void gpus_that_others_use_or_that_are_not_well_are_told(void **state)
     assert_int_equal(reason->gpus[0].gpu, 2);
     assert_string_equal(reason->text, "1 GPU that would suit it is used outside mgpu");
     node->gpus[2].closed = 0;
-    node->gpus[3].memory_foreign = 1ULL << 30;
+    node->gpus[3].memory_external = 1ULL << 30;
     cluster_touch(cluster, node);
     assert_int_equal(reason_of(scene, job, WHY_GPU_EXTERNAL, &why)->gpus[0].gpu, 3);
     node->gpus[3].closed = DEVICE_UNCLEAN;
@@ -195,7 +195,7 @@ static void gpus_that_others_use_or_that_are_not_well_are_told(void **state)
     assert_string_equal(
         reason_of(scene, job, WHY_GPU_PAUSED, &why)->text, "1 GPU that would suit it is not healthy");
     node->gpus[3].closed = 0;
-    node->gpus[3].memory_foreign = 0;
+    node->gpus[3].memory_external = 0;
     node->gpus[3].is_present = false; // its node answers, and it does not
     cluster_touch(cluster, node);
     assert_string_equal(

@@ -111,7 +111,7 @@ static struct core_entry *find_or_forget(
 static void on_exited(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
-    struct statement statement = { record->job, record->attempt, record->step, record->task, record->token };
+    struct statement statement = { record->job, record->attempt, record->step, record->rank, record->token };
     struct core_entry *entry = find_or_forget(core, node, &statement);
     if (entry == NULL)
         return;
@@ -141,7 +141,7 @@ static void on_exited(struct core *core, struct core_node *node, const void *mes
 static void on_returned(struct core *core, struct core_node *node, const void *message)
 {
     const struct message_returned *returned = message;
-    struct statement statement = { returned->job, returned->attempt, returned->step, returned->task,
+    struct statement statement = { returned->job, returned->attempt, returned->step, returned->rank,
         returned->token };
     struct core_entry *entry = find_or_forget(core, node, &statement);
     if (entry == NULL)

@@ -8,4 +8,4 @@
 #include "controller/core/core.h"
 
 /* Adds `notify`, `notify_on` and `notices` to the object of a job. */
-void notices_add(json_t *object, const struct core *core, const struct job *job);
+void notifications_add(json_t *object, const struct core *core, const struct job *job);
