@@ -473,7 +473,7 @@ static int wait_for_lock(struct worker *worker, struct error *err)
     bool is_taken;
     int r = make_directories(run_dir, 0755);
     if (r < 0)
-        return error_set_errno(err, r, "cannot make the directory %s", run_dir);
+        return error_set_errno(err, r, "cannot create the directory %s", run_dir);
     worker->run_fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (worker->run_fd < 0)
         return error_set_errno(err, -errno, "cannot open the directory %s", run_dir);

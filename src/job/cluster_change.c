@@ -81,7 +81,7 @@ const char *change_kind_name(enum change_kind kind)
 int cluster_change_validate(const struct cluster_change *change, struct error *err)
 {
     if (change->kind >= CHANGE_KINDS)
-        return error_set(err, -EBADMSG, "cluster change %u is of no known kind", change->kind);
+        return error_set(err, -EBADMSG, "cluster change %u has an unknown kind", change->kind);
     const char *missing = NULL;
     if (kinds[change->kind].has_node && change->node == NULL)
         missing = "node";

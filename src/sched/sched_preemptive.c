@@ -290,7 +290,7 @@ void sched_pass_preemptive(struct sched *sched)
     if (!sched->settings.counts_gpus_only && n_out > 0)
         n_out = keep_the_unneeded(sched, out, n_out, in, n_in);
     for (size_t i = 0; i < n_out; i++)
-        sched_give_way(sched, out[i], "jobs that come first need its GPUs");
+        sched_give_way(sched, out[i], "jobs ahead of it need its GPUs");
     for (size_t i = 0; i < n_in; i++)
         start_elements(sched, &in[i]);
     if (!sched->settings.counts_gpus_only)

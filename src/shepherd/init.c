@@ -384,7 +384,7 @@ static void tell_place(const struct init *init, const struct place *place, int f
     if (place->cwd_error == 0)
         return;
     step_describe(STEP_CWD, place->cwd_error, init->spec, NULL, text, sizeof(text));
-    (void)dprintf(fd, "mgpu: %s; it runs in %s\n", text, init->spec->cwd_fallback);
+    (void)dprintf(fd, "mgpu: %s; running in %s\n", text, init->spec->cwd_fallback);
 }
 
 static void run(const struct init *init, const struct place *place, int log_fd, struct init_status *status)

@@ -220,7 +220,7 @@ static void note_move(struct shepherd *shepherd, int error, char **log_path)
 {
     char text[EVENT_TEXT_MAX / 2];
     step_describe(STEP_CWD, error, &shepherd->spec, NULL, text, sizeof(text));
-    shepherd->start_text = xasprintf("%s; it runs in %.500s", text, shepherd->spec.cwd_fallback);
+    shepherd->start_text = xasprintf("%s; running in %.500s", text, shepherd->spec.cwd_fallback);
     free(shepherd->log_path);
     shepherd->log_path = take_ptr(*log_path);
 }

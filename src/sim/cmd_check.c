@@ -48,9 +48,9 @@ static int set_help(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "seed", "N", "of the first case (1)", set_seed },
-    { 0, "runs", "N", "cases, each with the next seed (1000)", set_runs },
-    { 0, "shrink", NULL, "cut a failing case down and print it as a file for --replay", set_shrink },
+    { 0, "seed", "N", "seed of the first case (1)", set_seed },
+    { 0, "runs", "N", "number of cases, each with the next seed (1000)", set_runs },
+    { 0, "shrink", NULL, "reduce a failing case and print it for --replay", set_shrink },
     { 0, "replay", "FILE", "run this case instead of random ones", set_replay },
     { 'h', "help", NULL, "this text", set_help },
     { 0 },
@@ -63,7 +63,7 @@ static int report(struct sim_case *of, const struct check_call *call, const char
     if (call->is_shrink) {
         check_shrink(of, NULL);
         (void)check_run(of, NULL, err);
-        (void)fprintf(stderr, "mgpu-sim: cut down to %zu jobs and %zu events: %s\n", of->n_jobs, of->n_events,
+        (void)fprintf(stderr, "mgpu-sim: reduced to %zu jobs and %zu events: %s\n", of->n_jobs, of->n_events,
             err->message);
         case_write(of, stdout);
     }

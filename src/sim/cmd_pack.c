@@ -267,7 +267,7 @@ static int set_placement(void *target, const char *value, struct error *err)
 {
     struct pack_call *call = target;
     call->placement = placement_find(value);
-    return call->placement == NULL ? error_set(err, -EINVAL, "--placement '%.60s' is not known", value) : 0;
+    return call->placement == NULL ? error_set(err, -EINVAL, "unknown --placement '%.60s'", value) : 0;
 }
 
 static int set_json(void *target, const char *value, struct error *err)
@@ -292,13 +292,14 @@ static int set_help(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 'c', "nodes", "FILE", "the nodes, as CSV or NODESxGPUS", set_nodes },
-    { 0, "placement", "NAME", "how GPUs are chosen (fgd)", set_placement },
-    { 0, "order", "FILE", "per seed a line: seed, then rows of the pod list in order of arrival", set_order },
-    { 0, "rank", "FILE", "per seed a line: seed, then the rank of each node for ties", set_rank },
-    { 0, "seed", "N", "the line of these files (42)", set_seed },
-    { 0, "online", NULL, "typical pods are learnt from arrivals, not known from the list", set_online },
-    { 0, "json", NULL, "figures as JSON", set_json },
+    { 'c', "nodes", "FILE", "nodes, as a CSV file or NODESxGPUS", set_nodes },
+    { 0, "placement", "NAME", "placement of GPUs (fgd)", set_placement },
+    { 0, "order", "FILE", "one line per seed: seed, then rows of the pod list in order of arrival",
+        set_order },
+    { 0, "rank", "FILE", "one line per seed: seed, then the rank of each node for ties", set_rank },
+    { 0, "seed", "N", "the line to use of these files (42)", set_seed },
+    { 0, "online", NULL, "learn typical pods from arrivals instead of the list", set_online },
+    { 0, "json", NULL, "print figures as JSON", set_json },
     { 'h', "help", NULL, "this text", set_help },
     { 0 },
 };
@@ -315,7 +316,8 @@ static int run(int argc, char **argv)
         return SIM_OK;
     }
     if (first == argc || call.nodes == NULL) {
-        (void)error_set(&err, -EINVAL, first == argc ? "pack needs a list of pods" : "pack needs --nodes");
+        (void)error_set(
+            &err, -EINVAL, first == argc ? "pack requires a list of pods" : "pack requires --nodes");
         (void)error_hint(&err, "usage: mgpu-sim %s", command_pack.usage);
         return talk_error(&err, SIM_USAGE);
     }

@@ -39,9 +39,9 @@ static int check_missing(const struct store *store, struct store_found *found, s
 {
     _cleanup_free_ char *snapshot = store_snapshot_newest(store->dirfd);
     if (snapshot != NULL)
-        return damaged(store, err, "is missing, but there are snapshots of it");
+        return damaged(store, err, "is missing, although snapshots exist");
     if (store_dir_size(store->dirfd, STORE_LOG) > 0)
-        return damaged(store, err, "is missing, but its write-ahead log is there");
+        return damaged(store, err, "is missing, although its write-ahead log exists");
     found->is_new = true;
     return 0;
 }
@@ -58,7 +58,7 @@ static int quick_check(sqlite3 *db, struct error *err)
     const char *text = (const char *)sqlite3_column_text(check, 0);
     if (text != NULL && strcmp(text, "ok") == 0)
         return 0;
-    return error_set(err, -EUCLEAN, "%.200s", text != NULL ? text : "quick_check says nothing");
+    return error_set(err, -EUCLEAN, "%.200s", text != NULL ? text : "quick_check returned nothing");
 }
 
 static int check_mark(
@@ -75,10 +75,10 @@ static int check_mark(
     if (!found->is_log_gone || !log->has_index)
         return 0;
     (void)error_set(err, -EUCLEAN,
-        "%s/%s is there, but its write-ahead log %s with the latest changes is gone", store->dir,
+        "%s/%s exists, but its write-ahead log %s with the latest changes is missing", store->dir,
         STORE_DATABASE, STORE_LOG);
     return error_hint(
-        err, "put the log back; or accept the loss of what was in it: rm %s/%s", store->dir, STORE_LOG_INDEX);
+        err, "restore the log; or accept the loss of those changes: rm %s/%s", store->dir, STORE_LOG_INDEX);
 }
 
 static int check_open(struct store *store, struct store_found *found, struct error *err)

@@ -53,19 +53,19 @@ static int check(const char *path, int dirfd, struct error *err)
     struct statfs disk;
     struct stat dir;
     if (fstatfs(dirfd, &disk) < 0 || fstat(dirfd, &dir) < 0)
-        return error_set_errno(err, -errno, "cannot look at %s", path);
+        return error_set_errno(err, -errno, "cannot inspect %s", path);
     const char *name = store_dir_unsafe((uint64_t)disk.f_type);
     if (name != NULL) {
-        (void)error_set(err, -EREMOTE, "%s is on %s, where a store is not safe", path, name);
+        (void)error_set(err, -EREMOTE, "%s is on %s, which is not safe for a store", path, name);
         return error_hint(err, "use --state-dir with a directory on a local disk");
     }
     if (dir.st_uid != geteuid()) {
-        (void)error_set(err, -EPERM, "%s belongs to uid %u, and this runs as uid %u", path,
+        (void)error_set(err, -EPERM, "%s belongs to uid %u, but mgpud runs as uid %u", path,
             (unsigned)dir.st_uid, (unsigned)geteuid());
         return error_hint(err, "use another --state-dir, or: chown -R %u %s", (unsigned)geteuid(), path);
     }
     if ((dir.st_mode & 07777) != 0700 && fchmod(dirfd, 0700) < 0)
-        return error_set_errno(err, -errno, "cannot make %s private", path);
+        return error_set_errno(err, -errno, "cannot set the permissions of %s", path);
     return 0;
 }
 
@@ -73,7 +73,7 @@ int store_dir_open(const char *dir, char **ret_path, int *ret_dirfd, struct erro
 {
     int r = make_directories(dir, 0700);
     if (r < 0)
-        return error_set_errno(err, r, "cannot make the state directory %s", dir);
+        return error_set_errno(err, r, "cannot create the state directory %s", dir);
     _cleanup_free_ char *path = realpath(dir, NULL);
     if (path == NULL)
         return error_set_errno(err, -errno, "cannot find the state directory %s", dir);

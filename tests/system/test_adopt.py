@@ -267,7 +267,7 @@ def test_it_gets_the_gpus_that_it_is_on(make_instance, outsiders, nvml):
     box.wait(job)
     # It lives on, on a GPU that is nobody's: that one stays closed.
     waiting = box.submit('-G', '1', '--', 'true')
-    assert 'used outside mgpu' in box.mgpu('why', waiting).out
+    assert 'used by external processes' in box.mgpu('why', waiting).out
 
 
 def test_a_process_on_the_gpu_of_a_job_is_refused(make_instance, outsiders, nvml):

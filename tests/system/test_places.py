@@ -123,7 +123,7 @@ def test_a_job_runs_where_it_chose_to_on_a_node_without_its_directory(partly):
     rank = {part['node']: part['rank'] for part in ended['ranks']}
     assert sorted(box.mgpu('logs', job, check=True).out.splitlines()) == sorted([
         f'{rank["n1"]}: n1 in {here} {here}', f'{rank["n2"]}: n2 in /tmp /tmp',
-        f'{rank["n2"]}: mgpu: cannot change to directory {here}: No such file or directory; it runs in /tmp'])
+        f'{rank["n2"]}: mgpu: cannot change to directory {here}: No such file or directory; running in /tmp'])
 
 
 @pytest.mark.root
@@ -140,7 +140,7 @@ def test_show_says_where_a_job_runs_that_lost_its_directory(box, place):
     gone = f'{place}/gone'
     job, home = box.submit('-C', gone, '--chdir-fallback', 'home', '--', 'pwd'), box.client.home
     ended = box.wait(job)
-    sentence = f'cannot change to directory {gone}: No such file or directory; it runs in {home}'
+    sentence = f'cannot change to directory {gone}: No such file or directory; running in {home}'
     assert ended['exit_code'] == 0, ended
     assert box.output(job) == f'mgpu: {sentence}\n{home}\n'
     assert sentence in box.mgpu('show', job, check=True).out

@@ -348,8 +348,8 @@ static int on_notify(struct agent_core *core, int64_t boot_ms, const void *messa
 static int on_refused(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_refused *refused = message;
-    (void)error_set(err, refused->error > 0 ? -refused->error : -EPROTO,
-        "the controller refuses this node: %s", refused->text != NULL ? refused->text : "no reason given");
+    (void)error_set(err, refused->error > 0 ? -refused->error : -EPROTO, "mgpud refused this node: %s",
+        refused->text != NULL ? refused->text : "no reason given");
     if (refused->hint != NULL)
         (void)error_hint(err, "%s", refused->hint);
     return err->code;

@@ -286,7 +286,7 @@ static int start(struct notifier *notifier, const struct message_notify *request
     struct launch_spec spec = { 0 };
     int r = make_cell(notifier, request->job, &spec, err);
     if (r == 0 && pipe2(ends, O_CLOEXEC) < 0)
-        r = error_set_errno(err, -errno, "cannot make a pipe");
+        r = error_set_errno(err, -errno, "cannot create a pipe");
     if (r < 0) {
         record_clear(&launch_spec_record, &spec);
         return r;

@@ -28,7 +28,7 @@ static int lock_directory(const char *directory, int *ret_fd, struct error *err)
 {
     int r = make_directories(directory, 0755);
     if (r < 0)
-        return error_set_errno(err, r, "cannot make the directory %s", directory);
+        return error_set_errno(err, r, "cannot create the directory %s", directory);
     _cleanup_free_ char *path = xasprintf("%s/" LOCK_FILE, directory);
     _cleanup_close_ int fd = -1;
     r = lock_path(path, &fd);
@@ -64,7 +64,7 @@ static int listen_for_streams(const char *run_dir, int *ret_fd, struct error *er
     memcpy(address.sun_path, path, strlen(path) + 1);
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return error_set_errno(err, -errno, "cannot make a socket");
+        return error_set_errno(err, -errno, "cannot create a socket");
     (void)unlink(path); // the lock says that nobody listens there
     mode_t saved = umask(0177);
     int r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
@@ -82,7 +82,7 @@ int uplink_dirs_open(const struct agent_options *options, struct uplink_dirs *re
     if (options->is_detached) {
         int r = make_directories(options->state_dir, 0755);
         if (r < 0)
-            return error_set_errno(err, r, "cannot make the directory %s", options->state_dir);
+            return error_set_errno(err, r, "cannot create the directory %s", options->state_dir);
         _cleanup_free_ char *log_path = xasprintf("%s/" LOG_FILE, options->state_dir);
         r = detach_start(log_path, &ret->detached, err);
         if (r < 0)

@@ -208,7 +208,8 @@ int munge_worker_new(
     *room = (struct room){ .munge = munge, .eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .users = 2 };
     (void)pthread_mutex_init(&room->mutex, NULL);
     (void)pthread_cond_init(&room->wake, NULL);
-    r = room->eventfd < 0 ? error_set_errno(err, -errno, "cannot make an eventfd") : start_thread(room, err);
+    r = room->eventfd < 0 ? error_set_errno(err, -errno, "cannot create an eventfd")
+                          : start_thread(room, err);
     if (r < 0) {
         room->users = 1;
         leave(room);

@@ -78,7 +78,7 @@ static void a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values(void **state)
     static const struct {
         const char *line, *trouble;
     } rows[] = {
-        { "lost 0\n", "it has fallen off the bus" },
+        { "lost 0\n", "GPU has fallen off the bus" },
         { "fail nvmlDeviceGetMemoryInfo_v2 1\nfail nvmlDeviceGetMemoryInfo 1\n", "the driver was restarted" },
         { "fail nvmlDeviceGetMemoryInfo_v2 16\nfail nvmlDeviceGetMemoryInfo 16\n", "it needs a reset" },
     };

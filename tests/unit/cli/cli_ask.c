@@ -85,7 +85,7 @@ static void what_is_waited_for_is_checked(void **state)
     (void)state;
     check("after", "41", "\"41:ok\"");
     check("after", "41:any,42:fail", "\"41:any,42:fail\"");
-    refuse("after", "41:okk", "-x: 'okk' is no end of a job");
+    refuse("after", "41:okk", "-x: 'okk' is not a condition");
     refuse("after", "41-43", "-x: '41-43' is more than one job");
     refuse("after", "", "-x: an empty word does not name a job");
 }

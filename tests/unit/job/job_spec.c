@@ -76,7 +76,7 @@ static void the_working_directory_must_be_absolute(void **state)
     assert_refused(spec, -EINVAL, "cwd");
     set(&spec->cwd, "/home/ana");
     set(&spec->cwd_fallback, "there");
-    assert_refused(spec, -EINVAL, "cwd_fallback: 'there' is not a directory");
+    assert_refused(spec, -EINVAL, "cwd_fallback: 'there' is not a fallback directory");
     set(&spec->cwd_fallback, "tmp");
     set(&spec->cwd, NULL);
     assert_refused(spec, -EINVAL, "cwd");

@@ -298,7 +298,7 @@ static void a_start_refuses_open_jobs_that_do_not_follow_from_their_events(void 
             "job 2: 'uid'" },
         { "UPDATE attempts SET token = token + 1 WHERE job = 2",
             "UPDATE attempts SET token = token - 1 WHERE job = 2", "attempt 1 of job 2" },
-        { "DELETE FROM gpu_alloc", "SELECT 1", "job 2 (starting) has 0 GPUs booked" },
+        { "DELETE FROM gpu_alloc", "SELECT 1", "job 2 (starting) has 0 GPUs allocated" },
     };
     fixture_run_job(fixture, 0);
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
