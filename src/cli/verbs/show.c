@@ -179,7 +179,7 @@ static void print_request(const struct page *page)
         buffer_append_text(&text, ", exempt from idle handling");
     if (json_is_true(json_object_get(page->job, "cancel_if_never")))
         buffer_append_text(&text, ", ended if its dependency can never be satisfied");
-    show_print_line(page, "asks for", buffer_text(&text));
+    show_print_line(page, "requested", buffer_text(&text));
     buffer_clear(&text);
 }
 
