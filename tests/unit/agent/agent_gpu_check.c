@@ -264,7 +264,8 @@ static void the_worst_error_of_a_job_is_noted_once(void **state)
     (void)report(10);
     gpu_check_note_fault(check, &first, 1000, &usage);
     assert_int_equal(usage->xid, 31);
-    assert_string_equal(usage->fault, "GPU 0: Xid 31: GPU memory page fault: a program accessed an invalid address");
+    assert_string_equal(
+        usage->fault, "GPU 0: Xid 31: GPU memory page fault: a program accessed an invalid address");
     xids[2] = (struct gpu_xid){ 94, 1002, 1002 };
     (void)report(10);
     gpu_check_note_fault(check, &first, 1000, &usage);
