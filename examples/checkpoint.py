@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A small training that saves its work when it is told to, and goes on from there in its next attempt.
+"""A small training job that saves its work on request and continues from there in its next attempt.
 
     mgpu submit -g 1 --preemptible --checkpoint --signal USR1 --grace 5m -- ./checkpoint.py
 

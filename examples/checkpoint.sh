@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A job that can be put back into the queue at any time and goes on from there: checkpoint.sh [STEPS [SECONDS_EACH]]
+# A job that can be requeued at any time and continues from there: checkpoint.sh [STEPS [SECONDS_EACH]]
 #
 #     mgpu submit --preemptible --checkpoint --signal USR1 --grace 2m -- ./checkpoint.sh 100 0.5
 #
 # Told by SIGUSR1, it saves after the step it is in, and says so; then it is ended and queued again.
-# MGPU_NOTIFY is missing when mgpu did not start it: what it says goes nowhere then.
+# Without mgpu, MGPU_NOTIFY is not set, and reports are discarded.
 steps=${1:-20} seconds=${2:-0.5}
 state=${STATE:-checkpoint-${MGPU_JOB_ID:-0}}
 notify=${MGPU_NOTIFY:-/dev/null}

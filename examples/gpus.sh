@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A job that shows what it was given.
+# Prints the GPUs and variables of the job.
 echo "job $MGPU_JOB_ID runs as $(id -un) in $PWD"
 echo "CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES"
 env | grep '^MGPU_' | sort

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
-#include "agent/launch/lease.h"
-#include "agent/launch/lease_kill.h"
+#include "agent/launch/adopted.h"
+#include "agent/launch/adopted_kill.h"
 #include "agent/host/persist.h"
 #include "agent/host/run_reserve.h"
 #include "agent/attach/terminal_visit.h"
@@ -43,7 +43,7 @@ struct effects {
     struct agent_link *link;
     struct event *timer;
     struct watch *watches;
-    struct lease_kills *kills;
+    struct adopted_kills *kills;
     struct run_reserve *reserve;
 };
 
@@ -180,8 +180,8 @@ static void effect_observe(void *arg, const struct spool_id *id, struct attempt_
         return;
     }
     read_exit(effects, id, dirfd, sight);
-    if (sight->verdict == VERDICT_GO && lease_is(dirfd))
-        sight->is_alive = lease_is_alive(dirfd);
+    if (sight->verdict == VERDICT_GO && adopted_is(dirfd))
+        sight->is_alive = adopted_is_alive(dirfd);
     if (sight->verdict == VERDICT_GO && !sight->has_exit)
         (void)file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &sight->started, NULL);
 }
@@ -200,10 +200,10 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
     struct effects *effects = arg;
     struct launcher_process process;
     _cleanup_close_ int dirfd = open_entry(effects, id);
-    if (dirfd >= 0 && lease_is(dirfd))
-        lease_looks_forget(effects->parts.looks, id->job); // from here on the spool tells of it
-    if (dirfd >= 0 && lease_is(dirfd))
-        return adopt ? lease_end(dirfd, END_RELEASED, err) : lease_begin(dirfd, err);
+    if (dirfd >= 0 && adopted_is(dirfd))
+        inspector_forget(effects->parts.looks, id->job); // from here on the spool tells of it
+    if (dirfd >= 0 && adopted_is(dirfd))
+        return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
     int r = adopt ? 0 : gpu_check_start(effects->parts.check, id, err);
     if (r < 0)
         return r;
@@ -216,7 +216,7 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
 }
 
 /* `started` names the first shepherd only; one that adopted is found by the core's own second look. In its
- * place a lease has the process itself. */
+ * place an adoption has the process itself. */
 static bool effect_watch(void *arg, const struct spool_id *id, const struct attempt_sight *sight)
 {
     struct effects *effects = arg;
@@ -268,11 +268,11 @@ static int effect_command(void *arg, const struct spool_id *id, uint32_t signal,
 {
     struct effects *effects = arg;
     _cleanup_close_ int dirfd = open_entry(effects, id);
-    if (dirfd >= 0 && lease_is(dirfd)) {
-        int r = (signal & STOP_LEASED) != 0
-                    ? lease_kills_start(effects->kills, dirfd, signal & ~STOP_LEASED, grace_ms)
+    if (dirfd >= 0 && adopted_is(dirfd)) {
+        int r = (signal & STOP_ADOPTED) != 0
+                    ? adopted_kills_start(effects->kills, dirfd, signal & ~STOP_ADOPTED, grace_ms)
                     : -EPERM;
-        return r == -EPERM ? lease_end(dirfd, END_CANCELLED, NULL) : r; // let go of
+        return r == -EPERM ? adopted_end(dirfd, END_CANCELLED, NULL) : r; // let go of
     }
     return launcher_command(effects->parts.launcher, id, signal, grace_ms);
 }
@@ -328,7 +328,7 @@ static int effect_remove(void *arg, const struct spool_id *id)
 {
     struct effects *effects = arg;
     _cleanup_close_ int dirfd = open_entry(effects, id);
-    if (dirfd >= 0 && lease_is(dirfd))
+    if (dirfd >= 0 && adopted_is(dirfd))
         unwatch(effects, id); // the process may live on
     int r = launcher_discard(effects->parts.launcher, id);
     if (r == -EBUSY)
@@ -363,7 +363,7 @@ static void effect_open_log(void *arg, const struct message_open_log *request)
 static void effect_inspect(void *arg, const struct message_inspect *request)
 {
     struct effects *effects = arg;
-    lease_looks_take(effects->parts.looks, request);
+    inspector_take(effects->parts.looks, request);
 }
 
 static void effect_open_terminal(void *arg, const struct message_open_terminal *request)
@@ -447,7 +447,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .hang_up = effect_hang_up,
     };
     effects->parts = *parts;
-    effects->kills = lease_kills_new(parts->base);
+    effects->kills = adopted_kills_new(parts->base);
     effects->reserve = run_reserve_open(launcher_spool_fd(parts->launcher));
     effects->timer = evtimer_new(parts->base, on_timer, effects);
     effects->core = agent_core_new(&table, epoch);
@@ -464,7 +464,7 @@ void effects_free(struct effects *effects)
     while (effects->watches != NULL)
         watch_free(effects->watches);
     agent_core_free(effects->core);
-    lease_kills_free(effects->kills);
+    adopted_kills_free(effects->kills);
     run_reserve_close(effects->reserve);
     event_free(effects->timer);
     free(effects);

@@ -11,7 +11,7 @@
 #include "agent/attach/exec_steps.h"
 #include "agent/launch/launcher.h"
 #include "agent/agent_link.h"
-#include "agent/launch/lease_look.h"
+#include "agent/launch/inspector.h"
 #include "agent/attach/log_stream.h"
 #include "agent/notify/notifier.h"
 
@@ -28,7 +28,7 @@ struct effects_parts {
     const char *link_path; // the controller's socket, seen from the spool
     struct usage_watch *watch;
     struct gpu_check *check;
-    struct lease_looks *looks;
+    struct inspector *looks;
     struct notifiers *notifiers;
     void (*release_gpus)(void *arg, const struct strings *uuids); // called with `arg`
     void *arg;

@@ -74,7 +74,7 @@ struct worker {
     struct gpu_helper *gpus;
     struct usage_watch *watch;
     struct gpu_check *check;
-    struct lease_looks *looks;
+    struct inspector *looks;
     struct notifiers *notifiers;
     char boot_id[BOOT_ID_SIZE];
     char identity[PERSIST_IDENTITY_SIZE]; // that, and which spool
@@ -351,7 +351,7 @@ static int open_effects(struct worker *worker, struct error *err)
     launcher_set_resolver(worker->launcher, worker->resolver);
     worker->watch = usage_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
-    worker->looks = lease_looks_new(worker->base, &worker->users, worker->watch, on_process, worker);
+    worker->looks = inspector_new(worker->base, &worker->users, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
     worker->exec_steps = exec_steps_new(worker->base, worker->launcher, LINK_SOCKET);
     open_notifiers(worker);
@@ -474,7 +474,7 @@ static int wait_for_lock(struct worker *worker, struct error *err)
     bool is_taken;
     int r = make_directories(run_dir, 0755);
     if (r < 0)
-        return error_set_errno(err, r, "cannot make the directory %s", run_dir);
+        return error_set_errno(err, r, "cannot create the directory %s", run_dir);
     worker->run_fd = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (worker->run_fd < 0)
         return error_set_errno(err, -errno, "cannot open the directory %s", run_dir);
@@ -492,7 +492,7 @@ static void end(struct worker *worker)
     spool_watch_close(worker->hints);
     notifiers_free(worker->notifiers);
     effects_free(worker->effects);
-    lease_looks_free(worker->looks);
+    inspector_free(worker->looks);
     usage_watch_free(worker->watch);
     gpu_check_free(worker->check);
     log_streams_free(worker->streams);

@@ -18,10 +18,10 @@ int detach_start(const char *log_path, struct detached *ret, struct error *err)
     if (log_fd < 0)
         return error_set_errno(err, -errno, "cannot open the log %s", log_path);
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return error_set_errno(err, -errno, "cannot make a pipe");
+        return error_set_errno(err, -errno, "cannot create a pipe");
     pid_t pid = fork();
     if (pid < 0)
-        return error_set_errno(err, -errno, "cannot leave the terminal");
+        return error_set_errno(err, -errno, "cannot detach from the terminal");
     if (pid == 0) {
         (void)close(ends[0]);
         (void)setsid();

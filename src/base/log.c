@@ -46,7 +46,7 @@ static void write_line(const char *prefix, const char *line)
     static _Atomic unsigned lost; // threads log too
     if (lost > 0 && !is_full()) {
         _cleanup_free_ char *told =
-            xasprintf("%swarning: %u lines are lost: nobody read the log\n", prefix, lost);
+            xasprintf("%swarning: %u lines were lost because the log was not read\n", prefix, lost);
         (void)!write(STDERR_FILENO, told, strlen(told));
         lost = 0;
     }

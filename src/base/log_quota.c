@@ -14,7 +14,7 @@ bool log_quota_take(struct log_quota *quota, const char *what)
         return false;
     }
     if (quota->held_back > 0)
-        log_info("%s: %u more, not told one by one", what, quota->held_back);
+        log_info("%s: %u more like this", what, quota->held_back);
     *quota = (struct log_quota){ .last_ms = now_ms };
     return true;
 }

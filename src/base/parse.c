@@ -149,7 +149,7 @@ static int add_id(
         return error_set(err, -ERANGE, "%s: id %u is above %u", what, id, max_id);
     for (size_t i = 0; i < *count; i++)
         if ((*ids)[i] == id)
-            return error_set(err, -EINVAL, "%s: id %u is named twice", what, id);
+            return error_set(err, -EINVAL, "%s: id %u is listed twice", what, id);
     *ids = xreallocarray(*ids, *count + 1, sizeof(uint32_t));
     (*ids)[(*count)++] = id;
     return 0;

@@ -271,11 +271,11 @@ static int decode_list(const struct record_field *field, const uint8_t *bytes, s
 {
     for (size_t at = 0; at < length;) {
         if (length - at < FIELD_HEADER_SIZE)
-            return error_set(err, -EBADMSG, "field %s is torn", field->name);
+            return error_set(err, -EBADMSG, "field %s is truncated", field->name);
         size_t n = (size_t)get_number(bytes + at + 4, 4);
         at += FIELD_HEADER_SIZE;
         if (n > length - at || list->count >= field->limit)
-            return error_set(err, -EBADMSG, "field %s is over its limit", field->name);
+            return error_set(err, -EBADMSG, "field %s exceeds its limit", field->name);
         size_t size = field->sub->size;
         if ((list->count & (list->count - 1)) == 0) // it doubles at powers of two
             list->items = xreallocarray(list->items, list->count == 0 ? 1 : 2 * list->count, size);
@@ -312,7 +312,7 @@ static int decode_field(
     switch (field->kind) {
     case RECORD_STRING:
         if (memchr(bytes, '\0', length) != NULL)
-            return error_set(err, -EBADMSG, "field %s holds a NUL", field->name);
+            return error_set(err, -EBADMSG, "field %s contains a NUL byte", field->name);
         free(*(char **)member);
         *(char **)member = xstrndup((const char *)bytes, length);
         return 0;
@@ -361,12 +361,12 @@ static int decode_body(const struct record_type *type, enum taking taking, const
     int result = 0;
     for (size_t at = 0; at < length;) {
         if (length - at < FIELD_HEADER_SIZE)
-            return error_set(err, -EBADMSG, "%s record is torn", type->name);
+            return error_set(err, -EBADMSG, "%s record is truncated", type->name);
         uint16_t tag = (uint16_t)get_number(bytes + at, 2);
         size_t n = (size_t)get_number(bytes + at + 4, 4);
         at += FIELD_HEADER_SIZE;
         if (n > length - at)
-            return error_set(err, -EBADMSG, "%s record is torn", type->name);
+            return error_set(err, -EBADMSG, "%s record is truncated", type->name);
         const struct record_field *field = find_field(type, tag);
         void *member = field != NULL ? (char *)object + field->offset : NULL;
         int r = field != NULL
@@ -390,9 +390,9 @@ static int decode(const struct record_type *type, enum taking taking, const void
     uint16_t id = 0;
     size_t whole = 0;
     if (record_peek(bytes, length, SIZE_MAX, &id, &whole) < 0 || whole != length)
-        return error_set(err, -EBADMSG, "%zu bytes are not a whole %s record", length, type->name);
+        return error_set(err, -EBADMSG, "%zu bytes are not a complete %s record", length, type->name);
     if (id != type->id)
-        return error_set(err, -EBADMSG, "record type %u where %s (%u) belongs", id, type->name, type->id);
+        return error_set(err, -EBADMSG, "record type %u instead of %s (%u)", id, type->name, type->id);
     const uint8_t *p = bytes;
     size_t covered = length - RECORD_CRC_SIZE;
     if (crc32c(0, p, covered) != get_number(p + covered, 4))

@@ -133,7 +133,7 @@ bool spool_is_alive(int dirfd)
 int spool_remove(int spoolfd, const char *name)
 {
     static const char *const files[] = { SPOOL_LOCK, SPOOL_SPEC, SPOOL_VERDICT, SPOOL_STARTED, SPOOL_STATUS,
-        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_LEASE, SPOOL_TTY, SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_SAID,
+        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY, SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_SAID,
         SPOOL_READY, SPOOL_RENEWED, SPOOL_STOP };
     char pipe[sizeof(SPOOL_PIPES) + SPOOL_NAME_SIZE];
     (void)snprintf(pipe, sizeof(pipe), SPOOL_PIPES "/%.*s", SPOOL_NAME_SIZE - 1, name);

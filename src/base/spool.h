@@ -5,7 +5,7 @@
  *
  *   RUN/spool/                   root (or the rootless user), 0700; the agent's working directory
  *     hints                      datagram socket of the agent: "NAME WORD", a hint to look at NAME
- *     JOB.ATTEMPT.STEP.TASK/     one directory per shepherd; integers made by the controller
+ *     JOB.ATTEMPT.STEP.RANK/     one directory per shepherd; integers made by the controller
  *       lock                     OFD lock held by the living shepherd: the proof of life
  *       spec                     struct launch_spec, written by the agent
  *       verdict                  "go" or "nogo", settled once by link(2): whoever links first decides
@@ -16,9 +16,9 @@
  *       ctl                      datagram socket of the shepherd: struct spool_command
  *       tty                      datagram socket of the terminal: struct terminal_visit
  *   RUN/notify/                  the same owner, 0711: jobs pass through it and see nothing
- *     JOB.ATTEMPT.STEP.TASK      pipe of the job's user, 0600: the job's MGPU_NOTIFY
+ *     JOB.ATTEMPT.STEP.RANK      pipe of the job's user, 0600: the job's MGPU_NOTIFY
  *   RUN/hosts/                   the same
- *     JOB.ATTEMPT.STEP.TASK      the job's MGPU_HOSTFILE, 0400 of its user (agent/host/hostfile.h)
+ *     JOB.ATTEMPT.STEP.RANK      the job's MGPU_HOSTFILE, 0400 of its user (agent/host/hostfile.h)
  *
  * Truth is in the files; datagrams only say "look again".
  */
@@ -30,22 +30,21 @@
 #include "base/error.h"
 #include "base/spool_id.h"
 
-#define SPOOL_LOCK     "lock"
-#define SPOOL_SPEC     "spec"
-#define SPOOL_VERDICT  "verdict"
-#define SPOOL_STARTED  "started"
-#define SPOOL_STATUS   "status"
-#define SPOOL_EXIT     "exit"
-#define SPOOL_CTL      "ctl"
-#define SPOOL_TTY      "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
-#define SPOOL_TTY_SEEN "tty-seen" // when a byte last went through that (shepherd/terminal_idle.h)
-#define SPOOL_USAGE    "usage"    // what the attempt made of its GPUs so far (agent/usage/meter.h)
-#define SPOOL_LEASE                                                                                          \
-    "lease" // there: the entry is a lease, and no shepherd belongs to it (agent/launch/lease.h)
-#define SPOOL_TERMS     "terms"   // struct spool_terms: what was changed about the attempt since its spec
-#define SPOOL_READY     "ready"   // struct launch_started of the shepherd that waits to be let go (is_gated)
-#define SPOOL_RENEWED   "renewed" // struct spool_renewed: the lease that the attempt has of its node, by now
-#define SPOOL_STOP      "stop"    // struct spool_stop: why its shepherd is ending it
+#define SPOOL_LOCK      "lock"
+#define SPOOL_SPEC      "spec"
+#define SPOOL_VERDICT   "verdict"
+#define SPOOL_STARTED   "started"
+#define SPOOL_STATUS    "status"
+#define SPOOL_EXIT      "exit"
+#define SPOOL_CTL       "ctl"
+#define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
+#define SPOOL_TTY_SEEN  "tty-seen" // when a byte last went through that (shepherd/terminal_idle.h)
+#define SPOOL_USAGE     "usage"    // what the attempt made of its GPUs so far (agent/usage/meter.h)
+#define SPOOL_ADOPTED   "lease"    // present: an adopted process, without a shepherd (agent/launch/adopted.h)
+#define SPOOL_TERMS     "terms"    // struct spool_terms: what was changed about the attempt since its spec
+#define SPOOL_READY     "ready"    // struct launch_started of the shepherd that waits to be let go (is_gated)
+#define SPOOL_RENEWED   "renewed"  // struct spool_renewed: the current lease of the attempt
+#define SPOOL_STOP      "stop"     // struct spool_stop: why its shepherd is ending it
 #define SPOOL_HINTS     "hints"
 #define SPOOL_SAID      "said"                // struct spool_said
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN

@@ -8,12 +8,12 @@
 
 bool spool_id_equal(const struct spool_id *a, const struct spool_id *b)
 {
-    return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->task == b->task;
+    return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->rank == b->rank;
 }
 
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE])
 {
-    (void)snprintf(name, SPOOL_NAME_SIZE, "%" PRIu64 ".%u.%u.%u", id->job, id->attempt, id->step, id->task);
+    (void)snprintf(name, SPOOL_NAME_SIZE, "%" PRIu64 ".%u.%u.%u", id->job, id->attempt, id->step, id->rank);
 }
 
 /* The number at *text, which is moved behind it and behind the dot that must follow. */
@@ -31,7 +31,7 @@ bool spool_parse_name(const char *name, struct spool_id *ret_id)
     struct spool_id id = { .job = take_number(&at, '.') };
     id.attempt = (uint32_t)take_number(&at, '.');
     id.step = (uint32_t)take_number(&at, '.');
-    id.task = (uint32_t)take_number(&at, '\0');
+    id.rank = (uint32_t)take_number(&at, '\0');
     /* What is not exactly what we would write is nobody's name: signs, blanks, zeros in front, overflow. */
     char again[SPOOL_NAME_SIZE];
     spool_name(&id, again);

@@ -14,7 +14,7 @@
  * token that the controller gave to the attempt. */
 struct spool_id {
     uint64_t job;
-    uint32_t attempt, step, task;
+    uint32_t attempt, step, rank;
 };
 
 /* The first rows of their field tables. */
@@ -24,7 +24,7 @@ struct spool_id {
     }
 #define ATTEMPT_FIELDS(type)                                                                                 \
     ATTEMPT_FIELD(1, RECORD_U64, type, job), ATTEMPT_FIELD(2, RECORD_U32, type, attempt),                    \
-        ATTEMPT_FIELD(3, RECORD_U32, type, step), ATTEMPT_FIELD(4, RECORD_U32, type, task),                  \
+        ATTEMPT_FIELD(3, RECORD_U32, type, step), ATTEMPT_FIELD(4, RECORD_U32, type, rank),                  \
         RECORD_FIELD(5, RECORD_U64, type, token, 0)
 
 bool spool_id_equal(const struct spool_id *a, const struct spool_id *b);

@@ -8,10 +8,10 @@ static const struct {
     const char *problem, *text;
 } rows[] = {
     { "found character that cannot start any token",
-        "a tab, or another character that cannot stand here; YAML is indented with blanks" },
-    { "did not find expected key", "not indented like the lines before it, or a key without a colon" },
+        "a tab or another invalid character; YAML is indented with spaces" },
+    { "did not find expected key", "wrong indentation, or a key without a colon" },
     { "mapping values are not allowed in this context",
-        "a colon where none can be: indent it, or put quotes around it" },
+        "unexpected colon: indent the line, or quote the value" },
     { "could not find expected ':'", "a key without a colon" },
     { "did not find expected ',' or '}'", "a comma or the closing } is missing" },
     { "did not find expected ',' or ']'", "a comma or the closing ] is missing" },

@@ -80,7 +80,7 @@ int privileges_make_directory(const char *path, mode_t mode, struct user_ids own
         return error_set_errno(err, -errno, "cannot open the directory %s", path);
     struct stat status;
     if (fstat(fd, &status) < 0)
-        return error_set_errno(err, -errno, "cannot look at %s", path);
+        return error_set_errno(err, -errno, "cannot inspect %s", path);
     if (status.st_uid != geteuid() && status.st_uid != owner.uid)
         return error_set(
             err, -EPERM, "%s belongs to uid %u, not to this user or uid %u", path, status.st_uid, owner.uid);
@@ -122,7 +122,7 @@ int privileges_drop(struct user_ids user, bool is_root, struct error *err)
     drop_capabilities();
     if (setgroups(0, NULL) < 0 || setresgid(user.gid, user.gid, user.gid) < 0 ||
         setresuid(user.uid, user.uid, user.uid) < 0)
-        return error_set_errno(err, -errno, "cannot become uid %u", user.uid);
+        return error_set_errno(err, -errno, "cannot switch to uid %u", user.uid);
     if (setreuid((uid_t)-1, 0) == 0 || getgroups(0, NULL) != 0 || geteuid() != user.uid ||
         getegid() != user.gid)
         return error_set(err, -EPERM, "uid %u still has root privileges", user.uid);

@@ -24,10 +24,10 @@ struct core_options reload_core_options(const struct controller *controller)
         .recent_done_max = RECENT_DONE_MAX,
         .grace_ms = options->grace_ms,
         .sched = options->sched,
-        .outside = options->outside,
+        .external = options->external,
         .health = options->health,
         .idle = options->idle,
-        .notices = options->notices,
+        .notifications = options->notifications,
         .loss = options->loss,
         .max_time_ms = options->max_time_ms,
         .default_time_ms = options->default_time_ms,
@@ -80,10 +80,10 @@ static void take_up(struct controller_options *options, struct controller_option
 {
     struct controller_options before = *options, after = *fresh;
     options->sched = after.sched;
-    options->outside = after.outside;
+    options->external = after.external;
     options->health = after.health;
     options->idle = after.idle;
-    options->notices = after.notices;
+    options->notifications = after.notifications;
     options->max_time_ms = after.max_time_ms;
     options->default_time_ms = after.default_time_ms;
     options->grace_ms = after.grace_ms;

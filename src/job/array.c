@@ -45,8 +45,7 @@ static int take_range(const char **p, const char *text, struct array_range *ret,
         }
     }
     if (last < first)
-        return error_set(
-            err, -EINVAL, "array: the range %" PRIu64 "-%" PRIu64 " runs backwards", first, last);
+        return error_set(err, -EINVAL, "array: the range %" PRIu64 "-%" PRIu64 " is descending", first, last);
     if (last > ARRAY_INDEX_MAX)
         return error_set(err, -ERANGE, "array: index %" PRIu64 " is above %u", last, ARRAY_INDEX_MAX);
     if (step == 0 || step > ARRAY_INDEX_MAX)

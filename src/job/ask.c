@@ -56,7 +56,8 @@ static int check_text(const char *what, const char *text, size_t limit, struct e
         return error_set(err, -E2BIG, "%s has %zu bytes; at most %zu", what, strlen(text), limit);
     for (const char *p = text; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return error_set(err, -EINVAL, "%s holds a control character (byte 0x%02x)", what, (unsigned)*p);
+            return error_set(
+                err, -EINVAL, "%s contains a control character (byte 0x%02x)", what, (unsigned)*p);
     return 0;
 }
 
@@ -71,7 +72,7 @@ static int check_texts(const struct job_ask *ask, struct error *err)
         { "gpu_allow", ask->gpu_allow, ASK_TEXT_MAX },
         { "after", ask->after, ASK_AFTER_TEXT_MAX },
         { "array", ask->array, ASK_TEXT_MAX },
-        { "lease_boot", ask->lease_boot, ASK_BOOT_MAX },
+        { "adopted_boot", ask->adopted_boot, ASK_BOOT_MAX },
         { "warn_signal", ask->warn_signal, ASK_WARN_MAX },
         { "retry_on", ask->retry_on, ASK_TEXT_MAX },
         { "notify_on", ask->notify_on, ASK_TEXT_MAX },
@@ -87,8 +88,8 @@ static int refuse_memory(uint64_t memory, struct error *err)
     char asked[32], least[32];
     format_size(memory, asked, sizeof(asked));
     format_size(ASK_MEMORY_MIN, least, sizeof(least));
-    (void)error_set(err, -ERANGE, "memory: %s is less than the %s that any command needs", asked, least);
-    return error_hint(err, "ask for more, as in -M 2G, or leave it out");
+    (void)error_set(err, -ERANGE, "memory: %s is below the minimum of %s", asked, least);
+    return error_hint(err, "request more, such as -M 2G, or omit it");
 }
 
 static int check_numbers(const struct job_ask *ask, struct error *err)
@@ -102,7 +103,7 @@ static int check_numbers(const struct job_ask *ask, struct error *err)
         { "priority", ask->priority, -ASK_PRIORITY_MAX, ASK_PRIORITY_MAX },
         { "nodes", ask->nodes, 0, ASK_NODES_MAX },
         { "gpus_per_node", ask->gpus_per_node, 0, ASK_GPUS_MAX },
-        { "lease_pid", ask->lease_pid, 0, ASK_PID_MAX },
+        { "adopted_pid", ask->adopted_pid, 0, ASK_PID_MAX },
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (numbers[i].value < numbers[i].min || numbers[i].value > numbers[i].max)
@@ -134,7 +135,7 @@ static int check_times(const struct job_ask *ask, struct error *err)
             return error_set(err, -ERANGE, "%s is outside the years 1970 to 9999", times[i].what);
     if (ask->deadline_ms == 0 || ask->deadline_ms > ask->begin_ms)
         return 0;
-    (void)error_set(err, -EINVAL, "deadline is not after begin: the job could never start");
+    (void)error_set(err, -EINVAL, "deadline is not after begin, so the job could never start");
     return error_hint(err, "give a later deadline or an earlier begin");
 }
 
@@ -166,8 +167,8 @@ static int check_lists(const struct job_ask *ask, struct error *err)
     if (r == 0 && ask->array != NULL)
         r = parse_array(ask->array, &array, err);
     if (r == 0 && ask->gpu_ids != NULL && n_gpus != ask->gpus)
-        r = error_set(err, -EINVAL, "gpu_ids names %zu GPU%s, gpus asks for %u", n_gpus,
-            n_gpus == 1 ? "" : "s", ask->gpus);
+        r = error_set(err, -EINVAL, "gpu_ids lists %zu GPU%s, but gpus is %u", n_gpus, n_gpus == 1 ? "" : "s",
+            ask->gpus);
     ask_gpus_free(gpus, n_gpus);
     free(allow);
     free(after);
@@ -180,41 +181,41 @@ static int check_rules(const struct job_ask *ask, struct error *err)
 {
     bool has_gpus = ask->gpus > 0, has_ids = ask->gpu_ids != NULL;
     uint64_t product = (uint64_t)ask->nodes * ask->gpus_per_node;
-    const char *no_gpu = "ask for a GPU as well: -g 1";
-    const char *by_name = "leave it out: gpu_ids names the GPUs themselves";
+    const char *no_gpu = "request a GPU as well: -g 1";
+    const char *by_name = "omit it: gpu_ids lists the GPUs";
     const struct {
         bool is_broken;
         const char *sentence, *hint;
     } rows[] = {
-        { !has_gpus && ask->gpu_mem > 0, "gpu_mem is asked for, but no GPU", no_gpu },
-        { !has_gpus && ask->gpu_model != NULL, "gpu_model is asked for, but no GPU", no_gpu },
-        { !has_gpus && ask->gpu_allow != NULL, "gpu_allow is given, but no GPU is asked for", no_gpu },
-        { !has_gpus && ask->gpus_per_node > 0, "gpus_per_node is asked for, but no GPU", no_gpu },
-        { !has_gpus && ask->gpu_share > 0, "gpu_share is asked for, but no GPU", no_gpu },
-        { !has_gpus && ask->idle_timeout_ms > 0, "idle_timeout is given, but no GPU is asked for", no_gpu },
-        { !has_gpus && ask->idle_ok, "idle_ok is given, but no GPU is asked for", no_gpu },
-        { ask->idle_ok && ask->idle_timeout_ms > 0, "idle_ok and idle_timeout contradict each other",
-            "give one of them" },
-        { ask->gpu_share > 0 && ask->gpus != 1, "a part of a GPU is asked for, but several GPUs",
-            "ask for -g 0.5, or for whole GPUs; give a memory size to share several: -g 2 -m 8G" },
-        { has_ids && ask->gpu_model != NULL, "gpu_ids and gpu_model contradict each other", by_name },
-        { has_ids && ask->gpu_allow != NULL, "gpu_ids and gpu_allow contradict each other", by_name },
-        { has_ids && ask->nodes > 0, "gpu_ids and nodes contradict each other", by_name },
-        { has_ids && ask->gpus_per_node > 0, "gpu_ids and gpus_per_node contradict each other", by_name },
-        { ask->nodes > ask->gpus && has_gpus, "more nodes than GPUs are asked for",
-            "ask for at least one GPU on each node" },
-        { product > 0 && product != ask->gpus, "nodes times gpus_per_node is not gpus",
-            "leave gpus out: it follows from the other two" },
-        { ask->lease_pid == 0 && (ask->lease_start != 0 || ask->lease_boot != NULL),
-            "lease_start and lease_boot say more of a process, but lease_pid names none", "give lease_pid" },
-        { ask->lease_pid != 0 && !has_gpus, "a lease without GPUs books nothing", no_gpu },
-        { ask->lease_pid != 0 && ask->array != NULL, "a lease is for one process and cannot be an array",
-            "submit one lease for each process" },
-        { ask->lease_pid != 0 && ask->preemptible, "a lease cannot give way: mgpu did not start its process",
-            "leave preemptible out" },
-        { ask->lease_pid != 0 && ask->nodes > 1, "a process runs on one node", "leave nodes out" },
+        { !has_gpus && ask->gpu_mem > 0, "gpu_mem requires a GPU", no_gpu },
+        { !has_gpus && ask->gpu_model != NULL, "gpu_model requires a GPU", no_gpu },
+        { !has_gpus && ask->gpu_allow != NULL, "gpu_allow requires a GPU", no_gpu },
+        { !has_gpus && ask->gpus_per_node > 0, "gpus_per_node requires a GPU", no_gpu },
+        { !has_gpus && ask->gpu_share > 0, "gpu_share requires a GPU", no_gpu },
+        { !has_gpus && ask->idle_timeout_ms > 0, "idle_timeout requires a GPU", no_gpu },
+        { !has_gpus && ask->idle_ok, "idle_ok requires a GPU", no_gpu },
+        { ask->idle_ok && ask->idle_timeout_ms > 0, "idle_ok and idle_timeout are mutually exclusive",
+            "use one of them" },
+        { ask->gpu_share > 0 && ask->gpus != 1, "a fraction of a GPU and several GPUs are mutually exclusive",
+            "request -g 0.5 or whole GPUs; to share several, request memory: -g 2 -m 8G" },
+        { has_ids && ask->gpu_model != NULL, "gpu_ids and gpu_model are mutually exclusive", by_name },
+        { has_ids && ask->gpu_allow != NULL, "gpu_ids and gpu_allow are mutually exclusive", by_name },
+        { has_ids && ask->nodes > 0, "gpu_ids and nodes are mutually exclusive", by_name },
+        { has_ids && ask->gpus_per_node > 0, "gpu_ids and gpus_per_node are mutually exclusive", by_name },
+        { ask->nodes > ask->gpus && has_gpus, "more nodes than GPUs requested",
+            "request at least one GPU per node" },
+        { product > 0 && product != ask->gpus, "gpus is not nodes times gpus_per_node",
+            "omit gpus: it follows from the other two" },
+        { ask->adopted_pid == 0 && (ask->adopted_start != 0 || ask->adopted_boot != NULL),
+            "adopted_start and adopted_boot require adopted_pid", "add adopted_pid" },
+        { ask->adopted_pid != 0 && !has_gpus, "an adoption requires at least one GPU", no_gpu },
+        { ask->adopted_pid != 0 && ask->array != NULL, "an adoption cannot be an array",
+            "adopt each process separately" },
+        { ask->adopted_pid != 0 && ask->preemptible, "an adopted process cannot be preempted",
+            "omit preemptible" },
+        { ask->adopted_pid != 0 && ask->nodes > 1, "an adopted process runs on one node", "omit nodes" },
         { ask->gpus_per_node > 0 && ask->gpus % ask->gpus_per_node != 0,
-            "gpus is not a multiple of gpus_per_node", "ask for the same number on each node" },
+            "gpus is not a multiple of gpus_per_node", "request the same number on each node" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (!rows[i].is_broken)

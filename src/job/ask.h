@@ -69,10 +69,10 @@ struct job_ask {
     char *notify_on;           // of what: "start,end"; NULL: of its end
     struct strings slurm;      // NAME=value: what Slurm's commands were told and tell again; job/slurm.h
     uint32_t retry; // tries after the first that failed by no fault of its command, or by `retry_on`
-    /* A lease: no command is run, the GPUs are booked for as long as this process lives. */
-    uint32_t lease_pid;   // as the agent of its node sees it; 0: no lease
-    uint64_t lease_start; // its start time, without which a pid names nobody
-    char *lease_boot;     // the boot of the node that both belong to
+    /* An adoption: no command is run, the GPUs are booked for as long as this process lives. */
+    uint32_t adopted_pid;   // as the agent of its node sees it; 0: no adoption
+    uint64_t adopted_start; // its start time, without which a pid names nobody
+    char *adopted_boot;     // the boot of the node that both belong to
 };
 
 /* How an answer shows a field. */
@@ -124,11 +124,11 @@ struct job_ask {
             ASK_SHOWN_ALSO_AS("idle_timeout_s")),                                                            \
         X(base, 47, RECORD_BOOL, idle_ok, idle_ok, 0, "exempt from idle handling: no mark, no end",          \
             ASK_SHOWN),                                                                                      \
-        X(base, 50, RECORD_U32, lease_pid, lease_pid, 0,                                                     \
+        X(base, 50, RECORD_U32, adopted_pid, adopted_pid, 0,                                                 \
             "process id of the [adopted process](#adopted-processes)", ASK_SHOWN),                           \
-        X(base, 51, RECORD_U64, lease_start, lease_start, 0, "start time of the adopted process",            \
+        X(base, 51, RECORD_U64, adopted_start, adopted_start, 0, "start time of the adopted process",        \
             ASK_HIDDEN),                                                                                     \
-        X(base, 52, RECORD_STRING, lease_boot, lease_boot, ASK_BOOT_MAX,                                     \
+        X(base, 52, RECORD_STRING, adopted_boot, adopted_boot, ASK_BOOT_MAX,                                 \
             "boot id of the adopted process's node", ASK_HIDDEN),                                            \
         X(base, 60, RECORD_DURATION, grace_ms, grace, 0,                                                     \
             "time between SIGTERM and SIGKILL when it is ended (mgpud's: " ASK_GRACE_DEFAULT ")",            \

@@ -34,9 +34,9 @@ static int add_gpu(struct gpu_list *list, const char *node, uint32_t index, stru
 {
     for (size_t i = 0; i < list->count; i++)
         if (list->gpus[i].index == index && text_equal(list->gpus[i].node, node))
-            return error_set(err, -EINVAL, "gpu_ids: id %u of node %.60s is named twice", index, node);
+            return error_set(err, -EINVAL, "gpu_ids: id %u of node %.60s is listed twice", index, node);
     if (list->count >= ASK_GPUS_MAX)
-        return error_set(err, -ERANGE, "gpu_ids names more than %u GPUs", ASK_GPUS_MAX);
+        return error_set(err, -ERANGE, "gpu_ids lists more than %u GPUs", ASK_GPUS_MAX);
     list->gpus = xreallocarray(list->gpus, list->count + 1, sizeof(*list->gpus));
     list->gpus[list->count++] = (struct ask_gpu){ .node = xstrdup(node), .index = index };
     return 0;
@@ -47,7 +47,7 @@ static int add_part(struct gpu_list *list, const char *part, bool has_nodes, str
 {
     const char *colon = strchr(part, ':');
     if (has_nodes != (colon != NULL) || colon == part) {
-        (void)error_set(err, -EINVAL, "gpu_ids: '%.60s' has no node, but others have", part);
+        (void)error_set(err, -EINVAL, "gpu_ids: '%.60s' has no node, although others do", part);
         if (!has_nodes || colon == part)
             (void)error_set(err, -EINVAL, "gpu_ids: '%.60s' is not a list of GPUs", part);
         return error_hint(err, "write 0,2-3, or node1:0,1;node2:0 for GPUs of named nodes");
@@ -108,8 +108,8 @@ static int read_after(char *word, struct ask_after *ret, struct error *err)
             kind++;
     }
     if (kind == AFTER_KINDS) {
-        (void)error_set(err, -EINVAL, "after: '%.60s' is no end of a job", colon + 1);
-        return error_hint(err, "write 41:ok (it succeeds), 41:any (it ends) or 41:fail");
+        (void)error_set(err, -EINVAL, "after: '%.60s' is not a condition", colon + 1);
+        return error_hint(err, "write 41:ok (job 41 succeeds), 41:any (it ends) or 41:fail (it fails)");
     }
     int r = parse_integer(word, "after", 1, INT64_MAX, &job, err);
     if (r == 0)
@@ -130,7 +130,7 @@ int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, str
             return r;
         for (size_t i = 0; i < count; i++)
             if (list[i].job == item.job)
-                return error_set(err, -EINVAL, "after: job %" PRIu64 " is named twice", item.job);
+                return error_set(err, -EINVAL, "after: job %" PRIu64 " is listed twice", item.job);
         if (count >= ASK_AFTER_MAX)
             return error_set(err, -E2BIG, "after: more than %u jobs", ASK_AFTER_MAX);
         list = xreallocarray(list, count + 1, sizeof(*list));

@@ -21,13 +21,13 @@ int parse_warn_signal(const char *text, int *ret_signal, int64_t *ret_before_ms,
     int signal = signal_find(name);
     if (signal == 0) {
         (void)error_set(err, -EINVAL, "warn_signal: '%.60s' is not a signal", name);
-        return error_hint(err, "write USR1@60: SIGUSR1 sixty seconds before the end");
+        return error_hint(err, "write USR1@60 for SIGUSR1 60 seconds before the time limit");
     }
     int r = at != NULL ? parse_duration(at + 1, "warn_signal", &before_ms, err) : 0;
     if (r < 0)
         return r;
     if (before_ms <= 0)
-        return error_set(err, -ERANGE, "warn_signal: %.60s is not before the end", text);
+        return error_set(err, -ERANGE, "warn_signal: %.60s is not before the time limit", text);
     *ret_signal = signal;
     *ret_before_ms = before_ms;
     return 0;
@@ -47,9 +47,9 @@ static int check_codes(const struct job_ask *ask, struct error *err)
     int r = read_codes(ask->retry_on, &codes, &count, err);
     for (size_t i = 0; r == 0 && i < count; i++)
         if (codes[i] == 0)
-            return error_set(err, -EINVAL, "retry_on: 0 is the exit code of a success");
+            return error_set(err, -EINVAL, "retry_on: exit code 0 means success");
     if (r == 0 && ask->retry == 0) {
-        (void)error_set(err, -EINVAL, "retry_on is given, but no number of tries");
+        (void)error_set(err, -EINVAL, "retry_on requires retry");
         return error_hint(err, "add retry: --retry 3");
     }
     return r;
@@ -64,7 +64,7 @@ static int check_warning(const struct job_ask *ask, struct error *err)
 
 int ask_check_tries(const struct job_ask *ask, struct error *err)
 {
-    bool is_lease = ask->lease_pid != 0;
+    bool is_adopted = ask->adopted_pid != 0;
     if (ask->grace_ms < 0 || ask->grace_ms > ASK_GRACE_MAX_MS)
         return error_set(err, -ERANGE, "grace: %" PRId64 " ms is outside 0 to 24 h", ask->grace_ms);
     if (ask->retry > ASK_RETRY_MAX)
@@ -73,11 +73,10 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
         return error_set(
             err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
     bool is_requeued = ask->requeue_on_timeout || ask->requeue_on_node_lost;
-    if (is_lease && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint)) {
-        (void)error_set(
-            err, -EINVAL, "a lease is not tried again and gets no signals: mgpu did not start its process");
+    if (is_adopted && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint)) {
+        (void)error_set(err, -EINVAL, "an adopted process cannot be restarted or signalled by mgpu");
         return error_hint(
-            err, "leave out retry, requeue_on_timeout, requeue_on_node_lost, warn_signal and checkpoint");
+            err, "omit retry, requeue_on_timeout, requeue_on_node_lost, warn_signal and checkpoint");
     }
     int r = check_warning(ask, err);
     return r == 0 ? check_codes(ask, err) : r;

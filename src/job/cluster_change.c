@@ -17,8 +17,8 @@ static const struct record_field device_fields[] = {
     RECORD_FIELD(7, RECORD_U64, struct cluster_device, links, 0),
     RECORD_FIELD(8, RECORD_BOOL, struct cluster_device, is_lost, 0),
     RECORD_FIELD(9, RECORD_U32, struct cluster_device, closed, 0),
-    RECORD_FIELD(10, RECORD_SIZE, struct cluster_device, memory_foreign, 0),
-    RECORD_FIELD(50, RECORD_U32, struct cluster_device, lessee, 0),
+    RECORD_FIELD(10, RECORD_SIZE, struct cluster_device, memory_external, 0),
+    RECORD_FIELD(50, RECORD_U32, struct cluster_device, adoptee, 0),
 };
 
 const struct record_type cluster_device_record =
@@ -81,7 +81,7 @@ const char *change_kind_name(enum change_kind kind)
 int cluster_change_validate(const struct cluster_change *change, struct error *err)
 {
     if (change->kind >= CHANGE_KINDS)
-        return error_set(err, -EBADMSG, "cluster change %u is of no known kind", change->kind);
+        return error_set(err, -EBADMSG, "cluster change %u has an unknown kind", change->kind);
     const char *missing = NULL;
     if (kinds[change->kind].has_node && change->node == NULL)
         missing = "node";

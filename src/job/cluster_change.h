@@ -23,7 +23,7 @@ enum change_kind {
     CHANGE_RESERVE,
     CHANGE_UNRESERVE,
     CHANGE_SETTINGS,
-    CHANGE_GPU_POLICY,       // `text` says what others on this GPU mean: a foreign_policy, or "default"
+    CHANGE_GPU_POLICY,       // `text` says what others on this GPU mean: a external_policy, or "default"
     CHANGE_GPU_DRAIN,        // mgpu takes it out of use: `text` says why, `fault` how bad it is
     CHANGE_GPU_RETURN,       // and puts it back
     CHANGE_NODE_UNREACHABLE, // nothing was heard of it since `from_ms`
@@ -56,9 +56,10 @@ struct cluster_device {
     uint32_t index;
     int32_t numa, pcie_switch; // -1: not known
     bool is_lost;
-    uint32_t closed;         // bits of enum device_closed: why nothing new may start there
-    uint64_t memory_foreign; // bytes taken by processes of others, rounded up so that it seldom changes
-    uint32_t lessee; // pid of the process of a waiting lease, when nobody else from outside is on it; 0: none
+    uint32_t closed;          // bits of enum device_closed: why nothing new may start there
+    uint64_t memory_external; // bytes taken by processes of others, rounded up so that it seldom changes
+    uint32_t adoptee; // pid of the process of a waiting adoption, if no other external process is on the GPU;
+                      // 0: none
 };
 
 struct cluster_change {

@@ -14,7 +14,7 @@
 #define EVENT_GPUS_MAX SPEC_GPUS_MAX
 
 #define STOP_TERMS_GRACE   1U // the stop has a grace of its own
-#define STOP_TERMS_PROCESS 2U // of a lease: its process is ended, too
+#define STOP_TERMS_PROCESS 2U // of an adoption: its process is ended, too
 
 /* One GPU (or a part of one) held by an attempt. */
 struct gpu_grant {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job that is to be ended is told a quarter of that time before, at most NOTICE_MAX_MS; when nobody could
- * tell it in time (mgpud was away), it still gets that much. Asking again is harmless: the level is a
+ * A job that is to be ended is told a quarter of that time before, at most NOTIFICATION_MAX_MS; when nobody
+ * could tell it in time (mgpud was away), it still gets that much. Asking again is harmless: the level is a
  * function of what is known now.
  */
 #include "job/idle.h"
@@ -10,8 +10,8 @@
 
 #include "job/job.h"
 
-#define NOTICE_PART   4
-#define NOTICE_MAX_MS INT64_C(600000)
+#define NOTIFICATION_PART   4
+#define NOTIFICATION_MAX_MS INT64_C(600000)
 
 const char *idle_level_name(uint32_t level)
 {
@@ -41,16 +41,16 @@ int64_t idle_end_ms(const struct idle_policy *policy, const struct job *job)
     return job->ask->idle_ok ? 0 : sooner(policy->end_ms, job->ask->idle_timeout_ms);
 }
 
-static int64_t notice_of(int64_t end_ms)
+static int64_t notification_of(int64_t end_ms)
 {
-    int64_t part_ms = end_ms / NOTICE_PART;
-    return part_ms < NOTICE_MAX_MS ? part_ms : NOTICE_MAX_MS;
+    int64_t part_ms = end_ms / NOTIFICATION_PART;
+    return part_ms < NOTIFICATION_MAX_MS ? part_ms : NOTIFICATION_MAX_MS;
 }
 
 enum idle_level idle_judge(const struct idle_policy *policy, const struct job *job, int64_t idle_ms,
     int64_t now_ms, bool *ret_is_over)
 {
-    int64_t end_ms = idle_end_ms(policy, job), notice_ms = notice_of(end_ms);
+    int64_t end_ms = idle_end_ms(policy, job), notice_ms = notification_of(end_ms);
     int64_t told_ms = sooner(policy->told_ms, end_ms == 0 ? 0 : end_ms - notice_ms);
     told_ms = sooner(told_ms, policy->yields_ms);
     *ret_is_over = false;

@@ -18,14 +18,14 @@ static bool has_control(const char *text)
 int image_check_name(const char *name, struct error *err)
 {
     if (name[0] == '\0')
-        return error_set(err, -EINVAL, "the name of the image is empty");
+        return error_set(err, -EINVAL, "the image name is empty");
     if (strlen(name) > IMAGE_NAME_MAX)
         return error_set(
-            err, -E2BIG, "the name of the image has %zu bytes; at most %u", strlen(name), IMAGE_NAME_MAX);
+            err, -E2BIG, "the image name has %zu bytes; at most %u", strlen(name), IMAGE_NAME_MAX);
     if (name[0] == '-')
-        return error_set(err, -EINVAL, "'%.60s' is no image: its name begins with a dash", name);
+        return error_set(err, -EINVAL, "'%.60s' is not an image: it begins with a dash", name);
     if (has_control(name) || strchr(name, ' ') != NULL)
-        return error_set(err, -EINVAL, "the name of the image holds a blank or a control character");
+        return error_set(err, -EINVAL, "the image name contains a space or a control character");
     return 0;
 }
 
@@ -39,7 +39,7 @@ int image_check_runtime(const char *runtime, struct error *err)
 static int refuse(const char *text, const char *why, struct error *err)
 {
     (void)error_set(err, -EINVAL, "the mount '%.80s' %s", text, why);
-    return error_hint(err, "it is SRC, SRC:DST or SRC:DST:ro, with absolute paths: /data/set:/data:ro");
+    return error_hint(err, "write SRC, SRC:DST or SRC:DST:ro with absolute paths: /data/set:/data:ro");
 }
 
 int image_mount_parse(const char *text, struct image_mount *ret, struct error *err)
@@ -50,13 +50,13 @@ int image_mount_parse(const char *text, struct image_mount *ret, struct error *e
     if (rest != NULL)
         return refuse(text, "has more than three parts", err);
     if (has_control(text) || strchr(text, ',') != NULL)
-        return refuse(text, "holds a comma or a control character", err);
+        return refuse(text, "contains a comma or a control character", err);
     if (mode != NULL && strcmp(mode, "ro") != 0 && strcmp(mode, "rw") != 0)
-        return refuse(text, "ends in neither ro nor rw", err);
+        return refuse(text, "does not end in ro or rw", err);
     if (source[0] != '/' || (target != NULL && target[0] != '/'))
-        return refuse(text, "has a path that is not absolute", err);
+        return refuse(text, "has a relative path", err);
     if (target != NULL && target[strspn(target, "/")] == '\0')
-        return refuse(text, "would hide the whole image", err);
+        return refuse(text, "would hide the root of the image", err);
     ret->source = xstrdup(source);
     ret->target = xstrdup(target != NULL ? target : source);
     ret->is_read_only = mode != NULL && strcmp(mode, "ro") == 0;

@@ -448,23 +448,23 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
     switch (event->type) {
     case EVENT_ALLOCATED:
         if (job_is_array(job))
-            return "an array does not run itself";
+            return "an array itself cannot run";
         if (event->nodes.count == 1 || (event->nodes.count > 1 && !starts_with_node(event)))
-            return "its nodes are not several, from its first one on";
-        return job->hold != 0 ? "it is held" : NULL;
-    case EVENT_STOP: return event->reason >= END_KINDS ? "there is no such end" : NULL;
+            return "its list of nodes is invalid";
+        return job->hold != 0 ? "the job is held" : NULL;
+    case EVENT_STOP: return event->reason >= END_KINDS ? "unknown end" : NULL;
     case EVENT_ENDED:
         if (event->nodes.count > 0 && event->nodes.count != job_node_count(job))
-            return "its nodes are others";
-        return event->end == END_NONE || event->end >= END_KINDS ? "there is no such end" : NULL;
+            return "it has other nodes";
+        return event->end == END_NONE || event->end >= END_KINDS ? "unknown end" : NULL;
     case EVENT_EDITED:
         if (event->ask.count != 1)
-            return "it has no request";
-        return has_same_indexes(job, event) ? NULL : "the indexes of an array stay";
+            return "the request is missing";
+        return has_same_indexes(job, event) ? NULL : "array indexes cannot change";
     case EVENT_PREEMPTED:
-    case EVENT_REQUEUED: return event->cause >= REQUEUE_CAUSES ? "there is no such cause" : NULL;
-    case EVENT_SPLIT: return is_left(job, event->array_index) ? NULL : "there is no such element left";
-    case EVENT_IDLE: return event->idle_level >= IDLE_LEVELS ? "there is no such level" : NULL;
+    case EVENT_REQUEUED: return event->cause >= REQUEUE_CAUSES ? "unknown cause" : NULL;
+    case EVENT_SPLIT: return is_left(job, event->array_index) ? NULL : "no such element is left";
+    case EVENT_IDLE: return event->idle_level >= IDLE_LEVELS ? "unknown level" : NULL;
     case EVENT_MEMBER: return job->array_open > 0 ? NULL : "no element is open";
     default: return NULL;
     }
@@ -481,7 +481,7 @@ int job_apply(struct job *job, const struct job_event *event, struct error *err)
         return error_set(err, -EPROTO, "job %" PRIu64 " is %s: %s is not possible", job->id,
             job_state_name(job->state), name);
     if (!is_for_this_attempt(job, event))
-        return error_set(err, -EPROTO, "job %" PRIu64 " is in attempt %u: %s speaks of attempt %u", job->id,
+        return error_set(err, -EPROTO, "job %" PRIu64 " is in attempt %u: %s refers to attempt %u", job->id,
             job->attempt, name, event->attempt);
     const char *fault = find_fault(job, event);
     if (fault != NULL)
@@ -497,11 +497,11 @@ static const char *find_broken_array_rule(const struct job *job)
     if (!job_is_array(job))
         return job->array_open > 0 || job->array_failed > 0 ? "only an array has elements" : NULL;
     if (job_state_is_active(job->state))
-        return "an array does not run itself";
+        return "an array itself cannot run";
     if (job->array_job != 0)
-        return "an element is no array";
+        return "an element is not an array";
     if ((job->state == JOB_DONE) == has_more_elements(job))
-        return "an array is done exactly when no trace left and no element is open";
+        return "an array is done if and only if it has no element left or open";
     return NULL;
 }
 
@@ -520,32 +520,32 @@ static const char *find_broken_rule(const struct job *job)
     if (is_active && (job->attempt == 0 || job->token == 0 || job->node == NULL))
         return "an active job has an attempt, a token and a node";
     if (is_active && job->ask->gpus != job->grants.count)
-        return "an active job holds as many GPUs as it asked for";
+        return "an active job has the number of GPUs it requested";
     if (is_active && has_stray_grant(job))
-        return "an active job holds GPUs on its nodes only";
+        return "an active job has GPUs only on its nodes";
     if (is_active && job->hold != 0)
         return "an active job is not held";
     if (job->state == JOB_QUEUED &&
         (job->grants.count > 0 || job_run(job)->nodes != NULL || job->token != 0 ||
             job_run(job)->cpu_milli != 0 || job_run(job)->memory != 0))
-        return "a queued job holds nothing";
+        return "a queued job has no resources";
     if (job->is_requeued && job->state != JOB_STOPPING)
-        return "only a job that stops goes back to the queue";
+        return "only a stopping job returns to the queue";
     if (job->state == JOB_STOPPING && job->is_requeued == (job->stop_reason != END_NONE))
-        return "a job stops for a reason or goes back to the queue";
+        return "a stopping job has a reason or returns to the queue";
     if (job->idle_level != IDLE_NONE && job->state != JOB_RUNNING && job->state != JOB_STOPPING)
-        return "only a job that runs leaves its GPUs unused";
+        return "only a running job is idle";
     if ((job->idle_level != IDLE_NONE) != (job_run(job)->idle_told_ms != 0))
-        return "it is known since when a job leaves its GPUs unused";
+        return "an idle job has the time since which it is idle";
     if ((job_run(job)->suspended_ms != 0 || job_run(job)->terms != 0) && job->state != JOB_RUNNING &&
         job->state != JOB_STOPPING)
-        return "only a job that runs is suspended, or has other terms";
+        return "only a running job is suspended or updated";
     if ((job_run(job)->stop_terms != 0 || job_run(job)->stop_grace_ms != 0) && job->state != JOB_STOPPING)
-        return "only a job that is being stopped has terms of a stop";
+        return "only a stopping job has stop options";
     if ((job->state == JOB_DONE) != (job->end != END_NONE))
-        return "a job has an end exactly when it is done";
+        return "a job has an end if and only if it is done";
     if (job->state == JOB_DONE && job->ended_ms == 0)
-        return "a job that is done has an end time";
+        return "a done job has an end time";
     return find_broken_array_rule(job);
 }
 

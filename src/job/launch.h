@@ -12,7 +12,7 @@
 #include "job/ask.h"
 #include "job/usage.h"
 
-#define MEETING_PORT_FIRST 29500U // where the parts of a job on several nodes may meet
+#define MEETING_PORT_FIRST 29500U // where the ranks of a job on several nodes may meet
 #define MEETING_PORTS      500U
 
 #define LAUNCH_START_MS (120 * 1000) // a user must not hold GPUs with a start that never comes
@@ -63,7 +63,7 @@ struct launch_spec {
     struct strings gpu_env; // set over it after the setup command ran
     char *cwd;
     char *cwd_fallback;         // absolute: it runs there when it cannot enter cwd; NULL: it fails
-    uint32_t meeting_port;      // of rank 0: its parts meet at this port, or the next free one; 0: none
+    uint32_t meeting_port;      // of rank 0: its ranks meet at this port, or the next free one; 0: none
     char *setup;                // or NULL
     char *shell;                // runs the setup
     char *output;               // absolute, or relative to cwd
@@ -100,7 +100,7 @@ struct launch_spec {
     struct record_list ask;   // struct job_ask: launch_ask()
     struct record_list image; // at most one struct launch_image: the command runs in a container
     char *script;             // the file that the command runs, with the text that was submitted; NULL: none
-    /* A part of several: when all is prepared it says so (spool file "ready") and waits to be let go. */
+    /* A rank of several: when all is prepared it says so (spool file "ready") and waits to be let go. */
     bool is_gated;
     int64_t start_ms; // from its shepherd's start until it is prepared; 0: any time
 };
@@ -116,7 +116,7 @@ struct launch_started {
     char *log_path;
     int64_t wall_ms;
     int64_t boot_ms; // the same on the boot clock, which is never set; 0: written by an older version
-    uint32_t port;   // of rank 0: where the parts meet; 0: as they were told with the launch
+    uint32_t port;   // of rank 0: where the ranks meet; 0: as they were told with the launch
     char *text;      // what is worth knowing about the start, in words, or NULL
 };
 
@@ -156,6 +156,6 @@ extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];
 /* When it started, on the boot clock. Without boot_ms it is estimated from both clocks now. */
 int64_t launch_started_boot_ms(const struct launch_started *started, int64_t boot_ms, int64_t wall_ms);
 
-/* Writes the port where the parts meet over what variables of an environment say of it; those that are not
+/* Writes the port where the ranks meet over what variables of an environment say of it; those that are not
  * there stay away. */
 void launch_tell_port(struct strings *variables, uint32_t port);

@@ -22,7 +22,7 @@ static int check_characters(const char *what, const char *text, const char *more
         if (isalnum((unsigned char)*p) || strchr(more, *p) != NULL)
             continue;
         _cleanup_free_ char *shown = text_escape(text, 80);
-        return error_set(err, -EINVAL, "notify: %s '%s' holds byte 0x%02x, which it may not", what, shown,
+        return error_set(err, -EINVAL, "notify: %s '%s' contains invalid byte 0x%02x", what, shown,
             (unsigned)(unsigned char)*p);
     }
     return 0;
@@ -41,8 +41,8 @@ static int check_address(const char *address, struct error *err)
                    (at == NULL || (at[1] != '\0' && strchr(at + 1, '@') == NULL));
     if (is_good)
         return 0;
-    (void)error_set(err, -EINVAL, "notify: '%.60s' is no mail address", address);
-    return error_hint(err, "write mail:ana@lab.example, or mail for your own");
+    (void)error_set(err, -EINVAL, "notify: '%.60s' is not a mail address", address);
+    return error_hint(err, "write mail:ana@lab.example, or mail for your own address");
 }
 
 static int check_url(const char *url, struct error *err)
@@ -52,11 +52,11 @@ static int check_url(const char *url, struct error *err)
     bool is_known = (scheme == 4 && strncasecmp(url, "http", 4) == 0) ||
                     (scheme == 5 && strncasecmp(url, "https", 5) == 0);
     if (!is_known) {
-        (void)error_set(err, -EINVAL, "notify: '%.60s' is neither an http nor an https URL", url);
+        (void)error_set(err, -EINVAL, "notify: '%.60s' is not an http or https URL", url);
         return error_hint(err, HOW_TO_WRITE);
     }
     if (!isalnum((unsigned char)host[0]) && host[0] != '[')
-        return error_set(err, -EINVAL, "notify: '%.60s' names no host", url);
+        return error_set(err, -EINVAL, "notify: '%.60s' has no host", url);
     return check_characters("the URL", url, "-._~:/?#[]@!$&'()*+,;=%", err);
 }
 
@@ -70,13 +70,13 @@ static bool has_scheme(const char *text)
 static int check_command(const char *text, struct error *err)
 {
     if (strncmp(text, "mailto:", 7) == 0) {
-        (void)error_set(err, -EINVAL, "notify: '%.60s' is no command", text);
+        (void)error_set(err, -EINVAL, "notify: '%.60s' is not a command", text);
         return error_hint(err, "write mail:%.60s", text + 7);
     }
     for (const char *p = text; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             return error_set(
-                err, -EINVAL, "notify: a command holds a control character (byte 0x%02x)", (unsigned)*p);
+                err, -EINVAL, "notify: the command contains a control character (byte 0x%02x)", (unsigned)*p);
     return 0;
 }
 
@@ -85,7 +85,7 @@ int parse_notify(const char *text, struct notify_target *ret, struct error *err)
     size_t length = strlen(text);
     int r = 0;
     if (text[strspn(text, " \t")] == '\0') {
-        (void)error_set(err, -EINVAL, "notify: one of those to tell is empty");
+        (void)error_set(err, -EINVAL, "notify: a target is empty");
         return error_hint(err, HOW_TO_WRITE);
     }
     if (length > NOTIFY_TARGET_MAX)
@@ -149,9 +149,9 @@ int parse_notify_on(const char *text, uint32_t *ret_events, struct error *err)
         end = p + strcspn(p, ",");
         uint32_t event = find_event(p, (size_t)(end - p));
         if (event == 0) {
-            (void)error_set(err, -EINVAL, "notify_on: '%.*s' is nothing to tell of",
-                (int)(end - p < 60 ? end - p : 60), p);
-            return error_hint(err, "some of start, end, fail, requeue and preempt, with commas");
+            (void)error_set(
+                err, -EINVAL, "notify_on: '%.*s' is not an event", (int)(end - p < 60 ? end - p : 60), p);
+            return error_hint(err, "use start, end, fail, requeue and preempt, separated by commas");
         }
         found |= event;
         if (*end == '\0')
@@ -177,13 +177,13 @@ int ask_check_notify(const struct job_ask *ask, struct error *err)
     uint32_t wanted = 0;
     int r = 0;
     if (ask->notify.count > NOTIFY_MAX)
-        return error_set(err, -E2BIG, "notify names %zu to tell; at most %u", ask->notify.count, NOTIFY_MAX);
+        return error_set(err, -E2BIG, "notify has %zu targets; at most %u", ask->notify.count, NOTIFY_MAX);
     for (size_t i = 0; r == 0 && i < ask->notify.count; i++)
         r = parse_notify(ask->notify.items[i], &target, err);
     if (r == 0 && ask->notify_on != NULL)
         r = parse_notify_on(ask->notify_on, &wanted, err);
     if (r == 0 && ask->notify_on != NULL && ask->notify.count == 0) {
-        (void)error_set(err, -EINVAL, "notify_on says of what to tell, but notify names nobody");
+        (void)error_set(err, -EINVAL, "notify_on requires notify");
         r = error_hint(err, "add notify, such as --notify mail");
     }
     return r;

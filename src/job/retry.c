@@ -69,7 +69,7 @@ static int64_t wait_ms(uint32_t retries, uint32_t jitter)
 
 bool job_requeue_decide(const struct job *job, struct job_event *end, uint32_t jitter)
 {
-    if (job->ask->lease_pid != 0 || job->stop_reason != END_NONE)
+    if (job->ask->adopted_pid != 0 || job->stop_reason != END_NONE)
         return false;
     if (end->end == END_TIME_LIMIT && job->ask->requeue_on_timeout && may_requeue_at_limit(job)) {
         end->cause = REQUEUE_TIME_LIMIT;

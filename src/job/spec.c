@@ -72,7 +72,8 @@ static int check_printable(const char *what, const char *text, struct error *err
 {
     for (const char *p = text; p != NULL && *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return error_set(err, -EINVAL, "%s holds a control character (byte 0x%02x)", what, (unsigned)*p);
+            return error_set(
+                err, -EINVAL, "%s contains a control character (byte 0x%02x)", what, (unsigned)*p);
     return 0;
 }
 
@@ -102,7 +103,7 @@ static int check_image(const struct job_spec *spec, struct error *err)
     if (r == 0 && spec->image_runtime != NULL)
         r = image_check_runtime(spec->image_runtime, err);
     if (r == 0 && spec->image == NULL && (spec->image_mounts.count > 0))
-        return error_set(err, -EINVAL, "image_mounts need an image");
+        return error_set(err, -EINVAL, "image_mounts requires an image");
     for (size_t i = 0; r == 0 && i < spec->image_mounts.count; i++) {
         struct image_mount mount = { 0 };
         r = image_mount_parse(spec->image_mounts.items[i], &mount, err);
@@ -115,8 +116,8 @@ int job_spec_check_fallback(const char *what, const char *value, struct error *e
 {
     if (value[0] == '/' || strcmp(value, SPEC_CWD_HOME) == 0 || strcmp(value, SPEC_CWD_TMP) == 0)
         return 0;
-    (void)error_set(err, -EINVAL, "%s: '%.60s' is not a directory to fall back to", what, value);
-    return error_hint(err, "home, tmp, or an absolute path");
+    (void)error_set(err, -EINVAL, "%s: '%.60s' is not a fallback directory", what, value);
+    return error_hint(err, "use home, tmp or an absolute path");
 }
 
 int job_spec_validate(const struct job_spec *spec, struct error *err)
@@ -125,7 +126,7 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         (void)error_set(err, -EINVAL, "no command was given");
         return error_hint(err, "mgpu submit -- python train.py");
     }
-    bool is_run = spec->ask.lease_pid == 0; // else there is nothing to run, and no place for it
+    bool is_run = spec->ask.adopted_pid == 0; // else there is nothing to run, and no place for it
     if (is_run && (spec->cwd == NULL || spec->cwd[0] != '/'))
         return error_set(err, -EINVAL, "cwd must be an absolute path");
     if (spec->umask > 0777)
@@ -134,8 +135,8 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         return error_set(err, -ERANGE, "the terminal has %u rows and %u columns; at most %u of each",
             spec->tty_rows, spec->tty_columns, SPEC_TTY_MAX);
     if (spec->ask.tty_idle_ms > 0 && !spec->tty) {
-        (void)error_set(err, -EINVAL, "tty_idle is given, but the job has no terminal");
-        return error_hint(err, "run it on one, with -T, or leave --tty-idle out");
+        (void)error_set(err, -EINVAL, "tty_idle requires a terminal");
+        return error_hint(err, "use -T for a terminal, or omit --tty-idle");
     }
     int r = check_list("command", &spec->command, SPEC_COMMAND_MAX, err);
     if (r == 0)
@@ -188,12 +189,12 @@ static uint64_t hash_keyless(struct buffer *bytes)
 uint64_t job_spec_hash(const struct job_spec *spec)
 {
     struct job_spec told = *spec;
-    if (spec->ask.lease_pid != 0) {
+    if (spec->ask.adopted_pid != 0) {
         told.command = (struct strings){ 0 };
         told.ask.gpus = 0;
         told.ask.gpu_ids = NULL;
-        told.ask.lease_start = 0;
-        told.ask.lease_boot = NULL;
+        told.ask.adopted_start = 0;
+        told.ask.adopted_boot = NULL;
     }
     _cleanup_buffer_ struct buffer bytes = { 0 };
     record_encode(&job_spec_record, &told, &bytes);
@@ -230,7 +231,7 @@ struct spec_bytes *spec_bytes_new(const struct job_spec *spec)
     if (spec == NULL || spec->submit_key == NULL)
         return bytes;
     bytes->submit_key = xstrdup(spec->submit_key);
-    bytes->hash = spec->ask.lease_pid != 0 ? job_spec_hash(spec) : hash_keyless(&encoded);
+    bytes->hash = spec->ask.adopted_pid != 0 ? job_spec_hash(spec) : hash_keyless(&encoded);
     return bytes;
 }
 

@@ -61,8 +61,8 @@ int job_spec_validate(const struct job_spec *spec, struct error *err);
  * it. */
 char *job_spec_display_name(const struct job_spec *spec);
 
-/* FNV-1a over the encoded spec without its key: the same request hashes alike. Of a lease it leaves out what
- * the agent completes, so that the request as it came and as it is kept hash alike too. */
+/* FNV-1a over the encoded spec without its key: the same request hashes alike. Of an adoption it leaves out
+ * what the agent completes, so that the request as it came and as it is kept hash alike too. */
 uint64_t job_spec_hash(const struct job_spec *spec);
 
 /*

@@ -16,77 +16,77 @@
 
 #include <stddef.h>
 
-#define COPY_ENGINE "a program's copy failed (copy engine)"
-#define DECODER     "a program failed in the video decoder"
-#define JPEG        "a program failed in the JPEG engine"
-#define OPTICAL     "a program failed in the optical flow engine"
-#define COMMANDS    "a program's commands were damaged (push buffer)"
-#define FABRIC      "an error of NVLink"
+#define COPY_ENGINE "copy engine error caused by a program"
+#define DECODER     "video decoder error caused by a program"
+#define JPEG        "JPEG engine error caused by a program"
+#define OPTICAL     "optical flow engine error caused by a program"
+#define COMMANDS    "invalid or corrupted push buffer stream"
+#define FABRIC      "NVLink error"
 
 static const struct {
     uint32_t first, last;
     enum xid_class class;
     const char *words;
 } rows[] = {
-    { 8, 8, XID_APPLICATION, "it stopped working on what a program gave it" },
+    { 8, 8, XID_APPLICATION, "GPU stopped processing" },
     { 11, 11, XID_APPLICATION, COMMANDS },
-    { 13, 13, XID_APPLICATION, "a program did an illegal operation (graphics engine exception)" },
+    { 13, 13, XID_APPLICATION, "graphics engine exception caused by a program" },
     { 25, 25, XID_APPLICATION, COMMANDS },
-    { 31, 31, XID_APPLICATION, "a program used an illegal address (memory page fault)" },
+    { 31, 31, XID_APPLICATION, "GPU memory page fault: a program accessed an invalid address" },
     { 32, 32, XID_APPLICATION, COMMANDS },
-    { 37, 38, XID_INFO, "an error of the driver's firmware" },
+    { 37, 38, XID_INFO, "driver firmware error" },
     { 39, 41, XID_APPLICATION, COPY_ENGINE },
-    { 43, 43, XID_APPLICATION, "it stopped working for a program that had failed" },
-    { 44, 44, XID_INFO, "a fault while it changed between programs" },
-    { 45, 45, XID_APPLICATION, "the work of a program was cleared away after an error" },
-    { 46, 46, XID_RESET, "it stopped working" },
-    { 48, 48, XID_RESET, "memory error that cannot be corrected (double bit ECC)" },
-    { 54, 54, XID_DEVICE, "its auxiliary power is not connected" },
-    { 60, 60, XID_APPLICATION, "a program failed in the video processor" },
-    { 61, 61, XID_RESET, "its internal controller stopped" },
-    { 62, 62, XID_RESET, "its internal controller halted" },
-    { 63, 63, XID_INFO, "a bad row of its memory is replaced at the next reset" },
-    { 64, 64, XID_DEVICE, "a bad row of its memory cannot be replaced" },
-    { 66, 67, XID_INFO, "an illegal access by the driver" },
+    { 43, 43, XID_APPLICATION, "GPU stopped processing after a program failed" },
+    { 44, 44, XID_INFO, "context switch fault" },
+    { 45, 45, XID_APPLICATION, "preemptive channel removal after an error" },
+    { 46, 46, XID_RESET, "GPU stopped processing" },
+    { 48, 48, XID_RESET, "uncorrectable memory error (double bit ECC)" },
+    { 54, 54, XID_DEVICE, "auxiliary power is not connected" },
+    { 60, 60, XID_APPLICATION, "video processor error caused by a program" },
+    { 61, 61, XID_RESET, "internal micro-controller halt" },
+    { 62, 62, XID_RESET, "internal micro-controller breakpoint or halt" },
+    { 63, 63, XID_INFO, "memory row remapping pending: reset the GPU" },
+    { 64, 64, XID_DEVICE, "memory row remapping failed" },
+    { 66, 67, XID_INFO, "invalid access by the driver" },
     { 68, 68, XID_APPLICATION, DECODER },
-    { 69, 69, XID_APPLICATION, "a program used the graphics engine wrongly (class error)" },
+    { 69, 69, XID_APPLICATION, "graphics engine class error caused by a program" },
     { 70, 72, XID_APPLICATION, COPY_ENGINE },
     { 74, 74, XID_RESET, FABRIC },
     { 75, 77, XID_APPLICATION, COPY_ENGINE },
-    { 79, 79, XID_DEVICE, "it has fallen off the bus" },
-    { 80, 80, XID_APPLICATION, "data that a program sent to it was damaged" },
+    { 79, 79, XID_DEVICE, "GPU has fallen off the bus" },
+    { 80, 80, XID_APPLICATION, "corrupted data sent by a program" },
     { 82, 82, XID_APPLICATION, JPEG },
     { 83, 84, XID_APPLICATION, DECODER },
     { 85, 85, XID_APPLICATION, COPY_ENGINE },
     { 86, 86, XID_APPLICATION, OPTICAL },
     { 88, 89, XID_APPLICATION, DECODER },
-    { 92, 92, XID_INFO, "many memory errors, all corrected" },
-    { 94, 94, XID_CONTAINED, "memory error that hit only the programs that used it (contained ECC)" },
-    { 95, 95, XID_RESET, "memory error that may have hit any program (uncontained ECC)" },
+    { 92, 92, XID_INFO, "high rate of corrected memory errors" },
+    { 94, 94, XID_CONTAINED, "contained memory error: affects only the programs that used it (ECC)" },
+    { 95, 95, XID_RESET, "uncontained memory error: may affect any program (ECC)" },
     { 96, 98, XID_APPLICATION, DECODER },
     { 99, 105, XID_APPLICATION, JPEG },
-    { 109, 109, XID_RESET, "a program did not let others have their turn (context switch timeout)" },
+    { 109, 109, XID_RESET, "context switch timeout caused by a program" },
     { 110, 110, XID_RESET, "security fault" },
-    { 119, 119, XID_RESET, "its system processor does not answer (GSP RPC timeout)" },
-    { 120, 120, XID_RESET, "its system processor failed (GSP error)" },
-    { 121, 121, XID_INFO, "an error of the link between processor and GPU, corrected (C2C)" },
-    { 123, 123, XID_RESET, "its power controller does not answer (PMU)" },
+    { 119, 119, XID_RESET, "GPU system processor does not respond (GSP RPC timeout)" },
+    { 120, 120, XID_RESET, "GPU system processor error (GSP)" },
+    { 121, 121, XID_INFO, "corrected error of the CPU-GPU link (C2C)" },
+    { 123, 123, XID_RESET, "power management unit does not respond (PMU)" },
     { 126, 135, XID_APPLICATION, COPY_ENGINE },
-    { 136, 136, XID_RESET, "an NVLink could not be trained" },
-    { 137, 137, XID_INFO, "a program used memory of another GPU that it may not use (NVLink)" },
+    { 136, 136, XID_RESET, "NVLink training failed" },
+    { 137, 137, XID_INFO, "invalid peer memory access over NVLink by a program" },
     { 139, 139, XID_APPLICATION, OPTICAL },
-    { 140, 140, XID_RESET, "memory error that was not recovered from (ECC)" },
-    { 143, 143, XID_RESET, "it could not be initialised" },
+    { 140, 140, XID_RESET, "unrecovered memory error (ECC)" },
+    { 143, 143, XID_RESET, "GPU initialization failed" },
     { 144, 150, XID_INFO, FABRIC },
-    { 151, 151, XID_DEVICE, "its keys could not be changed: the virtual machine has to be restarted" },
-    { 154, 154, XID_INFO, "what the driver wants to be done with it has changed" },
+    { 151, 151, XID_DEVICE, "key rotation failed: restart the virtual machine" },
+    { 154, 154, XID_INFO, "recovery action of the driver changed" },
     { 155, 155, XID_RESET, FABRIC },
-    { 156, 156, XID_RESET, "a part of it was retired, from the next reset on" },
-    { 157, 157, XID_INFO, "a part of it could not be retired" },
-    { 158, 158, XID_RESET, "it did not answer in time (fatal timeout)" },
-    { 167, 167, XID_RESET, "the bus did not answer in time (PCIe fatal timeout)" },
-    { 171, 171, XID_INFO, "memory error that cannot be corrected, in DRAM" },
-    { 172, 172, XID_INFO, "memory error that cannot be corrected, in SRAM" },
+    { 156, 156, XID_RESET, "resource channel retirement pending: reset the GPU" },
+    { 157, 157, XID_INFO, "resource channel retirement failed" },
+    { 158, 158, XID_RESET, "fatal timeout: GPU did not respond" },
+    { 167, 167, XID_RESET, "PCIe fatal timeout" },
+    { 171, 171, XID_INFO, "uncorrectable memory error in DRAM" },
+    { 172, 172, XID_INFO, "uncorrectable memory error in SRAM" },
 };
 
 static const struct record_field fields[] = {
@@ -121,5 +121,5 @@ enum xid_class xid_class_of(uint32_t number)
 const char *xid_words(uint32_t number)
 {
     size_t i = find(number);
-    return i < sizeof(rows) / sizeof(rows[0]) ? rows[i].words : "an error that mgpu does not know";
+    return i < sizeof(rows) / sizeof(rows[0]) ? rows[i].words : "unknown error";
 }

@@ -69,8 +69,8 @@ struct cluster_node *cluster_take_node(struct cluster *cluster, const struct clu
     for (size_t i = 0; i < count; i++) {
         struct cluster_gpu *gpu = cluster_find_gpu(node, devices[i].uuid);
         gpu->closed = devices[i].closed;
-        gpu->memory_foreign = devices[i].memory_foreign;
-        gpu->lessee = devices[i].lessee;
+        gpu->memory_external = devices[i].memory_external;
+        gpu->adoptee = devices[i].adoptee;
         gpu->numa = (int16_t)devices[i].numa;
         gpu->pcie_switch = (int16_t)devices[i].pcie_switch;
         gpu->links = map_links(node, devices, count, devices[i].links);

@@ -181,11 +181,11 @@ int sched_check(const struct sched *sched, const struct sched_job_spec *spec, st
         uint64_t named = spec->after[i].job;
         if (sched_find(sched, named) == NULL)
             return error_set(
-                err, -ENOENT, "it would depend on job %llu, which does not exist", (unsigned long long)named);
+                err, -ENOENT, "it depends on job %llu, which does not exist", (unsigned long long)named);
         if (named == spec->id)
-            return error_set(err, -ELOOP, "job %llu cannot wait for itself", (unsigned long long)named);
+            return error_set(err, -ELOOP, "job %llu cannot depend on itself", (unsigned long long)named);
         if (spec->id != 0 && leads_to(sched, named, spec->id, DEPTH_MAX))
-            return error_set(err, -ELOOP, "job %llu waits for job %llu, which would wait for it",
+            return error_set(err, -ELOOP, "job %llu depends on job %llu, which would depend on it",
                 (unsigned long long)named, (unsigned long long)spec->id);
     }
     int r = cluster_check(&sched->cluster, &spec->key.request, err);
@@ -407,6 +407,6 @@ int sched_invariant(const struct sched *sched, struct error *err)
         r = queue_invariant(&sched->queue, err);
     for (size_t i = 0; r == 0 && i < sched->n_runs; i++)
         if (sched->runs[i]->place != i || sched->runs[i]->job->run != sched->runs[i])
-            r = error_set(err, -EBADMSG, "run %zu is not where it says", i);
+            r = error_set(err, -EBADMSG, "run %zu is at the wrong index", i);
     return r;
 }

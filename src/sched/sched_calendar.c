@@ -81,8 +81,8 @@ static int choose_named(const struct sched *sched, const struct sched_request *r
     for (size_t i = 0; i < request->n_picks; i++) {
         const char *name = request->picks[i].node;
         if (name == NULL && cluster->n_nodes != 1)
-            return error_set(err, -EINVAL, "GPU %u of which node? write node:%u", request->picks[i].index,
-                request->picks[i].index);
+            return error_set(err, -EINVAL, "the node of GPU %u is missing: write node:%u",
+                request->picks[i].index, request->picks[i].index);
         const struct cluster_node *node = name != NULL ? cluster_find(cluster, name) : &cluster->nodes[0];
         const struct cluster_gpu *gpu =
             node != NULL ? cluster_find_index(node, request->picks[i].index) : NULL;
@@ -91,7 +91,7 @@ static int choose_named(const struct sched *sched, const struct sched_request *r
                 name != NULL ? name : cluster->nodes[0].name, request->picks[i].index);
         if (overlaps(gpu, reservation->from_ms, reservation->until_ms))
             return error_set(
-                err, -EBUSY, "GPU %s:%u is reserved for a part of that time already", node->name, gpu->index);
+                err, -EBUSY, "GPU %s:%u is already reserved during that time", node->name, gpu->index);
         uint32_t at = (uint32_t)(gpu - node->gpus);
         if (!has_gpu(reservation, node->position, at))
             add(reservation, node->position, at);
@@ -112,8 +112,8 @@ static int choose_any(const struct sched *sched, const struct sched_request *req
             }
     if (reservation->n_gpus >= request->gpus)
         return 0;
-    return error_set(
-        err, -EBUSY, "%u GPUs asked, %zu can be reserved for that time", request->gpus, reservation->n_gpus);
+    return error_set(err, -EBUSY, "requested %u GPUs; %zu can be reserved for that time", request->gpus,
+        reservation->n_gpus);
 }
 
 static void book(struct sched *sched, const struct sched_reservation *reservation)
@@ -177,7 +177,7 @@ int sched_reserve(struct sched *sched, int64_t now_ms, const struct sched_reques
     if (reservation->until_ms <= reservation->from_ms)
         return error_set(err, -EINVAL, "a reservation must end after it begins");
     if (reservation->until_ms <= sched->now_ms)
-        return error_set(err, -EINVAL, "a reservation cannot lie in the past");
+        return error_set(err, -EINVAL, "a reservation cannot be in the past");
     if (reservation->n_uids == 0)
         return error_set(err, -EINVAL, "a reservation needs at least one user");
     if (request->gpus == 0)

@@ -17,8 +17,8 @@ static void copy_gpu(
     copy->is_known = gpu->is_known;
     copy->is_paused = gpu->is_paused;
     copy->closed = gpu->closed;
-    copy->memory_foreign = gpu->memory_foreign;
-    copy->lessee = gpu->lessee;
+    copy->memory_external = gpu->memory_external;
+    copy->adoptee = gpu->adoptee;
     copy->numa = gpu->numa;
     copy->pcie_switch = gpu->pcie_switch;
     copy->links = gpu->links;

@@ -62,7 +62,7 @@ static const struct way_rules rules = {
     .may_move = may_move,
     .compare = compare_victims,
     .loss = loss_of,
-    .why = "jobs that are expected to be over sooner need its GPUs",
+    .why = "jobs with an earlier expected end need its GPUs",
 };
 
 bool sched_learnt_make_way(struct sched *sched, struct queue_class *class, const struct fit *fit)

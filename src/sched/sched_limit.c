@@ -32,10 +32,10 @@ int sched_check_limits(const struct sched *sched, const struct class_key *key, s
             fairshare_limits(&sched->fairshare, rows[i].id, rows[i].is_group);
         if (!account_limits_exclude(limits, gpu_milli))
             continue;
-        (void)error_set(err, -ERANGE, "the job asks for %g GPUs, the limit of its %s is %g at a time",
+        (void)error_set(err, -ERANGE, "requested %g GPUs; the limit of its %s is %g at a time",
             (double)gpu_milli / SHARE_WHOLE, rows[i].whose, (double)limits->gpu_milli / SHARE_WHOLE);
         return error_hint(
-            err, "ask for fewer GPUs; administrators set the limit: --%s-max-gpus of mgpud", rows[i].key);
+            err, "request fewer GPUs; administrators set the limit: --%s-max-gpus of mgpud", rows[i].key);
     }
     return 0;
 }

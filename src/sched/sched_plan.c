@@ -175,7 +175,7 @@ static size_t gpu_times(const struct search *search, uint32_t node, struct gpu_t
         bool is_shared = request_is_shared(search->request);
         if (free_ms[i] == TIME_NEVER || !cluster_gpu_suits(&sched->cluster, &where->gpus[i], search->request))
             continue;
-        if (!is_shared && where->gpus[i].memory_foreign > 0)
+        if (!is_shared && where->gpus[i].memory_external > 0)
             continue;
         int64_t at = is_shared ? share_free(search, node, i) : free_ms[i];
         if (at < sched->now_ms)

@@ -37,7 +37,7 @@ static const struct way_rules rules = {
     .may_move = may_move,
     .compare = compare_ages,
     .loss = loss_of,
-    .why = "a job that is not preemptible needs its GPUs",
+    .why = "a non-preemptible job needs its GPUs",
 };
 
 bool sched_make_way(struct sched *sched, struct queue_class *class, const struct fit *fit)

@@ -70,8 +70,8 @@ static int64_t quantum_of(const struct sched *sched, const struct sched_run *run
 
 bool sched_run_is_kept(const struct sched *sched, const struct sched_run *run)
 {
-    bool is_lease = run->job->class->key.request.lease_pid != 0; // its process is not ours to stop
-    return is_lease || sched->now_ms - run->allocated_ms < quantum_of(sched, run);
+    bool is_adopted = run->job->class->key.request.adopted_pid != 0; // its process is not ours to stop
+    return is_adopted || sched->now_ms - run->allocated_ms < quantum_of(sched, run);
 }
 
 int64_t sched_preemptive_change(const struct sched *sched, const struct sched_run *run)
@@ -290,7 +290,7 @@ void sched_pass_preemptive(struct sched *sched)
     if (!sched->settings.counts_gpus_only && n_out > 0)
         n_out = keep_the_unneeded(sched, out, n_out, in, n_in);
     for (size_t i = 0; i < n_out; i++)
-        sched_give_way(sched, out[i], "jobs that come first need its GPUs");
+        sched_give_way(sched, out[i], "jobs ahead of it need its GPUs");
     for (size_t i = 0; i < n_in; i++)
         start_elements(sched, &in[i]);
     if (!sched->settings.counts_gpus_only)

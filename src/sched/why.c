@@ -109,9 +109,9 @@ static void explain_blockers(const struct sched *sched, const struct sched_job *
     } rows[] = {
         { BLOCK_HELD_ADMIN, WHY_HELD_ADMIN, "held by an administrator", TIME_NEVER },
         { BLOCK_HELD_USER, WHY_HELD_USER, "held by its owner", TIME_NEVER },
-        { BLOCK_BEGIN, WHY_BEGIN_TIME, "not before its begin time",
+        { BLOCK_BEGIN, WHY_BEGIN_TIME, "waiting for its begin time",
             job->rules != NULL ? job->rules->begin_ms : 0 },
-        { BLOCK_BACKOFF, WHY_BACKOFF, "its start failed; it is tried again soon",
+        { BLOCK_BACKOFF, WHY_BACKOFF, "its start failed; retrying soon",
             job->rules != NULL ? job->rules->backoff_ms : 0 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -127,9 +127,9 @@ static void explain_blockers(const struct sched *sched, const struct sched_job *
         return;
     struct why_reason *reason = why_add(why, WHY_USER_LIMIT, TIME_NEVER);
     if (reason != NULL)
-        (void)snprintf(reason->text, sizeof(reason->text),
-            "%u element%s of this array run%s, as many as it allows", job->rules->elements_open,
-            job->rules->elements_open == 1 ? "" : "s", job->rules->elements_open == 1 ? "s" : "");
+        (void)snprintf(reason->text, sizeof(reason->text), "%u element%s of this array run%s (its limit)",
+            job->rules->elements_open, job->rules->elements_open == 1 ? "" : "s",
+            job->rules->elements_open == 1 ? "s" : "");
 }
 
 static void explain_limit(const struct sched *sched, const struct queue_class *class, struct why *why)
@@ -176,7 +176,7 @@ static bool fits(const struct sched *sched, const struct queue_class *class, boo
 
 /* How a GPU is closed; several may be so. */
 enum closure {
-    CLOSED_OUTSIDE,
+    CLOSED_EXTERNAL,
     CLOSED_UNCLEAN,
     CLOSED_UNHEALTHY,
     CLOSED_REFUSED,
@@ -211,11 +211,11 @@ static bool suits(const struct sched *sched, const struct sched_request *request
 }
 
 /* One that is shared with somebody outside is open, but not for a job that needs all of it. */
-static bool is_used_outside(const struct cluster_gpu *gpu, const struct sched_request *request)
+static bool is_used_externally(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
-    if (cluster_gpu_is_lessee(gpu, request))
+    if (cluster_gpu_is_adoptee(gpu, request))
         return false;
-    return (gpu->closed & DEVICE_EXTERNAL) != 0 || (gpu->memory_foreign > 0 && !request_is_shared(request));
+    return (gpu->closed & DEVICE_EXTERNAL) != 0 || (gpu->memory_external > 0 && !request_is_shared(request));
 }
 
 static void count_closed(const struct cluster_node *node, const struct cluster_gpu *gpu,
@@ -224,7 +224,7 @@ static void count_closed(const struct cluster_node *node, const struct cluster_g
     uint32_t at = (uint32_t)(gpu - node->gpus);
     bool is_gone = node->is_up && !gpu->is_present;
     const bool is_so[CLOSURES] = {
-        [CLOSED_OUTSIDE] = is_used_outside(gpu, request),
+        [CLOSED_EXTERNAL] = is_used_externally(gpu, request),
         [CLOSED_UNCLEAN] = (gpu->closed & DEVICE_UNCLEAN) != 0,
         [CLOSED_UNHEALTHY] = (gpu->closed & DEVICE_UNHEALTHY) != 0 || is_gone,
         [CLOSED_REFUSED] = (gpu->closed & DEVICE_REFUSED) != 0 ||
@@ -281,11 +281,11 @@ static void explain_closed(const struct tally *tally, struct why *why)
     } rows[CLOSURES] = {
         [CLOSED_PAUSED] = { WHY_GPU_PAUSED, "paused by an administrator" },
         [CLOSED_UNHEALTHY] = { WHY_GPU_PAUSED, "not healthy" },
-        [CLOSED_REFUSED] = { WHY_GPU_PAUSED, "kept from such jobs by its mode" },
-        [CLOSED_UNCLEAN] = { WHY_GPU_PAUSED, "not yet clean of the job before" },
-        [CLOSED_OUTSIDE] = { WHY_GPU_EXTERNAL, "used outside mgpu" },
+        [CLOSED_REFUSED] = { WHY_GPU_PAUSED, "excluded by its mode" },
+        [CLOSED_UNCLEAN] = { WHY_GPU_PAUSED, "still being cleared of the previous job" },
+        [CLOSED_EXTERNAL] = { WHY_GPU_EXTERNAL, "used by external processes" },
         [CLOSED_DRAINED] = { WHY_NODE_DRAINED, "on drained nodes" },
-        [CLOSED_DOWN] = { WHY_NODE_DOWN, "on nodes that do not answer" },
+        [CLOSED_DOWN] = { WHY_NODE_DOWN, "on unreachable nodes" },
     };
     for (size_t i = 0; i < CLOSURES; i++) {
         uint32_t count = tally->n_closed[i];
@@ -296,7 +296,7 @@ static void explain_closed(const struct tally *tally, struct why *why)
             return;
         for (size_t k = 0; k < tally->closed[i].n_gpus; k++)
             add_gpu(reason, tally->closed[i].gpus[k].node, tally->closed[i].gpus[k].gpu);
-        (void)snprintf(reason->text, sizeof(reason->text), "%u GPU%s that would suit it %s %s", count,
+        (void)snprintf(reason->text, sizeof(reason->text), "%u suitable GPU%s %s %s", count,
             count == 1 ? "" : "s", count == 1 ? "is" : "are", rows[i].text);
     }
 }
@@ -348,17 +348,16 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
     free(runs);
     request_text(request, asked, sizeof(asked));
     if (request->gpus > 0 && tally->open == 0)
-        (void)snprintf(reason->text, sizeof(reason->text),
-            "requested %s; jobs have %u of the %u GPU%s that would suit it", asked, tally->taken,
-            tally->suitable, tally->suitable == 1 ? "" : "s");
+        (void)snprintf(reason->text, sizeof(reason->text), "requested %s; jobs use %u of %u suitable GPU%s",
+            asked, tally->taken, tally->suitable, tally->suitable == 1 ? "" : "s");
     else if (request->gpus == 0)
-        (void)snprintf(reason->text, sizeof(reason->text), "requested %s; no node has that free", asked);
+        (void)snprintf(reason->text, sizeof(reason->text), "requested %s; no node has that much free", asked);
     else if (request->n_picks > 0)
-        (void)snprintf(reason->text, sizeof(reason->text), "a GPU that it names is not free");
+        (void)snprintf(reason->text, sizeof(reason->text), "a requested GPU is not free");
     else if (tally->free >= request->gpus)
         (void)snprintf(reason->text, sizeof(reason->text),
-            "requested %s; %u of %u GPUs are free, but not on one node together with the CPUs and memory "
-            "requested",
+            "requested %s; %u of %u GPUs are free, but no single node has them with the requested CPUs and "
+            "memory",
             asked, tally->free, tally->open);
     else if (request_is_shared(request) && tally->crowded > 0)
         (void)snprintf(reason->text, sizeof(reason->text),
@@ -428,8 +427,7 @@ static void explain_cluster(
     if (!does_fit && fits(sched, class, true, true)) {
         struct why_reason *reason = why_add(why, WHY_RESERVATION, TIME_NEVER);
         if (reason != NULL)
-            (void)snprintf(
-                reason->text, sizeof(reason->text), "the GPUs that are free are reserved for others");
+            (void)snprintf(reason->text, sizeof(reason->text), "the free GPUs are reserved for other users");
     } else if (!does_fit) {
         bool is_short_anyway = tally.suitable - tally.taken < class->key.request.gpus;
         if (class->key.request.gpus == 0 || tally.open > 0 || is_short_anyway)

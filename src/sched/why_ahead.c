@@ -176,12 +176,12 @@ static void list_waiting(struct listing *listing, const struct forecast *forecas
 static void tell_basis(const struct listing *listing)
 {
     static const char *const as_long_as[SURETIES] = {
-        [SURE_ALL] = "if the jobs before it take as long as jobs here did",
-        [SURE_USER] = "if the jobs before it take as long as other jobs of their users did",
-        [SURE_TOGETHER] = "if the jobs before it take as long as the jobs submitted with them",
-        [SURE_COMMAND] = "if the jobs before it take as long as alike jobs did",
-        [SURE_GIVEN] = "if the jobs before it take as long as was estimated",
-        [SURE_LIMIT] = "if the jobs before it use their time limits",
+        [SURE_ALL] = "if the jobs ahead of it take as long as earlier jobs here",
+        [SURE_USER] = "if the jobs ahead of it take as long as their users' earlier jobs",
+        [SURE_TOGETHER] = "if the jobs ahead of it take as long as the jobs submitted with them",
+        [SURE_COMMAND] = "if the jobs ahead of it take as long as similar jobs",
+        [SURE_GIVEN] = "if the jobs ahead of it take as long as estimated",
+        [SURE_LIMIT] = "if the jobs ahead of it use their full time limits",
     };
     struct why *why = listing->why;
     const struct job_rules *rules = listing->job->rules;
@@ -191,37 +191,35 @@ static void tell_basis(const struct listing *listing)
     format_duration(listing->sched->settings.default_run_ms, usual, sizeof(usual));
     if (listing->least == SURE_DEFAULT)
         (void)snprintf(why->eta_basis, sizeof(why->eta_basis),
-            "if the jobs before it take %s, which is assumed until jobs have ended here", usual);
+            "if the jobs ahead of it take %s, which is assumed until jobs have ended here", usual);
     else if (listing->least < SURETIES)
         (void)snprintf(why->eta_basis, sizeof(why->eta_basis), "%s", as_long_as[listing->least]);
     else if (rules != NULL && rules->begin_ms >= why->eta_ms)
         (void)snprintf(why->eta_basis, sizeof(why->eta_basis), "its begin time");
     else if (why->n_reasons > 0 && why->reasons[0].code == WHY_RESERVATION)
-        (void)snprintf(
-            why->eta_basis, sizeof(why->eta_basis), "when a reservation ends or is returned unused");
+        (void)snprintf(why->eta_basis, sizeof(why->eta_basis), "when a reservation ends or is released");
 }
 
 static void tell_latest_basis(const struct listing *listing)
 {
     struct why *why = listing->why;
-    const char *reservations =
-        listing->sched->n_reservations > 0 ? " and reservations used to their ends" : "";
+    const char *reservations = listing->sched->n_reservations > 0 ? " and reservations are used in full" : "";
     if (why->latest_ms != TIME_NEVER && listing->endless != 0) // what it waits for then is held by others
         (void)snprintf(why->latest_basis, sizeof(why->latest_basis),
-            "by the time limits of others: job %llu before it has none%s",
+            "from time limits of other jobs: job %llu ahead of it has none%s",
             (unsigned long long)listing->endless, reservations);
     else if (why->latest_ms != TIME_NEVER && listing->least < SURETIES)
         (void)snprintf(why->latest_basis, sizeof(why->latest_basis),
-            "by the time limits of the jobs before it%s", reservations);
+            "from the time limits of the jobs ahead of it%s", reservations);
     else if (why->latest_ms != TIME_NEVER)
         (void)snprintf(why->latest_basis, sizeof(why->latest_basis), "%s",
-            reservations[0] != '\0' ? "with reservations used to their ends" : "");
+            reservations[0] != '\0' ? "if reservations are used in full" : "");
     else if (listing->endless != 0)
-        (void)snprintf(why->latest_basis, sizeof(why->latest_basis), "not known: job %llu has no time limit",
+        (void)snprintf(why->latest_basis, sizeof(why->latest_basis), "unknown: job %llu has no time limit",
             (unsigned long long)listing->endless);
     else
         (void)snprintf(
-            why->latest_basis, sizeof(why->latest_basis), "not known: a job before it has no time limit");
+            why->latest_basis, sizeof(why->latest_basis), "unknown: a job ahead of it has no time limit");
 }
 
 /* What it gets will be free by then, so nobody is ahead of it, whoever has it now. */

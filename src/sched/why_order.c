@@ -160,9 +160,9 @@ void why_order(const struct sched *sched, const struct sched_job *job, bool does
         why_add_job(reason, before.jobs[i]);
     if (does_fit)
         (void)snprintf(reason->text, sizeof(reason->text),
-            "what it asks for is free now but kept for jobs before it, which it would delay");
+            "its resources are free, but reserved for jobs ahead of it, which it would delay");
     else
-        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s before it in the queue",
+        (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s ahead of it in the queue",
             (unsigned long long)count, count == 1 ? " is" : "s are");
     if (!does_fit)
         add_overtaking(sched, &overtaking, own, reason->text, sizeof(reason->text));

@@ -112,7 +112,7 @@ void counts_describe_memory(
     if (counts->is_at_limit && spec->memory_limit > 0)
         (void)snprintf(text, size, "used more than its %s of host memory (-M)%s", limit, peak);
     else
-        (void)snprintf(text, size, "the node had no memory left for it%s", peak);
+        (void)snprintf(text, size, "the node ran out of memory%s", peak);
 }
 
 void counts_describe_rest(
@@ -123,11 +123,12 @@ void counts_describe_rest(
     text[0] = '\0';
     if (counts->oom_kills > 0)
         (void)snprintf(text, size, "the kernel killed %" PRIu64 " of its processes%s%s%s", counts->oom_kills,
-            counts->is_at_limit && spec->memory_limit > 0 ? " at its limit of " : " for want of memory",
+            counts->is_at_limit && spec->memory_limit > 0 ? " at its limit of "
+                                                          : " because the node ran out of memory",
             counts->is_at_limit && spec->memory_limit > 0 ? limit : "",
             counts->is_at_limit && spec->memory_limit > 0 ? " of host memory (-M)" : "");
     else if (counts->refused_forks > 0)
         (void)snprintf(text, size,
-            "it reached its limit of %u processes: %" PRIu64 " time%s it could not start another",
+            "it reached its limit of %u processes: %" PRIu64 " time%s a process could not be started",
             spec->pids_max, counts->refused_forks, counts->refused_forks == 1 ? "" : "s");
 }

@@ -232,7 +232,7 @@ int exec_main(int fd)
     (void)close(PROGRAM_FD);
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || !read_head(fd, &head)) {
         (void)fprintf(
-            stderr, "mgpu: descriptor %d is not the job's command: the setup command changed it\n", fd);
+            stderr, "mgpu: the setup command changed descriptor %d, which contains the job's command\n", fd);
         return step_exit_code(STEP_SHELL, EBADF);
     }
     _cleanup_free_ char *text = xcalloc(head.length + 1, 1);
@@ -241,7 +241,7 @@ int exec_main(int fd)
     if (pread(fd, text, head.length, sizeof(head)) != (ssize_t)head.length ||
         !split_text(text, head.length, &head, &variables, &command)) {
         (void)fprintf(
-            stderr, "mgpu: the job's command is torn: the setup command changed descriptor %d\n", fd);
+            stderr, "mgpu: the job's command is incomplete: the setup command changed descriptor %d\n", fd);
         return step_exit_code(STEP_SHELL, EBADF);
     }
     for (size_t i = 0; i < variables.count; i++)

@@ -191,7 +191,7 @@ static void open_others(const struct init *init, struct place *place)
         report_failure(init, STEP_INPUT, errno);
 }
 
-/* A part of several whose command is missing here keeps the others from starting. What a setup makes of PATH
+/* A rank of several whose command is missing here keeps the others from starting. What a setup makes of PATH
  * is not known before it ran. */
 static int find_command(const struct init *init)
 {
@@ -418,7 +418,7 @@ static void tell_place(const struct init *init, const struct place *place, int f
     if (place->cwd_error == 0)
         return;
     step_describe(STEP_CWD, place->cwd_error, init->spec, NULL, text, sizeof(text));
-    (void)dprintf(fd, "mgpu: %s; it runs in %s\n", text, init->spec->cwd_fallback);
+    (void)dprintf(fd, "mgpu: %s; running in %s\n", text, init->spec->cwd_fallback);
 }
 
 static void run(const struct init *init, const struct place *place, int log_fd, struct init_status *status)

@@ -51,7 +51,7 @@ struct init_report {
 /* S to I: execute. */
 struct init_gate {
     uint32_t magic; // INIT_GATE_MAGIC
-    uint32_t port;  // where the parts meet; 0: as the environment has it
+    uint32_t port;  // where the ranks meet; 0: as the environment has it
 };
 #define INIT_GATE_MAGIC 0x6d677072U
 

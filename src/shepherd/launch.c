@@ -4,7 +4,7 @@
  *
  *   lock, and no verdict yet            nobody else is here or was here before
  *   I is born and prepares everything   all that can fail fails while nothing has run
- *   ready                               a part of several waits here until all of them are (ready.c)
+ *   ready                               a rank of several waits here until all of them are (ready.c)
  *   verdict "go"                        from now on the agent cannot take the attempt back
  *   `started` is written                proof for an adopter that the gate may be open
  *   gate                                I executes
@@ -191,7 +191,7 @@ static void start_terminal(struct shepherd *shepherd, struct init_status *ret_fa
 static int open_host(const struct shepherd *shepherd)
 {
     struct spool_id host = {
-        .job = shepherd->id.job, .attempt = shepherd->id.attempt, .task = shepherd->id.task
+        .job = shepherd->id.job, .attempt = shepherd->id.attempt, .rank = shepherd->id.rank
     };
     struct launch_started started;
     char name[SPOOL_NAME_SIZE];
@@ -220,7 +220,7 @@ static void note_move(struct shepherd *shepherd, int error, char **log_path)
 {
     char text[EVENT_TEXT_MAX / 2];
     step_describe(STEP_CWD, error, &shepherd->spec, NULL, text, sizeof(text));
-    shepherd->start_text = xasprintf("%s; it runs in %.500s", text, shepherd->spec.cwd_fallback);
+    shepherd->start_text = xasprintf("%s; running in %.500s", text, shepherd->spec.cwd_fallback);
     free(shepherd->log_path);
     shepherd->log_path = take_ptr(*log_path);
 }

@@ -13,13 +13,11 @@
 
 static int usage(void)
 {
-    (void)fputs(
-        "usage: mgpu-shepherd SPOOLDIR            launch the step that SPOOLDIR describes\n"
-        "       mgpu-shepherd --adopt SPOOLDIR    look after a step whose shepherd died\n"
-        "       mgpu-shepherd --fork-server=FD    make shepherds for the agent behind FD\n"
-        "       mgpu-shepherd --exec FD           execute the command behind FD (used by setup shells)\n"
-        "       mgpu-shepherd -- COMMAND...       be the first process of a container, and run COMMAND in "
-        "it\n",
+    (void)fputs("usage: mgpu-shepherd SPOOLDIR            launch the step described in SPOOLDIR\n"
+                "       mgpu-shepherd --adopt SPOOLDIR    supervise a step whose shepherd died\n"
+                "       mgpu-shepherd --fork-server=FD    start shepherds for the agent connected to FD\n"
+                "       mgpu-shepherd --exec FD           execute the command in FD (used by setup shells)\n"
+                "       mgpu-shepherd -- COMMAND...       run COMMAND as the first process of a container\n",
         stderr);
     return SHEPHERD_USAGE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The TCP port at which the parts of a job on several nodes may meet: chosen on the node of rank 0, and kept.
+/* The TCP port at which the ranks of a job on several nodes may meet: chosen on the node of rank 0, and kept.
  */
 #pragma once
 

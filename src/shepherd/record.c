@@ -124,7 +124,7 @@ static void describe_idle(const struct launch_spec *spec, char *text, size_t siz
 {
     char limit[32];
     format_duration(launch_ask(spec)->tty_idle_ms, limit, sizeof(limit));
-    (void)snprintf(text, size, "nothing was typed or shown on its terminal for %s", limit);
+    (void)snprintf(text, size, "its terminal was unused for %s", limit);
 }
 
 static bool was_killed_by_others(const struct ending *ending)
@@ -153,8 +153,7 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
     if (is_out_of_memory(ending))
         describe_memory(shepherd, ending, text, size);
     else if (ending->stop_end == END_NODE_LOST && ending->stop_signal != 0)
-        (void)snprintf(text, size,
-            "its node did not hear of the controller for longer than its lease of %lld s",
+        (void)snprintf(text, size, "its node had no contact to mgpud for longer than its lease of %lld s",
             (long long)(shepherd->spec.lease_ms / 1000));
     else if (judge(ending) == END_IDLE_TIMEOUT)
         describe_idle(&shepherd->spec, text, size);
@@ -174,8 +173,7 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
         step_describe(status->step, status->error, &shepherd->spec, shepherd->log_path, text, size);
     else if (is_told_by_runtime(&shepherd->spec, status->wait_status))
         (void)snprintf(text, size,
-            "status %d is also what the container's runtime gives when it cannot start it: the output says "
-            "so",
+            "the container runtime also exits with %d if it cannot start the container: see the output",
             WEXITSTATUS(status->wait_status));
     else {
         counts_describe_rest(&ending->counts, &shepherd->spec, text, size);

@@ -85,7 +85,7 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
     status_pipe_init(&shepherd->status_pipe);
     meeting_init(&shepherd->meeting);
     if (!spool_parse_name(slash != NULL ? slash + 1 : spool_dir, &shepherd->id))
-        return error_set(err, -EINVAL, "%s is not named like a spool directory", spool_dir);
+        return error_set(err, -EINVAL, "%s is not the name of a spool directory", spool_dir);
     spool_name(&shepherd->id, shepherd->name);
     shepherd->spool_fd = open(spool_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (shepherd->spool_fd < 0 || fchdir(shepherd->spool_fd) < 0)
@@ -104,10 +104,11 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
         return error_wrap(err, "%s", spool_dir);
     const struct launch_spec *spec = &shepherd->spec;
     if (spec->id.job != shepherd->id.job || spec->id.attempt != shepherd->id.attempt ||
-        spec->id.step != shepherd->id.step || spec->id.task != shepherd->id.task ||
+        spec->id.step != shepherd->id.step || spec->id.rank != shepherd->id.rank ||
         spec->command.count == 0 || spec->cwd == NULL || spec->output == NULL ||
         (spec->setup != NULL && spec->shell == NULL))
-        return error_set(err, -EBADMSG, "%s holds the spec of another step, or no whole one", spool_dir);
+        return error_set(
+            err, -EBADMSG, "%s contains the spec of another step, or an incomplete one", spool_dir);
     return 0;
 }
 

@@ -5,8 +5,8 @@
  *   launch.c  S: lock, preparations, the user's init, verdict, gate
  *   init.c    I: becomes the user, waits at the gate, runs and reaps the command J
  *   terminal.c  the terminal, and T, the process that moves its bytes
- *   meeting.c S: of rank 0: the port where the parts meet
- *   ready.c   S: of a part of several: waits until the others are ready too
+ *   meeting.c S: of rank 0: the port where the ranks meet
+ *   ready.c   S: of a rank of several: waits until the others are ready too
  *   watch.c   S: waits for the end, obeys the agent, ends what is left
  *   record.c  S: the exit record, and who has seen it
  *   terms.c   S: how long the step may run, whether it stands still

@@ -38,15 +38,15 @@ static const struct step_row rows[STEPS] = {
     [STEP_CLONE] = { "cannot start a process in the step's cgroup ", "", OBJECT_CGROUP, true },
     [STEP_STARTED] = { "cannot write the start record", "", OBJECT_NONE, true },
     [STEP_INIT] = { "the job's init ended before the command could be started", "", OBJECT_NONE, false },
-    [STEP_SESSION] = { "cannot make a session", "", OBJECT_NONE, true },
+    [STEP_SESSION] = { "cannot create a session", "", OBJECT_NONE, true },
     [STEP_OOM] = { "cannot reset the out-of-memory score", "", OBJECT_NONE, true },
-    [STEP_LIMITS] = { "cannot set the limit of open files", "", OBJECT_NONE, true },
+    [STEP_LIMITS] = { "cannot set the limit on open files", "", OBJECT_NONE, true },
     [STEP_GROUPS] = { "cannot set the groups of uid ", "", OBJECT_USER, true },
-    [STEP_GID] = { "cannot take the group of uid ", "", OBJECT_USER, true },
-    [STEP_UID] = { "cannot become uid ", "", OBJECT_USER, true },
-    [STEP_PROOF] = { "the switch to uid ", " could not be proved", OBJECT_USER, true },
+    [STEP_GID] = { "cannot switch to the group of uid ", "", OBJECT_USER, true },
+    [STEP_UID] = { "cannot switch to uid ", "", OBJECT_USER, true },
+    [STEP_PROOF] = { "the switch to uid ", " could not be verified", OBJECT_USER, true },
     [STEP_CWD] = { "cannot change to directory ", "", OBJECT_CWD, true },
-    [STEP_LOG_DIRECTORY] = { "cannot make the directory of the log ", "", OBJECT_LOG, true },
+    [STEP_LOG_DIRECTORY] = { "cannot create the directory of the log ", "", OBJECT_LOG, true },
     [STEP_LOG] = { "cannot open the log ", "", OBJECT_LOG, true },
     [STEP_LOG_KIND] = { "the log ", " is not a regular file", OBJECT_LOG, false },
     [STEP_LOG_OWNER] = { "the log ", " belongs to another user", OBJECT_LOG, false },
@@ -55,15 +55,15 @@ static const struct step_row rows[STEPS] = {
     [STEP_SHELL] = { "cannot execute ", " for the setup command", OBJECT_SHELL, true },
     [STEP_SETUP] = { "the setup command ended before the command could be started", "", OBJECT_NONE, false },
     [STEP_TERMINAL] = { "cannot open a terminal", "", OBJECT_NONE, true },
-    [STEP_SAYING] = { "cannot make the pipe MGPU_NOTIFY of the job", "", OBJECT_NONE, true },
-    [STEP_LATE] = { "its start was not prepared in time: the directory ",
-        " or the log does not answer, or its init was stopped", OBJECT_CWD, false },
+    [STEP_SAYING] = { "cannot create the pipe MGPU_NOTIFY", "", OBJECT_NONE, true },
+    [STEP_LATE] = { "its start timed out: the directory ",
+        " or the log does not respond, or its init was stopped", OBJECT_CWD, false },
     [STEP_ERROR] = { "cannot write the file of standard error ", "", OBJECT_ERROR, true },
     [STEP_INPUT] = { "cannot read the file of standard input ", "", OBJECT_INPUT, true },
     [STEP_EXEC] = { "cannot execute ", "", OBJECT_COMMAND, true },
     [STEP_RUNTIME] = { "", "", OBJECT_NONE, false },
-    [STEP_MOUNT] = { "a container cannot be given the directory ",
-        ", or that of its home: there is a colon or a comma in a path", OBJECT_CWD, false },
+    [STEP_MOUNT] = { "cannot mount into the container the directory ",
+        ", or the home directory: a path contains a colon or comma", OBJECT_CWD, false },
     [STEP_ENTER] = { "cannot enter the cgroups that limit the job", "", OBJECT_NONE, true },
 };
 
@@ -96,12 +96,10 @@ static void describe_runtime(const struct launch_spec *spec, char *text, size_t 
                                                             : NULL;
     node = node != NULL ? node : "this node";
     if (only != NULL)
-        (void)snprintf(
-            text, size, "%s is not installed on %.100s; install it, or leave out --image", only, node);
+        (void)snprintf(text, size, "%s is not installed on %.100s; install it, or omit --image", only, node);
     else
         (void)snprintf(text, size,
-            "neither podman nor apptainer is installed on %.100s; install one of them, or leave out --image",
-            node);
+            "neither podman nor apptainer is installed on %.100s; install one, or omit --image", node);
 }
 
 void step_describe(enum launch_step step, int error, const struct launch_spec *spec, const char *log_path,

@@ -146,8 +146,7 @@ bool terminal_warning_is_due(struct terminal_warning *warning, char *text, size_
     format_duration(now_ms - seen_ms, idle, sizeof(idle));
     format_duration(left_ms > 0 ? left_ms : 0, left, sizeof(left));
     (void)snprintf(text, size,
-        "\r\n[mgpu: nothing was typed or shown here for %s; the job is ended in %s unless a key is "
-        "pressed]\r\n",
-        idle, left);
+        "\r\n[mgpu: this terminal was unused for %s; the job ends in %s unless you press a key]\r\n", idle,
+        left);
     return true;
 }

@@ -192,7 +192,7 @@ static void on_visit(struct process *p)
     struct viewer *viewer = visit.magic == TERMINAL_VISIT_MAGIC ? find_place(p) : NULL;
     if (viewer == NULL) {
         /* The connection ends after a word that everybody understands. */
-        static const char full[] = "as many look at this terminal as can";
+        static const char full[] = "this terminal has the maximum number of viewers";
         uint8_t frame[TERMINAL_HEAD_SIZE + 4 + sizeof(full) - 1] = { 0 };
         terminal_head(frame, TERMINAL_END, sizeof(frame) - TERMINAL_HEAD_SIZE);
         terminal_put(frame + TERMINAL_HEAD_SIZE, 4, TERMINAL_REFUSED);

@@ -94,7 +94,7 @@ static int read_values(
             i++;
         if (i == count ||
             (!json_is_integer(value) && !(json_is_string(value) && count == CASE_SETTINGS && i < 2)))
-            return error_set(err, -EINVAL, "'%.60s' is unknown or no whole number", key);
+            return error_set(err, -EINVAL, "'%.60s' is unknown or not a whole number", key);
         values[i] = json_integer_value(value);
     }
     return 0;
@@ -108,13 +108,13 @@ static int read_names(json_t *settings, struct sim_case *ret, struct error *err)
     while (policy != NULL && policies[at] != NULL && strcmp(policies[at]->name, policy) != 0)
         at++;
     if (policy == NULL || policies[at] == NULL)
-        return error_set(err, -EINVAL, "names no policy that is known");
+        return error_set(err, -EINVAL, "names an unknown policy");
     ret->settings[SET_POLICY] = at;
     at = 0;
     while (placement != NULL && placements[at] != NULL && strcmp(placements[at]->name, placement) != 0)
         at++;
     if (placement == NULL || placements[at] == NULL)
-        return error_set(err, -EINVAL, "names no placement that is known");
+        return error_set(err, -EINVAL, "names an unknown placement");
     ret->settings[SET_PLACEMENT] = at;
     return 0;
 }
@@ -143,18 +143,18 @@ static int check_references(const struct sim_case *of, struct error *err)
         return error_set(err, -EINVAL, "the case has no node");
     for (size_t i = 0; i < of->n_nodes; i++)
         if (of->nodes[i][NODE_GPUS] < 0 || of->nodes[i][NODE_GPUS] > 64)
-            return error_set(err, -EINVAL, "node %zu has not between 0 and 64 GPUs", i);
+            return error_set(err, -EINVAL, "node %zu does not have 0 to 64 GPUs", i);
     for (size_t i = 0; i < of->n_jobs; i++)
         if (of->jobs[i][JOB_PICK] < 0 || of->jobs[i][JOB_PICK] / 256 >= (int64_t)of->n_nodes)
-            return error_set(err, -EINVAL, "job %lld picks a GPU of a node that is not there",
-                (long long)of->jobs[i][JOB_ID]);
+            return error_set(
+                err, -EINVAL, "job %lld picks a GPU of a missing node", (long long)of->jobs[i][JOB_ID]);
     for (size_t i = 0; i < of->n_events; i++) {
         const int64_t *event = of->events[i];
         if (event[EVENT_KIND] < 0 || event[EVENT_KIND] >= HAPPEN_KINDS)
-            return error_set(err, -EINVAL, "event %zu is of no known kind", i);
+            return error_set(err, -EINVAL, "event %zu has an unknown kind", i);
         if (event[EVENT_KIND] <= HAPPEN_RESUME_GPU &&
             (event[EVENT_A] < 0 || event[EVENT_A] >= (int64_t)of->n_nodes))
-            return error_set(err, -EINVAL, "event %zu is of a node that is not there", i);
+            return error_set(err, -EINVAL, "event %zu refers to a missing node", i);
     }
     return 0;
 }

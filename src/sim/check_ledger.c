@@ -49,10 +49,10 @@ static int check_host(const struct ledger *ledger, uint32_t at, struct error *er
     if (node->is_down || node->is_drained)
         return error_set(err, -EPROTO, "on node %u, which is %s", at, node->is_down ? "down" : "drained");
     if (node->cpu > has[NODE_CPU])
-        return error_set(err, -EPROTO, "node %u gives %lld of its %lld thousandths of CPUs", at,
+        return error_set(err, -EPROTO, "node %u has %lld of its %lld thousandths of CPUs allocated", at,
             (long long)node->cpu, (long long)has[NODE_CPU]);
     if (has[NODE_MEMORY] > 0 && node->host_memory > has[NODE_MEMORY])
-        return error_set(err, -EPROTO, "node %u gives more host memory than it has", at);
+        return error_set(err, -EPROTO, "node %u has more host memory allocated than it has", at);
     int64_t jobs_max = ledger->of->settings[SET_NODE_JOBS];
     if (jobs_max > 0 && node->jobs > jobs_max)
         return error_set(err, -EPROTO, "node %u runs %lld jobs; the limit is %lld", at, (long long)node->jobs,
@@ -70,14 +70,14 @@ static int check_gpu(
     if (node->is_paused[gpu])
         return error_set(err, -EPROTO, "GPU %u of node %u is paused", gpu, at);
     if (node->whole[gpu] > 1 || (node->whole[gpu] == 1 && node->users[gpu] > 1))
-        return error_set(err, -EPROTO, "GPU %u of node %u is given twice", gpu, at);
+        return error_set(err, -EPROTO, "GPU %u of node %u is allocated twice", gpu, at);
     if (node->share[gpu] > SHARE_WHOLE || node->memory[gpu] > LEDGER_GPU_MEM)
-        return error_set(err, -EPROTO, "GPU %u of node %u gives %lld thousandths and %lld MiB", gpu, at,
-            (long long)node->share[gpu], (long long)(node->memory[gpu] >> 20));
+        return error_set(err, -EPROTO, "GPU %u of node %u has %lld thousandths and %lld MiB allocated", gpu,
+            at, (long long)node->share[gpu], (long long)(node->memory[gpu] >> 20));
     if (job[JOB_ALLOW] != 0 && (job[JOB_ALLOW] >> gpu & 1) == 0)
         return error_set(err, -EPROTO, "GPU %u is not in the job's allowed set", gpu);
     if (job[JOB_PICK] != 0 && job[JOB_PICK] != pick)
-        return error_set(err, -EPROTO, "GPU %u of node %u is not the one that the job named", gpu, at);
+        return error_set(err, -EPROTO, "GPU %u of node %u is not the one requested", gpu, at);
     return 0;
 }
 
@@ -117,7 +117,7 @@ static int check_shape(const int64_t *job, const struct allocation *allocation, 
                 allocation->nodes[i].node, (long long)job[JOB_PER_NODE]);
         if (allocation->nodes[i].cpu_milli != job[JOB_CPU] ||
             (int64_t)allocation->nodes[i].memory != job[JOB_MEMORY])
-            return error_set(err, -EPROTO, "got other CPUs or memory than it asked for on node %u",
+            return error_set(err, -EPROTO, "got other CPUs or memory than requested on node %u",
                 allocation->nodes[i].node);
     }
     return 0;
@@ -128,7 +128,7 @@ int ledger_give(struct ledger *ledger, const int64_t *job, const struct allocati
 {
     for (size_t i = 0; i < allocation->n_gpus; i++)
         if (allocation->gpus[i].node >= ledger->of->n_nodes || allocation->gpus[i].gpu >= LEDGER_GPUS)
-            return error_set(err, -EPROTO, "got a GPU that is not there");
+            return error_set(err, -EPROTO, "got a GPU that does not exist");
     int result = check_shape(job, allocation, err);
     if (result < 0)
         return result;

@@ -71,7 +71,7 @@ static int check_starvation(struct world *world, struct error *err)
     if (world->now_ms <= world->promised_ms)
         return 0;
     return error_set(err, -EPROTO,
-        "job %llu stands first, was promised GPUs for %lld ms and still waits (now %lld ms)",
+        "job %llu is first, was promised GPUs for %lld ms and is still waiting (now %lld ms)",
         (unsigned long long)first, (long long)world->promised_ms, (long long)shadow_ms);
 }
 
@@ -99,7 +99,7 @@ static int settle_instant(struct world *world, struct error *err)
     for (unsigned round = 0; sched_is_dirty(world->sched) || sched_next_ms(world->sched) <= world->now_ms;
          round++) {
         if (round == ROUNDS_MAX)
-            return error_set(err, -EPROTO, "the scheduler is never done");
+            return error_set(err, -EPROTO, "the scheduler never finishes");
         sched_pass(world->sched, world->now_ms);
         world_after_pass(world);
         if (world->error.code != 0) {
@@ -134,7 +134,7 @@ static int check_end(const struct world *world, struct error *err)
     }
     for (size_t i = 0; i < world->of->n_jobs; i++)
         if (world->jobs[i].state == CASE_WAITS || world->jobs[i].state == CASE_RUNS)
-            return error_set(err, -EPROTO, "job %lld never %s, though nothing is in its way",
+            return error_set(err, -EPROTO, "job %lld never %s, although nothing prevents it",
                 (long long)world->of->jobs[i][JOB_ID],
                 world->jobs[i].state == CASE_WAITS ? "starts" : "ends");
     return 0;

@@ -148,7 +148,7 @@ static void submit(struct world *world, size_t number)
                        counted_milli(values) > world->settings.user_limits.gpu_milli;
     bool is_refused = waits < 0 || sched_check(world->sched, &spec, &err) < 0;
     if (is_too_wide && !is_refused)
-        (void)error_set(&world->error, -EPROTO, "job %lld is taken though it is above its user's limit",
+        (void)error_set(&world->error, -EPROTO, "job %lld is accepted although it exceeds its user's limit",
             (long long)values[JOB_ID]);
     if (is_refused) {
         job->state = CASE_NEVER;
@@ -175,13 +175,13 @@ static void check_rules(struct world *world, const int64_t *job, const struct ca
         milli += counted_milli(other);
     }
     if (state->state != CASE_WAITS)
-        fail(world, job, "though it does not wait");
+        fail(world, job, "although it is not waiting");
     if (state->is_held)
-        fail(world, job, "though it is held");
+        fail(world, job, "although it is held");
     if (job[JOB_BEGIN] > world->now_ms)
         fail(world, job, "before its begin time");
     if (dependency(world, job) != 1)
-        fail(world, job, "before the job that it waits for is over");
+        fail(world, job, "before its dependency has ended");
     if (job[JOB_ELEMENT_LIMIT] > 0 && state->open >= job[JOB_ELEMENT_LIMIT])
         fail(world, job, "more elements than may run at a time");
     if (world->settings.user_limits.jobs > 0 && jobs > world->settings.user_limits.jobs)
@@ -236,7 +236,7 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
     struct case_state *state = &world->jobs[number];
     struct error err = { 0 };
     if (world->n_starts++ == STARTS_MAX)
-        fail(world, job, "and gives way again and again in one instant");
+        fail(world, job, "and is preempted repeatedly at the same time");
     if (!is_return)
         check_rules(world, job, state);
     if (world->first != 0 && (is_return || is_ahead(world, job)))
@@ -292,7 +292,7 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     (void)why;
     if (attempt == NULL) {
         (void)error_set(
-            &world->error, -EPROTO, "job %llu is to give way but does not run", (unsigned long long)id);
+            &world->error, -EPROTO, "job %llu is to be preempted but is not running", (unsigned long long)id);
         return;
     }
     world->is_disturbed = true;
@@ -428,8 +428,8 @@ static void give_up(struct world *world)
         if (world->jobs[i].state != CASE_WAITS || dependency(world, job_values(world, i)) >= 0)
             continue;
         if (sched_look(world->sched, id, world->now_ms, &look) && (look.blockers & BLOCK_NEVER) == 0)
-            (void)error_set(&world->error, -EPROTO,
-                "job %llu is not told that its dependency can never come true", (unsigned long long)id);
+            (void)error_set(&world->error, -EPROTO, "job %llu is not reported as never satisfiable",
+                (unsigned long long)id);
         cancel(world, i);
     }
 }

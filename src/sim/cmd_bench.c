@@ -260,13 +260,13 @@ SET_NUMBER(shrink, "--scale", 1, 10000)
 
 static const struct option_row rows[] = {
     { 0, "jobs", "N", "waiting jobs (1000000)", set_jobs },
-    { 0, "users", "N", "their owners, with 10 classes of requests each (1000)", set_users },
-    { 0, "nodes", "N", "of 8 GPUs (10000)", set_nodes },
+    { 0, "users", "N", "users, with 10 classes of requests each (1000)", set_users },
+    { 0, "nodes", "N", "nodes of 8 GPUs (10000)", set_nodes },
     { 0, "passes", "N", "jobs that end, each followed by a pass (10000)", set_passes },
-    { 0, "scale", "N", "how much smaller the small queue and cluster are (100)", set_shrink },
-    { 0, "replay", "N", "synthetic jobs replayed at the end; 0: none (1000000)", set_replay },
-    { 0, "seed", "N", "of what is random (1)", set_seed },
-    { 0, "json", NULL, "figures as JSON", OPTION_VALUE(flag, struct bench_call, is_json) },
+    { 0, "scale", "N", "divisor for the small queue and cluster (100)", set_shrink },
+    { 0, "replay", "N", "synthetic jobs to replay at the end; 0: none (1000000)", set_replay },
+    { 0, "seed", "N", "seed of the random numbers (1)", set_seed },
+    { 0, "json", NULL, "print figures as JSON", OPTION_VALUE(flag, struct bench_call, is_json) },
     { 'h', "help", NULL, "this text", OPTION_VALUE(flag, struct bench_call, is_help) },
     { 0 },
 };
@@ -289,7 +289,7 @@ static int run(int argc, char **argv)
         return SIM_OK;
     }
     if (call.shrink > call.nodes || call.shrink > call.jobs) {
-        (void)error_set(&err, -EINVAL, "--scale %lld leaves no node or no job", (long long)call.shrink);
+        (void)error_set(&err, -EINVAL, "--scale %lld leaves no nodes or no jobs", (long long)call.shrink);
         return talk_error(&err, SIM_USAGE);
     }
     struct bench_figures small = { 0 }, large = { 0 };

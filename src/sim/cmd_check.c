@@ -20,9 +20,9 @@ struct check_call {
 static const struct option_row rows[] = {
     { 0, "seed", "N", "of the first case (1)", OPTION_VALUE(integer, struct check_call, seed),
         OPTION_RANGE(0, INT64_MAX / 2) },
-    { 0, "runs", "N", "cases, each with the next seed (1000)", OPTION_VALUE(integer, struct check_call, runs),
-        OPTION_RANGE(1, RUNS_MAX) },
-    { 0, "shrink", NULL, "cut a failing case down and print it as a file for --replay",
+    { 0, "runs", "N", "number of cases, each with the next seed (1000)",
+        OPTION_VALUE(integer, struct check_call, runs), OPTION_RANGE(1, RUNS_MAX) },
+    { 0, "shrink", NULL, "reduce a failing case and print it for --replay",
         OPTION_VALUE(flag, struct check_call, is_shrink) },
     { 0, "replay", "FILE", "run this case instead of random ones",
         OPTION_VALUE(word, struct check_call, replay) },
@@ -37,7 +37,7 @@ static int report(struct sim_case *of, const struct check_call *call, const char
     if (call->is_shrink) {
         check_shrink(of, NULL);
         (void)check_run(of, NULL, err);
-        (void)fprintf(stderr, "mgpu-sim: cut down to %zu jobs and %zu events: %s\n", of->n_jobs, of->n_events,
+        (void)fprintf(stderr, "mgpu-sim: reduced to %zu jobs and %zu events: %s\n", of->n_jobs, of->n_events,
             err->message);
         case_write(of, stdout);
     }

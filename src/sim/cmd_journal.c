@@ -31,10 +31,10 @@ static int read_line(struct line_reader *reader, char *line, struct error *err)
 static void print_counts(const struct replay_counts *counts, bool is_same)
 {
     if (is_same)
-        (void)printf("%zu decisions, all the same (%zu events, %zu start%s of mgpud)\n", counts->decisions,
+        (void)printf("%zu decisions, all identical (%zu events, %zu start%s of mgpud)\n", counts->decisions,
             counts->events, counts->starts, counts->starts == 1 ? "" : "s");
     else if (counts->decisions > 0)
-        (void)printf("%zu decisions are the same, the next is not\n", counts->decisions);
+        (void)printf("%zu identical decisions; the next one differs\n", counts->decisions);
 }
 
 static int set_help(void *target, const char *value, struct error *err)
@@ -58,7 +58,7 @@ static int run(int argc, char **argv)
         return SIM_OK;
     }
     if (first == argc) {
-        (void)error_set(&err, -EINVAL, "journal needs a file");
+        (void)error_set(&err, -EINVAL, "journal requires a file");
         return talk_error(&err, SIM_USAGE);
     }
     _cleanup_(replay_freep) struct replay *replay = replay_new();
@@ -80,7 +80,7 @@ static int run(int argc, char **argv)
 
 const struct sim_command command_journal = {
     .name = "journal",
-    .summary = "replay the journal of a live box and compare the decisions",
+    .summary = "replay the journal of an mgpud and compare the decisions",
     .usage = "journal FILE",
     .run = run,
 };

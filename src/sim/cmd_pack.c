@@ -248,15 +248,15 @@ static int set_placement(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 'c', "nodes", "FILE", "the nodes, as CSV or NODESxGPUS", OPTION_VALUE(word, struct pack_call, nodes) },
     { 0, "placement", "NAME", "how GPUs are chosen (fgd)", set_placement },
-    { 0, "order", "FILE", "per seed a line: seed, then rows of the pod list in order of arrival",
+    { 0, "order", "FILE", "one line per seed: seed, then rows of the pod list in order of arrival",
         OPTION_VALUE(word, struct pack_call, order) },
-    { 0, "rank", "FILE", "per seed a line: seed, then the rank of each node for ties",
+    { 0, "rank", "FILE", "one line per seed: seed, then the rank of each node for ties",
         OPTION_VALUE(word, struct pack_call, rank) },
-    { 0, "seed", "N", "the line of these files (42)", OPTION_VALUE(integer, struct pack_call, seed),
+    { 0, "seed", "N", "the line to use of these files (42)", OPTION_VALUE(integer, struct pack_call, seed),
         OPTION_RANGE(0, INT64_MAX) },
-    { 0, "online", NULL, "typical pods are learnt from arrivals, not known from the list",
+    { 0, "online", NULL, "learn typical pods from arrivals instead of the list",
         OPTION_VALUE(flag, struct pack_call, is_online) },
-    { 0, "json", NULL, "figures as JSON", OPTION_VALUE(flag, struct pack_call, is_json) },
+    { 0, "json", NULL, "print figures as JSON", OPTION_VALUE(flag, struct pack_call, is_json) },
     { 'h', "help", NULL, "this text", OPTION_VALUE(flag, struct pack_call, is_help) },
     { 0 },
 };
@@ -273,7 +273,8 @@ static int run(int argc, char **argv)
         return SIM_OK;
     }
     if (first == argc || call.nodes == NULL) {
-        (void)error_set(&err, -EINVAL, first == argc ? "pack needs a list of pods" : "pack needs --nodes");
+        (void)error_set(
+            &err, -EINVAL, first == argc ? "pack requires a list of pods" : "pack requires --nodes");
         (void)error_hint(&err, "usage: mgpu-sim %s", command_pack.usage);
         return talk_error(&err, SIM_USAGE);
     }

@@ -39,7 +39,7 @@ static const char *const estimate_names[] = { "history", "exact", "walltime", "t
 static int refuse_name(struct error *err, const char *what, const char *value, const char *const *names)
 {
     const char *near = text_nearest(value, names);
-    (void)error_set(err, -EINVAL, "%s '%.60s' is not known", what, value);
+    (void)error_set(err, -EINVAL, "unknown %s '%.60s'", what, value);
     if (near != NULL)
         return error_hint(err, "did you mean '%s'?", near);
     size_t length = 0;
@@ -126,32 +126,32 @@ static int set_max_jobs(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 'c', "cluster", "NxG", "64x8, pool:128 (one node), or a CSV list of nodes",
         OPTION_VALUE(word, struct run_call, cluster) },
-    { 'p', "policy", "NAME", "who comes before whom (the default: default)", set_policy },
-    { 0, "placement", "NAME", "which GPUs a job gets", set_placement },
-    { 'e', "estimate", "KIND", "durations the scheduler believes: history, exact, walltime, trace",
+    { 'p', "policy", "NAME", "order of the queue (default)", set_policy },
+    { 0, "placement", "NAME", "placement of GPUs", set_placement },
+    { 'e', "estimate", "KIND", "estimates used by the scheduler: history, exact, walltime, trace",
         set_estimate },
-    { 0, "reference", NULL, "as the reference simulators: consolidated, no fair share, no age cap",
+    { 0, "reference", NULL, "like the reference simulators: consolidated, no fair share, no age cap",
         OPTION_VALUE(flag, struct run_call, is_reference) },
-    { 0, "reservations", "K", "blocked jobs for which GPUs are kept",
+    { 0, "reservations", "K", "number of blocked jobs with a reservation",
         OPTION_VALUE(integer, struct run_call, reservations), OPTION_RANGE(0, RESERVATIONS_MAX) },
-    { 0, "preempt-cost", "TIME", "extra work of a job that gave way (40s; 60s above 8 GPUs)",
-        set_preempt_cost },
-    { 0, "half-life", "TIME", "of what users have used", set_half_life },
+    { 0, "preempt-cost", "TIME", "extra work of a preempted job (40s; 60s above 8 GPUs)", set_preempt_cost },
+    { 0, "half-life", "TIME", "half-life of usage", set_half_life },
     { 0, "age-cap", "TIME", "a job is not overtaken by jobs submitted that much later; 0: no bound",
         set_age_cap },
-    { 0, "no-limits", NULL, "do not tell the wall times of the trace as time limits",
+    { 0, "no-limits", NULL, "do not use the wall times of the trace as time limits",
         OPTION_VALUE(flag, struct run_call, no_limits) },
-    { 0, "users-from", "COLUMN", "the column of a CSV trace that names the user",
+    { 0, "users-from", "COLUMN", "column of a CSV trace with the user",
         OPTION_VALUE(word, struct run_call, trace.users_from) },
-    { 0, "skip-bad", NULL, "pass over broken lines of the trace",
+    { 0, "skip-bad", NULL, "skip invalid lines of the trace",
         OPTION_VALUE(flag, struct run_call, trace.skip_bad) },
-    { 0, "max-jobs", "N", "only the first N jobs of the trace", set_max_jobs },
-    { 0, "seed", "N", "of a synthetic trace", set_seed },
-    { 0, "gantt", "FILE", "draw who had which GPU when, as SVG", OPTION_VALUE(word, struct run_call, gantt) },
-    { 0, "plot", "FILE", "draw queue, use and waiting times, as SVG",
+    { 0, "max-jobs", "N", "use only the first N jobs of the trace", set_max_jobs },
+    { 0, "seed", "N", "seed of a synthetic trace", set_seed },
+    { 0, "gantt", "FILE", "draw the use of each GPU over time, as SVG",
+        OPTION_VALUE(word, struct run_call, gantt) },
+    { 0, "plot", "FILE", "draw queue length, GPUs in use and waiting times, as SVG",
         OPTION_VALUE(word, struct run_call, plot) },
-    { 0, "json", NULL, "figures as JSON", OPTION_VALUE(flag, struct run_call, is_json) },
-    { 0, "no-timing", NULL, "leave out what depends on this machine",
+    { 0, "json", NULL, "print figures as JSON", OPTION_VALUE(flag, struct run_call, is_json) },
+    { 0, "no-timing", NULL, "omit figures that depend on this machine",
         OPTION_VALUE(flag, struct run_call, no_timing) },
     { 0, "no-progress", NULL, "no progress bar", OPTION_VALUE(flag, struct run_call, no_progress) },
     { 'h', "help", NULL, "this text", OPTION_VALUE(flag, struct run_call, is_help) },
@@ -204,7 +204,7 @@ static int check_estimate(const struct run_call *call, const struct workload *wo
     const struct policy *policy = call->policy;
     if (policy != NULL && policy->is_oracle && call->has_estimate && call->estimate != ESTIMATE_EXACT)
         return error_set(err, -EINVAL,
-            "--policy %s is an oracle and knows durations exactly; --estimate %s contradicts it",
+            "--policy %s is an oracle with exact durations; it cannot be used with --estimate %s",
             policy->name, estimate_names[call->estimate]);
     if (call->estimate == ESTIMATE_WALLTIME && !workload->has_wall)
         return error_set(err, -EINVAL, "--estimate walltime: the trace has no wall times");
@@ -257,8 +257,7 @@ static void tell_bad(const struct workload *workload)
     for (size_t i = 0; i < workload->bad.count; i++)
         (void)fprintf(stderr, "mgpu-sim: %s\n", workload->bad.items[i]);
     if (workload->n_bad > 0)
-        (void)fprintf(
-            stderr, "mgpu-sim: %llu broken lines passed over\n", (unsigned long long)workload->n_bad);
+        (void)fprintf(stderr, "mgpu-sim: skipped %llu invalid lines\n", (unsigned long long)workload->n_bad);
 }
 
 static int replay(struct run_call *call, const char *path, struct workload *workload, struct sim_nodes *nodes,
@@ -307,7 +306,7 @@ static int run(int argc, char **argv)
     }
     if (first == argc || call.cluster == NULL) {
         (void)error_set(&err, -EINVAL,
-            first == argc ? "run needs a trace" : "run needs a cluster, such as --cluster 64x8");
+            first == argc ? "run requires a trace" : "run requires a cluster, such as --cluster 64x8");
         (void)error_hint(&err, "usage: mgpu-sim %s", command_run.usage);
         return talk_error(&err, SIM_USAGE);
     }

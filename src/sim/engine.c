@@ -261,7 +261,7 @@ static int decide(struct engine *engine, struct error *err)
     for (unsigned round = 0; is_pass_due(engine); round++) {
         if (round == ROUNDS_MAX)
             return error_set(err, -EPROTO,
-                "the scheduler still wants to change its mind after %u passes at %lld ms", ROUNDS_MAX,
+                "the scheduler still changes its decisions after %u passes at %lld ms", ROUNDS_MAX,
                 (long long)engine->now_ms);
         pass(engine);
         /* A timer that is due again at once would be asked for ever; a decision was made, so go on. */
@@ -332,7 +332,7 @@ static int loop(struct engine *engine, struct progress *progress, struct error *
         idle = engine->ends.count == 0 && engine->next_arrival == workload->n_jobs ? idle + 1 : 0;
         advance(engine, to_ms);
     }
-    return error_set(err, -EDEADLK, "%zu jobs wait and nothing will ever start them (from %lld s on)",
+    return error_set(err, -EDEADLK, "%zu jobs are waiting and can never start (from %lld s on)",
         engine->n_waiting, (long long)(engine->now_ms / 1000));
 }
 

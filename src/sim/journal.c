@@ -15,8 +15,8 @@ int journal_head(const char *line, struct error *err)
     if (schema != NULL && strcmp(schema, JOURNAL_SCHEMA) == 0)
         return 0;
     (void)error_set(
-        err, -EINVAL, "no journal: the first line does not say \"schema\": \"%s\"", JOURNAL_SCHEMA);
-    return error_hint(err, "mgpu journal export -o FILE writes one");
+        err, -EINVAL, "not a journal: the first line does not contain \"schema\": \"%s\"", JOURNAL_SCHEMA);
+    return error_hint(err, "write one with: mgpu journal export -o FILE");
 }
 
 int journal_line(const char *line, struct job_event *ret, uint64_t *ret_stem, struct error *err)
@@ -27,5 +27,5 @@ int journal_line(const char *line, struct job_event *ret, uint64_t *ret_stem, st
         return json_journal_read(event, ret, ret_stem, err);
     *ret = (struct job_event){ 0 };
     *ret_stem = 0;
-    return error_set(err, -EINVAL, "no JSON: %.200s", reason.text);
+    return error_set(err, -EINVAL, "not JSON: %.200s", reason.text);
 }

@@ -14,8 +14,7 @@ static int usage(FILE *out, int status)
     (void)fprintf(out, "usage: mgpu-sim COMMAND [OPTIONS]\n\n");
     for (size_t i = 0; sim_commands[i] != NULL; i++)
         (void)fprintf(out, "  %-8s %s\n", sim_commands[i]->name, sim_commands[i]->summary);
-    (void)fprintf(
-        out, "\nmgpu-sim COMMAND --help shows the options of a command; mgpu-sim(1) explains all.\n");
+    (void)fprintf(out, "\nRun mgpu-sim COMMAND --help for the options of a command; see also mgpu-sim(1).\n");
     return status;
 }
 

@@ -57,7 +57,7 @@ static int read_header(struct node_list *list, char *line, struct error *err)
     list->count = csv_split(line, fields, NODE_COLUMNS_MAX);
     if (list->count > NODE_COLUMNS_MAX)
         return error_set(
-            err, -EINVAL, "has %zu columns; at most %u can be read", list->count, NODE_COLUMNS_MAX);
+            err, -EINVAL, "has %zu columns; at most %u are supported", list->count, NODE_COLUMNS_MAX);
     for (size_t value = 0; value < NODE_VALUES; value++) {
         list->at[value] = NODE_COLUMNS_MAX;
         for (size_t i = 0; i < list->count; i++)
@@ -65,7 +65,7 @@ static int read_header(struct node_list *list, char *line, struct error *err)
                 list->at[value] = i;
     }
     if (list->at[NODE_NAME] == NODE_COLUMNS_MAX || list->at[NODE_GPUS] == NODE_COLUMNS_MAX)
-        return error_set(err, -EINVAL, "a list of nodes needs the columns sn (or name) and gpu (or gpus)");
+        return error_set(err, -EINVAL, "a list of nodes requires the columns sn (or name) and gpu (or gpus)");
     return 0;
 }
 

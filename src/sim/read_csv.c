@@ -51,7 +51,7 @@ static int set_duration(struct csv_row *row, const char *text, struct error *err
 static int set_end(struct csv_row *row, const char *text, struct error *err)
 {
     if (*text == '\0')
-        return error_set(err, -EINVAL, "the end is not known");
+        return error_set(err, -EINVAL, "the end is unknown");
     row->has_end = true;
     return set_seconds(text, "end", &row->end_ms, err);
 }
@@ -204,7 +204,8 @@ static int read_header(struct line_reader *reader, char *line, struct error *err
         line += 3;
     header->count = csv_split(line, names, COLUMNS_MAX);
     if (header->count > COLUMNS_MAX)
-        return error_set(err, -EINVAL, "has %zu columns; at most %u can be read", header->count, COLUMNS_MAX);
+        return error_set(
+            err, -EINVAL, "has %zu columns; at most %u are supported", header->count, COLUMNS_MAX);
     const char *users_from = reader->options->users_from;
     header->user = COLUMNS_MAX;
     for (size_t i = 0; i < header->count; i++) {
@@ -213,8 +214,7 @@ static int read_header(struct line_reader *reader, char *line, struct error *err
             header->user = i;
     }
     if (users_from != NULL && header->user == COLUMNS_MAX)
-        return error_set(
-            err, -EINVAL, "has no column '%.40s', from which --users-from wants the users", users_from);
+        return error_set(err, -EINVAL, "has no column '%.40s' (--users-from)", users_from);
     bool is_untimed = reader->options->is_untimed;
     if (!is_untimed && !has_column(header, set_submit))
         return error_set(err, -EINVAL, "has no column of submit times (submit, submit_time, timestamp)");
@@ -237,7 +237,7 @@ static int finish_row(struct csv_row *row, struct error *err)
     if (job->gpus == 1 && row->gpu_milli > 0 && row->gpu_milli < 1000)
         job->share = (uint32_t)row->gpu_milli;
     if (job->gpus == 0 && job->cpu_milli == 0 && job->memory == 0)
-        return error_set(err, -EINVAL, "asks for no GPU, no CPU and no memory");
+        return error_set(err, -EINVAL, "requests no GPU, no CPU and no memory");
     if (!row->has_command)
         job->stem = HASH_START;
     return 0;

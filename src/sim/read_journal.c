@@ -50,7 +50,7 @@ static int on_submitted(
 {
     uint64_t id = event->job;
     if (event->ask.count != 1 || id == 0 || id > UINT32_MAX)
-        return error_set(err, -EINVAL, "a submission needs a job and its \"ask\"");
+        return error_set(err, -EINVAL, "a submission requires a job and its \"ask\"");
     if (id >= reader->room) {
         size_t room = id < 512 ? 1024 : (size_t)id * 2;
         reader->jobs = xreallocarray(reader->jobs, room, sizeof(*reader->jobs));

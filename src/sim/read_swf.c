@@ -53,9 +53,9 @@ static int read_line(struct line_reader *reader, char *line, struct error *err)
         return error_set(
             err, -EINVAL, "has %zu fields; the Standard Workload Format has %u", count, SWF_FIELDS);
     if (values[SWF_SUBMIT] < 0)
-        return error_set(err, -EINVAL, "the submit time is not known");
+        return error_set(err, -EINVAL, "the submit time is unknown");
     if (values[SWF_RUN] < 0)
-        return error_set(err, -EINVAL, "the run time is not known");
+        return error_set(err, -EINVAL, "the run time is unknown");
     int64_t procs = (values[SWF_PROCS] > 0 ? values[SWF_PROCS] : values[SWF_PROCS_ASKED]) / 1000;
     if (procs < 1 || procs > TRACE_GPUS_MAX)
         return error_set(err, -EINVAL, "the number of processors (%lld) is not within 1 to %u",

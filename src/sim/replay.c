@@ -115,8 +115,8 @@ static char *decision_text(const struct decision *decision)
 {
     unsigned long long id = decision->id;
     switch (decision->kind) {
-    case DECIDED_PREEMPT: return xasprintf("job %llu gives way", id);
-    case DECIDED_UNRESERVE: return xasprintf("reservation %llu is returned", id);
+    case DECIDED_PREEMPT: return xasprintf("job %llu is preempted", id);
+    case DECIDED_UNRESERVE: return xasprintf("reservation %llu is released", id);
     default: break;
     }
     if (decision->array == 0)
@@ -170,14 +170,12 @@ static struct decision decision_of(const struct replay *replay, const struct job
 static int differ(const struct replay *replay, uint64_t seq, const struct decision *there,
     const struct decision *here, struct error *err)
 {
-    _cleanup_free_ char *theirs = there != NULL ? decision_text(there) : xstrdup("nothing is decided");
-    _cleanup_free_ char *ours = here != NULL ? decision_text(here) : xstrdup("nothing is decided");
+    _cleanup_free_ char *theirs = there != NULL ? decision_text(there) : xstrdup("no decision");
+    _cleanup_free_ char *ours = here != NULL ? decision_text(here) : xstrdup("no decision");
     (void)error_set(err, -EBADMSG, "seq %llu, at %lld ms: in the journal %.180s; here %.180s",
         (unsigned long long)seq, (long long)replay->at_ms, theirs, ours);
     if (replay->counts.starts > 1)
-        return error_hint(err,
-            "mgpud was started anew at seq %llu: \"Limits\" in docs/journal.md says what "
-            "a start loses",
+        return error_hint(err, "mgpud was restarted at seq %llu: see \"Limits\" in docs/journal.md",
             (unsigned long long)replay->start_seq);
     return err->code;
 }
@@ -336,13 +334,13 @@ static int check_order(const struct replay *replay, const struct job_event *even
 {
     unsigned long long seq = event->seq, last = replay->last_seq;
     if (last == 0 && seq != 1)
-        return error_set(err, -EPROTO, "the journal begins with seq %llu: a replay needs all of it", seq);
+        return error_set(err, -EPROTO, "the journal begins with seq %llu: a replay requires all of it", seq);
     if (last == 0 && !is_start(event))
         return error_set(err, -EPROTO,
-            "the journal does not begin with a start (\"settings\"): an older mgpud "
-            "wrote this store first, and not all that was decided can be known");
+            "the journal does not begin with a start (\"settings\"): an older mgpud created this store, and "
+            "its decisions are not fully known");
     if (seq != last + 1)
-        return error_set(err, -EPROTO, "after seq %llu comes %llu: something is missing", last, seq);
+        return error_set(err, -EPROTO, "seq %llu is followed by %llu: entries are missing", last, seq);
     if (event->wall_ms < replay->at_ms && !is_start(event))
         return error_set(err, -EPROTO, "seq %llu is earlier than the one before it", seq);
     return 0;

@@ -131,7 +131,7 @@ static int on_unreserve(struct replay *replay, const struct cluster_change *chan
 {
     if (sched_unreserve(replay->sched, replay->at_ms, change->reservation) == 0)
         return 0;
-    return error_set(err, -EPROTO, "there is no reservation %" PRIu64, change->reservation);
+    return error_set(err, -EPROTO, "unknown reservation %" PRIu64, change->reservation);
 }
 
 /* What follows from it is said of the node's devices. */

@@ -58,9 +58,9 @@ static void set_number(struct sched_settings *settings, const char *key, const c
 static int set_one(struct sched_settings *settings, const char *key, const char *value, struct error *err)
 {
     if (strcmp(key, "policy") == 0 && (settings->policy = policy_find(value)) == NULL)
-        return error_set(err, -EPROTO, "the policy '%.60s' is not known", value);
+        return error_set(err, -EPROTO, "unknown policy '%.60s'", value);
     if (strcmp(key, "placement") == 0 && (settings->placement = placement_find(value)) == NULL)
-        return error_set(err, -EPROTO, "the placement '%.60s' is not known", value);
+        return error_set(err, -EPROTO, "unknown placement '%.60s'", value);
     set_number(settings, key, value);
     return 0;
 }
@@ -74,7 +74,7 @@ static int set_account(struct sched *sched, const char *value, struct error *err
     struct account_limits limits = { 0 };
     if (sscanf(value, "%c:%" SCNu32 " %lf %" SCNu32 " %" SCNu32 " %lf", &kind, &id, &shares, &limits.jobs,
             &limits.gpu_milli, &limits.gpu_seconds) != 6)
-        return error_set(err, -EPROTO, "the account '%.60s' cannot be read", value);
+        return error_set(err, -EPROTO, "the account '%.60s' is invalid", value);
     struct account *account = fairshare_account(sched_fairshare(sched), id, kind == 'g');
     account->shares = shares;
     account->limits = limits;

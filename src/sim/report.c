@@ -146,13 +146,13 @@ static void put_head(const struct report *report, FILE *out)
         plural(report->gpus), metrics->jobs, plural(metrics->jobs), metrics->users, plural(metrics->users));
     (void)fprintf(out, "policy %s, placement %s, estimate %s%s%s\n", report->policy->name,
         report->placement->name, report->estimate, report->is_reference ? ", reference mode" : "",
-        report->is_oracle ? "; ORACLE: it knows real durations, no real scheduler can" : "");
+        report->is_oracle ? "; ORACLE: uses real durations, which no real scheduler has" : "");
     if (metrics->refused > 0)
-        (void)fprintf(out, "%zu jobs can never run here and are not in the figures; the first: %s\n",
+        (void)fprintf(out, "%zu jobs can never run on this cluster and are not counted; the first: %s\n",
             metrics->refused, report->first_refusal);
     if (report->bad_lines > 0)
         (void)fprintf(
-            out, "%llu broken lines of the trace are left out\n", (unsigned long long)report->bad_lines);
+            out, "skipped %llu invalid lines of the trace\n", (unsigned long long)report->bad_lines);
 }
 
 static void put_timing(const struct metrics *metrics, FILE *out)

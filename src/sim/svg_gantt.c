@@ -191,8 +191,8 @@ int svg_gantt(const struct engine *engine, const char *title, const char *path, 
     struct gantt gantt = { .engine = engine };
     size_t bars = draw_bars(&gantt, NULL);
     if (bars > GANTT_BARS_MAX)
-        return error_set(err, -E2BIG, "--gantt would draw %zu bars; at most %u are legible: use --max-jobs",
-            bars, GANTT_BARS_MAX);
+        return error_set(err, -E2BIG, "--gantt would draw %zu bars; the limit is %u: use --max-jobs", bars,
+            GANTT_BARS_MAX);
     _cleanup_buffer_ struct buffer out = { 0 };
     lay_out(&gantt);
     double height = gantt.panel.y + gantt.panel.height + BOTTOM;

@@ -30,7 +30,7 @@ int talk_parse(const struct sim_command *command, int argc, char **argv, const s
     *ret_first = first;
     if (argc - first >= least && argc - first <= most)
         return 0;
-    (void)error_set(err, -EINVAL, argc - first < least ? "%s: something is missing" : "%s: too many words",
+    (void)error_set(err, -EINVAL, argc - first < least ? "%s: missing argument" : "%s: too many arguments",
         command->name);
     return error_hint(err, "usage: mgpu-sim %s", command->usage);
 }

@@ -94,7 +94,7 @@ static int note_bad(struct line_reader *reader, const struct error *reason, stru
         (void)error_set(err, reason->code, "%.300s:%llu: %.180s", reader->path,
             (unsigned long long)reader->number, reason->message);
         if (!reader->is_lost)
-            (void)error_hint(err, "--skip-bad passes over such lines");
+            (void)error_hint(err, "use --skip-bad to skip such lines");
         return err->code;
     }
     workload->n_bad++;

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "store/store_log.h"
-#include "store/store_place.h"
+#include "store/store_dir.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
 #include "store/store_sqlite.h"
@@ -39,9 +39,9 @@ static int check_missing(const struct store *store, struct store_found *found, s
 {
     _cleanup_free_ char *snapshot = store_snapshot_newest(store->dirfd);
     if (snapshot != NULL)
-        return damaged(store, err, "is missing, but there are snapshots of it");
-    if (store_place_size(store->dirfd, STORE_LOG) > 0)
-        return damaged(store, err, "is missing, but its write-ahead log is there");
+        return damaged(store, err, "is missing, although snapshots exist");
+    if (store_dir_size(store->dirfd, STORE_LOG) > 0)
+        return damaged(store, err, "is missing, although its write-ahead log exists");
     found->is_new = true;
     return 0;
 }
@@ -58,7 +58,7 @@ static int quick_check(sqlite3 *db, struct error *err)
     const char *text = (const char *)sqlite3_column_text(check, 0);
     if (text != NULL && strcmp(text, "ok") == 0)
         return 0;
-    return error_set(err, -EUCLEAN, "%.200s", text != NULL ? text : "quick_check says nothing");
+    return error_set(err, -EUCLEAN, "%.200s", text != NULL ? text : "quick_check returned nothing");
 }
 
 static int check_mark(
@@ -75,10 +75,10 @@ static int check_mark(
     if (!found->is_log_gone || !log->has_index)
         return 0;
     (void)error_set(err, -EUCLEAN,
-        "%s/%s is there, but its write-ahead log %s with the latest changes is gone", store->dir,
+        "%s/%s exists, but its write-ahead log %s with the latest changes is missing", store->dir,
         STORE_DATABASE, STORE_LOG);
     return error_hint(
-        err, "put the log back; or accept the loss of what was in it: rm %s/%s", store->dir, STORE_LOG_INDEX);
+        err, "restore the log; or accept the loss of those changes: rm %s/%s", store->dir, STORE_LOG_INDEX);
 }
 
 static int check_open(struct store *store, struct store_found *found, struct error *err)
@@ -89,14 +89,14 @@ static int check_open(struct store *store, struct store_found *found, struct err
     if (r < 0)
         return r;
     /* A start that died while it switched the file to a log left a journal, which only a writer can undo. */
-    bool has_journal = store_place_size(store->dirfd, JOURNAL) > 0;
+    bool has_journal = store_dir_size(store->dirfd, JOURNAL) > 0;
     _cleanup_free_ char *path = store_path(store);
     r = store_sql_open(path, has_journal ? STORE_WRITE : STORE_READ, &store->db, err);
     if (r == 0)
         r = store_schema_check(store->db, path, &found->schema_version, err);
     if (r == 0)
         r = check_mark(store, &log, found, err);
-    bool is_small = store_place_size(store->dirfd, STORE_DATABASE) <= CHECK_ALWAYS_BYTES;
+    bool is_small = store_dir_size(store->dirfd, STORE_DATABASE) <= CHECK_ALWAYS_BYTES;
     if (r == 0 && (is_small || !found->was_closed))
         r = quick_check(store->db, err);
     store_sql_closep(&store->db);
@@ -107,7 +107,7 @@ static int check_open(struct store *store, struct store_found *found, struct err
 int store_check(struct store *store, struct store_found *ret, struct error *err)
 {
     struct store_found found = { 0 };
-    off_t size = store_place_size(store->dirfd, STORE_DATABASE);
+    off_t size = store_dir_size(store->dirfd, STORE_DATABASE);
     int r;
     if (size < 0)
         r = check_missing(store, &found, err);

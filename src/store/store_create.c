@@ -46,10 +46,10 @@ int store_create(struct store *store, struct error *err)
     _cleanup_close_ int fd =
         openat(store->dirfd, UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return error_set_errno(err, -errno, "cannot make a store in %s", store->dir);
+        return error_set_errno(err, -errno, "cannot create a store in %s", store->dir);
     r = fill(store, instance, err);
     if (r < 0)
-        return error_wrap(err, "cannot make a store in %s", store->dir);
+        return error_wrap(err, "cannot create a store in %s", store->dir);
     if (renameat(store->dirfd, UNFINISHED, store->dirfd, STORE_DATABASE) < 0 || fsync(store->dirfd) < 0)
         return error_set_errno(err, -errno, "cannot make %s/%s", store->dir, STORE_DATABASE);
     return 0;

@@ -18,7 +18,7 @@
 #include "job/cluster_change.h"
 #include "store/store_check.h"
 #include "store/store_log.h"
-#include "store/store_place.h"
+#include "store/store_dir.h"
 #include "store/store_row.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
@@ -111,7 +111,7 @@ static void check_columns(struct fsck *fsck, const struct job_event *event)
         event->attempt != (uint64_t)sqlite3_column_int64(fsck->events, 2) ||
         event->type != (uint64_t)sqlite3_column_int64(fsck->events, 3) ||
         event->wall_ms != sqlite3_column_int64(fsck->events, 4))
-        find(fsck, "event %" PRIu64 ": its columns are not what its record says", seq);
+        find(fsck, "event %" PRIu64 ": its columns differ from its record", seq);
 }
 
 /* The changes of the cluster are not folded: what they led to is not the store's to know. */
@@ -119,7 +119,7 @@ static void check_cluster_event(struct fsck *fsck, const struct job_event *event
 {
     struct error err;
     if (event->type != EVENT_CLUSTER || event->change.count != 1)
-        find(fsck, "event %" PRIu64 " belongs to no job and is no change of the cluster", event->seq);
+        find(fsck, "event %" PRIu64 " has no job and is not a change of the cluster", event->seq);
     else if (cluster_change_validate(event->change.items, &err) < 0)
         find(fsck, "event %" PRIu64 ": %s", event->seq, err.message);
 }
@@ -142,7 +142,7 @@ static bool fold_events(struct fsck *fsck, uint64_t id, struct job *job, struct 
         if (id == 0)
             check_cluster_event(fsck, &event);
         if (job != NULL && is_whole && job_apply(job, &event, &err) < 0) {
-            find(fsck, "event %" PRIu64 " cannot have happened: %s", event.seq, err.message);
+            find(fsck, "event %" PRIu64 " is impossible: %s", event.seq, err.message);
             is_whole = false;
         } else if (job != NULL && is_whole) {
             fold_attempt(attempts, &event);
@@ -199,10 +199,10 @@ static void check_gpus(struct fsck *fsck, const struct job *job)
         are_right = are_right && is_grant(job, fsck->gpus);
     (void)sqlite3_reset(fsck->gpus);
     if (rows != wanted)
-        find(fsck, "job %" PRIu64 " (%s) has %zu GPUs booked; its events say %zu", job->id,
+        find(fsck, "job %" PRIu64 " (%s) has %zu GPUs allocated; according to its events, %zu", job->id,
             job_state_name(job->state), rows, wanted);
     else if (!are_right)
-        find(fsck, "job %" PRIu64 " has other GPUs booked than its events say", job->id);
+        find(fsck, "job %" PRIu64 " has other GPUs allocated than its events record", job->id);
 }
 
 static bool is_same_attempt(const struct attempt *attempt, sqlite3_stmt *row)
@@ -224,10 +224,10 @@ static void check_attempts(struct fsck *fsck, uint64_t id, const struct attempts
     for (; sqlite3_step(fsck->attempts) == SQLITE_ROW; rows++)
         if (rows < attempts->count && (sqlite3_column_int64(fsck->attempts, 0) != (int64_t)rows + 1 ||
                                           !is_same_attempt(&attempts->items[rows], fsck->attempts)))
-            find(fsck, "attempt %zu of job %" PRIu64 " is not what the events say", rows + 1, id);
+            find(fsck, "attempt %zu of job %" PRIu64 " differs from its events", rows + 1, id);
     (void)sqlite3_reset(fsck->attempts);
     if (rows != attempts->count)
-        find(fsck, "job %" PRIu64 " has %zu attempts in the table; its events say %zu", id, rows,
+        find(fsck, "job %" PRIu64 " has %zu attempts in the table; according to its events, %zu", id, rows,
             attempts->count);
 }
 
@@ -241,7 +241,7 @@ static void compare_row(struct fsck *fsck, const struct job *folded)
     }
     const char *column = store_row_difference(folded, row);
     if (column != NULL)
-        find(fsck, "job %" PRIu64 ": '%s' is not what the events say", folded->id, column);
+        find(fsck, "job %" PRIu64 ": '%s' differs from its events", folded->id, column);
     if (job_invariant(folded, &err) < 0)
         find(fsck, "%s", err.message);
 }
@@ -255,9 +255,9 @@ static void check_job(struct fsck *fsck, uint64_t id)
     bool has_row = current_job(fsck->jobs, fsck->jobs_rc) == id;
     bool has_events = current_job(fsck->events, fsck->events_rc) == id;
     if (!has_row)
-        find(fsck, "job %" PRIu64 " has events and no row", id);
+        find(fsck, "job %" PRIu64 " has events but no row", id);
     if (!has_events)
-        find(fsck, "job %" PRIu64 " has a row and no events", id);
+        find(fsck, "job %" PRIu64 " has a row but no events", id);
     _cleanup_(job_freep) struct job *job = has_row && has_events ? new_job(fsck, id) : NULL;
     _cleanup_(clear_attempts) struct attempts attempts = { 0 };
     if (fold_events(fsck, id, job, &attempts)) {
@@ -307,28 +307,28 @@ static int check_totals(struct fsck *fsck, struct error *err)
     } rows[] = {
         { "SELECT count(*) FROM jobs WHERE id > (SELECT ifnull(max(seq), 0) FROM sqlite_sequence"
           " WHERE name = 'jobs')",
-            "jobs have an id above the highest that was given out" },
-        { "SELECT count(*) FROM pragma_foreign_key_check", "rows belong to a job that is not there" },
+            "jobs have an id above the highest assigned" },
+        { "SELECT count(*) FROM pragma_foreign_key_check", "rows belong to a job that does not exist" },
         { "SELECT count(*) FROM submit_keys AS k WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE id = k.job)",
-            "submit keys belong to a job that is not there" },
+            "submit keys belong to a job that does not exist" },
         { "SELECT count(*) FROM jobs AS e WHERE e.array_job <> 0 AND NOT EXISTS (SELECT 1 FROM jobs AS a"
           " WHERE a.id = e.array_job AND a.array_left IS NOT NULL)",
-            "jobs are elements of an array that is not there" },
+            "jobs are elements of an array that does not exist" },
         { "SELECT count(*) FROM jobs AS a WHERE a.array_left IS NOT NULL AND a.array_open <>"
           " (SELECT count(*) FROM jobs AS e WHERE e.array_job = a.id AND e.array_job <> 0 AND e.state <> 5)",
-            "arrays have another number of open elements than they say" },
+            "arrays have a wrong count of open elements" },
         { "SELECT count(*) FROM (SELECT node, uuid FROM gpu_alloc GROUP BY node, uuid HAVING sum(share) > "
           "1000)",
-            "GPUs have more shares booked than the whole" },
-        { "SELECT count(*) FROM events WHERE seq < 1", "events have no number" },
+            "GPUs have shares above 1000 thousandths" },
+        { "SELECT count(*) FROM events WHERE seq < 1", "events have no sequence number" },
         { "SELECT count(*) FROM (SELECT " STORE_ENDED_COLUMNS
           " FROM ended EXCEPT " STORE_ENDED_OF("true") ")",
-            "rows about the end of a job do not say what the job does" },
+            "rows of ended jobs differ from the jobs" },
         { "SELECT count(*) FROM jobs WHERE state = 5 AND id NOT IN (SELECT job FROM ended)",
-            "jobs ended and have no row about it" },
+            "ended jobs have no row in ended" },
         { "SELECT count(*) FROM kept_days WHERE jobs < 1 OR held_ms < measured_ms OR measured_ms < used_ms"
           " OR used_ms < 0",
-            "days of removed jobs have sums that cannot be" },
+            "days of removed jobs have impossible totals" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int64_t count = 0;
@@ -404,9 +404,9 @@ int store_fsck_open_jobs(sqlite3 *db, struct error *err)
         r = store_sql_number(
             db, "SELECT count(*) FROM gpu_alloc WHERE job NOT IN (" OPEN_JOBS ")", &strays, err);
     if (r == 0 && strays > 0)
-        find(&fsck, "%" PRId64 " GPUs are booked by jobs that are not open", strays);
+        find(&fsck, "%" PRId64 " GPUs are allocated to jobs that are not open", strays);
     if (r == 0 && fsck.findings > 0)
-        return error_set(err, -EUCLEAN, "%.400s (mgpud --fsck says all)", found.message);
+        return error_set(err, -EUCLEAN, "%.400s (run mgpud --fsck for a full report)", found.message);
     return r;
 }
 
@@ -417,8 +417,8 @@ static int check_all(struct fsck *fsck, const char *path, struct error *err)
     if (r == 0)
         r = store_schema_check(fsck->db, path, &version, err);
     if (r == 0 && version < store_schema_version())
-        return error_set(err, -ENOTSUP, "%s has the older schema %d: start mgpud once to bring it up to date",
-            path, version);
+        return error_set(
+            err, -ENOTSUP, "%s has the older schema %d: start mgpud once to upgrade it", path, version);
     if (r == 0)
         r = store_sql_run(fsck->db, "BEGIN", err);
     if (r == 0)

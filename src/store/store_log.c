@@ -166,14 +166,12 @@ static struct index read_index(int dirfd)
 static int refuse(const char *dir, uint32_t good, off_t end, struct error *err)
 {
     (void)error_set(err, -EUCLEAN,
-        "%s/%s is damaged: frame %u of this write-ahead log cannot be read, and acknowledged changes are in "
-        "it "
-        "or behind it",
+        "%s/%s is damaged: frame %u of this write-ahead log is unreadable, and acknowledged changes are in "
+        "or after it",
         dir, STORE_LOG, good + 1);
     return error_hint(err,
-        "put the file back from a copy; or go on without what is behind the damage: cd %s && truncate -s "
-        "%lld "
-        "%s && rm -f %s",
+        "restore the file from a copy; or discard everything after the damage: cd %s && truncate -s %lld %s "
+        "&& rm -f %s",
         dir, (long long)end, STORE_LOG, STORE_LOG_INDEX);
 }
 

@@ -98,15 +98,15 @@ int store_snapshot_hint(int dirfd, const char *dir, struct error *err)
     _cleanup_free_ char *newest = store_snapshot_newest(dirfd);
     if (newest == NULL)
         return error_hint(err,
-            "there is no snapshot in %s/%s; restore the directory from a backup of yours, or "
-            "move it away to begin with an empty queue",
+            "there is no snapshot in %s/%s; restore the directory from a backup, or move it away to start "
+            "with an empty queue",
             dir, STORE_BACKUP);
     struct stat file;
     char when[32] = "";
     if (fstatat(dirfd, newest, &file, AT_SYMLINK_NOFOLLOW) == 0)
         utc_format((int64_t)file.st_mtim.tv_sec * 1000, when, sizeof(when));
     return error_hint(err,
-        "go back to the newest snapshot, of %.19sZ: cd %s && mkdir -p bad && mv %s* bad && cp -p %s %s", when,
+        "restore the newest snapshot, of %.19sZ: cd %s && mkdir -p bad && mv %s* bad && cp -p %s %s", when,
         dir, STORE_DATABASE, newest, STORE_DATABASE);
 }
 
@@ -135,7 +135,7 @@ static int make_file(struct store *store, struct store_snapshot *snapshot, struc
     _cleanup_close_ int fd = openat(
         snapshot->dirfd, SNAPSHOT_UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return error_set_errno(err, -errno, "cannot make a snapshot in %s/%s", store->dir, STORE_BACKUP);
+        return error_set_errno(err, -errno, "cannot create a snapshot in %s/%s", store->dir, STORE_BACKUP);
     return 0;
 }
 

@@ -37,11 +37,11 @@ bool store_space_is_out(const struct store *store, struct error *err)
     if (has_inodes && bytes >= STORE_OPEN_NEEDS)
         return false;
     if (has_inodes)
-        (void)error_set(err, -ENOSPC, "the disk of %s is full: %llu KiB are free, and a start needs %d KiB",
+        (void)error_set(err, -ENOSPC, "the disk of %s is full: %llu KiB free, %d KiB required to start",
             store->dir, (unsigned long long)bytes / 1024, STORE_OPEN_NEEDS / 1024);
     else
-        (void)error_set(err, -ENOSPC, "the disk of %s is full: it has no free inodes", store->dir);
-    (void)error_hint(err, "make room there, and start mgpud again; the store itself is left as it is");
+        (void)error_set(err, -ENOSPC, "the disk of %s is full: no free inodes", store->dir);
+    (void)error_hint(err, "free some space there and start mgpud again; the store is unchanged");
     return true;
 }
 

@@ -21,7 +21,7 @@
 #include "store/store_check.h"
 #include "store/store_create.h"
 #include "store/store_ids.h"
-#include "store/store_place.h"
+#include "store/store_dir.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
 #include "store/store_write.h"
@@ -60,7 +60,7 @@ static int read_instance(sqlite3 *db, char instance[33], struct error *err)
     int rc = sqlite3_step(select);
     const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(select, 0) : NULL;
     if (text == NULL || strlen(text) != 32)
-        return error_set(err, -EUCLEAN, "database: the store has no name");
+        return error_set(err, -EUCLEAN, "database: the store has no instance id");
     memcpy(instance, text, 33);
     return 0;
 }
@@ -95,7 +95,8 @@ static int read_summary(sqlite3 *db, struct store_summary *ret, struct error *er
 static int make_private(const struct store *store, struct error *err)
 {
     if (fchmodat(store->dirfd, STORE_DATABASE, 0600, 0) < 0)
-        return error_set_errno(err, -errno, "cannot make %s/%s private", store->dir, STORE_DATABASE);
+        return error_set_errno(
+            err, -errno, "cannot set the permissions of %s/%s", store->dir, STORE_DATABASE);
     return 0;
 }
 
@@ -106,7 +107,7 @@ static int migrate(struct store *store, const struct store_found *found, struct 
     int r = store_snapshot_take(store, err);
     if (r == 0)
         r = store_schema_upgrade(store->db, store_schema_steps, store_schema_n_steps, err);
-    return r < 0 ? error_wrap(err, "cannot bring %s/%s up to date", store->dir, STORE_DATABASE) : 0;
+    return r < 0 ? error_wrap(err, "cannot upgrade %s/%s", store->dir, STORE_DATABASE) : 0;
 }
 
 /* With the present schema, and before anything is decided on what the tables say. */
@@ -146,9 +147,9 @@ static int open_store(
     struct store *store, const char *dir, struct store_summary *ret_summary, struct error *err)
 {
     struct store_found found = { 0 };
-    int r = store_place_open(dir, &store->dir, &store->dirfd, err);
+    int r = store_dir_open(dir, &store->dir, &store->dirfd, err);
     if (r == 0)
-        r = store_place_lock(store->dir, store->dirfd, &store->lockfd, err);
+        r = store_dir_lock(store->dir, store->dirfd, &store->lockfd, err);
     if (r < 0)
         return r;
     store_space_open(store);
@@ -166,9 +167,8 @@ static int open_store(
         return r;
     struct error warning;
     (void)error_set(&warning, -EUCLEAN,
-        "%s/%s was in use and has no write-ahead log: it was closed by another program, or it is a copy and "
-        "the "
-        "latest changes are lost; new ids begin at %" PRIu64,
+        "%s/%s was in use and has no write-ahead log: another program closed it, or it is a copy without the "
+        "latest changes; new ids begin at %" PRIu64,
         store->dir, STORE_DATABASE, ret_summary->last_job + 1);
     store_thread_warn(store, &warning);
     return 0;

@@ -211,7 +211,7 @@ int store_thread_start(struct store *store, struct error *err)
     struct store_thread *thread = &store->thread;
     thread->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (thread->eventfd < 0)
-        return error_set_errno(err, -errno, "cannot make an eventfd");
+        return error_set_errno(err, -errno, "cannot create an eventfd");
     queue_init(&thread->requests);
     queue_init(&thread->answers);
     queue_init(&thread->left);

@@ -32,7 +32,7 @@ static int write_row(
     int r = store_sql_finish(statement, "jobs", err);
     (void)sqlite3_clear_bindings(statement);
     if (r == 0 && sqlite3_changes(store->db) != 1)
-        return error_set(err, -EPROTO, "database: there is no job %" PRIu64 " to change", change->row->id);
+        return error_set(err, -EPROTO, "database: job %" PRIu64 " does not exist", change->row->id);
     return r;
 }
 
@@ -136,7 +136,7 @@ static int insert_gpus(struct store *store, const struct store_change *change, s
         r = store_sql_finish(statement, "gpu_alloc", err);
         if (r < 0)
             return error_wrap(
-                err, "job %" PRIu64 " cannot have GPU %u of %s", job->id, grants[i].index, node);
+                err, "job %" PRIu64 " cannot be allocated GPU %u of %s", job->id, grants[i].index, node);
     }
     return r;
 }
@@ -196,9 +196,9 @@ static int write_change(struct store *store, const struct store_change *change, 
     if (change->kind != NULL)
         return write_state(store, change, err);
     if (change->type >= EVENT_TYPES || plans[change->type][0] == NULL)
-        return error_set(err, -EPROTO, "event %" PRIu64 " has no known type", change->seq);
+        return error_set(err, -EPROTO, "event %" PRIu64 " has an unknown type", change->seq);
     if ((change->row == NULL) != (change->type == EVENT_CLUSTER))
-        return error_set(err, -EPROTO, "event %" PRIu64 " and its job do not belong together", change->seq);
+        return error_set(err, -EPROTO, "event %" PRIu64 " does not belong to its job", change->seq);
     int r = 0;
     for (size_t i = 0; r == 0 && i < PLAN_STEPS && plans[change->type][i] != NULL; i++)
         r = plans[change->type][i](store, change, err);
@@ -227,7 +227,7 @@ static int try_transaction(struct store *store,
     if (r == 0)
         r = write(store, arg, err);
     if (r == 0)
-        r = run(store, SQL_COMMIT, "it is not known whether the change was stored", err);
+        r = run(store, SQL_COMMIT, "the change may or may not have been stored", err);
     /* After a failed COMMIT this only releases what the connection holds; it writes nothing. */
     if (r < 0 && !sqlite3_get_autocommit(store->db))
         (void)run(store, SQL_ROLLBACK, "database", NULL);

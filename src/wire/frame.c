@@ -28,7 +28,7 @@ static int find_message(struct evbuffer *input, size_t max_length, const struct 
         uint16_t id = 0;
         int r = record_peek(head, n > 0 ? (size_t)n : 0, max_length, &id, ret_length);
         if (r < 0)
-            return error_set(err, r, "what came is no frame, or one above %zu bytes", max_length);
+            return error_set(err, r, "received data is not a frame, or exceeds %zu bytes", max_length);
         if (evbuffer_get_length(input) < *ret_length)
             *ret_length = 0;
         *ret_type = message_type(id);

@@ -27,7 +27,7 @@ static int parse_shape(const char *shape, struct gpu_spec *spec, struct error *e
     int64_t count;
     const char *by = strchr(shape, 'x');
     if (by == NULL)
-        return error_set(err, -EINVAL, "--gpus sim:%s does not say how many GPUs of what memory", shape);
+        return error_set(err, -EINVAL, "--gpus sim:%s has no number of GPUs or no memory size", shape);
     _cleanup_free_ char *number = xstrndup(shape, (size_t)(by - shape));
     int r = parse_integer(number, "the number of simulated GPUs", 1, NODE_GPUS_MAX, &count, err);
     if (r < 0)

@@ -146,7 +146,7 @@ int http_client_connect(const char *socket_path, struct http_client **ret, struc
     memcpy(address.sun_path, socket_path, length + 1);
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return error_set_errno(err, -errno, "cannot make a socket");
+        return error_set_errno(err, -errno, "cannot create a socket");
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
         return error_set_errno(err, -errno, "cannot reach mgpud at %s", socket_path);
     *ret = http_client_adopt(take_fd(&fd));
@@ -243,11 +243,12 @@ static int judge_parse(struct http_client *client, struct error *err)
     if (client->answer.is_complete)
         return 1;
     if (client->sink_result == -EFBIG)
-        return error_set(err, -EFBIG, "the answer of mgpud is longer than %u MiB", HTTP_ANSWER_MAX >> 20);
+        return error_set(err, -EFBIG, "the response of mgpud is longer than %u MiB", HTTP_ANSWER_MAX >> 20);
     if (client->sink_result < 0)
         return client->sink_result;
     if (what != HPE_OK)
-        return error_set(err, -EBADMSG, "the answer of mgpud is no HTTP: %s", http_errno_description(what));
+        return error_set(
+            err, -EBADMSG, "the response of mgpud is not HTTP: %s", http_errno_description(what));
     return 0;
 }
 
@@ -262,7 +263,7 @@ int http_client_receive(struct http_client *client, struct error *err)
     (void)http_parser_execute(&client->parser, &settings, client->bytes, (size_t)n);
     int r = judge_parse(client, err);
     if (r == 0 && n == 0)
-        return error_set(err, -ECONNRESET, "mgpud closed the connection before its answer was complete");
+        return error_set(err, -ECONNRESET, "mgpud closed the connection before its response was complete");
     if (n == 0)
         client->is_reusable = false;
     return r == -EBADMSG && n == 0 ? -ECONNRESET : r;
@@ -305,7 +306,8 @@ int http_client_upgrade(
         }
         r = judge_parse(client, err);
         if (r == 0 && n == 0)
-            return error_set(err, -ECONNRESET, "mgpud closed the connection before its answer was complete");
+            return error_set(
+                err, -ECONNRESET, "mgpud closed the connection before its response was complete");
     }
     return r < 0 ? r : 0;
 }

@@ -37,7 +37,7 @@ static int refused(const struct message_refused *refusal, struct error *err)
 {
     int code = refusal->error > 0 ? -refusal->error : -EPROTO;
     (void)error_set(
-        err, code, "the controller refuses: %s", refusal->text != NULL ? refusal->text : "no reason given");
+        err, code, "mgpud refused: %s", refusal->text != NULL ? refusal->text : "no reason given");
     if (refusal->hint != NULL && refusal->hint[0] != '\0')
         (void)error_hint(err, "%s", refusal->hint);
     return code;
@@ -50,7 +50,7 @@ static int take_answer(const void *bytes, size_t length, uint16_t id, const stru
     if (id == type->id)
         return record_decode(type, bytes, length, ret_answer, err);
     if (id != MESSAGE_REFUSED)
-        return error_set(err, -EPROTO, "the controller answers with message %u", id);
+        return error_set(err, -EPROTO, "mgpud replied with unexpected message %u", id);
     int r = record_decode(&message_refused_record, bytes, length, &refusal, err);
     if (r < 0)
         return r;
@@ -73,7 +73,7 @@ int join_talk_ask(struct join_talk *talk, const struct record_type *type, const 
     if (r < 0)
         return r;
     if (record_peek(head, sizeof(head), JOIN_MESSAGE_MAX, &id, &length) < 0 || length < sizeof(head))
-        return error_set(err, -EPROTO, "what %s answers is no frame", talk->where);
+        return error_set(err, -EPROTO, "the reply of %s is not a frame", talk->where);
     _cleanup_free_ uint8_t *bytes = xcalloc(1, length);
     for (size_t i = 0; i < sizeof(head); i++)
         bytes[i] = head[i];

@@ -21,14 +21,14 @@ int join_secret_hash(const uint8_t secret[JOIN_SECRET_SIZE], uint8_t hash[JOIN_H
 {
     unsigned length = 0;
     if (EVP_Digest(secret, JOIN_SECRET_SIZE, hash, &length, EVP_sha256(), NULL) != 1)
-        return error_set(err, -ENOTSUP, "SHA-256 does not work here");
+        return error_set(err, -ENOTSUP, "SHA-256 is unavailable");
     return 0;
 }
 
 int join_secret_make(uint8_t secret[JOIN_SECRET_SIZE], uint8_t hash[JOIN_HASH_SIZE], struct error *err)
 {
     if (getrandom(secret, JOIN_SECRET_SIZE, 0) != JOIN_SECRET_SIZE)
-        return error_set_errno(err, -errno, "no random numbers for a token");
+        return error_set_errno(err, -errno, "cannot get random numbers for a token");
     return join_secret_hash(secret, hash, err);
 }
 
@@ -48,16 +48,16 @@ int join_token_read(const char *text, struct join_token *ret, struct error *err)
     uint8_t bytes[TOKEN_BYTES];
     size_t length = strlen(text);
     if (length != JOIN_TOKEN_TEXT_SIZE - 1) {
-        (void)error_set(err, -EINVAL, "the token has %zu characters, not %d: it is not complete", length,
+        (void)error_set(err, -EINVAL, "the token is incomplete: it has %zu of %d characters", length,
             JOIN_TOKEN_TEXT_SIZE - 1);
-        return error_hint(err, "copy all that `mgpu node token` printed");
+        return error_hint(err, "copy the complete output of `mgpu node token`");
     }
     if (!tls_base64_read(text, bytes, sizeof(bytes)))
-        return error_set(err, -EINVAL, "the token has characters that no token has");
+        return error_set(err, -EINVAL, "the token contains invalid characters");
     if (bytes[0] != VERSION) {
         (void)error_set(
-            err, -EPROTONOSUPPORT, "the token is of kind %d, this mgpu knows %d", bytes[0], VERSION);
-        return error_hint(err, "install the same version here as where mgpud runs");
+            err, -EPROTONOSUPPORT, "the token has version %d; this mgpu supports %d", bytes[0], VERSION);
+        return error_hint(err, "install the version of mgpu that runs mgpud");
     }
     *ret = (struct join_token){ 0 };
     for (unsigned i = 0; i < 8; i++)
@@ -73,7 +73,8 @@ int join_ticket_read(const char *text, struct join_ticket *ret, struct error *er
     const char *hash = strchr(text, '#');
     if (hash == NULL) {
         (void)error_set(err, -EINVAL, "'%.80s' is not HOST:PORT#TOKEN", text);
-        return error_hint(err, "`mgpu node token`, where mgpud runs, prints it; quote it for the shell");
+        return error_hint(
+            err, "run `mgpu node token` on the machine of mgpud, and quote its output for the shell");
     }
     _cleanup_free_ char *where = xstrndup(text, (size_t)(hash - text));
     struct join_ticket ticket = { 0 };
@@ -101,10 +102,11 @@ int pinned_address_read(const char *text, struct address *ret, uint8_t pin[TLS_P
     const char *hash = strchr(host, '#');
     if (hash == NULL || strncmp(text, "http://", 7) == 0) {
         (void)error_set(err, -EINVAL, "'%.80s' is not https://HOST:PORT#PIN", text);
-        return error_hint(err, "`mgpu token create`, run on the machine of mgpud, prints the whole address");
+        return error_hint(err, "run `mgpu token create` on the machine of mgpud for the whole address");
     }
     if (!tls_pin_parse(hash + 1, pin))
-        return error_set(err, -EINVAL, "what follows # in '%.80s' is no pin: it has 43 characters", text);
+        return error_set(
+            err, -EINVAL, "the part after # in '%.80s' is not a pin: a pin has 43 characters", text);
     _cleanup_free_ char *where = xstrndup(host, (size_t)(hash - host));
     return address_parse(where, API_PORT, ret, err);
 }

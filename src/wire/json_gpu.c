@@ -156,7 +156,7 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
     (void)json_object_set_new(object, "xid_at", json_text_time(gpu->xid_wall_ms));
     (void)json_object_set_new(object, "trouble", json_text_string(gpu->trouble));
     (void)json_object_set_new(object, "processes", processes(view));
-    (void)json_object_set_new(object, "policy", json_text_string(view->foreign));
+    (void)json_object_set_new(object, "policy", json_text_string(view->external_policy));
     (void)json_object_set_new(object, "state", json_string(state_word(view)));
     const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
     (void)json_object_set_new(object, "reason", json_text_string(reason(view)));
@@ -175,8 +175,8 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
         (void)json_object_set_new(entry, "id", json_integer((json_int_t)job->id));
         (void)json_object_set_new(entry, "user", json_text_string(usernames_name(view->names, job->uid)));
         (void)json_object_set_new(entry, "name", json_text_string(job->name));
-        (void)json_object_set_new(
-            entry, "lease_pid", job->ask->lease_pid != 0 ? json_integer(job->ask->lease_pid) : json_null());
+        (void)json_object_set_new(entry, "adopted_pid",
+            job->ask->adopted_pid != 0 ? json_integer(job->ask->adopted_pid) : json_null());
         (void)json_array_append_new(jobs, entry);
     }
     (void)json_object_set_new(object, "jobs", jobs);

@@ -22,7 +22,7 @@ struct json_gpu_view {
     size_t n_jobs;
     const struct cluster_change *pause, *drain; // by an administrator, of it and of its node; NULL: none
     const struct cluster_change *fault;         // why mgpu has drained it; NULL: it has not
-    const char *foreign;                        // what processes that mgpu did not start mean for it
+    const char *external_policy;                // what processes that mgpu did not start mean for it
     struct usernames *names;
 };
 

@@ -9,7 +9,7 @@
 #include "base/progress.h"
 #include "job/alias.h"
 #include "job/idle.h"
-#include "wire/json_parts.h"
+#include "wire/json_ranks.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/json_usage.h"
@@ -27,7 +27,7 @@ static bool has_run(const struct job *job)
 /* True when the exit code and signal of the command are known. */
 static bool has_status(const struct job *job)
 {
-    if (job->ask->lease_pid != 0)
+    if (job->ask->adopted_pid != 0)
         return false; // only the parent of a process knows
     switch (job->end) {
     case END_EXIT:
@@ -174,7 +174,7 @@ static json_t *make_granted(const struct json_job_view *view)
 
 static json_t *make_parts(const struct json_job_view *view)
 {
-    return json_parts_write(view->job, view->parts);
+    return json_ranks_write(view->job, view->ranks);
 }
 
 static json_t *make_submitted_at(const struct json_job_view *view)
@@ -306,8 +306,8 @@ static json_t *make_eta_latest(const struct json_job_view *view)
 static json_t *make_stopped_by(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    /* A lease whose process ended while it waited was cancelled by nobody. */
-    bool is_lost = job->ask->lease_pid != 0 && job->stop_reason == END_NONE;
+    /* An adoption whose process ended while it waited was cancelled by nobody. */
+    bool is_lost = job->ask->adopted_pid != 0 && job->stop_reason == END_NONE;
     bool is_known = !is_lost && (is_over(job) ? job->end : job->stop_reason) == END_CANCELLED;
     return json_text_string(is_known ? usernames_name(view->names, job->stopped_by) : NULL);
 }
@@ -346,7 +346,7 @@ static const struct {
           "allocated GPUs: index, uuid, memory (bytes, 0: all), shared, share (thousandths), node (null: "
           "`node`)" },
         make_granted },
-    { { "parts", "array|null",
+    { { "ranks", "array|null",
           "on several nodes, for each rank: rank, node, gpus, state, ended_by, exit_code, log, "
           "unreachable_since" },
         make_parts },

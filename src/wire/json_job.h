@@ -11,7 +11,7 @@
 #include "wire/usernames.h"
 
 /* What a job's object is made of besides the job itself. */
-struct json_part;
+struct json_rank;
 
 struct json_job_view {
     const struct job *job;
@@ -24,7 +24,7 @@ struct json_job_view {
     int64_t eta_ms, eta_latest_ms; // 0: not known
     const struct job_usage *usage; // NULL: nothing was measured
     int64_t idle_end_ms;           // it is ended when that is so long; 0: never
-    const struct json_part *parts; // of an active attempt on several nodes, in order of rank; else NULL
+    const struct json_rank *ranks; // of an active attempt on several nodes, in order of rank; else NULL
     int64_t unreachable_ms;        // it runs on a node of which nothing is heard since then; 0: it does not
     int64_t idle_ms;               // for which it has used none of its GPUs; 0: it does, or nobody knows
     bool is_sparse;                // members that are null are left out

@@ -299,7 +299,7 @@ static int read_change(json_t *object, struct job_event *event, struct error *er
     while (change->kind < CHANGE_KINDS && !text_equal(change_kind_name(change->kind), kind))
         change->kind++;
     if (change->kind == CHANGE_KINDS)
-        return error_set(err, -EINVAL, "there is no change of the cluster '%.60s'", kind != NULL ? kind : "");
+        return error_set(err, -EINVAL, "unknown change of the cluster '%.60s'", kind != NULL ? kind : "");
     (void)json_object_del(record, "kind");
     int r = json_record_read(&cluster_change_record, record, change, err);
     return r < 0 ? error_wrap(err, "change") : cluster_change_validate(change, err);
@@ -312,7 +312,7 @@ static int read_end(json_t *object, const char *key, uint32_t *ret, struct error
         return 0;
     enum job_end end = job_end_from_name(name);
     if (end == END_KINDS)
-        return error_set(err, -EINVAL, "%s: there is no end '%.60s'", key, name);
+        return error_set(err, -EINVAL, "%s: unknown end '%.60s'", key, name);
     *ret = end;
     return 0;
 }
@@ -327,7 +327,7 @@ int json_journal_read(json_t *object, struct job_event *ret, uint64_t *ret_stem,
         return error_set(err, -EINVAL, "an event needs \"type\" and \"at_ms\"");
     ret->type = job_event_from_name(type);
     if (ret->type == EVENT_TYPES)
-        return error_set(err, -EINVAL, "there is no event '%.60s'", type);
+        return error_set(err, -EINVAL, "unknown event '%.60s'", type);
     int r = read_number(object, "stem", &stem, err);
     if (r == 0)
         r = read_numbers(object, ret, err);

@@ -145,7 +145,7 @@ static const char *get_text(const char *what, const json_t *value, struct error 
         return NULL;
     }
     if (strlen(text) != json_string_length(value)) {
-        (void)error_set(err, -EINVAL, "%s holds a NUL", what);
+        (void)error_set(err, -EINVAL, "%s contains a NUL byte", what);
         return NULL;
     }
     return text;
@@ -159,9 +159,8 @@ static int read_time(const struct record_field *field, json_t *value, void *memb
     int64_t ms = json_text_parse_time(text);
     if (ms < 0) {
         _cleanup_free_ char *shown = text_escape(text, 60);
-        (void)error_set(err, -EINVAL, "%s: '%s' is no time", field->name, shown);
-        return error_hint(
-            err, "write it as RFC 3339 says: 2026-11-22T14:00:00Z or 2026-11-22T14:00:00+01:00");
+        (void)error_set(err, -EINVAL, "%s: '%s' is not a time", field->name, shown);
+        return error_hint(err, "use RFC 3339: 2026-11-22T14:00:00Z or 2026-11-22T14:00:00+01:00");
     }
     *(int64_t *)member = ms;
     return 0;
@@ -219,7 +218,7 @@ static int read_env(const struct record_field *field, json_t *value, void *membe
     json_object_foreach(value, name, item)
     {
         if (*name == '\0' || strchr(name, '=') != NULL)
-            return error_set(err, -EINVAL, "%s: '%.60s' is not a variable's name", field->name, name);
+            return error_set(err, -EINVAL, "%s: '%.60s' is not the name of a variable", field->name, name);
         char what[WHAT_SIZE];
         (void)snprintf(what, sizeof(what), "%s.%.60s", field->name, name);
         const char *text = get_text(what, item, err);

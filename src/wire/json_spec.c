@@ -27,11 +27,11 @@ static int set_gpus(json_t *object, double gpus, struct error *err)
     if (gpus < 0 || gpus > ASK_GPUS_MAX)
         return error_set(err, -ERANGE, "gpus: %g is outside 0 to %u", gpus, ASK_GPUS_MAX);
     if ((!is_part && gpus != (double)(int)gpus) || (is_part && (share == 0 || share == ASK_SHARE_WHOLE))) {
-        (void)error_set(err, -EINVAL, "gpus: %g is neither a whole number nor a part of one GPU", gpus);
-        return error_hint(err, "ask for 2, or for 0.001 to 0.999 of one GPU");
+        (void)error_set(err, -EINVAL, "gpus: %g is neither a whole number nor a fraction below 1", gpus);
+        return error_hint(err, "use a whole number, or 0.001 to 0.999");
     }
     if (is_part && is_given(object, "gpu_share"))
-        return error_set(err, -EINVAL, "gpus and gpu_share both say which part of a GPU");
+        return error_set(err, -EINVAL, "gpus and gpu_share both specify a fraction");
     (void)json_object_set_new(object, "gpus", json_integer(is_part ? 1 : (json_int_t)gpus));
     if (!is_given(object, "gpu_share"))
         (void)json_object_set_new(object, "gpu_share", json_integer(share));
@@ -58,7 +58,7 @@ static int expand_gpus(json_t *object, struct error *err)
         return error_hint(err, "write 2, 0.5 or 2:h200");
     }
     if (model != NULL && is_given(object, "gpu_model"))
-        return error_set(err, -EINVAL, "gpus and gpu_model both name a model");
+        return error_set(err, -EINVAL, "gpus and gpu_model both specify a model");
     if (model != NULL)
         (void)json_object_set_new(object, "gpu_model", json_string(model));
     return set_gpus(object, gpus, err);

@@ -76,7 +76,7 @@ static const struct record_field attempt_usage_fields[] = {
     ATTEMPT_FIELD(2, RECORD_U32, struct attempt_usage, attempt),
     RECORD_FIELD(3, RECORD_U64, struct attempt_usage, token, 0),
     RECORD_SUBLIST(4, struct attempt_usage, usage, 1, &job_usage_record),
-    ATTEMPT_FIELD(14, RECORD_U32, struct attempt_usage, task),
+    ATTEMPT_FIELD(14, RECORD_U32, struct attempt_usage, rank),
 };
 const struct record_type attempt_usage_record =
     RECORD_TYPE(54, "attempt usage", struct attempt_usage, attempt_usage_fields);
@@ -288,7 +288,7 @@ const struct record_type message_open_step_record =
     RECORD_TYPE(MESSAGE_OPEN_STEP, "OPEN_STEP", struct message_open_step, open_guest_fields);
 
 static const struct record_field notify_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct message_notify, notice, 0),
+    RECORD_FIELD(1, RECORD_U64, struct message_notify, notification, 0),
     RECORD_FIELD(2, RECORD_U32, struct message_notify, target, 0),
     RECORD_FIELD(3, RECORD_U64, struct message_notify, job, 0),
     RECORD_FIELD(4, RECORD_U32, struct message_notify, uid, 0),
@@ -306,7 +306,7 @@ const struct record_type message_notify_record =
     RECORD_TYPE(MESSAGE_NOTIFY, "NOTIFY", struct message_notify, notify_fields);
 
 static const struct record_field notified_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct message_notified, notice, 0),
+    RECORD_FIELD(1, RECORD_U64, struct message_notified, notification, 0),
     RECORD_FIELD(2, RECORD_U32, struct message_notified, target, 0),
     RECORD_FIELD(3, RECORD_I32, struct message_notified, error, 0),
     RECORD_FIELD(4, RECORD_STRING, struct message_notified, text, EVENT_TEXT_MAX),

@@ -47,7 +47,7 @@
 #define NODE_HOLDS_MAX    24576U      // attempts that a node takes on: its HELLO must fit into a frame
 #define GPU_PROCESSES_MAX 128U        // of one GPU
 #define GPU_UUIDS_MAX     32768U      // bytes of the UUIDs of all
-#define NOTIFY_TEXT_MAX   (32U << 10) // bytes of each text of a notice
+#define NOTIFY_TEXT_MAX   (32U << 10) // bytes of each text of a notification
 #define NOTIFY_JSON_MAX   (256U << 10)
 #define PROCESS_WORDS_MAX 8192U       // bytes of a command line that is looked at
 #define JOIN_MESSAGE_MAX  (64U << 10) // bytes of a frame from a machine that is no node yet
@@ -85,9 +85,9 @@ enum message_id {
     MESSAGE_RELEASE_GPUS = 190,
 };
 
-/* With a signal of STOP: a lease's process gets it. Without this bit a lease is let go, whatever the signal.
- */
-#define STOP_LEASED 0x10000U
+/* With a signal of STOP: the signal is sent to the adopted process. Without this bit, an adoption releases
+ * its process. */
+#define STOP_ADOPTED 0x10000U
 /* With a signal of STOP: the job goes on later, and ends as soon as it has saved its work; the signal is what
  * its spec has for that. */
 #define STOP_CHECKPOINT 0x20000U
@@ -253,9 +253,9 @@ struct message_launch {
     struct record_bytes spec; // struct job_spec
     uint64_t array_job;       // it is an element of this array; 0: of none
     uint32_t array_index;
-    /* Of a part: `task` is its rank. It waits for GO at its gate. */
+    /* Of a part: `rank` is its rank. It waits for GO at its gate. */
     struct record_list peers; // struct launch_peer in order of rank, itself too; empty: it is no part
-    uint32_t port;    // where the parts may meet, on the first of them; there the first free one from here on
+    uint32_t port;    // where the ranks may meet, on the first of them; there the first free one from here on
     int64_t lease_ms; // it ends when the node has heard nothing for so long; 0: never
     int64_t lease_until_ms; // not on the wire: what follows from it on the node's boot clock
     const char *defect; // not on the wire: why part of it is missing; it is not to be run. NULL: all is there
@@ -268,13 +268,13 @@ struct message_launch {
 struct message_ready { // everything that can fail has gone well: GO would open the gate
     struct spool_id id;
     uint64_t token;
-    uint32_t port; // of rank 0: where the parts meet; 0: as LAUNCH said
+    uint32_t port; // of rank 0: where the ranks meet; 0: as LAUNCH said
 };
 
 struct message_go { // every part is ready
     struct spool_id id;
     uint64_t token;
-    uint32_t port; // where the parts meet; 0: as LAUNCH said
+    uint32_t port; // where the ranks meet; 0: as LAUNCH said
 };
 
 struct message_stop {
@@ -335,14 +335,14 @@ struct message_open_log {
 /* A question about a process, or the wish to hear of its end; an agent that leaves forgets both. */
 struct message_inspect {
     uint64_t question; // random, for the answer; 0: for `job`
-    uint64_t job;      // a lease that waits: the process counts as this job's; pid 0: not any more
+    uint64_t job;      // of a waiting adoption: the process counts as this job's; pid 0: no longer
     uint32_t pid;
     uint64_t start; // 0: whoever has the pid now
 };
 
 struct message_process_info {
     uint64_t question, job; // as asked; for a job it comes when the process is over
-    int32_t error;          // 0 or a positive errno: it cannot be leased
+    int32_t error;          // 0 or a positive errno: it cannot be adopted
     char *text;             // the error in words
     char *hint;
     uint32_t pid;
@@ -385,7 +385,7 @@ struct message_open_step {
 
 /* Something to tell on behalf of a job's owner; the agent does it as that user. */
 struct message_notify {
-    uint64_t notice; // names it, the same in each try
+    uint64_t notification; // names it, the same in each try
     uint32_t target;
     uint64_t job;
     uint32_t uid, gid;
@@ -401,7 +401,7 @@ struct message_notify {
 };
 
 struct message_notified {
-    uint64_t notice;
+    uint64_t notification;
     uint32_t target;
     int32_t error; // 0, or a positive errno; EBUSY: not tried, as there is too much to do
     char *text;    // the error in words

@@ -66,7 +66,7 @@ int munge_open(const char *socket, struct munge **ret, struct error *err)
     _cleanup_(munge_freep) struct munge *munge = xcalloc(1, sizeof(*munge));
     munge->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (munge->library == NULL) {
-        (void)error_set(err, -ENOENT, "MUNGE is wanted, and " LIBRARY " is not installed");
+        (void)error_set(err, -ENOENT, "MUNGE is enabled, but " LIBRARY " is not installed");
         return error_hint(err, "apt install munge, or dnf install munge; all machines need the same key");
     }
     int r = find_functions(munge, err);
@@ -76,7 +76,7 @@ int munge_open(const char *socket, struct munge **ret, struct error *err)
     if (munge->context == NULL || munge->set(munge->context, OPTION_TTL, CREDENTIAL_S) != 0 ||
         (socket != NULL && munge->set(munge->context, OPTION_SOCKET, socket) != 0))
         return error_set(
-            err, -EINVAL, "cannot set MUNGE up for %s", socket != NULL ? socket : "this machine");
+            err, -EINVAL, "cannot set up MUNGE for %s", socket != NULL ? socket : "this machine");
     *ret = take_ptr(munge);
     return 0;
 }
@@ -113,7 +113,7 @@ int munge_encode(struct munge *munge, const char *payload, char **ret_credential
     int error = munge->encode(&credential, munge->context, payload, (int)strlen(payload));
     if (error != 0) {
         free(credential);
-        return explain(munge, error, "MUNGE makes no credential", err);
+        return explain(munge, error, "MUNGE did not create a credential", err);
     }
     *ret_credential = credential;
     return 0;
@@ -128,9 +128,9 @@ int munge_decode(
     gid_t gid = (gid_t)-1;
     int r = 0, error = munge->decode(credential, munge->context, &payload, &length, &uid, &gid);
     if (error != 0)
-        r = explain(munge, error, "this MUNGE credential is not good", err);
+        r = explain(munge, error, "invalid MUNGE credential", err);
     else if (length <= 0 || payload == NULL || memchr(payload, '\0', (size_t)length) != NULL)
-        r = error_set(err, -ENOKEY, "this MUNGE credential is for something else");
+        r = error_set(err, -ENOKEY, "this MUNGE credential belongs to another request");
     else
         *ret_claim = (struct munge_claim){ uid, gid, xstrndup(payload, (size_t)length) };
     free(payload); // also a credential that is refused has one

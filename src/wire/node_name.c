@@ -15,9 +15,9 @@ int node_name_check(const char *name, struct error *err)
     size_t length = strlen(name);
     if (length > 0 && length <= NODE_NAME_MAX && strspn(name, allowed) == length && name[0] != '.')
         return 0;
-    (void)error_set(err, -EINVAL, "'%.80s' is no name for a node", name);
+    (void)error_set(err, -EINVAL, "'%.80s' is not a valid node name", name);
     return error_hint(
-        err, "1 to %u letters, digits, '-', '_' and '.'; choose one with --node", NODE_NAME_MAX);
+        err, "use 1 to %u letters, digits, '-', '_' and '.'; set it with --node", NODE_NAME_MAX);
 }
 
 static bool read_version(const char *text, int *ret_major, int *ret_minor)

@@ -11,7 +11,7 @@
 /* POST /jobs/ID/cancel */
 struct cancel_request {
     int64_t grace_s; // between SIGTERM and SIGKILL; negative: the controller's default
-    bool kill;       // of a lease: end its process, too; else it is only let go
+    bool kill;       // of an adoption: end its process, too; else it is only let go
 };
 
 /* POST /tokens */

@@ -93,7 +93,7 @@ static int certify(X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key, const char
         X509_set_pubkey(certificate, key) != 1 ||
         !add_extensions(certificate, issuer != NULL ? issuer : certificate, extensions) ||
         X509_sign(certificate, issuer_key, EVP_sha256()) <= 0)
-        return tls_fail(err, -EIO, "cannot make a certificate");
+        return tls_fail(err, -EIO, "cannot create a certificate");
     *ret = take_ptr(certificate);
     return 0;
 }
@@ -136,7 +136,7 @@ static int open_parts(struct tls_authority *authority, int dirfd, struct error *
 int tls_authority_open(const char *dir, struct tls_authority **ret, struct error *err)
 {
     if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(err, -errno, "cannot make the directory %s", dir);
+        return error_set_errno(err, -errno, "cannot create the directory %s", dir);
     _cleanup_close_ int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dirfd < 0)
         return error_set_errno(err, -errno, "cannot open the directory %s", dir);
@@ -191,7 +191,7 @@ int tls_authority_read_request(const char *pem, EVP_PKEY **ret, struct error *er
     (void)BIO_free(bio);
     if (!is_proven) {
         EVP_PKEY_free(key);
-        return tls_fail(err, -EBADMSG, "the node's request for a certificate is not valid");
+        return tls_fail(err, -EBADMSG, "the node's certificate request is invalid");
     }
     *ret = key;
     return 0;

@@ -80,7 +80,7 @@ int tls_context_server(
     if (context == NULL ||
         !use_own(context, tls_authority_server_key(authority), tls_authority_server_certificate(authority)) ||
         SSL_CTX_add1_chain_cert(context, tls_authority_certificate(authority)) != 1)
-        return tls_fail(err, -EIO, "cannot set TLS up");
+        return tls_fail(err, -EIO, "cannot set up TLS");
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_cert_verify_callback(context, believe_key, NULL);
     union {
@@ -139,14 +139,14 @@ int tls_context_client(
     static int slot = -1; // the pin lives as long as its context
     _cleanup_context_ SSL_CTX *context = new_context(TLS_client_method());
     if (context == NULL || (key != NULL && !use_own(context, key, certificate)))
-        return tls_fail(err, -EIO, "cannot set TLS up");
+        return tls_fail(err, -EIO, "cannot set up TLS");
     if (slot < 0)
         slot = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_pin);
     uint8_t *kept = xcalloc(1, TLS_PIN_SIZE);
     memcpy(kept, pin, TLS_PIN_SIZE);
     if (SSL_CTX_set_ex_data(context, slot, kept) != 1) {
         free(kept);
-        return tls_fail(err, -EIO, "cannot set TLS up");
+        return tls_fail(err, -EIO, "cannot set up TLS");
     }
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_cert_verify_callback(context, verify_pinned, kept);

@@ -134,7 +134,7 @@ static int tls_dial_handshake(SSL_CTX *context, int fd, const char *purpose, con
     offer[0] = (uint8_t)length;
     memcpy(&offer[1], purpose, length);
     if (ssl == NULL || SSL_set_fd(ssl, fd) != 1 || SSL_set_alpn_protos(ssl, offer, (unsigned)length + 1) != 0)
-        return error_set(err, -ENOMEM, "cannot set TLS up");
+        return error_set(err, -ENOMEM, "cannot set up TLS");
     for (;;) {
         ERR_clear_error();
         errno = 0;

@@ -94,7 +94,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     struct pending *pending = arg;
-    log_refusal(pending->gate, pending->peer, "its handshake takes too long");
+    log_refusal(pending->gate, pending->peer, "the handshake timed out");
     pending_free(pending);
 }
 
@@ -103,7 +103,7 @@ static void drop_oldest(struct tls_gate *gate)
     struct pending *oldest = gate->first;
     while (oldest->next != NULL)
         oldest = oldest->next;
-    log_refusal(gate, oldest->peer, "it says nothing, and others are waiting");
+    log_refusal(gate, oldest->peer, "it is idle, and other connections are waiting");
     pending_free(oldest);
 }
 
@@ -112,7 +112,7 @@ static void on_accept(void *arg, int fd)
     struct tls_gate *gate = arg;
     SSL *ssl = SSL_new(gate->context);
     if (ssl == NULL || SSL_set_fd(ssl, fd) != 1) {
-        log_refusal(gate, "somewhere", "memory is out");
+        log_refusal(gate, "somewhere", "out of memory");
         SSL_free(ssl);
         (void)close(fd);
         return;

@@ -77,7 +77,7 @@ static int make_key(int dirfd, const char *name, EVP_PKEY **ret, struct error *e
     _cleanup_key_ EVP_PKEY *key = EVP_EC_gen("P-256");
     _cleanup_bio_ BIO *bio = BIO_new(BIO_s_secmem());
     if (key == NULL || bio == NULL || PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL) != 1)
-        return tls_fail(err, -EIO, "cannot make a key");
+        return tls_fail(err, -EIO, "cannot create a key");
     char *text = bio_text(bio);
     int r = write_secret(dirfd, name, text, err);
     OPENSSL_cleanse(text, strlen(text));
@@ -91,11 +91,11 @@ static int check_mode(int fd, const char *name, struct error *err)
 {
     struct stat status;
     if (fstat(fd, &status) < 0)
-        return error_set_errno(err, -errno, "cannot look at the key %s", name);
+        return error_set_errno(err, -errno, "cannot inspect the key %s", name);
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
-        (void)error_set(err, -EPERM, "the key %s may be read by others (mode %04o, uid %u)", name,
+        (void)error_set(err, -EPERM, "other users can read the key %s (mode %04o, uid %u)", name,
             (unsigned)status.st_mode & 07777U, (unsigned)status.st_uid);
-        return error_hint(err, "others may have it: remove it, and join again or make new tokens");
+        return error_hint(err, "treat it as stolen: remove it, and join again or create new tokens");
     }
     return 0;
 }
@@ -152,7 +152,7 @@ int tls_certificate_parse(const char *pem, X509 **ret, struct error *err)
     _cleanup_bio_ BIO *bio = BIO_new_mem_buf(pem, -1);
     X509 *certificate = bio != NULL ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
     if (certificate == NULL)
-        return tls_fail(err, -EBADMSG, "the certificate cannot be read");
+        return tls_fail(err, -EBADMSG, "the certificate is unreadable");
     *ret = certificate;
     return 0;
 }

@@ -32,12 +32,12 @@ int token_make(char token[TOKEN_SIZE], uint8_t hash[TOKEN_HASH_SIZE], struct err
 {
     uint8_t secret[SECRET_SIZE];
     if (getrandom(secret, sizeof(secret), 0) != (ssize_t)sizeof(secret))
-        return error_set_errno(err, -errno, "no random numbers for a token");
+        return error_set_errno(err, -errno, "cannot get random numbers for a token");
     (void)snprintf(token, TOKEN_SIZE, "%s", PREFIX);
     for (size_t i = 0; i < sizeof(secret); i++)
         (void)snprintf(token + sizeof(PREFIX) - 1 + 2 * i, 3, "%02x", (unsigned)secret[i]);
     OPENSSL_cleanse(secret, sizeof(secret));
-    return token_hash(token, hash) ? 0 : error_set(err, -ENOTSUP, "SHA-256 does not work here");
+    return token_hash(token, hash) ? 0 : error_set(err, -ENOTSUP, "SHA-256 is unavailable");
 }
 
 const char *token_of_header(const char *header)

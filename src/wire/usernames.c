@@ -86,7 +86,7 @@ int usernames_uid(struct usernames *names, const char *name, uint32_t *ret_uid, 
     _cleanup_entry_ struct directory_entry entry = { 0 };
     int r = directory_find(DIRECTORY_USER_NAMED, 0, name, &entry);
     if (r == -EAGAIN)
-        return error_set(err, r, "the user database of this machine does not answer");
+        return error_set(err, r, "the user database of this machine does not respond");
     if (r < 0)
         return error_set(err, -ENOENT, "there is no user '%.60s' on this machine", name);
     *ret_uid = entry.id;

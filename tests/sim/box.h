@@ -59,7 +59,7 @@ struct box {
     struct ask asks[ASKS_MAX];
     size_t n_asks;
     bool has_copies;    // frames may come twice, which no stream allows
-    bool has_half_open; // nodes give connections up whose other end notices late
+    bool has_half_open; // nodes give connections up whose other end notifications late
     struct tally tally;
     const char *broken;
     char detail[256];
@@ -90,7 +90,7 @@ void box_check_execution(struct box *box, const struct spooled *begun);
 /* How many attempts of a job executed something that nobody disowned, and which one was the last of all. */
 uint32_t box_executed_attempts(const struct box *box, uint64_t job, uint32_t *ret_latest);
 /* The command of a part on some node was ended, or went down with its node: the others will miss it. */
-void box_miss_part(struct box *box, const struct spooled *gone);
+void box_miss_rank(struct box *box, const struct spooled *gone);
 /* A part of this attempt failed by itself, and not because another was gone; or nobody can know. */
 bool box_has_own_failure(const struct box *box, uint64_t job, uint32_t attempt);
 bool box_is_true_exit(const struct box *box, uint64_t job, uint32_t attempt, int32_t exit_code);

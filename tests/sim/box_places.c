@@ -255,7 +255,7 @@ static void on_execution(void *arg, const struct spooled *entry)
 
 static void on_part_gone(void *arg, const struct spooled *entry)
 {
-    box_miss_part(((struct place *)arg)->box, entry);
+    box_miss_rank(((struct place *)arg)->box, entry);
 }
 
 void box_open_places(struct box *box)

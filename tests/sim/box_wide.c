@@ -29,7 +29,7 @@ void box_check_execution(struct box *box, const struct spooled *begun)
                 continue;
             bool is_same = entry->id.attempt == begun->id.attempt;
             bool may_be_twice = entry->is_disowned || begun->is_disowned;
-            if (entry->is_running && !may_be_twice && (!is_same || entry->id.task == begun->id.task))
+            if (entry->is_running && !may_be_twice && (!is_same || entry->id.rank == begun->id.rank))
                 box_break(box, "it runs in two places at once", begun->id.job);
             ready += is_same && entry->was_ready;
         }
@@ -71,11 +71,11 @@ static void on_missed(void *arg, uint64_t number, void *object)
     struct place *place = arg;
     struct spooled *entry = object;
     place->box->tally.counts[TALLY_PEERS_FAULTS] += entry->is_running;
-    node_fail_part(&place->node, entry);
+    node_fail_rank(&place->node, entry);
 }
 
 /* Not before the last words of a node that went off have come. */
-void box_miss_part(struct box *box, const struct spooled *gone)
+void box_miss_rank(struct box *box, const struct spooled *gone)
 {
     for (size_t i = 0; i < box->n_places; i++)
         for (struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)

@@ -48,7 +48,7 @@ static struct spooled *find(const struct node *node, const struct spool_id *id)
 {
     struct spooled *entry = node->spool;
     while (entry != NULL && (entry->is_removed || entry->id.job != id->job ||
-                                entry->id.attempt != id->attempt || entry->id.task != id->task))
+                                entry->id.attempt != id->attempt || entry->id.rank != id->rank))
         entry = entry->next;
     return entry;
 }
@@ -57,7 +57,7 @@ static struct spooled *add(struct node *node, const struct spool_id *id, uint64_
 {
     struct spooled *entry = xcalloc(1, sizeof(*entry));
     *entry = (struct spooled){ .id = *id, .token = token, .next = node->spool };
-    entry->exit_code = (int32_t)((id->job * 7 + id->task * (id->job % 3)) % 5);
+    entry->exit_code = (int32_t)((id->job * 7 + id->rank * (id->job % 3)) % 5);
     node->spool = entry;
     return entry;
 }
@@ -100,7 +100,7 @@ static void write_exit(struct node *node, struct spooled *entry)
     entry->exit = (struct launch_exit){
         .id.job = entry->id.job,
         .id.attempt = entry->id.attempt,
-        .id.task = entry->id.task,
+        .id.rank = entry->id.rank,
         .token = entry->token,
         .end = !entry->has_status  ? END_UNKNOWN
                : entry->is_lost    ? END_NODE_LOST
@@ -280,7 +280,7 @@ static void observe(void *arg, const struct spool_id *id, struct attempt_sight *
     sight->has_exit = entry->has_exit;
     if (entry->has_started)
         sight->started = (struct launch_started){
-            .id.job = id->job, .id.attempt = id->attempt, .id.task = id->task, .token = entry->token
+            .id.job = id->job, .id.attempt = id->attempt, .id.rank = id->rank, .token = entry->token
         };
     if (entry->has_exit)
         sight->exit = entry->exit;
@@ -516,7 +516,7 @@ void node_kill_agent(struct node *node)
     node->core = NULL;
 }
 
-void node_fail_part(struct node *node, struct spooled *entry)
+void node_fail_rank(struct node *node, struct spooled *entry)
 {
     if (entry->is_removed || !entry->is_running || entry->is_stopped)
         return;
@@ -643,7 +643,7 @@ void node_usages(struct node *node)
             .id.job = entry->id.job,
             .id.attempt = entry->id.attempt,
             .token = entry->token,
-            .id.task = entry->id.task,
+            .id.rank = entry->id.rank,
             .usage = { &usage[count], 1 },
         };
         count++;

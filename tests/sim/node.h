@@ -79,7 +79,7 @@ void node_start_agent(struct node *node); // loads the spool; the link is not up
 void node_kill_agent(struct node *node);
 bool node_is_leaderless(const struct node *node);              // a command runs there without a shepherd
 bool node_kill_shepherd(struct node *node);                    // a living one; false: there was none
-void node_fail_part(struct node *node, struct spooled *entry); // its command misses another part
+void node_fail_rank(struct node *node, struct spooled *entry); // its command misses another part
 /* What it has by now, and what was launched by now and is on the way, may be given to others. */
 void node_disown(struct node *node, uint64_t last_order);
 bool node_wipe(struct node *node); // its spool is emptied; false: it is not, because something runs there

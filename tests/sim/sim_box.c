@@ -420,9 +420,9 @@ static void start_controller(struct box *box)
         .boot_id = "sim", .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10
     };
     sched_settings_init(&options.sched);
-    options.outside = (struct outside_settings){ .policy = FOREIGN_AVOID,
-        .foreign_memory = 512ULL << 20,
-        .foreign_load = 5,
+    options.external = (struct external_settings){ .policy = EXTERNAL_AVOID,
+        .external_memory = 512ULL << 20,
+        .external_load = 5,
         .share_memory = 80,
         .share_load = 80 };
     options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };

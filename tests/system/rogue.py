@@ -202,7 +202,7 @@ class Rogue:
             return source.read()
 
     def spool(self):
-        """(job, attempt, step, task) of the entries there are."""
+        """(job, attempt, step, rank) of the entries there are."""
         names = (name for name in os.listdir(f'{self.run_dir}/spool') if re.fullmatch(r'[0-9.]+', name))
         return {tuple(map(int, name.split('.'))) for name in names}
 
@@ -210,7 +210,7 @@ class Rogue:
         return len(os.listdir(f'/proc/{self.process.pid}/fd'))
 
     def clear(self, tokens, spared=(VICTIM,)):
-        """Ends and forgets all attempts of other jobs than these. `tokens`: {(job, attempt, step, task): token}"""
+        """Ends and forgets all attempts of other jobs than these. `tokens`: {(job, attempt, step, rank): token}"""
         deadline = time.monotonic() + harness.DEADLINE_S
         while True:
             left = {id_ for id_ in self.spool() if id_[0] not in spared}
@@ -218,7 +218,7 @@ class Rogue:
                 return
             assert time.monotonic() < deadline, f'{left}\n{self.log()[-3000:]}'
             for id_ in left:
-                names = dict(zip(('job', 'attempt', 'step', 'task'), id_), token=tokens.get(id_, 1))
+                names = dict(zip(('job', 'attempt', 'step', 'rank'), id_), token=tokens.get(id_, 1))
                 self.send('STOP', **names, signal=9, grace_ms=0)
                 self.send('RELEASE_ATTEMPT', **names)
             self.settle()

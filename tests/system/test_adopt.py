@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Processes that mgpu did not start, adopted as leases: booked while they live, and let go again."""
+"""Adopted processes: their GPUs are reserved while they run, and released afterwards."""
 
 import os
 import select
@@ -76,12 +76,12 @@ def test_an_adopted_process_has_its_gpus_until_it_ends(make_instance, outsiders)
     box, outsider = make_instance(), outsiders()
     job = adopt(box, outsider.pid, '-g', 2, '-J', 'mine')
     running = box.wait(job, 'running')
-    assert (running['gpus'], len(running['granted']), running['lease_pid']) == (2, 2, outsider.pid)
+    assert (running['gpus'], len(running['granted']), running['adopted_pid']) == (2, 2, outsider.pid)
     shown = box.mgpu('show', job, check=True).out
     assert f'process {outsider.pid}, started outside mgpu' in shown and 'not confined' in shown
     assert f'mine (adopted pid {outsider.pid})' in box.mgpu('ps', check=True).out
     held = [gpu for gpu in box.gpus() if gpu['jobs']]
-    assert [gpu['jobs'][0]['lease_pid'] for gpu in held] == [outsider.pid] * 2
+    assert [gpu['jobs'][0]['adopted_pid'] for gpu in held] == [outsider.pid] * 2
     assert f'{job} (pid {outsider.pid})' in box.mgpu('gpus', check=True).out
     outsider.end()
     done = box.wait(job)
@@ -171,7 +171,7 @@ def test_it_outlives_restarts(make_instance, outsiders, how):
     assert box.wait(job)['ended_by'] == 'released'
 
 
-def test_a_lease_waits_like_a_job_and_is_cancelled_when_its_process_ends(make_instance, outsiders):
+def test_adoption_queues_and_is_cancelled_when_its_process_ends(make_instance, outsiders):
     box, outsider, patient = make_instance(gpus='sim:1x24G'), outsiders(), outsiders()
     blocker = box.submit('--', 'sleep', '1000')
     box.wait(blocker, 'running')
@@ -218,7 +218,7 @@ def test_what_cannot_be_adopted_is_said(make_instance, outsiders):
     job = adopt(box, outsider.pid, '-g', 1)
     assert f'belongs to job {job} already' in refused(6, outsider.pid, '-g', 1)
     assert 'cannot be changed' in box.api(
-        'POST', f'/jobs/{box.submit("--hold", "--", "true")}/edit', {'lease_pid': 7}).body.decode()
+        'POST', f'/jobs/{box.submit("--hold", "--", "true")}/edit', {'adopted_pid': 7}).body.decode()
     assert 'mgpu does not collect its output' in box.mgpu('logs', '-f', job).err
 
 
@@ -232,13 +232,13 @@ def test_a_process_of_a_job_cannot_be_adopted(make_instance, bell):
 
 def test_a_number_that_is_another_process_by_now_is_refused(make_instance, outsiders):
     box, outsider = make_instance(), outsiders()
-    answer = box.api('POST', '/jobs', {'lease_pid': outsider.pid, 'lease_start': 12345, 'gpus': 1})
+    answer = box.api('POST', '/jobs', {'adopted_pid': outsider.pid, 'adopted_start': 12345, 'gpus': 1})
     assert answer.status == 404 and "its number belongs to another process" in answer.json['detail'], answer
     with open(f'/proc/{outsider.pid}/stat', encoding='utf-8') as source:
         start = int(source.read().rsplit(')', 1)[1].split()[19])
-    answer = box.api('POST', '/jobs', {'lease_pid': outsider.pid, 'lease_start': start, 'gpus': 1, 'submit_key': 'k'})
+    answer = box.api('POST', '/jobs', {'adopted_pid': outsider.pid, 'adopted_start': start, 'gpus': 1, 'submit_key': 'k'})
     assert answer.status == 201, answer
-    again = box.api('POST', '/jobs', {'lease_pid': outsider.pid, 'lease_start': start, 'gpus': 1, 'submit_key': 'k'})
+    again = box.api('POST', '/jobs', {'adopted_pid': outsider.pid, 'adopted_start': start, 'gpus': 1, 'submit_key': 'k'})
     assert (again.status, again.json['id']) == (200, answer.json['id'])
 
 
@@ -267,7 +267,7 @@ def test_it_gets_the_gpus_that_it_is_on(make_instance, outsiders, nvml):
     box.wait(job)
     # It lives on, on a GPU that is nobody's: that one stays closed.
     waiting = box.submit('-G', '1', '--', 'true')
-    assert 'used outside mgpu' in box.mgpu('why', waiting).out
+    assert 'used by external processes' in box.mgpu('why', waiting).out
 
 
 def test_a_process_on_the_gpu_of_a_job_is_refused(make_instance, outsiders, nvml):
@@ -280,7 +280,7 @@ def test_a_process_on_the_gpu_of_a_job_is_refused(make_instance, outsiders, nvml
     assert done.code == 2 and f'uses GPU 0, which is allocated to job {job}' in done.err, done
 
 
-def test_another_stranger_keeps_the_lease_waiting(make_instance, outsiders, nvml):
+def test_another_external_process_delays_the_adoption(make_instance, outsiders, nvml):
     outsider, stranger = outsiders(), outsiders()
     use(nvml, outsider, 0)
     use(nvml, stranger, 0)
@@ -293,7 +293,7 @@ def test_another_stranger_keeps_the_lease_waiting(make_instance, outsiders, nvml
     assert box.wait(job, 'running')['state'] == 'running'
 
 
-def test_strangers_are_never_silent(make_instance, outsiders, nvml):
+def test_external_processes_are_always_reported(make_instance, outsiders, nvml):
     small, large = outsiders(), outsiders()
     use(nvml, small, 0, mib=64)
     use(nvml, large, 1)
@@ -305,7 +305,7 @@ def test_strangers_are_never_silent(make_instance, outsiders, nvml):
     why = box.mgpu('why', waiting, '--json', check=True).json
     external = [reason['text'] for reason in why['reasons'] if reason['code'] == 'gpu_external']
     assert external and f'pid {large.pid}' in external[0] and 'policy avoid' in external[0], why
-    assert [(one['gpu'].split(':')[1], one['policy']) for one in why['strangers']] == [('0', 'avoid')], why
+    assert [(one['gpu'].split(':')[1], one['policy']) for one in why['external']] == [('0', 'avoid')], why
     shown = box.mgpu('why', waiting, check=True).out
     assert "External processes that do not block jobs" in shown and str(small.pid) in shown, shown
     box.mgpu('gpu', 'policy', '1', 'ignore', user=box.user, check=True)
@@ -319,7 +319,7 @@ def test_without_root_only_its_users_processes_are_adopted(make_instance, outsid
     box = make_instance(user=ana)
     own, other = outsiders(user=ana), outsiders(user=bo)
     job = adopt(box, own.pid, '-g', 1)
-    assert box.wait(job, 'running')['lease_pid'] == own.pid
+    assert box.wait(job, 'running')['adopted_pid'] == own.pid
     done = box.mgpu('adopt', other.pid, '-g', 1)
     assert done.code == 4 and f'serves uid {ana.uid} only' in done.err, done
     box.mgpu('cancel', '--kill', job, check=True)

@@ -29,7 +29,7 @@ def refuse(place, text):
 @pytest.mark.parametrize(('text', 'where', 'what'), [
     ('gpus: sim:2x8G\nlisen: none\n', '/mgpu.yaml:2', 'did you mean listen?'),
     ('gpus: [1,\n', '/mgpu.yaml:', 'expected'),
-    ('users:\n\tada: {}\n', '/mgpu.yaml:2', 'YAML is indented with blanks'),
+    ('users:\n\tada: {}\n', '/mgpu.yaml:2', 'YAML is indented with spaces'),
     ('gpus: lots\n', '/mgpu.yaml:1', 'lots'),
     ('cgroup: jobs\n', '/mgpu.yaml:1', 'does not begin with'),
     ('- gpus\n', '/mgpu.yaml:1', 'mapping'),

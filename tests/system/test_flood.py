@@ -44,7 +44,7 @@ def connect(box, door, user):
 
 
 def pour(sock, data):
-    """Sends until all is sent, nobody takes more, or the connection is refused."""
+    """Sends until all is sent, nobody takes more, or connection refused."""
     sock.setblocking(False)
     view, last = memoryview(data), time.monotonic()
     with contextlib.suppress(ConnectionError):

@@ -80,7 +80,7 @@ def test_a_job_that_fails_after_an_error_of_its_own_says_so(box, machine, gate):
     gate.open()
     ended = box.wait(job)
     assert (ended['state'], ended['ended_by'], ended['exit_code']) == ('failed', 'gpu_fault', 3), ended
-    assert 'GPU 0: Xid 31' in ended['message'] and 'illegal address' in ended['message']
+    assert 'GPU 0: Xid 31' in ended['message'] and 'invalid address' in ended['message']
     assert ended['usage']['xid'] == 31
     assert 'compute-sanitizer' in box.mgpu('postmortem', job).out
     assert 'exit 3: GPU 0: Xid 31' in box.mgpu('ps', '-a').out
@@ -217,7 +217,7 @@ def test_a_gpu_is_not_given_on_before_it_is_clean(box, machine, gate):
     assert '11.7 GiB still used by no process' in shown['reason'], shown
     assert box.job(waiting)['state'] in ('queued', 'starting')
     why = box.mgpu('submit', '--dry-run', '-G', '0', '--', 'true').out
-    assert 'not yet clean' in why and 'by no process' in why, why
+    assert 'being cleared' in why and 'by no process' in why, why
     assert 'unclean: ' in box.mgpu('gpus').out
     machine.use(0, 100)
     done = box.wait(waiting)
@@ -285,7 +285,7 @@ def test_the_compute_mode_of_a_gpu_is_kept(box, machine, gate):
     assert box.wait(box.post_job(['true'], gpus=1))['granted'][0]['index'] == 1, 'the whole GPU is one process'
     assert box.job(shares)['state'] == 'queued'
     reasons = box.api('GET', f'/jobs/{shares}/why').json['reasons']
-    assert 'kept from such jobs by its mode' in ' '.join(reason['text'] for reason in reasons), reasons
+    assert 'excluded by its mode' in ' '.join(reason['text'] for reason in reasons), reasons
     machine.unsay('compute 1 3')
     machine.write()
     assert box.wait(shares)['granted'][0]['index'] == 1

@@ -97,7 +97,7 @@ def test_the_parts_of_a_job_meet_at_the_masters_address(spread, gate):
     done = cluster.box.mgpu('run', '-N', '2', '-g', '2', '--', 'python3', '-c', RENDEZVOUS, gate.path)
     assert done.code == 0, done
     spoken = {rank: network[node].address for rank, node in
-              [(part['rank'], part['node']) for part in cluster.box.job(newest(cluster.box))['parts']]}
+              [(part['rank'], part['node']) for part in cluster.box.job(newest(cluster.box))['ranks']]}
     assert sorted(done.out.splitlines()) == [f'0: {spoken[1]} said: I am rank 1', f'1: {spoken[0]} said: I am rank 0']
 
 
@@ -143,11 +143,11 @@ def test_doctor_tells_apart_why_a_controller_is_not_reached(spread, someone):
         return bad[0]
 
     assert laptop.run(someone, 'doctor', '--node', cluster.ticket()).code == 0
-    assert 'the connection is refused' in told(f'{head.address}:9')
-    assert 'there is no route to this network' in told('203.0.113.1:9124')
-    assert 'there is no route to this machine' in told('10.213.7.200:9124')
+    assert 'connection refused' in told(f'{head.address}:9')
+    assert 'no route to this network' in told('203.0.113.1:9124')
+    assert 'no route to this machine' in told('10.213.7.200:9124')
     unknown = told('no-such-host.invalid:9124')
-    assert 'nobody knows this name' in unknown or 'name servers' in unknown
+    assert 'unknown host name' in unknown or 'name servers' in unknown
 
 
 def test_doctor_tells_of_a_firewall_that_drops(spread, someone):
@@ -155,7 +155,7 @@ def test_doctor_tells_of_a_firewall_that_drops(spread, someone):
     if not network['head'].drop(13):
         pytest.skip('needs iptables')
     done = network['laptop'].run(someone, 'doctor', '--node', f'{network["head"].address}:13')
-    assert done.code == 1 and 'nothing answers in time' in done.out, done
+    assert done.code == 1 and 'the connection timed out' in done.out, done
 
 
 def test_a_job_outlives_a_cut_link_and_its_result_is_told_later(someone, gate, bell):

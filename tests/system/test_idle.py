@@ -186,7 +186,7 @@ def test_the_unused_gpu_of_a_job_that_uses_another_is_marked(make_instance, plac
     (('-g', '0', '--idle-timeout', '1m'), '--idle-timeout has no effect with -g 0'),
     (('-g', '0', '--idle-ok'), '--idle-ok has no effect with -g 0'),
     (('--idle-timeout', '10ms'), 'idle_timeout: 10 ms is below 1000 ms'),
-    (('--idle-timeout', '1m', '--idle-ok'), 'idle_ok and idle_timeout contradict each other'),
+    (('--idle-timeout', '1m', '--idle-ok'), 'idle_ok and idle_timeout are mutually exclusive'),
     (('--idle-timeout', 'soon'), '--idle-timeout'),
 ])
 def test_what_makes_no_sense_is_refused(box, options, sentence):

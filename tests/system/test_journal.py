@@ -99,7 +99,7 @@ def test_ids_that_a_killed_mgpud_had_reserved_are_skipped(make_instance, place, 
     path.write_text(''.join(json.dumps({key: value for key, value in line.items() if value is not None}) + '\n' for line in lines))
     assert any(line.get('element') == array + 1001 for line in lines[1:])
     out, _ = replay(str(path))
-    assert 'all the same' in out and '2 starts' in out
+    assert 'all identical' in out and '2 starts' in out
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_the_journal_of_a_lively_box_replays_to_the_same_decisions(lively, tmp_p
     assert changes >= {'settings', 'node_up', 'gpu_pause', 'gpu_resume', 'gpu_policy', 'reserve',
                        'node_drain', 'node_resume'}
     allocated = sum(line['type'] == 'allocated' for line in lines[1:])
-    found = re.match(r'(\d+) decisions, all the same \((\d+) events, 3 starts of mgpud\)\n', out)
+    found = re.match(r'(\d+) decisions, all identical \((\d+) events, 3 starts of mgpud\)\n', out)
     assert found and int(found[1]) >= allocated > 60 and int(found[2]) == len(lines) - 1, out
 
     # One GPU of one allocation is another: that decision is named, with what would have been decided.
@@ -152,14 +152,14 @@ def test_the_journal_of_a_lively_box_replays_to_the_same_decisions(lively, tmp_p
     assert f'seq {victim["seq"]}, ' in err and f'job {victim["job"]}' in err, err
     there, here = err.split('; here ')
     assert f'{node}:{(was + 1) % 8}' in there and f'{node}:{was}' in here, err
-    assert 'decisions are the same, the next is not' in out
+    assert 'identical decisions; the next one differs' in out
 
     # Parts of it are refused with the reason.
     part = tmp_path / 'part.ndjson'
     part.write_text(''.join(json.dumps(line) + '\n' for line in lines[:1] + lines[10:]))
-    assert 'a replay needs all of it' in replay(str(part), status=1)[1]
+    assert 'a replay requires all of it' in replay(str(part), status=1)[1]
     part.write_text(''.join(json.dumps(line) + '\n' for line in lines[:10] + lines[11:]))
-    assert 'something is missing' in replay(str(part), status=1)[1]
+    assert 'entries are missing' in replay(str(part), status=1)[1]
 
     # The same file is a workload.
     done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'run', path, '--cluster', '1x8',

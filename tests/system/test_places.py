@@ -120,10 +120,10 @@ def test_a_job_runs_where_it_chose_to_on_a_node_without_its_directory(partly):
     job = box.submit(*WIDE, '-C', here, '--chdir-fallback', 'tmp', '--', 'sh', '-c', 'echo $MGPU_NODE in $(pwd) $PWD')
     ended = box.wait(job)
     assert ended['exit_code'] == 0, ended
-    rank = {part['node']: part['rank'] for part in ended['parts']}
+    rank = {part['node']: part['rank'] for part in ended['ranks']}
     assert sorted(box.mgpu('logs', job, check=True).out.splitlines()) == sorted([
         f'{rank["n1"]}: n1 in {here} {here}', f'{rank["n2"]}: n2 in /tmp /tmp',
-        f'{rank["n2"]}: mgpu: cannot change to directory {here}: No such file or directory; it runs in /tmp'])
+        f'{rank["n2"]}: mgpu: cannot change to directory {here}: No such file or directory; running in /tmp'])
 
 
 @pytest.mark.root
@@ -140,7 +140,7 @@ def test_show_says_where_a_job_runs_that_lost_its_directory(box, place):
     gone = f'{place}/gone'
     job, home = box.submit('-C', gone, '--chdir-fallback', 'home', '--', 'pwd'), box.client.home
     ended = box.wait(job)
-    sentence = f'cannot change to directory {gone}: No such file or directory; it runs in {home}'
+    sentence = f'cannot change to directory {gone}: No such file or directory; running in {home}'
     assert ended['exit_code'] == 0, ended
     assert box.output(job) == f'mgpu: {sentence}\n{home}\n'
     assert sentence in box.mgpu('show', job, check=True).out
@@ -195,7 +195,7 @@ def test_a_queued_job_is_followed_on_all_the_nodes_that_it_gets(cluster, gate):
     job = cluster.submit('-g', '8', '--hold', '--', 'sh', '-c', f'echo $MGPU_NODE; read word < {gate.path}; echo bye')
     follower = cluster.popen('logs', '-f', job)
     cluster.mgpu('release', job, check=True)
-    ranks = {part['rank']: part['node'] for part in cluster.wait(job, 'running')['parts']}
+    ranks = {part['rank']: part['node'] for part in cluster.wait(job, 'running')['ranks']}
     gate.open(2)
     out, err = follower.communicate(timeout=DEADLINE_S)
     assert sorted(out.decode().splitlines()) == sorted(

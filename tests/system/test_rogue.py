@@ -118,7 +118,7 @@ def targets(ana, bo):
 
 
 def of_victim(**more):
-    return {'job': rogue.VICTIM, 'attempt': 1, 'step': 0, 'task': 0, 'token': 1, **more}  # it is another's token
+    return {'job': rogue.VICTIM, 'attempt': 1, 'step': 0, 'rank': 0, 'token': 1, **more}  # it is another's token
 
 
 def launches(targets):
@@ -132,7 +132,7 @@ def launches(targets):
     yield {**base, 'gid': 0, 'peers': []}
     for uid in (0, ana):
         for pid in (targets.processes[0].pid, targets.processes[1].pid, targets.server.process.pid, 1):
-            yield {**base, 'uid': uid, 'user': '', 'peers': [], 'spec': [{**mark, 'lease_pid': pid}]}
+            yield {**base, 'uid': uid, 'user': '', 'peers': [], 'spec': [{**mark, 'adopted_pid': pid}]}
     for path in (targets.root_file, targets.bo_file, targets.link, f'{targets.server.run_dir}/spool/x'):
         yield {**base, 'peers': [], 'spec': [{**mark, 'output': path}]}
         yield {**base, 'peers': [], 'spec': [targets.spec([path], script='#!/bin/sh\nexit 0\n', cwd=path)]}
@@ -149,10 +149,10 @@ def logs(targets):
     yield {'stream': 7, 'uid': targets.bo.uid, 'path': targets.root_file}
 
 
-def notices(targets):
+def notifications(targets):
     for uid in (targets.ana.uid, 0):
         for way in (1, 2, 3, 0, 9):
-            yield {'notice': 1, 'target': 1, 'job': 1, 'uid': uid, 'gid': 0, 'way': way, 'to': targets.mark()[2],
+            yield {'notification': 1, 'target': 1, 'job': 1, 'uid': uid, 'gid': 0, 'way': way, 'to': targets.mark()[2],
                    'json': '{}', 'time_ms': 2000, 'env': ['LD_PRELOAD=/x']}
 
 
@@ -161,7 +161,7 @@ def attempt_orders(**more):
     def make(targets):
         del targets
         yield of_victim(**more)
-        for name, value in (('token', 0), ('attempt', 2), ('attempt', 0), ('step', 1), ('task', 1), ('job', 0)):
+        for name, value in (('token', 0), ('attempt', 2), ('attempt', 0), ('step', 1), ('rank', 1), ('job', 0)):
             yield of_victim(**{**more, name: value})
     return make
 
@@ -192,7 +192,7 @@ CASES = {
     'OPEN_TERMINAL': attempt_orders(stream=8, rows=1, columns=1),
     'OPEN_STEP': with_step,
     'OPEN_LOG': logs,
-    'NOTIFY': notices,
+    'NOTIFY': notifications,
     'INSPECT': looks,
     'RELEASE_GPUS': values(uuids=['/etc/shadow']),
     'WELCOME': values(epoch=1, heartbeat_ms=1, timeout_ms=1, began_ms=1, event=1),
@@ -208,7 +208,7 @@ CASES = {
     'HEARTBEAT': values(sent_ms=1),
     'STREAM': values(stream=1),
     'PROCESS_INFO': values(question=1),
-    'NOTIFIED': values(notice=1),
+    'NOTIFIED': values(notification=1),
     # And these are of machines that join.
     'JOIN': values(protocol=1, node='x'),
     'JOINED': values(certificate='x'),
@@ -225,7 +225,7 @@ def send_all(server, name, messages):
             message = {'order': next(server.orders), **message}
         server.send(name, **message)
         server.settle()
-        tokens[tuple(message.get(part, 0) for part in ('job', 'attempt', 'step', 'task'))] = message.get('token', 0)
+        tokens[tuple(message.get(part, 0) for part in ('job', 'attempt', 'step', 'rank'))] = message.get('token', 0)
         if field == 'order':
             server.greet()  # what counts up starts anew
     return tokens
@@ -234,7 +234,7 @@ def send_all(server, name, messages):
 def numbered(messages):
     """Each with a job of its own, unless that is what is tried."""
     for i, (field, message) in enumerate(messages):
-        is_own = field in ('job', 'attempt', 'step', 'task') or message['job'] != 1
+        is_own = field in ('job', 'attempt', 'step', 'rank') or message['job'] != 1
         yield field, message if is_own else {**message, 'job': 1000 + i}
 
 
@@ -253,7 +253,7 @@ def test_a_compromised_mgpud_does_nothing_as_root_and_nothing_to_the_attempts_of
         tokens = send_all(server, name, messages)
         for id_, token in list(tokens.items()) if name == 'LAUNCH' else ():
             if id_[0] != rogue.VICTIM and id_[0] < 2**63:
-                server.send('STOP', **dict(zip(('job', 'attempt', 'step', 'task'), id_)), token=token,
+                server.send('STOP', **dict(zip(('job', 'attempt', 'step', 'rank'), id_)), token=token,
                             signal=STOP_LEASED | 9, grace_ms=0)
         server.settle()
         server.clear(tokens)

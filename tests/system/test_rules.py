@@ -175,7 +175,7 @@ def test_a_deadline_that_passes_gives_the_job_up(box, full):
 def test_a_job_above_its_owners_limit_is_refused(make_instance):
     instance = make_instance(gpus='sim:4x8G', arguments=['--user-max-gpus', '2', '--group-max-gpus', '3'])
     done = instance.mgpu('submit', '-g', '3', '--', 'true')
-    assert done.code == 2 and 'asks for 3 GPUs, the limit of its owner is 2' in done.err, done
+    assert done.code == 2 and 'requested 3 GPUs; the limit of its owner is 2' in done.err, done
     assert '--user-max-gpus' in done.err
     job = instance.submit('-g', '2', '--', 'true')
     assert instance.wait(job)['state'] == 'done'
@@ -578,7 +578,7 @@ def test_a_job_above_a_later_limit_can_be_edited_to_less(make_instance):
     instance.start(extra=['--user-max-gpus', '2'])
     instance.mgpu('edit', job, 'name=later', check=True)
     done = instance.mgpu('edit', job, 'gpus=4')
-    assert done.code == 2 and 'asks for 4 GPUs, the limit of its owner is 2' in done.err, done
+    assert done.code == 2 and 'requested 4 GPUs; the limit of its owner is 2' in done.err, done
     assert (instance.job(job)['name'], instance.job(job)['gpus']) == ('later', 3)
     instance.mgpu('edit', job, 'gpus=1', check=True)
     instance.mgpu('release', job, check=True)

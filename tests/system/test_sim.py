@@ -171,18 +171,18 @@ TWO_JOBS = (submitted(1, 2000), allocated(1, 2000), started(1, 2100), submitted(
 def test_a_journal_replays_to_the_same_decisions(tmp_path):
     path = tmp_path / 'journal.ndjson'
     path.write_text(journal(*TWO_JOBS))
-    assert sim('journal', path)[0] == '2 decisions, all the same (10 events, 1 start of mgpud)\n'
+    assert sim('journal', path)[0] == '2 decisions, all identical (10 events, 1 start of mgpud)\n'
     path.write_text(journal(*TWO_JOBS[:2], submitted(2, 3000), submitted(3, 3001), ended(1, 5100, 3000), allocated(3, 5100)))
     assert 'in the journal job 3 starts on box:0; here job 2 starts on box:0' in sim('journal', path, status=1)[1]
     path.write_text(journal(submitted(1, 2000), started(1, 2100)))
-    assert 'in the journal nothing is decided; here job 1 starts on box:0' in sim('journal', path, status=1)[1]
+    assert 'in the journal no decision; here job 1 starts on box:0' in sim('journal', path, status=1)[1]
 
 
 @pytest.mark.parametrize('text, sentence', [
     ('', 'has no events'),
-    ('{"schema": "mgpu-journal/v2"}\n', 'no journal'),
+    ('{"schema": "mgpu-journal/v2"}\n', 'not a journal'),
     (journal({'type': 'started', 'job': 9, 'at_ms': 2000}), 'there is no job 9'),
-    (journal({'type': 'exploded', 'job': 9, 'at_ms': 2000}), "there is no event 'exploded'"),
+    (journal({'type': 'exploded', 'job': 9, 'at_ms': 2000}), "unknown event 'exploded'"),
     (journal({'type': 'submitted', 'job': 1, 'at_ms': 2000}), 'without an "ask"'),
     (journal(submitted(1, 2000, gpu='many')), "no key 'gpu'"),
     (journal(submitted(1, 500)), 'earlier than the one before'),
@@ -214,14 +214,14 @@ def test_every_key_of_the_figures_is_in_the_manual():
 @pytest.mark.parametrize('words, sentence', [
     ((), 'usage: mgpu-sim COMMAND'),
     (('rnu',), "unknown command 'rnu'. Did you mean 'run'?"),
-    (('run',), 'run needs a trace'),
-    (('run', 'synthetic:5'), 'run needs a cluster'),
+    (('run',), 'run requires a trace'),
+    (('run', 'synthetic:5'), 'run requires a cluster'),
     (('run', 'synthetic:5', '--cluster', '1x8', '--policy', 'fofi'), "did you mean 'fifo'?"),
-    (('run', 'synthetic:5', '--cluster', '1x8', '--estimate', 'guess'), "--estimate 'guess' is not known"),
+    (('run', 'synthetic:5', '--cluster', '1x8', '--estimate', 'guess'), "unknown --estimate 'guess'"),
     (('run', 'synthetic:5', '--cluster', '1x8', '--max-jobs', '0'), '--max-jobs'),
     (('check', '--runs', '0'), '--runs'),
     (('bench', '--nodes', '10', '--scale', '100'), '--scale 100 leaves no node'),
-    (('pack',), 'pack needs a list of pods'),
+    (('pack',), 'pack requires a list of pods'),
     (('run', 'synthetic:5', '--cluster', '8by8'), "neither NODESxGPUS"),
     (('run', 'synthetic:5', '--cluster', '1x900'), 'with up to 256 GPUs each'),
 ])

@@ -632,7 +632,7 @@ def test_the_output_of_a_job_that_is_over_at_once_is_whole(box, screen):
 
 # --- terminals that nobody uses ---
 
-IDLE_TEXT = 'nothing was typed or shown on its terminal for'
+IDLE_TEXT = 'its terminal was unused for'
 
 
 def check_idle_end(box, job, limit):
@@ -645,7 +645,7 @@ def test_a_job_on_a_terminal_that_nobody_uses_is_told_and_ended(box):
     job = job_of(box, 'echo up; read x', '--tty-idle', '2s')
     assert box.job(job)['tty_idle_s'] == 2
     check_idle_end(box, job, '2s')
-    assert 'nothing was typed or shown here for 1s; the job is ended in ' in box.output(job)
+    assert 'this terminal was unused for 1s; the job ends in ' in box.output(job)
     assert 'ended if its terminal is unused for 2s' in box.mgpu('show', job).out
 
 
@@ -698,6 +698,6 @@ def test_somebody_at_the_terminal_is_told_that_the_gpus_are_unused(screen):
 
 def test_a_job_without_a_terminal_cannot_leave_it_unused(box):
     done = box.mgpu('submit', '-g', 0, '--tty-idle', '5m', '--', 'true')
-    assert done.code == 2 and 'tty_idle is given, but the job has no terminal' in done.err, done
+    assert done.code == 2 and 'tty_idle requires a terminal' in done.err, done
     done = box.mgpu('submit', '-g', 0, '-T', '--tty-idle', '10ms', '--', 'true')
     assert done.code == 2 and 'tty_idle: 10 ms is below 1000 ms' in done.err, done

@@ -23,7 +23,7 @@ def cluster(someone):
 
 
 def parts(job):
-    return {part['rank']: part for part in job['parts']}
+    return {part['rank']: part for part in job['ranks']}
 
 
 def test_each_node_runs_a_part_and_knows_the_others(cluster):
@@ -87,7 +87,7 @@ def test_cancel_ends_all_parts(cluster):
     box.mgpu('cancel', job, check=True)
     ended = box.wait(job)
     assert ended['state'] == 'cancelled'
-    assert [part['ended_by'] for part in ended['parts']] == ['cancelled', 'cancelled']
+    assert [part['ended_by'] for part in ended['ranks']] == ['cancelled', 'cancelled']
 
 
 @pytest.mark.parametrize('nodes', [1, 2])
@@ -172,7 +172,7 @@ def test_a_node_that_is_silent_is_named_whatever_its_rank_and_its_loss_has_a_run
             os.kill(pid, signal.SIGSTOP)
         try:
             cluster.await_node(names[1], lambda node: node['state'] == 'unreachable')
-            since = [part['unreachable_since'] for part in box.job(job)['parts']]
+            since = [part['unreachable_since'] for part in box.job(job)['ranks']]
             assert since[0] is None and since[1] is not None
             for verb in ('ps', 'show'):
                 text = box.mgpu(verb, *([] if verb == 'ps' else [job]), check=True).out

@@ -92,7 +92,7 @@ static struct exec_step *find(const struct exec_steps *exec_steps, const struct 
 {
     struct exec_step *exec_step = exec_steps->list;
     while (exec_step != NULL && (exec_step->id.job != id->job || exec_step->id.attempt != id->attempt ||
-                                    exec_step->id.step != id->step || exec_step->id.task != id->task))
+                                    exec_step->id.step != id->step || exec_step->id.rank != id->rank))
         exec_step = exec_step->next;
     return exec_step;
 }
@@ -220,7 +220,7 @@ void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id)
 
 /* --- start --- */
 
-/* Where the parts of the job meet was not known yet when its spec was written. */
+/* Where the ranks of the job meet was not known yet when its spec was written. */
 static void find_port(int dirfd, struct launch_spec *spec)
 {
     struct launch_started started;
@@ -235,7 +235,7 @@ static void find_port(int dirfd, struct launch_spec *spec)
 static int read_host(const struct exec_steps *exec_steps, const struct message_open_step *request,
     struct launch_spec *ret, struct error *err)
 {
-    struct spool_id host = { request->id.job, request->id.attempt, 0, request->id.task };
+    struct spool_id host = { request->id.job, request->id.attempt, 0, request->id.rank };
     _cleanup_close_ int dirfd = open_entry(exec_steps, &host);
     bool is_running = dirfd >= 0 && has_file(dirfd, SPOOL_STARTED) && !has_file(dirfd, SPOOL_EXIT);
     if (!is_running || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, ret, NULL) < 0)
@@ -325,7 +325,7 @@ static int stage(struct exec_steps *exec_steps, const struct message_open_step *
     if (r < 0)
         return r;
     *ret_id =
-        (struct spool_id){ .job = request->id.job, .attempt = request->id.attempt, .task = request->id.task };
+        (struct spool_id){ .job = request->id.job, .attempt = request->id.attempt, .rank = request->id.rank };
     _cleanup_close_ int dirfd = make_entry(exec_steps, ret_id, err);
     r = dirfd;
     if (dirfd >= 0) {

@@ -7,7 +7,7 @@
  *   <parent>/mgpu.<hash>/                      the instance (agent/confine/name.h); outlives agents
  *     shepherds/                               all shepherds: never killed with a job
  *     j42.1/                                   an attempt
- *       step0.0/                               one step's task: only processes of the job
+ *       step0.0/                               one step's rank: only processes of the job
  *
  * The parent is our own cgroup, or one that a service manager keeps for jobs, so that ours may end before
  * them. The attempt's directory has no processes of its own: it is where limits for all its steps belong.
@@ -246,7 +246,7 @@ static void attempt_name(const struct spool_id *id, char name[CELL_NAME_SIZE])
 static void cell_name(const struct spool_id *id, char name[CELL_NAME_SIZE])
 {
     (void)snprintf(
-        name, CELL_NAME_SIZE, "j%" PRIu64 ".%u/step%u.%u", id->job, id->attempt, id->step, id->task);
+        name, CELL_NAME_SIZE, "j%" PRIu64 ".%u/step%u.%u", id->job, id->attempt, id->step, id->rank);
 }
 
 static int make_cell(

@@ -30,7 +30,7 @@ int confine_name_choose(const char *run_dir, const char *state_dir, struct error
     if (is_there(run_dir, CHOSEN) || is_there(run_dir, "cgroup") || is_there(run_dir, "cgroup-v1"))
         return 0;
     if (stat(state_dir, &st) < 0)
-        return error_set_errno(err, -errno, "cannot look at %s", state_dir);
+        return error_set_errno(err, -errno, "cannot inspect %s", state_dir);
     const uint64_t which[] = { st.st_dev, st.st_ino };
     char name[CONFINE_NAME_SIZE];
     _cleanup_free_ char *path = xasprintf("%s/" CHOSEN, run_dir);

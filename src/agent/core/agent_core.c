@@ -23,7 +23,7 @@
 #define ID_OF(message)                                                                                       \
     (struct spool_id)                                                                                        \
     {                                                                                                        \
-        (message)->id.job, (message)->id.attempt, (message)->id.step, (message)->id.task                     \
+        (message)->id.job, (message)->id.attempt, (message)->id.step, (message)->id.rank                     \
     }
 
 static int compare_ids(const struct spool_id *a, const struct spool_id *b)
@@ -34,7 +34,7 @@ static int compare_ids(const struct spool_id *a, const struct spool_id *b)
         return a->attempt < b->attempt ? -1 : 1;
     if (a->step != b->step)
         return a->step < b->step ? -1 : 1;
-    return a->task == b->task ? 0 : a->task < b->task ? -1 : 1;
+    return a->rank == b->rank ? 0 : a->rank < b->rank ? -1 : 1;
 }
 
 /* Index of the first attempt that is not before `id`. */
@@ -338,9 +338,9 @@ static int on_notify(struct agent_core *core, int64_t boot_ms, const void *messa
     _cleanup_free_ char *text = tell->defect != NULL
                                     ? xstrdup(tell->defect)
                                     : xasprintf("%" PRId64 " ms are no time to tell it in", tell->time_ms);
-    agent_core_notified(
-        core, &(struct message_notified){
-                  .notice = tell->notice, .target = tell->target, .error = EBADMSG, .text = text });
+    agent_core_notified(core,
+        &(struct message_notified){
+            .notification = tell->notification, .target = tell->target, .error = EBADMSG, .text = text });
     return 0;
 }
 
@@ -348,8 +348,8 @@ static int on_notify(struct agent_core *core, int64_t boot_ms, const void *messa
 static int on_refused(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_refused *refused = message;
-    (void)error_set(err, refused->error > 0 ? -refused->error : -EPROTO,
-        "the controller refuses this node: %s", refused->text != NULL ? refused->text : "no reason given");
+    (void)error_set(err, refused->error > 0 ? -refused->error : -EPROTO, "mgpud refused this node: %s",
+        refused->text != NULL ? refused->text : "no reason given");
     if (refused->hint != NULL)
         (void)error_hint(err, "%s", refused->hint);
     return err->code;

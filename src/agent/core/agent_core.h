@@ -55,7 +55,7 @@ struct agent_effects {
     void (*open_step)(void *arg, const struct message_open_step *request);
     /* One timer: call agent_core_timer() at that time; the last call counts. */
     void (*arm)(void *arg, int64_t boot_ms);
-    /* Looks at a process that a lease is wanted for; agent_core_process() says later what was seen. */
+    /* Inspects a process to be adopted; agent_core_process() says later what was seen. */
     void (*inspect)(void *arg, const struct message_inspect *request);
     /* Keeps the terms with the attempt, and tells its shepherd to look at them. */
     int (*update)(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
@@ -63,7 +63,7 @@ struct agent_effects {
      */
     void (*notify)(void *arg, const struct message_notify *request);
     /* Has a living shepherd that waits at its gate settle the verdict; harmless to any other. `port`: where
-     * the parts meet, 0: not known. */
+     * the ranks meet, 0: not known. */
     int (*release)(void *arg, const struct spool_id *id, uint32_t port);
     /* Has these GPUs (their UUIDs) let go of, and all others taken back. */
     void (*release_gpus)(void *arg, const struct strings *uuids);

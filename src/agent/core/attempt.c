@@ -4,7 +4,7 @@
  * fits is the answer. It holds for a first launch, for a repeated message and for an agent that starts anew
  * and finds the attempt in its spool, because it looks only at what is there.
  *
- * A part of several stops before its verdict: ready. GO says that all parts are, and lets it settle one.
+ * A rank of several stops before its verdict: ready. GO says that all ranks are, and lets it settle one.
  *
  *      spec ──shepherd──> verdict go ──> started ──> exit ──reported──> forgotten
  *        └──────────────> verdict nogo ──reported────────────────────────^

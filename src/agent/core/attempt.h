@@ -15,7 +15,7 @@ struct attempt_sight {
     enum spool_verdict verdict; // settled by link(2), never changes once it is there
     bool is_alive;              // a shepherd holds the lock, or one was started and has not ended
     bool is_watched;            // its end will be noticed without looking
-    bool is_ready;              // and that one waits to be let go: a part of several
+    bool is_ready;              // and that one waits to be let go: a rank of several
     bool has_exit;              // the exit record is there, in the spool or as a durable copy
     bool is_populated;          // processes are left in the step's cgroup although the exit record is there
     bool is_emptied;            // it ran, and its spool entry is gone: what it was is in memory alone
@@ -28,7 +28,7 @@ struct attempt_sight {
 enum attempt_want {
     WANT_NOTHING, // found in the spool; the controller has not spoken of it yet
     WANT_RUN,     // LAUNCH
-    WANT_GO,      // GO: its parts on other nodes are ready as well
+    WANT_GO,      // GO: its ranks on other nodes are ready as well
     WANT_STOPPED, // STOP, and the living shepherd has been told
     WANT_STOP,    // STOP
     WANT_RELEASED,

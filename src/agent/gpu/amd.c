@@ -41,7 +41,7 @@ struct amd_gpu {
 
 struct amd {
     char *sysfs;
-    struct gpu_stage *stage;
+    struct gpu_progress *page;
     struct amd_node *nodes;
     size_t n_nodes;
     struct amd_gpu *gpus; // in PCI order
@@ -144,9 +144,9 @@ static void add_card(struct amd *amd, const char *name)
     struct amd_gpu gpu = { 0 };
     uint64_t vendor = 0;
     _cleanup_free_ char *folder = xasprintf("%s/class/drm/%s/device", amd->sysfs, name);
-    if (!read_address(folder, gpu.pci) || gpu_stage_is_left_out(amd->stage, gpu.pci))
+    if (!read_address(folder, gpu.pci) || gpu_progress_is_left_out(amd->page, gpu.pci))
         return;
-    gpu_stage_enter(amd->stage, gpu.pci);
+    gpu_progress_enter(amd->page, gpu.pci);
     if (!read_number(folder, "vendor", 16, &vendor) || vendor != VENDOR_AMD || amd->count == NODE_GPUS_MAX)
         return;
     gpu.node = find_node(amd, gpu.pci);
@@ -177,7 +177,7 @@ static int find_gpus(struct amd *amd, struct error *err)
     }
     if (amd->count > 1)
         qsort(amd->gpus, amd->count, sizeof(*amd->gpus), compare_pci);
-    if (amd->count > 0 || (amd->stage != NULL && (amd->stage->n_left_out > 0 || amd->stage->n_known > 0)))
+    if (amd->count > 0 || (amd->page != NULL && (amd->page->n_left_out > 0 || amd->page->n_known > 0)))
         return 0;
     (void)error_set(err, -ENODEV, "no AMD GPU with compute support found in %s", path);
     return error_hint(err, "load the amdgpu driver with kfd");
@@ -191,16 +191,17 @@ static struct rocm *start_rocm(const struct amd *amd, const char *library)
     return amd->count > 0 ? rocm_start(library, addresses, amd->count) : NULL;
 }
 
-static int amd_open(const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)
+static int amd_open(
+    const struct gpu_spec *spec, struct gpu_progress *page, void **ret_state, struct error *err)
 {
     _cleanup_(amd_closep) struct amd *amd = xcalloc(1, sizeof(*amd));
     amd->sysfs = xstrdup(gpu_spec_sysfs(spec));
-    amd->stage = stage;
+    amd->page = page;
     amd->nodes = amd_kfd_nodes(amd->sysfs, &amd->n_nodes);
     int r = find_gpus(amd, err);
     if (r < 0)
         return r;
-    gpu_stage_enter(stage, NULL);
+    gpu_progress_enter(page, NULL);
     amd->rocm = start_rocm(amd, spec->rocm_library);
     *ret_state = take_ptr(amd);
     return 0;

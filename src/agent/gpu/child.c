@@ -34,7 +34,7 @@
 struct gpu_child {
     struct gpu_child_events events;
     const struct gpu_helper_timing *timing;
-    struct gpu_stage *stage;
+    struct gpu_progress *page;
     struct child *process;
     int fd;
     struct event *readable, *tick, *grace;
@@ -120,7 +120,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct gpu_child *child = arg;
-    uint64_t steps = atomic_load(&child->stage->steps);
+    uint64_t steps = atomic_load(&child->page->steps);
     int64_t most_ms = gpu_child_is_open(child) ? child->timing->silent_ms : child->open_ms;
     child->still_ms = steps == child->steps ? child->still_ms + child->tick_ms : 0;
     child->steps = steps;
@@ -156,14 +156,14 @@ static struct timeval to_timeval(int64_t ms)
 
 static struct {
     timer_t timer; // ends the process
-    const struct gpu_stage *stage;
+    const struct gpu_progress *page;
     struct itimerspec opening, open;
 } leaving;
 
 /* The agent is gone. The end of the socket is noticed between two calls of the driver. */
 static void on_orphaned(int signal_number)
 {
-    bool is_open = atomic_load(&leaving.stage->is_open) != 0;
+    bool is_open = atomic_load(&leaving.page->is_open) != 0;
     (void)timer_settime(leaving.timer, 0, is_open ? &leaving.open : &leaving.opening, NULL);
 }
 
@@ -172,11 +172,11 @@ static struct itimerspec to_timer(int64_t ms)
     return (struct itimerspec){ .it_value = { ms / 1000, ms % 1000 * 1000000 } };
 }
 
-static void prepare_to_leave(const struct gpu_helper_timing *timing, const struct gpu_stage *stage)
+static void prepare_to_leave(const struct gpu_helper_timing *timing, const struct gpu_progress *page)
 {
     struct sigevent end = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
     const struct sigaction action = { .sa_handler = on_orphaned, .sa_flags = SA_RESTART };
-    leaving.stage = stage;
+    leaving.page = page;
     leaving.opening = to_timer(timing->first_ms);
     leaving.open = to_timer(timing->leave_ms);
     if (timer_create(CLOCK_MONOTONIC, &end, &leaving.timer) == 0 && sigaction(SIGHUP, &action, NULL) == 0)
@@ -185,11 +185,12 @@ static void prepare_to_leave(const struct gpu_helper_timing *timing, const struc
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-static void run(const struct gpu_spec *spec, const struct gpu_helper_timing *timing, struct gpu_stage *stage)
+static void run(
+    const struct gpu_spec *spec, const struct gpu_helper_timing *timing, struct gpu_progress *page)
 {
-    prepare_to_leave(timing, stage);
+    prepare_to_leave(timing, page);
     (void)prctl(PR_SET_NAME, "mgpu-gpus");
-    _exit(gpu_probe_run(CHILD_FD, spec, stage, timing->period_ms, timing->silent_ms));
+    _exit(gpu_probe_run(CHILD_FD, spec, page, timing->period_ms, timing->silent_ms));
 }
 
 static void watch(struct gpu_child *child, struct event_base *base, int pidfd)
@@ -208,28 +209,28 @@ static void watch(struct gpu_child *child, struct event_base *base, int pidfd)
 }
 
 struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec *spec,
-    const struct gpu_helper_timing *timing, int64_t open_ms, struct gpu_stage *stage,
+    const struct gpu_helper_timing *timing, int64_t open_ms, struct gpu_progress *page,
     const struct gpu_child_events *events)
 {
     int pair[2], pidfd;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-        gpu_stage_free(stage);
+        gpu_progress_free(page);
         return NULL;
     }
     pid_t pid = child_fork(pair[1], &pidfd);
     if (pid == 0)
-        run(spec, timing, stage);
+        run(spec, timing, page);
     (void)close(pair[1]);
     if (pid < 0) {
         (void)close(pair[0]);
-        gpu_stage_free(stage);
+        gpu_progress_free(page);
         return NULL;
     }
     struct gpu_child *child = xcalloc(1, sizeof(*child));
     child->events = *events;
     child->timing = timing;
     child->open_ms = open_ms;
-    child->stage = stage;
+    child->page = page;
     child->fd = pair[0];
     watch(child, base, pidfd);
     return child;
@@ -259,10 +260,10 @@ void gpu_child_ask(struct gpu_child *child, const struct record_list *grants)
     if (grants != NULL && knows_all(child, grants)) {
         const struct gpu_grant *items = grants->items;
         for (size_t i = 0; i < grants->count; i++)
-            gpu_stage_want(child->stage, (size_t)find_position(child, items[i].uuid), child->asked);
+            gpu_progress_want(child->page, (size_t)find_position(child, items[i].uuid), child->asked);
     } else {
         for (size_t i = 0; i < NODE_GPUS_MAX; i++)
-            gpu_stage_want(child->stage, i, child->asked);
+            gpu_progress_want(child->page, i, child->asked);
     }
     if (child->fd >= 0)
         (void)send(child->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -277,18 +278,18 @@ void gpu_child_dismiss(struct gpu_child *child)
 
 const char *gpu_child_key(const struct gpu_child *child)
 {
-    child->stage->key[GPU_KEY_SIZE - 1] = '\0'; // whatever a sick library wrote there
-    return child->stage->key;
+    child->page->key[GPU_KEY_SIZE - 1] = '\0'; // whatever a sick library wrote there
+    return child->page->key;
 }
 
-const struct gpu_stage *gpu_child_stage(const struct gpu_child *child)
+const struct gpu_progress *gpu_child_progress(const struct gpu_child *child)
 {
-    return child->stage;
+    return child->page;
 }
 
 bool gpu_child_is_open(const struct gpu_child *child)
 {
-    return atomic_load(&child->stage->is_open) != 0;
+    return atomic_load(&child->page->is_open) != 0;
 }
 
 void gpu_child_free(struct gpu_child *child)
@@ -303,7 +304,7 @@ void gpu_child_free(struct gpu_child *child)
     child_free(child->process);
     event_free(child->tick);
     event_free(child->grace);
-    gpu_stage_free(child->stage);
+    gpu_progress_free(child->page);
     strings_clear(&child->uuids);
     free(child);
 }

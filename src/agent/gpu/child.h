@@ -5,7 +5,7 @@
 #include <event2/event.h>
 
 #include "agent/gpu/report.h"
-#include "agent/gpu/stage.h"
+#include "agent/gpu/progress_page.h"
 #include "wire/gpu_spec.h"
 
 struct gpu_child;
@@ -31,10 +31,10 @@ struct gpu_child_events {
     void *arg;
 };
 
-/* Forks. The driver may take `open_ms` to start, and as long for each GPU. The stage becomes the child's;
+/* Forks. The driver may take `open_ms` to start, and as long for each GPU. The page becomes the child's;
  * NULL when no process can be had, and then it is freed. */
 struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec *spec,
-    const struct gpu_helper_timing *timing, int64_t open_ms, struct gpu_stage *stage,
+    const struct gpu_helper_timing *timing, int64_t open_ms, struct gpu_progress *page,
     const struct gpu_child_events *events);
 
 /* Closes its socket, so that it leaves between two calls of the driver; killed in the middle of one it could
@@ -51,7 +51,7 @@ void gpu_child_ask(struct gpu_child *child, const struct record_list *grants);
 const char *gpu_child_key(const struct gpu_child *child);
 
 /* What it was told, and tells. */
-const struct gpu_stage *gpu_child_stage(const struct gpu_child *child);
+const struct gpu_progress *gpu_child_progress(const struct gpu_child *child);
 
 /* True once the driver has started. */
 bool gpu_child_is_open(const struct gpu_child *child);

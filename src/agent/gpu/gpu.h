@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "agent/gpu/stage.h"
+#include "agent/gpu/progress_page.h"
 #include "base/error.h"
 #include "wire/gpu_spec.h"
 #include "wire/message.h"
@@ -16,14 +16,14 @@
 struct gpu_backend {
     const char *name; // as in HELLO
 
-    /* Finds the GPUs but those that `stage` leaves out, and tells it at which it is. -ENODEV: this machine
+    /* Finds the GPUs but those that `page` leaves out, and tells it at which it is. -ENODEV: this machine
      * has no such driver, which `err` says in a sentence with a hint. */
-    int (*open)(const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err);
+    int (*open)(const struct gpu_spec *spec, struct gpu_progress *page, void **ret_state, struct error *err);
 
     /* How many there are; constant while open. */
     size_t (*count)(const void *state);
 
-    /* The key of a GPU for struct gpu_stage; asks nothing of the driver. */
+    /* The key of a GPU for struct gpu_progress; asks nothing of the driver. */
     const char *(*key)(const void *state, size_t i);
 
     /* Fills what never changes: index in PCI order, uuid, model, pci, memory_bytes, vendor, and the minors or

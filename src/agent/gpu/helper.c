@@ -150,16 +150,16 @@ static int64_t opening_ms(const struct gpu_helper *helper, bool is_trial)
 static struct gpu_child *start_child(
     struct gpu_helper *helper, const char *with, const struct gpu_child_events *events)
 {
-    struct gpu_stage *stage = gpu_stage_new();
+    struct gpu_progress *page = gpu_progress_new();
     const struct gpu_ailment *ailments = helper->ailments.items;
-    bool is_fine = stage != NULL && gpu_roster_set_stage(helper->roster, stage);
+    bool is_fine = page != NULL && gpu_roster_set_progress(helper->roster, page);
     for (size_t i = 0; is_fine && i < helper->ailments.count; i++)
         if (with == NULL ? ailments[i].is_hung : strcmp(ailments[i].key, with) != 0)
-            is_fine = gpu_stage_leave_out(stage, ailments[i].key);
+            is_fine = gpu_progress_leave_out(page, ailments[i].key);
     if (is_fine)
         return gpu_child_start(
-            helper->base, &helper->spec, &helper->timing, opening_ms(helper, with != NULL), stage, events);
-    gpu_stage_free(stage);
+            helper->base, &helper->spec, &helper->timing, opening_ms(helper, with != NULL), page, events);
+    gpu_progress_free(page);
     return NULL;
 }
 
@@ -368,7 +368,7 @@ static void on_trial_failure(void *arg, struct gpu_child *child, const char *why
 
 static bool may_hold(const struct gpu_child *child, const char *key)
 {
-    return child != NULL && gpu_stage_may_open(gpu_child_stage(child), key);
+    return child != NULL && gpu_progress_may_open(gpu_child_progress(child), key);
 }
 
 static bool is_held(const struct gpu_helper *helper, const char *key)
@@ -420,7 +420,7 @@ static void renew(struct gpu_helper *helper)
 {
     struct gpu_child *current = helper->current;
     if (current == NULL || !gpu_child_is_open(current) ||
-        gpu_roster_fits(helper->roster, gpu_child_stage(current)))
+        gpu_roster_fits(helper->roster, gpu_child_progress(current)))
         return;
     helper->current = NULL;
     dismiss(helper, current);

@@ -3,7 +3,7 @@
 #include "agent/gpu/gpu.h"
 
 static int none_open(
-    const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)
+    const struct gpu_spec *spec, struct gpu_progress *page, void **ret_state, struct error *err)
 {
     *ret_state = NULL;
     return 0;

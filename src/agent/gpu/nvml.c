@@ -7,7 +7,7 @@
  * NVML numbers GPUs in an order of its own. mgpu counts in PCI bus order, as CUDA does with
  * CUDA_DEVICE_ORDER=PCI_BUS_ID, so the handles are sorted by bus address once.
  *
- * Any call may hang for one GPU, so that each is announced to the stage. GPUs that are left out are not even
+ * Any call may hang for one GPU, so that each is announced to the page. GPUs that are left out are not even
  * asked for by their number once that has hung.
  */
 #include "agent/gpu/gpu.h"
@@ -43,7 +43,7 @@ struct nvml_gpu {
 struct nvml {
     struct nvml_api api;
     bool is_initialised;
-    struct gpu_stage *stage;
+    struct gpu_progress *page;
     struct nvml_gpu *gpus;     // in PCI order
     struct nvml_gpu *left_out; // not asked for anything more
     size_t n_left_out;
@@ -89,10 +89,10 @@ static bool find_gpu(struct nvml *nvml, struct nvml_gpu *gpu, bool *ret_is_left_
 {
     struct nvml_pci pci = { 0 };
     (void)snprintf(gpu->key, sizeof(gpu->key), "#%u", gpu->nvml_index);
-    *ret_is_left_out = gpu_stage_is_left_out(nvml->stage, gpu->key);
+    *ret_is_left_out = gpu_progress_is_left_out(nvml->page, gpu->key);
     if (*ret_is_left_out)
         return true;
-    gpu_stage_enter(nvml->stage, gpu->key);
+    gpu_progress_enter(nvml->page, gpu->key);
     int code = nvml->api.handle(gpu->nvml_index, &gpu->device);
     if (code != NVML_SUCCESS) {
         nvml->n_closed++;
@@ -106,7 +106,7 @@ static bool find_gpu(struct nvml *nvml, struct nvml_gpu *gpu, bool *ret_is_left_
     gpu->bus = pci.bus;
     gpu->slot = pci.device;
     (void)snprintf(gpu->key, sizeof(gpu->key), "%04x:%02x:%02x.0", gpu->domain, gpu->bus, gpu->slot);
-    *ret_is_left_out = gpu_stage_is_left_out(nvml->stage, gpu->key);
+    *ret_is_left_out = gpu_progress_is_left_out(nvml->page, gpu->key);
     return true;
 }
 
@@ -115,9 +115,9 @@ static bool open_known(struct nvml *nvml, const struct gpu_known *known, struct 
 {
     (void)snprintf(gpu->key, sizeof(gpu->key), "%s", known->key);
     gpu->has_pci = sscanf(known->key, "%x:%x:%x", &gpu->domain, &gpu->bus, &gpu->slot) == 3;
-    if (gpu_stage_is_left_out(nvml->stage, gpu->key))
+    if (gpu_progress_is_left_out(nvml->page, gpu->key))
         return true;
-    gpu_stage_enter(nvml->stage, gpu->key);
+    gpu_progress_enter(nvml->page, gpu->key);
     int code =
         nvml->api.handle_at != NULL ? nvml->api.handle_at(gpu->key, &gpu->device) : NVML_FUNCTION_NOT_FOUND;
     if (code == NVML_SUCCESS)
@@ -130,14 +130,14 @@ static bool open_known(struct nvml *nvml, const struct gpu_known *known, struct 
 /* Some are released: a handle by number would open them. */
 static void find_known(struct nvml *nvml)
 {
-    const struct gpu_stage *stage = nvml->stage;
-    nvml->gpus = xcalloc(stage->n_known, sizeof(struct nvml_gpu));
-    nvml->left_out = xcalloc(stage->n_known, sizeof(struct nvml_gpu));
-    for (unsigned int i = 0; i < stage->n_known; i++) {
+    const struct gpu_progress *page = nvml->page;
+    nvml->gpus = xcalloc(page->n_known, sizeof(struct nvml_gpu));
+    nvml->left_out = xcalloc(page->n_known, sizeof(struct nvml_gpu));
+    for (unsigned int i = 0; i < page->n_known; i++) {
         struct nvml_gpu gpu = { .nvml_index = i };
-        if (!open_known(nvml, &stage->known[i], &gpu))
+        if (!open_known(nvml, &page->known[i], &gpu))
             continue;
-        if (gpu_stage_is_left_out(stage, gpu.key))
+        if (gpu_progress_is_left_out(page, gpu.key))
             nvml->left_out[nvml->n_left_out++] = gpu;
         else
             nvml->gpus[nvml->count++] = gpu;
@@ -215,7 +215,7 @@ static void find_links(struct nvml *nvml)
     if (nvml->api.link_state == NULL || nvml->api.link_pci == NULL)
         return;
     for (size_t i = 0; i < nvml->count; i++) {
-        gpu_stage_enter(nvml->stage, nvml->gpus[i].key);
+        gpu_progress_enter(nvml->page, nvml->gpus[i].key);
         read_links(nvml, &nvml->gpus[i]);
     }
     for (size_t i = 0; i < nvml->count; i++)
@@ -232,7 +232,7 @@ static void start_events(struct nvml *nvml)
         devices[i] = nvml->gpus[i].device;
         keys[i] = nvml->gpus[i].key;
     }
-    nvml->events = nvml_events_start(&nvml->api, nvml->stage, devices, keys, nvml->count);
+    nvml->events = nvml_events_start(&nvml->api, nvml->page, devices, keys, nvml->count);
 }
 
 /* The module that CUDA needs beside the driver's own, and its device nodes. A program of root loads it by
@@ -247,10 +247,10 @@ static void load_memory_module(void)
 }
 
 static int nvml_open(
-    const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)
+    const struct gpu_spec *spec, struct gpu_progress *page, void **ret_state, struct error *err)
 {
     _cleanup_(nvml_closep) struct nvml *nvml = xcalloc(1, sizeof(*nvml));
-    nvml->stage = stage;
+    nvml->page = page;
     int r = nvml_api_load(spec->nvml_library, &nvml->api, err);
     if (r < 0)
         return r;
@@ -263,7 +263,7 @@ static int nvml_open(
     }
     nvml->is_initialised = true;
     load_memory_module();
-    if (stage != NULL && stage->n_known > 0)
+    if (page != NULL && page->n_known > 0)
         find_known(nvml);
     else
         r = find_gpus(nvml, err);

@@ -99,7 +99,7 @@ static void start_watch(struct watch *watch, nvml_device device)
                         pthread_create(&watch->thread, NULL, wait_for_events, watch) == 0;
 }
 
-struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_stage *stage,
+struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_progress *page,
     const nvml_device *devices, const char *const *keys, size_t count)
 {
     int stop_fd = can_wait(api) && count > 0 ? eventfd(0, EFD_CLOEXEC) : -1;
@@ -112,7 +112,7 @@ struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_sta
     events->watches = xcalloc(count, sizeof(*events->watches));
     (void)pthread_mutex_init(&events->lock, NULL);
     for (size_t i = 0; i < count; i++) {
-        gpu_stage_enter(stage, keys[i]);
+        gpu_progress_enter(page, keys[i]);
         events->watches[i].events = events;
         start_watch(&events->watches[i], devices[i]);
     }

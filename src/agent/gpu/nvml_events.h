@@ -6,14 +6,14 @@
 #pragma once
 
 #include "agent/gpu/nvml_api.h"
-#include "agent/gpu/stage.h"
+#include "agent/gpu/progress_page.h"
 #include "wire/message.h"
 
 struct nvml_events;
 
 /* Starts to wait for errors of the devices that tell them. NULL when none does or the driver cannot. `keys`
- * are the devices' for the stage. */
-struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_stage *stage,
+ * are the devices' for the page. */
+struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_progress *page,
     const nvml_device *devices, const char *const *keys, size_t count);
 
 /* Fills xid, xid_wall_ms and xid_count of the device at position `i`. NULL events: there were none. */

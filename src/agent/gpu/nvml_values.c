@@ -114,7 +114,7 @@ static const struct {
     { NVML_UNINITIALIZED, "the driver was restarted" },
     { NVML_NOT_FOUND, "the driver no longer knows it" },
     { NVML_NOT_LOADED, "the driver is no longer loaded" },
-    { NVML_IS_LOST, "it has fallen off the bus" },
+    { NVML_IS_LOST, "GPU has fallen off the bus" },
     { NVML_RESET_REQUIRED, "it needs a reset" },
 };
 

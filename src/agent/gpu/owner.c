@@ -33,8 +33,8 @@ struct known {
     uint64_t job; // 0: of no attempt that was there when we looked
     uint32_t attempt;
     char *command, *container;
-    bool is_lease; // the claim by which it is known is one on a process that is not mgpu's
-    bool is_seen;  // in the present report
+    bool is_adopted; // the claim by which it is known is one on a process that is not mgpu's
+    bool is_seen;    // in the present report
 };
 
 struct gpu_owners {
@@ -211,13 +211,13 @@ static void find_claim(const struct gpu_owners *owners, struct known *known, con
 {
     known->job = 0;
     known->attempt = 0;
-    known->is_lease = false;
+    known->is_adopted = false;
     for (size_t i = 0; i < n_claims && known->job == 0; i++) {
         if (!is_claimed(owners, known->pid, cgroups, &claims[i]))
             continue;
         known->job = claims[i].job;
         known->attempt = claims[i].attempt;
-        known->is_lease = claims[i].is_lease;
+        known->is_adopted = claims[i].is_adopted;
     }
 }
 
@@ -272,7 +272,7 @@ static struct known *look(
         return NULL;
     struct known *known = find(owners, pid);
     if (known != NULL && known->start == identity.start) {
-        if ((known->job == 0 || known->is_lease) && is_claim_new && !known->is_seen) {
+        if ((known->job == 0 || known->is_adopted) && is_claim_new && !known->is_seen) {
             char cgroups[CGROUP_SIZE];
             (void)read_of(owners, pid, "cgroup", cgroups, sizeof(cgroups));
             find_claim(owners, known, cgroups, claims, n_claims);

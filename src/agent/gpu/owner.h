@@ -21,7 +21,7 @@ struct gpu_claim {
     const char *cgroup; // directory of one of its steps, or NULL: its processes are its init's descendants
     pid_t init_pid;
     uint64_t init_start;
-    bool is_lease; // not mgpu's own process: when the claim has gone it belongs to nobody again
+    bool is_adopted; // not mgpu's own process: when the claim has gone it belongs to nobody again
 };
 
 /* `proc` is where procfs is mounted: "/proc". */

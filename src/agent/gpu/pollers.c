@@ -42,7 +42,7 @@ struct turn {
 struct gpu_pollers {
     const struct gpu_backend *backend;
     void *state;
-    struct gpu_stage *stage;
+    struct gpu_progress *page;
     int64_t silent_ms;
     int done_fd;          // readable: a turn has ended since the last read
     pthread_mutex_t lock; // of everything but the states
@@ -82,7 +82,7 @@ static void *take_turns(void *arg)
         (void)pthread_mutex_lock(&turns->lock);
         turn->is_busy = false;
         turn->is_fresh = true;
-        gpu_stage_step(turns->stage);
+        gpu_progress_step(turns->page);
         tell(turns, turn);
     }
     (void)pthread_mutex_unlock(&turns->lock);
@@ -102,7 +102,7 @@ static void free_turns(struct gpu_pollers *turns)
     free(turns);
 }
 
-struct gpu_pollers *gpu_pollers_new(const struct gpu_backend *backend, void *state, struct gpu_stage *stage,
+struct gpu_pollers *gpu_pollers_new(const struct gpu_backend *backend, void *state, struct gpu_progress *page,
     const struct record_list *gpus, int64_t silent_ms)
 {
     pthread_condattr_t monotonic;
@@ -111,7 +111,7 @@ struct gpu_pollers *gpu_pollers_new(const struct gpu_backend *backend, void *sta
         return NULL;
     struct gpu_pollers *turns = xcalloc(1, sizeof(*turns));
     turns->done_fd = done_fd;
-    turns->stage = stage;
+    turns->page = page;
     turns->backend = backend;
     turns->state = state;
     turns->silent_ms = silent_ms;
@@ -150,7 +150,7 @@ static void begin(struct gpu_pollers *turns, bool is_full)
     int64_t now_ms = clock_boot_ms();
     for (size_t i = 0; i < turns->count; i++) {
         struct turn *turn = &turns->turns[i];
-        uint64_t wanted = gpu_stage_wanted(turns->stage, i);
+        uint64_t wanted = gpu_progress_wanted(turns->page, i);
         turn->is_due = turn->is_due || is_full;
         if (turn->is_busy || (!turn->is_due && turn->asked >= wanted))
             continue;
@@ -241,9 +241,9 @@ bool gpu_pollers_read(struct gpu_pollers *turns, bool is_full, struct record_lis
     const struct turn *oldest = find_oldest(turns);
     (void)pthread_mutex_unlock(&turns->lock);
     if (oldest == NULL)
-        gpu_stage_enter(turns->stage, NULL);
+        gpu_progress_enter(turns->page, NULL);
     else
-        gpu_stage_hang(turns->stage, turns->backend->key(turns->state, oldest->i));
+        gpu_progress_hang(turns->page, turns->backend->key(turns->state, oldest->i));
     return is_answer;
 }
 

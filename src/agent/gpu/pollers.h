@@ -10,14 +10,14 @@
 struct gpu_pollers;
 
 /* `gpus` (struct gpu_state) are described. NULL when there is one GPU or no threads can be had: then they are
- * read one after the other. Each turn that ends is a step of the stage. */
-struct gpu_pollers *gpu_pollers_new(const struct gpu_backend *backend, void *state, struct gpu_stage *stage,
+ * read one after the other. Each turn that ends is a step of the page. */
+struct gpu_pollers *gpu_pollers_new(const struct gpu_backend *backend, void *state, struct gpu_progress *page,
     const struct record_list *gpus, int64_t silent_ms);
 
 /*
- * Begins a turn of each GPU that has none under way and needs one, for a full sample or because the stage
+ * Begins a turn of each GPU that has none under way and needs one, for a full sample or because the page
  * says that a look at it is wanted. Waits for these for a short time, and brings `gpus` up to date with all
- * that has ended. A GPU whose turn has not ended for `silent_ms` is lost. While no GPU answers, the stage is
+ * that has ended. A GPU whose turn has not ended for `silent_ms` is lost. While no GPU answers, the page is
  * told which one has been read for the longest time. True when a GPU answers a look that it had not answered
  * before.
  */

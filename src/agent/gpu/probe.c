@@ -35,7 +35,7 @@ static const struct gpu_backend *const by_kind[] = {
 struct probe {
     const struct gpu_backend *backend;
     const struct gpu_spec *spec;
-    struct gpu_stage *stage;
+    struct gpu_progress *page;
     void *state;
     struct gpu_pollers *turns; // NULL until the first report
     bool has_found;            // and says so: `found` GPUs
@@ -50,7 +50,7 @@ static int open_automatic(struct probe *probe, struct error *err)
     for (size_t i = 0; automatic[i] != NULL; i++) {
         struct error why = { 0 };
         probe->backend = automatic[i];
-        int r = probe->backend->open(probe->spec, probe->stage, &probe->state, &why);
+        int r = probe->backend->open(probe->spec, probe->page, &probe->state, &why);
         if (r == 0) {
             *err = (struct error){ 0 };
             return 0;
@@ -61,7 +61,7 @@ static int open_automatic(struct probe *probe, struct error *err)
             return r;
     }
     probe->backend = &gpu_none;
-    return gpu_none.open(probe->spec, probe->stage, &probe->state, NULL);
+    return gpu_none.open(probe->spec, probe->page, &probe->state, NULL);
 }
 
 static int open_backend(struct probe *probe, struct error *err)
@@ -69,7 +69,7 @@ static int open_backend(struct probe *probe, struct error *err)
     if (probe->spec->kind == GPU_SPEC_AUTO)
         return open_automatic(probe, err);
     probe->backend = by_kind[probe->spec->kind];
-    return probe->backend->open(probe->spec, probe->stage, &probe->state, err);
+    return probe->backend->open(probe->spec, probe->page, &probe->state, err);
 }
 
 static void describe_gpus(struct probe *probe)
@@ -77,7 +77,7 @@ static void describe_gpus(struct probe *probe)
     size_t count = probe->backend->count(probe->state);
     struct gpu_state *gpus = xcalloc(count + 1, sizeof(*gpus));
     for (size_t i = 0; i < count; i++) {
-        gpu_stage_enter(probe->stage, probe->backend->key(probe->state, i));
+        gpu_progress_enter(probe->page, probe->backend->key(probe->state, i));
         probe->backend->describe(probe->state, i, &gpus[i]);
     }
     if (probe->backend != &gpu_sim) // which makes its places up
@@ -101,11 +101,11 @@ static void add_refusals(const struct probe *probe, struct buffer *text)
         buffer_printf(text, "; %zu %s not offered: %s", count, count == 1 ? "is" : "are", first->refusal);
 }
 
-static void add_released(const struct gpu_stage *stage, struct buffer *text)
+static void add_released(const struct gpu_progress *page, struct buffer *text)
 {
     size_t count = 0;
-    for (uint32_t i = 0; stage != NULL && i < stage->n_known; i++)
-        count += stage->known[i].is_released;
+    for (uint32_t i = 0; page != NULL && i < page->n_known; i++)
+        count += page->known[i].is_released;
     if (count > 0)
         buffer_printf(text, "; %zu released", count);
 }
@@ -119,7 +119,7 @@ static void tell_what_is_found(struct probe *probe)
     buffer_printf(&text, "%zu GPU%s found by %s%s%s", probe->found, probe->found == 1 ? "" : "s",
         probe->report.backend, *remark != '\0' ? "; " : "", remark);
     add_refusals(probe, &text);
-    add_released(probe->stage, &text);
+    add_released(probe->page, &text);
     free(probe->report.text);
     probe->report.text = xstrndup(buffer_text(&text), REPORT_TEXT_MAX);
 }
@@ -129,7 +129,7 @@ static void describe(struct probe *probe, const struct error *err)
 {
     struct gpu_report *report = &probe->report;
     describe_gpus(probe);
-    size_t count = report->gpus.count + (probe->stage != NULL ? probe->stage->n_left_out : 0);
+    size_t count = report->gpus.count + (probe->page != NULL ? probe->page->n_left_out : 0);
     report->backend = xstrdup(probe->backend->name);
     report->is_on = probe->backend != &gpu_none;
     report->is_final = probe->backend == &gpu_none;
@@ -158,12 +158,12 @@ static void read_in_order(struct probe *probe, bool is_full)
     void (*read_one)(void *, size_t, struct gpu_state *) =
         is_full || backend->look == NULL ? backend->sample : backend->look;
     for (size_t i = 0; i < probe->report.gpus.count; i++) {
-        uint64_t asked = gpu_stage_wanted(probe->stage, i);
-        gpu_stage_enter(probe->stage, backend->key(probe->state, i));
+        uint64_t asked = gpu_progress_wanted(probe->page, i);
+        gpu_progress_enter(probe->page, backend->key(probe->state, i));
         read_one(probe->state, i, &gpus[i]);
         gpus[i].answers = asked;
     }
-    gpu_stage_enter(probe->stage, NULL);
+    gpu_progress_enter(probe->page, NULL);
 }
 
 enum wake { WAKE_PERIOD, WAKE_ASKED, WAKE_ENDED, WAKE_ALONE };
@@ -223,9 +223,9 @@ static int report_failure(struct probe *probe, int fd, const struct error *err)
 }
 
 int gpu_probe_run(
-    int fd, const struct gpu_spec *spec, struct gpu_stage *stage, int64_t period_ms, int64_t silent_ms)
+    int fd, const struct gpu_spec *spec, struct gpu_progress *page, int64_t period_ms, int64_t silent_ms)
 {
-    struct probe probe = { .spec = spec, .stage = stage };
+    struct probe probe = { .spec = spec, .page = page };
     struct error err = { 0 };
     int r = open_backend(&probe, &err);
     if (r < 0) {
@@ -233,13 +233,13 @@ int gpu_probe_run(
     } else {
         int64_t next_ms = clock_boot_ms();
         enum wake wake = WAKE_PERIOD;
-        gpu_stage_set_open(stage);
+        gpu_progress_set_open(page);
         describe(&probe, &err);
         do {
             r = sample(&probe, fd, wake);
             if (probe.turns == NULL && !probe.report.is_final)
                 probe.turns =
-                    gpu_pollers_new(probe.backend, probe.state, stage, &probe.report.gpus, silent_ms);
+                    gpu_pollers_new(probe.backend, probe.state, page, &probe.report.gpus, silent_ms);
             next_ms += wake == WAKE_PERIOD ? period_ms : 0;
         } while (r == 0 && !probe.report.is_final && (wake = wait_period(&probe, fd, next_ms)) != WAKE_ALONE);
         if (!gpu_pollers_end(probe.turns))

@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-#include "agent/gpu/stage.h"
+#include "agent/gpu/progress_page.h"
 #include "wire/gpu_spec.h"
 
-/* Returns the exit status of the process. The first report is written at once. `stage` may be NULL.
+/* Returns the exit status of the process. The first report is written at once. `page` may be NULL.
  * A GPU that does not answer for `silent_ms` is lost. */
 int gpu_probe_run(
-    int fd, const struct gpu_spec *spec, struct gpu_stage *stage, int64_t period_ms, int64_t silent_ms);
+    int fd, const struct gpu_spec *spec, struct gpu_progress *page, int64_t period_ms, int64_t silent_ms);

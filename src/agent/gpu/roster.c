@@ -460,22 +460,22 @@ bool gpu_roster_is_all_released(const struct gpu_roster *roster)
     return roster->gpus.count > 0 && gpu_roster_count_released(roster) == roster->gpus.count;
 }
 
-bool gpu_roster_set_stage(const struct gpu_roster *roster, struct gpu_stage *stage)
+bool gpu_roster_set_progress(const struct gpu_roster *roster, struct gpu_progress *page)
 {
     bool is_fine = true;
     if (gpu_roster_count_released(roster) == 0)
         return true;
     for (size_t i = 0; is_fine && i < roster->gpus.count; i++)
         if (state_at(roster, i)->pci != NULL)
-            is_fine = gpu_stage_know(stage, state_at(roster, i)->pci, roster->notes[i].is_released);
+            is_fine = gpu_progress_know(page, state_at(roster, i)->pci, roster->notes[i].is_released);
     return is_fine;
 }
 
-bool gpu_roster_fits(const struct gpu_roster *roster, const struct gpu_stage *stage)
+bool gpu_roster_fits(const struct gpu_roster *roster, const struct gpu_progress *page)
 {
     for (size_t i = 0; i < roster->gpus.count; i++) {
         const char *key = state_at(roster, i)->pci;
-        if (key != NULL && gpu_stage_may_open(stage, key) == roster->notes[i].is_released)
+        if (key != NULL && gpu_progress_may_open(page, key) == roster->notes[i].is_released)
             return false;
     }
     return true;

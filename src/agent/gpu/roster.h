@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "agent/gpu/report.h"
-#include "agent/gpu/stage.h"
+#include "agent/gpu/progress_page.h"
 #include "base/strings.h"
 
 struct gpu_roster;
@@ -50,10 +50,10 @@ size_t gpu_roster_count_released(const struct gpu_roster *roster);
 bool gpu_roster_is_all_released(const struct gpu_roster *roster);
 
 /* Tells a new helper what it must not open; false when it cannot be told of so many GPUs. */
-bool gpu_roster_set_stage(const struct gpu_roster *roster, struct gpu_stage *stage);
+bool gpu_roster_set_progress(const struct gpu_roster *roster, struct gpu_progress *page);
 
-/* A helper with this stage opens what it should, and nothing that is released. */
-bool gpu_roster_fits(const struct gpu_roster *roster, const struct gpu_stage *stage);
+/* A helper with this page opens what it should, and nothing that is released. */
+bool gpu_roster_fits(const struct gpu_roster *roster, const struct gpu_progress *page);
 
 /* All GPUs (struct gpu_state) by index, without gaps. The list is the roster's. */
 struct record_list *gpu_roster_gpus(struct gpu_roster *roster);

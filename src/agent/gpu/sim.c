@@ -20,7 +20,8 @@ struct sim {
     _Atomic uint32_t samples; // GPUs are read at the same time
 };
 
-static int sim_open(const struct gpu_spec *spec, struct gpu_stage *stage, void **ret_state, struct error *err)
+static int sim_open(
+    const struct gpu_spec *spec, struct gpu_progress *page, void **ret_state, struct error *err)
 {
     struct sim *sim = xcalloc(1, sizeof(*sim));
     sim->spec = *spec;

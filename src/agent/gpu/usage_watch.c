@@ -34,10 +34,10 @@ struct watched {
     int64_t kept_ms; // when the meter was written last, boot clock; 0: not by us
     bool is_there;   // its spool entry is, in the present round
     bool is_over;
-    bool is_lease; // not mgpu's own process: it may outlive the attempt
+    bool is_adopted; // not mgpu's own process: it may outlive the attempt
 };
 
-/* The process of a lease that waits. */
+/* The process of an adoption that waits. */
 struct awaited {
     uint64_t job;
     pid_t pid;
@@ -145,7 +145,7 @@ static void watch_entry(
     watched->spec = spec;
     watched->started = started;
     watched->is_there = true;
-    watched->is_lease = faccessat(dirfd, SPOOL_LEASE, F_OK, 0) == 0;
+    watched->is_adopted = faccessat(dirfd, SPOOL_ADOPTED, F_OK, 0) == 0;
     open_meter(watched, dirfd, boot_ms, wall_ms);
     watch->watched = xreallocarray(watch->watched, watch->count + 1, sizeof(struct watched *));
     watch->watched[watch->count++] = watched;
@@ -202,7 +202,7 @@ static struct gpu_claim claim_of(const struct watched *watched)
         .cgroup = watched->spec.job_cgroup,
         .init_pid = (pid_t)watched->started.init_pid,
         .init_start = watched->started.init_start,
-        .is_lease = watched->is_lease,
+        .is_adopted = watched->is_adopted,
     };
 }
 
@@ -212,17 +212,17 @@ static struct gpu_claim *list_claims(const struct usage_watch *watch, size_t *re
     struct gpu_claim *claims = xcalloc(watch->count + watch->n_awaited + 1, sizeof(*claims));
     size_t count = 0;
     for (size_t i = 0; i < watch->count; i++)
-        if (!watch->watched[i]->is_lease)
+        if (!watch->watched[i]->is_adopted)
             claims[count++] = claim_of(watch->watched[i]);
     for (size_t i = 0; i < watch->count; i++)
-        if (watch->watched[i]->is_lease && !watch->watched[i]->is_over)
+        if (watch->watched[i]->is_adopted && !watch->watched[i]->is_over)
             claims[count++] = claim_of(watch->watched[i]);
     for (size_t i = 0; i < watch->n_awaited; i++)
         claims[count++] = (struct gpu_claim){
             .job = watch->awaited[i].job,
             .init_pid = watch->awaited[i].pid,
             .init_start = watch->awaited[i].start,
-            .is_lease = true,
+            .is_adopted = true,
         };
     *ret_count = count;
     return claims;
@@ -369,7 +369,7 @@ struct job_usage *usage_watch_end(struct usage_watch *watch, const struct spool_
     return usage;
 }
 
-/* --- leases --- */
+/* --- adoptions --- */
 
 void usage_watch_unawait(struct usage_watch *watch, uint64_t job)
 {

@@ -31,12 +31,12 @@ void usage_watch_own(struct usage_watch *watch, struct record_list *gpus);
 void usage_watch_usages(const struct usage_watch *watch, struct record_list *ret);
 void usage_watch_clear(struct record_list *usages);
 
-/* The process of a lease that waits counts as this job's from the next sample on, until the job runs or
+/* The process of an adoption that waits counts as this job's from the next sample on, until the job runs or
  * usage_watch_unawait(). */
 void usage_watch_await(struct usage_watch *watch, uint64_t job, pid_t pid, uint64_t start);
 void usage_watch_unawait(struct usage_watch *watch, uint64_t job);
 
-/* The job that a process belongs to (a step's own or a lease's, running or waiting); 0: none. */
+/* The job that a process belongs to (a step's own or an adoption's, running or waiting); 0: none. */
 uint64_t usage_watch_job_of(struct usage_watch *watch, pid_t pid, int64_t boot_ms, int64_t wall_ms);
 
 /* Indexes of the GPUs that this process and its descendants were on in the last sample: "0,2". The caller

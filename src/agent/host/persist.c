@@ -37,7 +37,7 @@ int persist_open(const char *state_dir, struct error *err)
     if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
         r = -errno;
     if (r < 0)
-        return error_set_errno(err, r, "cannot make the directory %s", path);
+        return error_set_errno(err, r, "cannot create the directory %s", path);
     _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 || fstat(fd, &status) < 0)
         return error_set_errno(err, -errno, "cannot open the directory %s", path);

@@ -72,7 +72,7 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
         set_number(env, "MGPU_ARRAY_INDEX", launch->array_index);
     }
     set_number(env, "MGPU_STEP", launch->id.step);
-    set_number(env, "MGPU_TASK", launch->id.task);
+    set_number(env, "MGPU_TASK", launch->id.rank);
     strings_set_env(env, "MGPU_GPUS", gpus);
     set_number(env, "MGPU_NUM_GPUS", launch->gpus.count);
     strings_set_env(env, "MGPU_NODE", node->name);
@@ -125,7 +125,7 @@ char *launch_expand_path(
                 &path, "%0*" PRIu64, width, launch->array_job != 0 ? launch->array_job : launch->id.job);
             break;
         case 'n': append_name(&path, name); break;
-        case 'r': buffer_printf(&path, "%0*u", width, launch->id.task); break;
+        case 'r': buffer_printf(&path, "%0*u", width, launch->id.rank); break;
         case 'h': append_name(&path, node); break;
         default: buffer_append(&path, "%", 1); break;
         }
@@ -142,8 +142,8 @@ static char *log_name(const struct message_launch *launch)
         buffer_printf(&name, ".%u", launch->id.attempt);
     if (launch->id.step > 0)
         buffer_printf(&name, ".s%u", launch->id.step);
-    if (launch->id.task > 0)
-        buffer_printf(&name, ".t%u", launch->id.task);
+    if (launch->id.rank > 0)
+        buffer_printf(&name, ".t%u", launch->id.rank);
     buffer_append_text(&name, ".log");
     return buffer_take(&name);
 }
@@ -170,8 +170,8 @@ static char *expand_output(const char *pattern, const struct message_launch *lau
     const struct launch_node *node)
 {
     _cleanup_free_ char *path = launch_expand_path(pattern, launch, job_name, node->name);
-    return launch->id.task == 0 || is_one_for_all(pattern) ? take_ptr(path)
-                                                           : xasprintf("%s.%u", path, launch->id.task);
+    return launch->id.rank == 0 || is_one_for_all(pattern) ? take_ptr(path)
+                                                           : xasprintf("%s.%u", path, launch->id.rank);
 }
 
 static void set_output(const struct message_launch *launch, const struct job_spec *job, const char *job_name,
@@ -367,7 +367,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .say_pipe = say_pipe_path(launch, node),
         .is_gated = launch->peers.count > 0,
         .start_ms = LAUNCH_START_MS,
-        .meeting_port = launch->id.task == 0 ? launch->port : 0,
+        .meeting_port = launch->id.rank == 0 ? launch->port : 0,
         .lease_ms = launch->lease_ms,
         .lease_until_ms = launch->lease_until_ms,
     };
@@ -384,7 +384,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         strings_unset_env(&ret->env, "MGPU_SOCKET");
     set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);
     slurm_env_set(&ret->gpu_env, launch, job, job_name, node->name);
-    bool is_held_open = launch->id.task > 0 && slurm_is_batch(&job->ask.slurm);
+    bool is_held_open = launch->id.rank > 0 && slurm_is_batch(&job->ask.slurm);
     if (is_held_open)
         hold_open(ret);
     else if (job->script != NULL)

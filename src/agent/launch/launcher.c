@@ -22,7 +22,7 @@
 #include "agent/launch/fork_client.h"
 #include "agent/host/hostfile.h"
 #include "agent/launch/launch_spec.h"
-#include "agent/launch/lease.h"
+#include "agent/launch/adopted.h"
 #include "agent/launch/scripts.h"
 #include "agent/host/spawn.h"
 #include "agent/host/user_logs.h"
@@ -293,12 +293,12 @@ static bool is_staged(const struct launcher *launcher, const struct spool_id *id
            (fstatat(fd, SPOOL_SPEC, &st, AT_SYMLINK_NOFOLLOW) == 0 || spool_verdict(fd) == VERDICT_NOGO);
 }
 
-static int stage_lease(const struct launcher *launcher, const struct message_launch *launch,
+static int stage_adopted(const struct launcher *launcher, const struct message_launch *launch,
     const struct job_spec *job, struct error *err)
 {
     const struct spool_id *id = &launch->id;
     _cleanup_close_ int fd = open_entry(launcher, id, true);
-    int r = fd < 0 ? fd : lease_stage(fd, launch, job);
+    int r = fd < 0 ? fd : adopted_stage(fd, launch, job);
     if (r < 0)
         return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
     return LAUNCHER_STAGED;
@@ -307,7 +307,7 @@ static int stage_lease(const struct launcher *launcher, const struct message_lau
 /* In which the job's user has one of his own. NULL: he has none, or another one is asked for. */
 static char *shared_logs(const struct launcher *launcher, const struct job_spec *job)
 {
-    if (!launcher->users.is_root || job->output != NULL || job->ask.lease_pid != 0)
+    if (!launcher->users.is_root || job->output != NULL || job->ask.adopted_pid != 0)
         return NULL;
     return strcmp(launcher->log_dir, "home") == 0 ? xasprintf("%s/" LOG_DIR, launcher->state_dir)
                                                   : xstrdup(launcher->log_dir);
@@ -341,12 +341,12 @@ static int stage(const struct launcher *launcher, const struct message_launch *l
         .nofile_soft = launcher->nofile_soft,
         .nofile_hard = launcher->nofile_hard,
         .pids_max = launcher->pids_max };
-    bool is_lease = job->ask.lease_pid != 0;
+    bool is_adopted = job->ask.adopted_pid != 0;
     int r = find_user(launcher, launch, job, &user, err);
-    if (r == -EPERM || (r == -ENOENT && !is_lease))
+    if (r == -EPERM || (r == -ENOENT && !is_adopted))
         return refuse(launcher, launch, err);
-    if (is_lease && (r == 0 || r == -ENOENT)) // nothing is run as its owner, who need not be known here
-        return stage_lease(launcher, launch, job, err);
+    if (is_adopted && (r == 0 || r == -ENOENT)) // nothing is run as its owner, who need not be known here
+        return stage_adopted(launcher, launch, job, err);
     if (r < 0)
         return r;
     struct launch_spec spec = { 0 };

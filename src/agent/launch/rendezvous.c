@@ -36,22 +36,22 @@ static char *list_nodes(const struct record_list *list, bool has_slots)
 void rendezvous_set(struct strings *env, const struct message_launch *launch, const char *hostfile)
 {
     const struct launch_peer *peers = launch->peers.items;
-    if (launch->id.task >= launch->peers.count)
+    if (launch->id.rank >= launch->peers.count)
         return;
     _cleanup_free_ char *names = list_nodes(&launch->peers, false);
     _cleanup_free_ char *hosts = list_nodes(&launch->peers, true);
-    uint32_t processes = peers[launch->id.task].gpus > 0 ? peers[launch->id.task].gpus : 1;
+    uint32_t processes = peers[launch->id.rank].gpus > 0 ? peers[launch->id.rank].gpus : 1;
     const struct {
         const char *name;
         uint64_t value;
     } numbers[] = {
         { "MGPU_NNODES", launch->peers.count },
-        { "MGPU_NODE_RANK", launch->id.task },
+        { "MGPU_NODE_RANK", launch->id.rank },
         { "NNODES", launch->peers.count },
-        { "NODE_RANK", launch->id.task },
+        { "NODE_RANK", launch->id.rank },
         { "MASTER_PORT", launch->port },
         { "PET_NNODES", launch->peers.count },
-        { "PET_NODE_RANK", launch->id.task },
+        { "PET_NODE_RANK", launch->id.rank },
         { "PET_NPROC_PER_NODE", processes },
         { "PET_MASTER_PORT", launch->port },
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The texts that were submitted, as files: RUN/scripts/JOB.ATTEMPT.STEP.TASK/NAME. The directories are the
+ * The texts that were submitted, as files: RUN/scripts/JOB.ATTEMPT.STEP.RANK/NAME. The directories are the
  * agent's and can be passed through, each file belongs to the job's user, who alone can read it. They live as
  * long as the entry of the spool with that name.
  */

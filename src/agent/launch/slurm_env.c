@@ -128,8 +128,8 @@ static void set_nodes(struct strings *env, const struct assignment *it, const ch
     strings_set_env(env, "SLURM_TASKS_PER_NODE", tasks);
     strings_set_env(env, "SLURM_JOB_CPUS_PER_NODE", cpus);
     strings_set_env(env, "SLURMD_NODENAME", node);
-    set_number(env, "SLURM_NODEID", launch->id.task);
-    set_number(env, "SLURM_CPUS_ON_NODE", tasks_on(it, launch->id.task) * it->cpus_per_task);
+    set_number(env, "SLURM_NODEID", launch->id.rank);
+    set_number(env, "SLURM_CPUS_ON_NODE", tasks_on(it, launch->id.rank) * it->cpus_per_task);
     if (it->job->ask.memory > 0 && slurm_note(it->notes, SLURM_NOTE_MEM_PER_CPU) == NULL)
         set_number(env, "SLURM_MEM_PER_NODE", it->job->ask.memory >> 20);
 }
@@ -164,8 +164,8 @@ void slurm_env_set(struct strings *env, const struct message_launch *launch, con
     set_nodes(env, &it, node);
     set_gpus(env, launch);
     /* The job's own command is the first process of the node that it is on. */
-    set_number(env, "SLURM_PROCID", launch->id.task);
+    set_number(env, "SLURM_PROCID", launch->id.rank);
     strings_set_env(env, "SLURM_LOCALID", "0");
-    set_number(env, "SLURM_GTIDS", launch->id.task);
+    set_number(env, "SLURM_GTIDS", launch->id.rank);
     strings_set_env(env, "ENVIRONMENT", "BATCH");
 }

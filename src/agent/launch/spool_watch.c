@@ -46,7 +46,7 @@ int spool_watch_open(
     struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = SPOOL_HINTS };
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return error_set_errno(err, -errno, "cannot make a socket");
+        return error_set_errno(err, -errno, "cannot create a socket");
     (void)unlink(SPOOL_HINTS);
     if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
         return error_set_errno(err, -errno, "cannot make the socket %s in the spool", SPOOL_HINTS);

@@ -40,7 +40,7 @@ struct notifier {
     struct notifier *next, **where; // the list and the pointer that points here
     struct spool_id cell;
     bool has_cell;
-    uint64_t notice;
+    uint64_t notification;
     uint32_t target, uid;
     struct child *child; // while it runs
     pid_t pid;           // meaningful while there is a child
@@ -167,9 +167,12 @@ static void on_said(evutil_socket_t fd, short what, void *arg)
         stop_listening(notifier);
 }
 
-static void answer(struct notifiers *notifiers, uint64_t notice, uint32_t target, int32_t error, char *text)
+static void answer(
+    struct notifiers *notifiers, uint64_t notification, uint32_t target, int32_t error, char *text)
 {
-    struct message_notified told = { .notice = notice, .target = target, .error = error, .text = text };
+    struct message_notified told = {
+        .notification = notification, .target = target, .error = error, .text = text
+    };
     notifiers->on_told(notifiers->arg, &told);
 }
 
@@ -198,7 +201,7 @@ static void on_end(void *arg, int status)
     stop_listening(notifier);
     bool is_good = status == 0 && !notifier->is_late;
     _cleanup_free_ char *text = is_good ? NULL : describe(notifier, status);
-    answer(notifier->notifiers, notifier->notice, notifier->target, is_good ? 0 : EIO, text);
+    answer(notifier->notifiers, notifier->notification, notifier->target, is_good ? 0 : EIO, text);
     notifier->rest_ms = is_good && notifier->is_mail ? notifier->time_ms : 0;
     clear(notifier);
 }
@@ -283,7 +286,7 @@ static int start(struct notifier *notifier, const struct message_notify *request
     struct launch_spec spec = { 0 };
     int r = make_cell(notifier, request->job, &spec, err);
     if (r == 0 && pipe2(ends, O_CLOEXEC) < 0)
-        r = error_set_errno(err, -errno, "cannot make a pipe");
+        r = error_set_errno(err, -errno, "cannot create a pipe");
     if (r < 0) {
         record_clear(&launch_spec_record, &spec);
         return r;
@@ -308,25 +311,25 @@ void notifiers_notify(struct notifiers *notifiers, const struct message_notify *
     struct error err = { 0 };
     size_t count = 0, of_user = 0;
     for (const struct notifier *notifier = notifiers->list; notifier != NULL; notifier = notifier->next) {
-        if (notifier->child != NULL && notifier->notice == request->notice &&
+        if (notifier->child != NULL && notifier->notification == request->notification &&
             notifier->target == request->target)
             return;
         count++;
         of_user += notifier->uid == request->uid && notifier->child != NULL;
     }
     if (count >= NOTIFIERS_MAX || of_user >= NOTIFIERS_USER_MAX) {
-        answer(notifiers, request->notice, request->target, EBUSY, busy);
+        answer(notifiers, request->notification, request->target, EBUSY, busy);
         return;
     }
     struct notifier *notifier = notifier_new(notifiers);
-    notifier->notice = request->notice;
+    notifier->notification = request->notification;
     notifier->target = request->target;
     notifier->uid = request->uid;
     notifier->time_ms = request->time_ms;
     notifier->is_mail = request->way == NOTIFY_MAIL;
     if (start(notifier, request, &err) == 0)
         return;
-    answer(notifiers, request->notice, request->target, -err.code, err.message);
+    answer(notifiers, request->notification, request->target, -err.code, err.message);
     clear(notifier);
 }
 

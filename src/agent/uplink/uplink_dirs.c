@@ -27,7 +27,7 @@ static int lock_directory(const char *directory, int *ret_fd, struct error *err)
 {
     int r = make_directories(directory, 0755);
     if (r < 0)
-        return error_set_errno(err, r, "cannot make the directory %s", directory);
+        return error_set_errno(err, r, "cannot create the directory %s", directory);
     _cleanup_free_ char *path = xasprintf("%s/" LOCK_FILE, directory);
     _cleanup_close_ int fd = -1;
     r = lock_path(path, &fd);
@@ -62,7 +62,7 @@ int uplink_dirs_open(const struct agent_options *options, struct uplink_dirs *re
     if (options->is_detached) {
         int r = make_directories(options->state_dir, 0755);
         if (r < 0)
-            return error_set_errno(err, r, "cannot make the directory %s", options->state_dir);
+            return error_set_errno(err, r, "cannot create the directory %s", options->state_dir);
         _cleanup_free_ char *log_path = xasprintf("%s/" LOG_FILE, options->state_dir);
         r = detach_start(log_path, &ret->detached, err);
         if (r < 0)

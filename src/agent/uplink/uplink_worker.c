@@ -39,7 +39,7 @@ static int start(struct uplink_worker *worker, struct error *err)
 {
     int pair[2], pidfd = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return error_set_errno(err, -errno, "cannot make a socket for the worker");
+        return error_set_errno(err, -errno, "cannot create a socket for the worker");
     _cleanup_close_ int ours = pair[0], theirs = pair[1];
     pid_t pid = child_fork(theirs, &pidfd);
     if (pid == 0) {

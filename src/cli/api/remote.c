@@ -36,7 +36,7 @@ int remote_check(const char *option, const char *value, struct error *err)
     if (is_right)
         return 0;
     (void)error_set(err, -EINVAL, "%s: '%.80s' is not https://HOST:PORT#PIN", option, value);
-    return error_hint(err, "`mgpu token create`, run on the machine of mgpud, prints the whole address");
+    return error_hint(err, "run `mgpu token create` on the machine of mgpud for the whole address");
 }
 
 static _Noreturn void execute(const char *path, const char *const *arguments, int fd, int as_fd)
@@ -131,7 +131,7 @@ int remote_connect(const char *host, int timeout_ms, struct http_client **ret, s
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return error_set_errno(err, -errno, "cannot make a socket");
+        return error_set_errno(err, -errno, "cannot create a socket");
     _cleanup_close_ int ours = pair[0], theirs = pair[1];
     (void)snprintf(number, sizeof(number), "%d", HELPER_FD);
     const char *const arguments[] = { HELPER, "--fd", number, host, NULL };
@@ -157,7 +157,7 @@ static int read_token(const char *path, char **ret, struct error *err)
     if (fd < 0)
         return error_set_errno(err, -errno, "cannot read the token in %s", path);
     if (fstat(fd, &status) < 0)
-        return error_set_errno(err, -errno, "cannot look at %s", path);
+        return error_set_errno(err, -errno, "cannot inspect %s", path);
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
         (void)error_set(err, -EPERM, "%s can be read by other users (mode %04o) and is not used", path,
             (unsigned)status.st_mode & 07777U);

@@ -90,7 +90,7 @@ int feed_daemon_start(struct feed_daemon *daemon, struct error *err)
     pid_t parent = getpid();
     int r = open_ready(name, &ready);
     if (r < 0)
-        return error_set_errno(err, r, "cannot make a socket");
+        return error_set_errno(err, r, "cannot create a socket");
     (void)fflush(NULL);
     daemon->pid = fork();
     if (daemon->pid < 0)

@@ -91,7 +91,7 @@ int feed_log_folder(const char *path, struct error *err)
     if (is_made)
         (void)chmod(path, 0755);
     if (lstat(path, &status) < 0)
-        return error_set_errno(err, -errno, "cannot look at %s", path);
+        return error_set_errno(err, -errno, "cannot inspect %s", path);
     if (!S_ISDIR(status.st_mode))
         return error_set(err, -EPERM, "%s is not a directory", path);
     if (status.st_uid != geteuid())

@@ -30,7 +30,7 @@
 #include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/follow/follow_parts.h"
+#include "cli/follow/follow_ranks.h"
 #include "cli/follow/idle_news.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/raw_terminal.h"
@@ -57,7 +57,7 @@ struct follow {
     int64_t attempt; // whose log is followed
     json_t *job;     // as last heard of
     struct stream channels[CHANNELS];
-    struct follow_parts parts; // its outputs on further nodes
+    struct follow_ranks ranks; // its outputs on further nodes
     struct labelled first;     // and then that on the first one
     struct waiting_line line;
     struct buffer pending; // output that stdout has not taken yet, from `written` on
@@ -86,18 +86,18 @@ static int take_output(void *target, const void *bytes, size_t length)
 static int take_first(void *target, const void *bytes, size_t length)
 {
     struct follow *follow = target;
-    return follow->parts.count > 0 ? labelled_take(&follow->first, bytes, length)
+    return follow->ranks.count > 0 ? labelled_take(&follow->first, bytes, length)
                                    : take_output(target, bytes, length);
 }
 
 /* As many as it has nodes, or will have when that is what it asked for. */
-static void listen_to_parts(struct follow *follow)
+static void listen_to_ranks(struct follow *follow)
 {
-    size_t count = json_array_size(json_object_get(follow->job, "parts"));
+    size_t count = json_array_size(json_object_get(follow->job, "ranks"));
     if (count == 0)
         count = (size_t)field_integer(follow->job, "nodes", 1);
     if (!follow->options->is_until_start)
-        follow_parts_open(&follow->parts, count, take_output, follow);
+        follow_ranks_open(&follow->ranks, count, take_output, follow);
 }
 
 /* Not known yet, nor is then how its lines are shown. */
@@ -294,7 +294,7 @@ static int on_watch(struct follow *follow, struct error *err)
     if (is_start)
         waiting_line_started(&follow->line, job);
     raw_terminal_restore(&follow->raw);
-    listen_to_parts(follow); // also when the first that is heard of it is its end
+    listen_to_ranks(follow); // also when the first that is heard of it is its end
     if (job_is_done(job)) {
         follow->phase = FOLLOW_DONE;
         follow->line.next_ms = 0;
@@ -309,7 +309,7 @@ static int on_watch(struct follow *follow, struct error *err)
 
 static bool is_wide(const struct follow *follow)
 {
-    return follow->parts.count > 0;
+    return follow->ranks.count > 0;
 }
 
 /* The job is over, and every byte of its output is here. Its size is that of all nodes together. */
@@ -414,7 +414,7 @@ static bool is_attempt_read(const struct follow *follow)
 {
     const struct stream *log = &follow->channels[CHANNEL_LOG];
     bool is_read = log->state != STREAM_OPEN || follow->is_stdout_gone;
-    return is_read && follow->pending.length == 0 && follow_parts_are_read(&follow->parts);
+    return is_read && follow->pending.length == 0 && follow_ranks_are_read(&follow->ranks);
 }
 
 static void begin_next_attempt(struct follow *follow)
@@ -423,9 +423,9 @@ static void begin_next_attempt(struct follow *follow)
     follow->attempt++;
     follow->log_reasks = 0;
     follow->channels[CHANNEL_LOG].offset = 0;
-    follow_parts_clear(&follow->parts);
-    follow->parts =
-        (struct follow_parts){ .call = follow->call, .job = follow->id, .attempt = follow->attempt };
+    follow_ranks_clear(&follow->ranks);
+    follow->ranks =
+        (struct follow_ranks){ .call = follow->call, .job = follow->id, .attempt = follow->attempt };
     waiting_line_clear(&follow->line);
     if (!follow->call->is_quiet)
         talk_line("job %" PRIu64 " was requeued; waiting for its next attempt", follow->id);
@@ -448,7 +448,7 @@ static bool is_over(const struct follow *follow)
     if (follow->is_left || (follow->options->is_until_start && follow->phase != FOLLOW_QUEUED))
         return true;
     bool is_written = follow->pending.length == 0;
-    bool is_read = is_log_read(follow) && follow_parts_are_over(&follow->parts);
+    bool is_read = is_log_read(follow) && follow_ranks_are_over(&follow->ranks);
     bool is_log_over = follow->is_stdout_gone || (is_read && is_written);
     return follow->is_abandoned || (follow->phase == FOLLOW_DONE && is_log_over);
 }
@@ -458,12 +458,12 @@ static int least(int a, int b)
     return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
-/* One turn: waits for something to happen and lets each part look at it. */
+/* One turn: waits for something to happen and lets each log look at it. */
 static int turn(struct follow *follow, int signal_fd, struct error *err)
 {
     bool has_output = follow->pending.length > 0;
     int wait_ms = least(waiting_line_wait_ms(&follow->line), timeouts_left_ms(follow->options->timeouts));
-    struct pollfd fds[CHANNELS + 3 + FOLLOW_PARTS_MAX] = {
+    struct pollfd fds[CHANNELS + 3 + FOLLOW_RANKS_MAX] = {
         [CHANNELS] = { .fd = signal_fd, .events = POLLIN },
         [CHANNELS + 1] = { .fd = has_output ? STDOUT_FILENO : -1, .events = POLLOUT },
         [CHANNELS + 2] = { .fd = follow->raw.is_set ? STDIN_FILENO : -1, .events = POLLIN },
@@ -473,9 +473,9 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
         fds[i] = (struct pollfd){ .fd = is_held ? -1 : stream_fd(&follow->channels[i]), .events = POLLIN };
         wait_ms = least(wait_ms, stream_wait_ms(&follow->channels[i]));
     }
-    struct pollfd *part_fds = &fds[CHANNELS + 3];
-    wait_ms = least(wait_ms, follow_parts_poll(&follow->parts, has_output, part_fds));
-    if (poll(fds, CHANNELS + 3 + follow->parts.count, wait_ms) < 0 && errno != EINTR)
+    struct pollfd *rank_fds = &fds[CHANNELS + 3];
+    wait_ms = least(wait_ms, follow_ranks_poll(&follow->ranks, has_output, rank_fds));
+    if (poll(fds, CHANNELS + 3 + follow->ranks.count, wait_ms) < 0 && errno != EINTR)
         return error_set_errno(err, -errno, "cannot wait");
     if (fds[CHANNELS].revents != 0)
         on_signal(follow, signal_fd);
@@ -488,8 +488,8 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
         if (r < 0)
             return r;
     }
-    int r = follow_parts_advance(
-        &follow->parts, part_fds, follow->phase == FOLLOW_DONE || follow->phase == FOLLOW_BETWEEN, err);
+    int r = follow_ranks_advance(
+        &follow->ranks, rank_fds, follow->phase == FOLLOW_DONE || follow->phase == FOLLOW_BETWEEN, err);
     if (r == 0 && follow->phase == FOLLOW_BETWEEN && is_attempt_read(follow))
         begin_next_attempt(follow);
     return r;
@@ -539,7 +539,7 @@ static void follow_clear(struct follow *follow)
     raw_terminal_restore(&follow->raw);
     for (size_t i = 0; i < CHANNELS; i++)
         stream_clear(&follow->channels[i]);
-    follow_parts_clear(&follow->parts);
+    follow_ranks_clear(&follow->ranks);
     labelled_clear(&follow->first);
     buffer_clear(&follow->pending);
     json_decref(follow->job);
@@ -555,7 +555,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     follow.id = (uint64_t)field_integer(job, "id", 0);
     follow.attempt = field_integer(job, "attempt", 0) > 0 ? field_integer(job, "attempt", 0) : 1;
     (void)snprintf(follow.idle_level, sizeof(follow.idle_level), "none");
-    follow.parts = (struct follow_parts){ .call = call, .job = follow.id, .attempt = follow.attempt };
+    follow.ranks = (struct follow_ranks){ .call = call, .job = follow.id, .attempt = follow.attempt };
     follow.first = (struct labelled){ .label = "0", .put = take_output, .arg = &follow };
     call->client.timeout_ms = CLIENT_PATIENT_MS;
     waiting_line_init(&follow.line, call, options->ctrl_c == CTRL_C_DETACH);
@@ -563,7 +563,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     watch(&follow);
     if (!options->is_until_start)
         listen_to_log(&follow, 0);
-    listen_to_parts(&follow);
+    listen_to_ranks(&follow);
     while (!is_over(&follow)) {
         int r = turn(&follow, signal_fd, err);
         if (r == 0)

@@ -29,7 +29,7 @@ uint64_t log_tail_in(const void *bytes, uint64_t length, uint64_t lines)
 int log_tail_find(struct client *client, const char *job, size_t rank, uint64_t lines, uint64_t *ret_offset,
     struct error *err)
 {
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log?task=%zu", job, rank);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log?rank=%zu", job, rank);
     for (uint64_t wanted = FIRST_BYTES;; wanted *= 2) {
         _cleanup_(http_client_freep) struct http_client *http = NULL;
         char range[64];

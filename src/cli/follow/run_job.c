@@ -26,7 +26,7 @@ static int print_rest(struct call *call, const char *path, uint32_t rank, const 
     uint64_t position, struct error *err)
 {
     _cleanup_(stream_clear) struct stream stream = { .sink = write_out, .offset = position };
-    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/log?task=%u", path, rank);
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/log?rank=%u", path, rank);
     if (field_is_known(job, "output")) {
         talk_line("the rest of the output of job %s is in its log: mgpu logs %s", path, path);
         return 0;

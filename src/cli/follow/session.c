@@ -129,11 +129,11 @@ static char *make_path(const struct session *session)
     const struct session_options *options = session->options;
     unsigned rows = 0, columns = 0;
     if (options->exec != NULL)
-        return xasprintf(API_PATH "/jobs/%s/exec?task=%u", options->path, options->rank);
+        return xasprintf(API_PATH "/jobs/%s/exec?rank=%u", options->path, options->rank);
     (void)screen_size(&rows, &columns);
     _cleanup_free_ char *position = xasprintf("&position=%" PRIu64, session->position);
     bool has_position = session->has_joined || options->is_from_start;
-    return xasprintf(API_PATH "/jobs/%s/terminal?task=%u&rows=%u&columns=%u%s%s", options->path,
+    return xasprintf(API_PATH "/jobs/%s/terminal?rank=%u&rows=%u&columns=%u%s%s", options->path,
         options->rank, rows, columns, options->is_read_only ? "&read_only=1" : "",
         has_position ? position : "");
 }

@@ -426,10 +426,10 @@ static const struct ask_key forms[] = {
     { "retry_on", NULL, "LIST", NULL, read_codes },
     { "notify", NULL, "TARGET", NULL, read_notify },
     { "notify_on", NULL, "EVENTS", NULL, read_notify_on },
-    { "slurm", NULL, NULL, NULL, NULL },     // by the commands of Slurm
-    { "lease_pid", NULL, NULL, NULL, NULL }, // these three: by adopt
-    { "lease_start", NULL, NULL, NULL, NULL },
-    { "lease_boot", NULL, NULL, NULL, NULL },
+    { "slurm", NULL, NULL, NULL, NULL },       // by the commands of Slurm
+    { "adopted_pid", NULL, NULL, NULL, NULL }, // these three: by adopt
+    { "adopted_start", NULL, NULL, NULL, NULL },
+    { "adopted_boot", NULL, NULL, NULL, NULL },
 };
 
 #define FORMS (sizeof(forms) / sizeof(forms[0]))

@@ -53,7 +53,7 @@ int simple_child_start(
     fill_signals(&set);
     *child = (struct simple_child)SIMPLE_CHILD_NONE;
     if (is_heard && pipe2(said, O_CLOEXEC) < 0)
-        return error_set_errno(err, -errno, "cannot make a pipe");
+        return error_set_errno(err, -errno, "cannot create a pipe");
     _cleanup_close_ int ours = said[0], theirs = said[1];
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return error_set_errno(err, -errno, "cannot block signals");

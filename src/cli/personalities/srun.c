@@ -102,18 +102,18 @@ static int acquire(struct call *call, int64_t gpus, json_t **ret, struct error *
 static int srun(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct srun_options *options = call->options;
-    _cleanup_json_ json_t *lease = NULL;
+    _cleanup_json_ json_t *grant = NULL;
     int64_t gpus = options->gpus > 0 ? options->gpus : 1;
     if (argc == 0)
         return error_set(err, -EINVAL, "no command given");
     if (!call->is_quiet)
         talk_line("requesting %d GPU(s)...", (int)gpus);
-    int r = acquire(call, gpus, &lease, err);
+    int r = acquire(call, gpus, &grant, err);
     if (r < 0)
         return r;
     if (!call->is_quiet)
-        talk_line("acquired GPU(s) %s (job=%s)", field_text(lease, "gpus"), field_text(lease, "job_id"));
-    if (setenv("CUDA_VISIBLE_DEVICES", field_text(lease, "gpus"), 1) < 0 ||
+        talk_line("acquired GPU(s) %s (job=%s)", field_text(grant, "gpus"), field_text(grant, "job_id"));
+    if (setenv("CUDA_VISIBLE_DEVICES", field_text(grant, "gpus"), 1) < 0 ||
         setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) < 0)
         return error_set_errno(err, -errno, "cannot set the environment");
     (void)execvp(argv[0], argv);

@@ -81,8 +81,8 @@ static char *join_jobs(const json_t *gpu, const char *name)
     {
         _cleanup_free_ char *text = field_shown(job, name);
         buffer_printf(&out, "%s%s", index > 0 ? "," : "", text);
-        if (strcmp(name, "id") == 0 && field_is_known(job, "lease_pid"))
-            buffer_printf(&out, " (pid %" PRId64 ")", field_integer(job, "lease_pid", 0));
+        if (strcmp(name, "id") == 0 && field_is_known(job, "adopted_pid"))
+            buffer_printf(&out, " (pid %" PRId64 ")", field_integer(job, "adopted_pid", 0));
     }
     if (out.length == 0)
         buffer_append_text(&out, "-");
@@ -95,7 +95,7 @@ static bool has_jobs(const json_t *gpu)
 }
 
 /* Those who use it without a job, each once; NULL when there are none. */
-static char *outside_users(const json_t *gpu)
+static char *external_users(const json_t *gpu)
 {
     _cleanup_strings_ struct strings users = { 0 };
     struct buffer out = { 0 };
@@ -118,7 +118,7 @@ static char *outside_users(const json_t *gpu)
 /* Without a job, a sign for what keeps jobs away. */
 static char *render_jobs(const struct view *view, const json_t *gpu, enum color *color)
 {
-    _cleanup_free_ char *outside = outside_users(gpu);
+    _cleanup_free_ char *outside = external_users(gpu);
     bool is_paused = field_is(gpu, "state", "paused") || field_is(gpu, "state", "released") ||
                      field_is(gpu, "state", "node_drained");
     if (has_jobs(gpu) || (!is_paused && outside == NULL))
@@ -130,7 +130,7 @@ static char *render_jobs(const struct view *view, const json_t *gpu, enum color 
 static char *render_users(const struct view *view, const json_t *gpu, enum color *color)
 {
     (void)view, (void)color;
-    char *outside = has_jobs(gpu) ? NULL : outside_users(gpu);
+    char *outside = has_jobs(gpu) ? NULL : external_users(gpu);
     return outside != NULL ? outside : join_jobs(gpu, "user");
 }
 
@@ -173,7 +173,7 @@ static bool is_expected(const json_t *gpu, const json_t *process)
 
 /* Processes that should not be there, the largest first: "8123 python (cy) 11.2G". Most of them mgpu did not
  * start; those of a job that was given other GPUs name it. */
-static char *list_outside(const json_t *gpu)
+static char *list_external(const json_t *gpu)
 {
     struct buffer out = { 0 };
     size_t index = 0;
@@ -196,9 +196,9 @@ static char *list_outside(const json_t *gpu)
     return out.length == 0 ? NULL : buffer_take(&out);
 }
 
-static char *render_outside(const struct view *view, const json_t *gpu, enum color *color)
+static char *render_external(const struct view *view, const json_t *gpu, enum color *color)
 {
-    char *text = list_outside(gpu);
+    char *text = list_external(gpu);
     (void)view;
     if (text == NULL)
         return xstrdup("-");
@@ -240,7 +240,7 @@ static const struct list_column columns[] = {
         false, 3, render_state },
     { "past", "LAST 10 MIN", "load over the last ten minutes", NULL, false, 4, gpu_past_render },
     { "outside", "OUTSIDE", "external processes on it, and processes of jobs with other GPUs", NULL, false, 4,
-        render_outside },
+        render_external },
     { "policy", "POLICY", "policy for external processes: avoid, fit-around or ignore", "policy", false, 0,
         NULL },
     { "clock", "MHZ", "clock of its multiprocessors", "sm_clock_mhz", true, 0, render_clock },
@@ -256,22 +256,22 @@ const struct list_kind gpu_list = {
     .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,past,state,outside,policy,clock,uuid,pci",
 };
 
-void gpu_print_outside(const json_t *gpus, FILE *out)
+void gpu_print_external(const json_t *gpus, FILE *out)
 {
     size_t index = 0;
     json_t *gpu = NULL;
     json_array_foreach(gpus, index, gpu)
     {
-        _cleanup_free_ char *text = list_outside(gpu), *node = field_shown(gpu, "node");
+        _cleanup_free_ char *text = list_external(gpu), *node = field_shown(gpu, "node");
         if (text != NULL)
             (void)fprintf(out, "used by external processes: GPU %s:%" PRId64 ": %s\n", node,
                 field_integer(gpu, "index", 0), text);
     }
 }
 
-static bool is_used_outside(const json_t *gpu)
+static bool is_used_externally(const json_t *gpu)
 {
-    _cleanup_free_ char *text = list_outside(gpu);
+    _cleanup_free_ char *text = list_external(gpu);
     return text != NULL;
 }
 
@@ -295,7 +295,7 @@ void gpu_print_line(const json_t *gpus, FILE *out)
             (void)fprintf(out, "%.0f%%", field_number(gpu, "utilization", 0) * 100);
         else
             (void)fputc(is_used ? '+' : '-', out);
-        if (is_used_outside(gpu))
+        if (is_used_externally(gpu))
             (void)fputc('!', out);
     }
     (void)fputc('\n', out);

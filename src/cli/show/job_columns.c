@@ -158,13 +158,13 @@ static void append_indexes(
 char *job_where(const json_t *job)
 {
     const char *first = field_text(job, "node");
-    const json_t *parts = json_object_get(job, "parts"), *granted = json_object_get(job, "granted");
-    size_t count = json_array_size(parts);
+    const json_t *ranks = json_object_get(job, "ranks"), *granted = json_object_get(job, "granted");
+    size_t count = json_array_size(ranks);
     struct buffer out = { 0 };
     if (first == NULL)
         return xstrdup("-");
     for (size_t i = 0; i < (count > 0 ? count : 1); i++) {
-        const char *node = count > 0 ? field_text(json_array_get(parts, i), "node") : first;
+        const char *node = count > 0 ? field_text(json_array_get(ranks, i), "node") : first;
         if (node == NULL)
             continue;
         _cleanup_free_ char *shown = text_escape(node, TEXT_MAX);
@@ -294,8 +294,8 @@ static char *render_name(const struct view *view, const json_t *job, enum color 
     const char *left = field_text(job, "array_left");
     (void)view, (void)color;
     _cleanup_free_ char *name = field_shown(job, "name");
-    if (field_is_known(job, "lease_pid"))
-        return xasprintf("%s (adopted pid %" PRId64 ")", name, field_integer(job, "lease_pid", 0));
+    if (field_is_known(job, "adopted_pid"))
+        return xasprintf("%s (adopted pid %" PRId64 ")", name, field_integer(job, "adopted_pid", 0));
     if (left == NULL || left[0] == '\0')
         return take_ptr(name);
     _cleanup_free_ char *shown = text_escape(left, TEXT_MAX);
@@ -515,7 +515,7 @@ const struct list_column job_columns[] = {
     { "status", "STATUS", "status it reported", "status", false, 2, NULL },
     { "checkpointed", "CHECKPOINTED", "time of its last checkpoint report", "checkpointed_at", false, 0,
         render_checkpointed },
-    { "pid", "PID", "process id of the adopted process", "lease_pid", true, 0, NULL },
+    { "pid", "PID", "process id of the adopted process", "adopted_pid", true, 0, NULL },
     { "uid", "UID", "user id of its owner", "uid", true, 0, NULL },
     { "alias", "ALIAS", "its alias, as shown by other schedulers' commands", "alias", false, 0, NULL },
     { "mark", "", "symbol of its state", NULL, false, 0, render_glyph },

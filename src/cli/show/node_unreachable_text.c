@@ -20,9 +20,9 @@ char *away_since(const struct view *view, const json_t *object)
 
 char *node_unreachable_text(const struct view *view, const json_t *object)
 {
-    const json_t *parts = json_object_get(object, "parts"), *away = object;
-    for (size_t rank = 0; rank < json_array_size(parts) && !field_is_known(away, "unreachable_since"); rank++)
-        away = json_array_get(parts, rank);
+    const json_t *ranks = json_object_get(object, "ranks"), *away = object;
+    for (size_t rank = 0; rank < json_array_size(ranks) && !field_is_known(away, "unreachable_since"); rank++)
+        away = json_array_get(ranks, rank);
     _cleanup_free_ char *since = away_since(view, away);
     if (since == NULL)
         return NULL;

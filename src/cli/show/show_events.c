@@ -15,7 +15,7 @@ void show_print_line(const struct page *page, const char *label, const char *tex
 }
 
 /* "mail:ana@lab of its end: sent 12:04". */
-static void print_notice(const struct page *page, const json_t *notice)
+static void print_notification(const struct page *page, const json_t *notice)
 {
     char when[64] = "", next[64] = "";
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -40,7 +40,7 @@ static void print_notice(const struct page *page, const json_t *notice)
     show_print_line(page, "notice", buffer_text(&text));
 }
 
-void show_print_notices(const struct page *page)
+void show_print_notifications(const struct page *page)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     size_t i;
@@ -56,7 +56,7 @@ void show_print_notices(const struct page *page)
         field_is_known(page->job, "notify_on") ? field_shown(page->job, "notify_on") : xstrdup("end");
     buffer_printf(&text, " (%s)", events);
     show_print_line(page, "tells", buffer_text(&text));
-    json_array_foreach(json_object_get(page->job, "notices"), i, item) print_notice(page, item);
+    json_array_foreach(json_object_get(page->job, "notices"), i, item) print_notification(page, item);
 }
 
 /* Members of an event that its line already tells. */

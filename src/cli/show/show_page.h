@@ -22,7 +22,7 @@ struct page {
 void show_print_line(const struct page *page, const char *label, const char *text);
 
 /* Whom it tells, and what became of that. */
-void show_print_notices(const struct page *page);
+void show_print_notifications(const struct page *page);
 
 /* What happened to it, one line each. */
 void show_print_events(const struct page *page);

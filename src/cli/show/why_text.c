@@ -302,14 +302,14 @@ static void print_commands(const struct view *view, const json_t *why, FILE *out
 }
 
 /* Processes from outside that do not keep jobs away, so that nobody need wonder about them. */
-static void print_strangers(const struct view *view, const json_t *strangers, FILE *out)
+static void print_external(const struct view *view, const json_t *external, FILE *out)
 {
     size_t index = 0;
-    json_t *stranger = NULL;
-    json_array_foreach(strangers, index, stranger)
+    json_t *process = NULL;
+    json_array_foreach(external, index, process)
     {
-        _cleanup_free_ char *gpu = field_shown(stranger, "gpu"), *text = field_shown(stranger, "text");
-        _cleanup_free_ char *policy = field_shown(stranger, "policy");
+        _cleanup_free_ char *gpu = field_shown(process, "gpu"), *text = field_shown(process, "text");
+        _cleanup_free_ char *policy = field_shown(process, "policy");
         _cleanup_free_ char *line =
             xasprintf("External processes that do not block jobs: %s (%s), policy %s.", gpu, text, policy);
         print_wrapped(view, line, 0, 2, out);
@@ -326,7 +326,7 @@ void why_print_reasons(const struct view *view, const json_t *why, FILE *out)
     print_forecast(view, why, out);
     print_change(view, why, out);
     print_commands(view, why, out);
-    print_strangers(view, json_object_get(why, "strangers"), out);
+    print_external(view, json_object_get(why, "external"), out);
 }
 
 /* "Job 42 (train) has waited 5m for 2 GPUs". */

@@ -234,8 +234,8 @@ TEXT(exit)
 
 static int64_t count_nodes(const json_t *job)
 {
-    size_t parts = json_array_size(json_object_get(job, "parts"));
-    return parts > 0 ? (int64_t)parts : field_integer(job, "nodes", 1);
+    size_t ranks = json_array_size(json_object_get(job, "ranks"));
+    return ranks > 0 ? (int64_t)ranks : field_integer(job, "nodes", 1);
 }
 
 TEXT(nodes)
@@ -244,7 +244,7 @@ TEXT(nodes)
     json_t *part = NULL;
     _cleanup_strings_ struct strings names = { 0 };
     (void)now_ms;
-    json_array_foreach(json_object_get(job, "parts"), index, part) if (field_text(part, "node") != NULL)
+    json_array_foreach(json_object_get(job, "ranks"), index, part) if (field_text(part, "node") != NULL)
         strings_add(&names, field_text(part, "node"));
     if (names.count == 0 && field_text(job, "node") != NULL)
         strings_add(&names, field_text(job, "node"));

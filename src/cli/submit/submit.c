@@ -251,7 +251,7 @@ int submit_send(struct call *call, const json_t *request, json_t **ret, struct e
 }
 
 /* A request that says how many GPUs means it; one that does not means those that the process is on. */
-static int build_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err)
+static int build_adoption(struct call *call, uint32_t pid, json_t **ret, struct error *err)
 {
     _cleanup_json_ json_t *request = json_object();
     int r = add_options(request, call->options, err);
@@ -262,15 +262,15 @@ static int build_lease(struct call *call, uint32_t pid, json_t **ret, struct err
     bool has_gpus = json_object_get(request, "gpus") != NULL || json_object_get(request, "gpu_ids") != NULL;
     if (!has_gpus)
         (void)json_object_set_new(request, "gpus", json_integer(0));
-    (void)json_object_set_new(request, "lease_pid", json_integer(pid));
+    (void)json_object_set_new(request, "adopted_pid", json_integer(pid));
     *ret = take_ptr(request);
     return 0;
 }
 
-int submit_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err)
+int submit_adoption(struct call *call, uint32_t pid, json_t **ret, struct error *err)
 {
     _cleanup_json_ json_t *request = NULL;
-    int r = build_lease(call, pid, &request, err);
+    int r = build_adoption(call, pid, &request, err);
     return r < 0 ? r : submit_send(call, request, ret, err);
 }
 

@@ -72,9 +72,9 @@ int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct er
 /* Asks where and when a request would start, and prints that. */
 int submit_dry(struct call *call, const json_t *request, struct error *err);
 
-/* Sends a lease for this process, with the options of lease_rows; as submit_job. */
-extern const struct option_row lease_rows[];
-int submit_lease(struct call *call, uint32_t pid, json_t **ret, struct error *err);
+/* Sends an adoption for this process, with the options of adopt_rows; as submit_job. */
+extern const struct option_row adopt_rows[];
+int submit_adoption(struct call *call, uint32_t pid, json_t **ret, struct error *err);
 
 /* Prints the id (or the job with --json) on stdout, and what may be useful now on a terminal. */
 void submit_print(struct call *call, const json_t *job);

@@ -282,7 +282,7 @@ const struct option_row submit_rows[] = {
     { 0 },
 };
 
-const struct option_row lease_rows[] = {
+const struct option_row adopt_rows[] = {
     { 'g', "gpus", "N|0.5", "number of GPUs (those used by the process)", .set_key = set_key, .key = "gpus" },
     { 'G', "gpu-ids", "LIST", "exactly these GPUs: 0,2-3 or gpu1:0,1", .set_key = set_key, .key = "gpu_ids" },
     { 'm', "gpu-mem", "SIZE", "memory it uses on each GPU, which can then be shared: 8G", .set_key = set_key,

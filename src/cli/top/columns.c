@@ -37,7 +37,7 @@ static char *render_user(const struct view *view, const json_t *job, enum color 
 static char *render_gpus(const struct view *view, const json_t *job, enum color *color)
 {
     _cleanup_free_ char *where = job_where(job);
-    const char *indexes = json_array_size(json_object_get(job, "parts")) > 1 ? NULL : strrchr(where, ':');
+    const char *indexes = json_array_size(json_object_get(job, "ranks")) > 1 ? NULL : strrchr(where, ':');
     if (!job_is_done(job) && indexes != NULL && json_array_size(json_object_get(job, "granted")) > 0)
         return xstrdup(indexes); // ":4" is GPU 4, "×4" are four
     _cleanup_free_ char *count = render_with("gpus", view, job, color);

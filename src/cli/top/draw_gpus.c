@@ -47,7 +47,7 @@ static bool is_out_of_use(const json_t *gpu)
 }
 
 /* The largest process that has no job here, or NULL. */
-static const json_t *stranger(const json_t *gpu)
+static const json_t *external_process(const json_t *gpu)
 {
     const json_t *largest = NULL;
     size_t index = 0;
@@ -66,7 +66,7 @@ static const json_t *stranger(const json_t *gpu)
 static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
 {
     const struct view view = top_list_view(top);
-    const json_t *process = stranger(gpu);
+    const json_t *process = external_process(gpu);
     char idle[32];
     *look = LOOK_WARN;
     if (is_away(gpu) || is_out_of_use(gpu)) {
@@ -100,7 +100,7 @@ static void draw_job(struct top *top, const json_t *gpu, int y, int x)
     const json_t *jobs = json_object_get(gpu, "jobs"), *job = json_array_get(jobs, 0);
     struct canvas *canvas = &top->canvas;
     if (job == NULL) {
-        bool is_out = is_out_of_use(gpu) || is_away(gpu), is_taken = stranger(gpu) != NULL;
+        bool is_out = is_out_of_use(gpu) || is_away(gpu), is_taken = external_process(gpu) != NULL;
         enum look look = is_away(gpu) ? LOOK_BAD : is_out ? LOOK_HELD : is_taken ? LOOK_WARN : LOOK_DIM;
         (void)canvas_put(canvas, y, x, 6, look, is_away(gpu) ? "✗" : is_out ? "‖" : is_taken ? "!" : "free");
         return;

@@ -24,9 +24,9 @@ static const struct mark marks[] = {
     { "‖", LOOK_HELD, "paused" },
     { "✗", LOOK_BAD, "lost" },
 };
-enum { MARK_BUSY, MARK_IDLE, MARK_FREE, MARK_OUTSIDE, MARK_PAUSED, MARK_LOST, MARKS };
+enum { MARK_BUSY, MARK_IDLE, MARK_FREE, MARK_EXTERNAL, MARK_PAUSED, MARK_LOST, MARKS };
 
-static bool has_stranger(const json_t *gpu)
+static bool is_used_externally(const json_t *gpu)
 {
     size_t index = 0;
     json_t *process = NULL;
@@ -50,7 +50,7 @@ static int mark_of(const json_t *gpu)
         if (field_is(gpu, "state", states[i].state))
             return states[i].mark;
     if (field_is(gpu, "state", "free"))
-        return has_stranger(gpu) ? MARK_OUTSIDE : MARK_FREE;
+        return is_used_externally(gpu) ? MARK_EXTERNAL : MARK_FREE;
     return field_number(gpu, "idle_s", 0) >= 60 ? MARK_IDLE : MARK_BUSY;
 }
 

@@ -23,7 +23,7 @@ static int adopt(struct call *call, int argc, char **argv, struct error *err)
     int r = parse_integer(argv[0], "process", 1, ASK_PID_MAX, &pid, err);
     if (r < 0)
         return r;
-    r = submit_lease(call, (uint32_t)pid, &job, err);
+    r = submit_adoption(call, (uint32_t)pid, &job, err);
     if (r < 0)
         return r;
     submit_print(call, job);
@@ -37,7 +37,7 @@ const struct command command_adopt = {
     .detail = "Without -g and -G it gets the GPUs that the process uses. It becomes a job of the process's "
               "owner and\n"
               "ends with the process. mgpu does not confine it, and cancel only releases it.",
-    .tables = { lease_rows },
+    .tables = { adopt_rows },
     .options_size = sizeof(struct submit_options),
     .complete_operand = complete_processes,
     .run = adopt,

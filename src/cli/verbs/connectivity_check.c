@@ -34,7 +34,7 @@ int doctor_walk(const char *where, doctor_step_fn *on_step, void *arg, struct er
     char number[16], *line = NULL;
     size_t size = 0;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return error_set_errno(err, -errno, "cannot make a socket");
+        return error_set_errno(err, -errno, "cannot create a socket");
     _cleanup_close_ int ours = pair[0], theirs = pair[1];
     (void)snprintf(number, sizeof(number), "%d", HELPER_FD);
     const char *const arguments[] = { "mgpu-tls", "--check", number, NULL };

@@ -15,7 +15,7 @@
 #include "cli/options/maintenance.h"
 #include "cli/options/maintenance_wait.h"
 #include "job/ask.h"
-#include "job/foreign.h"
+#include "job/external.h"
 
 /* "0,2-3" and "gpu1:0,1" become "0", "2", "3", "gpu1:0", "gpu1:1". */
 static int add_gpus(json_t *names, const char *word, struct error *err)
@@ -79,10 +79,10 @@ static int run_resume(struct call *call, int argc, char **argv, struct error *er
 
 static int refuse_policy(const char *word, struct error *err)
 {
-    const char *names[FOREIGN_POLICIES + 2] = { NULL };
-    for (unsigned i = 0; i < FOREIGN_POLICIES; i++)
-        names[i] = foreign_policy_name((enum foreign_policy)i);
-    names[FOREIGN_POLICIES] = "default";
+    const char *names[EXTERNAL_POLICIES + 2] = { NULL };
+    for (unsigned i = 0; i < EXTERNAL_POLICIES; i++)
+        names[i] = external_policy_name((enum external_policy)i);
+    names[EXTERNAL_POLICIES] = "default";
     _cleanup_free_ char *shown = text_escape(word, 60);
     const char *near = text_nearest(word, names);
     if (near != NULL)
@@ -98,7 +98,7 @@ static int run_policy(struct call *call, int argc, char **argv, struct error *er
     _cleanup_json_ json_t *body = json_object();
     json_t *names = json_array();
     (void)json_object_set_new(body, "gpus", names);
-    if (strcmp(policy, "default") != 0 && foreign_policy_find(policy) == FOREIGN_POLICIES) {
+    if (strcmp(policy, "default") != 0 && external_policy_find(policy) == EXTERNAL_POLICIES) {
         return refuse_policy(policy, err);
     }
     if (argc == 1) {
@@ -117,8 +117,8 @@ static int run_policy(struct call *call, int argc, char **argv, struct error *er
 static void complete_policy(const struct completion *completion)
 {
     complete_gpus(completion);
-    for (unsigned i = 0; completion->operands > 0 && i < FOREIGN_POLICIES; i++)
-        complete_add(completion, foreign_policy_name((enum foreign_policy)i), NULL);
+    for (unsigned i = 0; completion->operands > 0 && i < EXTERNAL_POLICIES; i++)
+        complete_add(completion, external_policy_name((enum external_policy)i), NULL);
     if (completion->operands > 0)
         complete_add(completion, "default", "as set by mgpud --foreign");
 }

@@ -118,7 +118,7 @@ static int take_bytes(void *target, const void *bytes, size_t length)
 static void ask(struct log *log, int delay_ms)
 {
     const struct logs_options *options = log->call->options;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log%stask=%zu", log->job,
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log%srank=%zu", log->job,
         options->is_follow ? "?follow=1&wait=1&" : "?", log->rank);
     stream_start(&log->stream, &log->call->client, path);
     log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
@@ -185,13 +185,13 @@ static int finish_follow(struct log *log, bool is_absent, struct error *err)
 }
 
 /* Whose lines these are: the job's where there are several, the rank's where it has several nodes. */
-static void set_label(struct log *log, size_t parts)
+static void set_label(struct log *log, size_t ranks)
 {
     char *label = log->lines.label;
-    log->is_prefixed = log->is_one_of_several || parts > 1;
-    if (parts > 1 && log->is_one_of_several)
+    log->is_prefixed = log->is_one_of_several || ranks > 1;
+    if (ranks > 1 && log->is_one_of_several)
         (void)snprintf(label, sizeof(log->lines.label), "%.40s %zu", log->job, log->rank);
-    else if (parts > 1)
+    else if (ranks > 1)
         (void)snprintf(label, sizeof(log->lines.label), "%zu", log->rank);
     else
         (void)snprintf(label, sizeof(log->lines.label), "%.40s", log->job);
@@ -211,14 +211,14 @@ static int on_start(struct log *log, struct error *err)
     const struct http_answer *answer = stream_answer(&log->stream);
     _cleanup_json_ json_t *job = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
     struct log_list *list = log->list;
-    size_t parts = json_array_size(json_object_get(job, "parts"));
-    parts = parts > 0 ? parts : 1;
-    int r = check_count(list->count + parts - 1, err);
+    size_t ranks = json_array_size(json_object_get(job, "ranks"));
+    ranks = ranks > 0 ? ranks : 1;
+    int r = check_count(list->count + ranks - 1, err);
     if (r < 0)
         return r;
     log->is_awaited = false;
-    set_label(log, parts);
-    for (size_t rank = 1; r == 0 && rank < parts; rank++) {
+    set_label(log, ranks);
+    for (size_t rank = 1; r == 0 && rank < ranks; rank++) {
         struct log *other = &list->items[list->count++];
         *other = (struct log){ .job = log->job,
             .rank = rank,
@@ -226,7 +226,7 @@ static int on_start(struct log *log, struct error *err)
             .list = list,
             .is_one_of_several = log->is_one_of_several,
             .lines = { .put = write_out } };
-        set_label(other, parts);
+        set_label(other, ranks);
         r = start(other, err);
     }
     return r == 0 ? start(log, err) : r;
@@ -302,7 +302,7 @@ static void clear(struct log *log)
 
 /* As many as the job has nodes, or will have; 1 when that is not known, or one is asked for. *ret_is_awaited:
  * it will be known when the job has started. */
-static int count_parts(
+static int count_ranks(
     struct call *call, const char *job, size_t *ret, bool *ret_is_awaited, struct error *err)
 {
     const struct logs_options *options = call->options;
@@ -315,14 +315,14 @@ static int count_parts(
     int r = client_get(&call->client, path, &object, err);
     if (r < 0)
         return r;
-    size_t parts = json_array_size(json_object_get(object, "parts"));
+    size_t ranks = json_array_size(json_object_get(object, "ranks"));
     int64_t asked = job_is_done(object) ? 1 : field_integer(object, "nodes", 1);
     bool has_begun = field_is_known(object, "started_at") || field_is_known(object, "array");
     bool may_be_wide = field_integer(object, "gpus", 1) > 1;
-    if (parts == 0 && asked > 1 && options->is_follow)
-        parts = (size_t)asked;
-    *ret_is_awaited = parts == 0 && may_be_wide && options->is_follow && !job_is_done(object) && !has_begun;
-    *ret = parts > 0 ? parts : 1;
+    if (ranks == 0 && asked > 1 && options->is_follow)
+        ranks = (size_t)asked;
+    *ret_is_awaited = ranks == 0 && may_be_wide && options->is_follow && !job_is_done(object) && !has_begun;
+    *ret = ranks > 0 ? ranks : 1;
     return 0;
 }
 
@@ -342,18 +342,18 @@ static int add_job(
     struct call *call, const char *job, bool is_one_of_several, struct log_list *list, struct error *err)
 {
     const struct logs_options *options = call->options;
-    size_t parts;
+    size_t ranks;
     bool is_awaited;
-    int r = count_parts(call, job, &parts, &is_awaited, err);
+    int r = count_ranks(call, job, &ranks, &is_awaited, err);
     if (r == 0 && is_awaited)
         r = check_right(call, job, err);
     if (r == 0 && options->is_follow)
-        r = check_count(list->count + parts, err);
+        r = check_count(list->count + ranks, err);
     if (r < 0)
         return r;
-    size_t room = options->is_follow ? FOLLOWED_MAX : list->count + parts;
+    size_t room = options->is_follow ? FOLLOWED_MAX : list->count + ranks;
     list->items = xreallocarray(list->items, room, sizeof(*list->items));
-    for (size_t i = 0; i < parts; i++) {
+    for (size_t i = 0; i < ranks; i++) {
         struct log *log = &list->items[list->count++];
         *log = (struct log){ .job = job,
             .rank = options->has_rank ? (size_t)options->rank : i,
@@ -362,7 +362,7 @@ static int add_job(
             .is_one_of_several = is_one_of_several,
             .is_awaited = is_awaited,
             .lines = { .put = write_out } };
-        set_label(log, parts);
+        set_label(log, ranks);
     }
     return 0;
 }

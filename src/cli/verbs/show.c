@@ -94,15 +94,15 @@ static void print_size(const struct page *page, const char *label, const char *n
 }
 
 /* What mgpu can and cannot do for a process that it did not start. */
-static void print_lease(const struct page *page)
+static void print_adopted(const struct page *page)
 {
-    if (!field_is_known(page->job, "lease_pid"))
+    if (!field_is_known(page->job, "adopted_pid"))
         return;
     (void)fprintf(page->out,
         "%-10s process %" PRId64 ", started outside mgpu: its GPUs are reserved until it ends\n"
         "%-10s not confined, output not collected, no exit status; cancel releases it, cancel --kill ends "
         "it\n",
-        "adopted", field_integer(page->job, "lease_pid", 0), "");
+        "adopted", field_integer(page->job, "adopted_pid", 0), "");
 }
 
 /* The words as one would type them when the server tells them, else the line that everybody may see. */
@@ -168,7 +168,7 @@ static void print_request(const struct page *page)
         buffer_append_text(&text, ", exempt from idle handling");
     if (json_is_true(json_object_get(page->job, "cancel_if_never")))
         buffer_append_text(&text, ", ended if its dependency can never be satisfied");
-    show_print_line(page, "asks for", buffer_text(&text));
+    show_print_line(page, "requested", buffer_text(&text));
     buffer_clear(&text);
 }
 
@@ -341,19 +341,19 @@ static void print_viewers(const struct page *page)
         show_print_line(page, "terminal", text.length > 0 ? buffer_text(&text) : "no viewers");
 }
 
-/* Of a job on several nodes: each part, what it came to, and where its output is. */
-static void print_parts(const struct page *page)
+/* Of a job on several nodes: each one, what it came to, and where its output is. */
+static void print_ranks(const struct page *page)
 {
     size_t rank = 0;
-    const json_t *part = NULL;
-    json_array_foreach(json_object_get(page->job, "parts"), rank, part)
+    const json_t *one = NULL;
+    json_array_foreach(json_object_get(page->job, "ranks"), rank, one)
     {
-        _cleanup_free_ char *node = field_shown(part, "node"), *state = field_shown(part, "state");
+        _cleanup_free_ char *node = field_shown(one, "node"), *state = field_shown(one, "state");
         _cleanup_free_ char *log =
-            field_is_known(part, "log") ? field_shown(part, "log") : xstrdup("no output");
+            field_is_known(one, "log") ? field_shown(one, "log") : xstrdup("no output");
         (void)fprintf(page->out, "%-10s %zu: %s, %s", rank == 0 ? "ranks" : "", rank, node, state);
-        if (field_is_known(part, "exit_code"))
-            (void)fprintf(page->out, ", exit %" PRId64, field_integer(part, "exit_code", 0));
+        if (field_is_known(one, "exit_code"))
+            (void)fprintf(page->out, ", exit %" PRId64, field_integer(one, "exit_code", 0));
         (void)fprintf(page->out, ", %s\n", log);
     }
 }
@@ -363,11 +363,11 @@ static void print_grants(const struct page *page)
     size_t index = 0;
     json_t *gpu = NULL;
     _cleanup_free_ char *where = job_where(page->job);
-    bool is_wide = json_array_size(json_object_get(page->job, "parts")) > 1;
+    bool is_wide = json_array_size(json_object_get(page->job, "ranks")) > 1;
     if (!field_is_known(page->job, "node"))
         return;
     show_print_line(page, "where", where);
-    print_parts(page);
+    print_ranks(page);
     json_array_foreach(json_object_get(page->job, "granted"), index, gpu)
     {
         _cleanup_free_ char *uuid = field_shown(gpu, "uuid");
@@ -404,7 +404,7 @@ static void print_page(const struct page *page, bool has_env)
     if (page->why != NULL)
         why_print_reasons(&page->view, page->why, page->out);
     print_command(page);
-    print_lease(page);
+    print_adopted(page);
     print_request(page);
     print_conditions(page);
     print_grants(page);
@@ -421,7 +421,7 @@ static void print_page(const struct page *page, bool has_env)
     print_image(page);
     print_field(page, "log", "log");
     print_size(page, "log size", "log_bytes");
-    show_print_notices(page);
+    show_print_notifications(page);
     show_print_events(page);
     if (has_env)
         print_env(page);

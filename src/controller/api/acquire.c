@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The three calls of a small scheduler for one box, for programs written for it: GET /status, GET /jobs, and
- * POST /acquire, which waits until a process has its GPUs. What is acquired is a lease like any other
+ * POST /acquire, which waits until a process has its GPUs. What is acquired is an adoption like any other
  * (core/concerns/adopt.c): it is listed, explained and cancelled as a job, and ends with the process.
  */
 #include <errno.h>
@@ -39,7 +39,7 @@ struct acquire {
 static void find_job(void *arg, const struct job *job)
 {
     struct acquire *acquire = arg;
-    if (job->state == JOB_QUEUED && job->ask->lease_pid == acquire->pid && job->id > acquire->after)
+    if (job->state == JOB_QUEUED && job->ask->adopted_pid == acquire->pid && job->id > acquire->after)
         acquire->job = job->id;
 }
 
@@ -130,7 +130,7 @@ static int read_acquire(struct request *request, struct job_spec *spec, struct e
         return error_set(err, -EINVAL, "pid is missing: the number of one of your processes");
     if (wish.num_gpus == 0)
         return error_set(err, -EINVAL, "num_gpus: at least one GPU is required");
-    spec->ask.lease_pid = wish.pid;
+    spec->ask.adopted_pid = wish.pid;
     spec->ask.gpus = wish.num_gpus;
     return submit_check_owner(request, true, err);
 }
@@ -149,7 +149,7 @@ void handle_acquire(struct request *request)
     }
     request->on_answer = on_accepted;
     struct acquire *acquire = request->work;
-    acquire->pid = spec->ask.lease_pid;
+    acquire->pid = spec->ask.adopted_pid;
     acquire->after = core_last_job(request->serve->controller->core);
     core_adopt(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, spec, NULL,
         request);
@@ -190,7 +190,7 @@ static void list_job(void *arg, const struct job *job)
     (void)json_object_set_new(row, "gpus", write_gpus(job));
     (void)json_object_set_new(row, "num_gpus", json_integer(job->ask->gpus));
     (void)json_object_set_new(
-        row, "pid", job->ask->lease_pid != 0 ? json_integer(job->ask->lease_pid) : json_null());
+        row, "pid", job->ask->adopted_pid != 0 ? json_integer(job->ask->adopted_pid) : json_null());
     (void)json_array_append_new(listing->jobs, row);
 }
 

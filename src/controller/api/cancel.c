@@ -56,7 +56,7 @@ static void cancel(struct request *request, const struct job *job)
         request_reply_problem(request, &err);
         return;
     }
-    if (is_kill && job->ask->lease_pid != 0 &&
+    if (is_kill && job->ask->adopted_pid != 0 &&
         !jobs_check(request, ACTION_KILL, job, "end its process, only release it"))
         return;
     request->on_answer = on_cancelled;

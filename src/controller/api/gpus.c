@@ -39,7 +39,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .pause = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL,
         .drain = core_mark(core, node->name, NULL),
         .fault = gpu->uuid != NULL ? core_fault(core, node->name, gpu->uuid) : NULL,
-        .foreign = foreign_policy_name(core_gpu_policy(core, node->name, gpu->uuid, NULL)),
+        .external_policy = external_policy_name(core_gpu_policy(core, node->name, gpu->uuid, NULL)),
         .names = listing->serve->names,
     };
     (void)json_array_append_new(listing->array, json_gpu_write(&view));
@@ -87,7 +87,7 @@ static void add_node(void *arg, const struct core_node *node)
         .hello = &node->hello,
         .drain = drain,
         .n_drained = n_drained,
-        .n_stopping = node->n_unwanted,
+        .n_stopping = node->n_orphaned,
     };
     json_t *object = json_node_write(&view);
     add_place(listing, node->name, object);

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "wire/json_job.h"
-#include "wire/json_parts.h"
+#include "wire/json_ranks.h"
 
 #define REASON_SIZE 256
 
@@ -116,12 +116,12 @@ json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
         view.eta_ms = view.eta_ms == TIME_NEVER ? 0 : view.eta_ms;
         view.eta_latest_ms = view.eta_latest_ms == TIME_NEVER ? 0 : view.eta_latest_ms;
     }
-    struct json_part *parts = core_parts_look(core, job->id);
-    for (size_t rank = 0; parts != NULL && rank < job_node_count(job); rank++)
-        parts[rank].unreachable_ms = unreachable_ms(core, job, rank);
-    view.parts = parts;
+    struct json_rank *ranks = core_ranks_look(core, job->id);
+    for (size_t rank = 0; ranks != NULL && rank < job_node_count(job); rank++)
+        ranks[rank].unreachable_ms = unreachable_ms(core, job, rank);
+    view.ranks = ranks;
     json_t *object = json_job_write(&view);
-    free(parts);
+    free(ranks);
     return object;
 }
 

@@ -8,8 +8,8 @@
  *       fetch
  *
  * So memory and the time of one turn are bounded however long the list is (each slice waits its turn at the
- * desk, http/desk.h), every slice is durable when it is sent, and a slow reader holds up nobody but itself.
- * A list that fits in one slice is sent whole.
+ * queue, http/fair_queue.h), every slice is durable when it is sent, and a slow reader holds up nobody but
+ * itself. A list that fits in one slice is sent whole.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/http/desk.h"
+#include "controller/http/fair_queue.h"
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
 #include "wire/json_text.h"
@@ -207,7 +207,7 @@ static void fill_if_room(struct request *request)
     if (request_room(request) < SLICE_BYTES * 2)
         return;
     request->on_drained = NULL;
-    desk_enter(request, fill_slice);
+    fair_queue_add(request, fill_slice);
 }
 
 /* The list is a long one. */

@@ -333,10 +333,10 @@ static void await_start(struct request *request, const struct job *job)
         request_reply_problem(request, &err);
         return;
     }
-    if (job->ask->lease_pid != 0) {
+    if (job->ask->adopted_pid != 0) {
         (void)error_set(&err, -ENOENT,
             "job %" PRIu64 " is the adopted process %" PRIu32 ": mgpu does not collect its output", job->id,
-            job->ask->lease_pid);
+            job->ask->adopted_pid);
         request_reply_problem(request, &err);
         return;
     }
@@ -389,9 +389,9 @@ void handle_log(struct request *request)
     if (r == 0)
         r = query_get_flag(&request->query, "wait", &log->is_wait, &err);
     int64_t rank = 0, number = 0;
-    const char *task = query_get(&request->query, "task"), *attempt = query_get(&request->query, "attempt");
-    if (r == 0 && task != NULL)
-        r = parse_integer(task, "task", 0, JOB_NODES_MAX - 1, &rank, &err);
+    const char *text = query_get(&request->query, "rank"), *attempt = query_get(&request->query, "attempt");
+    if (r == 0 && text != NULL)
+        r = parse_integer(text, "rank", 0, JOB_NODES_MAX - 1, &rank, &err);
     if (r == 0 && attempt != NULL)
         r = parse_integer(attempt, "attempt", 1, UINT32_MAX, &number, &err);
     log->rank = (uint32_t)rank;

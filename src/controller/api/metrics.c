@@ -94,7 +94,7 @@ static double read_node_gpus(const struct core_node *node)
 
 static double read_node_orphans(const struct core_node *node)
 {
-    return (double)node->n_unwanted;
+    return (double)node->n_orphaned;
 }
 
 static double read_user_time(const struct account *account, int64_t now_ms)

@@ -55,10 +55,10 @@ static void on_claim(void *arg, const struct munge_claim *claim, const struct er
 
 void munge_identify(struct request *request, const char *authorization, void (*next)(struct request *request))
 {
-    struct munge_worker *desk = request->serve->controller->munge_worker;
+    struct munge_worker *worker = request->serve->controller->munge_worker;
     struct error err = { 0 };
     request->who = (struct identity){ 0 };
-    if (desk == NULL) {
+    if (worker == NULL) {
         (void)error_set(&err, -ENOKEY, "this mgpud does not accept MUNGE credentials");
         (void)error_hint(&err, "use mgpud --munge on, or a token: mgpu token create");
         request_reply_problem(request, &err);
@@ -68,7 +68,7 @@ void munge_identify(struct request *request, const char *authorization, void (*n
     *visit = (struct visit){ request, next };
     const char *credential = authorization + sizeof(MUNGE_SCHEME) - 1;
     request_ref(request);
-    int r = munge_worker_ask(desk, credential + strspn(credential, " "), on_claim, visit, &err);
+    int r = munge_worker_ask(worker, credential + strspn(credential, " "), on_claim, visit, &err);
     if (r < 0)
         on_claim(visit, NULL, &err);
 }

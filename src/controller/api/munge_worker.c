@@ -31,7 +31,7 @@ struct question {
     struct error err;
     int result;
     /* The loop's alone: */
-    struct munge_worker *desk;
+    struct munge_worker *worker;
     struct event *deadline;
     munge_answer_fn *on_answer;
     void *arg;
@@ -140,13 +140,13 @@ static void answer(struct question *question, const struct munge_claim *claim, c
 
 static void on_done(int fd, short what, void *arg)
 {
-    struct munge_worker *desk = arg;
+    struct munge_worker *worker = arg;
     eventfd_t count;
     (void)what;
     (void)eventfd_read(fd, &count);
-    (void)pthread_mutex_lock(&desk->room->mutex);
-    struct question *next = NULL, *question = take_ptr(desk->room->done);
-    (void)pthread_mutex_unlock(&desk->room->mutex);
+    (void)pthread_mutex_lock(&worker->room->mutex);
+    struct question *next = NULL, *question = take_ptr(worker->room->done);
+    (void)pthread_mutex_unlock(&worker->room->mutex);
     for (; question != NULL; question = next) {
         next = question->next;
         answer(question, question->result == 0 ? &question->claim : NULL, &question->err);
@@ -186,7 +186,7 @@ static void on_deadline(int fd, short what, void *arg)
     struct event *deadline = question->deadline;
     munge_answer_fn *on_answer = question->on_answer;
     void *asker = question->arg;
-    bool is_ours = take_back(question->desk->room, question, &is_done);
+    bool is_ours = take_back(question->worker->room, question, &is_done);
     if (is_done)
         return;
     if (is_ours)
@@ -208,20 +208,21 @@ int munge_worker_new(
     *room = (struct room){ .munge = munge, .eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .users = 2 };
     (void)pthread_mutex_init(&room->mutex, NULL);
     (void)pthread_cond_init(&room->wake, NULL);
-    r = room->eventfd < 0 ? error_set_errno(err, -errno, "cannot make an eventfd") : start_thread(room, err);
+    r = room->eventfd < 0 ? error_set_errno(err, -errno, "cannot create an eventfd")
+                          : start_thread(room, err);
     if (r < 0) {
         room->users = 1;
         leave(room);
         return r;
     }
-    struct munge_worker *desk = xcalloc(1, sizeof(*desk));
-    desk->room = room;
-    desk->loop = loop;
-    desk->done = event_new(loop, room->eventfd, EV_READ | EV_PERSIST, on_done, desk);
-    if (desk->done == NULL)
+    struct munge_worker *worker = xcalloc(1, sizeof(*worker));
+    worker->room = room;
+    worker->loop = loop;
+    worker->done = event_new(loop, room->eventfd, EV_READ | EV_PERSIST, on_done, worker);
+    if (worker->done == NULL)
         abort();
-    (void)event_add(desk->done, NULL);
-    *ret = desk;
+    (void)event_add(worker->done, NULL);
+    *ret = worker;
     return 0;
 }
 
@@ -234,13 +235,13 @@ static void end_all(struct question *first, const struct error *err)
     }
 }
 
-void munge_worker_free(struct munge_worker *desk)
+void munge_worker_free(struct munge_worker *worker)
 {
     struct error err = { 0 };
     struct question at_work = { 0 };
-    if (desk == NULL)
+    if (worker == NULL)
         return;
-    struct room *room = desk->room;
+    struct room *room = worker->room;
     (void)error_set(&err, -ECOMM, "mgpud is stopping");
     (void)pthread_mutex_lock(&room->mutex);
     room->is_closed = true;
@@ -257,22 +258,24 @@ void munge_worker_free(struct munge_worker *desk)
         answer(&at_work, NULL, &err);
     end_all(waiting, &err);
     end_all(done, &err);
-    event_free(desk->done);
+    event_free(worker->done);
     leave(room);
-    free(desk);
+    free(worker);
 }
 
-int munge_worker_ask(struct munge_worker *desk, const char *credential, munge_answer_fn *on_answer, void *arg,
-    struct error *err)
+int munge_worker_ask(struct munge_worker *worker, const char *credential, munge_answer_fn *on_answer,
+    void *arg, struct error *err)
 {
     const struct timeval wait = { .tv_sec = WAIT_MS / 1000 };
-    struct room *room = desk->room;
+    struct room *room = worker->room;
     int r = 0;
     struct question *question = xcalloc(1, sizeof(*question));
-    *question = (struct question){
-        .credential = xstrdup(credential), .desk = desk, .deadline = NULL, .on_answer = on_answer, .arg = arg
-    };
-    question->deadline = evtimer_new(desk->loop, on_deadline, question);
+    *question = (struct question){ .credential = xstrdup(credential),
+        .worker = worker,
+        .deadline = NULL,
+        .on_answer = on_answer,
+        .arg = arg };
+    question->deadline = evtimer_new(worker->loop, on_deadline, question);
     if (question->deadline == NULL)
         abort();
     (void)event_add(question->deadline, &wait);

@@ -17,8 +17,8 @@ int munge_worker_new(
     struct event_base *loop, const char *socket, struct munge_worker **ret, struct error *err);
 
 /* Questions that are open are answered with a failure. Safe on NULL. */
-void munge_worker_free(struct munge_worker *desk);
+void munge_worker_free(struct munge_worker *worker);
 
 /* Answers in a later turn of the loop, within a second or so. -ECOMM: too many wait already. */
-int munge_worker_ask(struct munge_worker *desk, const char *credential, munge_answer_fn *on_answer, void *arg,
-    struct error *err);
+int munge_worker_ask(struct munge_worker *worker, const char *credential, munge_answer_fn *on_answer,
+    void *arg, struct error *err);

@@ -90,7 +90,7 @@ static int check(const struct request *request, const struct job *job, struct er
             err, -EALREADY, "job %" PRIu64 " has not ended: it is %s", job->id, job_state_name(job->state));
         return error_hint(err, "mgpu requeue %" PRIu64 " ends and requeues it", job->id);
     }
-    if (job->ask->lease_pid != 0)
+    if (job->ask->adopted_pid != 0)
         return error_set(
             err, -EINVAL, "job %" PRIu64 " was an adopted process: it has no command to run again", job->id);
     if (store_is_full(request->serve->controller->store))

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "controller/http/desk.h"
+#include "controller/http/fair_queue.h"
 #include "controller/api/element.h"
 #include "controller/http/guard.h"
 #include "controller/api/munge.h"
@@ -88,13 +88,13 @@ static const struct route routes[] = {
             { "follow", "1: wait for the start, and continue until the job ends" },
             { "wait", "1: wait for the start" },
             { "attempt", "this attempt or a later one, until it ends; default: any, until the job ends" },
-            { "task", "rank of a job on several nodes; 0" },
+            { "rank", "rank of a job on several nodes; 0" },
         },
         NULL },
     { "GET", "/api/v1/jobs/{id}/terminal", ACTION_READ, handle_terminal,
         "Attaches to the terminal of a running job; requires Upgrade: mgpu-terminal.",
         {
-            { "task", "rank of a job on several nodes; 0" },
+            { "rank", "rank of a job on several nodes; 0" },
             { "rows", "size of the client's own terminal" },
             { "columns", "size of the client's own terminal" },
             { "position", "begin after this many bytes of output; default: the last screenful" },
@@ -103,7 +103,7 @@ static const struct route routes[] = {
         NULL },
     { "POST", "/api/v1/jobs/{id}/exec", ACTION_CONTROL, handle_exec,
         "Runs another process in a running job; requires Upgrade: mgpu-terminal.",
-        { { "task", "rank of a job on several nodes; 0" } }, &exec_request_record },
+        { { "rank", "rank of a job on several nodes; 0" } }, &exec_request_record },
     { "GET", "/api/v1/gpus", ACTION_LOOK, handle_gpus, "GPUs of all nodes and the jobs on them.",
         { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/gpus/history", ACTION_LOOK, handle_history, "GPU load over the last week.",
@@ -336,7 +336,7 @@ static void run_route(struct request *request)
         return;
     }
     if (request->route->is_costly)
-        desk_enter(request, hand_over);
+        fair_queue_add(request, hand_over);
     else
         hand_over(request);
 }

@@ -25,7 +25,7 @@ struct route {
     const char *help;
     struct route_parameter parameters[ROUTE_PARAMETERS_MAX]; // of the query; ended by a NULL name
     const struct record_type *body;                          // NULL: none
-    bool is_costly;                                          // it waits its turn at the desk (http/desk.h)
+    bool is_costly;                                          // it waits its turn (http/fair_queue.h)
 };
 
 const struct route *route_all(size_t *ret_count);

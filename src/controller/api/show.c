@@ -45,33 +45,33 @@ static void add_spec(json_t *object, const struct job_spec *spec, bool has_scrip
     json_decref(whole);
 }
 
-static void add_notice(void *arg, const struct notice *notice, bool is_sending)
+static void add_notification(void *arg, const struct notification *notification, bool is_sending)
 {
     json_t *array = arg, *object = json_object();
-    bool is_waiting = notice->state == NOTICE_WAITING;
-    (void)json_object_set_new(object, "event", json_string(notify_event_name(notice->event)));
-    (void)json_object_set_new(object, "to", json_text_string(notice->to));
+    bool is_waiting = notification->state == NOTIFICATION_WAITING;
+    (void)json_object_set_new(object, "event", json_string(notify_event_name(notification->event)));
+    (void)json_object_set_new(object, "to", json_text_string(notification->to));
     (void)json_object_set_new(
-        object, "state", json_string(is_sending ? "sending" : notice_state_name(notice->state)));
-    (void)json_object_set_new(object, "made_at", json_text_time(notice->made_ms));
-    (void)json_object_set_new(object, "over_at", json_text_time(notice->over_ms));
-    (void)json_object_set_new(object, "tries", json_integer(notice->tries));
+        object, "state", json_string(is_sending ? "sending" : notification_state_name(notification->state)));
+    (void)json_object_set_new(object, "made_at", json_text_time(notification->made_ms));
+    (void)json_object_set_new(object, "over_at", json_text_time(notification->over_ms));
+    (void)json_object_set_new(object, "tries", json_integer(notification->tries));
     (void)json_object_set_new(
-        object, "next_at", json_text_time(is_waiting && !is_sending ? notice->due_ms : 0));
-    (void)json_object_set_new(object, "error", json_text_string(notice->text));
+        object, "next_at", json_text_time(is_waiting && !is_sending ? notification->due_ms : 0));
+    (void)json_object_set_new(object, "error", json_text_string(notification->text));
     (void)json_array_append_new(array, object);
 }
 
-static void add_notices(json_t *object, const struct core *core, const struct job *job)
+static void add_notifications(json_t *object, const struct core *core, const struct job *job)
 {
-    json_t *notices = json_array(), *notify = json_array();
+    json_t *notifications = json_array(), *notify = json_array();
     bool is_element = job->array_job != 0; // its array tells of it
     for (size_t i = 0; !is_element && i < job->ask->notify.count; i++)
         (void)json_array_append_new(notify, json_text_string(job->ask->notify.items[i]));
-    core_each_notice(core, job->id, add_notice, notices);
+    core_each_notification(core, job->id, add_notification, notifications);
     (void)json_object_set_new(object, "notify", notify);
     (void)json_object_set_new(object, "notify_on", json_text_string(is_element ? NULL : job->ask->notify_on));
-    (void)json_object_set_new(object, "notices", notices);
+    (void)json_object_set_new(object, "notices", notifications);
 }
 
 static void reply_show(struct request *request, const struct job *job)
@@ -81,7 +81,7 @@ static void reply_show(struct request *request, const struct job *job)
     if (show->spec != NULL)
         add_spec(object, show->spec, show->has_script);
     if (core_may(&request->who, ACTION_READ, job))
-        add_notices(object, request->serve->controller->core, job);
+        add_notifications(object, request->serve->controller->core, job);
     if (core_may(&request->who, ACTION_READ, job))
         (void)json_object_set_new(object, "usage", json_usage_write(jobs_usage(request->serve, job), true));
     if (show->spec != NULL && show->spec->tty)

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/system_mgpud.h"
 #include "controller/api/after.h"
-#include "controller/http/desk.h"
+#include "controller/http/fair_queue.h"
 #include "controller/api/jobs.h"
 #include "controller/api/rights.h"
 #include "controller/api/routes.h"
@@ -18,7 +18,7 @@
 #include "wire/json_spec.h"
 #include "wire/json_text.h"
 
-int submit_check_owner(const struct request *request, bool is_lease, struct error *err)
+int submit_check_owner(const struct request *request, bool is_adopted, struct error *err)
 {
     const struct controller *controller = request->serve->controller;
     uint32_t uid = request->who.uid;
@@ -29,7 +29,7 @@ int submit_check_owner(const struct request *request, bool is_lease, struct erro
             "use the one for all users (--socket " SYSTEM_SOCKET "), or where this machine has none, "
             "start your own: mgpud --detach");
     }
-    if (controller->is_root && uid == 0 && !is_lease && !controller->options.allow_root_jobs) {
+    if (controller->is_root && uid == 0 && !is_adopted && !controller->options.allow_root_jobs) {
         (void)error_set(err, -EPERM, "jobs of root are not allowed");
         return error_hint(err, "submit as an ordinary user, or start mgpud with --allow-root-jobs");
     }
@@ -43,8 +43,8 @@ static int read_spec(struct request *request, struct job_spec *spec, struct erro
     int r = request_parse_body(request, &body, err);
     if (r == 0)
         r = json_spec_read(body, spec, err);
-    /* Of a lease the rest is known when its node has said who the process is. */
-    if (r == 0 && spec->ask.lease_pid == 0 && spec->cwd == NULL &&
+    /* Of an adoption the rest is known when its node has said who the process is. */
+    if (r == 0 && spec->ask.adopted_pid == 0 && spec->cwd == NULL &&
         usernames_account(request->who.uid, NULL, &spec->cwd) < 0)
         r = error_set(
             err, -EINVAL, "cwd is missing, and user %" PRIu32 " has no home directory", request->who.uid);
@@ -136,14 +136,14 @@ static void look_ahead(struct request *request, void *subject, const struct core
         dry->facts.items[i] = facts->items[i];
     request->work = dry;
     request->release = release_dry_run;
-    desk_enter(request, explain);
+    fair_queue_add(request, explain);
 }
 
 static void submit(struct request *request, void *subject, const struct core_facts *facts)
 {
     const struct job_spec *spec = subject;
     request->on_answer = on_submitted;
-    (spec->ask.lease_pid != 0 ? core_adopt : core_submit)(request->serve->controller->core, clock_boot_ms(),
+    (spec->ask.adopted_pid != 0 ? core_adopt : core_submit)(request->serve->controller->core, clock_boot_ms(),
         clock_wall_ms(), &request->who, subject, facts, request);
 }
 
@@ -157,8 +157,8 @@ void handle_submit(struct request *request)
     if (r == 0)
         r = read_spec(request, spec, &err);
     if (r == 0)
-        r = submit_check_owner(request, spec->ask.lease_pid != 0, &err);
-    if (r == 0 && is_dry && spec->ask.lease_pid != 0)
+        r = submit_check_owner(request, spec->ask.adopted_pid != 0, &err);
+    if (r == 0 && is_dry && spec->ask.adopted_pid != 0)
         r = error_set(&err, -EINVAL, "dry_run is not available for adopted processes");
     if (r == 0 && store_is_full(controller->store) && !is_dry) {
         r = error_set(&err, -ENOSPC, "no space left to store new jobs in %s",

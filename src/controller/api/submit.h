@@ -6,5 +6,5 @@
 
 #include "controller/http/request.h"
 
-/* -EPERM with a sentence when this mgpud cannot start jobs (or book leases) of who asks. */
-int submit_check_owner(const struct request *request, bool is_lease, struct error *err);
+/* -EPERM with a sentence when this mgpud cannot start jobs (or book adoptions) of who asks. */
+int submit_check_owner(const struct request *request, bool is_adopted, struct error *err);

@@ -262,7 +262,7 @@ void handle_terminal(struct request *request)
     if (r == 0)
         r = query_get_flag(&request->query, "read_only", &client->is_read_only, &err);
     if (r == 0)
-        r = read_number(request, "task", JOB_NODES_MAX - 1, &client->rank, &err);
+        r = read_number(request, "rank", JOB_NODES_MAX - 1, &client->rank, &err);
     if (r == 0)
         r = read_number(request, "rows", SPEC_TTY_MAX, &rows, &err);
     if (r == 0)
@@ -296,7 +296,7 @@ void handle_exec(struct request *request)
     struct error err = { 0 };
     int r = check_upgrade(request, &err);
     if (r == 0)
-        r = read_number(request, "task", JOB_NODES_MAX - 1, &client->rank, &err);
+        r = read_number(request, "rank", JOB_NODES_MAX - 1, &client->rank, &err);
     if (r == 0)
         r = request_parse_body(request, &body, &err);
     if (r == 0)

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/api/jobs.h"
-#include "controller/api/outside.h"
+#include "controller/api/external_text.h"
 #include "controller/api/routes.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
@@ -23,7 +23,7 @@ static json_t *write_time(int64_t at_ms)
 static const char *policy_name(const struct core *core, const struct alloc_gpu *gpu)
 {
     const struct cluster_node *node = &sched_cluster(core_sched(core))->nodes[gpu->node];
-    return foreign_policy_name(core_gpu_policy(core, node->name, node->gpus[gpu->gpu].uuid, NULL));
+    return external_policy_name(core_gpu_policy(core, node->name, node->gpus[gpu->gpu].uuid, NULL));
 }
 
 /* What a node says of the GPUs that a reason names: " (vm:6: pid 8123 (cy) python, 11.2 GiB)". */
@@ -37,7 +37,7 @@ static void append_states(struct serve *serve, const struct why_reason *reason, 
         _cleanup_buffer_ struct buffer words = { 0 };
         const struct gpu_state *gpu = core_gpu_state(core, &reason->gpus[i]);
         if (gpu != NULL && reason->code == WHY_GPU_EXTERNAL)
-            outside_write(gpu, serve->names, &words);
+            external_text_write(gpu, serve->names, &words);
         else if (core_gpu_fault(core, &reason->gpus[i]) != NULL)
             buffer_append_text(&words, core_gpu_fault(core, &reason->gpus[i])->text);
         else if (gpu != NULL && gpu->refusal != NULL)
@@ -171,44 +171,44 @@ static json_t *write_change(const struct job_ask *ask, const struct why *why)
 }
 
 /* GPUs that others use and that are given to jobs all the same. */
-static void add_strangers(struct serve *serve, const struct core_node *node, json_t *array)
+static void add_external(struct serve *serve, const struct core_node *node, json_t *array)
 {
     const struct core *core = serve->controller->core;
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; node->is_up && i < node->hello.gpus.count; i++) {
         _cleanup_buffer_ struct buffer words = { 0 };
         const struct gpu_watch *watch = gpus[i].uuid != NULL ? core_gpu_watch(node, gpus[i].uuid) : NULL;
-        enum foreign_policy policy = core_gpu_policy(core, node->name, gpus[i].uuid, NULL);
-        bool is_counted = watch != NULL && watch->is_used_outside && policy != FOREIGN_IGNORE;
-        outside_write(&gpus[i], serve->names, &words);
+        enum external_policy policy = core_gpu_policy(core, node->name, gpus[i].uuid, NULL);
+        bool is_counted = watch != NULL && watch->is_used_externally && policy != EXTERNAL_IGNORE;
+        external_text_write(&gpus[i], serve->names, &words);
         if (words.length == 0 || is_counted)
             continue;
         _cleanup_free_ char *name = xasprintf("%s:%" PRIu32, node->name, gpus[i].index);
         json_t *object = json_object();
         (void)json_object_set_new(object, "gpu", json_text_string(name));
         (void)json_object_set_new(object, "text", json_text_string(buffer_text(&words)));
-        (void)json_object_set_new(object, "policy", json_string(foreign_policy_name(policy)));
+        (void)json_object_set_new(object, "policy", json_string(external_policy_name(policy)));
         (void)json_array_append_new(array, object);
     }
 }
 
-struct strangers {
+struct external_list {
     struct serve *serve;
     json_t *array;
 };
 
-static void visit_strangers(void *arg, const struct core_node *node)
+static void visit_external(void *arg, const struct core_node *node)
 {
-    const struct strangers *strangers = arg;
-    add_strangers(strangers->serve, node, strangers->array);
+    const struct external_list *list = arg;
+    add_external(list->serve, node, list->array);
 }
 
-static json_t *write_strangers(struct serve *serve, const struct job_ask *ask, const struct why *why)
+static json_t *write_external(struct serve *serve, const struct job_ask *ask, const struct why *why)
 {
-    struct strangers strangers = { .serve = serve, .array = json_array() };
+    struct external_list list = { .serve = serve, .array = json_array() };
     if (why != NULL && ask->gpus > 0)
-        core_each_node(serve->controller->core, visit_strangers, &strangers);
-    return strangers.array;
+        core_each_node(serve->controller->core, visit_external, &list);
+    return list.array;
 }
 
 static json_t *write_basis(const char *text)
@@ -241,7 +241,7 @@ json_t *why_write(
     (void)json_object_set_new(object, "overtaken_until", write_time(from->overtaken_until_ms));
     (void)json_object_set_new(object, "ahead", ahead);
     (void)json_object_set_new(object, "change", write_change(ask, why));
-    (void)json_object_set_new(object, "strangers", write_strangers(serve, ask, why));
+    (void)json_object_set_new(object, "external", write_external(serve, ask, why));
     return object;
 }
 

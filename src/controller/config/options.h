@@ -37,10 +37,10 @@ struct controller_options {
     char *program_dir;    // where mgpu-agent and mgpu-shepherd are
     char *priority_group; // whose members may raise priorities, NULL: administrators alone
     struct sched_settings sched;
-    struct outside_settings outside;
+    struct external_settings external;
     struct health_settings health;
     struct idle_policy idle;
-    struct notice_settings notices;
+    struct notification_settings notifications;
     struct loss_settings loss;
     int64_t max_time_ms, default_time_ms; // 0: none
     int64_t grace_ms;                     // between SIGTERM and SIGKILL

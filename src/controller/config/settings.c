@@ -23,9 +23,9 @@
 #include "controller/config/settings_idle.h"
 #include "controller/config/settings_keep.h"
 #include "controller/config/settings_loss.h"
-#include "controller/config/settings_notices.h"
+#include "controller/config/settings_notifications.h"
 #include "controller/config/settings_time.h"
-#include "controller/config/settings_outside.h"
+#include "controller/config/settings_external.h"
 #include "controller/config/settings_sched.h"
 #include "wire/address.h"
 #include "wire/gpu_spec.h"
@@ -215,11 +215,11 @@ static const struct option_row command_rows[] = {
 const struct settings_table settings_tables[] = {
     { setting_rows, false },
     { sched_rows, true },
-    { outside_rows, true },
+    { external_rows, true },
     { health_rows, true },
     { idle_rows, true },
     { time_rows, true },
-    { notices_rows, true },
+    { notifications_rows, true },
     { keep_rows, true },
     { loss_rows, false },
     { NULL, false },

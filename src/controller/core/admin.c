@@ -164,7 +164,7 @@ void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const 
     struct core_node *node = NULL;
     const struct gpu_state *gpu = NULL;
     core_begin(core, boot_ms, wall_ms);
-    bool is_known = text_equal(policy, "default") || foreign_policy_find(policy) != FOREIGN_POLICIES;
+    bool is_known = text_equal(policy, "default") || external_policy_find(policy) != EXTERNAL_POLICIES;
     answer.code = core_check_admin(core, who, "set the policy for external processes", 0, &answer.err);
     if (answer.code == 0 && !is_known) {
         (void)error_set(&answer.err, -EINVAL, "there is no policy '%.40s'", policy != NULL ? policy : "");

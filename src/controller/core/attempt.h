@@ -16,7 +16,7 @@ void core_give_back(struct core *core, struct core_entry *entry, const char *tex
 /* The part of its present attempt that has this rank. */
 static inline struct spool_id core_attempt_id(const struct job *job, uint32_t rank)
 {
-    return (struct spool_id){ .job = job->id, .attempt = job->attempt, .task = rank };
+    return (struct spool_id){ .job = job->id, .attempt = job->attempt, .rank = rank };
 }
 
 /* The job when what a node says of this attempt is about the present one and can still change it, else NULL.

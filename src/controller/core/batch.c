@@ -55,8 +55,8 @@ static void send_signal(struct core *core, const struct deferred *deferred)
     struct message_signal signal = deferred->signal;
     if (job == NULL || job->token != deferred->signal.token)
         return;
-    for (signal.id.task = 0; signal.id.task < job_node_count(job); signal.id.task++) {
-        const struct core_node *node = core_find_node(core, job_node_name(job, signal.id.task));
+    for (signal.id.rank = 0; signal.id.rank < job_node_count(job); signal.id.rank++) {
+        const struct core_node *node = core_find_node(core, job_node_name(job, signal.id.rank));
         if (node != NULL && node->is_up)
             core->effects.send(core->effects.arg, node->link, &message_signal_record, &signal);
     }

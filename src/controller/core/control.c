@@ -33,11 +33,11 @@ struct control {
 static int check_job(
     const struct core *core, const struct control *control, const struct job *job, struct error *err)
 {
-    if (job->ask->lease_pid != 0) {
+    if (job->ask->adopted_pid != 0) {
         (void)error_set(err, -EINVAL,
             "job %" PRIu64 " is an adopted process, which mgpu did not start: it cannot be %s", job->id,
             control->done);
-        return error_hint(err, "use kill -USR1 %u and so on instead", job->ask->lease_pid);
+        return error_hint(err, "use kill -USR1 %u and so on instead", job->ask->adopted_pid);
     }
     if (!control->is_possible(job)) {
         (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a job that runs can be %s", job->id,

@@ -55,7 +55,7 @@ struct core_effects {
     void (*arm)(
         void *arg, int64_t boot_ms); // one timer: call core_timer() at that time; the last call counts
     uint64_t (*random)(void *arg);
-    /* The job as the API shows it, as text that the caller frees; NULL: notices go without it. */
+    /* The job as the API shows it, as text that the caller frees; NULL: notifications go without it. */
     char *(*describe)(void *arg, const struct job *job);
     /* The name of a user on this machine, valid until the next call; NULL when there is none. May be NULL:
      * then nodes are told no names. */
@@ -75,7 +75,7 @@ struct core_account {
 };
 
 /* What jobs may tell people outside. */
-struct notice_settings {
+struct notification_settings {
     bool is_off;
     uint32_t per_hour; // of one user
     int64_t time_ms;   // that one may take
@@ -99,10 +99,10 @@ struct core_options {
     int64_t max_time_ms;     // the longest time limit; 0: any
     int64_t default_time_ms; // of jobs that ask for none; 0: none
     struct sched_settings sched;
-    struct outside_settings outside;
+    struct external_settings external;
     struct health_settings health;
     struct idle_policy idle;
-    struct notice_settings notices;
+    struct notification_settings notifications;
     struct loss_settings loss;
     const struct core_account *accounts; // the caller's, as long as the core lives
     size_t n_accounts;
@@ -146,9 +146,10 @@ struct core_facts {
 void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     struct job_spec *spec, const struct core_facts *facts, void *request);
 
-/* The same for a lease (spec->ask.lease_pid), once its node has said who the process is. `gpus` 0: those that
- * it is seen on. The job is its owner's. -ENOENT: there is no such process; -EPERM: it is another's; -EEXIST:
- * a job has it already; -EBUSY: it is on a GPU that was given to another job; -EHOSTDOWN. */
+/* The same for an adoption (spec->ask.adopted_pid), once its node has said who the process is. `gpus` 0:
+ * those that it is seen on. The job is its owner's. -ENOENT: there is no such process; -EPERM: it is
+ * another's; -EEXIST: a job has it already; -EBUSY: it is on a GPU that was given to another job; -EHOSTDOWN.
+ */
 void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     struct job_spec *spec, const struct core_facts *facts, void *request);
 
@@ -157,7 +158,7 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request);
 
-/* The same, and the process of a lease is ended instead of let go, if `who` may do that. Others are ended
+/* The same, and the process of an adoption is ended instead of let go, if `who` may do that. Others are ended
  * anyway. */
 void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request);
@@ -170,7 +171,7 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
 /*
  * What runs: a signal to all of it (SIGSTOP and SIGCONT are core_suspend), standing still and going on, and
  * back to the end of the queue. Of an array, the elements to which that can be done. -ENOENT, -EPERM, -EINVAL
- * (a lease), -EALREADY (it does not run), -EHOSTDOWN (its node is away: a signal is not kept for later).
+ * (an adoption), -EALREADY (it does not run), -EHOSTDOWN (its node is away: a signal is not kept for later).
  */
 void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int signal, void *request);
@@ -204,7 +205,7 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request);
 
-/* What others on these GPUs mean: a foreign_policy by name, or "default". */
+/* What others on these GPUs mean: a external_policy by name, or "default". */
 void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const struct strings *gpus, const char *policy, void *request);
 
@@ -238,7 +239,7 @@ const struct cluster_change *core_gpu_fault(const struct core *core, const struc
 /* What its node says of a place in the cluster, NULL: nothing. */
 const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu);
 /* What follows from others on this GPU, and whether it was said of this one. `ret_is_own` may be NULL. */
-enum foreign_policy core_gpu_policy(
+enum external_policy core_gpu_policy(
     const struct core *core, const char *node, const char *uuid, bool *ret_is_own);
 /* "node:0" of a place in the cluster; the caller frees it. */
 char *core_gpu_name(const struct core *core, const struct alloc_gpu *gpu);
@@ -266,7 +267,7 @@ void core_forget(struct core *core, void *request);
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,
     const struct message_hello *hello, struct error *err);
 /* Where other nodes reach the node of this link, and how that node reaches the machine of the controller
- * (NULL: not known): the parts of a job are told. Until it is said they are told the names of nodes. A port
+ * (NULL: not known): the ranks of a job are told. Until it is said they are told the names of nodes. A port
  * behind it (10.0.0.1:55804, [fd00::1]:55804) is left out. */
 void core_set_address(struct core *core, uint32_t link, const char *address, const char *here);
 void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link);
@@ -297,7 +298,7 @@ const char *core_delay(
 int64_t core_checkpoint_until(const struct core *core, uint64_t job);
 /* Its parts in order of rank, while an attempt on several nodes is active; else NULL. The caller frees the
  * array, the texts are the core's. */
-struct json_part *core_parts_look(const struct core *core, uint64_t job);
+struct json_rank *core_ranks_look(const struct core *core, uint64_t job);
 /* The log of its part of this rank, active or over; NULL: there is none (yet). */
 char *core_log_path(const struct core *core, const struct job *job, uint32_t rank);
 /* How long it has used none of its GPUs; 0: it does, or it does not run, or nobody knows. */
@@ -323,9 +324,9 @@ int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct iden
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms);
 
 /* What this job told or is to tell, as far as it is remembered: what is over, then what waits. */
-struct notice;
-void core_each_notice(const struct core *core, uint64_t job,
-    void (*visit)(void *arg, const struct notice *notice, bool is_sending), void *arg);
+struct notification;
+void core_each_notification(const struct core *core, uint64_t job,
+    void (*visit)(void *arg, const struct notification *notification, bool is_sending), void *arg);
 
 /* The scheduler, for reading. */
 struct sched *core_sched(const struct core *core);
@@ -344,8 +345,8 @@ struct core_node {
     int64_t left_ms;       // boot clock: its last word before the HELLO of the present link
     int64_t acked_ms;      // boot clock: it has no later word of ours that it was heard
     struct known_attempt
-        *unwanted; // what still runs there and nobody wants: nothing new starts before its end
-    size_t n_unwanted;
+        *orphaned; // what still runs there and nobody wants: nothing new starts before its end
+    size_t n_orphaned;
     uint32_t link;              // meaningful while it is up
     struct message_hello hello; // what it said last, gpus kept up to date by GPUS
     char *boot_before;          // boot id of the HELLOs before the last start of the machine; NULL: not known
@@ -353,7 +354,7 @@ struct core_node {
     struct buffer told;         // what the scheduler was told of it, encoded; empty while it is down
     struct gpu_watch *watches;  // of its GPUs
     size_t n_watches;
-    uint32_t n_sending;    // notices that it is about to tell
+    uint32_t n_sending;    // notifications that it is about to tell
     bool was_held;         // drained because the store is an older copy
     bool is_awaited;       // it had jobs when the controller started
     char *address;         // where other nodes reach it; NULL: by its name

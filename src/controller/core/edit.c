@@ -82,10 +82,10 @@ static int check_array(const struct job *job, const struct job_ask *ask, struct 
     return error_hint(err, "only the number of elements at a time can be edited, after '%%'");
 }
 
-static int check_lease(const struct job *job, const struct job_ask *ask, struct error *err)
+static int check_adopted(const struct job *job, const struct job_ask *ask, struct error *err)
 {
-    if (ask->lease_pid == job->ask->lease_pid && ask->lease_start == job->ask->lease_start &&
-        text_equal(ask->lease_boot, job->ask->lease_boot))
+    if (ask->adopted_pid == job->ask->adopted_pid && ask->adopted_start == job->ask->adopted_start &&
+        text_equal(ask->adopted_boot, job->ask->adopted_boot))
         return 0;
     (void)error_set(err, -EINVAL, "the process of an adoption cannot be changed");
     return error_hint(err, "cancel it and adopt the other process");
@@ -101,7 +101,7 @@ static int check_edit(const struct core *core, const struct identity *who, const
     if (r == 0)
         r = check_array(job, ask, err);
     if (r == 0)
-        r = check_lease(job, ask, err);
+        r = check_adopted(job, ask, err);
     if (r == 0)
         r = core_check_ask(core, who, ask, err);
     if (r < 0)

@@ -4,7 +4,7 @@
 
 #include "job/job.h"
 
-struct core_parts;
+struct core_ranks;
 
 struct core_entry {
     struct job *job;
@@ -37,7 +37,7 @@ struct core_extra {
     int64_t active_ms;                  // wall clock: since when it has resources, or mgpud runs
     struct job_usage *usage;            // while it runs: what its agent said last; else NULL
     uint64_t usage_token;               // of the attempt that this is about
-    struct core_parts *parts;           // parts.c: of an attempt on several nodes; else NULL
+    struct core_ranks *ranks;           // ranks.c: of an attempt on several nodes; else NULL
     uint32_t n_counted;                 // counts.c: elements that wait, of an array
     struct core_entry *array, *members; // an element's array, while in memory; an array's elements
     struct core_entry *member_before, *member_after; // elements of the same array

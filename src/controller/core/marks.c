@@ -139,19 +139,19 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
 
 /* --- policies of single GPUs --- */
 
-enum foreign_policy core_gpu_policy(
+enum external_policy core_gpu_policy(
     const struct core *core, const char *node, const char *uuid, bool *ret_is_own)
 {
     const struct cluster_change *own = find(&core->policies, node, uuid);
-    enum foreign_policy policy = own != NULL ? foreign_policy_find(own->text) : FOREIGN_POLICIES;
+    enum external_policy policy = own != NULL ? external_policy_find(own->text) : EXTERNAL_POLICIES;
     if (ret_is_own != NULL)
-        *ret_is_own = policy != FOREIGN_POLICIES;
-    return policy != FOREIGN_POLICIES ? policy : core->options.outside.policy;
+        *ret_is_own = policy != EXTERNAL_POLICIES;
+    return policy != EXTERNAL_POLICIES ? policy : core->options.external.policy;
 }
 
 bool core_keep_policy(struct core *core, const struct cluster_change *change)
 {
-    bool is_own = foreign_policy_find(change->text) != FOREIGN_POLICIES;
+    bool is_own = external_policy_find(change->text) != EXTERNAL_POLICIES;
     if (is_own)
         put(&core->policies, change);
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything is written when the event happens, so that a notice that is told an hour later still tells of
- * that event. Names are the users' own: no control character of theirs gets into a line.
+ * Everything is written when the event happens, so that a notification that is told an hour later still tells
+ * of that event. Names are the users' own: no control character of theirs gets into a line.
  */
 #include "controller/core/notification.h"
 
@@ -19,35 +19,35 @@
 #define SHOWN_MAX 256U // bytes of a name or path in a line
 
 static const struct record_field fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct notice, seq, 0),
-    RECORD_FIELD(2, RECORD_U32, struct notice, target, 0),
-    RECORD_FIELD(3, RECORD_U64, struct notice, job, 0),
-    RECORD_FIELD(4, RECORD_U32, struct notice, uid, 0),
-    RECORD_FIELD(5, RECORD_U32, struct notice, gid, 0),
-    RECORD_FIELD(19, RECORD_STRING, struct notice, user, SPEC_NAME_MAX),
-    RECORD_FIELD(6, RECORD_U32, struct notice, event, 0),
-    RECORD_FIELD(7, RECORD_STRING, struct notice, to, NOTIFY_TARGET_MAX),
-    RECORD_FIELD(8, RECORD_STRING, struct notice, node, SPEC_NAME_MAX),
-    RECORD_FIELD(9, RECORD_I64, struct notice, made_ms, 0),
-    RECORD_FIELD(10, RECORD_I64, struct notice, due_ms, 0),
-    RECORD_FIELD(11, RECORD_I64, struct notice, over_ms, 0),
-    RECORD_FIELD(12, RECORD_U32, struct notice, state, 0),
-    RECORD_FIELD(13, RECORD_U32, struct notice, tries, 0),
-    RECORD_FIELD(14, RECORD_STRING, struct notice, text, EVENT_TEXT_MAX),
-    RECORD_FIELD(15, RECORD_STRING, struct notice, subject, NOTIFY_TEXT_MAX),
-    RECORD_FIELD(16, RECORD_STRING, struct notice, body, NOTIFY_TEXT_MAX),
-    RECORD_FIELD(17, RECORD_STRING, struct notice, json, NOTIFY_JSON_MAX),
-    RECORD_FIELD(18, RECORD_ENV, struct notice, env, NOTIFY_TEXT_MAX),
+    RECORD_FIELD(1, RECORD_U64, struct notification, seq, 0),
+    RECORD_FIELD(2, RECORD_U32, struct notification, target, 0),
+    RECORD_FIELD(3, RECORD_U64, struct notification, job, 0),
+    RECORD_FIELD(4, RECORD_U32, struct notification, uid, 0),
+    RECORD_FIELD(5, RECORD_U32, struct notification, gid, 0),
+    RECORD_FIELD(19, RECORD_STRING, struct notification, user, SPEC_NAME_MAX),
+    RECORD_FIELD(6, RECORD_U32, struct notification, event, 0),
+    RECORD_FIELD(7, RECORD_STRING, struct notification, to, NOTIFY_TARGET_MAX),
+    RECORD_FIELD(8, RECORD_STRING, struct notification, node, SPEC_NAME_MAX),
+    RECORD_FIELD(9, RECORD_I64, struct notification, made_ms, 0),
+    RECORD_FIELD(10, RECORD_I64, struct notification, due_ms, 0),
+    RECORD_FIELD(11, RECORD_I64, struct notification, over_ms, 0),
+    RECORD_FIELD(12, RECORD_U32, struct notification, state, 0),
+    RECORD_FIELD(13, RECORD_U32, struct notification, tries, 0),
+    RECORD_FIELD(14, RECORD_STRING, struct notification, text, EVENT_TEXT_MAX),
+    RECORD_FIELD(15, RECORD_STRING, struct notification, subject, NOTIFY_TEXT_MAX),
+    RECORD_FIELD(16, RECORD_STRING, struct notification, body, NOTIFY_TEXT_MAX),
+    RECORD_FIELD(17, RECORD_STRING, struct notification, json, NOTIFY_JSON_MAX),
+    RECORD_FIELD(18, RECORD_ENV, struct notification, env, NOTIFY_TEXT_MAX),
 };
-const struct record_type notice_record = RECORD_TYPE(167, "notice", struct notice, fields);
+const struct record_type notification_record = RECORD_TYPE(167, "notice", struct notification, fields);
 
-const char *notice_state_name(enum notice_state state)
+const char *notification_state_name(enum notification_state state)
 {
     static const char *const names[] = {
-        [NOTICE_WAITING] = "waiting",
-        [NOTICE_SENT] = "sent",
-        [NOTICE_FAILED] = "failed",
-        [NOTICE_DROPPED] = "dropped",
+        [NOTIFICATION_WAITING] = "waiting",
+        [NOTIFICATION_SENT] = "sent",
+        [NOTIFICATION_FAILED] = "failed",
+        [NOTIFICATION_DROPPED] = "dropped",
     };
     return (size_t)state < sizeof(names) / sizeof(names[0]) ? names[state] : "invalid";
 }
@@ -93,7 +93,7 @@ static void append_end(struct buffer *out, const struct job *job)
         append_place(out, job, is_done ? "in" : "after");
 }
 
-char *notice_subject(const struct job *job, const struct job_event *event, enum notify_event what)
+char *notification_subject(const struct job *job, const struct job_event *event, enum notify_event what)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_free_ char *name = text_escape(job->name != NULL ? job->name : "", SHOWN_MAX);
@@ -169,13 +169,13 @@ static void add_env(struct strings *env, const char *name, char *value)
     free(value);
 }
 
-static void make_env(const struct job *job, struct notice *notice)
+static void make_env(const struct job *job, struct notification *notification)
 {
     bool is_over = job->state == JOB_DONE;
-    struct strings *env = &notice->env;
-    add_env(env, "MGPU_NOTICE", xasprintf("%" PRIu64 ".%u", notice->seq, notice->target));
+    struct strings *env = &notification->env;
+    add_env(env, "MGPU_NOTICE", xasprintf("%" PRIu64 ".%u", notification->seq, notification->target));
     add_env(env, "MGPU_JOB", xasprintf("%" PRIu64, job->id));
-    add_env(env, "MGPU_EVENT", xstrdup(notify_event_name(notice->event)));
+    add_env(env, "MGPU_EVENT", xstrdup(notify_event_name(notification->event)));
     add_env(env, "MGPU_STATE", xstrdup(json_job_state(job)));
     add_env(env, "MGPU_EXIT", is_over ? xasprintf("%d", job->exit_code) : NULL);
     add_env(env, "MGPU_ENDED_BY", is_over ? xstrdup(job_end_name(job->end)) : NULL);
@@ -184,15 +184,15 @@ static void make_env(const struct job *job, struct notice *notice)
     add_env(env, "MGPU_ATTEMPT", xasprintf("%u", job->attempt));
     add_env(env, "MGPU_LOG",
         job_run(job)->log_path != NULL ? text_escape(job_run(job)->log_path, SPEC_PATH_MAX) : NULL);
-    add_env(env, "MGPU_TEXT", xstrdup(notice->subject));
+    add_env(env, "MGPU_TEXT", xstrdup(notification->subject));
 }
 
-struct notice *notice_new(const struct job *job, const struct job_event *event, enum notify_event what,
-    uint32_t target, const char *json)
+struct notification *notification_new(const struct job *job, const struct job_event *event,
+    enum notify_event what, uint32_t target, const char *json)
 {
-    struct notice *notice = xcalloc(1, sizeof(*notice));
+    struct notification *notification = xcalloc(1, sizeof(*notification));
     bool fits = json != NULL && strlen(json) <= NOTIFY_JSON_MAX;
-    *notice = (struct notice){
+    *notification = (struct notification){
         .seq = event->seq,
         .target = target,
         .job = job->id,
@@ -204,27 +204,27 @@ struct notice *notice_new(const struct job *job, const struct job_event *event, 
         .made_ms = event->wall_ms,
         .due_ms = event->wall_ms,
         .json = fits ? xstrdup(json) : NULL,
-        .subject = notice_subject(job, event, what),
+        .subject = notification_subject(job, event, what),
     };
-    notice->body = make_body(job, what, notice->subject);
-    make_env(job, notice);
-    return notice;
+    notification->body = make_body(job, what, notification->subject);
+    make_env(job, notification);
+    return notification;
 }
 
-void notice_shrink(struct notice *notice)
+void notification_shrink(struct notification *notification)
 {
-    char **texts[] = { &notice->subject, &notice->body, &notice->json };
+    char **texts[] = { &notification->subject, &notification->body, &notification->json };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         free(*texts[i]);
         *texts[i] = NULL;
     }
-    strings_clear(&notice->env);
+    strings_clear(&notification->env);
 }
 
-void notice_free(struct notice *notice)
+void notification_free(struct notification *notification)
 {
-    if (notice == NULL)
+    if (notification == NULL)
         return;
-    record_clear(&notice_record, notice);
-    free(notice);
+    record_clear(&notification_record, notification);
+    free(notification);
 }

@@ -9,14 +9,14 @@
 #include "job/job.h"
 #include "job/notify.h"
 
-enum notice_state {
-    NOTICE_WAITING, // for its first or its next try
-    NOTICE_SENT,
-    NOTICE_FAILED,  // given up after the last try
-    NOTICE_DROPPED, // never tried: too many, or switched off
+enum notification_state {
+    NOTIFICATION_WAITING, // for its first or its next try
+    NOTIFICATION_SENT,
+    NOTIFICATION_FAILED,  // given up after the last try
+    NOTIFICATION_DROPPED, // never tried: too many, or switched off
 };
 
-struct notice {
+struct notification {
     uint64_t seq;    // of the event that it tells of
     uint32_t target; // place of `to` among those that the job tells
     uint64_t job;
@@ -28,7 +28,7 @@ struct notice {
     int64_t made_ms; // wall clock
     int64_t due_ms;  // wall clock: its next try
     int64_t over_ms; // wall clock: since when it is not waiting any more
-    uint32_t state;  // enum notice_state
+    uint32_t state;  // enum notification_state
     uint32_t tries;
     char *text; // why the last try failed, or it was dropped
     /* What is said. Empty when it is over. */
@@ -36,17 +36,17 @@ struct notice {
     struct strings env;
 };
 
-extern const struct record_type notice_record;
+extern const struct record_type notification_record;
 
 /* A new one about the job as it is after this event; `json` is copied and may be NULL. */
-struct notice *notice_new(const struct job *job, const struct job_event *event, enum notify_event what,
-    uint32_t target, const char *json);
-void notice_free(struct notice *notice);
+struct notification *notification_new(const struct job *job, const struct job_event *event,
+    enum notify_event what, uint32_t target, const char *json);
+void notification_free(struct notification *notification);
 
 /* Leaves out what was to be said: it is over. */
-void notice_shrink(struct notice *notice);
+void notification_shrink(struct notification *notification);
 
-const char *notice_state_name(enum notice_state state);
+const char *notification_state_name(enum notification_state state);
 
 /* One line: "job 42 (train) done in 2h14m on gpu1". The caller frees it. */
-char *notice_subject(const struct job *job, const struct job_event *event, enum notify_event what);
+char *notification_subject(const struct job *job, const struct job_event *event, enum notify_event what);

@@ -23,7 +23,7 @@ enum action {
     ACTION_AUDIT,   // the journal: what everybody did
     ACTION_TOKEN,   // tokens: list and revoke them; made only for oneself
     ACTION_ADMIT,   // machines, as nodes
-    ACTION_KILL,    // the process of a lease, which mgpu did not start
+    ACTION_KILL,    // the process of an adoption, which mgpu did not start
     ACTIONS,
 };
 

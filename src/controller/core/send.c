@@ -156,8 +156,8 @@ void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t 
         .signal = SIGTERM,
         .grace_ms = core_stop_grace_ms(core, job),
     };
-    if (job->ask->lease_pid != 0 && (job_run(job)->stop_terms & STOP_TERMS_PROCESS) != 0)
-        stop.signal |= STOP_LEASED;
+    if (job->ask->adopted_pid != 0 && (job_run(job)->stop_terms & STOP_TERMS_PROCESS) != 0)
+        stop.signal |= STOP_ADOPTED;
     if (core_is_checkpointing(job))
         stop.signal |= STOP_CHECKPOINT;
     core->effects.send(core->effects.arg, link, &message_stop_record, &stop);

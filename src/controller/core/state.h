@@ -57,8 +57,8 @@ struct core {
     struct core_quotas *quotas;
     struct core_schedule *schedule;
     struct core_loss *loss;
-    struct notices *notices;          // NULL: there were none yet
-    struct lease_question *questions; // leases whose node was asked who their process is
+    struct notifications *notifications; // NULL: there were none yet
+    struct adopt_question *questions;    // adoptions whose node was asked who their process is
     struct waiter *waiters;
 
     /* What was given out last, and what is durable. */

@@ -60,7 +60,7 @@ int core_check_ask(
         return error_hint(
             err, "only operators and members of priority-group may keep GPUs unused (mgpud --idle-ok)");
     }
-    if (core->options.max_time_ms != 0 && ask->lease_pid == 0 &&
+    if (core->options.max_time_ms != 0 && ask->adopted_pid == 0 &&
         ask->time_limit_ms > core->options.max_time_ms) {
         char asked[32], most[32];
         format_duration(ask->time_limit_ms, asked, sizeof(asked));
@@ -94,7 +94,7 @@ static int check_submit(const struct core *core, const struct identity *who, con
 
 int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
 {
-    if (ask->time_limit_ms != 0 || ask->lease_pid != 0)
+    if (ask->time_limit_ms != 0 || ask->adopted_pid != 0)
         return ask->time_limit_ms;
     int64_t usual_ms = core->options.default_time_ms, most_ms = core->options.max_time_ms;
     return most_ms != 0 && (usual_ms == 0 || usual_ms > most_ms) ? most_ms : usual_ms;

@@ -16,7 +16,7 @@
 
 struct connection;      // http/connection.h
 struct departures;      // http/departures.h
-struct desk;            // http/desk.h
+struct fair_queue;      // http/fair_queue.h
 struct listening;       // wire/listening.h
 struct event_client;    // api/events.c
 struct terminal_client; // api/terminal.c
@@ -41,7 +41,7 @@ struct serve {
     size_t n_listeners;
     struct connection *connections;
     struct departures *departures;
-    struct desk *desk;
+    struct fair_queue *queue;
     struct kept_why why;
     struct users *users;
     struct usernames *names;

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "controller/http/connection.h"
 #include "controller/http/departures.h"
-#include "controller/http/desk.h"
+#include "controller/http/fair_queue.h"
 #include "controller/http/http_private.h"
 #include "controller/http/request.h"
 #include "wire/limits.h"
@@ -52,7 +52,7 @@ struct serve *serve_new(struct controller *controller, const struct serve_hooks 
     serve->started_ms = clock_boot_ms();
     serve->users = users_new(affordable_connections());
     serve->departures = departures_new(controller->loop, connection_on_departure);
-    serve->desk = desk_new(controller->loop);
+    serve->queue = fair_queue_new(controller->loop);
     serve->names = usernames_new();
     serve->heartbeat = event_new(controller->loop, -1, EV_PERSIST, on_heartbeat, serve);
     if (serve->heartbeat == NULL)
@@ -78,7 +78,7 @@ void serve_free(struct serve *serve)
         return;
     serve_close(serve);
     event_free(serve->heartbeat);
-    desk_free(serve->desk);
+    fair_queue_free(serve->queue);
     departures_free(serve->departures);
     usernames_free(serve->names);
     users_free(serve->users);

@@ -65,7 +65,7 @@ int agent_process_start(
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        return error_set_errno(err, -errno, "cannot make a socket for the agent");
+        return error_set_errno(err, -errno, "cannot create a socket for the agent");
     _cleanup_close_ int ours = pair[0], theirs = pair[1];
     _cleanup_strings_ struct strings command = { 0 };
     build_command(&controller->options, theirs, &command);

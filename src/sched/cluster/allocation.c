@@ -85,14 +85,14 @@ void cluster_release(struct cluster *cluster, const struct allocation *allocatio
 static int check_gpu(const struct cluster_gpu *gpu, struct error *err)
 {
     if (gpu->is_exclusive && gpu->share_slots != 0)
-        return error_set(err, -EBADMSG, "GPU %s is exclusive and shared at once", gpu->uuid);
+        return error_set(err, -EBADMSG, "GPU %s is both exclusive and shared", gpu->uuid);
     if (gpu->share_slots == 0 && (gpu->memory_booked != 0 || gpu->share_booked != 0))
-        return error_set(err, -EBADMSG, "GPU %s has a part booked without a share", gpu->uuid);
+        return error_set(err, -EBADMSG, "GPU %s has a fraction allocated without a share", gpu->uuid);
     if (gpu->share_booked > SHARE_WHOLE)
         return error_set(
-            err, -EBADMSG, "GPU %s has %u of 1000 thousandths booked", gpu->uuid, gpu->share_booked);
+            err, -EBADMSG, "GPU %s has %u of 1000 thousandths allocated", gpu->uuid, gpu->share_booked);
     if (gpu->is_present && gpu->memory_bytes > 0 && gpu->memory_booked > gpu->memory_bytes)
-        return error_set(err, -EBADMSG, "GPU %s has more memory booked than it has", gpu->uuid);
+        return error_set(err, -EBADMSG, "GPU %s has more memory allocated than it has", gpu->uuid);
     return 0;
 }
 
@@ -106,12 +106,12 @@ int cluster_invariant(const struct cluster *cluster, struct error *err)
                 return rc;
         }
         if (node->is_described && node->cpu_booked > node->cpu_milli)
-            return error_set(err, -EBADMSG, "node %s has %u of %u thousandths of a CPU booked", node->name,
+            return error_set(err, -EBADMSG, "node %s has %u of %u thousandths of a CPU allocated", node->name,
                 node->cpu_booked, node->cpu_milli);
         if (node->is_described && node->memory > 0 && node->memory_booked > node->memory)
-            return error_set(err, -EBADMSG, "node %s has more memory booked than it has", node->name);
+            return error_set(err, -EBADMSG, "node %s has more memory allocated than it has", node->name);
         if (node->jobs == 0 && (node->cpu_booked != 0 || node->memory_booked != 0))
-            return error_set(err, -EBADMSG, "node %s has something booked without a job", node->name);
+            return error_set(err, -EBADMSG, "node %s has resources allocated without a job", node->name);
     }
     return 0;
 }

@@ -221,7 +221,7 @@ bool cluster_gpu_is_empty(const struct cluster_gpu *gpu)
 
 bool cluster_gpu_is_whole(const struct cluster_gpu *gpu)
 {
-    return cluster_gpu_is_empty(gpu) && gpu->memory_foreign == 0;
+    return cluster_gpu_is_empty(gpu) && gpu->memory_external == 0;
 }
 
 bool cluster_gpu_takes_share(const struct cluster_gpu *gpu)
@@ -236,7 +236,7 @@ bool cluster_gpu_takes_share(const struct cluster_gpu *gpu)
 uint64_t cluster_gpu_memory_left(const struct cluster_gpu *gpu)
 {
     uint64_t left = gpu->memory_booked < gpu->memory_bytes ? gpu->memory_bytes - gpu->memory_booked : 0;
-    return gpu->memory_foreign < left ? left - gpu->memory_foreign : 0;
+    return gpu->memory_external < left ? left - gpu->memory_external : 0;
 }
 
 bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_gpu *gpu)
@@ -245,9 +245,9 @@ bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_g
     return gpu->is_present && !is_closed && node->is_up && !node->is_drained;
 }
 
-bool cluster_gpu_is_lessee(const struct cluster_gpu *gpu, const struct sched_request *request)
+bool cluster_gpu_is_adoptee(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
-    return request->lease_pid != 0 && gpu->lessee == request->lease_pid;
+    return request->adopted_pid != 0 && gpu->adoptee == request->adopted_pid;
 }
 
 /* --- the index's row --- */

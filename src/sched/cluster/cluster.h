@@ -35,9 +35,9 @@ struct cluster_gpu {
     bool is_exclusive;    // one job has all of it
     uint64_t share_slots; // bit n: slot n is taken, n in 1..SHARE_SLOTS_MAX
     uint32_t share_booked;
-    uint32_t lessee; // pid: what keeps others away is this process alone, which has a lease that waits
+    uint32_t adoptee; // pid: what keeps others away is this process alone, which has an adoption that waits
     uint64_t memory_booked;
-    uint64_t memory_foreign; // taken by what is no job: the others share the rest, and nobody gets all of it
+    uint64_t memory_external; // taken by what is no job: the others share the rest, and nobody gets all of it
     /* Kept for the plan's blocked jobs: from hold_from_ms on this much must be free for them. */
     int64_t hold_from_ms; // TIME_NEVER: nothing is kept
     uint32_t hold_share;  // SHARE_WHOLE: all of it
@@ -164,8 +164,9 @@ uint64_t cluster_gpu_memory_left(const struct cluster_gpu *gpu);
 /* It can be given to new jobs: present, neither paused nor closed, and its node up and not drained. A crowded
  * one is open: what is on it can end. */
 bool cluster_gpu_is_open(const struct cluster_node *node, const struct cluster_gpu *gpu);
-/* What uses it from outside mgpu is the very process that this lease is for: it stands not in its own way. */
-bool cluster_gpu_is_lessee(const struct cluster_gpu *gpu, const struct sched_request *request);
+/* What uses it from outside mgpu is the very process that this adoption is for: it stands not in its own way.
+ */
+bool cluster_gpu_is_adoptee(const struct cluster_gpu *gpu, const struct sched_request *request);
 /* The request's model and allowed set admit it. */
 bool cluster_gpu_suits(
     const struct cluster *cluster, const struct cluster_gpu *gpu, const struct sched_request *request);

@@ -230,7 +230,7 @@ static int lack_node(const struct cluster *cluster, const struct sched_request *
             names[k] = cluster->nodes[k].name;
         _cleanup_free_ char *known = join_names(names);
         const char *near = text_nearest(name, names);
-        (void)error_set(err, -ERANGE, "there is no node \"%s\"", name);
+        (void)error_set(err, -ERANGE, "no node is named \"%s\"", name);
         return near != NULL ? error_hint(err, "did you mean %s? The nodes are: %s", near, known)
                             : error_hint(err, "the nodes are: %s", known);
     }
@@ -250,7 +250,8 @@ static int lack_id(const struct cluster *cluster, const struct sched_request *re
             continue;
         for (size_t k = 0; k < node->n_gpus; k++)
             known += node->gpus[k].is_known;
-        (void)error_set(err, -ERANGE, "there is no GPU %u on %s; it has %u", pick->index, node->name, known);
+        (void)error_set(
+            err, -ERANGE, "GPU %u does not exist on %s, which has %u", pick->index, node->name, known);
         return error_hint(err, "see the GPUs and their numbers: mgpu gpus");
     }
     return 0;
@@ -266,9 +267,9 @@ static int lack_model(const struct cluster *cluster, const struct sched_request 
     for (size_t i = 1; i < cluster->n_models && length < sizeof(names); i++)
         length += (size_t)snprintf(
             names + length, sizeof(names) - length, "%s%s", i > 1 ? ", " : "", cluster->models[i]);
-    (void)error_set(err, -ERANGE, "no GPU here is called \"%s\"; there are: %s", request->model,
+    (void)error_set(err, -ERANGE, "no GPU has model \"%s\"; available: %s", request->model,
         names[0] != '\0' ? names : "only GPUs of unknown model");
-    return error_hint(err, "ask for one of these, or leave the model out");
+    return error_hint(err, "request one of these, or omit the model");
 }
 
 static int lack_count(const struct cluster *cluster, const struct sched_request *request,
@@ -279,23 +280,22 @@ static int lack_count(const struct cluster *cluster, const struct sched_request 
     if (each <= largest->gpus && request->gpus <= largest->all_gpus)
         return 0;
     if (each > largest->gpus && request->nodes > 1)
-        (void)error_set(err, -ERANGE,
-            "no machine here can ever run it: requested %u GPUs on each of %u nodes; %s has %u", each,
-            request->nodes, largest->wide->name, largest->gpus);
+        (void)error_set(err, -ERANGE, "no node can run it: requested %u GPUs on each of %u nodes; %s has %u",
+            each, request->nodes, largest->wide->name, largest->gpus);
     else if (cluster->n_nodes == 1 || each > largest->gpus)
-        (void)error_set(err, -ERANGE, "no machine here can ever run it: requested %u GPU%s; %s has %u",
-            request->gpus, plural, largest->wide->name, largest->gpus);
+        (void)error_set(err, -ERANGE, "no node can run it: requested %u GPU%s; %s has %u", request->gpus,
+            plural, largest->wide->name, largest->gpus);
     else
         (void)error_set(err, -ERANGE,
-            "no machine here can ever run it: requested %u GPU%s; all %zu nodes together have %" PRIu64
+            "no node can run it: requested %u GPU%s; all %zu nodes together have %" PRIu64
             ", the largest, %s, has %u",
             request->gpus, plural, cluster->n_nodes, largest->all_gpus, largest->wide->name, largest->gpus);
     if (largest->gpus == 0)
-        return error_hint(err, "0 GPUs were found; for a job without a GPU use -g 0, or see: mgpu doctor");
+        return error_hint(err, "no GPU was detected; use -g 0 for a job without a GPU, or run: mgpu doctor");
     if (cluster->n_nodes > 1 && request->gpus <= largest->all_gpus)
-        return error_hint(err, "ask for at most %u GPUs on a node, or -N %u", largest->gpus,
+        return error_hint(err, "request at most %u GPUs per node, or -N %u", largest->gpus,
             (request->gpus + largest->gpus - 1) / largest->gpus);
-    return error_hint(err, "ask for at most %" PRIu64 " GPUs, or see them: mgpu gpus",
+    return error_hint(err, "request at most %" PRIu64 " GPUs; list them with: mgpu gpus",
         request->nodes == 1 ? largest->gpus : largest->all_gpus);
 }
 
@@ -312,12 +312,12 @@ static int lack_gpu_memory(const struct cluster *cluster, const struct sched_req
     char asked[32], biggest[32];
     format_size(request->gpu_mem, asked, sizeof(asked));
     format_size(largest->gpu_mem, biggest, sizeof(biggest));
-    (void)error_set(err, -ERANGE, "no machine here has %u GPU%s with %s of memory; the largest has %s",
-        request->gpus, request->gpus == 1 ? "" : "s", asked, biggest);
+    (void)error_set(err, -ERANGE, "no node has %u GPU%s with %s of memory; the largest has %s", request->gpus,
+        request->gpus == 1 ? "" : "s", asked, biggest);
     return largest->suitable > 0
-               ? error_hint(err, "ask for at most %u GPU%s with so much, or see: mgpu gpus",
+               ? error_hint(err, "request at most %u GPU%s with that memory; list GPUs with: mgpu gpus",
                      largest->suitable, largest->suitable == 1 ? "" : "s")
-               : error_hint(err, "ask for at most %s, or see the GPUs and their memory: mgpu gpus", biggest);
+               : error_hint(err, "request at most %s; list GPUs and their memory with: mgpu gpus", biggest);
 }
 
 static int lack_suitable(const struct cluster *cluster, const struct sched_request *request,
@@ -328,14 +328,13 @@ static int lack_suitable(const struct cluster *cluster, const struct sched_reque
         return 0;
     if (request->n_allow > 0)
         (void)error_set(err, -ERANGE,
-            "requested %u GPU%s; but of those allowed one node has at most %u, all together %" PRIu64,
-            request->gpus, request->gpus == 1 ? "" : "s", largest->suitable, largest->all_suitable);
+            "requested %u GPU%s; one node has at most %u of those allowed, all nodes %" PRIu64, request->gpus,
+            request->gpus == 1 ? "" : "s", largest->suitable, largest->all_suitable);
     else
-        (void)error_set(err, -ERANGE,
-            "requested %u GPU%s (%s); but one node has at most %u, all together %" PRIu64, request->gpus,
-            request->gpus == 1 ? "" : "s", request->model != NULL ? request->model : "any", largest->suitable,
-            largest->all_suitable);
-    return error_hint(err, "ask for at most %" PRIu64 "%s",
+        (void)error_set(err, -ERANGE, "requested %u GPU%s (%s); one node has at most %u, all nodes %" PRIu64,
+            request->gpus, request->gpus == 1 ? "" : "s", request->model != NULL ? request->model : "any",
+            largest->suitable, largest->all_suitable);
+    return error_hint(err, "request at most %" PRIu64 "%s",
         request->nodes == 1 ? largest->suitable : largest->all_suitable,
         request->n_allow > 0 ? ", or allow more GPUs" : "");
 }
@@ -345,9 +344,9 @@ static int lack_cpus(const struct cluster *cluster, const struct sched_request *
 {
     if (request->cpu_milli <= largest->cpu->cpu_milli)
         return 0;
-    (void)error_set(err, -ERANGE, "no machine here can ever run it: requested %g CPUs; %s has %g",
+    (void)error_set(err, -ERANGE, "no node can run it: requested %g CPUs; %s has %g",
         request->cpu_milli / 1000.0, largest->cpu->name, largest->cpu->cpu_milli / 1000.0);
-    return error_hint(err, "ask for at most %g CPUs", largest->cpu->cpu_milli / 1000.0);
+    return error_hint(err, "request at most %g CPUs", largest->cpu->cpu_milli / 1000.0);
 }
 
 static int lack_memory(const struct cluster *cluster, const struct sched_request *request,
@@ -359,9 +358,9 @@ static int lack_memory(const struct cluster *cluster, const struct sched_request
     char asked[32], most[32];
     format_size(request->memory, asked, sizeof(asked));
     format_size(largest->memory->memory, most, sizeof(most));
-    (void)error_set(err, -ERANGE, "no machine here can ever run it: requested %s of memory; %s has %s", asked,
+    (void)error_set(err, -ERANGE, "no node can run it: requested %s of memory; %s has %s", asked,
         largest->memory->name, most);
-    return error_hint(err, "ask for at most %s", most);
+    return error_hint(err, "request at most %s", most);
 }
 
 static int lack_nodes(const struct cluster *cluster, const struct sched_request *request,
@@ -369,9 +368,9 @@ static int lack_nodes(const struct cluster *cluster, const struct sched_request 
 {
     if (request->nodes <= cluster->n_nodes)
         return 0;
-    (void)error_set(err, -ERANGE, "no cluster of this size can ever run it: requested %u nodes; there %s %zu",
+    (void)error_set(err, -ERANGE, "the cluster is too small: requested %u nodes; there %s %zu",
         request->nodes, cluster->n_nodes == 1 ? "is" : "are", cluster->n_nodes);
-    return error_hint(err, "ask for at most -N %zu", cluster->n_nodes);
+    return error_hint(err, "request at most -N %zu", cluster->n_nodes);
 }
 
 /* Some node has GPUs for its part, but too few have. */
@@ -395,10 +394,9 @@ static int lack_division(const struct cluster *cluster, const struct sched_reque
         (void)snprintf(asked, sizeof(asked), "%u GPUs on %u and %u on %u of %u nodes", division.most,
             division.n_most, division.least, request->nodes - division.n_most, request->nodes);
     (void)error_set(err, -ERANGE,
-        "no %u machines here can ever run it: requested %s; only %u of %zu nodes ha%s %u that suit",
-        request->nodes, asked, have, cluster->n_nodes, have == 1 ? "s" : "ve",
-        lacks_most ? division.most : division.least);
-    return error_hint(err, "ask for fewer GPUs, or leave -N out: they may then be divided in any way");
+        "no %u nodes can run it: requested %s; only %u of %zu nodes ha%s %u that qualify", request->nodes,
+        asked, have, cluster->n_nodes, have == 1 ? "s" : "ve", lacks_most ? division.most : division.least);
+    return error_hint(err, "request fewer GPUs, or omit -N to divide them in any way");
 }
 
 /* Each single demand is met somewhere, but not all at once. */
@@ -415,8 +413,8 @@ static int lack_together(const struct cluster *cluster, const struct sched_reque
     if (request->memory > 0)
         buffer_printf(&text, ", %s of memory", memory);
     _cleanup_free_ char *all = buffer_take(&text);
-    (void)error_set(err, -ERANGE, "no machine here has all of it at once: %s", all);
-    return error_hint(err, "ask for fewer CPUs, less memory or fewer GPUs on each node; see: mgpu gpus");
+    (void)error_set(err, -ERANGE, "no node has all requested resources: %s", all);
+    return error_hint(err, "request fewer CPUs, less memory or fewer GPUs per node; see: mgpu gpus");
 }
 
 static lack_fn *const lacks[] = { lack_node, lack_id, lack_model, lack_nodes, lack_count, lack_gpu_memory,

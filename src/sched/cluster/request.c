@@ -63,7 +63,7 @@ bool request_equal(const struct sched_request *a, const struct sched_request *b)
 {
     if (a->gpus != b->gpus || a->nodes != b->nodes || a->gpus_per_node != b->gpus_per_node ||
         a->share != b->share || a->gpu_mem != b->gpu_mem || a->cpu_milli != b->cpu_milli ||
-        a->memory != b->memory || a->lease_pid != b->lease_pid || a->n_picks != b->n_picks ||
+        a->memory != b->memory || a->adopted_pid != b->adopted_pid || a->n_picks != b->n_picks ||
         a->n_allow != b->n_allow || !text_equal(a->model, b->model))
         return false;
     for (size_t i = 0; i < a->n_picks; i++)
@@ -90,7 +90,7 @@ uint64_t request_hash(const struct sched_request *request)
 {
     const uint64_t numbers[] = { request->gpus, request->nodes, request->gpus_per_node, request->share,
         request->gpu_mem, request->cpu_milli, request->memory, request->n_picks, request->n_allow,
-        request->lease_pid };
+        request->adopted_pid };
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         hash = mix(hash, numbers[i]);

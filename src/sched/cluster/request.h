@@ -30,7 +30,7 @@ struct sched_request {
     size_t n_picks;
     uint32_t *allow; // only GPUs with these indexes, ascending; NULL: any
     size_t n_allow;
-    uint32_t lease_pid; // the process that a lease is for; 0: no lease
+    uint32_t adopted_pid; // the process that an adoption is for; 0: no adoption
 };
 
 /* It takes part of a GPU that others may use as well. */

@@ -38,7 +38,7 @@ int request_from_ask(const struct job_ask *ask, struct sched_request *ret, struc
         .gpu_mem = ask->gpu_mem,
         .cpu_milli = ask->cpu_milli,
         .memory = ask->memory,
-        .lease_pid = ask->lease_pid,
+        .adopted_pid = ask->adopted_pid,
         .model = xstrdup(ask->gpu_model) };
     int rc = ask->gpu_ids != NULL ? parse_picks(&request, ask->gpu_ids, err) : 0;
     if (rc == 0 && ask->gpu_allow != NULL)

@@ -473,7 +473,7 @@ int history_decode(
     is_good = is_good && strcmp(name, expected) == 0 && read_weights(state.weights, &runs);
     record_clear(&state_record, &(struct cell_state){ .weights = state.weights });
     if (!is_good)
-        return error_set(err, -EBADMSG, "the run history \"%s\" makes no sense", name);
+        return error_set(err, -EBADMSG, "the run history \"%s\" is invalid", name);
     struct history_cell *cell = touch_cell(history, &state.key);
     cell->samples = state.samples;
     cell->runs = runs;

@@ -32,7 +32,7 @@ static uint16_t free_share(const struct cluster_gpu *gpu)
     if (!cluster_gpu_takes_share(gpu) || gpu->share_booked >= SHARE_WHOLE)
         return 0;
     uint32_t share = SHARE_WHOLE - gpu->share_booked;
-    bool is_memory_free = gpu->memory_booked == 0 && gpu->memory_foreign == 0;
+    bool is_memory_free = gpu->memory_booked == 0 && gpu->memory_external == 0;
     if (is_memory_free || gpu->memory_bytes == 0)
         return (uint16_t)(cluster_gpu_is_whole(gpu) ? SHARE_WHOLE
                           : share < SHARE_WHOLE     ? share

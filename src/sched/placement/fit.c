@@ -69,10 +69,10 @@ bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, con
     const struct sched_request *request, const struct fit *fit)
 {
     struct cluster_gpu own;
-    if (cluster_gpu_is_lessee(gpu, request)) {
+    if (cluster_gpu_is_adoptee(gpu, request)) {
         own = *gpu;
         own.closed &= ~(uint32_t)DEVICE_EXTERNAL;
-        own.memory_foreign = 0;
+        own.memory_external = 0;
         gpu = &own;
     }
     if (!cluster_gpu_is_open(node, gpu) || !cluster_gpu_suits(cluster, gpu, request) || is_reserved(gpu, fit))

@@ -18,7 +18,7 @@ void request_need(const struct cluster *cluster, const struct sched_request *req
 {
     uint64_t models = request->model != NULL ? cluster_models(cluster, request) : 0, work = 0;
     *ret = (struct node_need){ .cpu_milli = request->cpu_milli, .memory = request->memory, .models = models };
-    if (request->lease_pid != 0 && request->n_picks > 0)
+    if (request->adopted_pid != 0 && request->n_picks > 0)
         return; // its own process may be all that closes them: only a look at each GPU tells
     if (request->model != NULL && models == 0)
         ret->whole = UINT32_MAX; // nothing has it, and 0 would mean any

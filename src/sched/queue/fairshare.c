@@ -245,21 +245,21 @@ bool fairshare_is_limited(const struct fairshare *fairshare, const struct accoun
 {
     const struct account_limits *limits = &account->limits;
     if (account_limits_exclude(limits, gpu_milli)) {
-        (void)snprintf(text, size, "it asks for %g GPUs, the limit is %g at a time", gpu_milli / 1000.0,
+        (void)snprintf(text, size, "requested %g GPUs; the limit is %g at a time", gpu_milli / 1000.0,
             limits->gpu_milli / 1000.0);
         return true;
     }
     if (limits->jobs > 0 && account->running >= limits->jobs) {
-        (void)snprintf(text, size, "running jobs: %" PRIu32 " of at most %" PRIu32 " run", account->running,
-            limits->jobs);
+        (void)snprintf(
+            text, size, "running jobs: %" PRIu32 " of at most %" PRIu32, account->running, limits->jobs);
         return true;
     }
     if (gpu_milli == 0) // it holds and uses no GPU, however much its owner does
         return false;
     if (limits->gpu_milli > 0 && (uint64_t)account->gpu_milli + gpu_milli > limits->gpu_milli) {
-        (void)snprintf(text, size, "GPUs: %g of at most %g are held%s", account->gpu_milli / 1000.0,
+        (void)snprintf(text, size, "GPUs: %g of at most %g in use%s", account->gpu_milli / 1000.0,
             limits->gpu_milli / 1000.0,
-            account->gpu_milli < limits->gpu_milli ? ", too many for this job beside them" : "");
+            account->gpu_milli < limits->gpu_milli ? ", too many to add this job's" : "");
         return true;
     }
     if (!is_over_usage(fairshare, account, now_ms))
@@ -270,7 +270,7 @@ bool fairshare_is_limited(const struct fairshare *fairshare, const struct accoun
         format_duration(ends_ms - now_ms, wait, sizeof(wait));
     (void)snprintf(text, size, "GPU-hours: %.1f of at most %g used%s%s%s",
         fairshare_usage(fairshare, account, now_ms) / 3600, limits->gpu_seconds / 3600,
-        wait[0] != '\0' ? "; in " : "", wait, wait[0] != '\0' ? " there is room again" : "");
+        wait[0] != '\0' ? "; in " : "", wait, wait[0] != '\0' ? " the job fits again" : "");
     return true;
 }
 

@@ -100,7 +100,7 @@ static double rank_by_index(const struct policy_view *view)
 
 const struct policy policy_default = {
     .name = "default",
-    .summary = "short expected jobs first, by fair share, nobody left behind; backfills around reservations",
+    .summary = "short expected jobs first, with fair share and an age cap; backfills around reservations",
     .backfill = BACKFILL_EASY,
     .uses_fairshare = true,
     .rank = rank_by_expectation,
@@ -109,7 +109,7 @@ const struct policy policy_default = {
 
 static const struct policy learnt = {
     .name = "learnt",
-    .summary = "soonest expected end first; running jobs give way to ones expected to be over much sooner",
+    .summary = "shortest expected remaining time first; preempts for much shorter jobs",
     .backfill = BACKFILL_SKIP,
     .preempting = PREEMPT_LEARNT,
     .rank = rank_by_index,
@@ -118,7 +118,7 @@ static const struct policy learnt = {
 
 static const struct policy fifo = {
     .name = "fifo",
-    .summary = "first come first served; who cannot start stops everybody behind",
+    .summary = "first come, first served; a blocked job blocks all behind it",
     .backfill = BACKFILL_NONE,
     .rank = rank_by_submit,
     .overtaken_until = overtaken_by_submit,
@@ -126,7 +126,7 @@ static const struct policy fifo = {
 
 static const struct policy fifo_skip = {
     .name = "fifo-skip",
-    .summary = "first come first served of those that fit; wide jobs may starve",
+    .summary = "first come, first served among jobs that fit; wide jobs may starve",
     .backfill = BACKFILL_SKIP,
     .rank = rank_by_submit,
 };
@@ -148,7 +148,7 @@ static const struct policy qssf = {
 
 static const struct policy easy = {
     .name = "easy",
-    .summary = "first come first served; others may pass who do not delay the first that waits",
+    .summary = "first come, first served; backfills jobs that do not delay the first (EASY)",
     .backfill = BACKFILL_EASY,
     .rank = rank_by_submit,
     .overtaken_until = overtaken_by_submit,
@@ -156,7 +156,7 @@ static const struct policy easy = {
 
 static const struct policy easy_sjf = {
     .name = "easy-sjf",
-    .summary = "shortest first by real durations; others may pass who do not delay the first (oracle)",
+    .summary = "shortest first by real durations; backfills jobs that do not delay the first (oracle)",
     .backfill = BACKFILL_EASY,
     .is_oracle = true,
     .rank = rank_by_duration,
@@ -164,14 +164,14 @@ static const struct policy easy_sjf = {
 
 static const struct policy easy_qssf = {
     .name = "easy-qssf",
-    .summary = "least expected GPU time first; others may pass who do not delay the first",
+    .summary = "least expected GPU time first; backfills jobs that do not delay the first",
     .backfill = BACKFILL_EASY,
     .rank = rank_by_service,
 };
 
 static const struct policy conservative = {
     .name = "conservative",
-    .summary = "first come first served; others may pass who delay nobody",
+    .summary = "first come, first served; backfills jobs that delay no other (conservative)",
     .backfill = BACKFILL_CONSERVATIVE,
     .rank = rank_by_submit,
     .overtaken_until = overtaken_by_submit,

@@ -353,7 +353,7 @@ static int check_sums(const struct queue_class *class, struct error *err)
         a->whole != b->whole || a->share != b->share || a->part != b->part || a->gpu_mem != b->gpu_mem ||
         a->cpu_milli != b->cpu_milli || a->memory != b->memory || a->gpus != b->gpus ||
         a->models != b->models)
-        return error_set(err, -EPROTO, "queue class %lu: what it tells of its subtree is out of date",
+        return error_set(err, -EPROTO, "queue class %lu: the summary of its subtree is out of date",
             (unsigned long)class->number);
     return 0;
 }
@@ -368,7 +368,7 @@ static int check_list(const struct queue_class *class, struct error *err)
                 (unsigned long)class->number, (unsigned long)entry->job);
         if (before != NULL && (before->submit_ms > entry->submit_ms ||
                                   (before->submit_ms == entry->submit_ms && before->job >= entry->job)))
-            return error_set(err, -EPROTO, "queue class %lu: job %lu stands behind a younger one",
+            return error_set(err, -EPROTO, "queue class %lu: job %lu is behind a younger one",
                 (unsigned long)class->number, (unsigned long)entry->job);
         before = entry;
         length++;
@@ -388,7 +388,7 @@ static int check_links(const struct queue *queue, const struct queue_class *clas
                 err, -EPROTO, "queue class %lu: a child is linked wrongly", (unsigned long)class->number);
     const struct queue_class *next = queue_next(class);
     if (next != NULL && !is_before(class, next))
-        return error_set(err, -EPROTO, "queue class %lu comes before %lu, by rank it does not",
+        return error_set(err, -EPROTO, "queue class %lu is before %lu, contrary to their ranks",
             (unsigned long)class->number, (unsigned long)next->number);
     if (class->is_parked || (class->parent == NULL && queue->root != class))
         return error_set(

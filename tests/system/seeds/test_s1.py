@@ -567,7 +567,7 @@ def test_S1_35_two_counts_that_differ(master):
 
 
 @pytest.mark.parametrize('ids, words', [
-    ('node009:0', ('there is no node "node009"', 'node001, node002')), ('node001:7', ('there is no GPU 7 on node001',)),
+    ('node009:0', ('no node is named "node009"', 'node001, node002')), ('node001:7', ('GPU 7 does not exist on node001',)),
     ('node001', ('node001',)), ('node001:', ('not a list of ids',)), (':0', (':0',)), ('node001:0,0', ('0',)), ('', ())])
 def test_S1_37_unknown_nodes_and_gpus(master, ids, words):
     done = master.simple('submit', '--node-gpu-ids', ids, 'true')

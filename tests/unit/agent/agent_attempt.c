@@ -45,7 +45,7 @@ static void a_launch_is_staged_started_and_waited_for(void **state)
     CHECK(rows);
 }
 
-static void a_part_says_that_it_is_ready_and_is_let_go_when_all_are(void **state)
+static void rank_is_released_when_all_are_ready(void **state)
 {
     const struct expectation rows[] = {
         { { .has_spec = true, .is_alive = true }, WANT_GO, ATTEMPT_WAIT },
@@ -166,7 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_launch_is_staged_started_and_waited_for),
-        cmocka_unit_test(a_part_says_that_it_is_ready_and_is_let_go_when_all_are),
+        cmocka_unit_test(rank_is_released_when_all_are_ready),
         cmocka_unit_test(what_nobody_asked_for_yet_is_left_alone),
         cmocka_unit_test(a_dead_shepherd_is_finished_for_whatever_is_wanted),
         cmocka_unit_test(a_stop_settles_what_has_no_verdict_and_tells_what_runs),

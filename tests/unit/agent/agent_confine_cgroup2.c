@@ -23,7 +23,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-static const struct spool_id id = { .job = 5, .attempt = 2, .step = 1, .task = 3 };
+static const struct spool_id id = { .job = 5, .attempt = 2, .step = 1, .rank = 3 };
 
 struct place {
     char run_dir[64];

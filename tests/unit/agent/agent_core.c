@@ -359,7 +359,7 @@ static void a_stop_before_the_verdict_returns_the_attempt(void **state)
     node_free(node);
 }
 
-static void a_part_that_is_ready_says_so_until_it_is_let_go(void **state)
+static void ready_rank_reports_until_released(void **state)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -386,7 +386,7 @@ static void a_part_that_is_ready_says_so_until_it_is_let_go(void **state)
     node_free(node);
 }
 
-static void a_part_that_is_stopped_while_it_waits_never_runs(void **state)
+static void rank_stopped_at_its_gate_never_runs(void **state)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -815,8 +815,8 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
 static void what_is_told_is_answered_while_the_link_is_up(void **state)
 {
     struct node *node = node_new(0);
-    struct message_notify tell = { .notice = 7, .job = 5, .time_ms = 1000 };
-    const struct message_notified told = { .notice = 7 };
+    struct message_notify tell = { .notification = 7, .job = 5, .time_ms = 1000 };
+    const struct message_notified told = { .notification = 7 };
     struct error err = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_NOTIFY, &tell, &err), -EPROTO);
     agent_core_notified(node->core, &told);
@@ -840,7 +840,7 @@ static void a_time_to_tell_in_that_is_none_is_refused(void **state)
     hello(node);
     (void)welcome(node, 1);
     for (size_t i = 0; i < sizeof(times_ms) / sizeof(times_ms[0]); i++) {
-        struct message_notify tell = { .notice = 7 + i, .job = 5, .time_ms = times_ms[i] };
+        struct message_notify tell = { .notification = 7 + i, .job = 5, .time_ms = times_ms[i] };
         assert_int_equal(agent_core_message(node->core, 0, MESSAGE_NOTIFY, &tell, &err), 0);
     }
     assert_int_equal(node->tells, 0);
@@ -858,8 +858,8 @@ int main(void)
         cmocka_unit_test(a_repeated_launch_starts_nothing_twice),
         cmocka_unit_test(reports_are_repeated_after_each_hello_until_forget),
         cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),
-        cmocka_unit_test(a_part_that_is_ready_says_so_until_it_is_let_go),
-        cmocka_unit_test(a_part_that_is_stopped_while_it_waits_never_runs),
+        cmocka_unit_test(ready_rank_reports_until_released),
+        cmocka_unit_test(rank_stopped_at_its_gate_never_runs),
         cmocka_unit_test(a_stop_that_loses_the_race_is_told_to_the_shepherd),
         cmocka_unit_test(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running),
         cmocka_unit_test(a_stop_is_told_again_to_the_shepherd_that_adopts),

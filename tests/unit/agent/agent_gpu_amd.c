@@ -258,14 +258,14 @@ static void a_gpu_that_vanishes_is_lost(void **state)
 static void a_gpu_that_is_left_out_is_not_looked_at(void **state)
 {
     const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY };
-    struct gpu_stage *stage = gpu_stage_new();
+    struct gpu_progress *stage = gpu_progress_new();
     void *amd;
-    assert_true(gpu_stage_leave_out(stage, "0000:03:00.0"));
+    assert_true(gpu_progress_leave_out(stage, "0000:03:00.0"));
     assert_int_equal(gpu_amd.open(&spec, stage, &amd, NULL), 0);
     assert_int_equal(gpu_amd.count(amd), 1);
     assert_string_equal(gpu_amd.key(amd, 0), "0000:83:00.0");
     gpu_amd.close(amd);
-    gpu_stage_free(stage);
+    gpu_progress_free(stage);
 }
 
 static void a_machine_without_one_says_so(void **state)

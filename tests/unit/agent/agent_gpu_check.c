@@ -231,7 +231,7 @@ static void nothing_starts_on_a_gpu_that_has_just_failed(void **state)
     gpu.xids = (struct record_list){ &xid, 1 };
     assert_true(report(10));
     assert_int_equal(gpu_check_start(check, &second, &err), -EBUSY);
-    assert_string_equal(err.message, "GPU 0: Xid 79: it has fallen off the bus");
+    assert_string_equal(err.message, "GPU 0: Xid 79: GPU has fallen off the bus");
     /* Whoever is sent there later knows of it. */
     gpu_check_drop(check, &second);
     take(&second, 0);
@@ -264,7 +264,8 @@ static void the_worst_error_of_a_job_is_noted_once(void **state)
     (void)report(10);
     gpu_check_note_fault(check, &first, 1000, &usage);
     assert_int_equal(usage->xid, 31);
-    assert_string_equal(usage->fault, "GPU 0: Xid 31: a program used an illegal address (memory page fault)");
+    assert_string_equal(
+        usage->fault, "GPU 0: Xid 31: GPU memory page fault: a program accessed an invalid address");
     xids[2] = (struct gpu_xid){ 94, 1002, 1002 };
     (void)report(10);
     gpu_check_note_fault(check, &first, 1000, &usage);

@@ -78,7 +78,7 @@ static void a_gpu_that_fell_off_the_bus_is_lost_and_has_no_values(void **state)
     static const struct {
         const char *line, *trouble;
     } rows[] = {
-        { "lost 0\n", "it has fallen off the bus" },
+        { "lost 0\n", "GPU has fallen off the bus" },
         { "fail nvmlDeviceGetMemoryInfo_v2 1\nfail nvmlDeviceGetMemoryInfo 1\n", "the driver was restarted" },
         { "fail nvmlDeviceGetMemoryInfo_v2 16\nfail nvmlDeviceGetMemoryInfo 16\n", "it needs a reset" },
     };
@@ -120,12 +120,12 @@ static void gpus_that_are_left_out_are_not_asked_for_anything(void **state)
 {
     struct gpu_spec spec = { .kind = GPU_SPEC_AUTO };
     struct error err = { 0 };
-    struct gpu_stage *stage = gpu_stage_new();
+    struct gpu_progress *stage = gpu_progress_new();
     void *nvml;
     struct gpu_state gpu = { 0 };
     /* The first is linked with the second, which is left out: that is no link to a switch. */
     machine_is(TWO_GPUS "gpu 0 91 1024 0 0 40 1 GPU-third Three\nlink 1 0\nlink 2 9\nlink 0 1\nhang_gpu 0\n");
-    assert_true(gpu_stage_leave_out(stage, "0000:81:00.0"));
+    assert_true(gpu_progress_leave_out(stage, "0000:81:00.0"));
     assert_int_equal(gpu_nvml.open(&spec, stage, &nvml, &err), 0);
     assert_int_equal(gpu_nvml.count(nvml), 2);
     assert_string_equal(gpu_nvml.key(nvml, 0), "0000:3b:00.0");
@@ -134,7 +134,7 @@ static void gpus_that_are_left_out_are_not_asked_for_anything(void **state)
     assert_int_equal(gpu.links, 0);
     gpu_nvml.close(nvml);
     record_clear(&gpu_state_record, &gpu);
-    gpu_stage_free(stage);
+    gpu_progress_free(stage);
 }
 
 #define MORE "more 1 5 700000 123456789 1980 2619 3 1\n"

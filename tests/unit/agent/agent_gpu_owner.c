@@ -141,9 +141,9 @@ static void without_cgroups_an_attempt_is_known_by_its_init(void **state)
     assert_int_equal(look(80, &by_parent)->job, 0);
 }
 
-static void the_process_of_a_lease_belongs_to_it_only_while_it_lasts(void **state)
+static void adopted_process_belongs_to_its_job_only_while_the_job_runs(void **state)
 {
-    const struct gpu_claim waiting = { .job = 1, .init_pid = 50, .init_start = 500, .is_lease = true };
+    const struct gpu_claim waiting = { .job = 1, .init_pid = 50, .init_start = 500, .is_adopted = true };
     put_process(50, 1, 500, "0::/user.slice\n");
     put_process(60, 50, 600, "0::/user.slice\n");
     assert_int_equal(look(60, NULL)->job, 0);
@@ -226,7 +226,7 @@ int main(void)
         CASE(a_process_that_has_gone_has_no_start),
         CASE(an_attempt_is_known_by_its_cgroup_in_any_hierarchy),
         CASE(without_cgroups_an_attempt_is_known_by_its_init),
-        CASE(the_process_of_a_lease_belongs_to_it_only_while_it_lasts),
+        CASE(adopted_process_belongs_to_its_job_only_while_the_job_runs),
         CASE(an_init_whose_pid_was_taken_over_claims_nothing),
         CASE(parents_that_form_a_ring_end_the_walk),
         CASE(containers_are_named_by_their_short_id),

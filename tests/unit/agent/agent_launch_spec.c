@@ -288,10 +288,10 @@ static void add_peers(struct request *request, struct launch_peer peers[2])
     peers[1] = (struct launch_peer){ .name = second, .address = other, .gpus = 2 };
     request->launch.peers = (struct record_list){ peers, 2 };
     request->launch.port = 29511;
-    request->launch.id.task = 1;
+    request->launch.id.rank = 1;
 }
 
-static void a_part_is_told_where_the_others_are(void **state)
+static void rank_receives_the_nodes_of_the_others(void **state)
 {
     struct request *request = *state;
     struct launch_peer peers[2];
@@ -311,12 +311,12 @@ static void a_part_is_told_where_the_others_are(void **state)
     assert_null(strings_get_env(env, "WORLD_SIZE")); // its launcher says how many processes there are
 }
 
-static void the_first_part_looks_for_the_port(void **state)
+static void rank_0_selects_the_port(void **state)
 {
     struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
-    request->launch.id.task = 0;
+    request->launch.id.rank = 0;
     make(request);
     assert_int_equal(request->spec.meeting_port, 29511);
 }
@@ -350,7 +350,7 @@ static void a_job_on_one_node_is_told_nothing_of_others(void **state)
     assert_int_equal(request->spec.meeting_port, 0);
 }
 
-static void parts_write_files_of_their_own(void **state)
+static void ranks_write_separate_files(void **state)
 {
     static const struct {
         const char *pattern, *path;
@@ -394,11 +394,11 @@ int main(void)
         CASE(a_group_that_is_not_the_users_is_not_given),
         CASE(a_setup_gets_a_shell_that_understands_it),
         CASE(a_message_without_a_command_is_refused),
-        CASE(a_part_is_told_where_the_others_are),
-        CASE(the_first_part_looks_for_the_port),
+        CASE(rank_receives_the_nodes_of_the_others),
+        CASE(rank_0_selects_the_port),
         CASE(a_place_to_fall_back_to_becomes_a_directory_of_this_node),
         CASE(a_job_on_one_node_is_told_nothing_of_others),
-        CASE(parts_write_files_of_their_own),
+        CASE(ranks_write_separate_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

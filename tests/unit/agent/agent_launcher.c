@@ -327,9 +327,9 @@ static void a_user_of_another_name_is_refused_unless_numbers_are_enough(void **s
     assert_non_null(strstr(node->exit.text, "on node box user id "));
     assert_non_null(strstr(node->exit.text, ", not no-such-user"));
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
-    node->job.ask.lease_pid = (uint32_t)getpid();
+    node->job.ask.adopted_pid = (uint32_t)getpid();
     assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
-    node->job.ask.lease_pid = 0;
+    node->job.ask.adopted_pid = 0;
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
     node->is_number_enough = true;
     launcher_close(node->launcher);
@@ -453,9 +453,9 @@ static void roots_jobs_need_to_be_allowed(void **state)
     assert_int_equal(stage_by(strict, node, &err), LAUNCHER_REFUSED);
     assert_string_equal(err.message,
         "jobs of root are not allowed on node box: its mgpu-agent was started without --allow-root-jobs");
-    /* A lease of a process of root is no way around it. */
+    /* An adoption of a process of root is no way around it. */
     node->launch.id.attempt = 2;
-    node->job.ask.lease_pid = 1;
+    node->job.ask.adopted_pid = 1;
     assert_int_equal(stage_by(strict, node, &err), LAUNCHER_REFUSED);
     launcher_close(strict);
 }

@@ -153,7 +153,7 @@ static void a_wrong_id_is_named_as_it_was_typed(void **state)
     size_t count = 0;
     struct error err = { 0 };
     (void)parse_id_list("0,3,3", "--gpu-ids", 7, &ids, &count, &err);
-    assert_string_equal(err.message, "--gpu-ids: id 3 is named twice");
+    assert_string_equal(err.message, "--gpu-ids: id 3 is listed twice");
     (void)parse_id_list("0-99999999999999999999999,1", "--gpu-ids", 7, &ids, &count, &err);
     assert_string_equal(err.message, "--gpu-ids: id 99999999999999999999999 is above 7");
 }

@@ -54,7 +54,7 @@ static void a_name_reads_back_to_its_id(void **state)
     assert_string_equal(name, "18446744073709551615.4294967295.3.4");
     assert_true(spool_parse_name(name, &back));
     assert_true(
-        back.job == id.job && back.attempt == id.attempt && back.step == id.step && back.task == id.task);
+        back.job == id.job && back.attempt == id.attempt && back.step == id.step && back.rank == id.rank);
 }
 
 static void only_exact_names_are_ids(void **state)

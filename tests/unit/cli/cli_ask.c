@@ -85,7 +85,7 @@ static void what_is_waited_for_is_checked(void **state)
     (void)state;
     check("after", "41", "\"41:ok\"");
     check("after", "41:any,42:fail", "\"41:any,42:fail\"");
-    refuse("after", "41:okk", "-x: 'okk' is no end of a job");
+    refuse("after", "41:okk", "-x: 'okk' is not a condition");
     refuse("after", "41-43", "-x: '41-43' is more than one job");
     refuse("after", "", "-x: an empty word does not name a job");
 }
@@ -122,7 +122,7 @@ static void keys_have_shorter_names(void **state)
     assert_true(ask_find("ram", &key));
     assert_string_equal(key.key, "memory");
     assert_false(ask_find("gpuz", &key));
-    assert_false(ask_find("lease_boot", &key)); // nothing that one edits
+    assert_false(ask_find("adopted_boot", &key)); // nothing that one edits
 }
 
 static void check_settled(const char *text, const char *message)

@@ -207,7 +207,7 @@ static void processes_are_told_that_do_not_belong_on_the_gpu(void **state)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     (void)state;
-    gpu_print_outside(gpus, out);
+    gpu_print_external(gpus, out);
     (void)fclose(out);
     assert_string_equal(
         text, "used by external processes: GPU box:0: 8 train (cy) 1 GiB of job 43, 9 blender (di)\n");

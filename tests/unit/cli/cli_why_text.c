@@ -25,7 +25,7 @@ static const char why_text[] =
     "\"until\":\"2026-11-21T13:52:00.000Z\"},"
     "{\"code\":\"solar_flare\",\"text\":\"the \\u001b[2Jsun\",\"jobs\":[],\"gpus\":[],\"until\":null}],"
     "\"position\":2,\"eta\":\"2026-11-21T14:05:00.000Z\",\"eta_basis\":\"similar jobs\","
-    "\"eta_latest\":null,\"eta_latest_basis\":\"not known: job 38 has no time limit\","
+    "\"eta_latest\":null,\"eta_latest_basis\":\"unknown: job 38 has no time limit\","
     "\"ahead\":[{\"id\":38,\"user\":\"ana\",\"name\":\"ft\",\"gpus\":4,\"eta\":null,"
     "\"ends\":\"2026-11-21T13:52:00.000Z\"}],"
     "\"change\":{\"text\":\"-g 1 fits on GPU 5\",\"edit\":{\"gpus\":1,\"gpu_model\":null}}}";
@@ -54,7 +54,7 @@ static void every_blocker_is_told_with_its_end(void **state)
         "  2. solar_flare   the \\x1b[2Jsun\n"
         "Ahead of it:\n"
         "  38  ana  ft  4 GPUs  ends about 13:52\n"
-        "Starts about 14:05 (similar jobs); the latest start is not known: job 38 has no time limit.\n"
+        "Starts about 14:05 (similar jobs); the latest start is unknown: job 38 has no time limit.\n"
         "To start now: -g 1 fits on GPU 5 · mgpu edit 42 gpus=1 gpu_model=none\n");
 }
 

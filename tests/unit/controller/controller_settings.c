@@ -127,11 +127,11 @@ static size_t list_fields(
         { "group-max-jobs", COUNT, &c->sched.group_limits.jobs },
         { "group-max-gpus", COUNT, &c->sched.group_limits.gpu_milli },
         { "group-max-gpu-hours", COUNT_64, &c->sched.group_limits.gpu_seconds },
-        { "foreign", FOREIGN, &c->outside.policy },
-        { "foreign-memory", BYTES, &c->outside.foreign_memory },
-        { "foreign-load", PERCENT, &c->outside.foreign_load },
-        { "share-max-memory", PERCENT, &c->outside.share_memory },
-        { "share-max-load", PERCENT, &c->outside.share_load },
+        { "foreign", FOREIGN, &c->external.policy },
+        { "foreign-memory", BYTES, &c->external.external_memory },
+        { "foreign-load", PERCENT, &c->external.external_load },
+        { "share-max-memory", PERCENT, &c->external.share_memory },
+        { "share-max-load", PERCENT, &c->external.share_load },
         { "gpu-recover", MS, &c->health.recover_ms },
         { "gpu-unclean", MS, &c->health.unclean_ms },
         { "idle-warn", MS, &c->idle.told_ms },
@@ -141,9 +141,9 @@ static size_t list_fields(
         { "max-time", MS, &c->max_time_ms },
         { "default-time", MS, &c->default_time_ms },
         { "grace", MS, &c->grace_ms },
-        { "notices", BOOLEAN, &c->notices.is_off },
-        { "notices-per-hour", COUNT, &c->notices.per_hour },
-        { "notice-time", MS, &c->notices.time_ms },
+        { "notices", BOOLEAN, &c->notifications.is_off },
+        { "notices-per-hour", COUNT, &c->notifications.per_hour },
+        { "notice-time", MS, &c->notifications.time_ms },
         { "keep-jobs", MS, &o->keep_jobs_ms },
         { "keep-max", COUNT_64, &o->keep_max },
         { "user-max-queued", COUNT_64, &o->user_max_queued },
@@ -170,7 +170,7 @@ static bool has_value(const struct in_force *field, const char *text)
     case NO_TEXT: return *(char *const *)field->field == NULL && strcmp(text, "auto") == 0;
     case POLICY: return *(const struct policy *const *)field->field == policy_find(text);
     case PLACEMENT: return *(const struct placement *const *)field->field == placement_find(text);
-    case FOREIGN: return *(const enum foreign_policy *)field->field == foreign_policy_find(text);
+    case FOREIGN: return *(const enum external_policy *)field->field == external_policy_find(text);
     case BOOLEAN: // all of them are false, and these texts say so
         return !*(const bool *)field->field &&
                (!is_first || strcmp(text, "off") == 0 || strcmp(text, "false") == 0);

@@ -28,7 +28,7 @@ void core_submit(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
     current->submitted = spec;
     if (answer.code < 0)
         (void)error_set(&answer.err, answer.code, "refused by the core");
-    else if (spec->ask.lease_pid == 0)
+    else if (spec->ask.adopted_pid == 0)
         answer.code = job_spec_validate(spec, &answer.err);
     if (answer.code < 0) {
         reply_later(request, &answer);
@@ -164,7 +164,7 @@ int64_t core_checkpoint_until(const struct core *core, uint64_t id)
     return job != NULL && job->ask->checkpoint && job->is_requeued ? clock_wall_ms() + 20000 : 0;
 }
 
-struct json_part *core_parts_look(const struct core *core, uint64_t job)
+struct json_rank *core_ranks_look(const struct core *core, uint64_t job)
 {
     return NULL;
 }
@@ -198,13 +198,13 @@ int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
     return core_idle_ms(core, id);
 }
 
-void core_each_notice(const struct core *core, uint64_t job,
-    void (*visit)(void *arg, const struct notice *notice, bool is_sending), void *arg)
+void core_each_notification(const struct core *core, uint64_t job,
+    void (*visit)(void *arg, const struct notification *notice, bool is_sending), void *arg)
 {
     (void)core, (void)job, (void)visit, (void)arg;
 }
 
-const char *notice_state_name(enum notice_state state)
+const char *notification_state_name(enum notification_state state)
 {
     (void)state;
     return "waiting";
@@ -487,10 +487,10 @@ const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char 
     return NULL;
 }
 
-enum foreign_policy core_gpu_policy(
+enum external_policy core_gpu_policy(
     const struct core *core, const char *node, const char *uuid, bool *ret_is_own)
 {
-    return FOREIGN_AVOID;
+    return EXTERNAL_AVOID;
 }
 
 const struct core_counts *core_counts(const struct core *core)

@@ -74,7 +74,7 @@ struct harness {
     int log_error;                         // errno to open it with
     bool is_log_mute;                      // the agent never dials back
     bool keeps_streams;                    // the agent's end of older ones stays open
-    bool is_log_large;                     // it goes on for ever
+    bool is_log_large;                     // continued for ever
     struct message_open_log opened;        // the last OPEN_LOG, without its path
     struct message_open_terminal terminal; // the last OPEN_TERMINAL
     int agent_fd;                          // of a followed log: the agent's end

@@ -42,8 +42,8 @@ static void a_token_with_senseless_wishes_is_refused(void **state)
         const char *words;
     } rows[] = {
         { "{\"expires_s\":0}", 400, "expires_s" },
-        { "{\"node\":\"a b\"}", 400, "no name for a node" },
-        { "{\"node\":\"../x\"}", 400, "no name for a node" },
+        { "{\"node\":\"a b\"}", 400, "not a valid node name" },
+        { "{\"node\":\"../x\"}", 400, "not a valid node name" },
         { "{\"replace\":true}", 400, "requires node" },
         { "{\"host\":\"a:b:c\"}", 400, "HOST:PORT" },
         { "{\"hots\":\"a\"}", 400, "host" },

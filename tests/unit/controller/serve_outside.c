@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "controller/api/outside.h"
+#include "controller/api/external_text.h"
 
 #define MIB         (1ULL << 20)
 #define TEXT(words) ((char *)(uintptr_t)(words))
@@ -33,7 +33,7 @@ static void the_largest_are_named_and_the_others_counted(void **state)
     const struct gpu_state gpu = { .processes = { .items = processes, .count = 5 } };
     _cleanup_buffer_ struct buffer text = { 0 };
     struct usernames *names = usernames_new();
-    outside_write(&gpu, names, &text);
+    external_text_write(&gpu, names, &text);
     assert_string_equal(buffer_text(&text), "pid 3 (4000000002) python a.py, 512 MiB; pid 1 (4000000001), "
                                             "100 MiB; pid 5 (4000000001) in container abc, "
                                             "100 MiB and 1 more");
@@ -46,7 +46,7 @@ static void nobody_is_nothing(void **state)
     struct gpu_process own = { .pid = 2, .job = 7, .memory_bytes = MIB, .is_memory_known = 1 };
     const struct gpu_state gpu = { .processes = { .items = &own, .count = 1 } };
     _cleanup_buffer_ struct buffer text = { 0 };
-    outside_write(&gpu, NULL, &text);
+    external_text_write(&gpu, NULL, &text);
     assert_int_equal(text.length, 0);
 }
 

@@ -38,7 +38,7 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     sent->job = launch->id.job;
     sent->attempt = launch->id.attempt;
     sent->token = launch->token;
-    sent->task = launch->id.task;
+    sent->rank = launch->id.rank;
     if (type->id == MESSAGE_LAUNCH)
         sent->order = launch->order;
     if (type->id == MESSAGE_LAUNCH)
@@ -116,14 +116,14 @@ int bench_open(void **state)
         .queue_max = 4, .recent_done_max = 2, .grace_ms = 30000, .admin_uid = 77
     };
     sched_settings_init(&options.sched);
-    options.outside = (struct outside_settings){ .policy = FOREIGN_AVOID,
-        .foreign_memory = 512ULL << 20,
-        .foreign_load = 5,
+    options.external = (struct external_settings){ .policy = EXTERNAL_AVOID,
+        .external_memory = 512ULL << 20,
+        .external_load = 5,
         .share_memory = 80,
         .share_load = 80 };
     options.health = (struct health_settings){ .recover_ms = 600000, .unclean_ms = 600000 };
     options.idle = (struct idle_policy){ .told_ms = 10000, .yields_ms = 20000, .is_ok_for_operators = true };
-    options.notices = (struct notice_settings){ .per_hour = 5, .time_ms = 30000 };
+    options.notifications = (struct notification_settings){ .per_hour = 5, .time_ms = 30000 };
     struct core_effects effects = {
         .arg = bench,
         .commit = commit,

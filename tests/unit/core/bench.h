@@ -28,7 +28,7 @@ struct sent {
     uint32_t signal; // of a STOP
     int64_t grace_ms;
     int64_t heartbeat_ms; // of a WELCOME
-    uint32_t task;
+    uint32_t rank;
     uint32_t port;    // of a GO
     char user[32];    // of a LAUNCH
     uint64_t order;   // of a LAUNCH; the last one that a WELCOME tells of

@@ -50,7 +50,7 @@ static uint64_t ask(
 {
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     job_spec_init(spec);
-    spec->ask.lease_pid = PID;
+    spec->ask.adopted_pid = PID;
     spec->ask.gpus = gpus;
     spec->ask.gpu_ids = xstrdup(gpu_ids);
     size_t before = b->n_sent;
@@ -85,7 +85,7 @@ static int code(const struct bench *b, const void *request)
     return answer == NULL ? 1 : answer->code;
 }
 
-static void a_lease_is_made_when_its_node_has_said_who_the_process_is(void **state)
+static void adoption_is_created_once_its_node_has_reported_the_process(void **state)
 {
     struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
@@ -95,8 +95,8 @@ static void a_lease_is_made_when_its_node_has_said_who_the_process_is(void **sta
     const struct job *job = core_job(b->core, 11);
     assert_int_equal(job->state, JOB_STARTING);
     assert_string_equal(job->name, "python");
-    assert_true(job->ask->lease_start == START);
-    assert_string_equal(job->ask->lease_boot, "boot");
+    assert_true(job->ask->adopted_start == START);
+    assert_string_equal(job->ask->adopted_boot, "boot");
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
 }
 
@@ -154,7 +154,7 @@ static void a_process_on_the_gpu_of_a_job_is_refused(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-static void a_gpu_that_only_its_process_uses_is_open_to_its_lease_alone(void **state)
+static void gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only(void **state)
 {
     struct bench *b = *state;
     char seen[] = "0";
@@ -167,7 +167,7 @@ static void a_gpu_that_only_its_process_uses_is_open_to_its_lease_alone(void **s
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
 }
 
-static void a_stranger_that_counts_keeps_the_lease_away(void **state)
+static void another_external_process_delays_the_adoption(void **state)
 {
     struct bench *b = *state;
     char seen[] = "0";
@@ -227,7 +227,7 @@ static void a_question_ends_when_its_node_comes_on_another_link(void **state)
     assert_int_equal(code(b, &one), -EHOSTDOWN);
 }
 
-static void a_client_that_has_gone_gets_no_lease(void **state)
+static void adoption_of_a_disconnected_client_is_dropped(void **state)
 {
     struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
@@ -256,7 +256,7 @@ static void the_gpu_of_a_process_that_was_let_go_is_closed_at_once(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-static const struct sent *run_lease(struct bench *b)
+static const struct sent *run_adopted(struct bench *b)
 {
     adopt(b, 1, NULL, &one);
     (void)bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11));
@@ -266,7 +266,7 @@ static const struct sent *run_lease(struct bench *b)
     return bench_sent(b, MESSAGE_LAUNCH, 11);
 }
 
-/* mgpud starts anew while the lease is being stopped. What it tells the node then. */
+/* mgpud starts anew while the adoption is being stopped. What it tells the node then. */
 static const struct sent *stop_after_restart(struct bench *b, const struct sent *launch)
 {
     struct known_attempt known = {
@@ -283,11 +283,11 @@ static const struct sent *stop_after_restart(struct bench *b, const struct sent 
 static void a_process_that_was_to_be_ended_still_is_after_a_restart(void **state)
 {
     struct bench *b = *state;
-    const struct sent launch = *run_lease(b);
+    const struct sent launch = *run_adopted(b);
     core_cancel_process(b->core, b->now_ms, b->now_ms, &owner, 11, 500, &two);
     bench_settle(b);
     const struct sent before = *bench_sent(b, MESSAGE_STOP, 11);
-    assert_int_equal(before.signal, SIGTERM | STOP_LEASED);
+    assert_int_equal(before.signal, SIGTERM | STOP_ADOPTED);
     assert_int_equal(before.grace_ms, 500);
     const struct sent *after = stop_after_restart(b, &launch);
     assert_int_equal(after->signal, before.signal);
@@ -297,14 +297,14 @@ static void a_process_that_was_to_be_ended_still_is_after_a_restart(void **state
 static void terms_of_a_second_cancel_hold_after_a_restart(void **state)
 {
     struct bench *b = *state;
-    const struct sent launch = *run_lease(b);
+    const struct sent launch = *run_adopted(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
     bench_settle(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
     core_cancel_process(b->core, b->now_ms, b->now_ms, &owner, 11, 0, &three);
     bench_settle(b);
     const struct sent *after = stop_after_restart(b, &launch);
-    assert_int_equal(after->signal, SIGTERM | STOP_LEASED);
+    assert_int_equal(after->signal, SIGTERM | STOP_ADOPTED);
     assert_int_equal(after->grace_ms, 0);
 }
 
@@ -312,7 +312,7 @@ static void an_operator_cannot_have_the_process_ended(void **state)
 {
     struct bench *b = *state;
     const struct identity operator= { .is_known = true, .uid = 78, .role = ROLE_OPERATOR };
-    (void)run_lease(b);
+    (void)run_adopted(b);
     core_cancel_process(b->core, b->now_ms, b->now_ms, &operator, 11, 0, &two);
     bench_settle(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
@@ -321,7 +321,7 @@ static void an_operator_cannot_have_the_process_ended(void **state)
 static void a_cancel_that_says_nothing_new_makes_no_event(void **state)
 {
     struct bench *b = *state;
-    (void)run_lease(b);
+    (void)run_adopted(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, 500, &two);
     bench_settle(b);
     size_t before = b->n_published;
@@ -332,7 +332,7 @@ static void a_cancel_that_says_nothing_new_makes_no_event(void **state)
     assert_non_null(bench_sent(b, MESSAGE_STOP, 11)); // but it is told again
 }
 
-static void the_process_of_a_lease_cannot_be_edited(void **state)
+static void process_of_an_adoption_cannot_be_edited(void **state)
 {
     struct bench *b = *state;
     struct job_ask edit;
@@ -340,37 +340,37 @@ static void the_process_of_a_lease_cannot_be_edited(void **state)
     bench_settle(b);
     adopt(b, 1, NULL, &two);
     job_ask_copy(&edit, core_job(b->core, 12)->ask);
-    edit.lease_pid++;
+    edit.adopted_pid++;
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 12, &edit, NULL, NULL, &three);
     bench_settle(b);
     assert_int_equal(code(b, &three), -EINVAL);
     job_ask_clear(&edit);
 }
 
-#define LEASE_TEST(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+#define ADOPT_TEST(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LEASE_TEST(a_lease_is_made_when_its_node_has_said_who_the_process_is),
-        LEASE_TEST(what_its_node_refuses_is_refused),
-        LEASE_TEST(a_process_of_another_is_for_operators_and_stays_its_owners),
-        LEASE_TEST(a_process_is_adopted_once),
-        LEASE_TEST(it_must_ask_for_the_gpus_that_its_process_is_on),
-        LEASE_TEST(a_process_on_the_gpu_of_a_job_is_refused),
-        LEASE_TEST(a_gpu_that_only_its_process_uses_is_open_to_its_lease_alone),
-        LEASE_TEST(a_stranger_that_counts_keeps_the_lease_away),
-        LEASE_TEST(one_whose_process_ends_while_it_waits_is_cancelled),
-        LEASE_TEST(one_that_waits_ends_with_the_boot_of_its_node),
-        LEASE_TEST(a_question_ends_with_its_link),
-        LEASE_TEST(a_question_ends_when_its_node_comes_on_another_link),
-        LEASE_TEST(a_client_that_has_gone_gets_no_lease),
-        LEASE_TEST(the_gpu_of_a_process_that_was_let_go_is_closed_at_once),
-        LEASE_TEST(a_process_that_was_to_be_ended_still_is_after_a_restart),
-        LEASE_TEST(terms_of_a_second_cancel_hold_after_a_restart),
-        LEASE_TEST(an_operator_cannot_have_the_process_ended),
-        LEASE_TEST(a_cancel_that_says_nothing_new_makes_no_event),
-        LEASE_TEST(the_process_of_a_lease_cannot_be_edited),
+        ADOPT_TEST(adoption_is_created_once_its_node_has_reported_the_process),
+        ADOPT_TEST(what_its_node_refuses_is_refused),
+        ADOPT_TEST(a_process_of_another_is_for_operators_and_stays_its_owners),
+        ADOPT_TEST(a_process_is_adopted_once),
+        ADOPT_TEST(it_must_ask_for_the_gpus_that_its_process_is_on),
+        ADOPT_TEST(a_process_on_the_gpu_of_a_job_is_refused),
+        ADOPT_TEST(gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only),
+        ADOPT_TEST(another_external_process_delays_the_adoption),
+        ADOPT_TEST(one_whose_process_ends_while_it_waits_is_cancelled),
+        ADOPT_TEST(one_that_waits_ends_with_the_boot_of_its_node),
+        ADOPT_TEST(a_question_ends_with_its_link),
+        ADOPT_TEST(a_question_ends_when_its_node_comes_on_another_link),
+        ADOPT_TEST(adoption_of_a_disconnected_client_is_dropped),
+        ADOPT_TEST(the_gpu_of_a_process_that_was_let_go_is_closed_at_once),
+        ADOPT_TEST(a_process_that_was_to_be_ended_still_is_after_a_restart),
+        ADOPT_TEST(terms_of_a_second_cancel_hold_after_a_restart),
+        ADOPT_TEST(an_operator_cannot_have_the_process_ended),
+        ADOPT_TEST(a_cancel_that_says_nothing_new_makes_no_event),
+        ADOPT_TEST(process_of_an_adoption_cannot_be_edited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static void a_small_idle_process_and_those_of_jobs_block_nothing(void **state)
     assert_int_equal(books(b)->closed, 0);
     see_often(b, (struct sample){ .memory = 20 * GIB, .job = 9, .load = 90 }, 10);
     assert_int_equal(books(b)->closed, 0);
-    assert_true(books(b)->memory_foreign == 0);
+    assert_true(books(b)->memory_external == 0);
 }
 
 static void a_load_without_jobs_counts_when_it_lasts(void **state)
@@ -163,15 +163,15 @@ static void the_log_grows_with_changes_and_not_with_samples(void **state)
     struct bench *b = *state;
     set_policy(b, &admin, "fit-around", &one);
     see(b, (struct sample){ .memory = 2 * GIB });
-    assert_true(books(b)->memory_foreign == 2 * GIB);
+    assert_true(books(b)->memory_external == 2 * GIB);
     size_t published = b->n_published;
     for (uint64_t i = 0; i < 100; i++)
         see(b, (struct sample){ .memory = 2 * GIB - i % 10 * 100 * MIB, .load = (uint32_t)i });
     assert_int_equal(b->n_published, published);
     see(b, (struct sample){ .memory = 2 * GIB + 1 });
-    assert_true(books(b)->memory_foreign == 2 * GIB + 256 * MIB);
+    assert_true(books(b)->memory_external == 2 * GIB + 256 * MIB);
     see_often(b, (struct sample){ .memory = GIB }, 30);
-    assert_true(books(b)->memory_foreign == GIB);
+    assert_true(books(b)->memory_external == GIB);
     assert_int_equal(b->n_published, published + 2);
 }
 
@@ -205,11 +205,11 @@ static void a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once(v
     bench_settle(b);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
     assert_int_equal(bench_answer(b, &two)->code, -EINVAL);
-    assert_int_equal(core_gpu_policy(b->core, "box", "GPU-0", &is_own), FOREIGN_AVOID);
+    assert_int_equal(core_gpu_policy(b->core, "box", "GPU-0", &is_own), EXTERNAL_AVOID);
     assert_false(is_own);
     set_policy(b, &admin, "ignore", &three);
     assert_int_equal(books(b)->closed, 0);
-    assert_int_equal(core_gpu_policy(b->core, "box", "GPU-0", &is_own), FOREIGN_IGNORE);
+    assert_int_equal(core_gpu_policy(b->core, "box", "GPU-0", &is_own), EXTERNAL_IGNORE);
     assert_true(is_own);
     bench_settle(b);
     set_policy(b, &admin, "default", &four);

@@ -77,7 +77,7 @@ static void a_gpu_that_fails_gets_no_new_jobs_and_the_other_does(void **state)
     struct bench *b = *state;
     see(b, (struct sample){ .xid = 79 });
     assert_int_equal(books(b)->closed, DEVICE_UNHEALTHY);
-    assert_string_equal(fault_text(b), "Xid 79: it has fallen off the bus");
+    assert_string_equal(fault_text(b), "Xid 79: GPU has fallen off the bus");
     bench_submit(b, 1000, 1, NULL, &one);
     bench_submit(b, 1000, 1, NULL, &two);
     bench_settle(b);

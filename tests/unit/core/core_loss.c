@@ -235,10 +235,10 @@ static void a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_
     core_drain(b->core, b->now_ms, b->now_ms, &admin, "box", NULL, 0, true, &two); // put back too early
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
-    assert_int_equal(box(b)->n_unwanted, 1);
+    assert_int_equal(box(b)->n_orphaned, 1);
     assert_int_equal(bench_exited(b, 2, &old, END_CANCELLED, 143), 0);
     bench_settle(b);
-    assert_int_equal(box(b)->n_unwanted, 0);
+    assert_int_equal(box(b)->n_orphaned, 0);
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
     assert_int_equal(core_job(b->core, 11)->attempt, 2);
 }
@@ -282,7 +282,7 @@ static void what_was_staged_of_a_job_that_is_over_is_taken_back(void **state)
     assert_int_equal(bench_returned(b, 2, &old), 0);
     bench_settle(b);
     assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
-    assert_int_equal(box(b)->n_unwanted, 0);
+    assert_int_equal(box(b)->n_orphaned, 0);
 }
 
 static void nothing_is_stopped_for_a_fence_that_is_not_durable(void **state)

@@ -17,10 +17,10 @@
 
 static int one;
 
-/* The latest row of a notice in the store: encoded, or empty. */
+/* The latest row of a notification in the store: encoded, or empty. */
 static struct {
     struct buffer value;
-    size_t count; // puts of all notices
+    size_t count; // puts of all notifications
 } row;
 
 static int open_with_node(void **state)
@@ -102,7 +102,7 @@ static size_t count_tells(const struct bench *b)
     return count;
 }
 
-/* The number of the notice that was told last; the bench keeps it in the place of a job. */
+/* The number of the notification that was told last; the bench keeps it in the place of a job. */
 static uint64_t last_told(const struct bench *b)
 {
     for (size_t i = b->n_sent; i > 0; i--)
@@ -112,10 +112,12 @@ static uint64_t last_told(const struct bench *b)
     return 0;
 }
 
-static void say_told(struct bench *b, uint64_t notice, int32_t error)
+static void say_told(struct bench *b, uint64_t notification, int32_t error)
 {
     char text[] = "nobody there";
-    struct message_notified told = { .notice = notice, .error = error, .text = error != 0 ? text : NULL };
+    struct message_notified told = {
+        .notification = notification, .error = error, .text = error != 0 ? text : NULL
+    };
     struct error err;
     assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_NOTIFIED, &told, &err), 0);
     settle(b);
@@ -128,19 +130,19 @@ static void pass_time(struct bench *b, int64_t ms)
     settle(b);
 }
 
-static void keep_state(void *arg, const struct notice *notice, bool is_sending)
+static void keep_state(void *arg, const struct notification *notification, bool is_sending)
 {
-    struct notice *last = arg;
-    last->state = notice->state;
-    last->tries = notice->tries;
+    struct notification *last = arg;
+    last->state = notification->state;
+    last->tries = notification->tries;
     last->target++;
 }
 
-/* `target` counts the notices. */
-static struct notice look(const struct bench *b, uint64_t job)
+/* `target` counts the notifications. */
+static struct notification look(const struct bench *b, uint64_t job)
 {
-    struct notice last = { 0 };
-    core_each_notice(b->core, job, keep_state, &last);
+    struct notification last = { 0 };
+    core_each_notification(b->core, job, keep_state, &last);
     return last;
 }
 
@@ -159,7 +161,7 @@ static void a_notice_is_told_when_its_event_is_durable_and_not_before(void **sta
     settle(b);
     assert_int_equal(count_tells(b), 1);
     say_told(b, last_told(b), 0);
-    assert_int_equal(look(b, 11).state, NOTICE_SENT);
+    assert_int_equal(look(b, 11).state, NOTIFICATION_SENT);
 }
 
 static void only_what_was_asked_for_is_told(void **state)
@@ -190,9 +192,9 @@ static void a_failure_is_tried_again_later_and_later_and_then_given_up(void **st
         assert_int_equal(count_tells(b), i + 1);
         pass_time(b, SECOND);
     }
-    assert_int_equal(look(b, 11).state, NOTICE_WAITING);
+    assert_int_equal(look(b, 11).state, NOTIFICATION_WAITING);
     say_told(b, last_told(b), EIO);
-    assert_int_equal(look(b, 11).state, NOTICE_FAILED);
+    assert_int_equal(look(b, 11).state, NOTIFICATION_FAILED);
     assert_int_equal(look(b, 11).tries, 5);
     pass_time(b, 120 * MINUTE);
     assert_int_equal(count_tells(b), 5);
@@ -226,14 +228,14 @@ static void a_new_link_has_it_told_again(void **state)
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
-    uint64_t notice = last_told(b);
+    uint64_t notification = last_told(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     settle(b);
     assert_int_equal(count_tells(b), 1); // nobody is there
     assert_int_equal(bench_hello(b, 2, "boot", 1, NULL, 0), 0);
     settle(b);
     assert_int_equal(count_tells(b), 2);
-    assert_int_equal(last_told(b), notice);
+    assert_int_equal(last_told(b), notification);
 }
 
 static void two_of_a_user_are_told_at_a_time(void **state)
@@ -263,7 +265,7 @@ static void more_than_the_limit_within_an_hour_are_dropped(void **state)
             say_told(b, last_told(b), 0);
     }
     assert_int_equal(count_tells(b), 5);
-    assert_int_equal(look(b, 16).state, NOTICE_DROPPED);
+    assert_int_equal(look(b, 16).state, NOTIFICATION_DROPPED);
     pass_time(b, 61 * MINUTE);
     submit(b, 1000, "true", NULL);
     run(b, 17, 0);
@@ -277,7 +279,7 @@ static void a_start_tells_what_was_not_told(void **state)
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
-    uint64_t notice = last_told(b);
+    uint64_t notification = last_told(b);
     struct buffer kept = { 0 };
     buffer_append(&kept, row.value.bytes, row.value.length);
     void *fresh = NULL;
@@ -290,7 +292,7 @@ static void a_start_tells_what_was_not_told(void **state)
     assert_int_equal(bench_hello(next, 1, "boot", 1, NULL, 0), 0);
     settle(next);
     assert_int_equal(count_tells(next), 1);
-    assert_int_equal(last_told(next), notice);
+    assert_int_equal(last_told(next), notification);
     (void)bench_close(&fresh);
 }
 
@@ -306,7 +308,7 @@ static void no_control_character_of_a_name_is_in_a_subject(void **state)
     char name[] = "a\nBcc: eve";
     struct job job = { .id = 42, .state = JOB_DONE, .end = END_EXIT, .exit_code = 1, .name = name };
     const struct job_event event = { .type = EVENT_ENDED };
-    _cleanup_free_ char *subject = notice_subject(&job, &event, NOTIFY_FAIL);
+    _cleanup_free_ char *subject = notification_subject(&job, &event, NOTIFY_FAIL);
     assert_null(strchr(subject, '\n'));
     assert_string_equal(subject, "job 42 (a\\x0aBcc: eve) failed (exit 1)");
 }

@@ -67,10 +67,10 @@ static int open_with_job_that_goes_on(void **state)
     return open_with(state, true);
 }
 
-static const struct sent *find_sent(const struct bench *b, uint16_t id, uint32_t task)
+static const struct sent *find_sent(const struct bench *b, uint16_t id, uint32_t rank)
 {
     for (size_t i = b->n_sent; i-- > 0;)
-        if (b->sent[i].id == id && b->sent[i].task == task && b->sent[i].job == JOB)
+        if (b->sent[i].id == id && b->sent[i].rank == rank && b->sent[i].job == JOB)
             return &b->sent[i];
     return NULL;
 }
@@ -83,10 +83,10 @@ static size_t count_sent(const struct bench *b, uint16_t id)
     return count;
 }
 
-static void say(struct bench *b, uint32_t task, uint16_t id, const void *message)
+static void say(struct bench *b, uint32_t rank, uint16_t id, const void *message)
 {
     struct error err = { 0 };
-    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, task + 1, id, message, &err), 0);
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, rank + 1, id, message, &err), 0);
     bench_settle(b);
 }
 
@@ -95,49 +95,49 @@ static uint64_t token(const struct bench *b)
     return core_job(b->core, JOB)->token;
 }
 
-static void ready_at(struct bench *b, uint32_t task, uint32_t port)
+static void ready_at(struct bench *b, uint32_t rank, uint32_t port)
 {
-    say(b, task, MESSAGE_READY,
+    say(b, rank, MESSAGE_READY,
         &(struct message_ready){
-            .id.job = JOB, .id.attempt = 1, .id.task = task, .token = token(b), .port = port });
+            .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .port = port });
 }
 
-static void ready(struct bench *b, uint32_t task)
+static void ready(struct bench *b, uint32_t rank)
 {
-    ready_at(b, task, 0);
+    ready_at(b, rank, 0);
 }
 
-static void started(struct bench *b, uint32_t task)
+static void started(struct bench *b, uint32_t rank)
 {
     char path[] = "/tmp/11.log";
-    say(b, task, MESSAGE_STARTED,
+    say(b, rank, MESSAGE_STARTED,
         &(struct launch_started){
-            .id.job = JOB, .id.attempt = 1, .id.task = task, .token = token(b), .log_path = path });
+            .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .log_path = path });
 }
 
-static void exited(struct bench *b, uint32_t task, enum job_end end, int32_t exit_code, const char *text)
+static void exited(struct bench *b, uint32_t rank, enum job_end end, int32_t exit_code, const char *text)
 {
     _cleanup_free_ char *copy = xstrdup(text);
-    say(b, task, MESSAGE_EXITED,
+    say(b, rank, MESSAGE_EXITED,
         &(struct launch_exit){ .id.job = JOB,
             .id.attempt = 1,
-            .id.task = task,
+            .id.rank = rank,
             .token = token(b),
             .end = end,
             .exit_code = exit_code,
             .is_executed = end != END_UNKNOWN && end != END_START_FAILED,
             .cpu_ms = 100,
-            .max_rss = 1000 + task,
+            .max_rss = 1000 + rank,
             .log_bytes = 7,
             .text = copy });
 }
 
-static void returned(struct bench *b, uint32_t task)
+static void returned(struct bench *b, uint32_t rank)
 {
     char text[] = "fork: try again";
-    say(b, task, MESSAGE_RETURNED,
+    say(b, rank, MESSAGE_RETURNED,
         &(struct message_returned){
-            .id.job = JOB, .id.attempt = 1, .id.task = task, .token = token(b), .text = text });
+            .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .text = text });
 }
 
 static void run_both(struct bench *b)
@@ -151,7 +151,7 @@ static void run_both(struct bench *b)
     bench_settle(b);
 }
 
-static void each_node_gets_its_part(void **state)
+static void each_node_is_allocated_its_rank(void **state)
 {
     struct bench *b = *state;
     const struct sent *first = find_sent(b, MESSAGE_LAUNCH, 0), *second = find_sent(b, MESSAGE_LAUNCH, 1);
@@ -168,14 +168,14 @@ static void each_node_gets_its_part(void **state)
 /* What the part on the second node is told when it is launched again. */
 static const char *meeting_by(struct bench *b, uint32_t link, const char *address)
 {
-    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     core_set_address(b->core, 1, address, NULL);
     (void)hello(b, link, "b", "boot-b", &known, 1);
     bench_settle(b);
     return find_sent(b, MESSAGE_LAUNCH, 1)->meeting;
 }
 
-static void parts_meet_at_the_address_of_the_first_node(void **state)
+static void ranks_meet_at_the_address_of_the_first_node(void **state)
 {
     struct bench *b = *state;
     core_set_address(b->core, 9, "nobody's", NULL);
@@ -189,7 +189,7 @@ static void parts_meet_at_the_address_of_the_first_node(void **state)
 static void the_controllers_own_node_is_met_where_others_reach_the_controller(void **state)
 {
     struct bench *b = *state;
-    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 0, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 0, .token = token(b) };
     core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
     (void)hello(b, 3, "a", "boot-a", &known, 1);
     bench_settle(b);
@@ -200,7 +200,7 @@ static void the_controllers_own_node_is_met_where_others_reach_the_controller(vo
 static void a_loopback_address_is_told_to_nobody_on_another_machine(void **state)
 {
     struct bench *b = *state;
-    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     core_set_address(b->core, 1, "127.0.0.1:55803", "127.0.0.1:9124");
     core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
     (void)hello(b, 3, "b", "boot-b", &known, 1);
@@ -266,7 +266,7 @@ static void nobody_is_let_go_before_all_are_ready(void **state)
     assert_string_equal(job_run(core_job(b->core, JOB))->log_path, "/tmp/11.log");
 }
 
-static void it_is_over_when_all_parts_are(void **state)
+static void attempt_ends_when_all_ranks_have_ended(void **state)
 {
     struct bench *b = *state;
     run_both(b);
@@ -305,7 +305,7 @@ static void the_first_failure_ends_the_others_and_is_the_jobs(void **state)
     assert_int_equal(job_node(job, 1)->exit_code, 3);
 }
 
-static void a_node_that_cannot_start_its_part_sends_the_job_back(void **state)
+static void node_that_cannot_start_its_rank_requeues_the_job(void **state)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -321,7 +321,7 @@ static void a_node_that_cannot_start_its_part_sends_the_job_back(void **state)
     assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1));
 }
 
-static void a_part_that_can_never_start_fails_the_job_and_names_its_node(void **state)
+static void rank_that_cannot_start_fails_the_job_and_names_its_node(void **state)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -389,7 +389,7 @@ static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
     size_t before = count_sent(b, MESSAGE_GO);
     core_concern_ranks.gone(b->core, entry);
     core_concern_ranks.resume(b->core, entry);
-    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     (void)hello(b, 2, "b", "boot-b", &known, 1);
     bench_settle(b);
@@ -411,9 +411,9 @@ static void a_go_that_was_lost_is_said_again(void **state)
     started(b, 0);
     size_t before = count_sent(b, MESSAGE_GO);
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
-    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
+    struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     (void)hello(b, 3, "b", "boot-b", &known, 1);
-    struct message_ready again = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
+    struct message_ready again = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     struct error err = { 0 };
     bench_settle(b);
     assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, 3, MESSAGE_READY, &again, &err), 0);
@@ -431,7 +431,7 @@ static void what_is_ready_on_a_node_that_is_away_is_not_counted(void **state)
     assert_null(find_sent(b, MESSAGE_GO, 0));
 }
 
-static void a_cancel_stops_every_part_and_lets_nobody_go(void **state)
+static void cancel_stops_every_rank_and_releases_none(void **state)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -446,7 +446,7 @@ static void a_cancel_stops_every_part_and_lets_nobody_go(void **state)
     assert_int_equal(core_job(b->core, JOB)->end, END_CANCELLED);
 }
 
-static void a_signal_and_new_terms_reach_every_part(void **state)
+static void signal_and_update_reach_every_rank(void **state)
 {
     struct bench *b = *state;
     run_both(b);
@@ -460,7 +460,7 @@ static void a_signal_and_new_terms_reach_every_part(void **state)
     assert_non_null(find_sent(b, MESSAGE_UPDATE, 1));
 }
 
-static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it(void **state)
+static void lost_rank_is_stopped_when_its_node_reports_it_again(void **state)
 {
     struct bench *b = *state;
     run_both(b);
@@ -470,7 +470,7 @@ static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it
     bench_settle(b);
     assert_non_null(find_sent(b, MESSAGE_STOP, 0));
     struct known_attempt known = {
-        .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b), .phase = PHASE_RUNNING
+        .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b), .phase = PHASE_RUNNING
     };
     (void)hello(b, 3, "b", "boot-b", &known, 1);
     bench_settle(b);
@@ -480,7 +480,7 @@ static void a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it
     assert_string_equal(core_job(b->core, JOB)->text, "rank 1 on b: its node is gone for ever");
 }
 
-/* Node "b" has no power any more; rank 0 notices before anybody here does. */
+/* Node "b" has no power any more; rank 0 notifications before anybody here does. */
 static void fence_second(struct bench *b)
 {
     static const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
@@ -538,7 +538,7 @@ static void what_a_fence_ended_is_over_after_a_restart_too(void **state)
     restart_fenced(b, &mark);
     buffer_clear(&bytes);
     struct known_attempt known = {
-        .id.job = JOB, .id.attempt = 1, .id.task = 0, .token = known_token, .phase = PHASE_EXITED
+        .id.job = JOB, .id.attempt = 1, .id.rank = 0, .token = known_token, .phase = PHASE_EXITED
     };
     assert_int_equal(hello(b, 1, "a", "boot-a", &known, 1), 0);
     exited(b, 0, END_CANCELLED, 143, NULL);
@@ -583,7 +583,7 @@ static void a_lease_that_a_shepherd_has_ended_is_a_loss_too(void **state)
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     exited(b, 0, END_EXIT, 1, NULL);
     struct known_attempt known = {
-        .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b), .phase = PHASE_EXITED
+        .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b), .phase = PHASE_EXITED
     };
     (void)hello(b, 2, "b", "boot-b", &known, 1);
     exited(b, 1, END_NODE_LOST, 143, NULL);
@@ -602,7 +602,7 @@ static void what_fails_because_its_peer_was_stopped_was_stopped_too(void **state
     assert_int_equal(core_job(b->core, JOB)->attempt, 2);
 }
 
-static void what_all_parts_came_to_by_themselves_stands(void **state)
+static void results_of_ended_ranks_are_kept(void **state)
 {
     struct bench *b = *state;
     run_both(b);
@@ -614,10 +614,10 @@ static void what_all_parts_came_to_by_themselves_stands(void **state)
     assert_int_equal(core_job(b->core, JOB)->exit_code, 1);
 }
 
-static void a_node_speaks_for_its_own_part_only(void **state)
+static void node_reports_only_its_own_rank(void **state)
 {
     struct bench *b = *state;
-    struct message_ready lie = { .id.job = JOB, .id.attempt = 1, .id.task = 1, .token = token(b) };
+    struct message_ready lie = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     ready(b, 0);
     say(b, 0, MESSAGE_READY, &lie);
     assert_null(find_sent(b, MESSAGE_GO, 0));
@@ -629,18 +629,18 @@ static void a_node_speaks_for_its_own_part_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_node_gets_its_part),
-        TEST(parts_meet_at_the_address_of_the_first_node),
+        TEST(each_node_is_allocated_its_rank),
+        TEST(ranks_meet_at_the_address_of_the_first_node),
         TEST(a_loopback_address_is_told_to_nobody_on_another_machine),
         cmocka_unit_test_setup_teardown(loopback_will_do_on_one_machine, open_empty, bench_close),
         cmocka_unit_test_setup_teardown(
             a_job_whose_nodes_cannot_reach_each_other_is_refused, open_empty, bench_close),
         TEST(the_controllers_own_node_is_met_where_others_reach_the_controller),
         TEST(nobody_is_let_go_before_all_are_ready),
-        TEST(it_is_over_when_all_parts_are),
+        TEST(attempt_ends_when_all_ranks_have_ended),
         TEST(the_first_failure_ends_the_others_and_is_the_jobs),
-        TEST(a_node_that_cannot_start_its_part_sends_the_job_back),
-        TEST(a_part_that_can_never_start_fails_the_job_and_names_its_node),
+        TEST(node_that_cannot_start_its_rank_requeues_the_job),
+        TEST(rank_that_cannot_start_fails_the_job_and_names_its_node),
         TEST(a_node_that_reboots_before_the_go_sends_the_job_back),
         TEST(a_rank_whose_spool_was_emptied_is_not_launched_again),
         TEST(a_node_that_reboots_while_it_runs_ends_the_others),
@@ -648,17 +648,17 @@ int main(void)
         TEST(nobody_is_let_go_before_the_first_has_said_its_port),
         TEST(a_go_that_was_lost_is_said_again),
         TEST(what_is_ready_on_a_node_that_is_away_is_not_counted),
-        TEST(a_cancel_stops_every_part_and_lets_nobody_go),
-        TEST(a_signal_and_new_terms_reach_every_part),
-        TEST(a_part_that_was_given_up_is_stopped_when_its_node_comes_back_with_it),
+        TEST(cancel_stops_every_rank_and_releases_none),
+        TEST(signal_and_update_reach_every_rank),
+        TEST(lost_rank_is_stopped_when_its_node_reports_it_again),
         GOES_ON(a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault),
         GOES_ON(what_a_fence_ended_is_over_after_a_restart_too),
         GOES_ON(a_failure_before_that_word_is_the_jobs_own),
         GOES_ON(a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault),
         GOES_ON(a_lease_that_a_shepherd_has_ended_is_a_loss_too),
         TEST(what_fails_because_its_peer_was_stopped_was_stopped_too),
-        TEST(what_all_parts_came_to_by_themselves_stands),
-        TEST(a_node_speaks_for_its_own_part_only),
+        TEST(results_of_ended_ranks_are_kept),
+        TEST(node_reports_only_its_own_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static void what_is_no_array_is_refused_with_its_value(void **state)
         { "0-3%0", -ERANGE, "0 at a time" },
         { "0-3%100001", -ERANGE, "100001" },
         { "0-9:0", -ERANGE, "step 0" },
-        { "9-3", -EINVAL, "9-3 runs backwards" },
+        { "9-3", -EINVAL, "9-3 is descending" },
         { "3,3", -EINVAL, "3 comes after 3" },
         { "0-9,5", -EINVAL, "5 comes after 9" },
         { "5,0-3", -EINVAL, "0 comes after 5" },

@@ -63,7 +63,7 @@ static void every_limit_is_told_with_its_value(void **state)
         { { .gpus = 1, .nodes = 1025 }, -ERANGE, "nodes: 1025" },
         { { .gpus = 1, .gpus_per_node = 1025 }, -ERANGE, "gpus_per_node: 1025" },
         { { .cpu_milli = 65537000 }, -ERANGE, "cpus: 65537" },
-        { { .memory = ASK_MEMORY_MIN - 1 }, -ERANGE, "less than the 16 MiB" },
+        { { .memory = ASK_MEMORY_MIN - 1 }, -ERANGE, "below the minimum of 16 MiB" },
         { { .time_limit_ms = -1 }, -ERANGE, "time_limit" },
         { { .begin_ms = -1 }, -ERANGE, "begin" },
         { { .begin_ms = ASK_YEAR_9999_MS + 1 }, -ERANGE, "begin" },
@@ -92,14 +92,14 @@ static void every_contradiction_is_told_with_a_hint(void **state)
         struct job_ask ask;
         const char *word;
     } rows[] = {
-        { { .gpu_mem = 1 }, "gpu_mem is asked for, but no GPU" },
-        { { .gpu_model = TEXT("h200") }, "gpu_model is asked for, but no GPU" },
-        { { .gpu_allow = TEXT("0") }, "gpu_allow is given, but no GPU" },
-        { { .gpus_per_node = 1 }, "gpus_per_node is asked for, but no GPU" },
-        { { .idle_timeout_ms = 60000 }, "idle_timeout is given, but no GPU" },
-        { { .idle_ok = true }, "idle_ok is given, but no GPU" },
+        { { .gpu_mem = 1 }, "gpu_mem requires a GPU" },
+        { { .gpu_model = TEXT("h200") }, "gpu_model requires a GPU" },
+        { { .gpu_allow = TEXT("0") }, "gpu_allow requires a GPU" },
+        { { .gpus_per_node = 1 }, "gpus_per_node requires a GPU" },
+        { { .idle_timeout_ms = 60000 }, "idle_timeout requires a GPU" },
+        { { .idle_ok = true }, "idle_ok requires a GPU" },
         { { .gpus = 1, .idle_ok = true, .idle_timeout_ms = 60000 }, "idle_ok and idle_timeout" },
-        { { .gpu_share = 500 }, "gpu_share is asked for, but no GPU" },
+        { { .gpu_share = 500 }, "gpu_share requires a GPU" },
         { { .gpus = 2, .gpu_share = 500 }, "several GPUs" },
         { { .gpus = 1, .gpu_ids = TEXT("0"), .gpu_model = TEXT("h200") }, "gpu_ids and gpu_model" },
         { { .gpus = 1, .gpu_ids = TEXT("0"), .gpu_allow = TEXT("0") }, "gpu_ids and gpu_allow" },
@@ -108,12 +108,12 @@ static void every_contradiction_is_told_with_a_hint(void **state)
         { { .gpus = 1, .nodes = 2 }, "more nodes than GPUs" },
         { { .gpus = 8, .nodes = 2, .gpus_per_node = 3 }, "nodes times gpus_per_node" },
         { { .gpus = 8, .gpus_per_node = 3 }, "not a multiple" },
-        { { .gpus = 1, .lease_start = 5 }, "lease_pid names none" },
-        { { .gpus = 1, .lease_boot = TEXT("b") }, "lease_pid names none" },
-        { { .lease_pid = 5 }, "books nothing" },
-        { { .gpus = 1, .lease_pid = 5, .array = TEXT("0-3") }, "cannot be an array" },
-        { { .gpus = 1, .lease_pid = 5, .preemptible = true }, "cannot give way" },
-        { { .gpus = 2, .lease_pid = 5, .nodes = 2 }, "runs on one node" },
+        { { .gpus = 1, .adopted_start = 5 }, "require adopted_pid" },
+        { { .gpus = 1, .adopted_boot = TEXT("b") }, "require adopted_pid" },
+        { { .adopted_pid = 5 }, "requires at least one GPU" },
+        { { .gpus = 1, .adopted_pid = 5, .array = TEXT("0-3") }, "cannot be an array" },
+        { { .gpus = 1, .adopted_pid = 5, .preemptible = true }, "cannot be preempted" },
+        { { .gpus = 2, .adopted_pid = 5, .nodes = 2 }, "runs on one node" },
         { { .begin_ms = 5, .deadline_ms = 5 }, "deadline is not after begin" },
         { { .begin_ms = 5, .deadline_ms = 4 }, "deadline is not after begin" },
         { { .gpus = 1, .gpu_model = TEXT("a100|") }, "empty name" },
@@ -137,7 +137,7 @@ static void as_many_gpus_are_named_as_asked_for(void **state)
     const struct job_ask ask = { .gpus = 2, .gpu_ids = TEXT("0,2-3") };
     struct error err = { 0 };
     assert_int_equal(job_ask_validate(&ask, &err), -EINVAL);
-    assert_string_equal(err.message, "gpu_ids names 3 GPUs, gpus asks for 2");
+    assert_string_equal(err.message, "gpu_ids lists 3 GPUs, but gpus is 2");
 }
 
 static void gpus_are_read_in_the_order_written(void **state)

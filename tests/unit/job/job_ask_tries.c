@@ -55,9 +55,9 @@ static void what_makes_no_sense_is_refused(void **state)
         { .gpus = 1, .retry = 1, .retry_on = zero },
         { .gpus = 1, .retry = 1, .retry_on = high },
         { .gpus = 1, .warn_signal = warning },
-        { .gpus = 1, .lease_pid = 7, .retry = 1 },
-        { .gpus = 1, .lease_pid = 7, .requeue_on_timeout = true },
-        { .gpus = 1, .lease_pid = 7, .checkpoint = true },
+        { .gpus = 1, .adopted_pid = 7, .retry = 1 },
+        { .gpus = 1, .adopted_pid = 7, .requeue_on_timeout = true },
+        { .gpus = 1, .adopted_pid = 7, .checkpoint = true },
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_true(job_ask_validate(&wrong[i], NULL) < 0);

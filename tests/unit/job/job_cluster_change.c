@@ -25,7 +25,7 @@ static void an_event_carries_a_change_with_its_devices(void **state)
         .links = 5,
         .is_lost = true,
         .closed = DEVICE_UNCLEAN | DEVICE_CROWDED,
-        .memory_foreign = 5ULL << 28 };
+        .memory_external = 5ULL << 28 };
     struct cluster_change change = { .kind = CHANGE_NODE_UP,
         .node = TEXT("box"),
         .cpu_milli = 64000,
@@ -47,7 +47,7 @@ static void an_event_carries_a_change_with_its_devices(void **state)
     assert_int_equal(devices[0].links, 5);
     assert_true(devices[0].is_lost);
     assert_int_equal(devices[0].closed, DEVICE_UNCLEAN | DEVICE_CROWDED);
-    assert_true(devices[0].memory_foreign == 5ULL << 28);
+    assert_true(devices[0].memory_external == 5ULL << 28);
     job_event_clear(&back);
 }
 

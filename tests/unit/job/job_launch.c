@@ -86,7 +86,7 @@ static void a_started_record_is_not_taken_for_an_exit_record(void **state)
 static void all_records_name_the_attempt_by_the_same_tags(void **state)
 {
     const struct record_type *types[] = { &launch_spec_record, &launch_started_record, &launch_exit_record };
-    static const char *const names[] = { "job", "attempt", "step", "task", "token" };
+    static const char *const names[] = { "job", "attempt", "step", "rank", "token" };
     for (size_t t = 0; t < 3; t++)
         for (size_t i = 0; i < 5; i++) {
             assert_int_equal(types[t]->fields[i].tag, i + 1);

@@ -93,7 +93,7 @@ static void a_job_tells_of_its_end_when_it_says_no_more(void **state)
     ask.notify_on = xstrdup("fail");
     struct error err = { 0 };
     assert_int_equal(job_ask_validate(&ask, &err), -EINVAL);
-    assert_non_null(strstr(err.message, "notify names nobody"));
+    assert_non_null(strstr(err.message, "notify_on requires notify"));
     strings_add(&ask.notify, "mail");
     assert_int_equal(job_ask_validate(&ask, NULL), 0);
     assert_int_equal(notify_events(&ask), NOTIFY_FAIL);

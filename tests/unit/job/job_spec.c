@@ -76,7 +76,7 @@ static void the_working_directory_must_be_absolute(void **state)
     assert_refused(spec, -EINVAL, "cwd");
     set(&spec->cwd, "/home/ana");
     set(&spec->cwd_fallback, "there");
-    assert_refused(spec, -EINVAL, "cwd_fallback: 'there' is not a directory");
+    assert_refused(spec, -EINVAL, "cwd_fallback: 'there' is not a fallback directory");
     set(&spec->cwd_fallback, "tmp");
     set(&spec->cwd, NULL);
     assert_refused(spec, -EINVAL, "cwd");
@@ -294,14 +294,14 @@ static void a_launch_carries_the_bytes_of_the_request_with_its_edits(void **stat
 }
 
 /* Its node completes it: repeated, it comes without what was completed. */
-static void a_lease_hashes_alike_before_and_after_it_is_completed(void **state)
+static void adoption_has_the_same_hash_before_and_after_completion(void **state)
 {
     struct job_spec *spec = *state;
-    spec->ask.lease_pid = 7;
+    spec->ask.adopted_pid = 7;
     set(&spec->submit_key, "k1");
     uint64_t hash = job_spec_hash(spec);
-    spec->ask.lease_start = 99;
-    set(&spec->ask.lease_boot, "boot");
+    spec->ask.adopted_start = 99;
+    set(&spec->ask.adopted_boot, "boot");
     spec->ask.gpus = 3;
     struct spec_bytes *bytes = spec_bytes_new(spec);
     assert_true(bytes->hash == hash);
@@ -341,7 +341,7 @@ int main(void)
         with_spec(the_same_request_hashes_alike_whatever_its_key),
         with_spec(a_request_is_encoded_once_with_the_hash_that_is_in_stores),
         with_spec(a_launch_carries_the_bytes_of_the_request_with_its_edits),
-        with_spec(a_lease_hashes_alike_before_and_after_it_is_completed),
+        with_spec(adoption_has_the_same_hash_before_and_after_completion),
         cmocka_unit_test(a_request_that_could_not_be_read_is_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

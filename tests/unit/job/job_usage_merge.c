@@ -41,7 +41,7 @@ static void sums_are_summed_and_peaks_are_the_highest(void **state)
     job_usage_free(merged);
 }
 
-static void it_is_idle_when_all_its_parts_with_gpus_are(void **state)
+static void attempt_is_idle_when_all_ranks_with_gpus_are(void **state)
 {
     const struct job_usage idle = { .sampled_ms = 1, .idle_ms = 9000, .idle_since_ms = 5 };
     const struct job_usage less = { .sampled_ms = 1, .idle_ms = 4000, .idle_since_ms = 7 };
@@ -101,7 +101,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_nobody_measured_is_not_known),
         cmocka_unit_test(sums_are_summed_and_peaks_are_the_highest),
-        cmocka_unit_test(it_is_idle_when_all_its_parts_with_gpus_are),
+        cmocka_unit_test(attempt_is_idle_when_all_ranks_with_gpus_are),
         cmocka_unit_test(timelines_of_different_widths_are_laid_over_each_other),
         cmocka_unit_test(gpus_stand_in_order_of_rank_with_gaps_for_what_is_not_known),
     };

@@ -55,29 +55,26 @@ static void impossible_requests_on_one_node_are_refused_in_words(void **state)
     char elsewhere[] = "bax", model[] = "A100";
     struct gpu_pick five[] = { { NULL, 5 } }, node[] = { { elsewhere, 0 } };
     uint32_t allow[] = { 1 };
-    assert_refused(c, (struct sched_request){ .gpus = 3 },
-        "no machine here can ever run it: requested 3 GPUs; box has 2",
-        "ask for at most 2 GPUs, or see them: mgpu gpus");
+    assert_refused(c, (struct sched_request){ .gpus = 3 }, "no node can run it: requested 3 GPUs; box has 2",
+        "request at most 2 GPUs; list them with: mgpu gpus");
     assert_refused(c, (struct sched_request){ .gpus = 1, .picks = five, .n_picks = 1 },
-        "there is no GPU 5 on box; it has 2", "see the GPUs and their numbers: mgpu gpus");
+        "GPU 5 does not exist on box, which has 2", "see the GPUs and their numbers: mgpu gpus");
     assert_refused(c, (struct sched_request){ .gpus = 1, .picks = node, .n_picks = 1 },
-        "there is no node \"bax\"", "did you mean box? The nodes are: box");
+        "no node is named \"bax\"", "did you mean box? The nodes are: box");
     assert_refused(c, (struct sched_request){ .gpus = 1, .gpu_mem = 101 * GIB },
-        "no machine here has 1 GPU with 101 GiB of memory; the largest has 100 GiB",
-        "ask for at most 100 GiB, or see the GPUs and their memory: mgpu gpus");
+        "no node has 1 GPU with 101 GiB of memory; the largest has 100 GiB",
+        "request at most 100 GiB; list GPUs and their memory with: mgpu gpus");
     assert_refused(c, (struct sched_request){ .gpus = 1, .model = model },
-        "no GPU here is called \"A100\"; there are: NVIDIA H200",
-        "ask for one of these, or leave the model out");
+        "no GPU has model \"A100\"; available: NVIDIA H200", "request one of these, or omit the model");
     assert_refused(c, (struct sched_request){ .gpus = 2, .allow = allow, .n_allow = 1 },
-        "requested 2 GPUs; but of those allowed one node has at most 1, all together 1",
-        "ask for at most 1, or allow more GPUs");
+        "requested 2 GPUs; one node has at most 1 of those allowed, all nodes 1",
+        "request at most 1, or allow more GPUs");
     assert_refused(c, (struct sched_request){ .gpus = 1, .cpu_milli = 16500 },
-        "no machine here can ever run it: requested 16.5 CPUs; box has 16", "ask for at most 16 CPUs");
+        "no node can run it: requested 16.5 CPUs; box has 16", "request at most 16 CPUs");
     assert_refused(c, (struct sched_request){ .cpu_milli = 1000, .memory = 65 * GIB },
-        "no machine here can ever run it: requested 65 GiB of memory; box has 64 GiB",
-        "ask for at most 64 GiB");
+        "no node can run it: requested 65 GiB of memory; box has 64 GiB", "request at most 64 GiB");
     assert_refused(c, (struct sched_request){ .gpus = 2, .nodes = 2 },
-        "no cluster of this size can ever run it: requested 2 nodes; there is 1", "ask for at most -N 1");
+        "the cluster is too small: requested 2 nodes; there is 1", "request at most -N 1");
     assert_possible(c, (struct sched_request){ .gpus = 2, .gpu_mem = 100 * GIB, .cpu_milli = 16000 });
 }
 
@@ -87,38 +84,37 @@ static void impossible_requests_on_several_nodes_say_what_would_fit(void **state
     clusters_add(c, "wide", 4);
     assert_possible(c, (struct sched_request){ .gpus = 6 });
     assert_refused(c, (struct sched_request){ .gpus = 6, .nodes = 1 },
-        "no machine here can ever run it: requested 6 GPUs; wide has 4",
-        "ask for at most 4 GPUs on a node, or -N 2");
+        "no node can run it: requested 6 GPUs; wide has 4", "request at most 4 GPUs per node, or -N 2");
     assert_refused(c, (struct sched_request){ .gpus = 7 },
-        "no machine here can ever run it: requested 7 GPUs; all 2 nodes together have 6, the largest, wide, "
+        "no node can run it: requested 7 GPUs; all 2 nodes together have 6, the largest, wide, "
         "has "
         "4",
         NULL);
     assert_refused(c, (struct sched_request){ .gpus = 10, .nodes = 2, .gpus_per_node = 5 },
-        "no machine here can ever run it: requested 5 GPUs on each of 2 nodes; wide has 4", NULL);
+        "no node can run it: requested 5 GPUs on each of 2 nodes; wide has 4", NULL);
     assert_possible(c, (struct sched_request){ .gpus = 5, .nodes = 2 });
     assert_refused(c, (struct sched_request){ .gpus = 6, .nodes = 2 },
-        "no 2 machines here can ever run it: requested 3 GPUs on each of 2 nodes; only 1 of 2 nodes has 3 "
+        "no 2 nodes can run it: requested 3 GPUs on each of 2 nodes; only 1 of 2 nodes has 3 "
         "that "
-        "suit",
-        "ask for fewer GPUs, or leave -N out: they may then be divided in any way");
+        "qualify",
+        "request fewer GPUs, or omit -N to divide them in any way");
     clusters_add(c, "small", 1);
     assert_refused(c, (struct sched_request){ .gpus = 8, .nodes = 3 },
-        "no machine here can ever run it: requested 8 GPUs; all 3 nodes together have 7, the largest, wide, "
+        "no node can run it: requested 8 GPUs; all 3 nodes together have 7, the largest, wide, "
         "has "
         "4",
         NULL);
     assert_refused(c, (struct sched_request){ .gpus = 7, .nodes = 3 },
-        "no 3 machines here can ever run it: requested 3 GPUs on 1 and 2 on 2 of 3 nodes; only 2 of 3 nodes "
+        "no 3 nodes can run it: requested 3 GPUs on 1 and 2 on 2 of 3 nodes; only 2 of 3 nodes "
         "have "
-        "2 that suit",
+        "2 that qualify",
         NULL);
     clusters_add(c, "bare", 0)->cpu_milli = 64000;
     assert_possible(c, (struct sched_request){ .cpu_milli = 64000 });
     struct error err = { 0 };
     struct sched_request both = { .gpus = 1, .cpu_milli = 64000 };
     assert_int_equal(cluster_check(c, &both, &err), -ERANGE);
-    assert_string_equal(err.message, "no machine here has all of it at once: 1 GPU, 64 CPUs");
+    assert_string_equal(err.message, "no node has all requested resources: 1 GPU, 64 CPUs");
 }
 
 static void a_node_that_has_not_spoken_is_not_judged(void **state)
@@ -204,7 +200,7 @@ static void an_offer_leaves_out_what_is_closed_and_what_others_take(void **state
     struct cluster *c = *state;
     struct cluster_node *node = &c->nodes[0];
     node->gpus[0].closed = DEVICE_EXTERNAL;
-    node->gpus[1].memory_foreign = 30 * GIB;
+    node->gpus[1].memory_external = 30 * GIB;
     cluster_touch(c, node);
     struct node_offer offer = *node_index_offer(c->index, 0);
     assert_int_equal(offer.open, 1);
@@ -225,19 +221,19 @@ static void a_record_says_what_is_closed(void **state)
     char name[] = "new", first[] = "GPU-a", second[] = "GPU-b";
     struct cluster_device devices[] = {
         { .uuid = first, .memory_bytes = GIB, .closed = DEVICE_UNCLEAN },
-        { .uuid = second, .index = 1, .memory_bytes = GIB, .memory_foreign = GIB / 4 },
+        { .uuid = second, .index = 1, .memory_bytes = GIB, .memory_external = GIB / 4 },
     };
     struct cluster_change up = {
         .kind = CHANGE_NODE_UP, .node = name, .devices = { .items = devices, .count = 2 }
     };
     const struct cluster_node *node = cluster_take_node(c, &up);
     assert_int_equal(node->gpus[0].closed, DEVICE_UNCLEAN);
-    assert_true(node->gpus[1].memory_foreign == GIB / 4);
+    assert_true(node->gpus[1].memory_external == GIB / 4);
     devices[0].closed = 0;
-    devices[1].memory_foreign = 0;
+    devices[1].memory_external = 0;
     node = cluster_take_node(c, &up);
     assert_int_equal(node->gpus[0].closed, 0);
-    assert_true(node->gpus[1].memory_foreign == 0);
+    assert_true(node->gpus[1].memory_external == 0);
 }
 
 static void a_touched_node_is_listed_once_until_it_was_looked_at(void **state)

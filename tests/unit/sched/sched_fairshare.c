@@ -198,13 +198,12 @@ static void each_limit_is_told_as_a_sentence(void **state)
     for (int i = 0; i < 3; i++)
         run(f, account, 0, 1, 2);
     assert_false(is_limited(f, account, 0, 2000, ""));
-    assert_true(
-        is_limited(f, account, 0, 4000, "GPUs: 6 of at most 8 are held, too many for this job beside them"));
+    assert_true(is_limited(f, account, 0, 4000, "GPUs: 6 of at most 8 in use, too many to add this job's"));
     fairshare_charge(f, account, 0, 2000);
-    assert_true(is_limited(f, account, 0, 250, "GPUs: 8 of at most 8 are held"));
+    assert_true(is_limited(f, account, 0, 250, "GPUs: 8 of at most 8 in use"));
     assert_false(is_limited(f, account, 0, 0, ""));
     fairshare_count(f, account, 0, 1, 0);
-    assert_true(is_limited(f, account, 0, 0, "running jobs: 4 of at most 4 run"));
+    assert_true(is_limited(f, account, 0, 0, "running jobs: 4 of at most 4"));
 }
 
 static void gpu_hours_come_back_by_decay_alone_and_when_is_known(void **state)
@@ -213,8 +212,8 @@ static void gpu_hours_come_back_by_decay_alone_and_when_is_known(void **state)
     struct account *account = fairshare_account(f, 1, false);
     account->limits.gpu_seconds = 120 * 3600;
     account->usage = 120 * 3600 * exp2(192.0 / 60 / 24);
-    assert_true(is_limited(
-        f, account, 0, 1000, "GPU-hours: 131.6 of at most 120 used; in 3h12m there is room again"));
+    assert_true(
+        is_limited(f, account, 0, 1000, "GPU-hours: 131.6 of at most 120 used; in 3h12m the job fits again"));
     int64_t ends_ms = fairshare_limit_ends(f, account, 0);
     assert_int_equal(ends_ms / 1000, 192 * 60);
     assert_false(is_limited(f, account, ends_ms, 1000, ""));

@@ -51,23 +51,24 @@ static void a_share_fits_while_thousandths_memory_and_slots_are_left(void **stat
     assert_false(fits(c, &memory, &fit));
 }
 
-static void a_process_from_outside_does_not_stand_in_the_way_of_its_own_lease(void **state)
+static void external_process_does_not_block_its_own_adoption(void **state)
 {
     struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
-    struct sched_request lease = { .gpus = 1, .lease_pid = 4711 }, other = { .gpus = 1, .lease_pid = 4712 };
+    struct sched_request adopted = { .gpus = 1, .adopted_pid = 4711 },
+                         other = { .gpus = 1, .adopted_pid = 4712 };
     gpu->closed = DEVICE_EXTERNAL;
-    gpu->memory_foreign = GIB;
-    gpu->lessee = 4711;
-    assert_true(fits(c, &lease, &fit));
+    gpu->memory_external = GIB;
+    gpu->adoptee = 4711;
+    assert_true(fits(c, &adopted, &fit));
     assert_false(fits(c, &other, &fit));
     assert_false(fits(c, &whole, &fit));
-    gpu->lessee = 0;
-    assert_false(fits(c, &lease, &fit));
-    gpu->lessee = 4711;
+    gpu->adoptee = 0;
+    assert_false(fits(c, &adopted, &fit));
+    gpu->adoptee = 4711;
     gpu->closed |= DEVICE_UNCLEAN;
-    assert_false(fits(c, &lease, &fit));
+    assert_false(fits(c, &adopted, &fit));
 }
 
 static void what_is_held_is_left_to_its_owner_and_to_those_who_end_before(void **state)
@@ -130,16 +131,16 @@ static void memory_of_others_leaves_the_rest_to_shares_and_nothing_whole(void **
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     struct sched_request rest = { .gpus = 1, .gpu_mem = 30 * GIB };
-    gpu->memory_foreign = 70 * GIB;
+    gpu->memory_external = 70 * GIB;
     assert_false(fits(c, &whole, &fit));
     assert_false(fits(c, &half, &fit));
     assert_true(fits(c, &rest, &fit));
     gpu->memory_booked = 1;
     gpu->share_slots = 2;
     assert_false(fits(c, &rest, &fit));
-    gpu->memory_foreign = UINT64_MAX;
+    gpu->memory_external = UINT64_MAX;
     assert_false(fits(c, &(struct sched_request){ .gpus = 1, .gpu_mem = 1 }, &fit));
-    gpu->memory_foreign = gpu->memory_booked = gpu->share_slots = 0;
+    gpu->memory_external = gpu->memory_booked = gpu->share_slots = 0;
 }
 
 static void held_cpus_and_memory_are_kept_as_well(void **state)
@@ -293,7 +294,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_cluster, close_cluster)
     const struct CMUnitTest tests[] = {
         CASE(a_share_fits_while_thousandths_memory_and_slots_are_left),
-        CASE(a_process_from_outside_does_not_stand_in_the_way_of_its_own_lease),
+        CASE(external_process_does_not_block_its_own_adoption),
         CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before),
         CASE(what_its_node_calls_closed_is_given_to_nobody),
         CASE(a_crowded_gpu_takes_no_further_share),

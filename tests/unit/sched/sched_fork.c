@@ -77,7 +77,7 @@ static void close_some(struct scene *scene)
     struct cluster *cluster = sched_cluster(scene->sched);
     struct cluster_node *node = &cluster->nodes[chance((uint32_t)cluster->n_nodes)];
     node->gpus[chance(4)].closed = DEVICE_EXTERNAL;
-    node->gpus[chance(4)].memory_foreign = 1ULL << 30;
+    node->gpus[chance(4)].memory_external = 1ULL << 30;
     cluster_touch(cluster, node);
 }
 

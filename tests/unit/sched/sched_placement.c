@@ -136,7 +136,7 @@ static void wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting(void **s
         "a:0,1,2,3 b:0,1,2,3");
 }
 
-static void a_job_on_n_nodes_gets_its_part_of_each(void **state)
+static void job_on_n_nodes_is_allocated_on_each(void **state)
 {
     struct cluster *c = *state;
     clusters_add(c, "a", 4);
@@ -250,7 +250,7 @@ static void add_random_nodes(struct cluster *c, uint32_t *seed)
             gpu->pcie_switch = (int16_t)(k / 2);
             gpu->is_paused = clusters_draw(seed, 20) == 0;
             gpu->closed = clusters_draw(seed, 20) == 0 ? 1U << clusters_draw(seed, 4) : 0;
-            gpu->memory_foreign = clusters_draw(seed, 20) == 0 ? clusters_draw(seed, 90) * GIB : 0;
+            gpu->memory_external = clusters_draw(seed, 20) == 0 ? clusters_draw(seed, 90) * GIB : 0;
         }
         node->is_drained = clusters_draw(seed, 20) == 0;
         cluster_touch(c, node);
@@ -378,7 +378,7 @@ int main(void)
         CASE(a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best),
         CASE(unequal_nodes_serve_a_wide_job_from_the_widest),
         CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting),
-        CASE(a_job_on_n_nodes_gets_its_part_of_each),
+        CASE(job_on_n_nodes_is_allocated_on_each),
         CASE(spread_takes_the_node_with_the_most_gpus_free),
         CASE(consolidate_chooses_as_the_reference_simulator),
         CASE(every_way_places_what_fits_somewhere_and_nothing_else),

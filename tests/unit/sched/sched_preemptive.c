@@ -185,14 +185,14 @@ static void what_was_lost_before_this_scheduler_counts(void **state)
     scene_free(scene);
 }
 
-static void a_lease_is_never_moved(void **state)
+static void adopted_job_is_never_moved(void **state)
 {
     (void)state;
     static const char *const names[] = { "srtf", "las", "learnt" };
     for (size_t i = 0; i < 3; i++) {
         struct scene *scene = open_with(names[i], 1);
         struct sched_job_spec spec = scene_job(scene, 4, 100000);
-        spec.key.request.lease_pid = 4711;
+        spec.key.request.adopted_pid = 4711;
         scene_submit(scene, &spec);
         scene_wait(scene, 1000);
         scene_add(scene, 4, 50);
@@ -240,7 +240,7 @@ int main(void)
         cmocka_unit_test(whoever_is_at_a_limit_takes_nobodys_place),
         cmocka_unit_test(a_job_is_moved_ever_more_seldom_and_so_ends),
         cmocka_unit_test(what_was_lost_before_this_scheduler_counts),
-        cmocka_unit_test(a_lease_is_never_moved),
+        cmocka_unit_test(adopted_job_is_never_moved),
         cmocka_unit_test(it_comes_to_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

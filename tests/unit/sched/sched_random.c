@@ -419,7 +419,7 @@ static void change_a_node(struct world *world)
     struct cluster_gpu *gpu = &node->gpus[chance(world, (uint32_t)node->n_gpus)];
     switch (chance(world, 10)) {
     case 8: gpu->closed = 1U << chance(world, 4); break;
-    case 9: gpu->memory_foreign = chance(world, 3) * (gpu->memory_bytes / 2); break;
+    case 9: gpu->memory_external = chance(world, 3) * (gpu->memory_bytes / 2); break;
     case 6: gpu->is_known = gpu->is_present = false; break;
     case 7: (void)cluster_set_gpu(cluster, node, GPUS + 1, "GPU-new", "B200", 16ULL << 30, true); break;
     case 0: node->is_up = false; break;
@@ -431,7 +431,7 @@ static void change_a_node(struct world *world)
         node->is_drained = gpu->is_paused = false;
         gpu->is_known = gpu->is_present = true;
         gpu->closed = 0;
-        gpu->memory_foreign = 0;
+        gpu->memory_external = 0;
         break;
     }
     cluster_touch(cluster, node);

@@ -239,11 +239,11 @@ static void what_is_above_its_owners_limit_is_refused_by_name(void **state)
     fairshare->user_limits.gpu_milli = 2000;
     struct sched_job_spec spec = scene_job(scene, 4, 60);
     assert_int_equal(sched_check(scene->sched, &spec, &err), -ERANGE);
-    assert_string_equal(err.message, "the job asks for 4 GPUs, the limit of its owner is 2 at a time");
+    assert_string_equal(err.message, "requested 4 GPUs; the limit of its owner is 2 at a time");
     fairshare_account(fairshare, 1, false)->limits.gpu_milli = 0;
     fairshare_account(fairshare, 1, true)->limits.gpu_milli = 3500;
     assert_int_equal(sched_check(scene->sched, &spec, &err), -ERANGE);
-    assert_string_equal(err.message, "the job asks for 4 GPUs, the limit of its group is 3.5 at a time");
+    assert_string_equal(err.message, "requested 4 GPUs; the limit of its group is 3.5 at a time");
     spec.key.request.gpus = 3;
     assert_int_equal(sched_check(scene->sched, &spec, &err), 0);
     /* These leave room as others end and use decays, however long the job may run. */
@@ -266,7 +266,7 @@ static void a_limit_that_is_lowered_is_why_a_job_waits(void **state)
         assert_int_equal(why.reasons[0].code, WHY_USER_LIMIT);
         assert_int_equal(why.reasons[0].until_ms, TIME_NEVER);
         assert_string_equal(
-            why.reasons[0].text, "limit of its owner: it asks for 4 GPUs, the limit is 2 at a time");
+            why.reasons[0].text, "limit of its owner: requested 4 GPUs; the limit is 2 at a time");
         if (i == 0)
             scene_end(scene, first);
     }

@@ -80,7 +80,7 @@ static void a_job_that_was_overtaken_is_told_why(void **state)
     scene_wait(scene, 1);
     assert_int_equal(scene_add(scene, 4, 60), wide + 1);
     assert_string_equal(reason_of(scene, wide, WHY_PRIORITY, &why)->text,
-        "1 job is before it in the queue; later submissions are ahead because they are expected to be "
+        "1 job is ahead of it in the queue; later submissions are ahead because they are expected to be "
         "shorter (job 3: 1m00s, this one: 1h40m)");
     assert_int_equal(why.overtaken_until_ms, submitted_ms + INT64_C(30) * 6000 * 1000);
     struct sched_job_spec urgent = scene_job(scene, 4, 60000);
@@ -88,7 +88,8 @@ static void a_job_that_was_overtaken_is_told_why(void **state)
     uint64_t first = scene_submit(scene, &urgent);
     reason_of(scene, wide, WHY_RESOURCES, &why);
     sched_withdraw(scene->sched, scene->now_ms, wide + 1);
-    assert_string_equal(reason_of(scene, wide, WHY_PRIORITY, &why)->text, "1 job is before it in the queue");
+    assert_string_equal(
+        reason_of(scene, wide, WHY_PRIORITY, &why)->text, "1 job is ahead of it in the queue");
     assert_int_equal(why.reasons[why.n_reasons - 1].jobs[0], first);
 }
 
@@ -181,25 +182,23 @@ static void gpus_that_others_use_or_that_are_not_well_are_told(void **state)
     const struct why_reason *reason = reason_of(scene, job, WHY_GPU_EXTERNAL, &why);
     assert_int_equal(reason->n_gpus, 1);
     assert_int_equal(reason->gpus[0].gpu, 2);
-    assert_string_equal(reason->text, "1 GPU that would suit it is used outside mgpu");
+    assert_string_equal(reason->text, "1 suitable GPU is used by external processes");
     node->gpus[2].closed = 0;
-    node->gpus[3].memory_foreign = 1ULL << 30;
+    node->gpus[3].memory_external = 1ULL << 30;
     cluster_touch(cluster, node);
     assert_int_equal(reason_of(scene, job, WHY_GPU_EXTERNAL, &why)->gpus[0].gpu, 3);
     node->gpus[3].closed = DEVICE_UNCLEAN;
     cluster_touch(cluster, node);
     assert_string_equal(reason_of(scene, job, WHY_GPU_PAUSED, &why)->text,
-        "1 GPU that would suit it is not yet clean of the job before");
+        "1 suitable GPU is still being cleared of the previous job");
     node->gpus[3].closed = DEVICE_UNHEALTHY | DEVICE_EXTERNAL;
     cluster_touch(cluster, node);
-    assert_string_equal(
-        reason_of(scene, job, WHY_GPU_PAUSED, &why)->text, "1 GPU that would suit it is not healthy");
+    assert_string_equal(reason_of(scene, job, WHY_GPU_PAUSED, &why)->text, "1 suitable GPU is not healthy");
     node->gpus[3].closed = 0;
-    node->gpus[3].memory_foreign = 0;
+    node->gpus[3].memory_external = 0;
     node->gpus[3].is_present = false; // its node answers, and it does not
     cluster_touch(cluster, node);
-    assert_string_equal(
-        reason_of(scene, job, WHY_GPU_PAUSED, &why)->text, "1 GPU that would suit it is not healthy");
+    assert_string_equal(reason_of(scene, job, WHY_GPU_PAUSED, &why)->text, "1 suitable GPU is not healthy");
     for (size_t i = 0; i < why.n_reasons; i++)
         assert_int_not_equal(why.reasons[i].code, WHY_NODE_DOWN);
 }
@@ -374,7 +373,7 @@ static void the_latest_start_does_not_rest_on_a_limit_that_is_none(void **state)
     assert_int_equal(why.eta_ms, from + 50000);
     assert_int_equal(why.latest_ms, from + 300000);
     assert_int_equal(why.ahead[0].job, endless);
-    assert_string_equal(why.latest_basis, "by the time limits of others: job 1 before it has none");
+    assert_string_equal(why.latest_basis, "from time limits of other jobs: job 1 ahead of it has none");
     why_clear(&why);
 }
 
@@ -496,7 +495,8 @@ static void all_that_closes_a_gpu_is_told_and_that_it_is_taken(void **state)
     uint64_t job = scene_add(scene, 2, 60);
     assert_int_equal(reason_of(scene, job, WHY_GPU_PAUSED, &why)->gpus[0].gpu, 3);
     assert_int_equal(reason_of(scene, job, WHY_NODE_DRAINED, &why)->n_gpus, 4);
-    assert_non_null(strstr(reason_of(scene, job, WHY_RESOURCES, &why)->text, "jobs have 3 of the 4 GPUs"));
+    assert_non_null(
+        strstr(reason_of(scene, job, WHY_RESOURCES, &why)->text, "jobs use 3 of 4 suitable GPUs"));
 }
 
 static void only_jobs_between_it_and_its_gpus_are_ahead(void **state)
@@ -571,7 +571,7 @@ static void the_basis_of_a_start_is_the_true_one(void **state)
     scene_add(scene, 4, 0);
     job = scene_add(scene, 4, 10);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
-    assert_non_null(strstr(why.eta_basis, "as long as jobs here did"));
+    assert_non_null(strstr(why.eta_basis, "as long as earlier jobs here"));
     why_clear(&why);
 }
 

@@ -234,7 +234,7 @@ static void a_missing_directory_is_replaced_by_the_one_that_was_chosen(void **st
     struct fixture *f = *state;
     struct launch_started started;
     _cleanup_free_ char *said =
-        xasprintf("cannot change to directory /nosuchdir: No such file or directory; it runs in %s", f->home);
+        xasprintf("cannot change to directory /nosuchdir: No such file or directory; running in %s", f->home);
     _cleanup_free_ char *expected = xasprintf("mgpu: %s\n%s %s\n", said, f->home, f->home);
     free(f->spec.cwd);
     f->spec.cwd = xstrdup("/nosuchdir");

@@ -40,8 +40,7 @@ static void a_step_ends_when_its_lease_does(void **state)
     fixture_run(f);
     assert_int_equal(f->exit.end, END_NODE_LOST);
     assert_int_equal(f->exit.exit_code, 128 + SIGTERM);
-    assert_string_equal(
-        f->exit.text, "its node did not hear of the controller for longer than its lease of 1 s");
+    assert_string_equal(f->exit.text, "its node had no contact to mgpud for longer than its lease of 1 s");
 }
 
 static void a_step_that_ignores_the_signal_is_gone_when_the_lease_ends(void **state)

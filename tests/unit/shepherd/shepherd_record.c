@@ -58,7 +58,7 @@ static const struct expectation expectations[] = {
     { { .status = { .phase = INIT_NEVER } }, END_UNKNOWN, 125, 0, 0 },
     { { .status = { .phase = INIT_EXECUTING } }, END_UNKNOWN, 125, 0, 1 },
     { { .status = { .phase = INIT_EXECUTING }, .stop_signal = SIGKILL }, END_CANCELLED, 137, 0, 1 },
-    /* Killed for want of memory: the command itself, ... */
+    /* Killed because the node ran out of memory: the command itself, ... */
     { { .status = { .phase = INIT_ENDED, .wait_status = SIGKILL }, .counts = AT_LIMIT }, END_OOM, 137,
         SIGKILL, 1, LIMIT_TEXT ", peak 64 MiB" },
     /* ... a child of a shell that says so, ... */
@@ -75,7 +75,7 @@ static const struct expectation expectations[] = {
     { { .status = { .phase = INIT_ENDED, .step = STEP_SETUP, .wait_status = SIGKILL }, .counts = AT_LIMIT },
         END_OOM, 137, SIGKILL, 0, LIMIT_TEXT ", peak 64 MiB" },
     { { .status = { .phase = INIT_ENDED, .wait_status = SIGKILL }, .counts = { .oom_kills = 1 } }, END_OOM,
-        137, SIGKILL, 1, "the node had no memory left for it" },
+        137, SIGKILL, 1, "the node ran out of memory" },
     /* What was asked for, and what went well, stays what it is. */
     { { .status = { .phase = INIT_ENDED, .wait_status = SIGKILL },
           .stop_signal = SIGTERM,
@@ -85,9 +85,9 @@ static const struct expectation expectations[] = {
     { { .status = { .phase = INIT_ENDED, EXITED(0) }, .counts = AT_LIMIT }, END_EXIT, 0, 0, 1,
         "the kernel killed 1 of its processes at its limit of 64 MiB of host memory (-M)" },
     { { .status = { .phase = INIT_ENDED, EXITED(0) }, .counts = { .oom_kills = 2 } }, END_EXIT, 0, 0, 1,
-        "the kernel killed 2 of its processes for want of memory" },
+        "the kernel killed 2 of its processes because the node ran out of memory" },
     { { .status = { .phase = INIT_ENDED, EXITED(2) }, .counts = { .refused_forks = 7 } }, END_EXIT, 2, 0, 1,
-        "it reached its limit of 30 processes: 7 times it could not start another" },
+        "it reached its limit of 30 processes: 7 times a process could not be started" },
     { { .status = { .phase = INIT_ENDED, .wait_status = SIGKILL }, .counts = { .node_oom_kills = 2 } },
         END_SIGNAL, 137, SIGKILL, 1,
         "the node was out of memory while it ran: the kernel killed 2 processes there, perhaps this one" },

@@ -74,7 +74,7 @@ static void a_start_that_is_not_prepared_in_time_fails_and_leaves_no_process(voi
     fixture_run(f);
     assert_int_equal(f->exit.end, END_START_FAILED);
     assert_int_equal(f->exit.is_executed, 0);
-    assert_non_null(strstr(f->exit.text, "was not prepared in time"));
+    assert_non_null(strstr(f->exit.text, "its start timed out"));
     assert_nothing_is_left(f);
 }
 

@@ -25,7 +25,7 @@ static void the_sentence_names_the_object(void **state)
     char text[256];
     struct launch_spec spec = { .uid = 1001, .cwd = (char[]){ "/data" } };
     step_describe(STEP_UID, EAGAIN, &spec, NULL, text, sizeof(text));
-    assert_string_equal(text, "cannot become uid 1001: Resource temporarily unavailable");
+    assert_string_equal(text, "cannot switch to uid 1001: Resource temporarily unavailable");
     step_describe(STEP_CWD, EACCES, &spec, NULL, text, sizeof(text));
     assert_string_equal(text, "cannot change to directory /data: Permission denied");
     step_describe(STEP_LOG_KIND, 0, &spec, "/dev/tty", text, sizeof(text));

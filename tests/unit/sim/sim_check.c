@@ -55,7 +55,7 @@ static void a_planted_mistake_is_found_and_cut_down_to_one_job(void **state)
     (void)state;
     make_case(&of);
     assert_true(check_run(&of, &spoiler, &err) < 0);
-    assert_non_null(strstr(err.message, "given twice"));
+    assert_non_null(strstr(err.message, "allocated twice"));
     check_shrink(&of, &spoiler);
     assert_int_equal(of.n_jobs, 1);
     assert_int_equal(of.n_events, 0);

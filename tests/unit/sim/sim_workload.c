@@ -99,7 +99,7 @@ static void swf_takes_what_is_known(void **state)
     assert_string_equal(workload.users.items[workload.jobs[1].user], "u8");
     workload_clear(&workload);
     assert_true(read_text(&workload, "; c\n1 5 0 -1 4 -1 -1 4 90 -1 1 7 3 2 1 -1 -1 -1\n", false, &err) < 0);
-    assert_non_null(strstr(err.message, "run time is not known"));
+    assert_non_null(strstr(err.message, "run time is unknown"));
     workload_clear(&workload);
 }
 

@@ -152,7 +152,7 @@ static void a_start_without_any_space_is_not_called_damage(void **state)
     fill_disk();
     assert_int_equal(fixture_try_open(fixture), -ENOSPC);
     assert_non_null(strstr(fixture->err.message, "full"));
-    assert_non_null(strstr(fixture->err.hint, "make room"));
+    assert_non_null(strstr(fixture->err.hint, "free some space"));
     empty_disk();
     fixture_open(fixture);
     assert_int_equal(fixture->summary.jobs, 1);

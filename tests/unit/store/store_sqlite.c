@@ -15,7 +15,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "store/store_ids.h"
-#include "store/store_place.h"
+#include "store/store_dir.h"
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
@@ -89,12 +89,12 @@ static void the_directory_and_its_files_are_private(void **state)
 
 static void network_file_systems_are_refused_by_name(void **state)
 {
-    assert_string_equal(store_place_unsafe(0x6969), "NFS");
-    assert_string_equal(store_place_unsafe(0x65735546), "FUSE");
-    assert_string_equal(store_place_unsafe(0xff534d42), "CIFS");
-    assert_null(store_place_unsafe(0xef53));     // ext4
-    assert_null(store_place_unsafe(0x01021994)); // tmpfs
-    assert_null(store_place_unsafe(0x794c7630)); // overlayfs
+    assert_string_equal(store_dir_unsafe(0x6969), "NFS");
+    assert_string_equal(store_dir_unsafe(0x65735546), "FUSE");
+    assert_string_equal(store_dir_unsafe(0xff534d42), "CIFS");
+    assert_null(store_dir_unsafe(0xef53));     // ext4
+    assert_null(store_dir_unsafe(0x01021994)); // tmpfs
+    assert_null(store_dir_unsafe(0x794c7630)); // overlayfs
 }
 
 static void the_directory_of_another_user_is_refused(void **state)
@@ -298,7 +298,7 @@ static void a_start_refuses_open_jobs_that_do_not_follow_from_their_events(void 
             "job 2: 'uid'" },
         { "UPDATE attempts SET token = token + 1 WHERE job = 2",
             "UPDATE attempts SET token = token - 1 WHERE job = 2", "attempt 1 of job 2" },
-        { "DELETE FROM gpu_alloc", "SELECT 1", "job 2 (starting) has 0 GPUs booked" },
+        { "DELETE FROM gpu_alloc", "SELECT 1", "job 2 (starting) has 0 GPUs allocated" },
     };
     fixture_run_job(fixture, 0);
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);

@@ -208,7 +208,7 @@ static void a_change_of_an_unknown_job_fails(void **state)
     store_batch_free(take_ptr(fixture->batch));
     fixture_event(fixture, job, EVENT_STOP);
     assert_false(fixture_wait(fixture, fixture_commit(fixture)));
-    assert_non_null(strstr(fixture->failure.message, "no job 1"));
+    assert_non_null(strstr(fixture->failure.message, "job 1 does not exist"));
 }
 
 int main(void)

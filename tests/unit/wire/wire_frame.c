@@ -231,7 +231,7 @@ static void a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole(void 
     assert_non_null(strstr(err.message, "field text has 1025 bytes; at most 1024"));
     const struct message_returned *got = message;
     assert_int_equal(got->id.job, 42);
-    assert_int_equal(got->id.task, 3);
+    assert_int_equal(got->id.rank, 3);
     assert_int_equal(got->token, 9);
     assert_null(got->text);
     frame_free(type, message);

@@ -75,11 +75,11 @@ static void assert_shown(const struct fixture *fixture, const char *const *parts
 
 #define SHOWN(...) assert_shown(*state, (const char *const[]){ __VA_ARGS__, NULL })
 
-static void a_job_on_several_nodes_tells_of_its_parts(void **state)
+static void job_on_several_nodes_lists_its_ranks(void **state)
 {
     struct fixture *fixture = *state;
     struct record_list nodes = { 0 };
-    SHOWN("\"parts\":null");
+    SHOWN("\"ranks\":null");
     job_nodes_add(&nodes, "gpu1", "boot-1");
     job_nodes_add(&nodes, "gpu2", "boot-2");
     struct job_node *items = nodes.items;
@@ -459,7 +459,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_gpu_that_is_not_in_use_says_why, start, stop),
         cmocka_unit_test_setup_teardown(a_gpu_is_idle_as_long_as_the_least_idle_of_its_jobs, start, stop),
         cmocka_unit_test_setup_teardown(a_node_tells_its_features, start, stop),
-        cmocka_unit_test_setup_teardown(a_job_on_several_nodes_tells_of_its_parts, start, stop),
+        cmocka_unit_test_setup_teardown(job_on_several_nodes_lists_its_ranks, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

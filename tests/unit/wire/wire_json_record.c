@@ -112,7 +112,7 @@ static void refusals_name_key_value_and_wish(void **state)
         { "{\"words\":[\"x\",{}]}", -EINVAL, "words[1] must be a string, not an object" },
         { "{\"words\":[\"12345\",\"67890\"]}", -E2BIG, "words has 12 bytes; at most 10" },
         { "{\"env\":{\"A\":1}}", -EINVAL, "env.A must be a string, not a whole number" },
-        { "{\"env\":{\"\":\"x\"}}", -EINVAL, "env: '' is not a variable's name" },
+        { "{\"env\":{\"\":\"x\"}}", -EINVAL, "env: '' is not the name of a variable" },
         { "{\"env\":{\"ABCDEFGHIJ\":\"ABCDEFGHIJ\"}}", -E2BIG, "env has 22 bytes; at most 20" },
         { "{\"parts\":[{},{},{}]}", -E2BIG, "parts has 3 items; at most 2" },
         { "{\"parts\":[{},{\"m\":1}]}", -EINVAL, "parts[1]: a part has no key 'm'" },
@@ -272,11 +272,11 @@ static void shorthands_that_make_no_sense_are_refused(void **state)
         { "{\"time_limit\":\"soon\"}", "'soon'" },
         { "{\"time_limit\":true}", "time_limit must be" },
         { "{\"begin\":7}", "begin must be a string" },
-        { "{\"begin\":\"18:00\"}", "'18:00' is no time" },
-        { "{\"begin\":\"2026-11-22T14:00:00\"}", "is no time" },
-        { "{\"begin\":\"2026-11-22T14:00:00+25:00\"}", "is no time" },
-        { "{\"begin\":\"2026-11-22T14:00:00.Z\"}", "is no time" },
-        { "{\"begin\":\"1969-11-22T14:00:00Z\"}", "is no time" },
+        { "{\"begin\":\"18:00\"}", "'18:00' is not a time" },
+        { "{\"begin\":\"2026-11-22T14:00:00\"}", "is not a time" },
+        { "{\"begin\":\"2026-11-22T14:00:00+25:00\"}", "is not a time" },
+        { "{\"begin\":\"2026-11-22T14:00:00.Z\"}", "is not a time" },
+        { "{\"begin\":\"1969-11-22T14:00:00Z\"}", "is not a time" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct job_spec spec;

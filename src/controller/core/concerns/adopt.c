@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Leases: GPUs booked for a process that mgpu did not start. Who the process is only its node can say, so a
- * request for a lease waits for the answer to a question:
+ * request to adopt waits for the answer to a question:
  *
  *      core_adopt ──INSPECT──> agent ──PROCESS_INFO──> checked, completed, submitted like any job
  *
  * From then on it is a job. While it waits its node watches the process (INSPECT for a job, again after each
  * HELLO) and says when it is over. While it waits, too, the process is what keeps others off the GPUs it
- * uses, and it alone does not keep this lease off (core/concerns/external.c).
+ * uses, and it alone does not delay this adoption (core/concerns/external.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,29 +26,29 @@
 #include "controller/core/tables.h"
 
 /* A request whose process is being looked at. */
-struct lease_question {
+struct adopt_question {
     uint64_t id;
     uint32_t link;
     struct identity who;
     struct job_spec *spec; // owned
     struct core_facts facts;
     void *request;
-    struct lease_question *next;
+    struct adopt_question *next;
 };
 
 /* --- questions --- */
 
-static void question_free(struct lease_question *question)
+static void question_free(struct adopt_question *question)
 {
     job_spec_free(question->spec);
     free(question->facts.items);
     free(question);
 }
 
-static struct lease_question *take_question(struct core *core, uint64_t id)
+static struct adopt_question *take_question(struct core *core, uint64_t id)
 {
-    for (struct lease_question **link = &core->questions; *link != NULL; link = &(*link)->next) {
-        struct lease_question *question = *link;
+    for (struct adopt_question **link = &core->questions; *link != NULL; link = &(*link)->next) {
+        struct adopt_question *question = *link;
         if (question->id != id)
             continue;
         *link = question->next;
@@ -59,8 +59,8 @@ static struct lease_question *take_question(struct core *core, uint64_t id)
 
 static void forget(struct core *core, const void *request)
 {
-    for (struct lease_question **link = &core->questions; *link != NULL;) {
-        struct lease_question *question = *link;
+    for (struct adopt_question **link = &core->questions; *link != NULL;) {
+        struct adopt_question *question = *link;
         if (question->request != request) {
             link = &question->next;
             continue;
@@ -70,7 +70,7 @@ static void forget(struct core *core, const void *request)
     }
 }
 
-static void fail(struct core *core, struct lease_question *question, const struct error *err)
+static void fail(struct core *core, struct adopt_question *question, const struct error *err)
 {
     struct core_answer answer = { .code = err->code, .err = *err };
     core_reply(core, question->request, &answer);
@@ -81,8 +81,8 @@ static void on_cut(struct core *core, struct core_node *node, uint32_t link)
 {
     struct error err = { 0 };
     (void)error_set(&err, -EHOSTDOWN, "the node of the process disconnected before it reported its owner");
-    for (struct lease_question **at = &core->questions; *at != NULL;) {
-        struct lease_question *question = *at;
+    for (struct adopt_question **at = &core->questions; *at != NULL;) {
+        struct adopt_question *question = *at;
         if (question->link != link) {
             at = &question->next;
             continue;
@@ -95,7 +95,7 @@ static void on_cut(struct core *core, struct core_node *node, uint32_t link)
 static void clear(struct core *core)
 {
     while (core->questions != NULL) {
-        struct lease_question *next = core->questions->next;
+        struct adopt_question *next = core->questions->next;
         question_free(core->questions);
         core->questions = next;
     }
@@ -120,7 +120,7 @@ static const struct core_node *find_node(
         (void)error_set(err, -EHOSTDOWN, "no node is connected yet");
     else if (node == NULL) {
         (void)error_set(
-            err, -EINVAL, "there are several nodes: on which is process %" PRIu32 "?", ask->lease_pid);
+            err, -EINVAL, "there are several nodes: on which is process %" PRIu32 "?", ask->adopted_pid);
         (void)error_hint(err, "give its GPUs with their node: -G node1:0,1");
     } else if (!node->is_up)
         (void)error_set(err, -EHOSTDOWN, "node %s does not respond", node->name);
@@ -139,14 +139,14 @@ static int check_owner(
     return error_hint(err, "only its owner or an operator can adopt it");
 }
 
-/* Its node knows of leases that wait only since it heard of them. */
+/* Its node knows of adoptions that wait only since it heard of them. */
 static int check_others(
     const struct core *core, const struct message_process_info *process, struct error *err)
 {
     for (const struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         const struct job *job = entry->job;
-        if (job->state == JOB_DONE || job->ask->lease_pid != process->pid ||
-            job->ask->lease_start != process->start)
+        if (job->state == JOB_DONE || job->ask->adopted_pid != process->pid ||
+            job->ask->adopted_start != process->start)
             continue;
         (void)error_set(
             err, -EEXIST, "process %" PRIu32 " belongs to job %" PRIu64 " already", process->pid, job->id);
@@ -175,7 +175,7 @@ static int check_booked(const struct core *core, const struct core_node *node, c
     return 0;
 }
 
-/* Without GPUs of its own choice the lease is for those that the process is on. */
+/* Without GPUs of its own choice the adoption is for those that the process is on. */
 static int choose_gpus(const struct core *core, const struct core_node *node, struct job_ask *ask,
     const struct message_process_info *process, size_t n_seen, struct error *err)
 {
@@ -219,15 +219,15 @@ static int complete(const struct core *core, const struct core_node *node, const
     ask_gpus_free(seen, count);
     if (r < 0)
         return r;
-    spec->ask.lease_start = process->start;
-    free(spec->ask.lease_boot);
-    spec->ask.lease_boot = xstrdup(node->hello.boot_id);
+    spec->ask.adopted_start = process->start;
+    free(spec->ask.adopted_boot);
+    spec->ask.adopted_boot = xstrdup(node->hello.boot_id);
     if (spec->command.count == 0)
         strings_copy(&spec->command, &process->command);
     return 0;
 }
 
-/* The sample at hand was taken when nobody knew of the lease: it counts as if it had been. */
+/* The sample at hand was taken when nobody knew of the adoption: it counts as if it had been. */
 static void mark_process(const struct core_node *node, uint64_t from, uint64_t to, uint32_t pid)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
@@ -246,7 +246,7 @@ static void look_again(struct core *core, struct core_node *node)
         core_node_changed(core, node);
 }
 
-static void on_answer(struct core *core, const struct core_node *from, struct lease_question *question,
+static void on_answer(struct core *core, const struct core_node *from, struct adopt_question *question,
     const struct message_process_info *process)
 {
     struct error err = { 0 };
@@ -277,10 +277,10 @@ static void on_answer(struct core *core, const struct core_node *from, struct le
     look_again(core, node);
 }
 
-/* The process of a lease that waits is over. */
+/* The process of an adoption that waits is over. */
 static void on_over(struct core *core, struct core_entry *entry, const char *text)
 {
-    if (entry == NULL || entry->job->state != JOB_QUEUED || entry->job->ask->lease_pid == 0)
+    if (entry == NULL || entry->job->state != JOB_QUEUED || entry->job->ask->adopted_pid == 0)
         return;
     struct job_event event = {
         .type = EVENT_ENDED, .attempt = entry->job->attempt, .end = END_CANCELLED, .text = xstrdup(text)
@@ -294,11 +294,11 @@ static void on_process(struct core *core, struct core_node *node, const void *me
     const struct message_process_info *process = message;
     if (process->question == 0) {
         struct core_entry *entry = core_find(core, process->job);
-        if (entry != NULL && entry->job->ask->lease_pid == process->pid)
+        if (entry != NULL && entry->job->ask->adopted_pid == process->pid)
             on_over(core, entry, process->text);
         return;
     }
-    struct lease_question *question = take_question(core, process->question);
+    struct adopt_question *question = take_question(core, process->question);
     if (question != NULL)
         on_answer(core, node, question, process);
 }
@@ -312,8 +312,8 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
         job_spec_free(spec);
         return;
     }
-    struct lease_question *question = xcalloc(1, sizeof(*question));
-    *question = (struct lease_question){ .who = *who, .spec = spec, .request = request };
+    struct adopt_question *question = xcalloc(1, sizeof(*question));
+    *question = (struct adopt_question){ .who = *who, .spec = spec, .request = request };
     const struct core_node *node = find_node(core, &spec->ask, &err);
     if (!who->is_known)
         (void)error_set(&err, -EPERM, "the request is not authenticated");
@@ -331,7 +331,7 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     question->next = core->questions;
     core->questions = question;
     struct message_inspect look = {
-        .question = question->id, .pid = spec->ask.lease_pid, .start = spec->ask.lease_start
+        .question = question->id, .pid = spec->ask.adopted_pid, .start = spec->ask.adopted_start
     };
     core->effects.send(core->effects.arg, node->link, &message_inspect_record, &look);
 }
@@ -340,7 +340,7 @@ void core_adopt(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 
 static void send_inspect(struct core *core, const struct job *job, uint32_t pid)
 {
-    struct message_inspect look = { .job = job->id, .pid = pid, .start = job->ask->lease_start };
+    struct message_inspect look = { .job = job->id, .pid = pid, .start = job->ask->adopted_start };
     const struct core_node *node = find_node(core, job->ask, NULL);
     if (node != NULL)
         core->effects.send(core->effects.arg, node->link, &message_inspect_record, &look);
@@ -348,8 +348,8 @@ static void send_inspect(struct core *core, const struct job *job, uint32_t pid)
 
 static void on_act(struct core *core, struct core_entry *entry)
 {
-    if (entry->job->state == JOB_QUEUED && entry->job->ask->lease_pid != 0)
-        send_inspect(core, entry->job, entry->job->ask->lease_pid);
+    if (entry->job->state == JOB_QUEUED && entry->job->ask->adopted_pid != 0)
+        send_inspect(core, entry->job, entry->job->ask->adopted_pid);
 }
 
 static void on_back(struct core *core, struct core_node *node)
@@ -357,12 +357,12 @@ static void on_back(struct core *core, struct core_node *node)
     struct core_entry *after = NULL;
     for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = after) {
         const struct job *job = entry->job;
-        bool is_waiting = job->state == JOB_QUEUED && job->ask->lease_pid != 0;
+        bool is_waiting = job->state == JOB_QUEUED && job->ask->adopted_pid != 0;
         const struct core_node *where = is_waiting ? find_node(core, job->ask, NULL) : NULL;
         after = entry->after;
         if (where == NULL || where != node)
             continue;
-        if (core_is_same_boot(job->ask->lease_boot, where->hello.boot_id))
+        if (core_is_same_boot(job->ask->adopted_boot, where->hello.boot_id))
             core_act(core, entry);
         else
             on_over(core, entry, "its node rebooted while the process waited to be adopted");
@@ -373,7 +373,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 {
     const struct job *job = entry->job;
     enum job_state before = news->before;
-    if (job->ask->lease_pid == 0)
+    if (job->ask->adopted_pid == 0)
         return;
     struct core_node *node = core_find_node(core, job->node);
     if (before == JOB_QUEUED && job->state == JOB_DONE)
@@ -388,7 +388,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 static const struct core_message messages[] = { { MESSAGE_PROCESS_INFO, on_process }, { 0 } };
 
 const struct core_concern core_concern_adoptions = {
-    .name = "leases",
+    .name = "adoptions",
     .free = clear,
     .event = on_event,
     .act = on_act,

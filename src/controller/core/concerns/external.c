@@ -26,65 +26,65 @@ static bool is_valid(const struct gpu_state *gpu, enum gpu_value value)
     return (gpu->valid & (uint32_t)value) != 0;
 }
 
-/* The lease that waits and that this process on a GPU is for; NULL: none. */
-static const struct job *find_lessee(const struct core *core, const struct gpu_process *process)
+/* The adoption that waits and that this process on a GPU is for; NULL: none. */
+static const struct job *find_adoptee(const struct core *core, const struct gpu_process *process)
 {
     const struct core_entry *entry = process->job != 0 ? core_find(core, process->job) : NULL;
-    bool is_waiting = entry != NULL && entry->job->state == JOB_QUEUED && entry->job->ask->lease_pid != 0;
+    bool is_waiting = entry != NULL && entry->job->state == JOB_QUEUED && entry->job->ask->adopted_pid != 0;
     return is_waiting ? entry->job : NULL;
 }
 
-/* What one sample shows of others. */
-struct others {
+/* Use of a GPU by external processes, in one sample. */
+struct external_use {
     uint32_t count;
-    uint64_t most, sum;    // bytes: of the largest, of all
-    uint64_t most_strange; // of the largest that no lease waits for
-    uint32_t lessee;       // pid for which a lease waits; 0: none
+    uint64_t most, sum;      // bytes: of the largest, of all
+    uint64_t most_unadopted; // of the largest that no adoption waits for
+    uint32_t adoptee;        // pid for which an adoption waits; 0: none
 };
 
 /* A process whose memory cannot be told may have all that is used, unless jobs are there too. */
-static struct others count_others(const struct core *core, const struct gpu_state *gpu, bool is_empty)
+static struct external_use count_external(const struct core *core, const struct gpu_state *gpu, bool is_empty)
 {
     const struct gpu_process *processes = gpu->processes.items;
     bool may_be_all = is_empty && is_valid(gpu, GPU_MEMORY_USED);
-    struct others others = { 0 };
+    struct external_use use = { 0 };
     for (size_t i = 0; i < gpu->processes.count; i++) {
-        const struct job *lessee = find_lessee(core, &processes[i]);
-        if (processes[i].job != 0 && lessee == NULL)
+        const struct job *adoptee = find_adoptee(core, &processes[i]);
+        if (processes[i].job != 0 && adoptee == NULL)
             continue;
         uint64_t memory = processes[i].is_memory_known != 0 ? processes[i].memory_bytes
                           : may_be_all                      ? gpu->memory_used_bytes
                                                             : 0;
-        uint64_t room = gpu->memory_bytes > others.sum ? gpu->memory_bytes - others.sum : 0;
-        others.count++;
-        others.most = memory > others.most ? memory : others.most;
-        if (lessee == NULL)
-            others.most_strange = memory > others.most_strange ? memory : others.most_strange;
-        else if (others.lessee == 0)
-            others.lessee = lessee->ask->lease_pid;
-        others.sum += memory < room ? memory : room;
+        uint64_t room = gpu->memory_bytes > use.sum ? gpu->memory_bytes - use.sum : 0;
+        use.count++;
+        use.most = memory > use.most ? memory : use.most;
+        if (adoptee == NULL)
+            use.most_unadopted = memory > use.most_unadopted ? memory : use.most_unadopted;
+        else if (use.adoptee == 0)
+            use.adoptee = adoptee->ask->adopted_pid;
+        use.sum += memory < room ? memory : room;
     }
-    return others;
+    return use;
 }
 
 static void forget_others(struct gpu_watch *watch)
 {
-    watch->is_used_outside = false;
-    watch->foreign_memory = watch->less = watch->lessee = 0;
+    watch->is_used_externally = false;
+    watch->external_memory = watch->less = watch->adoptee = 0;
 }
 
 /* More is believed at once; less when it has lasted. */
 static void follow_memory(struct gpu_watch *watch, uint64_t sum)
 {
     uint64_t memory = (sum > 0 ? (sum - 1) / MEMORY_STEP + 1 : 1) * MEMORY_STEP;
-    if (memory >= watch->foreign_memory) {
-        watch->foreign_memory = memory;
+    if (memory >= watch->external_memory) {
+        watch->external_memory = memory;
         watch->less = 0;
         return;
     }
     watch->most = watch->less == 0 || memory > watch->most ? memory : watch->most;
     if (++watch->less >= SAMPLES_SHRINK) {
-        watch->foreign_memory = watch->most;
+        watch->external_memory = watch->most;
         watch->less = 0;
     }
 }
@@ -92,7 +92,7 @@ static void follow_memory(struct gpu_watch *watch, uint64_t sum)
 static void watch_others(
     const struct core *core, const struct gpu_state *gpu, bool is_empty, struct gpu_watch *watch)
 {
-    const struct outside_settings *settings = &core->options.outside;
+    const struct external_settings *settings = &core->options.external;
     if (!is_valid(gpu, GPU_PROCESSES)) {
         watch->loaded = 0;
         if (++watch->unknown >= SAMPLES_UNKNOWN)
@@ -100,20 +100,20 @@ static void watch_others(
         return;
     }
     watch->unknown = 0;
-    struct others others = count_others(core, gpu, is_empty);
-    bool is_loaded = is_empty && others.count > 0 && is_valid(gpu, GPU_UTILIZATION) &&
-                     gpu->utilization_percent > settings->foreign_load;
+    struct external_use use = count_external(core, gpu, is_empty);
+    bool is_loaded = is_empty && use.count > 0 && is_valid(gpu, GPU_UTILIZATION) &&
+                     gpu->utilization_percent > settings->external_load;
     watch->loaded = is_loaded ? watch->loaded + 1 : 0;
-    if (others.most > settings->foreign_memory || watch->loaded >= SAMPLES_HOLD) {
-        watch->is_used_outside = true;
+    if (use.most > settings->external_memory || watch->loaded >= SAMPLES_HOLD) {
+        watch->is_used_externally = true;
         watch->calm = 0;
     } else if (++watch->calm >= SAMPLES_HOLD) {
         forget_others(watch);
     }
-    watch->lessee =
-        watch->is_used_outside && others.most_strange <= settings->foreign_memory ? others.lessee : 0;
-    if (watch->is_used_outside)
-        follow_memory(watch, others.sum);
+    watch->adoptee =
+        watch->is_used_externally && use.most_unadopted <= settings->external_memory ? use.adoptee : 0;
+    if (watch->is_used_externally)
+        follow_memory(watch, use.sum);
 }
 
 static bool is_above(uint64_t value, uint64_t whole, uint32_t limit)
@@ -121,7 +121,7 @@ static bool is_above(uint64_t value, uint64_t whole, uint32_t limit)
     return whole > 0 && value > whole / 100 * limit;
 }
 
-static void watch_crowd(const struct outside_settings *settings, const struct gpu_state *gpu, bool is_shared,
+static void watch_crowd(const struct external_settings *settings, const struct gpu_state *gpu, bool is_shared,
     struct gpu_watch *watch)
 {
     uint32_t band = watch->is_crowded ? CROWD_BAND : 0;
@@ -152,22 +152,22 @@ static void watch_gpus(struct core *core, struct core_node *node)
         watch->is_refused = gpus[i].refusal != NULL;
         watch->is_one_process = gpus[i].is_one_process != 0;
         watch_others(core, &gpus[i], is_empty, watch);
-        watch_crowd(&core->options.outside, &gpus[i], books != NULL && books->share_slots != 0, watch);
+        watch_crowd(&core->options.external, &gpus[i], books != NULL && books->share_slots != 0, watch);
     }
 }
 
 static void close_device(const struct core *core, const struct core_node *node, struct cluster_device *device)
 {
     const struct gpu_watch *watch = core_gpu_watch(node, device->uuid);
-    enum foreign_policy policy = core_gpu_policy(core, node->name, device->uuid, NULL);
+    enum external_policy policy = core_gpu_policy(core, node->name, device->uuid, NULL);
     if (watch == NULL)
         return;
-    if (watch->is_used_outside && policy == FOREIGN_AVOID)
+    if (watch->is_used_externally && policy == EXTERNAL_AVOID)
         device->closed |= DEVICE_EXTERNAL;
-    if (watch->is_used_outside && policy == FOREIGN_FIT_AROUND)
-        device->memory_foreign = watch->foreign_memory;
-    if (watch->is_used_outside)
-        device->lessee = watch->lessee;
+    if (watch->is_used_externally && policy == EXTERNAL_FIT_AROUND)
+        device->memory_external = watch->external_memory;
+    if (watch->is_used_externally)
+        device->adoptee = watch->adoptee;
     if (watch->is_unclean)
         device->closed |= DEVICE_UNCLEAN;
     if (watch->is_crowded)
@@ -179,7 +179,7 @@ static void close_device(const struct core *core, const struct core_node *node, 
 }
 
 const struct core_concern core_concern_external = {
-    .name = "outside",
+    .name = "external",
     .sample = watch_gpus,
     .processes = watch_gpus,
     .close = close_device,

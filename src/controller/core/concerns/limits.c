@@ -85,7 +85,7 @@ static void set(struct core *core, struct core_entry *entry, int64_t at_ms)
 static int64_t limit_ends_ms(const struct core *core, const struct job *job)
 {
     int64_t ends_ms = job->started_ms + job->ask->time_limit_ms;
-    return job->ask->lease_pid != 0 ? ends_ms : ends_ms + core_grace_ms(core, job->ask) + SHEPHERD_LATE_MS;
+    return job->ask->adopted_pid != 0 ? ends_ms : ends_ms + core_grace_ms(core, job->ask) + SHEPHERD_LATE_MS;
 }
 
 static bool has_deadline(const struct job *job)

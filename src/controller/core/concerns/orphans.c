@@ -27,8 +27,8 @@ static bool is_wanted(
 {
     struct core_entry *entry = core_find(core, known->id.job);
     if (entry == NULL || !job_state_is_active(entry->job->state) ||
-        (int)known->id.task != job_rank_on(entry->job, node->name) ||
-        core_is_rank_lost(core, entry, known->id.task))
+        (int)known->id.rank != job_rank_on(entry->job, node->name) ||
+        core_is_rank_lost(core, entry, known->id.rank))
         return false;
     /* An entry that a crash left without its token can only be the job's present attempt. */
     return entry->job->token == known->token ||
@@ -47,14 +47,14 @@ static void stop(struct core *core, const struct core_node *node, const struct k
 
 static void stop_all(struct core *core, struct core_node *node)
 {
-    for (size_t i = 0; node->is_up && i < node->n_unwanted; i++)
-        stop(core, node, &node->unwanted[i]);
+    for (size_t i = 0; node->is_up && i < node->n_orphaned; i++)
+        stop(core, node, &node->orphaned[i]);
 }
 
 static void clear_node(struct core *core, struct core_node *node)
 {
-    free(take_ptr(node->unwanted));
-    node->n_unwanted = 0;
+    free(take_ptr(node->orphaned));
+    node->n_orphaned = 0;
 }
 
 static void on_up(struct core *core, struct core_node *node, bool was_up)
@@ -65,24 +65,24 @@ static void on_up(struct core *core, struct core_node *node, bool was_up)
         const struct known_attempt *known = &attempts[i];
         if (is_wanted(core, node, known) || known->phase == PHASE_EXITED || known->phase == PHASE_RETURNED)
             continue;
-        node->unwanted = xreallocarray(node->unwanted, node->n_unwanted + 1, sizeof(*node->unwanted));
-        node->unwanted[node->n_unwanted++] = *known;
+        node->orphaned = xreallocarray(node->orphaned, node->n_orphaned + 1, sizeof(*node->orphaned));
+        node->orphaned[node->n_orphaned++] = *known;
     }
     if (!core_is_held(core, node))
         stop_all(core, node);
-    if (!was_up && node->n_unwanted > 0)
+    if (!was_up && node->n_orphaned > 0)
         core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });
 }
 
 static void on_over(struct core *core, struct core_node *node, const struct message_release_attempt *over)
 {
-    for (size_t i = node->n_unwanted; i-- > 0;) {
-        const struct known_attempt *known = &node->unwanted[i];
+    for (size_t i = node->n_orphaned; i-- > 0;) {
+        const struct known_attempt *known = &node->orphaned[i];
         if (known->id.job != over->id.job || known->id.attempt != over->id.attempt ||
-            known->id.step != over->id.step || known->id.task != over->id.task)
+            known->id.step != over->id.step || known->id.rank != over->id.rank)
             continue;
-        node->unwanted[i] = node->unwanted[--node->n_unwanted];
-        if (node->n_unwanted == 0 && node->is_up)
+        node->orphaned[i] = node->orphaned[--node->n_orphaned];
+        if (node->n_orphaned == 0 && node->is_up)
             core_node_changed(core, node);
     }
 }
@@ -102,7 +102,7 @@ static void clear(struct core *core)
 }
 
 const struct core_concern core_concern_orphans = {
-    .name = "unwanted",
+    .name = "orphans",
     .free = clear,
     .over = on_over,
     .up = on_up,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All or nothing. Each node prepares its part up to the gate; when all are ready they are let go, and not
+ * All or nothing. Each node prepares its rank up to the gate; when all are ready they are let go, and not
  * before:
  *
  *   unheard ──LAUNCH──> asked ──READY──> ready ──GO, when all are──> released ──STARTED──> started
@@ -8,13 +8,13 @@
  *                         v                v                            v                    v
  *                     returned         returned                 ended, returned, lost    ended, lost
  *
- * That a part has started proves that all were ready: so a controller that starts anew, and finds one that
- * runs, lets the others go. The job runs from the start of rank 0 on. The first part that is over in any
+ * That a rank has started proves that all were ready: so a controller that starts anew, and finds one that
+ * runs, lets the others go. The job runs from the start of rank 0 on. The first rank that is over in any
  * other way than with exit status 0 has the others stopped, and the attempt is over when all are: with the
  * end of that first one, or back in the queue when none of them ever ran. Nobody's exit record is forgotten
  * before, so that what was heard can be heard again.
  *
- * Where the parts meet is decided on the node of rank 0: the others are let go with the port that it says.
+ * Where the ranks meet is decided on the node of rank 0: the others are let go with the port that it says.
  */
 #include "controller/core/concerns/ranks.h"
 
@@ -36,77 +36,77 @@
 #include "controller/core/tables.h"
 #include "job/slurm.h"
 #include "job/usage_merge.h"
-#include "wire/json_parts.h"
+#include "wire/json_ranks.h"
 
 #define NO_RECORD "its node has no record of it any more"
 
-static const char *const state_names[PART_STATES] = {
-    [PART_UNHEARD] = "starting",
-    [PART_ASKED] = "starting",
-    [PART_READY] = "ready",
-    [PART_RELEASED] = "starting",
-    [PART_STARTED] = "running",
-    [PART_RETURNED] = "returned",
-    [PART_ENDED] = "done",
-    [PART_LOST] = "lost",
+static const char *const state_names[RANK_STATES] = {
+    [RANK_UNHEARD] = "starting",
+    [RANK_ASKED] = "starting",
+    [RANK_READY] = "ready",
+    [RANK_RELEASED] = "starting",
+    [RANK_STARTED] = "running",
+    [RANK_RETURNED] = "returned",
+    [RANK_ENDED] = "done",
+    [RANK_LOST] = "lost",
 };
 
-static void part_clear(struct core_part *part)
+static void rank_clear(struct core_rank *rank)
 {
-    free(part->log_path);
-    free(part->text);
-    record_clear(&launch_exit_record, &part->exit);
-    job_usage_free(part->usage);
+    free(rank->log_path);
+    free(rank->text);
+    record_clear(&launch_exit_record, &rank->exit);
+    job_usage_free(rank->usage);
 }
 
 static void drop(struct core_entry *entry)
 {
-    struct core_parts *parts = core_extra(entry)->parts;
-    if (parts == NULL)
+    struct core_ranks *ranks = core_extra(entry)->ranks;
+    if (ranks == NULL)
         return;
-    for (size_t i = 0; i < parts->count; i++)
-        part_clear(&parts->items[i]);
-    free(parts);
-    core_make_extra(entry)->parts = NULL;
+    for (size_t i = 0; i < ranks->count; i++)
+        rank_clear(&ranks->items[i]);
+    free(ranks);
+    core_make_extra(entry)->ranks = NULL;
 }
 
 /* Those of its present attempt, made when there are none yet; NULL when the attempt has one node. Those of
  * an attempt that was there at a start of the controller are made by on_resume(). */
-static struct core_parts *take_parts(struct core_entry *entry)
+static struct core_ranks *take_ranks(struct core_entry *entry)
 {
     const struct job *job = entry->job;
     if (!job_is_wide(job) || !job_state_is_active(job->state))
         return NULL;
-    struct core_parts *parts = core_extra(entry)->parts;
-    if (parts != NULL && parts->token == job->token)
-        return parts;
+    struct core_ranks *ranks = core_extra(entry)->ranks;
+    if (ranks != NULL && ranks->token == job->token)
+        return ranks;
     drop(entry);
     size_t count = job_node_count(job);
-    parts = xcalloc(1, sizeof(struct core_parts) + count * sizeof(struct core_part));
-    parts->token = job->token;
-    parts->count = count;
-    core_make_extra(entry)->parts = parts;
-    return parts;
+    ranks = xcalloc(1, sizeof(struct core_ranks) + count * sizeof(struct core_rank));
+    ranks->token = job->token;
+    ranks->count = count;
+    core_make_extra(entry)->ranks = ranks;
+    return ranks;
 }
 
 static void on_resume(struct core *core, struct core_entry *entry)
 {
-    struct core_parts *parts = take_parts(entry);
-    if (parts != NULL)
-        parts->may_have_gone = true;
+    struct core_ranks *ranks = take_ranks(entry);
+    if (ranks != NULL)
+        ranks->may_have_gone = true;
 }
 
 /* --- what follows from what is known --- */
 
-static bool is_over(const struct core_part *part)
+static bool is_over(const struct core_rank *rank)
 {
-    return part->state >= PART_RETURNED;
+    return rank->state >= RANK_RETURNED;
 }
 
-static bool has_failed(const struct core_parts *parts)
+static bool has_failed(const struct core_ranks *ranks)
 {
-    for (size_t i = 0; i < parts->count; i++)
-        if (is_over(&parts->items[i]) && !core_part_has_ended_well(&parts->items[i]))
+    for (size_t i = 0; i < ranks->count; i++)
+        if (is_over(&ranks->items[i]) && !core_rank_has_ended_well(&ranks->items[i]))
             return true;
     return false;
 }
@@ -115,84 +115,84 @@ static bool has_failed(const struct core_parts *parts)
 static bool is_led_to_end(const struct core_entry *entry)
 {
     return slurm_is_batch(&entry->job->ask->slurm) &&
-           core_part_has_ended_well(&core_extra(entry)->parts->items[0]);
+           core_rank_has_ended_well(&core_extra(entry)->ranks->items[0]);
 }
 
 static bool may_go(const struct core_entry *entry)
 {
-    const struct core_parts *parts = core_extra(entry)->parts;
+    const struct core_ranks *ranks = core_extra(entry)->ranks;
     bool are_all_ready = true;
-    for (size_t i = 0; i < parts->count; i++) {
-        if (core_part_has_run(&parts->items[i]))
+    for (size_t i = 0; i < ranks->count; i++) {
+        if (core_rank_has_run(&ranks->items[i]))
             return true;
-        are_all_ready = are_all_ready && parts->items[i].state >= PART_READY;
+        are_all_ready = are_all_ready && ranks->items[i].state >= RANK_READY;
     }
     return are_all_ready || entry->job->started_ms != 0;
 }
 
 /* After a start of ours rank 0 may run while its node has not spoken yet. */
-static bool is_port_known(const struct core_parts *parts)
+static bool is_port_known(const struct core_ranks *ranks)
 {
-    return parts->items[0].state >= PART_READY;
+    return ranks->items[0].state >= RANK_READY;
 }
 
 /* --- what is said to a node --- */
 
-static void say_go(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link)
+static void say_go(struct core *core, struct core_entry *entry, uint32_t number, uint32_t link)
 {
     const struct job *job = entry->job;
-    struct core_parts *parts = core_extra(entry)->parts;
+    struct core_ranks *ranks = core_extra(entry)->ranks;
     struct message_go go = {
-        .id = core_attempt_id(job, rank), .token = job->token, .port = parts->items[0].port
+        .id = core_attempt_id(job, number), .token = job->token, .port = ranks->items[0].port
     };
     core->effects.send(core->effects.arg, link, &message_go_record, &go);
-    parts->may_have_gone = true;
+    ranks->may_have_gone = true;
 }
 
-static void act_on_part(
-    struct core *core, struct core_entry *entry, uint32_t rank, bool must_stop, bool is_released)
+static void act_on_rank(
+    struct core *core, struct core_entry *entry, uint32_t number, bool must_stop, bool is_released)
 {
-    struct core_part *part = &core_extra(entry)->parts->items[rank];
+    struct core_rank *rank = &core_extra(entry)->ranks->items[number];
     const struct job *job = entry->job;
-    const struct core_node *node = core_find_node(core, job_node_name(job, rank));
-    if (is_over(part) || node == NULL || !node->is_up)
+    const struct core_node *node = core_find_node(core, job_node_name(job, number));
+    if (is_over(rank) || node == NULL || !node->is_up)
         return;
     if (must_stop) {
-        core_send_stop(core, entry, rank, node->link);
-    } else if (part->state == PART_UNHEARD) {
-        if (core_send_launch(core, entry, rank, node->link))
-            part->state = PART_ASKED;
-    } else if (part->state == PART_READY && is_released) {
-        say_go(core, entry, rank, node->link);
-        part->state = PART_RELEASED;
-    } else if (job_run(job)->terms > 0 && part->state >= PART_RELEASED) {
-        core_send_update(core, job, rank, node->link);
+        core_send_stop(core, entry, number, node->link);
+    } else if (rank->state == RANK_UNHEARD) {
+        if (core_send_launch(core, entry, number, node->link))
+            rank->state = RANK_ASKED;
+    } else if (rank->state == RANK_READY && is_released) {
+        say_go(core, entry, number, node->link);
+        rank->state = RANK_RELEASED;
+    } else if (job_run(job)->terms > 0 && rank->state >= RANK_RELEASED) {
+        core_send_update(core, job, number, node->link);
     }
 }
 
-static bool are_all_started(const struct core_parts *parts)
+static bool are_all_started(const struct core_ranks *ranks)
 {
-    for (size_t i = 0; i < parts->count; i++)
-        if (parts->items[i].state < PART_STARTED)
+    for (size_t i = 0; i < ranks->count; i++)
+        if (ranks->items[i].state < RANK_STARTED)
             return false;
     return true;
 }
 
-static bool is_untouched(const struct core_parts *parts)
+static bool is_untouched(const struct core_ranks *ranks)
 {
-    bool is_unheard = !parts->may_have_gone;
-    for (size_t i = 0; i < parts->count; i++)
-        is_unheard = is_unheard && parts->items[i].state == PART_UNHEARD;
+    bool is_unheard = !ranks->may_have_gone;
+    for (size_t i = 0; i < ranks->count; i++)
+        is_unheard = is_unheard && ranks->items[i].state == RANK_UNHEARD;
     return is_unheard;
 }
 
 static void act(struct core *core, struct core_entry *entry)
 {
-    struct core_parts *parts = take_parts(entry);
+    struct core_ranks *ranks = take_ranks(entry);
     const char *node = NULL;
-    if (parts == NULL || entry->changed_in > core->durable_batch)
+    if (ranks == NULL || entry->changed_in > core->durable_batch)
         return; // what was changed is acted upon when it is durable
-    if (entry->job->state == JOB_STARTING && is_untouched(parts) && !core_can_meet(core, entry->job, &node)) {
+    if (entry->job->state == JOB_STARTING && is_untouched(ranks) && !core_can_meet(core, entry->job, &node)) {
         _cleanup_free_ char *text = xasprintf(
             "the other nodes cannot reach node %s: it connected to a loopback address, for example through a "
             "tunnel; start its mgpu-agent with --controller and an address of this machine",
@@ -200,77 +200,78 @@ static void act(struct core *core, struct core_entry *entry)
         core_end_attempt(core, entry, END_START_FAILED, text);
         return;
     }
-    bool must_stop = entry->job->state == JOB_STOPPING || has_failed(parts) || is_led_to_end(entry);
+    bool must_stop = entry->job->state == JOB_STOPPING || has_failed(ranks) || is_led_to_end(entry);
     bool is_released = !must_stop && may_go(entry);
-    for (uint32_t rank = 0; rank < parts->count; rank++)
-        act_on_part(core, entry, rank, must_stop, is_released && (rank == 0 || is_port_known(parts)));
-    if (are_all_started(parts))
+    for (uint32_t number = 0; number < ranks->count; number++)
+        act_on_rank(core, entry, number, must_stop, is_released && (number == 0 || is_port_known(ranks)));
+    if (are_all_started(ranks))
         core_drop_spec(core, core_extra(entry)->array != NULL ? core_extra(entry)->array : entry);
 }
 
-/* --- the end of a part --- */
+/* --- the end of a rank --- */
 
-/* When the node of a lost part spoke last before it was away. */
-static int64_t last_word_ms(const struct core *core, const struct core_entry *entry, uint32_t rank)
+/* When the node of a lost rank spoke last before it was away. */
+static int64_t last_word_ms(const struct core *core, const struct core_entry *entry, uint32_t number)
 {
-    const struct core_node *node = core_find_node(core, job_node_name(entry->job, rank));
-    const struct core_part *part = &core_extra(entry)->parts->items[rank];
-    if (part->left_ms != 0 || node == NULL)
-        return part->left_ms;
+    const struct core_node *node = core_find_node(core, job_node_name(entry->job, number));
+    const struct core_rank *rank = &core_extra(entry)->ranks->items[number];
+    if (rank->left_ms != 0 || node == NULL)
+        return rank->left_ms;
     return node->is_up ? node->left_ms : node->heard_ms;
 }
 
 /* Why the others are stopped. After a start of ours one that was stopped may be heard of before its cause. */
-static bool has_cause(const struct core_parts *parts)
+static bool has_cause(const struct core_ranks *ranks)
 {
-    for (size_t i = 0; i < parts->count; i++) {
-        const struct core_part *part = &parts->items[i];
-        bool was_stopped = part->state == PART_ENDED && part->exit.end == END_CANCELLED;
-        if (is_over(part) && !was_stopped && !core_part_has_ended_well(part))
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct core_rank *rank = &ranks->items[i];
+        bool was_stopped = rank->state == RANK_ENDED && rank->exit.end == END_CANCELLED;
+        if (is_over(rank) && !was_stopped && !core_rank_has_ended_well(rank))
             return true;
     }
     return false;
 }
 
-/* A part is over, and with it perhaps the attempt. */
-static void settle(struct core *core, struct core_entry *entry, struct core_part *part, enum part_state state)
+/* A rank is over, and with it perhaps the attempt. */
+static void settle(struct core *core, struct core_entry *entry, struct core_rank *rank, enum rank_state state)
 {
-    struct core_parts *parts = core_extra(entry)->parts;
-    part->is_in_stop = entry->job->state == JOB_STOPPING || has_cause(parts);
-    part->state = state;
-    part->order = ++parts->n_over;
-    part->word_ms =
-        core_part_is_loss(part) ? last_word_ms(core, entry, (uint32_t)(part - parts->items)) : core->boot_ms;
-    for (size_t i = 0; i < parts->count; i++)
-        if (!is_over(&parts->items[i])) {
+    struct core_ranks *ranks = core_extra(entry)->ranks;
+    rank->is_in_stop = entry->job->state == JOB_STOPPING || has_cause(ranks);
+    rank->state = state;
+    rank->order = ++ranks->n_over;
+    rank->word_ms =
+        core_rank_is_loss(rank) ? last_word_ms(core, entry, (uint32_t)(rank - ranks->items)) : core->boot_ms;
+    for (size_t i = 0; i < ranks->count; i++)
+        if (!is_over(&ranks->items[i])) {
             core_act_later(core, entry); // a fence that ended it may not be durable yet
             return;
         }
-    core_parts_end(core, entry);
+    core_ranks_end(core, entry);
     drop(entry);
 }
 
 /* --- what nodes say --- */
 
-static struct core_part *find_open(struct core_entry *entry, uint32_t rank)
+static struct core_rank *find_open(struct core_entry *entry, uint32_t number)
 {
-    struct core_parts *parts = take_parts(entry);
-    return parts != NULL && rank < parts->count && !is_over(&parts->items[rank]) ? &parts->items[rank] : NULL;
+    struct core_ranks *ranks = take_ranks(entry);
+    return ranks != NULL && number < ranks->count && !is_over(&ranks->items[number]) ? &ranks->items[number]
+                                                                                     : NULL;
 }
 
 static void note_ready(
-    struct core *core, struct core_entry *entry, uint32_t rank, const struct message_ready *ready)
+    struct core *core, struct core_entry *entry, uint32_t number, const struct message_ready *ready)
 {
-    struct core_part *part = find_open(entry, rank);
-    if (part == NULL || part->state == PART_STARTED)
+    struct core_rank *rank = find_open(entry, number);
+    if (rank == NULL || rank->state == RANK_STARTED)
         return;
-    part->state = PART_READY;
-    part->port = ready->port;
+    rank->state = RANK_READY;
+    rank->port = ready->port;
     if (may_go(entry))
         act(core, entry);
 }
 
-/* The job runs when its first part does, or has run. */
+/* The job runs when its first rank does, or has run. */
 static void note_start(struct core *core, struct core_entry *entry, const char *log_path, const char *text)
 {
     const struct job *job = entry->job;
@@ -284,99 +285,99 @@ static void note_start(struct core *core, struct core_entry *entry, const char *
 }
 
 static void note_started(
-    struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_started *started)
+    struct core *core, struct core_entry *entry, uint32_t number, const struct launch_started *started)
 {
-    struct core_part *part = find_open(entry, rank);
-    if (part == NULL || part->state == PART_STARTED)
+    struct core_rank *rank = find_open(entry, number);
+    if (rank == NULL || rank->state == RANK_STARTED)
         return;
-    part->state = PART_STARTED;
-    part->port = started->port;
-    free(part->log_path);
-    part->log_path = xstrdup(started->log_path);
-    if (rank == 0)
-        note_start(core, entry, part->log_path, started->text);
+    rank->state = RANK_STARTED;
+    rank->port = started->port;
+    free(rank->log_path);
+    rank->log_path = xstrdup(started->log_path);
+    if (number == 0)
+        note_start(core, entry, rank->log_path, started->text);
     act(core, entry);
 }
 
-static void note_return(struct core *core, struct core_entry *entry, uint32_t rank, const char *text)
+static void note_return(struct core *core, struct core_entry *entry, uint32_t number, const char *text)
 {
-    struct core_part *part = find_open(entry, rank);
-    if (part == NULL)
+    struct core_rank *rank = find_open(entry, number);
+    if (rank == NULL)
         return;
-    free(part->text);
-    part->text = xstrdup(text);
-    settle(core, entry, part, PART_RETURNED);
+    free(rank->text);
+    rank->text = xstrdup(text);
+    settle(core, entry, rank, RANK_RETURNED);
 }
 
 static void note_exit(
-    struct core *core, struct core_entry *entry, uint32_t rank, const struct launch_exit *record)
+    struct core *core, struct core_entry *entry, uint32_t number, const struct launch_exit *record)
 {
-    struct core_part *part = find_open(entry, rank);
-    if (part == NULL)
+    struct core_rank *rank = find_open(entry, number);
+    if (rank == NULL)
         return;
-    record_clear(&launch_exit_record, &part->exit);
+    record_clear(&launch_exit_record, &rank->exit);
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
-        note_return(core, entry, rank, record->text);
+        note_return(core, entry, number, record->text);
         return;
     }
-    record_copy(&launch_exit_record, &part->exit, record);
+    record_copy(&launch_exit_record, &rank->exit, record);
     if (record->log_path != NULL) {
-        free(part->log_path);
-        part->log_path = xstrdup(record->log_path);
+        free(rank->log_path);
+        rank->log_path = xstrdup(record->log_path);
     }
-    if (rank == 0 && record->is_executed != 0 && record->end == END_EXIT && record->exit_code == 0)
-        note_start(core, entry, part->log_path, NULL);
-    settle(core, entry, part, PART_ENDED);
+    if (number == 0 && record->is_executed != 0 && record->end == END_EXIT && record->exit_code == 0)
+        note_start(core, entry, rank->log_path, NULL);
+    settle(core, entry, rank, RANK_ENDED);
 }
 
 static void lose(
-    struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text)
+    struct core *core, struct core_entry *entry, uint32_t number, enum job_end end, const char *text)
 {
-    struct core_part *part = find_open(entry, rank);
-    if (part == NULL)
+    struct core_rank *rank = find_open(entry, number);
+    if (rank == NULL)
         return;
-    free(part->text);
-    part->text = xstrdup(text);
-    part->end = end;
-    settle(core, entry, part, PART_LOST);
+    free(rank->text);
+    rank->text = xstrdup(text);
+    rank->end = end;
+    settle(core, entry, rank, RANK_LOST);
 }
 
-static bool has_started(struct core_entry *entry, uint32_t rank)
+static bool has_started(struct core_entry *entry, uint32_t number)
 {
-    const struct core_part *part = find_open(entry, rank);
-    return part != NULL && part->state == PART_STARTED;
+    const struct core_rank *rank = find_open(entry, number);
+    return rank != NULL && rank->state == RANK_STARTED;
 }
 
-static bool is_lost(struct core_entry *entry, uint32_t rank)
+static bool is_lost(struct core_entry *entry, uint32_t number)
 {
-    const struct core_parts *parts = take_parts(entry);
-    return parts != NULL && rank < parts->count && parts->items[rank].state == PART_LOST;
+    const struct core_ranks *ranks = take_ranks(entry);
+    return ranks != NULL && number < ranks->count && ranks->items[number].state == RANK_LOST;
 }
 
 static void on_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
 {
-    struct core_part *part = find_open(entry, usage->id.task);
-    if (part == NULL)
+    struct core_rank *rank = find_open(entry, usage->id.rank);
+    if (rank == NULL)
         return;
-    job_usage_free(part->usage);
-    part->usage = job_usage_copy(usage->usage.items);
-    struct core_parts *parts = core_extra(entry)->parts;
-    struct usage_part *each = xcalloc(parts->count, sizeof(*each));
-    for (size_t i = 0; i < parts->count; i++)
-        each[i] = (struct usage_part){ parts->items[i].usage, job_node_gpus(entry->job, i) };
+    job_usage_free(rank->usage);
+    rank->usage = job_usage_copy(usage->usage.items);
+    struct core_ranks *ranks = core_extra(entry)->ranks;
+    struct usage_part *each = xcalloc(ranks->count, sizeof(*each));
+    for (size_t i = 0; i < ranks->count; i++)
+        each[i] = (struct usage_part){ ranks->items[i].usage, job_node_gpus(entry->job, i) };
     job_usage_free(core_extra(entry)->usage);
-    core_make_extra(entry)->usage = job_usage_merge(each, parts->count);
+    core_make_extra(entry)->usage = job_usage_merge(each, ranks->count);
     free(each);
 }
 
 /* --- links --- */
 
 static const struct known_attempt *find_listed(
-    const struct message_hello *hello, const struct job *job, uint32_t rank)
+    const struct message_hello *hello, const struct job *job, uint32_t number)
 {
     const struct known_attempt *attempts = hello->attempts.items;
     for (size_t i = 0; i < hello->attempts.count; i++)
-        if (attempts[i].id.job == job->id && attempts[i].token == job->token && attempts[i].id.task == rank)
+        if (attempts[i].id.job == job->id && attempts[i].token == job->token && attempts[i].id.rank == number)
             return &attempts[i];
     return NULL;
 }
@@ -386,26 +387,26 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     if (!job_is_wide(entry->job))
         return;
     struct job *job = entry->job;
-    uint32_t rank = (uint32_t)job_rank_on(job, node->name);
-    struct core_part *part = find_open(entry, rank);
-    const struct known_attempt *known = find_listed(&node->hello, job, rank);
-    if (part == NULL)
+    uint32_t number = (uint32_t)job_rank_on(job, node->name);
+    struct core_rank *rank = find_open(entry, number);
+    const struct known_attempt *known = find_listed(&node->hello, job, number);
+    if (rank == NULL)
         return;
-    if (known != NULL && known->phase == PHASE_EXITED && part->left_ms == 0)
-        part->left_ms = node->left_ms;
-    const char *boot = job_node_boot(job, rank);
+    if (known != NULL && known->phase == PHASE_EXITED && rank->left_ms == 0)
+        rank->left_ms = node->left_ms;
+    const char *boot = job_node_boot(job, number);
     bool is_same_spool = text_equal(boot, node->hello.boot_id);
     if (known == NULL && !core_is_same_boot(boot, node->hello.boot_id)) {
-        lose(core, entry, rank, END_REBOOT, "its node rebooted while it ran");
+        lose(core, entry, number, END_REBOOT, "its node rebooted while it ran");
         return;
     }
     if (known == NULL &&
-        (part->state == PART_STARTED || job->started_ms != 0 || !is_same_spool || core_is_held(core, node))) {
-        lose(core, entry, rank, END_UNKNOWN, NO_RECORD);
+        (rank->state == RANK_STARTED || job->started_ms != 0 || !is_same_spool || core_is_held(core, node))) {
+        lose(core, entry, number, END_UNKNOWN, NO_RECORD);
         return;
     }
-    if (part->state != PART_STARTED)
-        part->state = known == NULL || known->phase == PHASE_STAGED ? PART_UNHEARD : PART_ASKED;
+    if (rank->state != RANK_STARTED)
+        rank->state = known == NULL || known->phase == PHASE_STAGED ? RANK_UNHEARD : RANK_ASKED;
     act(core, entry);
 }
 
@@ -413,50 +414,50 @@ static void on_down(struct core *core, struct core_node *node)
 {
     for (struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
-        int rank = job_is_wide(entry->job) ? job_rank_on(entry->job, node->name) : -1;
-        struct core_part *part = rank >= 0 ? find_open(entry, (uint32_t)rank) : NULL;
-        if (part != NULL && part->state < PART_STARTED)
-            part->state = PART_UNHEARD;
+        int number = job_is_wide(entry->job) ? job_rank_on(entry->job, node->name) : -1;
+        struct core_rank *rank = number >= 0 ? find_open(entry, (uint32_t)number) : NULL;
+        if (rank != NULL && rank->state < RANK_STARTED)
+            rank->state = RANK_UNHEARD;
     }
 }
 
 /* --- messages --- */
 
-/* Is this the part of a present attempt on several nodes that this node has? */
-static bool is_part(
-    const struct core_entry *entry, const struct core_node *node, uint32_t task, uint64_t token)
+/* Does this node have that rank of the current attempt? */
+static bool is_own_rank(
+    const struct core_entry *entry, const struct core_node *node, uint32_t rank, uint64_t token)
 {
     return entry != NULL && job_is_wide(entry->job) && job_state_is_active(entry->job->state) &&
-           entry->job->token == token && (int)task == job_rank_on(entry->job, node->name);
+           entry->job->token == token && (int)rank == job_rank_on(entry->job, node->name);
 }
 
 static void on_ready(struct core *core, struct core_node *node, const void *message)
 {
     const struct message_ready *ready = message;
     struct core_entry *entry = core_find(core, ready->id.job);
-    if (is_part(entry, node, ready->id.task, ready->token))
-        note_ready(core, entry, ready->id.task, ready);
+    if (is_own_rank(entry, node, ready->id.rank, ready->token))
+        note_ready(core, entry, ready->id.rank, ready);
 }
 
 static void on_started(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_started *started = message;
     struct core_entry *entry = core_find(core, started->id.job);
-    if (is_part(entry, node, started->id.task, started->token))
-        note_started(core, entry, started->id.task, started);
+    if (is_own_rank(entry, node, started->id.rank, started->token))
+        note_started(core, entry, started->id.rank, started);
 }
 
-/* Its exit is forgotten with the others', but that of a part which was given up, at once. */
+/* Its exit is forgotten with the others', but that of a rank which was given up, at once. */
 static void on_exited(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
     struct core_entry *entry = core_find_current(core, node, &record->id, record->token);
     if (entry == NULL || !job_is_wide(entry->job))
         return;
-    if (is_lost(entry, record->id.task))
+    if (is_lost(entry, record->id.rank))
         core_forget_stated(core, node, &record->id, record->token);
     else
-        note_exit(core, entry, record->id.task, record);
+        note_exit(core, entry, record->id.rank, record);
 }
 
 static void on_returned(struct core *core, struct core_node *node, const void *message)
@@ -465,13 +466,13 @@ static void on_returned(struct core *core, struct core_node *node, const void *m
     struct core_entry *entry = core_find_current(core, node, &returned->id, returned->token);
     if (entry == NULL || !job_is_wide(entry->job))
         return;
-    if (!has_started(entry, returned->id.task) && !is_lost(entry, returned->id.task)) {
-        note_return(core, entry, returned->id.task, returned->text);
+    if (!has_started(entry, returned->id.rank) && !is_lost(entry, returned->id.rank)) {
+        note_return(core, entry, returned->id.rank, returned->text);
         return; // it is forgotten with the others
     }
     /* What has started cannot have been returned: its agent has lost what it knew of it. */
-    if (has_started(entry, returned->id.task))
-        lose(core, entry, returned->id.task, END_UNKNOWN, NO_RECORD);
+    if (has_started(entry, returned->id.rank))
+        lose(core, entry, returned->id.rank, END_UNKNOWN, NO_RECORD);
     core_forget_stated(core, node, &returned->id, returned->token);
 }
 
@@ -482,41 +483,41 @@ static void on_gone(struct core *core, struct core_entry *entry)
 
 /* --- reading --- */
 
-static const struct core_parts *find_parts(const struct core *core, uint64_t job)
+static const struct core_ranks *find_ranks(const struct core *core, uint64_t job)
 {
     const struct core_entry *entry = core_find(core, job);
-    bool is_present = entry != NULL && core_extra(entry)->parts != NULL &&
-                      core_extra(entry)->parts->token == entry->job->token;
-    return is_present && job_is_wide(entry->job) ? core_extra(entry)->parts : NULL;
+    bool is_present = entry != NULL && core_extra(entry)->ranks != NULL &&
+                      core_extra(entry)->ranks->token == entry->job->token;
+    return is_present && job_is_wide(entry->job) ? core_extra(entry)->ranks : NULL;
 }
 
-struct json_part *core_parts_look(const struct core *core, uint64_t job)
+struct json_rank *core_ranks_look(const struct core *core, uint64_t job)
 {
-    const struct core_parts *parts = find_parts(core, job);
-    if (parts == NULL)
+    const struct core_ranks *ranks = find_ranks(core, job);
+    if (ranks == NULL)
         return NULL;
-    struct json_part *looks = xcalloc(parts->count, sizeof(*looks));
-    for (size_t i = 0; i < parts->count; i++) {
-        const struct core_part *part = &parts->items[i];
-        looks[i] = (struct json_part){
-            .state = state_names[part->state],
-            .log_path = part->log_path,
-            .has_exit = part->state == PART_ENDED,
-            .end = (enum job_end)part->exit.end,
-            .exit_code = part->exit.exit_code,
+    struct json_rank *looks = xcalloc(ranks->count, sizeof(*looks));
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct core_rank *rank = &ranks->items[i];
+        looks[i] = (struct json_rank){
+            .state = state_names[rank->state],
+            .log_path = rank->log_path,
+            .has_exit = rank->state == RANK_ENDED,
+            .end = (enum job_end)rank->exit.end,
+            .exit_code = rank->exit.exit_code,
         };
     }
     return looks;
 }
 
-char *core_log_path(const struct core *core, const struct job *job, uint32_t rank)
+char *core_log_path(const struct core *core, const struct job *job, uint32_t number)
 {
-    const struct core_parts *parts = find_parts(core, job->id);
-    const struct job_node *node = job_node(job, rank);
-    if (rank == 0)
+    const struct core_ranks *ranks = find_ranks(core, job->id);
+    const struct job_node *node = job_node(job, number);
+    if (number == 0)
         return job_run(job)->log_path;
-    if (parts != NULL)
-        return rank < parts->count ? parts->items[rank].log_path : NULL;
+    if (ranks != NULL)
+        return number < ranks->count ? ranks->items[number].log_path : NULL;
     return node != NULL ? node->log_path : NULL;
 }
 
@@ -529,7 +530,7 @@ static const struct core_message messages[] = {
 };
 
 const struct core_concern core_concern_ranks = {
-    .name = "parts",
+    .name = "ranks",
     .resume = on_resume,
     .act = act,
     .gone = on_gone,

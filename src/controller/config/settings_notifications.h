@@ -5,4 +5,4 @@
 #include "base/options.h"
 
 /* The table's target begins with a pointer to the options. */
-extern const struct option_row notices_rows[];
+extern const struct option_row notifications_rows[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/api/outside.h"
+#include "controller/api/external_text.h"
 
 #include <inttypes.h>
 
@@ -45,7 +45,7 @@ static void write_process(const struct gpu_process *process, struct usernames *n
         buffer_printf(text, ", %s", memory);
 }
 
-void outside_write(const struct gpu_state *gpu, struct usernames *names, struct buffer *text)
+void external_text_write(const struct gpu_state *gpu, struct usernames *names, struct buffer *text)
 {
     size_t shown = 0, more = 0;
     for (const struct gpu_process *process = next_largest(gpu, NULL); process != NULL;

@@ -3,7 +3,7 @@
  * SQLite's log needs locks and shared memory that work, and a sync that reaches a disk: network file systems
  * and most of FUSE give neither, and two hosts could open the same store. So they are refused by name.
  */
-#include "store/store_place.h"
+#include "store/store_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static const struct {
     { 0x786f4256, "VirtualBox shared folder" },
 };
 
-const char *store_place_unsafe(uint64_t magic)
+const char *store_dir_unsafe(uint64_t magic)
 {
     for (size_t i = 0; i < sizeof(unsafe) / sizeof(unsafe[0]); i++)
         if (unsafe[i].magic == (uint32_t)magic)
@@ -53,27 +53,27 @@ static int check(const char *path, int dirfd, struct error *err)
     struct statfs disk;
     struct stat dir;
     if (fstatfs(dirfd, &disk) < 0 || fstat(dirfd, &dir) < 0)
-        return error_set_errno(err, -errno, "cannot look at %s", path);
-    const char *name = store_place_unsafe((uint64_t)disk.f_type);
+        return error_set_errno(err, -errno, "cannot inspect %s", path);
+    const char *name = store_dir_unsafe((uint64_t)disk.f_type);
     if (name != NULL) {
-        (void)error_set(err, -EREMOTE, "%s is on %s, where a store is not safe", path, name);
+        (void)error_set(err, -EREMOTE, "%s is on %s, which is not safe for a store", path, name);
         return error_hint(err, "use --state-dir with a directory on a local disk");
     }
     if (dir.st_uid != geteuid()) {
-        (void)error_set(err, -EPERM, "%s belongs to uid %u, and this runs as uid %u", path,
+        (void)error_set(err, -EPERM, "%s belongs to uid %u, but mgpud runs as uid %u", path,
             (unsigned)dir.st_uid, (unsigned)geteuid());
         return error_hint(err, "use another --state-dir, or: chown -R %u %s", (unsigned)geteuid(), path);
     }
     if ((dir.st_mode & 07777) != 0700 && fchmod(dirfd, 0700) < 0)
-        return error_set_errno(err, -errno, "cannot make %s private", path);
+        return error_set_errno(err, -errno, "cannot set the permissions of %s", path);
     return 0;
 }
 
-int store_place_open(const char *dir, char **ret_path, int *ret_dirfd, struct error *err)
+int store_dir_open(const char *dir, char **ret_path, int *ret_dirfd, struct error *err)
 {
     int r = make_directories(dir, 0700);
     if (r < 0)
-        return error_set_errno(err, r, "cannot make the state directory %s", dir);
+        return error_set_errno(err, r, "cannot create the state directory %s", dir);
     _cleanup_free_ char *path = realpath(dir, NULL);
     if (path == NULL)
         return error_set_errno(err, -errno, "cannot find the state directory %s", dir);
@@ -101,7 +101,7 @@ static int refuse_second(const char *path, int lockfd, struct error *err)
     return error_hint(err, "stop it first (kill %ld), or use another --state-dir", pid);
 }
 
-int store_place_lock(const char *path, int dirfd, int *ret_lockfd, struct error *err)
+int store_dir_lock(const char *path, int dirfd, int *ret_lockfd, struct error *err)
 {
     _cleanup_close_ int lockfd = openat(dirfd, STORE_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (lockfd < 0)
@@ -120,7 +120,7 @@ int store_place_lock(const char *path, int dirfd, int *ret_lockfd, struct error 
     return 0;
 }
 
-off_t store_place_size(int dirfd, const char *name)
+off_t store_dir_size(int dirfd, const char *name)
 {
     struct stat file;
     return fstatat(dirfd, name, &file, AT_SYMLINK_NOFOLLOW) < 0 ? -1 : file.st_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/launch/lease_look.h"
+#include "agent/launch/inspector.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 #include "base/memory.h"
 #include "base/process.h"
 
-/* A lease that waits for its GPUs. */
+/* A process whose adoption waits for GPUs. */
 struct waiting {
-    struct lease_looks *looks;
+    struct inspector *looks;
     uint64_t job;
     uint32_t pid;
     int pidfd;
@@ -21,11 +21,11 @@ struct waiting {
     struct waiting *next, **where;
 };
 
-struct lease_looks {
+struct inspector {
     struct event_base *base;
     const struct job_users *users;
     struct usage_watch *watch;
-    lease_seen_fn *on_seen;
+    inspected_fn *on_seen;
     void *arg;
     struct waiting *first;
     size_t count;
@@ -43,7 +43,7 @@ static void waiting_free(struct waiting *waiting)
     free(waiting);
 }
 
-void lease_looks_forget(struct lease_looks *looks, uint64_t job)
+void inspector_forget(struct inspector *looks, uint64_t job)
 {
     struct waiting *after = NULL;
     for (struct waiting *waiting = looks->first; waiting != NULL; waiting = after) {
@@ -53,7 +53,7 @@ void lease_looks_forget(struct lease_looks *looks, uint64_t job)
     }
 }
 
-static void say_over(struct lease_looks *looks, uint64_t job, uint32_t pid)
+static void say_over(struct inspector *looks, uint64_t job, uint32_t pid)
 {
     _cleanup_free_ char *text = xasprintf("process %" PRIu32 " ended while it waited to be adopted", pid);
     struct message_process_info over = { .job = job, .error = ESRCH, .pid = pid, .text = text };
@@ -63,19 +63,19 @@ static void say_over(struct lease_looks *looks, uint64_t job, uint32_t pid)
 static void on_over(evutil_socket_t fd, short what, void *arg)
 {
     struct waiting *waiting = arg;
-    struct lease_looks *looks = waiting->looks;
+    struct inspector *looks = waiting->looks;
     uint64_t job = waiting->job;
     uint32_t pid = waiting->pid;
     waiting_free(waiting);
     say_over(looks, job, pid);
 }
 
-static void await(struct lease_looks *looks, const struct message_inspect *request)
+static void await(struct inspector *looks, const struct message_inspect *request)
 {
-    lease_looks_forget(looks, request->job);
+    inspector_forget(looks, request->job);
     if (request->pid == 0)
         return;
-    if (looks->count >= LEASE_WAITS_MAX)
+    if (looks->count >= ADOPT_WAITS_MAX)
         return; // its end is noticed when its turn comes
     int pidfd = process_open((pid_t)request->pid, request->start);
     if (pidfd < 0)
@@ -99,7 +99,7 @@ static void await(struct lease_looks *looks, const struct message_inspect *reque
 }
 
 /* What nobody may adopt, whoever asks. */
-static int check(struct lease_looks *looks, const struct process_facts *facts, struct error *err)
+static int check(struct inspector *looks, const struct process_facts *facts, struct error *err)
 {
     pid_t pid = facts->pid;
     if (geteuid() != 0 && facts->uid != geteuid())
@@ -122,7 +122,7 @@ static int check(struct lease_looks *looks, const struct process_facts *facts, s
     return 0;
 }
 
-static void answer(struct lease_looks *looks, const struct message_inspect *request)
+static void answer(struct inspector *looks, const struct message_inspect *request)
 {
     struct process_facts facts = { 0 };
     struct error err = { 0 };
@@ -146,7 +146,7 @@ static void answer(struct lease_looks *looks, const struct message_inspect *requ
     process_facts_clear(&facts);
 }
 
-void lease_looks_take(struct lease_looks *looks, const struct message_inspect *request)
+void inspector_take(struct inspector *looks, const struct message_inspect *request)
 {
     if (request->question != 0)
         answer(looks, request);
@@ -154,16 +154,16 @@ void lease_looks_take(struct lease_looks *looks, const struct message_inspect *r
         await(looks, request);
 }
 
-struct lease_looks *lease_looks_new(struct event_base *base, const struct job_users *users,
-    struct usage_watch *watch, lease_seen_fn *on_seen, void *arg)
+struct inspector *inspector_new(struct event_base *base, const struct job_users *users,
+    struct usage_watch *watch, inspected_fn *on_seen, void *arg)
 {
-    struct lease_looks *looks = xcalloc(1, sizeof(*looks));
+    struct inspector *looks = xcalloc(1, sizeof(*looks));
     *looks =
-        (struct lease_looks){ .base = base, .users = users, .watch = watch, .on_seen = on_seen, .arg = arg };
+        (struct inspector){ .base = base, .users = users, .watch = watch, .on_seen = on_seen, .arg = arg };
     return looks;
 }
 
-void lease_looks_free(struct lease_looks *looks)
+void inspector_free(struct inspector *looks)
 {
     if (looks == NULL)
         return;

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/launch/lease_kill.h"
+#include "agent/launch/adopted_kill.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
-#include "agent/launch/lease.h"
+#include "agent/launch/adopted.h"
 #include "base/memory.h"
 #include "base/process.h"
 
-struct lease_kill {
-    struct lease_process process;
+struct adopted_kill {
+    struct adopted_process process;
     struct event *timer;
-    struct lease_kill *next, **where;
+    struct adopted_kill *next, **where;
 };
 
-struct lease_kills {
+struct adopted_kills {
     struct event_base *base;
-    struct lease_kill *first;
+    struct adopted_kill *first;
 };
 
-static void kill_free(struct lease_kill *kill)
+static void kill_free(struct adopted_kill *kill)
 {
     *kill->where = kill->next;
     if (kill->next != NULL)
@@ -32,20 +32,20 @@ static void kill_free(struct lease_kill *kill)
 
 static void on_grace_over(evutil_socket_t fd, short what, void *arg)
 {
-    struct lease_kill *kill = arg;
-    if (lease_is_own(&kill->process)) // it may have become another user since
+    struct adopted_kill *kill = arg;
+    if (adopted_is_own(&kill->process)) // it may have become another user since
         (void)process_signal(kill->process.pidfd, SIGKILL);
     kill_free(kill);
 }
 
-struct lease_kills *lease_kills_new(struct event_base *base)
+struct adopted_kills *adopted_kills_new(struct event_base *base)
 {
-    struct lease_kills *kills = xcalloc(1, sizeof(*kills));
+    struct adopted_kills *kills = xcalloc(1, sizeof(*kills));
     kills->base = base;
     return kills;
 }
 
-void lease_kills_free(struct lease_kills *kills)
+void adopted_kills_free(struct adopted_kills *kills)
 {
     if (kills == NULL)
         return;
@@ -54,10 +54,10 @@ void lease_kills_free(struct lease_kills *kills)
     free(kills);
 }
 
-int lease_kills_start(struct lease_kills *kills, int dirfd, uint32_t signal, int64_t grace_ms)
+int adopted_kills_start(struct adopted_kills *kills, int dirfd, uint32_t signal, int64_t grace_ms)
 {
-    struct lease_process process;
-    int r = lease_open(dirfd, &process);
+    struct adopted_process process;
+    int r = adopted_open(dirfd, &process);
     if (r < 0)
         return r == -ESRCH ? 0 : r;
     r = process_signal(process.pidfd, (int)signal);
@@ -65,7 +65,7 @@ int lease_kills_start(struct lease_kills *kills, int dirfd, uint32_t signal, int
         closep(&process.pidfd);
         return r == -ESRCH ? 0 : r;
     }
-    struct lease_kill *kill = xcalloc(1, sizeof(*kill));
+    struct adopted_kill *kill = xcalloc(1, sizeof(*kill));
     struct timeval grace = { grace_ms / 1000, grace_ms % 1000 * 1000 };
     kill->process = process;
     kill->timer = evtimer_new(kills->base, on_grace_over, kill);

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/launch/lease.h"
-#include "agent/launch/lease_kill.h"
+#include "agent/launch/adopted.h"
+#include "agent/launch/adopted_kill.h"
 #include "agent/host/process_facts.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -31,7 +31,7 @@ static pid_t child;
 
 static int setup(void **state)
 {
-    (void)snprintf(place, sizeof(place), "/tmp/mgpu-lease-XXXXXX");
+    (void)snprintf(place, sizeof(place), "/tmp/mgpu-adopt-XXXXXX");
     assert_non_null(mkdtemp(place));
     _cleanup_free_ char *entry = xasprintf("%s/1.1.0.0", place);
     assert_int_equal(mkdir(entry, 0700), 0);
@@ -56,11 +56,11 @@ static int teardown(void **state)
 static void stage(uint32_t uid, uint64_t start)
 {
     struct gpu_grant grant = { .index = 3 };
-    struct job_spec spec = { .ask = { .lease_pid = (uint32_t)child, .lease_start = start } };
+    struct job_spec spec = { .ask = { .adopted_pid = (uint32_t)child, .adopted_start = start } };
     struct message_launch launch = {
         .id.job = 1, .id.attempt = 1, .token = 99, .uid = uid, .gpus = { &grant, 1 }
     };
-    assert_int_equal(lease_stage(dirfd_of_entry, &launch, &spec), 0);
+    assert_int_equal(adopted_stage(dirfd_of_entry, &launch, &spec), 0);
 }
 
 static struct launch_exit read_exit(void)
@@ -79,23 +79,23 @@ static void end_child(void)
     assert_int_equal(waitid(P_PID, (id_t)child, &end, WEXITED | WNOWAIT), 0);
 }
 
-static void a_lease_lives_as_long_as_its_process(void **state)
+static void adoption_lasts_as_long_as_its_process(void **state)
 {
     struct launch_started started;
-    assert_false(lease_is(dirfd_of_entry));
+    assert_false(adopted_is(dirfd_of_entry));
     stage(getuid(), process_start_time(child));
-    assert_true(lease_is(dirfd_of_entry));
-    assert_int_equal(lease_begin(dirfd_of_entry, NULL), 1);
+    assert_true(adopted_is(dirfd_of_entry));
+    assert_int_equal(adopted_begin(dirfd_of_entry, NULL), 1);
     assert_int_equal(spool_verdict(dirfd_of_entry), VERDICT_GO);
     assert_int_equal(
         file_read_record(dirfd_of_entry, SPOOL_STARTED, &launch_started_record, &started, NULL), 0);
     assert_int_equal(started.init_pid, child);
     assert_true(started.token == 99);
-    assert_true(lease_is_alive(dirfd_of_entry));
+    assert_true(adopted_is_alive(dirfd_of_entry));
     end_child();
-    assert_false(lease_is_alive(dirfd_of_entry));
-    assert_int_equal(lease_end(dirfd_of_entry, END_RELEASED, NULL), 1);
-    assert_int_equal(lease_end(dirfd_of_entry, END_CANCELLED, NULL), 1); // too late: the first one stands
+    assert_false(adopted_is_alive(dirfd_of_entry));
+    assert_int_equal(adopted_end(dirfd_of_entry, END_RELEASED, NULL), 1);
+    assert_int_equal(adopted_end(dirfd_of_entry, END_CANCELLED, NULL), 1); // too late: the first one stands
     struct launch_exit record = read_exit();
     assert_int_equal(record.end, END_RELEASED);
     assert_true(record.started_wall_ms == started.wall_ms && record.token == 99);
@@ -105,7 +105,7 @@ static void a_lease_lives_as_long_as_its_process(void **state)
 static void a_process_of_another_user_is_not_begun(void **state)
 {
     stage(getuid() + 1, process_start_time(child));
-    assert_int_equal(lease_begin(dirfd_of_entry, NULL), 1);
+    assert_int_equal(adopted_begin(dirfd_of_entry, NULL), 1);
     struct launch_exit record = read_exit();
     assert_int_equal(record.end, END_START_FAILED);
     assert_int_equal(spool_verdict(dirfd_of_entry), VERDICT_GO);
@@ -115,22 +115,22 @@ static void a_process_of_another_user_is_not_begun(void **state)
 static void another_process_of_that_number_is_not_begun(void **state)
 {
     stage(getuid(), process_start_time(child) + 1);
-    assert_int_equal(lease_begin(dirfd_of_entry, NULL), 1);
+    assert_int_equal(adopted_begin(dirfd_of_entry, NULL), 1);
     struct launch_exit record = read_exit();
     assert_int_equal(record.end, END_RELEASED);
     assert_int_equal(faccessat(dirfd_of_entry, SPOOL_STARTED, F_OK, 0), -1);
     record_clear(&launch_exit_record, &record);
 }
 
-static void a_lease_that_is_let_go_leaves_its_process_alone(void **state)
+static void released_adoption_leaves_its_process_running(void **state)
 {
     stage(getuid(), process_start_time(child));
-    assert_int_equal(lease_begin(dirfd_of_entry, NULL), 1);
-    assert_int_equal(lease_end(dirfd_of_entry, END_CANCELLED, NULL), 1);
+    assert_int_equal(adopted_begin(dirfd_of_entry, NULL), 1);
+    assert_int_equal(adopted_end(dirfd_of_entry, END_CANCELLED, NULL), 1);
     struct launch_exit record = read_exit();
     assert_int_equal(record.end, END_CANCELLED);
     assert_non_null(strstr(record.text, "left running"));
-    assert_true(lease_is_alive(dirfd_of_entry));
+    assert_true(adopted_is_alive(dirfd_of_entry));
     record_clear(&launch_exit_record, &record);
 }
 
@@ -138,15 +138,15 @@ static void a_process_is_ended_only_when_that_is_asked_for(void **state)
 {
     int status = 0;
     struct event_base *base = event_base_new();
-    struct lease_kills *kills = lease_kills_new(base);
+    struct adopted_kills *kills = adopted_kills_new(base);
     stage(getuid(), process_start_time(child));
-    assert_int_equal(lease_begin(dirfd_of_entry, NULL), 1);
-    assert_int_equal(lease_kills_start(kills, dirfd_of_entry, SIGSTOP, 20), 0);
+    assert_int_equal(adopted_begin(dirfd_of_entry, NULL), 1);
+    assert_int_equal(adopted_kills_start(kills, dirfd_of_entry, SIGSTOP, 20), 0);
     assert_int_equal(event_base_dispatch(base), 1); // nothing is left to wait for: SIGKILL was sent
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(WTERMSIG(status), SIGKILL);
-    assert_int_equal(lease_kills_start(kills, dirfd_of_entry, SIGTERM, 20), 0); // it is over: nothing to do
-    lease_kills_free(kills);
+    assert_int_equal(adopted_kills_start(kills, dirfd_of_entry, SIGTERM, 20), 0); // it is over: nothing to do
+    adopted_kills_free(kills);
     event_base_free(base);
 }
 
@@ -155,11 +155,11 @@ static void a_process_that_is_another_users_by_now_is_not_signalled(void **state
 {
     int status = 0;
     struct event_base *base = event_base_new();
-    struct lease_kills *kills = lease_kills_new(base);
+    struct adopted_kills *kills = adopted_kills_new(base);
     stage(getuid() + 1, process_start_time(child));
-    assert_int_equal(lease_kills_start(kills, dirfd_of_entry, SIGKILL, 20), -EPERM);
+    assert_int_equal(adopted_kills_start(kills, dirfd_of_entry, SIGKILL, 20), -EPERM);
     assert_int_equal(waitpid(child, &status, WNOHANG), 0);
-    lease_kills_free(kills);
+    adopted_kills_free(kills);
     event_base_free(base);
 }
 
@@ -170,7 +170,7 @@ static void the_facts_of_a_process_are_its_own(void **state)
     assert_int_equal(process_facts_read(child, 0, &facts, &err), 0);
     assert_true(facts.uid == getuid() && facts.gid == getgid());
     assert_true(facts.start == process_start_time(child));
-    assert_non_null(strstr(facts.command.items[0], "agent_lease"));
+    assert_non_null(strstr(facts.command.items[0], "agent_adopted"));
     process_facts_clear(&facts);
     assert_true(process_facts_is_below(child, getpid()));
     assert_false(process_facts_is_below(getpid(), child));
@@ -185,10 +185,10 @@ static void the_facts_of_a_process_are_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_lease_lives_as_long_as_its_process),
+        CASE(adoption_lasts_as_long_as_its_process),
         CASE(a_process_of_another_user_is_not_begun),
         CASE(another_process_of_that_number_is_not_begun),
-        CASE(a_lease_that_is_let_go_leaves_its_process_alone),
+        CASE(released_adoption_leaves_its_process_running),
         CASE(a_process_is_ended_only_when_that_is_asked_for),
         CASE(a_process_that_is_another_users_by_now_is_not_signalled),
         CASE(the_facts_of_a_process_are_its_own),

@@ -8,4 +8,4 @@
 
 /* "pid 8123 (cy) python train.py, 11.2 GiB; pid 9 (bo), 1 GiB", the largest first; adds nothing when nobody
  * is nobody is there. */
-void outside_write(const struct gpu_state *gpu, struct usernames *names, struct buffer *text);
+void external_text_write(const struct gpu_state *gpu, struct usernames *names, struct buffer *text);

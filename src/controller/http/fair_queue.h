@@ -4,13 +4,13 @@
 
 #include <event2/event.h>
 
-struct desk;
+struct fair_queue;
 struct request; // http/request.h
 
-struct desk *desk_new(struct event_base *loop);
+struct fair_queue *fair_queue_new(struct event_base *loop);
 
 /* There must be no open requests any more, or they are forgotten. */
-void desk_free(struct desk *desk);
+void fair_queue_free(struct fair_queue *queue);
 
 /* Calls `serve` with the request in a later turn of the loop, unless it is over by then. */
-void desk_enter(struct request *request, void (*serve)(struct request *request));
+void fair_queue_add(struct request *request, void (*serve)(struct request *request));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Parts of a whole are written as "0.8" or "80%". */
-#include "controller/config/settings_outside.h"
+#include "controller/config/settings_external.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "base/parse.h"
 #include "controller/config/options.h"
 
-static struct outside_settings *settings_of(void *target)
+static struct external_settings *settings_of(void *target)
 {
-    return &(*(struct controller_options **)target)->outside;
+    return &(*(struct controller_options **)target)->external;
 }
 
 static int set_part(uint32_t *field, const char *what, const char *value, struct error *err)
@@ -30,10 +30,10 @@ static int set_part(uint32_t *field, const char *what, const char *value, struct
     return 0;
 }
 
-static int set_foreign(void *target, const char *value, struct error *err)
+static int set_external(void *target, const char *value, struct error *err)
 {
-    enum foreign_policy policy = foreign_policy_find(value);
-    if (policy == FOREIGN_POLICIES) {
+    enum external_policy policy = external_policy_find(value);
+    if (policy == EXTERNAL_POLICIES) {
         (void)error_set(err, -EINVAL, "--foreign: unknown policy '%.40s'", value);
         return error_hint(err, "one of avoid, fit-around, ignore");
     }
@@ -41,14 +41,14 @@ static int set_foreign(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static int set_foreign_memory(void *target, const char *value, struct error *err)
+static int set_external_memory(void *target, const char *value, struct error *err)
 {
-    return parse_size(value, "--foreign-memory", &settings_of(target)->foreign_memory, err);
+    return parse_size(value, "--foreign-memory", &settings_of(target)->external_memory, err);
 }
 
-static int set_foreign_load(void *target, const char *value, struct error *err)
+static int set_external_load(void *target, const char *value, struct error *err)
 {
-    return set_part(&settings_of(target)->foreign_load, "--foreign-load", value, err);
+    return set_part(&settings_of(target)->external_load, "--foreign-load", value, err);
 }
 
 static int set_share_memory(void *target, const char *value, struct error *err)
@@ -61,12 +61,12 @@ static int set_share_load(void *target, const char *value, struct error *err)
     return set_part(&settings_of(target)->share_load, "--share-max-load", value, err);
 }
 
-const struct option_row outside_rows[] = {
-    { 0, "foreign", "POLICY", "GPUs with external processes: avoid, fit-around, ignore", set_foreign,
+const struct option_row external_rows[] = {
+    { 0, "foreign", "POLICY", "GPUs with external processes: avoid, fit-around, ignore", set_external,
         "avoid" },
-    { 0, "foreign-memory", "SIZE", "memory above which an external process counts", set_foreign_memory,
+    { 0, "foreign-memory", "SIZE", "memory above which an external process counts", set_external_memory,
         "512M" },
-    { 0, "foreign-load", "PART", "load above which they count on a GPU without jobs", set_foreign_load,
+    { 0, "foreign-load", "PART", "load above which they count on a GPU without jobs", set_external_load,
         "5%" },
     { 0, "share-max-memory", "PART", "memory use above which a shared GPU gets no more jobs",
         set_share_memory, "0.8" },

@@ -8,7 +8,7 @@
  * The time of a user counts from when his line is not empty (start-time fair queueing): who comes back after
  * a pause has neither credit nor debt.
  */
-#include "controller/http/desk.h"
+#include "controller/http/fair_queue.h"
 
 #include <stdlib.h>
 
@@ -31,23 +31,23 @@ struct line {
     struct line *next;
 };
 
-struct desk {
+struct fair_queue {
     struct event *next_one;
     struct line *lines; // none is empty
     int64_t now_ms;     // what the user who was served last had used before
 };
 
-static void arm(struct desk *desk, int64_t rest_ms)
+static void arm(struct fair_queue *queue, int64_t rest_ms)
 {
     const struct timeval rest = { .tv_sec = rest_ms / 1000, .tv_usec = rest_ms % 1000 * 1000 };
-    if (desk->lines != NULL && evtimer_pending(desk->next_one, NULL) == 0)
-        (void)evtimer_add(desk->next_one, &rest);
+    if (queue->lines != NULL && evtimer_pending(queue->next_one, NULL) == 0)
+        (void)evtimer_add(queue->next_one, &rest);
 }
 
-static struct line **find_least(struct desk *desk)
+static struct line **find_least(struct fair_queue *queue)
 {
-    struct line **least = &desk->lines;
-    for (struct line **link = &desk->lines; *link != NULL; link = &(*link)->next)
+    struct line **least = &queue->lines;
+    for (struct line **link = &queue->lines; *link != NULL; link = &(*link)->next)
         if ((*link)->used_ms < (*least)->used_ms)
             least = link;
     return least;
@@ -77,66 +77,66 @@ static void remove_line(struct line **link)
 
 static void on_next(evutil_socket_t fd, short what, void *arg)
 {
-    struct desk *desk = arg;
-    struct line **link = find_least(desk), *line = *link;
+    struct fair_queue *queue = arg;
+    struct line **link = find_least(queue), *line = *link;
     struct waiting *waiting = take_first(line);
     int64_t begin_ms = clock_boot_ms();
-    desk->now_ms = line->used_ms;
+    queue->now_ms = line->used_ms;
     if (!request_is_over(waiting->request))
         waiting->serve(waiting->request);
     leave(waiting);
     int64_t took_ms = clock_boot_ms() - begin_ms;
-    line->used_ms += took_ms + 1;             // the next is somebody else's
-    for (link = &desk->lines; *link != line;) // serving may have made new lines
+    line->used_ms += took_ms + 1;              // the next is somebody else's
+    for (link = &queue->lines; *link != line;) // serving may have made new lines
         link = &(*link)->next;
     if (line->first == NULL)
         remove_line(link);
-    arm(desk, took_ms >= REST_FROM_MS ? took_ms : 0);
+    arm(queue, took_ms >= REST_FROM_MS ? took_ms : 0);
 }
 
-struct desk *desk_new(struct event_base *loop)
+struct fair_queue *fair_queue_new(struct event_base *loop)
 {
-    struct desk *desk = xcalloc(1, sizeof(*desk));
-    desk->next_one = evtimer_new(loop, on_next, desk);
-    if (desk->next_one == NULL)
+    struct fair_queue *queue = xcalloc(1, sizeof(*queue));
+    queue->next_one = evtimer_new(loop, on_next, queue);
+    if (queue->next_one == NULL)
         abort(); // memory
-    return desk;
+    return queue;
 }
 
-void desk_free(struct desk *desk)
+void fair_queue_free(struct fair_queue *queue)
 {
-    if (desk == NULL)
+    if (queue == NULL)
         return;
-    while (desk->lines != NULL) {
-        while (desk->lines->first != NULL)
-            leave(take_first(desk->lines));
-        remove_line(&desk->lines);
+    while (queue->lines != NULL) {
+        while (queue->lines->first != NULL)
+            leave(take_first(queue->lines));
+        remove_line(&queue->lines);
     }
-    event_free(desk->next_one);
-    free(desk);
+    event_free(queue->next_one);
+    free(queue);
 }
 
-static struct line *line_of(struct desk *desk, uint32_t uid)
+static struct line *line_of(struct fair_queue *queue, uint32_t uid)
 {
-    struct line **link = &desk->lines;
+    struct line **link = &queue->lines;
     while (*link != NULL && (*link)->uid != uid)
         link = &(*link)->next;
     if (*link == NULL) {
         struct line *line = xcalloc(1, sizeof(*line));
-        *line = (struct line){ .uid = uid, .used_ms = desk->now_ms, .end = &line->first };
+        *line = (struct line){ .uid = uid, .used_ms = queue->now_ms, .end = &line->first };
         *link = line;
     }
     return *link;
 }
 
-void desk_enter(struct request *request, void (*serve)(struct request *request))
+void fair_queue_add(struct request *request, void (*serve)(struct request *request))
 {
-    struct desk *desk = request->serve->desk;
+    struct fair_queue *queue = request->serve->queue;
     struct waiting *waiting = xcalloc(1, sizeof(*waiting));
-    struct line *line = line_of(desk, request->who.uid);
+    struct line *line = line_of(queue, request->who.uid);
     *waiting = (struct waiting){ .request = request, .serve = serve };
     request_ref(request);
     *line->end = waiting;
     line->end = &waiting->next;
-    arm(desk, 0);
+    arm(queue, 0);
 }

@@ -23,7 +23,7 @@ struct gpu_known {
     bool is_released;
 };
 
-struct gpu_stage {
+struct gpu_progress {
     _Atomic uint64_t steps;   // grows with everything the helper begins or ends
     _Atomic uint32_t is_open; // 1: the driver has started
     char key[GPU_KEY_SIZE];   // the GPU it is at; "": none
@@ -35,35 +35,35 @@ struct gpu_stage {
 };
 
 /* Shared with processes forked later. NULL without memory for it. */
-struct gpu_stage *gpu_stage_new(void);
-void gpu_stage_free(struct gpu_stage *stage);
+struct gpu_progress *gpu_progress_new(void);
+void gpu_progress_free(struct gpu_progress *page);
 
 /* False when no more fit. */
-bool gpu_stage_leave_out(struct gpu_stage *stage, const char *key);
+bool gpu_progress_leave_out(struct gpu_progress *page, const char *key);
 
 /* One of all GPUs that are known; said of each or of none. False as above. */
-bool gpu_stage_know(struct gpu_stage *stage, const char *key, bool is_released);
+bool gpu_progress_know(struct gpu_progress *page, const char *key, bool is_released);
 
-/* May a helper with this stage have that GPU open? */
-bool gpu_stage_may_open(const struct gpu_stage *stage, const char *key);
+/* May a helper with this page have that GPU open? */
+bool gpu_progress_may_open(const struct gpu_progress *page, const char *key);
 
 /* The `number`th look is one at the GPU in that position; the helper has to be woken then. */
-void gpu_stage_want(struct gpu_stage *stage, size_t position, uint64_t number);
+void gpu_progress_want(struct gpu_progress *page, size_t position, uint64_t number);
 
 /* In the helper: the latest look at that GPU that was asked for. */
-uint64_t gpu_stage_wanted(const struct gpu_stage *stage, size_t position);
+uint64_t gpu_progress_wanted(const struct gpu_progress *page, size_t position);
 
-/* In the helper. A NULL stage leaves nothing out and is told nothing. */
-bool gpu_stage_is_left_out(const struct gpu_stage *stage, const char *key);
+/* In the helper. A NULL page leaves nothing out and is told nothing. */
+bool gpu_progress_is_left_out(const struct gpu_progress *page, const char *key);
 
 /* Something begins; `key` NULL: it is about no GPU. */
-void gpu_stage_enter(struct gpu_stage *stage, const char *key);
+void gpu_progress_enter(struct gpu_progress *page, const char *key);
 
 /* Something has ended: the driver answers. Any thread may say so. */
-void gpu_stage_step(struct gpu_stage *stage);
+void gpu_progress_step(struct gpu_progress *page);
 
 /* It waits for that GPU; when nothing is stepped on, the GPU is why. */
-void gpu_stage_hang(struct gpu_stage *stage, const char *key);
+void gpu_progress_hang(struct gpu_progress *page, const char *key);
 
 /* The driver has started and has named its GPUs. */
-void gpu_stage_set_open(struct gpu_stage *stage);
+void gpu_progress_set_open(struct gpu_progress *page);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether jobs may tell anybody, and how often. */
-#include "controller/config/settings_notices.h"
+#include "controller/config/settings_notifications.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 #define TIME_MIN_MS  1000
 #define TIME_MAX_MS  600000
 
-static struct notice_settings *settings_of(void *target)
+static struct notification_settings *settings_of(void *target)
 {
-    return &(*(struct controller_options **)target)->notices;
+    return &(*(struct controller_options **)target)->notifications;
 }
 
-static int set_notices(void *target, const char *value, struct error *err)
+static int set_notifications(void *target, const char *value, struct error *err)
 {
     bool is_on = strcmp(value, "on") == 0;
     if (!is_on && strcmp(value, "off") != 0) {
@@ -48,8 +48,9 @@ static int set_time(void *target, const char *value, struct error *err)
     return r;
 }
 
-const struct option_row notices_rows[] = {
-    { 0, "notices", "on|off", "allow jobs to send notifications: mail, commands, URLs", set_notices, "on" },
+const struct option_row notifications_rows[] = {
+    { 0, "notices", "on|off", "allow jobs to send notifications: mail, commands, URLs", set_notifications,
+        "on" },
     { 0, "notices-per-hour", "N", "maximum notifications per user and hour; more are dropped", set_per_hour,
         "60" },
     { 0, "notice-time", "TIME", "time limit for a mail, command or request", set_time, "30s" },

@@ -16,31 +16,31 @@
 #include "wire/message.h"
 
 /* Writes the entry `dirfd`: `lease`, and `spec` last. */
-int lease_stage(int dirfd, const struct message_launch *launch, const struct job_spec *spec);
+int adopted_stage(int dirfd, const struct message_launch *launch, const struct job_spec *spec);
 
-/* The entry is a lease. */
-bool lease_is(int dirfd);
+/* Is the entry that of an adopted process? */
+bool adopted_is(int dirfd);
 
 /* Its process has not ended; one that waits to be reaped has. */
-bool lease_is_alive(int dirfd);
+bool adopted_is_alive(int dirfd);
 
 /* Opens the process, makes sure that it still is its owner's, and settles "go"; or writes how it is over.
  * Returns 1 when there is something new to see in the entry. */
-int lease_begin(int dirfd, struct error *err);
+int adopted_begin(int dirfd, struct error *err);
 
 /* Writes `exit`. END_RELEASED: the process is over. END_CANCELLED: it is let go and lives on. Harmless when
  * there is an exit already. Returns 1. `err` may be NULL. */
-int lease_end(int dirfd, enum job_end end, struct error *err);
+int adopted_end(int dirfd, enum job_end end, struct error *err);
 
-/* Its process, and whose it was when it was leased. The caller owns the pidfd. */
-struct lease_process {
+/* The process, and its owner at the time of adoption. The caller owns the pidfd. */
+struct adopted_process {
     int pidfd;
     pid_t pid;
     uid_t uid;
 };
 
 /* -ESRCH when it is over, -EPERM when it is another user's by now. */
-int lease_open(int dirfd, struct lease_process *ret);
+int adopted_open(int dirfd, struct adopted_process *ret);
 
 /* It is still its owner's: only then may it be signalled. */
-bool lease_is_own(const struct lease_process *process);
+bool adopted_is_own(const struct adopted_process *process);

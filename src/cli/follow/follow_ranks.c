@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/follow/follow_ranks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#define REASK_MS 250
+
+static int take(void *target, const void *bytes, size_t length)
+{
+    return labelled_take(&((struct rank_log *)target)->lines, bytes, length);
+}
+
+static void ask(struct follow_ranks *ranks, struct rank_log *log, int delay_ms)
+{
+    _cleanup_free_ char *path =
+        xasprintf(API_PATH "/jobs/%" PRIu64 "/log?follow=1&wait=1&rank=%" PRIu32 "&attempt=%" PRId64,
+            ranks->job, log->rank, ranks->attempt);
+    stream_start(&log->stream, &ranks->call->client, path);
+    log->stream.sink = take;
+    log->stream.sink_target = log;
+    log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
+}
+
+void follow_ranks_open(struct follow_ranks *ranks, size_t count,
+    int (*put)(void *arg, const void *bytes, size_t length), void *arg)
+{
+    if (ranks->count > 0 || count < 2)
+        return;
+    ranks->count = (count < FOLLOW_RANKS_MAX ? count : FOLLOW_RANKS_MAX) - 1;
+    ranks->items = xcalloc(ranks->count, sizeof(*ranks->items));
+    for (size_t i = 0; i < ranks->count; i++) {
+        struct rank_log *log = &ranks->items[i];
+        log->rank = (uint32_t)i + 1;
+        log->lines = (struct labelled){ .put = put, .arg = arg };
+        (void)snprintf(log->lines.label, sizeof(log->lines.label), "%" PRIu32, log->rank);
+        ask(ranks, log, 0);
+    }
+}
+
+int follow_ranks_poll(const struct follow_ranks *ranks, bool is_held, struct pollfd *fds)
+{
+    int wait_ms = -1;
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct rank_log *log = &ranks->items[i];
+        bool is_closed = is_held || log->is_over;
+        fds[i] = (struct pollfd){ .fd = is_closed ? -1 : stream_fd(&log->stream), .events = POLLIN };
+        int here = log->is_over ? -1 : stream_wait_ms(&log->stream);
+        wait_ms = here >= 0 && (wait_ms < 0 || here < wait_ms) ? here : wait_ms;
+    }
+    return wait_ms;
+}
+
+/* Of a log that has not begun, or that never did, there is no log; of one that goes on the end of the log is
+ * not its end. "None" may have been the answer just before the log was heard of. */
+static int on_complete(struct follow_ranks *ranks, struct rank_log *log, bool is_job_over, struct error *err)
+{
+    unsigned status = stream_answer(&log->stream)->status;
+    bool is_absent = status == 404 || status == 416;
+    if (status != 200 && status != 206 && status != 429 && !is_absent)
+        return client_problem(stream_answer(&log->stream), err);
+    bool is_too_early = is_absent && !log->is_last;
+    if (!is_job_over || is_too_early || status == 429) {
+        ask(ranks, log, REASK_MS);
+        log->is_last = is_job_over;
+        return 0;
+    }
+    log->is_over = true;
+    return labelled_flush(&log->lines);
+}
+
+int follow_ranks_advance(
+    struct follow_ranks *ranks, const struct pollfd *fds, bool is_job_over, struct error *err)
+{
+    for (size_t i = 0; i < ranks->count; i++) {
+        struct rank_log *log = &ranks->items[i];
+        int r = log->is_over ? 0 : stream_advance(&log->stream, fds[i].revents != 0, err);
+        if (r > 0)
+            r = on_complete(ranks, log, is_job_over, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+bool follow_ranks_are_over(const struct follow_ranks *ranks)
+{
+    for (size_t i = 0; i < ranks->count; i++)
+        if (!ranks->items[i].is_over)
+            return false;
+    return true;
+}
+
+bool follow_ranks_are_read(const struct follow_ranks *ranks)
+{
+    for (size_t i = 0; i < ranks->count; i++)
+        if (!ranks->items[i].is_over && ranks->items[i].stream.state == STREAM_OPEN)
+            return false;
+    return true;
+}
+
+void follow_ranks_clear(struct follow_ranks *ranks)
+{
+    for (size_t i = 0; i < ranks->count; i++) {
+        stream_clear(&ranks->items[i].stream);
+        labelled_clear(&ranks->items[i].lines);
+    }
+    free(ranks->items);
+    *ranks = (struct follow_ranks){ 0 };
+}
