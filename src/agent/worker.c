@@ -94,7 +94,10 @@ static void leave(struct worker *worker, int status)
 static int on_link_message(void *arg, uint16_t id, const void *message, struct error *err)
 {
     struct worker *worker = arg;
-    return agent_core_message(effects_core(worker->effects), clock_boot_ms(), id, message, err);
+    int r = agent_core_message(effects_core(worker->effects), clock_boot_ms(), id, message, err);
+    if (r == 0 && id == MESSAGE_WELCOME && worker->options->uplink_fd >= 0)
+        log_info("registered with the controller as node %s", worker->options->node);
+    return r;
 }
 
 static void on_link_closed(void *arg, const struct error *err)

@@ -25,7 +25,7 @@
 #include "cli/options/talk.h"
 
 #define WAY_MS         5000
-#define LINKED         "connected to the controller" // as mgpu-agent says it
+#define REGISTERED     "registered with the controller" // as mgpu-agent reports it
 #define SPEAKER        "mgpu-agent: "
 #define FAILURE        "error: "
 #define NAME_LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
@@ -139,7 +139,7 @@ struct hearing {
     bool is_registered;
 };
 
-static void on_link(struct hearing *hearing)
+static void on_registered(struct hearing *hearing)
 {
     struct utsname self;
     if (hearing->options->is_verbose)
@@ -171,8 +171,8 @@ static void on_line(struct hearing *hearing)
     words = words != NULL ? words + strlen(SPEAKER) : line;
     bool is_failure = strncmp(words, FAILURE, strlen(FAILURE)) == 0;
     hearing->last = wording_apply(agent_wording, is_failure ? words + strlen(FAILURE) : words);
-    if (strncmp(hearing->last, LINKED, strlen(LINKED)) == 0)
-        on_link(hearing);
+    if (strncmp(hearing->last, REGISTERED, strlen(REGISTERED)) == 0)
+        on_registered(hearing);
 }
 
 static void hear(struct hearing *hearing, int fd)
