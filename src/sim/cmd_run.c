@@ -257,7 +257,8 @@ static void tell_bad(const struct workload *workload)
     for (size_t i = 0; i < workload->bad.count; i++)
         (void)fprintf(stderr, "mgpu-sim: %s\n", workload->bad.items[i]);
     if (workload->n_bad > 0)
-        (void)fprintf(stderr, "mgpu-sim: skipped %llu invalid lines\n", (unsigned long long)workload->n_bad);
+        (void)fprintf(stderr, "mgpu-sim: skipped %llu invalid line%s\n", (unsigned long long)workload->n_bad,
+            workload->n_bad == 1 ? "" : "s");
 }
 
 static int replay(struct run_call *call, const char *path, struct workload *workload, struct sim_nodes *nodes,

@@ -151,8 +151,8 @@ static void put_head(const struct report *report, FILE *out)
         (void)fprintf(out, "%zu jobs can never run on this cluster and are not counted; the first: %s\n",
             metrics->refused, report->first_refusal);
     if (report->bad_lines > 0)
-        (void)fprintf(
-            out, "skipped %llu invalid lines of the trace\n", (unsigned long long)report->bad_lines);
+        (void)fprintf(out, "skipped %llu invalid line%s of the trace\n",
+            (unsigned long long)report->bad_lines, report->bad_lines == 1 ? "" : "s");
 }
 
 static void put_timing(const struct metrics *metrics, FILE *out)

@@ -149,7 +149,7 @@ def test_a_cancelled_queued_job_lets_the_next_one_pass(box, gate):
     ({'gpus': 1.5}, ('gpus',)),
     ({'gpus': '2x'}, ('gpus', '2x')),
     ({'gpus': '2:'}, ('2:', 'GPUs')),
-    ({'gpus': '2:nosuch'}, ('nosuch', 'there are: ')),
+    ({'gpus': '2:nosuch'}, ('nosuch', 'available: ')),
     ({'gpu_share': 1000}, ('gpu_share',)),
     ({'gpu_ids': '8'}, ('8',)),
     ({'gpu_ids': '0,0'}, ('twice',)),

@@ -112,7 +112,7 @@ def test_broken_lines_stop_the_run_unless_they_are_skipped(tmp_path):
     _, err = sim('run', path, '--cluster', '1x8', status=1)
     assert f'{path}:3: number of GPUs' in err
     out, err = sim('run', path, '--cluster', '1x8', '--skip-bad', '--json')
-    assert '1 broken line' in err
+    assert 'skipped 1 invalid line' in err
     assert json.loads(out)['jobs'] == 2 and json.loads(out)['bad_lines'] == 1
 
 
@@ -231,7 +231,7 @@ def test_wrong_words_are_answered_by_a_sentence(words, sentence):
 
 @pytest.mark.parametrize('words, sentence', [
     (('run', '/nonexistent', '--cluster', '1x8'), 'cannot read /nonexistent'),
-    (('run', 'synthetic:5', '--cluster', '1x8', '--policy', 'sjf', '--estimate', 'history'), 'contradicts'),
+    (('run', 'synthetic:5', '--cluster', '1x8', '--policy', 'sjf', '--estimate', 'history'), 'cannot be used with'),
     (('run', 'synthetic:5', '--cluster', '1x8', '--estimate', 'trace'), 'the trace has no predictions'),
     (('check', '--replay', '/nonexistent'), 'cannot read /nonexistent'),
 ])

@@ -651,7 +651,7 @@ def test_a_job_on_a_terminal_that_nobody_uses_is_told_and_ended(box):
 
 def test_a_key_keeps_a_job_whose_terminal_was_idle(box, screen):
     one = screen('run', '-g', 0, '-T', '--tty-idle', '4s', '--', 'cat')
-    told = r'unless a key is pressed\]'
+    told = r'unless you press a key\]'
     one.wait(told)
     one.type('k')
     one.wait(told + r'(.|\n)*' + told)

@@ -359,7 +359,7 @@ def test_the_page_of_a_job_and_the_other_pages(box, top, gate):
     job = gated(box, gate, 'page', '-g', 2, '-t', '1h')
     one = top(job)
     one.wait(rf'^┌Job {job}  page, of ')
-    one.wait(r'^│ requested +2 GPUs')
+    one.wait(r'^│ request +2 GPUs')
     one.wait(r'^│ times +submitted .* started .* now ─ 5\dm')
     one.wait(r'─ GPUs, their mean, 10 min')
     one.keys(']')

@@ -90,7 +90,7 @@ static void draw_facts(struct top *top, struct rect *rest, const json_t *job)
     const json_t *usage = json_object_get(detail == NULL ? job : detail, "usage");
     put_fact(top, rest, "state", look_of_color(job_color(job)), state_text(top, job));
     put_fact(top, rest, "command", LOOK_PLAIN, field_shown(job, "command"));
-    put_fact(top, rest, "requested", LOOK_PLAIN, why_request(job));
+    put_fact(top, rest, "request", LOOK_PLAIN, why_request(job));
     put_fact(top, rest, "where", LOOK_PLAIN, job_where(job));
     put_fact(top, rest, "times", LOOK_PLAIN, timeline(top, job));
     if (json_is_object(usage))
