@@ -31,6 +31,7 @@ struct controller {
     struct event_base *loop;
     struct store *store;
     struct store_summary summary;
+    struct store_verification verification; // the latest check of the store
     struct core *core;
     struct links *links;
     struct streams *streams;

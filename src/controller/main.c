@@ -43,6 +43,7 @@
 #include "wire/directory.h"
 
 #define READY_WAIT_SECONDS 5
+#define SNAPSHOT_FIRST     5 // seconds after the start: its check is that of the whole store
 #define SNAPSHOT_SECONDS   600
 #define JOINS_MS           2000 // for those who are joining when mgpud is told to leave
 #define LAST_TURNS         3    // of the loop, without waiting, to say what is still to be said
@@ -89,6 +90,20 @@ static void on_warning(void *arg, const struct error *err)
     log_warning("store: %s", err->message);
 }
 
+/* The same finding comes with each snapshot. */
+static void on_verified(void *arg, const struct store_verification *verification)
+{
+    struct controller *controller = &((struct program *)arg)->controller;
+    bool is_new = strcmp(controller->verification.finding, verification->finding) != 0;
+    controller->verification = *verification;
+    if (verification->findings > 0 && is_new)
+        log_error("the store is damaged (%u finding%s): %s; no snapshot is made%s; 'mgpud --fsck' lists all",
+            (unsigned)verification->findings, verification->findings == 1 ? "" : "s", verification->finding,
+            verification->is_file_damaged ? ", and new jobs are refused" : "");
+    else if (verification->findings == 0 && is_new)
+        log_info("the store is sound again");
+}
+
 static void load_job(void *arg, struct job *job)
 {
     core_load_job(arg, job);
@@ -131,6 +146,7 @@ static int load(struct program *program, struct error *err)
         .on_durable = on_durable,
         .on_failed = on_failed,
         .on_warning = on_warning,
+        .on_verified = on_verified,
     };
     int r = store_open(program->prepared.store_dir, &observer, &controller->store, &controller->summary, err);
     if (r < 0)
@@ -224,6 +240,7 @@ static void on_snapshot(evutil_socket_t fd, short events, void *arg)
 {
     struct program *program = arg;
     store_snapshot(program->controller.store);
+    (void)evtimer_add(program->timers[1], &(struct timeval){ .tv_sec = SNAPSHOT_SECONDS });
 }
 
 static void on_signal(evutil_socket_t fd, short events, void *arg)
@@ -251,9 +268,9 @@ static int watch(struct program *program, struct error *err)
         (void)evsignal_add(program->signals[i], NULL);
     }
     program->timers[0] = evtimer_new(controller->loop, on_ready_wait, program);
-    program->timers[1] = event_new(controller->loop, -1, EV_PERSIST, on_snapshot, program);
+    program->timers[1] = evtimer_new(controller->loop, on_snapshot, program);
     (void)evtimer_add(program->timers[0], &(struct timeval){ .tv_sec = READY_WAIT_SECONDS });
-    (void)event_add(program->timers[1], &(struct timeval){ .tv_sec = SNAPSHOT_SECONDS });
+    (void)evtimer_add(program->timers[1], &(struct timeval){ .tv_sec = SNAPSHOT_FIRST });
     program->store_readable = event_new(
         controller->loop, store_fd(controller->store), EV_READ | EV_PERSIST, on_store_readable, program);
     (void)event_add(program->store_readable, NULL);

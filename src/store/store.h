@@ -20,6 +20,14 @@
 /* Ids, events and epochs that an older copy skips: more than were given out since. */
 #define STORE_RESTORE_GAP 1000000
 
+/* The result of the latest whole check since this start (store_snapshot). */
+struct store_verification {
+    int64_t checked_ms;   // wall clock; 0: there was none yet
+    uint32_t findings;    // 0: sound
+    bool is_file_damaged; // pages or indexes, and not only what the rows say
+    char finding[256];    // the first one
+};
+
 struct store;
 struct store_batch;
 
@@ -30,6 +38,8 @@ struct store_observer {
     void (*on_failed)(void *arg, uint64_t batch, const struct error *err);
     /* Nothing is lost, but a person should know, such as a snapshot that could not be made. May be NULL. */
     void (*on_warning)(void *arg, const struct error *err);
+    /* A whole check has ended. May be NULL. */
+    void (*on_verified)(void *arg, const struct store_verification *verification);
 };
 
 /* What a start finds. */
@@ -163,8 +173,12 @@ void store_dispatch(struct store *store);
 /* True while so little space is left that new work must be refused (ends of jobs are still stored). Cheap. */
 bool store_is_full(struct store *store);
 
-/* Takes a snapshot to DIR/backup/, keeping the three latest; on the store's thread, between commits. A store
- * that is closed meanwhile finishes it. */
+/*
+ * Takes a snapshot to DIR/backup/, keeping the three latest: copied on the store's thread between commits,
+ * then checked as store_fsck() does on a thread of its own. A copy with a finding is removed. The result of
+ * the check goes to on_verified. Nothing happens while one is being made, or so soon after the last that they
+ * would take more than a twentieth of the time. A store that is closed drops the one being made.
+ */
 void store_snapshot(struct store *store);
 
 /*

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/error.h"
 
 struct store;
+struct store_verification;
 
 struct store_found {
     bool is_new;          // there is nothing: make a store
@@ -24,3 +26,8 @@ int store_check(struct store *store, struct store_found *ret, struct error *err)
 /* What mgpud --fsck finds in jobs that have not ended, and in the GPUs that are booked: -EUCLEAN with its
  * first sentence. Jobs that have ended cost nothing. */
 int store_fsck_open_jobs(sqlite3 *db, struct error *err);
+
+/* All of it, on a file that nobody writes: 0 with *ret, whatever was found. -ECANCELED once `is_stopping` is
+ * set; other failures say nothing about the store. */
+int store_fsck_copy(
+    const char *path, const atomic_bool *is_stopping, struct store_verification *ret, struct error *err);

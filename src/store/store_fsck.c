@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpud --fsck, and the part of it that each start does: open jobs and their GPUs. Everything is read in one
- * transaction of a connection that cannot write, so it works beside a running daemon and sees one moment of
- * the store. Events and jobs are walked together in order of job id: at any time one job is in memory, folded
- * from its events, next to its row.
+ * mgpud --fsck, and the part of it that each start does: open jobs and their GPUs. A running daemon does the
+ * whole to copies (store_verify.c). Everything is read in one transaction of a connection that cannot write,
+ * so it works beside a running daemon and sees one moment of the store. Events and jobs are walked together
+ * in order of job id: at any time one job is in memory, folded from its events, next to its row.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/cluster_change.h"
@@ -25,13 +26,14 @@
 #include "store/store_sqlite.h"
 #include "store/store_statement.h"
 
-#define FINDING_SIZE 512
+#define FINDING_SIZE        512
+#define STEPS_BETWEEN_LOOKS 10000 // of SQLite's machine, some milliseconds
 
 struct fsck {
     sqlite3 *db;
     void (*report)(void *arg, const char *sentence);
     void *arg;
-    int findings;
+    int findings, file_findings;                          // those of SQLite's own check among them
     sqlite3_stmt *jobs, *events, *spec, *gpus, *attempts; // jobs and events: cursors over the whole tables
     int jobs_rc, events_rc;
 };
@@ -410,10 +412,18 @@ int store_fsck_open_jobs(sqlite3 *db, struct error *err)
     return r;
 }
 
-static int check_all(struct fsck *fsck, const char *path, struct error *err)
+static int is_stopped(void *arg)
+{
+    return atomic_load((const atomic_bool *)arg);
+}
+
+/* `is_stopping` NULL: to the end. */
+static int check_all(struct fsck *fsck, const char *path, const atomic_bool *is_stopping, struct error *err)
 {
     int version = 0;
     int r = store_sql_open(path, STORE_READ, &fsck->db, err);
+    if (r == 0 && is_stopping != NULL)
+        sqlite3_progress_handler(fsck->db, STEPS_BETWEEN_LOOKS, is_stopped, (void *)(uintptr_t)is_stopping);
     if (r == 0)
         r = store_schema_check(fsck->db, path, &version, err);
     if (r == 0 && version < store_schema_version())
@@ -423,6 +433,7 @@ static int check_all(struct fsck *fsck, const char *path, struct error *err)
         r = store_sql_run(fsck->db, "BEGIN", err);
     if (r == 0)
         r = check_integrity(fsck, err);
+    fsck->file_findings = fsck->findings;
     if (r == 0)
         r = prepare(fsck, false, err);
     if (r == 0)
@@ -448,8 +459,36 @@ int store_fsck(const char *dir, void (*report)(void *arg, const char *sentence),
     _cleanup_close_ int dirfd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r = check_log(dirfd, real, err);
     if (r == 0)
-        r = check_all(&fsck, path, err);
+        r = check_all(&fsck, path, NULL, err);
     if (r == -EUCLEAN && err != NULL && err->hint[0] == '\0')
         (void)store_snapshot_hint(dirfd, real, err);
     return r < 0 ? r : fsck.findings;
+}
+
+static void note_first(void *arg, const char *sentence)
+{
+    struct store_verification *result = arg;
+    if (result->finding[0] == '\0')
+        (void)snprintf(
+            result->finding, sizeof(result->finding), "%.*s", (int)sizeof(result->finding) - 1, sentence);
+}
+
+int store_fsck_copy(
+    const char *path, const atomic_bool *is_stopping, struct store_verification *ret, struct error *err)
+{
+    struct store_verification result = { 0 };
+    struct error here = { 0 };
+    _cleanup_(clear) struct fsck fsck = { .report = note_first, .arg = &result };
+    int r = check_all(&fsck, path, is_stopping, &here);
+    if (atomic_load(is_stopping))
+        return error_set(err, -ECANCELED, "the check was stopped");
+    if (r < 0 && r != -EUCLEAN)
+        return error_set(err, r, "the check of a snapshot failed: %.400s", here.message);
+    if (r == -EUCLEAN)
+        find(&fsck, "%s", here.message);
+    result.is_file_damaged = r == -EUCLEAN || fsck.file_findings > 0;
+    result.findings = (uint32_t)fsck.findings;
+    result.checked_ms = clock_wall_ms();
+    *ret = result;
+    return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * DIR/backup/mgpu-NNNNNNNN.db: numbered upwards, so that a clock that was set back cannot make a new snapshot
- * look like the oldest. It is written under another name, marked as a snapshot, synced and renamed. Pages are
- * copied some at a time between commits; SQLite keeps what was copied already up to date with later commits
- * of the same connection.
+ * look like the oldest. It is written under another name, marked as a snapshot, checked (store_verify.c),
+ * synced and renamed. Pages are copied some at a time between commits; SQLite keeps what was copied already
+ * up to date with later commits of the same connection.
  */
 #include "store/store_snapshot.h"
 
@@ -17,10 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/utc.h"
+#include "base/clock.h"
 #include "base/memory.h"
+#include "base/utc.h"
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
+#include "store/store_verify.h"
 
 #define SNAPSHOT_PREFIX      "mgpu-"
 #define SNAPSHOT_FORMAT      SNAPSHOT_PREFIX "%08" PRIu64 ".db"
@@ -29,7 +31,6 @@
 #define SNAPSHOT_NUMBERS_MAX 4096 // entries of the directory that are looked at
 
 struct store_snapshot {
-    int dirfd; // DIR/backup
     sqlite3 *copy;
     sqlite3_backup *backup;
 };
@@ -110,30 +111,43 @@ int store_snapshot_hint(int dirfd, const char *dir, struct error *err)
         dir, STORE_DATABASE, newest, STORE_DATABASE);
 }
 
-void store_snapshot_abandon(struct store *store)
+char *store_snapshot_copy_path(const struct store *store)
+{
+    return xasprintf("%s/%s/%s", store->dir, STORE_BACKUP, SNAPSHOT_UNFINISHED);
+}
+
+void store_snapshot_discard(struct store *store)
+{
+    (void)unlinkat(store->dirfd, STORE_BACKUP "/" SNAPSHOT_UNFINISHED, 0);
+}
+
+static void release(struct store *store)
 {
     struct store_snapshot *snapshot = take_ptr(store->snapshot);
-    if (snapshot == NULL)
-        return;
     (void)sqlite3_backup_finish(snapshot->backup);
     store_sql_closep(&snapshot->copy);
-    if (snapshot->dirfd >= 0)
-        (void)unlinkat(snapshot->dirfd, SNAPSHOT_UNFINISHED, 0);
-    closep(&snapshot->dirfd);
     free(snapshot);
 }
 
+void store_snapshot_abandon(struct store *store)
+{
+    if (store->snapshot == NULL)
+        return;
+    release(store);
+    store_snapshot_discard(store);
+}
+
 /* SQLite makes files as the umask says; this one is made before, for our eyes only. */
-static int make_file(struct store *store, struct store_snapshot *snapshot, struct error *err)
+static int make_file(const struct store *store, struct error *err)
 {
     if (mkdirat(store->dirfd, STORE_BACKUP, 0700) < 0 && errno != EEXIST)
         return error_set_errno(err, -errno, "cannot make %s/%s", store->dir, STORE_BACKUP);
-    snapshot->dirfd = open_backup(store->dirfd);
-    if (snapshot->dirfd < 0)
+    _cleanup_close_ int backupfd = open_backup(store->dirfd);
+    if (backupfd < 0)
         return error_set_errno(err, -errno, "cannot open %s/%s", store->dir, STORE_BACKUP);
-    (void)unlinkat(snapshot->dirfd, SNAPSHOT_UNFINISHED, 0);
-    _cleanup_close_ int fd = openat(
-        snapshot->dirfd, SNAPSHOT_UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    (void)unlinkat(backupfd, SNAPSHOT_UNFINISHED, 0);
+    _cleanup_close_ int fd =
+        openat(backupfd, SNAPSHOT_UNFINISHED, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return error_set_errno(err, -errno, "cannot create a snapshot in %s/%s", store->dir, STORE_BACKUP);
     return 0;
@@ -142,11 +156,10 @@ static int make_file(struct store *store, struct store_snapshot *snapshot, struc
 static int begin(struct store *store, struct error *err)
 {
     struct store_snapshot *snapshot = store->snapshot = xcalloc(1, sizeof(*snapshot));
-    snapshot->dirfd = -1;
-    int r = make_file(store, snapshot, err);
+    int r = make_file(store, err);
     if (r < 0)
         return r;
-    _cleanup_free_ char *path = xasprintf("%s/%s/%s", store->dir, STORE_BACKUP, SNAPSHOT_UNFINISHED);
+    _cleanup_free_ char *path = store_snapshot_copy_path(store);
     int rc = sqlite3_open_v2(path, &snapshot->copy,
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
     if (rc != SQLITE_OK)
@@ -198,22 +211,30 @@ static int finish(struct store *store, struct error *err)
     buffer_printf(
         &sql, "PRAGMA journal_mode = DELETE; UPDATE meta SET value = %d WHERE name = 'mark'", STORE_SNAPSHOT);
     int r = store_sql_run(snapshot->copy, buffer_text(&sql), err);
-    if (r < 0)
-        return r;
-    store_sql_closep(&snapshot->copy);
-    snapshot->copy = NULL;
+    if (r == 0)
+        release(store);
+    return r;
+}
+
+int store_snapshot_keep(struct store *store, struct error *err)
+{
     struct numbers numbers;
     char name[64];
-    list(snapshot->dirfd, &numbers);
+    _cleanup_close_ int backupfd = open_backup(store->dirfd);
+    if (backupfd < 0)
+        return error_set_errno(err, -errno, "cannot open %s/%s", store->dir, STORE_BACKUP);
+    list(backupfd, &numbers);
     name_of(numbers.count > 0 ? numbers.items[numbers.count - 1] + 1 : 1, name);
-    r = sync_file(snapshot->dirfd, SNAPSHOT_UNFINISHED);
-    if (r == 0 && renameat(snapshot->dirfd, SNAPSHOT_UNFINISHED, snapshot->dirfd, name) < 0)
+    int r = sync_file(backupfd, SNAPSHOT_UNFINISHED);
+    if (r == 0 && renameat(backupfd, SNAPSHOT_UNFINISHED, backupfd, name) < 0)
         r = -errno;
-    if (r == 0 && fsync(snapshot->dirfd) < 0)
+    if (r == 0 && fsync(backupfd) < 0)
         r = -errno;
-    if (r < 0)
+    if (r < 0) {
+        store_snapshot_discard(store);
         return error_set_errno(err, r, "cannot put snapshot %s into %s/%s", name, store->dir, STORE_BACKUP);
-    remove_old(snapshot->dirfd);
+    }
+    remove_old(backupfd);
     return 0;
 }
 
@@ -225,7 +246,7 @@ int store_snapshot_take(struct store *store, struct error *err)
     if (r == 1)
         r = finish(store, err);
     store_snapshot_abandon(store);
-    return r;
+    return r == 0 ? store_snapshot_keep(store, err) : r;
 }
 
 void store_snapshot_step(struct store *store)
@@ -236,15 +257,21 @@ void store_snapshot_step(struct store *store)
         return;
     if (r == 1)
         r = finish(store, &err);
-    if (r < 0)
-        store_thread_warn(store, &err);
+    if (r == 0) {
+        store_verify_begin(store);
+        return;
+    }
+    store_thread_warn(store, &err);
     store_snapshot_abandon(store);
 }
 
 static int run_snapshot(struct store *store, struct store_request *request, struct error *err)
 {
     struct error problem = { 0 };
-    if (store->snapshot != NULL || begin(store, &problem) == 0)
+    if (store->snapshot != NULL || store_verify_is_busy(store))
+        return 0;
+    store->verifier.began_ms = clock_boot_ms();
+    if (begin(store, &problem) == 0)
         return 0;
     store_snapshot_abandon(store);
     store_thread_warn(store, &problem);

@@ -16,8 +16,16 @@ struct store_snapshot;
 /* A whole snapshot at once, before the store's thread exists. */
 int store_snapshot_take(struct store *store, struct error *err);
 
-/* On the store's thread: copies some more pages of store->snapshot, and at the end puts it into its place. */
+/* On the store's thread: copies some more pages of store->snapshot. Once that is complete, it is checked, and
+ * kept or discarded (store_verify.h). */
 void store_snapshot_step(struct store *store);
+
+/* The copy in DIR/backup that has no number yet; the caller frees the path. */
+char *store_snapshot_copy_path(const struct store *store);
+
+/* Makes it the newest snapshot and removes old ones. */
+int store_snapshot_keep(struct store *store, struct error *err);
+void store_snapshot_discard(struct store *store);
 
 /* Drops a snapshot that is not finished. */
 void store_snapshot_abandon(struct store *store);

@@ -10,6 +10,7 @@
 #include "store/store_sql.h"
 #include "store/store_statement.h"
 #include "store/store_thread.h"
+#include "store/store_verify.h"
 
 #define STORE_DATABASE "mgpu.db"
 
@@ -26,6 +27,7 @@ struct store {
     struct store_observer observer;
     struct store_space space;
     struct store_thread thread;
+    struct store_verifier verifier;
     /* Used by the opener, then by the store's thread alone. */
     sqlite3 *db;
     sqlite3_stmt *statements[STORE_STATEMENTS];

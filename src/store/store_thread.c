@@ -77,7 +77,7 @@ static void notify(struct store_thread *thread)
     (void)!write(thread->eventfd, &one, sizeof(one));
 }
 
-static void answer(struct store *store, struct store_request *requests)
+void store_thread_answer(struct store *store, struct store_request *requests)
 {
     struct store_thread *thread = &store->thread;
     (void)pthread_mutex_lock(&thread->mutex);
@@ -105,7 +105,7 @@ static bool run_requests(struct store *store, struct store_request *requests)
 {
     struct error err = { 0 };
     if (requests->kind->run(store, requests, &err) == 0) {
-        answer(store, requests);
+        store_thread_answer(store, requests);
         return true;
     }
     fail(store, requests, store_batch_of_request(requests), &err);
@@ -174,12 +174,10 @@ static void run_overdue(struct store *store)
         checkpoint(store);
 }
 
-/* Called with the mutex held. A store that is closing still finishes its snapshot. */
-static bool has_work(const struct store *store)
+/* Called with the mutex held. */
+static bool has_work(const struct store_thread *thread)
 {
-    const struct store_thread *thread = &store->thread;
-    bool is_copying = thread->health == STORE_WORKS && store->snapshot != NULL;
-    return !thread->is_closing || thread->requests.first != NULL || is_copying;
+    return !thread->is_closing || thread->requests.first != NULL;
 }
 
 static void *run(void *arg)
@@ -187,7 +185,7 @@ static void *run(void *arg)
     struct store *store = arg;
     struct store_thread *thread = &store->thread;
     (void)pthread_mutex_lock(&thread->mutex);
-    while (has_work(store)) {
+    while (has_work(thread)) {
         if (thread->health != STORE_WORKS) {
             (void)pthread_cond_wait(&thread->wake, &thread->mutex);
             continue;
@@ -233,11 +231,13 @@ void store_thread_stop(struct store *store)
     struct store_thread *thread = &store->thread;
     if (thread->eventfd < 0)
         return;
+    store_verify_stop(store, false);
     (void)pthread_mutex_lock(&thread->mutex);
     thread->is_closing = true;
     (void)pthread_cond_signal(&thread->wake);
     (void)pthread_mutex_unlock(&thread->mutex);
     (void)pthread_join(thread->id, NULL);
+    store_verify_stop(store, true);
     drop_all(&thread->answers);
     drop_all(&thread->left);
     (void)pthread_mutex_destroy(&thread->mutex);
@@ -279,7 +279,7 @@ void store_thread_warn(struct store *store, const struct error *text)
     struct warning *warning = xcalloc(1, sizeof(*warning));
     warning->request.kind = &warning_kind;
     warning->text = *text;
-    answer(store, &warning->request);
+    store_thread_answer(store, &warning->request);
 }
 
 int store_fd(const struct store *store)

@@ -62,5 +62,8 @@ void store_thread_stop(struct store *store);
 /* Takes the request over; a failed store drops it when it closes. */
 void store_thread_push(struct store *store, struct store_request *request);
 
-/* From the store's thread: tells the caller of something that needs a person and loses nothing. */
+/* From a thread of the store: hands something over to the caller's, with `answer` of its kind. */
+void store_thread_answer(struct store *store, struct store_request *requests);
+
+/* Likewise: tells the caller of something that needs a person and loses nothing. */
 void store_thread_warn(struct store *store, const struct error *warning);

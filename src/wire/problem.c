@@ -41,6 +41,7 @@ static const struct problem rows[] = {
     { EMFILE, 503, "too_many_connections", "Too many connections" },
     { EPROTONOSUPPORT, 505, "version", "This HTTP version is not supported" },
     { ENOSPC, 507, "store_full", "The store is full" },
+    { EUCLEAN, 507, "store_damaged", "The store is damaged" },
 };
 
 static const struct problem internal = { 0, 500, "internal", "Internal error in mgpud" };

@@ -16,6 +16,7 @@ import pytest
 
 import harness
 from test_api import free_port
+from test_metrics import scrape
 
 LIMIT_S = 30
 
@@ -290,6 +291,56 @@ def test_fsck_finds_a_table_that_does_not_follow_from_the_events(make_instance):
     connection.close()
     done = fsck(instance)
     assert done.returncode == 1 and str(job) in done.stdout, done
+
+
+def damage(instance, sql):
+    """Changes the tables of a stopped mgpud behind its back."""
+    with contextlib.closing(sqlite3.connect(database(instance))) as connection:
+        connection.executescript(sql)
+
+
+def wait_check(instance):
+    """The result of the check of the whole store, which begins some seconds after a start."""
+    return harness.until(lambda: instance.api('GET', '/version').json['store_check'], 'the check of the store')
+
+
+def test_damage_of_ended_jobs_is_reported_while_mgpud_runs(make_instance):
+    instance = make_instance()
+    ended = instance.post_job(['true'])
+    instance.wait(ended)
+    instance.stop()
+    damage(instance, f"UPDATE jobs SET text = 'other' WHERE id = {ended}")
+    instance.start()
+    check = wait_check(instance)
+    assert check['findings'] == 1 and not check['is_damaged'] and f'job {ended}' in check['finding'], check
+    told = instance.mgpu('doctor')
+    assert told.code == 1 and re.search(rf'BAD +store +damaged, 1 finding: job {ended}', told.out), told
+    assert f'the store is damaged (1 finding): job {ended}' in instance.log()
+    assert scrape(instance)['mgpu_store_findings'] == 1
+    assert os.listdir(f'{instance.state_dir}/store/backup') == [], 'a damaged copy is no snapshot'
+    assert instance.run_job(['echo', 'x'])[1] == 'x\n', 'other jobs are not affected'
+
+
+def test_damage_of_the_file_refuses_new_jobs_and_stores_the_ends_of_others(make_instance, gate):
+    instance = make_instance()
+    ended = instance.submit('true')  # with a submit key
+    instance.wait(ended)
+    running = instance.post_job(gate.command('exit 8'))
+    instance.wait(running, 'running')
+    instance.stop()
+    damage(instance, 'DROP INDEX submit_keys_job;'
+           'CREATE INDEX submit_keys_job ON submit_keys (job) WHERE job < 0; PRAGMA writable_schema = ON;'
+           "UPDATE sqlite_schema SET sql = 'CREATE INDEX submit_keys_job ON submit_keys (job)' WHERE name = 'submit_keys_job'")
+    instance.start()
+    check = wait_check(instance)
+    assert check['is_damaged'] and 'submit_keys_job' in check['finding'], check
+    for path in ('/jobs', f'/jobs/{ended}/retry'):
+        answer = instance.api('POST', path, {'command': ['true']} if path == '/jobs' else {})
+        assert (answer.status, answer.json['code']) == (507, 'store_damaged') and 'mgpu doctor' in answer.json['hint'], answer
+    refused = instance.mgpu('submit', 'true')
+    assert refused.code != 0 and 'the file of the store is damaged' in refused.err, refused
+    gate.open()
+    assert instance.wait(running)['exit_code'] == 8
 
 
 @pytest.mark.parametrize('spoil', ['header', 'middle', 'empty', 'garbage'])

@@ -286,6 +286,7 @@ static int problem_error(const char *code, unsigned status)
         { "too_large", -E2BIG },
         { "queue_full", -EDQUOT },
         { "store_full", -ENOSPC },
+        { "store_damaged", -EUCLEAN },
         { "node_away", -EHOSTUNREACH },
     };
     for (size_t i = 0; code != NULL && i < sizeof(rows) / sizeof(rows[0]); i++)

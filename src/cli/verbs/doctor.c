@@ -117,6 +117,24 @@ static void check_loop(struct doctor *doctor, const json_t *version)
         "if the machine is not overloaded, report it with the log of mgpud");
 }
 
+static void check_store(struct doctor *doctor, const json_t *version)
+{
+    const json_t *check = json_object_get(version, "store_check");
+    int64_t findings = field_integer(check, "findings", 0);
+    if (json_is_true(json_object_get(version, "store_full")))
+        tell(doctor, VERDICT_BAD, "store", "no space left to store new jobs",
+            "free space on the file system of mgpud's --state-dir (mgpu config get state-dir)");
+    if (findings == 0)
+        return;
+    bool is_file = json_is_true(json_object_get(check, "is_damaged"));
+    const char *finding = field_text(check, "finding");
+    _cleanup_free_ char *text =
+        xasprintf("damaged, %" PRId64 " finding%s%s: %s", findings, findings == 1 ? "" : "s",
+            is_file ? ", new jobs are refused" : "", finding != NULL ? finding : "unknown");
+    tell(doctor, VERDICT_BAD, "store", text,
+        "mgpud --fsck lists all; see docs/store.md, Damage while mgpud runs");
+}
+
 static void check_version(struct doctor *doctor)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -131,9 +149,7 @@ static void check_version(struct doctor *doctor)
         xasprintf("mgpu %s, mgpud %s", MGPU_VERSION, version == NULL ? "unknown" : version);
     tell(doctor, is_same ? VERDICT_ON : VERDICT_OFF, "version", text,
         "restart mgpud after an upgrade; running jobs are not affected");
-    if (json_is_true(json_object_get(answer, "store_full")))
-        tell(doctor, VERDICT_BAD, "store", "no space left to store new jobs",
-            "free space on the file system of mgpud's --state-dir (mgpu config get state-dir)");
+    check_store(doctor, answer);
     check_loop(doctor, answer);
     int64_t there = time_parse(field_text(answer, "time")), here = clock_wall_ms();
     if (there != 0 && (there - here > CLOCK_SLACK_MS || here - there > CLOCK_SLACK_MS))

@@ -8,6 +8,20 @@
 #include "wire/json_text.h"
 #include "wire/limits.h"
 
+/* null until the first one after the start has ended. */
+static json_t *write_check(const struct store_verification *verification)
+{
+    if (verification->checked_ms == 0)
+        return json_null();
+    json_t *check = json_object();
+    (void)json_object_set_new(check, "checked_at", json_text_time(verification->checked_ms));
+    (void)json_object_set_new(check, "findings", json_integer(verification->findings));
+    (void)json_object_set_new(check, "is_damaged", json_boolean(verification->is_file_damaged));
+    (void)json_object_set_new(
+        check, "finding", verification->findings > 0 ? json_text_string(verification->finding) : json_null());
+    return check;
+}
+
 void handle_version(struct request *request)
 {
     const struct store_summary *summary = &request->serve->controller->summary;
@@ -17,6 +31,7 @@ void handle_version(struct request *request)
     (void)json_object_set_new(body, "epoch", json_integer((json_int_t)summary->epoch));
     (void)json_object_set_new(
         body, "store_full", json_boolean(store_is_full(request->serve->controller->store)));
+    (void)json_object_set_new(body, "store_check", write_check(&request->serve->controller->verification));
     struct turns_worst worst = turns_worst(request->serve->controller->turns);
     (void)json_object_set_new(body, "longest_turn_us", json_integer((json_int_t)worst.busy_us));
     (void)json_object_set_new(body, "longest_stall_ms", json_integer((json_int_t)worst.stall_ms));

@@ -57,6 +57,11 @@ static double read_full(const struct controller *controller)
     return store_is_full(controller->store);
 }
 
+static double read_findings(const struct controller *controller)
+{
+    return controller->verification.findings;
+}
+
 static double read_events(const struct controller *controller)
 {
     return (double)core_last_event(controller->core);
@@ -192,6 +197,9 @@ static const struct metric metrics[] = {
         metrics_write_one, .read = read_events },
     { "mgpu_store_full", METRIC_GAUGE, "", "", "", "1: the disk of the store is full; submits are refused.",
         metrics_write_one, .read = read_full },
+    { "mgpu_store_findings", METRIC_GAUGE, "", "", "",
+        "Findings of the last check of the store; above 0 it is damaged, and `mgpu doctor` names the first.",
+        metrics_write_one, .read = read_findings },
     { "mgpu_start_time_seconds", METRIC_GAUGE, "seconds", "", "",
         "When mgpud started, in seconds since 1970.", metrics_write_one, .read = read_start },
     { "mgpu_build_info", METRIC_GAUGE, "", "version, instance", "", "1; its labels describe this mgpud.",

@@ -9,6 +9,7 @@
 #include "controller/api/jobs.h"
 #include "controller/api/rights.h"
 #include "controller/api/routes.h"
+#include "controller/api/submit.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
@@ -93,9 +94,7 @@ static int check(const struct request *request, const struct job *job, struct er
     if (job->ask->adopted_pid != 0)
         return error_set(
             err, -EINVAL, "job %" PRIu64 " was an adopted process: it has no command to run again", job->id);
-    if (store_is_full(request->serve->controller->store))
-        return error_set(err, -ENOSPC, "no space left to store new jobs");
-    return 0;
+    return submit_check_store(request->serve->controller, err);
 }
 
 static void begin_retry(struct request *request, const struct job *job)

@@ -36,6 +36,22 @@ int submit_check_owner(const struct request *request, bool is_adopted, struct er
     return 0;
 }
 
+int submit_check_store(const struct controller *controller, struct error *err)
+{
+    const char *dir = controller->options.state_dir;
+    if (store_is_full(controller->store)) {
+        (void)error_set(
+            err, -ENOSPC, "no space left to store new jobs in %s", dir != NULL ? dir : "the state directory");
+        return error_hint(err, "running jobs are not affected; submit again when there is space");
+    }
+    if (controller->verification.is_file_damaged) {
+        (void)error_set(err, -EUCLEAN, "the file of the store is damaged: new jobs may not be kept");
+        return error_hint(
+            err, "running jobs are not affected; the administrator finds the cause with mgpu doctor");
+    }
+    return 0;
+}
+
 static int read_spec(struct request *request, struct job_spec *spec, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
@@ -160,11 +176,8 @@ void handle_submit(struct request *request)
         r = submit_check_owner(request, spec->ask.adopted_pid != 0, &err);
     if (r == 0 && is_dry && spec->ask.adopted_pid != 0)
         r = error_set(&err, -EINVAL, "dry_run is not available for adopted processes");
-    if (r == 0 && store_is_full(controller->store) && !is_dry) {
-        r = error_set(&err, -ENOSPC, "no space left to store new jobs in %s",
-            controller->options.state_dir != NULL ? controller->options.state_dir : "the state directory");
-        (void)error_hint(&err, "running jobs are not affected; submit again when there is space");
-    }
+    if (r == 0 && !is_dry)
+        r = submit_check_store(controller, &err);
     if (r < 0) {
         job_spec_free(spec);
         request_reply_problem(request, &err);

@@ -47,11 +47,20 @@ static void on_warning(void *arg, const struct error *err)
     fixture->warning = *err;
 }
 
+static void on_verified(void *arg, const struct store_verification *verification)
+{
+    struct fixture *fixture = arg;
+    fixture->is_verified = true;
+    fixture->verification = *verification;
+}
+
 int fixture_try_open(struct fixture *fixture)
 {
-    const struct store_observer observer = {
-        .arg = fixture, .on_durable = on_durable, .on_failed = on_failed, .on_warning = on_warning
-    };
+    const struct store_observer observer = { .arg = fixture,
+        .on_durable = on_durable,
+        .on_failed = on_failed,
+        .on_warning = on_warning,
+        .on_verified = on_verified };
     memset(&fixture->err, 0, sizeof(fixture->err));
     int r = store_open(fixture->dir, &observer, &fixture->store, &fixture->summary, &fixture->err);
     if (r < 0)
@@ -214,6 +223,16 @@ void fixture_commit_all(struct fixture *fixture)
 {
     if (!fixture_wait(fixture, fixture_commit(fixture)))
         fail_msg("the store failed: %s", fixture->failure.message);
+}
+
+void fixture_snapshot(struct fixture *fixture)
+{
+    unsigned before = fixture->warnings;
+    int64_t deadline_ms = clock_boot_ms() + DEADLINE_MS;
+    fixture->is_verified = false;
+    store_snapshot(fixture->store);
+    while (!fixture->is_verified && fixture->warnings == before)
+        dispatch_once(fixture, deadline_ms);
 }
 
 void fixture_dispatch_until(struct fixture *fixture, const bool *flag)

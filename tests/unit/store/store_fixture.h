@@ -23,6 +23,8 @@ struct fixture {
     bool has_failed;
     uint64_t failed_batch;
     struct error failure;
+    struct store_verification verification; // once is_verified
+    bool is_verified;
     unsigned warnings;
     struct error warning;
     /* What fsck reported last. */
@@ -65,6 +67,9 @@ void fixture_dispatch_once(struct fixture *fixture);
 
 /* Dispatches until *flag is set. */
 void fixture_dispatch_until(struct fixture *fixture, const bool *flag);
+
+/* Takes a snapshot and waits for the result of its check, or for a warning. */
+void fixture_snapshot(struct fixture *fixture);
 
 /* The number of findings, which must be at least 0. */
 int fixture_fsck(struct fixture *fixture);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A start checks what it needs: the pages of a small file, open jobs and their GPUs. The rest is checked
+ * here, while mgpud works. The subject is a snapshot before it gets its name: a copy of all pages as they
+ * are, which nobody writes and no lock protects. A check may therefore take minutes without keeping a commit
+ * or a checkpoint waiting, and no damaged copy ever displaces a sound snapshot.
+ *
+ * Copy and check together take at most one part in SHARE of the time, so a store of a gigabyte gets a
+ * snapshot every half hour instead of every ten minutes.
+ */
+#include "store/store_verify.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "store/store_check.h"
+#include "store/store_snapshot.h"
+#include "store/store_sqlite.h"
+
+#define SHARE    20
+#define REST_MS  1000 // what takes less may be repeated at once
+#define NICENESS 10
+
+struct verified {
+    struct store_request request;
+    struct store_verification result;
+};
+
+static void answer_verified(struct store *store, struct store_request *request)
+{
+    if (store->observer.on_verified != NULL)
+        store->observer.on_verified(store->observer.arg, &((struct verified *)request)->result);
+}
+
+static void free_verified(struct store_request *request)
+{
+    free(request);
+}
+
+static const struct store_request_kind verified_kind = { .answer = answer_verified, .free = free_verified };
+
+static void hand_over(struct store *store, const struct store_verification *result)
+{
+    struct verified *verified = xcalloc(1, sizeof(*verified));
+    verified->request.kind = &verified_kind;
+    verified->result = *result;
+    store_thread_answer(store, &verified->request);
+}
+
+/* Keeps or drops the copy. */
+static int check(struct store *store, struct store_verification *ret, struct error *err)
+{
+    _cleanup_free_ char *path = store_snapshot_copy_path(store);
+    int r = store_fsck_copy(path, &store->verifier.is_stopping, ret, err);
+    if (r == 0 && ret->findings == 0)
+        return store_snapshot_keep(store, err);
+    store_snapshot_discard(store);
+    return r;
+}
+
+static void *run(void *arg)
+{
+    struct store *store = arg;
+    struct store_verifier *verifier = &store->verifier;
+    struct store_verification result = { 0 };
+    struct error err = { 0 };
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
+    int r = check(store, &result, &err);
+    int64_t now_ms = clock_boot_ms(), took_ms = now_ms - verifier->began_ms;
+    verifier->next_ms = took_ms < REST_MS ? 0 : now_ms + (SHARE - 1) * took_ms;
+    /* Whoever has the result may ask for the next snapshot. */
+    atomic_store(&verifier->is_running, false);
+    if (r == 0)
+        hand_over(store, &result);
+    else if (r != -ECANCELED)
+        store_thread_warn(store, &err);
+    return NULL;
+}
+
+bool store_verify_is_busy(struct store *store)
+{
+    struct store_verifier *verifier = &store->verifier;
+    return atomic_load(&verifier->is_running) || clock_boot_ms() < verifier->next_ms;
+}
+
+void store_verify_begin(struct store *store)
+{
+    struct store_verifier *verifier = &store->verifier;
+    if (verifier->is_started)
+        (void)pthread_join(verifier->id, NULL);
+    atomic_store(&verifier->is_running, true);
+    int error = pthread_create(&verifier->id, NULL, run, store);
+    verifier->is_started = error == 0;
+    if (error == 0)
+        return;
+    struct error err = { 0 };
+    (void)error_set_errno(&err, -error, "cannot start the check of a snapshot");
+    store_thread_warn(store, &err);
+    store_snapshot_discard(store);
+    atomic_store(&verifier->is_running, false);
+}
+
+void store_verify_stop(struct store *store, bool wait)
+{
+    struct store_verifier *verifier = &store->verifier;
+    atomic_store(&verifier->is_stopping, true);
+    if (!wait || !verifier->is_started)
+        return;
+    (void)pthread_join(verifier->id, NULL);
+    verifier->is_started = false;
+}
