@@ -22,8 +22,10 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "agent/host/user_cache.h"
 #include "agent/host/user_logs.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -75,6 +77,7 @@ struct question {
     struct spool_id id;
     struct query query;
     enum question_state state;
+    struct user_stamp stamp; // of the moment it was asked
     struct answer answer;
     struct event *timer; // until its time is up; ANSWERED: until the step is told
     struct question *next;
@@ -96,6 +99,7 @@ struct user_resolver {
     int64_t answer_ms;
     user_resolved_fn *on_resolved;
     void *arg;
+    struct user_cache *cache;
     struct question *questions; // the oldest first
     struct helper *helpers;
     size_t n_helpers;
@@ -427,6 +431,7 @@ static void question_add(
     *question = (struct question){ .resolver = resolver,
         .id = *id,
         .query = { uid, name != NULL ? xstrdup(name) : NULL, logs != NULL ? xstrdup(logs) : NULL },
+        .stamp = user_cache_stamp(resolver->cache, clock_boot_ms()),
         .timer = evtimer_new(resolver->base, on_timer, question) };
     if (question->timer == NULL)
         abort(); // memory
@@ -449,10 +454,14 @@ static void make_user(struct answer *answer, struct user *ret)
         ret->groups[i] = groups[i].gid;
 }
 
-static int take(struct answer *answer, struct user *ret, struct error *err)
+static int take(struct question *question, struct user *ret, struct error *err)
 {
+    struct answer *answer = &question->answer;
+    const struct query *query = &question->query;
     if (answer->error == 0 && answer->name != NULL && answer->home != NULL && answer->shell != NULL) {
         make_user(answer, ret);
+        user_cache_add(
+            question->resolver->cache, &question->stamp, query->uid, query->name, query->logs, ret);
         return 0;
     }
     int r = answer->error > 0 && answer->error < 4096 ? -(int)answer->error : -EIO;
@@ -466,10 +475,12 @@ int user_resolver_find(struct user_resolver *resolver, const struct spool_id *id
     const char *logs, struct user *ret, struct error *err)
 {
     struct question **where = find(resolver, id);
+    if (*where == NULL && user_cache_find(resolver->cache, clock_boot_ms(), uid, name, logs, ret))
+        return 0;
     if (*where == NULL)
         question_add(resolver, id, uid, name, logs);
     else if ((*where)->state == QUESTION_ANSWERED) {
-        int r = take(&(*where)->answer, ret, err);
+        int r = take(*where, ret, err);
         question_free(where);
         return r;
     }
@@ -492,6 +503,7 @@ struct user_resolver *user_resolver_new(struct event_base *base, const struct jo
     *resolver = (struct user_resolver){
         .base = base, .users = users, .answer_ms = answer_ms, .on_resolved = on_resolved, .arg = arg
     };
+    resolver->cache = user_cache_new("/etc");
     return resolver;
 }
 
@@ -503,5 +515,6 @@ void user_resolver_free(struct user_resolver *resolver)
         question_free(&resolver->questions);
     while (resolver->helpers != NULL)
         helper_free(resolver->helpers);
+    user_cache_free(resolver->cache);
     free(resolver);
 }

@@ -3,7 +3,7 @@
  * Looks users up for launches, and makes their log directories, without ever blocking the agent: a user
  * database may be on another machine and hang (NSS with LDAP, NFS), and so may the directory of all logs.
  * Processes of the agent's own ask it, one question at a time each; one whose question is not answered in
- * time is killed. Nothing is cached, see agent/host/users.c.
+ * time is killed. An answer is used again for a few seconds (agent/host/user_cache.h).
  */
 #pragma once
 
@@ -26,9 +26,9 @@ void user_resolver_free(struct user_resolver *resolver);
 
 /*
  * As job_user_find(), on behalf of a step. `logs`: a directory in which the user gets one of his own; NULL:
- * none. -EINPROGRESS: it is being looked up, and on_resolved will be called. -ETIMEDOUT: the user database,
- * or that directory, did not answer. Any other result ends the step's question, so that the next call asks
- * anew.
+ * none. 0 on the first call: the answer to an earlier step's question is still valid. -EINPROGRESS: it is
+ * being looked up, and on_resolved will be called. -ETIMEDOUT: the user database, or that directory, did not
+ * answer. Any other result ends the step's question, so that the next call asks anew.
  */
 int user_resolver_find(struct user_resolver *resolver, const struct spool_id *id, uid_t uid, const char *name,
     const char *logs, struct user *ret, struct error *err);

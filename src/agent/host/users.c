@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One lookup through the name service (files, LDAP, ...), never cached: a user who was put into a group may
- * use it in the next job, one who was removed may not.
+ * One lookup through the name service (files, LDAP, ...). Only a launch uses an earlier answer, by the rule
+ * of agent/host/user_cache.h: a user who was added to a group may use it in the next job, one who was removed
+ * may not.
  */
 #include "agent/host/users.h"
 

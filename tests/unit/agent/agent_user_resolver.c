@@ -255,6 +255,21 @@ static void dropped_question_is_not_answered(void **state)
     assert_int_equal(scene->resolved, 1 << 2);
 }
 
+/* A failure is asked for again each time. */
+static void next_step_of_a_user_gets_the_same_answer_at_once(void **state)
+{
+    struct scene *scene = *state;
+    struct user user;
+    begin(scene, 1, 1001);
+    await(scene, 1 << 1);
+    expect_user(scene, 1, 1001);
+    expect_user(scene, 2, 1001);
+    begin(scene, 3, MISSING);
+    await(scene, 1 << 3);
+    assert_int_equal(find(scene, 3, MISSING, &user, NULL), -ENOENT);
+    begin(scene, 4, MISSING);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -269,6 +284,7 @@ int main(void)
         CASE(each_of_many_hanging_users_is_given_up),
         CASE(process_that_dies_is_replaced),
         CASE(dropped_question_is_not_answered),
+        CASE(next_step_of_a_user_gets_the_same_answer_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
