@@ -52,6 +52,7 @@ struct launcher {
     int spool_fd;
     int exits_fd;
     int scripts_fd;            // RUN/scripts
+    struct spool_id guarded;   // its entry was written, and its cell guarded, last; job 0: none
     struct fork_client *forks; // NULL until the first start, and after it failed
 };
 
@@ -255,7 +256,7 @@ static int write_script(const struct launcher *launcher, const struct spool_id *
 }
 
 /* Makes everything; the spec comes last, because it is what a shepherd starts from. */
-static int write_entry(const struct launcher *launcher, const struct message_launch *launch,
+static int write_entry(struct launcher *launcher, const struct message_launch *launch,
     const struct job_spec *job, struct launch_spec *spec, struct error *err)
 {
     int shepherd_fd;
@@ -282,6 +283,7 @@ static int write_entry(const struct launcher *launcher, const struct message_lau
         r = fd < 0 ? fd : file_write_record(fd, SPOOL_SPEC, &launch_spec_record, spec, false);
     if (r < 0)
         return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
+    launcher->guarded = *id;
     return LAUNCHER_STAGED;
 }
 
@@ -323,8 +325,8 @@ static int find_user(const struct launcher *launcher, const struct message_launc
     return r == 0 && logs != NULL ? user_logs_make(logs, ret->uid, ret->gid, err) : r;
 }
 
-static int stage(const struct launcher *launcher, const struct message_launch *launch,
-    const struct job_spec *job, struct error *err)
+static int stage(struct launcher *launcher, const struct message_launch *launch, const struct job_spec *job,
+    struct error *err)
 {
     _cleanup_user_ struct user user = { 0 };
     _cleanup_free_ char *script_dir = scripts_directory(launcher->run_dir, &launch->id);
@@ -415,6 +417,16 @@ static int limit_again(const struct launcher *launcher, const struct spool_id *i
     return r;
 }
 
+/* The cell may be a new one, or staged by an earlier agent. What an adopter finds there runs already. */
+static int check_cell(struct launcher *launcher, const struct spool_id *id, struct error *err)
+{
+    bool is_new = !launcher->confine->is_limited(launcher->cells, id);
+    bool is_guarded = !is_new && spool_id_equal(&launcher->guarded, id);
+    launcher->guarded = (struct spool_id){ 0 };
+    int r = is_new ? limit_again(launcher, id, err) : 0;
+    return r == 0 && !is_guarded ? launcher_guard(launcher, id, err) : r;
+}
+
 static int start(struct launcher *launcher, const struct spool_id *id, bool is_adopter,
     struct launcher_process *ret, struct error *err)
 {
@@ -425,11 +437,8 @@ static int start(struct launcher *launcher, const struct spool_id *id, bool is_a
     spool_name(id, name);
     _cleanup_free_ char *dir = xasprintf("%s/" SPOOL_DIR "/%s", launcher->run_dir, name);
     int r = launcher->confine->prepare(launcher->cells, id, &job_cgroup, &shepherd_fd, err);
-    if (r == 0 && !is_adopter && !launcher->confine->is_limited(launcher->cells, id))
-        r = limit_again(launcher, id, err);
-    /* The cell may be a new one. What an adopter finds there runs already. */
     if (r == 0 && !is_adopter)
-        r = launcher_guard(launcher, id, err);
+        r = check_cell(launcher, id, err);
     if (r < 0)
         return r;
     char *argv[] = { program, is_adopter ? adopt : dir, is_adopter ? dir : NULL, NULL };

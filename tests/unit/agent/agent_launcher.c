@@ -294,6 +294,8 @@ static void what_cannot_be_guarded_is_not_staged_and_not_started(void **state)
     if (usual->can_guard(node->cells, NULL) == 0) {
         assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
         refusing.guard = refuse_to_guard;
+        launcher_close(node->launcher); // the next agent does not know who staged it
+        open_launcher(node);
         assert_int_equal(launcher_start(node->launcher, &node->id, &process, &err), -EPERM);
     }
     node->confine = usual;
