@@ -152,6 +152,14 @@ static void read_exit(
         note_usage(effects, id, dirfd, &sight->exit);
 }
 
+static void look_for_exit(
+    const struct effects *effects, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
+{
+    sight->has_exit = faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0;
+    if (sight->has_exit)
+        sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
+}
+
 /* What a shepherd that died has left says nothing about the one that took its place. */
 static void read_ready(int dirfd, struct attempt_sight *sight)
 {
@@ -161,7 +169,8 @@ static void read_ready(int dirfd, struct attempt_sight *sight)
     sight->is_ready = process_is_alive((pid_t)ready->shepherd_pid, ready->shepherd_start);
 }
 
-static void effect_observe(void *arg, const struct spool_id *id, struct attempt_sight *sight)
+static void effect_observe(
+    void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight)
 {
     struct effects *effects = arg;
     _cleanup_close_ int dirfd = open_entry(effects, id);
@@ -179,7 +188,10 @@ static void effect_observe(void *arg, const struct spool_id *id, struct attempt_
         read_ready(dirfd, sight);
         return;
     }
-    read_exit(effects, id, dirfd, sight);
+    if (is_reported)
+        look_for_exit(effects, id, dirfd, sight);
+    else
+        read_exit(effects, id, dirfd, sight);
     if (sight->verdict == VERDICT_GO && adopted_is(dirfd))
         sight->is_alive = adopted_is_alive(dirfd);
     if (sight->verdict == VERDICT_GO && !sight->has_exit)

@@ -267,7 +267,7 @@ static void send_message(void *arg, const struct record_type *type, const void *
     node->send(node->arg, type, message);
 }
 
-static void observe(void *arg, const struct spool_id *id, struct attempt_sight *sight)
+static void observe(void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight)
 {
     const struct spooled *entry = find(arg, id);
     *sight = (struct attempt_sight){ 0 };
@@ -282,7 +282,7 @@ static void observe(void *arg, const struct spool_id *id, struct attempt_sight *
         sight->started = (struct launch_started){
             .id.job = id->job, .id.attempt = id->attempt, .id.rank = id->rank, .token = entry->token
         };
-    if (entry->has_exit)
+    if (entry->has_exit && !is_reported)
         sight->exit = entry->exit;
 }
 

@@ -305,7 +305,7 @@ static void watch_shepherd(struct look *look)
 
 void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight)
 {
-    core->effects.observe(core->effects.arg, &attempt->id, sight);
+    core->effects.observe(core->effects.arg, &attempt->id, attempt->told == TOLD_END, sight);
     sight->is_emptied = attempt->has_run && sight->verdict == VERDICT_NONE;
     attempt->has_run |= sight->verdict == VERDICT_GO;
 }

@@ -28,8 +28,9 @@ struct agent_effects {
     void *arg;
     /* Queues one message to the controller; only called while the link is up. */
     void (*send)(void *arg, const struct record_type *type, const void *message);
-    /* Looks at an attempt. Fills a zeroed sight, whose records become the caller's. */
-    void (*observe)(void *arg, const struct spool_id *id, struct attempt_sight *sight);
+    /* Looks at an attempt. Fills a zeroed sight, whose records become the caller's. `is_reported`: its end
+     * was reported, and its records are not needed any more. */
+    void (*observe)(void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight);
     /* Writes the spool entry; an attempt that can never run here gets an exit record that says why. On
      * failure this node cannot do it now. -EINPROGRESS: its user is being looked up, and the core is told to
      * look when that is done. */

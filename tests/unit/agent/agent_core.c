@@ -69,7 +69,8 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
     }
 }
 
-static void node_observe(void *arg, const struct spool_id *which, struct attempt_sight *sight)
+static void node_observe(
+    void *arg, const struct spool_id *which, bool is_reported, struct attempt_sight *sight)
 {
     struct node *node = arg;
     *sight = node->spool;

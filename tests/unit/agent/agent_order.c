@@ -43,7 +43,8 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
     node->said_ms = node->hello.said_ms;
 }
 
-static void node_observe(void *arg, const struct spool_id *which, struct attempt_sight *sight)
+static void node_observe(
+    void *arg, const struct spool_id *which, bool is_reported, struct attempt_sight *sight)
 {
     *sight = ((const struct node *)arg)->spool;
 }
