@@ -130,28 +130,46 @@ bool spool_is_alive(int dirfd)
     return fd >= 0 && is_file_locked(fd);
 }
 
+/* Of every step. Without its spec nothing can be started, and while the verdict is there, so is its end. The
+ * shepherd waits for the removal of the latter, and every removal wakes it up. */
+static const char *const usual_files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
+    SPOOL_STATUS, SPOOL_CTL, SPOOL_SAID, NULL };
+static const char *const further_files[] = { SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY, SPOOL_TERMS,
+    SPOOL_TTY_SEEN, SPOOL_READY, SPOOL_RENEWED, SPOOL_STOP, NULL };
+
+static void unlink_all(int dirfd, const char *const *files, const char *suffix)
+{
+    for (; *files != NULL; files++) {
+        char name[SPOOL_NAME_SIZE];
+        (void)snprintf(name, sizeof(name), "%s%s", *files, suffix);
+        (void)unlinkat(dirfd, name, 0);
+    }
+}
+
+static int remove_directory(int spoolfd, const char *name)
+{
+    return unlinkat(spoolfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 int spool_remove(int spoolfd, const char *name)
 {
-    static const char *const files[] = { SPOOL_LOCK, SPOOL_SPEC, SPOOL_VERDICT, SPOOL_STARTED, SPOOL_STATUS,
-        SPOOL_EXIT, SPOOL_CTL, SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY, SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_SAID,
-        SPOOL_READY, SPOOL_RENEWED, SPOOL_STOP };
     char pipe[sizeof(SPOOL_PIPES) + SPOOL_NAME_SIZE];
     (void)snprintf(pipe, sizeof(pipe), SPOOL_PIPES "/%.*s", SPOOL_NAME_SIZE - 1, name);
     (void)unlinkat(spoolfd, pipe, 0);
     _cleanup_close_ int dirfd = openat(spoolfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dirfd < 0)
         return errno == ENOENT ? 0 : -errno;
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-        (void)unlinkat(dirfd, files[i], 0);
-    if (unlinkat(spoolfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-        return 0;
-    if (errno != ENOTEMPTY)
-        return -errno;
-    /* Somebody died between writing a file and giving it its name. */
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        char temporary[SPOOL_NAME_SIZE];
-        (void)snprintf(temporary, sizeof(temporary), "%s.tmp", files[i]);
-        (void)unlinkat(dirfd, temporary, 0);
+    unlink_all(dirfd, usual_files, "");
+    int r = remove_directory(spoolfd, name);
+    if (r == -ENOTEMPTY) {
+        unlink_all(dirfd, further_files, "");
+        r = remove_directory(spoolfd, name);
     }
-    return unlinkat(spoolfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+    /* A process died between writing a file and giving it its name. */
+    if (r == -ENOTEMPTY) {
+        unlink_all(dirfd, usual_files, ".tmp");
+        unlink_all(dirfd, further_files, ".tmp");
+        r = remove_directory(spoolfd, name);
+    }
+    return r;
 }

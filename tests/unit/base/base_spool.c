@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -135,6 +136,31 @@ static void removing_takes_the_known_files_and_the_directory(void **state)
     assert_int_equal(spool_remove(place->spoolfd, "42.1.0.0"), 0);
 }
 
+/* An agent that dies in between leaves an entry that cannot start, and whose end is known as long as it ran.
+ */
+static void end_outlives_verdict_and_spec_but_no_other_file(void **state)
+{
+    static const char *const files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
+        SPOOL_STATUS, SPOOL_CTL, SPOOL_SAID, SPOOL_USAGE, SPOOL_TERMS, SPOOL_STOP };
+    struct place *place = *state;
+    _cleanup_free_ char *path = xasprintf("%s/42.1.0.0", place->path);
+    char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+    _cleanup_close_ int watch_fd = inotify_init1(IN_CLOEXEC);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        assert_int_equal(file_write(place->dirfd, files[i], "x", 1, false), 0);
+    assert_true(inotify_add_watch(watch_fd, path, IN_DELETE) >= 0);
+    assert_int_equal(spool_remove(place->spoolfd, "42.1.0.0"), 0);
+    assert_int_equal(faccessat(place->spoolfd, "42.1.0.0", F_OK, 0), -1);
+    ssize_t n = read(watch_fd, events, sizeof(events));
+    const char *at = events;
+    for (size_t i = 0; i < 3; i++) {
+        const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
+        assert_true(at < events + n);
+        assert_string_equal(event->name, files[i]);
+        at += sizeof(*event) + event->len;
+    }
+}
+
 static void what_was_said_is_read_back_when_it_is_whole(void **state)
 {
     struct place *place = *state;
@@ -196,6 +222,7 @@ int main(void)
         in_place(a_damaged_verdict_is_an_error_not_a_go),
         in_place(the_lock_tells_whether_the_shepherd_lives),
         in_place(removing_takes_the_known_files_and_the_directory),
+        in_place(end_outlives_verdict_and_spec_but_no_other_file),
         in_place(what_was_said_is_read_back_when_it_is_whole),
         in_place(a_renewal_needs_no_room_and_is_believed_when_it_is_whole),
         in_place(removing_leaves_a_strangers_file_alone),
