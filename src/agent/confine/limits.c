@@ -41,7 +41,8 @@ static const char *const names[LIMIT_CONTROLLERS] = {
 
 struct place {
     enum limit_hierarchy hierarchy;
-    char *base; // of v1, also while v2 is used: groups may have been left there
+    char *base;      // of v1, also while v2 is used: groups may have been left there
+    bool has_groups; // that we or an earlier agent made there
     struct error why;
 };
 
@@ -146,6 +147,11 @@ static void fill_pool_v2(struct limits *limits, const char *instance)
         (void)closedir(attempts);
 }
 
+static void note_group(void *arg, const char *dir, const struct spool_id *id)
+{
+    *(bool *)arg = true;
+}
+
 /* --- life --- */
 
 struct limits *limits_new(const char *run_dir, const char *parent)
@@ -155,8 +161,12 @@ struct limits *limits_new(const char *run_dir, const char *parent)
     _cleanup_free_ char *name = xasprintf("%s/" REMEMBERED, run_dir);
     confine_name_read(run_dir, limits->instance);
     (void)file_read(AT_FDCWD, name, REMEMBERED_MAX, &known);
-    for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
+    for (size_t i = 0; i < LIMIT_CONTROLLERS; i++) {
+        struct place *place = &limits->places[i];
         find_base(limits, (enum limit_controller)i, buffer_text(&known), parent);
+        if (place->base != NULL)
+            v1_list(place->base, limits->instance, note_group, &place->has_groups);
+    }
     if (limits->places[LIMIT_CPUSET].hierarchy == HIERARCHY_V1)
         fill_pool_v1(limits);
     remember_bases(limits, run_dir);
@@ -196,12 +206,13 @@ static int apply(struct limits *limits, const struct spool_id *id, const char *a
     enum limit_controller controller, const struct limit_values *values, struct launch_spec *spec,
     struct error *err)
 {
-    const struct place *place = &limits->places[controller];
+    struct place *place = &limits->places[controller];
     _cleanup_free_ char *group = NULL;
     if (place->hierarchy == HIERARCHY_V1) {
         group = v1_make(place->base, limits->instance, id, err);
         if (group == NULL)
             return err->code;
+        place->has_groups = true;
         strings_add(&spec->v1_cgroups, group);
     }
     return limit_files_write(group != NULL ? group : attempt, place->hierarchy, controller, values, err);
@@ -286,8 +297,8 @@ int limits_remove(struct limits *limits, const struct spool_id *id)
 {
     int first = 0;
     for (size_t i = 0; i < LIMIT_CONTROLLERS; i++) {
-        const char *base = limits->places[i].base;
-        int r = base == NULL ? 0 : v1_remove(base, limits->instance, id);
+        const struct place *place = &limits->places[i];
+        int r = place->has_groups ? v1_remove(place->base, limits->instance, id) : 0;
         first = first == 0 ? r : first;
     }
     if (first == 0)
