@@ -27,6 +27,7 @@
 #include "base/crc32c.h"
 #include "base/descriptors.h"
 #include "base/clock.h"
+#include "base/favours.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -93,22 +94,6 @@ static void report_ready(const struct init *init, int log_fd, const struct place
     int r = descriptor_send(init->channel_fd, &report, sizeof(report), log_fd);
     if (r < 0)
         report_failure(init, STEP_REPORT, -r);
-}
-
-/* Only root's agent and shepherd may favour themselves; no job inherits that. */
-static int reset_favours(void)
-{
-    if (geteuid() != 0)
-        return 0;
-    struct sched_param normal = { 0 };
-    (void)sched_setscheduler(0, SCHED_OTHER, &normal);
-    (void)setpriority(PRIO_PROCESS, 0, 0);
-    _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-    char score[8] = "";
-    if (fd < 0 || read(fd, score, sizeof(score) - 1) < 0)
-        return -errno;
-    /* A score above zero was set by whoever runs this container; less is not ours to ask for. */
-    return score[0] == '-' ? write_all(fd, "0", 1) : 0;
 }
 
 /* Of v1, each with a hierarchy of its own: only root may. "tasks" moves the thread that writes, which is all
@@ -206,7 +191,7 @@ static int prepare(const struct init *init, struct place *place)
     (void)prctl(PR_SET_NAME, "mgpu-init");
     if (setsid() < 0)
         report_failure(init, STEP_SESSION, errno);
-    int r = reset_favours();
+    int r = favours_give_up();
     if (r < 0)
         report_failure(init, STEP_OOM, -r);
     r = enter_groups(&init->spec->v1_cgroups);

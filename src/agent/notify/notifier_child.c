@@ -23,6 +23,7 @@
 
 #include "agent/host/child.h"
 #include "base/buffer.h"
+#include "base/favours.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/notify.h"
@@ -57,21 +58,6 @@ static int enter_cgroups(const struct launch_spec *spec, struct error *err)
     if (r == 0 && spec->job_cgroup != NULL)
         r = enter_one(spec->job_cgroup, "cgroup.procs");
     return r < 0 ? error_set_errno(err, r, "cannot enter its cgroup") : 0;
-}
-
-/* Root's agent may be spared when memory is short, and come first on a CPU; this is not inherited. */
-static int reset_favours(struct error *err)
-{
-    const struct sched_param normal = { 0 };
-    char score[8] = "";
-    if (geteuid() != 0)
-        return 0;
-    (void)sched_setscheduler(0, SCHED_OTHER, &normal);
-    _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-    int r = fd < 0 || read(fd, score, sizeof(score) - 1) < 0 ? -errno : 0;
-    if (r == 0 && score[0] == '-')
-        r = write_all(fd, "0", 1);
-    return r < 0 ? error_set_errno(err, r, "cannot reset its OOM score") : 0;
 }
 
 static void limit_self(void)
@@ -201,8 +187,8 @@ int notifier_child_run(const struct notifiers_options *options, const struct mes
     (void)setsid();
     (void)dup2(CHILD_FD, STDERR_FILENO);
     int r = enter_cgroups(spec, &err);
-    if (r == 0)
-        r = reset_favours(&err);
+    if (r == 0 && (r = favours_give_up()) < 0)
+        r = error_set_errno(&err, r, "cannot reset its OOM score");
     if (r == 0)
         r = job_user_find(&options->users, request->uid, request->user, &user, &err);
     if (r == 0) {
