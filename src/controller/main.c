@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "base/sandbox.h"
 #include "base/version.h"
 #include "base/wording.h"
 #include "controller/nodes/agent_process.h"
@@ -356,12 +357,21 @@ static void clear(struct program *program)
     prepare_clear(&program->prepared);
 }
 
+/* The agent has been started, and mgpud executes nothing else. */
+static void limit_system_calls(void)
+{
+    struct error err = { 0 };
+    if (sandbox_enter(false, &err) < 0)
+        log_warning("%s: mgpud runs without a filter of system calls", err.message);
+}
+
 static int start(struct program *program, struct error *err)
 {
     struct controller *controller = &program->controller;
     int r = prepare(controller, &program->prepared, err);
     if (r < 0)
         return r;
+    limit_system_calls();
     controller->on_local_node_up = on_local_node_up;
     controller->loop = turns_loop_new();
     controller->links = links_new(controller);

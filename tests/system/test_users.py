@@ -213,9 +213,13 @@ def test_spool_and_store_are_closed_to_users(box, ana):
             assert not os.access(path, os.W_OK, effective_ids=True), path
 
 
+def status_of(pid):
+    with open(f'/proc/{pid}/status', encoding='ascii') as source:
+        return dict(line.rstrip('\n').split(':\t', 1) for line in source if ':\t' in line)
+
+
 def test_the_controller_holds_no_root(box):
-    with open(f'/proc/{box.process.pid}/status', encoding='ascii') as source:
-        status = dict(line.rstrip('\n').split(':\t', 1) for line in source if ':\t' in line)
+    status = status_of(box.process.pid)
     assert '0' not in status['Uid'].split('\t') and '0' not in status['Gid'].split('\t')
     assert int(status['CapEff'], 16) == int(status['CapPrm'], 16) == 0
     assert status['NoNewPrivs'] == '1' and int(status['CapBnd'], 16) == 0
@@ -223,6 +227,16 @@ def test_the_controller_holds_no_root(box):
         ours = re.search(r'CapBnd:\s*(\w+)', source.read())[1]
     assert box.mgpu('run', '-g', '0', '--', 'sed', '-n', 's/CapBnd:.//p', '/proc/self/status').out == f'{ours}\n', \
         'what mgpud gives up is not taken from jobs: sudo and podman must work in them'
+
+
+def test_mgpud_and_the_user_lookup_run_in_a_sandbox_and_jobs_do_not(box):
+    own = status_of('self')
+    assert status_of(box.process.pid)['Seccomp'] == '2'
+    box.run_job(['true'])  # its user is looked up
+    helpers = [pid for pid in box.agents() if harness.process_name(pid) == 'mgpu-users']
+    assert helpers and all(status_of(pid)['Seccomp'] == '2' for pid in helpers), helpers
+    shown = box.mgpu('run', '-g', '0', '--', 'grep', '-E', '^(Seccomp|NoNewPrivs):', '/proc/self/status', check=True).out
+    assert shown.split() == ['NoNewPrivs:', own['NoNewPrivs'], 'Seccomp:', own['Seccomp']], shown
 
 
 def test_identity_is_taken_when_the_connection_is_made(box, ana, bo):

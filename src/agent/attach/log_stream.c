@@ -11,6 +11,7 @@
 #include "agent/attach/log_reader.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/sandbox.h"
 
 struct stream {
     struct log_streams *streams;
@@ -66,6 +67,7 @@ void log_streams_open(struct log_streams *streams, const struct message_open_log
     pid_t pid = child_fork(-1, &pidfd);
     if (pid == 0) {
         (void)prctl(PR_SET_NAME, "mgpu-log");
+        (void)sandbox_enter(false, &(struct error){ 0 });
         _exit(log_reader_dial(streams->link_path, streams->users, request, is_too_many));
     }
     if (pid < 0)

@@ -30,6 +30,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/record.h"
+#include "base/sandbox.h"
 #include "job/launch.h"
 #include "job/spec.h"
 
@@ -151,6 +152,7 @@ static _Noreturn void serve(const struct job_users *users)
     struct query query;
     (void)prctl(PR_SET_NAME, "mgpu-users");
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)sandbox_enter(false, &(struct error){ 0 });
     while (read_query(&query) == 0) {
         _cleanup_buffer_ struct buffer output = { 0 };
         _cleanup_user_ struct user user = { 0 };
