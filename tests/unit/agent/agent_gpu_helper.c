@@ -7,9 +7,11 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/gpu/ailments.h"
 #include "agent/gpu/helper.h"
 
 struct watcher {
@@ -122,6 +124,23 @@ static void a_helper_that_ends_or_stops_is_replaced_and_no_gpu_is_lost(void **st
     }
 }
 
+static void a_gpu_that_stays_ill_is_tried_less_and_less(void **state)
+{
+    static const struct gpu_helper_timing timing = { .retry_first_ms = 100, .retry_max_ms = 350 };
+    struct gpu_ailments ailments = { .timing = &timing };
+    struct gpu_ailment *ailment = gpu_ailments_note(&ailments, "GPU-1", true);
+    assert_int_equal(ailment->pause_ms, 100);
+    gpu_ailments_put_off(&ailments, ailment);
+    assert_int_equal(ailment->pause_ms, 200);
+    gpu_ailments_put_off(&ailments, ailment);
+    gpu_ailments_put_off(&ailments, ailment);
+    assert_int_equal(ailment->pause_ms, 350);
+    assert_true(gpu_ailments_have_hung(&ailments));
+    gpu_ailments_end(&ailments, "GPU-1");
+    assert_null(gpu_ailments_next(&ailments));
+    free(ailments.items);
+}
+
 static void no_gpus_are_reported_once_and_need_no_process(void **state)
 {
     struct watcher watcher = { 0 };
@@ -138,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_come_again_and_again),
         cmocka_unit_test(a_helper_that_ends_or_stops_is_replaced_and_no_gpu_is_lost),
+        cmocka_unit_test(a_gpu_that_stays_ill_is_tried_less_and_less),
         cmocka_unit_test(no_gpus_are_reported_once_and_need_no_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

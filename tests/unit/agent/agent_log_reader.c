@@ -28,6 +28,17 @@ static char log_path[64];
 static uid_t owner;
 static struct job_users users = { .node = "box" };
 
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
+int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
+static const char *replacement; // takes the place of the log once it is open
+
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+    if (replacement != NULL && rename(replacement, path) < 0)
+        return -1;
+    return __real_inotify_add_watch(fd, path, mask);
+}
+
 struct reader {
     pid_t pid;
     int fd;
@@ -200,6 +211,22 @@ static void expect_refusal(const struct message_open_log *request, int error, co
     finish(&reader, "");
 }
 
+/* Else it would wait for what is appended to another file. */
+static void a_log_that_is_replaced_while_it_is_opened_is_not_followed(void **state)
+{
+    char other[80];
+    struct message_open_log request = request_for(0, 0, 1);
+    assert_int_equal(chown(dir_path, owner, (gid_t)-1), 0);
+    write_log("one\n", O_TRUNC);
+    (void)snprintf(other, sizeof(other), "%s.new", log_path);
+    int fd = open(other, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(fchown(fd, owner, (gid_t)-1), 0);
+    (void)close(fd);
+    replacement = other;
+    expect_refusal(&request, ESTALE, "was replaced");
+    replacement = NULL;
+}
+
 static void a_symbolic_link_is_refused(void **state)
 {
     struct message_open_log request = request_for(0, 0, 0);
@@ -285,6 +312,7 @@ int main(void)
         cmocka_unit_test(following_sends_what_is_appended_until_the_other_side_shuts_down),
         cmocka_unit_test(following_needs_no_inotify_instance),
         cmocka_unit_test(a_reader_whose_controller_has_gone_ends),
+        cmocka_unit_test(a_log_that_is_replaced_while_it_is_opened_is_not_followed),
         cmocka_unit_test(a_symbolic_link_is_refused),
         cmocka_unit_test(a_file_of_another_user_is_refused),
         cmocka_unit_test(a_file_that_only_root_may_read_is_refused),

@@ -19,6 +19,16 @@
 #include "base/memory.h"
 
 static char dir_path[] = "/tmp/mgpu-persist-XXXXXX";
+static int n_synced;
+
+int __wrap_fsync(int fd);
+int __real_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+    n_synced++;
+    return __real_fsync(fd);
+}
 
 static void an_epoch_outlives_its_agent(void **state)
 {
@@ -28,7 +38,9 @@ static void an_epoch_outlives_its_agent(void **state)
     assert_true(fd >= 0);
     assert_int_equal(persist_load_epoch(fd, PERSIST_EPOCH_HERE, &epoch, &err), 0);
     assert_int_equal(epoch, 0);
+    n_synced = 0;
     assert_int_equal(persist_save_epoch(fd, PERSIST_EPOCH_HERE, 41, &err), 0);
+    assert_int_equal(n_synced, 2); // the file and its directory
     assert_int_equal(persist_save_epoch(fd, PERSIST_EPOCH_HERE, 42, &err), 0);
     (void)close(fd);
     fd = persist_open(dir_path, &err);
@@ -56,7 +68,9 @@ static void an_epoch_is_stored_without_a_free_inode(void **state)
         _cleanup_close_ int file = openat(fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         r = file;
     }
+    n_synced = 0;
     assert_int_equal(persist_save_epoch(fd, PERSIST_EPOCH_HERE, 10, &err), 0);
+    assert_int_equal(n_synced, 1); // in place
     assert_int_equal(persist_load_epoch(fd, PERSIST_EPOCH_HERE, &epoch, &err), 0);
     assert_int_equal(epoch, 10);
     (void)close(fd);

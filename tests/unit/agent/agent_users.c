@@ -6,8 +6,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <grp.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "agent/host/job_user.h"
 #include "agent/host/users.h"
 
 static void root_is_known_everywhere(void **state)
@@ -32,6 +37,27 @@ static void each_group_is_listed_once(void **state)
     for (size_t i = 1; i < user.n_groups; i++)
         assert_true(user.groups[i - 1] < user.groups[i]);
     user_clear(&user);
+}
+
+/* In a child: there is no way back. */
+static void a_switch_to_a_user_leaves_no_group_of_root(void **state)
+{
+    gid_t groups[] = { 65534 }, roots[] = { 0, 4242 };
+    char name[] = "nobody";
+    const struct user user = { .uid = 65534, .gid = 65534, .name = name, .groups = groups, .n_groups = 1 };
+    int status = 0;
+    if (geteuid() != 0)
+        skip();
+    pid_t pid = fork();
+    if (pid == 0) {
+        gid_t left[8];
+        if (setgroups(2, roots) < 0 || job_user_become(&user, 0, NULL) < 0)
+            _exit(1);
+        bool is_member_alone = getgroups(8, left) == 1 && left[0] == 65534;
+        _exit(is_member_alone && getuid() == 65534 && getegid() == 65534 && setuid(0) < 0 ? 0 : 2);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void an_unknown_uid_is_told_in_words(void **state)
@@ -76,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(root_is_known_everywhere),
         cmocka_unit_test(each_group_is_listed_once),
+        cmocka_unit_test(a_switch_to_a_user_leaves_no_group_of_root),
         cmocka_unit_test(an_unknown_uid_is_told_in_words),
         cmocka_unit_test(a_name_that_is_the_same_is_right),
         cmocka_unit_test(a_second_name_of_a_number_is_right),

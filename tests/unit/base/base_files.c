@@ -23,6 +23,19 @@ struct place {
     int dirfd;
 };
 
+int __wrap_fsync(int fd);
+int __real_fsync(int fd);
+static int n_synced;      // calls
+static int fails_at = -1; // this one fails
+
+int __wrap_fsync(int fd)
+{
+    if (n_synced++ != fails_at)
+        return __real_fsync(fd);
+    errno = EIO;
+    return -1;
+}
+
 static int enter(void **state)
 {
     struct place *place = xcalloc(1, sizeof(*place));
@@ -61,6 +74,21 @@ static void a_written_file_reads_back(void **state)
     assert_int_equal(file_write(place->dirfd, "f", "hello", 5, true), 0);
     assert_int_equal(file_read(place->dirfd, "f", 5, &bytes), 0);
     assert_string_equal(buffer_text(&bytes), "hello");
+}
+
+static void a_durable_file_and_its_directory_are_synced(void **state)
+{
+    struct place *place = *state;
+    n_synced = 0;
+    assert_int_equal(file_write(place->dirfd, "f", "hello", 5, false), 0);
+    assert_int_equal(n_synced, 0);
+    assert_int_equal(file_write(place->dirfd, "f", "hello", 5, true), 0);
+    assert_int_equal(n_synced, 2);
+    for (fails_at = 0; fails_at < 2; fails_at++) {
+        n_synced = 0;
+        assert_int_equal(file_write(place->dirfd, "f", "hello", 5, true), -EIO);
+    }
+    fails_at = -1;
 }
 
 static void a_written_file_is_private_and_leaves_no_temporary(void **state)
@@ -264,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_lock_for_reading_keeps_nobody_out),
         cmocka_unit_test(a_lock_file_of_an_older_version_becomes_private),
         in_place(a_written_file_reads_back),
+        in_place(a_durable_file_and_its_directory_are_synced),
         in_place(a_written_file_is_private_and_leaves_no_temporary),
         in_place(writing_again_replaces_the_whole_file),
         in_place(a_file_over_the_limit_is_refused),

@@ -125,6 +125,24 @@ static void heartbeats_are_answered_and_keep_a_node_up(void **state)
     assert_true(box(b)->is_up);
 }
 
+/* The node counts its lease from the heartbeat that was answered last, and so does the controller. */
+static void each_heartbeat_that_is_answered_renews_the_lease(void **state)
+{
+    struct bench *b = *state;
+    (void)run_leased(b, true);
+    for (int64_t until_ms = b->now_ms + 2 * (LEASE_MS + MARGIN_MS); b->now_ms < until_ms;) {
+        assert_int_equal(say_heartbeat(b, 1), 0);
+        pass(b, TIMEOUT_MS - 1000);
+    }
+    assert_int_equal(say_heartbeat(b, 1), 0);
+    pass(b, LEASE_MS - 1000);
+    assert_false(box(b)->is_up);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    assert_int_equal(core_job(b->core, 11)->restarts, 0);
+    pass(b, MARGIN_MS + 2000);
+    assert_int_equal(core_job(b->core, 11)->restarts, 1);
+}
+
 static void a_short_lease_is_renewed_in_time(void **state)
 {
     struct bench *b = *state;
@@ -424,6 +442,7 @@ int main(void)
         CASE(heartbeats_are_answered_and_keep_a_node_up),
         CASE(each_coming_and_going_of_a_node_is_an_event),
         CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once),
+        CASE(each_heartbeat_that_is_answered_renews_the_lease),
         CASE(a_short_lease_is_renewed_in_time),
         CASE(a_node_that_comes_back_is_up_and_its_results_count),
         CASE(a_closed_link_is_down_at_once_and_unreachable_later),

@@ -100,6 +100,14 @@ static void a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long(
     assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ 0 }), 60);
 }
 
+static void a_gpu_that_is_not_clean_does_not_return(void **state)
+{
+    struct gpu gpu = { 0 };
+    (void)after_xid(&gpu, 94);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ .is_unclean = true }), 1000);
+    assert_int_equal(looks_to_return(&gpu, (struct gpu_look){ 0 }), 61);
+}
+
 static void a_second_error_begins_the_wait_anew(void **state)
 {
     struct gpu gpu = { 0 };
@@ -200,6 +208,7 @@ int main(void)
         cmocka_unit_test(an_error_is_judged_once),
         cmocka_unit_test(an_error_after_the_clock_was_set_back_is_judged),
         cmocka_unit_test(a_contained_error_is_over_when_the_gpu_was_well_and_unused_for_long),
+        cmocka_unit_test(a_gpu_that_is_not_clean_does_not_return),
         cmocka_unit_test(a_second_error_begins_the_wait_anew),
         cmocka_unit_test(a_gpu_that_needs_a_reset_returns_only_after_one),
         cmocka_unit_test(a_gpu_whose_driver_asks_for_a_reset_is_drained_until_it_asks_no_more),

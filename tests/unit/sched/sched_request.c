@@ -37,6 +37,26 @@ static void a_copy_equals_and_hashes_like_its_original(void **state)
     assert_true(request_equal(&copy, &nothing));
 }
 
+/* Jobs of one class are placed as if they were one request. */
+static void requests_that_differ_in_one_number_are_not_equal(void **state)
+{
+    const struct sched_request plain = { .gpus = 2 };
+    const struct sched_request others[] = {
+        { .gpus = 3 },
+        { .gpus = 2, .nodes = 2 },
+        { .gpus = 2, .gpus_per_node = 1 },
+        { .gpus = 2, .share = 500 },
+        { .gpus = 2, .gpu_mem = GIB },
+        { .gpus = 2, .cpu_milli = 1000 },
+        { .gpus = 2, .memory = GIB },
+        { .gpus = 2, .adopted_pid = 7 },
+    };
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_false(request_equal(&plain, &others[i]));
+        assert_true(request_hash(&plain) != request_hash(&others[i]));
+    }
+}
+
 static void picks_on_several_nodes_span_and_others_do_not(void **state)
 {
     char a[] = "a", b[] = "b";
@@ -100,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_equals_and_hashes_like_its_original),
+        cmocka_unit_test(requests_that_differ_in_one_number_are_not_equal),
         cmocka_unit_test(picks_on_several_nodes_span_and_others_do_not),
         cmocka_unit_test(a_request_is_told_in_words),
         cmocka_unit_test(picks_and_allowed_sets_are_taken_apart),

@@ -7,9 +7,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/files.h"
 #include "job/state.h"
 #include "shepherd/record.h"
 
@@ -126,10 +130,49 @@ static void every_ending_is_judged_rightly(void **state)
     }
 }
 
+int __wrap_fsync(int fd);
+int __real_fsync(int fd);
+static int n_synced;
+
+int __wrap_fsync(int fd)
+{
+    n_synced++;
+    return __real_fsync(fd);
+}
+
+/* Nothing else is left of the attempt after a power failure. */
+static void a_record_that_the_spool_does_not_take_is_copied_to_disk(void **state)
+{
+    char place[] = "/tmp/mgpu-record-XXXXXX";
+    struct shepherd shepherd = { .name = "7.1.0.0",
+        .log_fd = -1,
+        .status_fd = -1,
+        .exit_fd = -1,
+        .spool_fd = -1,
+        .node_oom_kills = -1,
+        .spec = { .id.job = 7, .token = 5 } };
+    const struct ending ending = { .status = { .phase = INIT_ENDED, .wait_status = 3 << 8 } };
+    struct launch_exit copy;
+    struct error err = { 0 };
+    assert_non_null(mkdtemp(place));
+    shepherd.exit_copy_fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(record_publish(&shepherd, &ending), SHEPHERD_UNUSABLE);
+    assert_int_equal(n_synced, 2); // the file and its directory
+    assert_int_equal(
+        file_read_record(shepherd.exit_copy_fd, "7.1.0.0.exit", &launch_exit_record, &copy, &err), 0);
+    assert_int_equal(copy.exit_code, 3);
+    record_clear(&launch_exit_record, &copy);
+    (void)unlinkat(shepherd.exit_copy_fd, "7.1.0.0.exit", 0);
+    (void)close(shepherd.exit_copy_fd);
+    (void)rmdir(place);
+    buffer_clear(&shepherd.record);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_ending_is_judged_rightly),
+        cmocka_unit_test(a_record_that_the_spool_does_not_take_is_copied_to_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

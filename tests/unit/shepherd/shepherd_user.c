@@ -7,7 +7,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <grp.h>
+#include <linux/securebits.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +41,15 @@ static bool cannot_come_back(void)
            setgid(0) < 0 && getgroups(0, NULL) == 2 && umask(0) == 077;
 }
 
+int __wrap_setgroups(size_t size, const gid_t *list);
+int __real_setgroups(size_t size, const gid_t *list);
+static bool is_deaf; // the groups stay as they are, and nobody says so
+
+int __wrap_setgroups(size_t size, const gid_t *list)
+{
+    return is_deaf ? 0 : __real_setgroups(size, list);
+}
+
 static bool is_unchanged(void)
 {
     return true;
@@ -52,6 +64,29 @@ static void the_switch_is_whole(void **state)
         .uid = JOB_UID, .gid = JOB_UID, .umask = 077, .groups = { .items = groups, .count = 2 }
     };
     assert_int_equal(become(&spec, cannot_come_back), CHILD_FINE);
+}
+
+/* Each call says that it went well. */
+static void a_switch_that_kept_something_of_root_is_refused(void **state)
+{
+    struct group_id groups[] = { { 4242 }, { JOB_UID } };
+    const struct launch_spec spec = {
+        .uid = JOB_UID, .gid = JOB_UID, .groups = { .items = groups, .count = 2 }
+    };
+    const struct launch_spec root = { .uid = 0, .gid = JOB_UID, .groups = { .items = groups, .count = 2 } };
+    if (geteuid() != 0)
+        skip();
+    is_deaf = true;
+    assert_int_equal(become(&spec, is_unchanged), STEP_PROOF);
+    assert_int_equal(become(&root, is_unchanged), STEP_PROOF);
+    is_deaf = false;
+    /* Whoever started mgpu may have set these. */
+    assert_int_equal(prctl(PR_SET_SECUREBITS, 1 << SECURE_KEEP_CAPS), 0);
+    assert_int_equal(become(&spec, is_unchanged), STEP_PROOF);
+    assert_int_equal(prctl(PR_SET_SECUREBITS, 1 << SECURE_NO_SETUID_FIXUP), 0);
+    assert_int_equal(become(&spec, is_unchanged), STEP_PROOF);
+    assert_int_equal(prctl(PR_SET_SECUREBITS, 0), 0);
+    assert_int_equal(become(&spec, is_unchanged), CHILD_FINE);
 }
 
 static void without_root_only_our_own_uid_can_be_had(void **state)
@@ -74,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_switch_is_whole),
+        cmocka_unit_test(a_switch_that_kept_something_of_root_is_refused),
         cmocka_unit_test(without_root_only_our_own_uid_can_be_had),
         cmocka_unit_test(a_limit_that_cannot_be_set_fails),
     };

@@ -19,8 +19,23 @@
 #include "wire/limits.h"
 #include "wire/peer.h"
 #include "wire/problem.h"
+#include "wire/socket_query.h"
 #include "wire/token.h"
 #include "wire/usernames.h"
+
+bool __wrap_socket_query(const struct inet_diag_req_v2 *query, struct inet_diag_msg *answer);
+bool __real_socket_query(const struct inet_diag_req_v2 *query, struct inet_diag_msg *answer);
+
+/* What the kernel might answer with instead. */
+static void (*falsify)(struct inet_diag_msg *answer);
+
+bool __wrap_socket_query(const struct inet_diag_req_v2 *query, struct inet_diag_msg *answer)
+{
+    bool is_answered = __real_socket_query(query, answer);
+    if (is_answered && falsify != NULL)
+        falsify(answer);
+    return is_answered;
+}
 
 struct pair {
     int client, server;
@@ -74,6 +89,46 @@ static void the_owner_of_a_loopback_peer_is_found(void **state)
     }
 }
 
+static void change_port(struct inet_diag_msg *answer)
+{
+    answer->id.idiag_sport ^= 1;
+}
+
+static void change_own_port(struct inet_diag_msg *answer)
+{
+    answer->id.idiag_dport ^= 1;
+}
+
+static void change_address(struct inet_diag_msg *answer)
+{
+    answer->id.idiag_src[0] ^= htonl(1);
+}
+
+static void listen_only(struct inet_diag_msg *answer)
+{
+    answer->idiag_state = 10; // LISTEN
+}
+
+static void lose_inode(struct inet_diag_msg *answer)
+{
+    answer->idiag_inode = 0;
+}
+
+/* The kernel offers another socket where there is no exact one. */
+static void an_answer_about_another_socket_is_not_believed(void **state)
+{
+    static void (*const ways[])(struct inet_diag_msg * answer) = { change_port, change_own_port,
+        change_address, listen_only, lose_inode };
+    struct pair pair = connect_tcp(AF_INET, AF_INET);
+    assert_true(peer_of_loopback(pair.server).is_known);
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        falsify = ways[i];
+        assert_false(peer_of_loopback(pair.server).is_known);
+    }
+    falsify = NULL;
+    close_pair(&pair);
+}
+
 static void a_peer_that_has_gone_is_unknown(void **state)
 {
     struct pair pair = connect_tcp(AF_INET, AF_INET);
@@ -121,6 +176,8 @@ static void tokens_differ_and_hash_alike(void **state)
 static void what_is_no_token_has_no_hash(void **state)
 {
     static const char *const texts[] = { "", "mgpu_",
+        "mgpu_00000000000000000000000000000000000000000000000000000000000000000",
+        "mgpu_0000000000000000000000000000000000000000000000000000000000000000 ",
         "mgpu_0000000000000000000000000000000000000000000000000000000000000000x",
         "mgpu_000000000000000000000000000000000000000000000000000000000000000G",
         "mgpu_000000000000000000000000000000000000000000000000000000000000000 ",
@@ -189,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_owner_of_a_loopback_peer_is_found),
+        cmocka_unit_test(an_answer_about_another_socket_is_not_believed),
         cmocka_unit_test(a_peer_that_has_gone_is_unknown),
         cmocka_unit_test(a_peer_that_is_no_socket_is_unknown),
         cmocka_unit_test(the_peer_of_a_unix_socket_is_its_process),
