@@ -3,7 +3,7 @@
 
 BUILD  ?= build
 DIST   ?= dist
-CHECKS ?= build-check build-clang build-older
+CHECKS ?= build-check build-clang build-older build-mutants
 PREFIX ?= /usr/local
 DESTDIR ?=
 
@@ -49,7 +49,8 @@ check-all:
 	tools/install-packages check
 	tools/run-tests --with-real
 
-# The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), SEED to replay one; and nodes of
+# The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), SEED to replay one; mutations of
+# the sources that tests must notice (tools/mutants); and nodes of
 # the commit OLDER with this mgpud, and the other way round.
 soak:
 	tools/install-packages check
