@@ -26,6 +26,7 @@
 
 struct http_client {
     int fd;
+    int interrupt_fd;             // -1: none
     char *token;                  // NULL: the kernel says who asks
     http_authorize_fn *authorize; // NULL: the token
     void *authorize_arg;
@@ -159,6 +160,7 @@ struct http_client *http_client_adopt(int fd)
     struct http_client *client = xreallocarray(NULL, 1, sizeof(*client));
     memset(client, 0, offsetof(struct http_client, bytes));
     client->fd = fd;
+    client->interrupt_fd = -1;
     client->is_reusable = true;
     return client;
 }
@@ -173,6 +175,11 @@ void http_client_authorize_each(struct http_client *client, http_authorize_fn *a
 {
     client->authorize = authorize;
     client->authorize_arg = arg;
+}
+
+void http_client_interrupt_by(struct http_client *client, int fd)
+{
+    client->interrupt_fd = fd;
 }
 
 int http_client_fd(const struct http_client *client)
@@ -274,17 +281,31 @@ const struct http_answer *http_client_answer(const struct http_client *client)
     return &client->answer;
 }
 
+/* An answer that is on its way still counts after an interrupt. */
+static int wait_readable(const struct http_client *client, int timeout_ms, struct error *err)
+{
+    struct pollfd wanted[] = { { .fd = client->fd, .events = POLLIN },
+        { .fd = client->interrupt_fd, .events = POLLIN } };
+    int ready = poll(wanted, 2, timeout_ms);
+    if (ready == 0)
+        return error_set(err, -ETIMEDOUT, "mgpud did not respond within %d s", timeout_ms / 1000);
+    if (ready < 0 || wanted[0].revents != 0)
+        return 0;
+    if (poll(wanted, 1, HTTP_INTERRUPT_MS) == 0)
+        return error_set(err, -EINTR, "interrupted before mgpud responded");
+    return 0;
+}
+
 int http_client_request(
     struct http_client *client, const struct http_request *request, int timeout_ms, struct error *err)
 {
     int r = http_client_send(client, request, err);
     while (r == 0) {
         /* Only a limited wait needs a poll of its own. */
-        struct pollfd wanted = { .fd = client->fd, .events = POLLIN };
-        int ready = timeout_ms < 0 ? 1 : poll(&wanted, 1, timeout_ms);
-        if (ready == 0)
-            return error_set(err, -ETIMEDOUT, "mgpud did not respond within %d s", timeout_ms / 1000);
-        r = http_client_receive(client, err);
+        if (timeout_ms >= 0 || client->interrupt_fd >= 0)
+            r = wait_readable(client, timeout_ms, err);
+        if (r == 0)
+            r = http_client_receive(client, err);
     }
     return r < 0 ? r : 0;
 }

@@ -9,8 +9,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-#define HTTP_ANSWER_MAX  (512U << 20) // bytes of a body kept in memory; bodies given to a sink have no limit
-#define HTTP_HEADERS_MAX (64U << 10)
+#define HTTP_ANSWER_MAX   (512U << 20) // bytes of a body kept in memory; bodies given to a sink have no limit
+#define HTTP_HEADERS_MAX  (64U << 10)
+#define HTTP_INTERRUPT_MS 2000
 
 struct http_client;
 
@@ -49,6 +50,10 @@ typedef int http_authorize_fn(void *arg, const char *method, const char *path, c
 /* Asked before each request from now on, instead of a token. */
 void http_client_authorize_each(struct http_client *client, http_authorize_fn *authorize, void *arg);
 
+/* Once `fd` is readable, http_client_request() waits no longer than HTTP_INTERRUPT_MS and then returns
+ * -EINTR. Nothing is read from `fd`. */
+void http_client_interrupt_by(struct http_client *client, int fd);
+
 /* The socket, to poll for reading. Owned by the client. */
 int http_client_fd(const struct http_client *client);
 
@@ -65,7 +70,8 @@ int http_client_receive(struct http_client *client, struct error *err);
 /* The answer to the last request as far as it is here; owned by the client and valid until the next send. */
 const struct http_answer *http_client_answer(const struct http_client *client);
 
-/* Sends and receives a whole answer; -ETIMEDOUT after `timeout_ms` without a byte (-1: never). */
+/* Sends and receives a whole answer; -ETIMEDOUT after `timeout_ms` without a byte (-1: never); -EINTR, see
+ * above. */
 int http_client_request(
     struct http_client *client, const struct http_request *request, int timeout_ms, struct error *err);
 

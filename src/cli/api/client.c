@@ -12,6 +12,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,6 +61,8 @@ void client_init(struct client *client, const char *socket, const char *host)
 void client_clear(struct client *client)
 {
     http_client_free(client->http);
+    if (client->interrupt_fd > 0)
+        (void)close(client->interrupt_fd);
     free(client->path);
     free(client->token);
     munge_auth_free(client->vouch);
@@ -351,6 +354,8 @@ static int call_once(
     if (r < 0)
         return r;
     int wait_ms = client->answer_ms > 0 ? client->answer_ms : ANSWER_WAIT_MS;
+    if (client->interrupt_fd > 0)
+        http_client_interrupt_by(http, client->interrupt_fd);
     r = http_client_request(http, request, wait_ms, err);
     if (r < 0)
         return r;
@@ -358,6 +363,33 @@ static int call_once(
     if (http_client_is_reusable(http))
         client->http = take_ptr(http);
     return r;
+}
+
+void client_interrupts(sigset_t *ret)
+{
+    (void)sigemptyset(ret);
+    (void)sigaddset(ret, SIGINT);
+    (void)sigaddset(ret, SIGTERM);
+    (void)sigaddset(ret, SIGHUP);
+}
+
+int client_hold_interrupts(struct client *client, struct error *err)
+{
+    sigset_t set;
+    client_interrupts(&set);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return error_set_errno(err, -errno, "cannot block signals");
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        return error_set_errno(err, -errno, "cannot receive signals");
+    client->interrupt_fd = fd;
+    return 0;
+}
+
+static bool is_interrupted(const struct client *client)
+{
+    struct pollfd signals = { .fd = client->interrupt_fd, .events = POLLIN };
+    return client->interrupt_fd > 0 && poll(&signals, 1, 0) > 0;
 }
 
 void client_back_off(int *delay_ms)
@@ -386,6 +418,8 @@ int client_call(struct client *client, const char *method, const char *path, con
         int r = call_once(client, &request, ret, err);
         if (r == 0 || !client_is_loss(r))
             return r;
+        if (is_interrupted(client))
+            return error_set(err, -EINTR, "interrupted before mgpud responded");
         bool is_stale = was_open && r != -EAGAIN; // an idle connection that had been closed meanwhile
         was_open = false;
         if (is_stale)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +27,7 @@ struct client {
     int answer_ms;            // how long an answer may take; 0: the usual
     int64_t conflict_job;     // of the latest -EEXIST: the job that its submit key made; 0: not said
     const char *header;       // one more line of each request, or NULL
+    int interrupt_fd;         // client_hold_interrupts(); 0: none
     int64_t timeout_ms;       // once mgpud has been reached: try again for this long when it goes away
 };
 
@@ -66,6 +68,16 @@ int client_connect(struct client *client, struct http_client **ret, struct error
  */
 int client_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret,
     struct error *err);
+
+/*
+ * SIGINT, SIGTERM and SIGHUP stay pending from now on, for whoever follows the job that the next request
+ * makes: before the answer nobody knows which job to cancel. A request that is not answered soon after a
+ * signal ends with -EINTR.
+ */
+int client_hold_interrupts(struct client *client, struct error *err);
+
+/* Those signals. */
+void client_interrupts(sigset_t *ret);
 
 int client_get(struct client *client, const char *path, json_t **ret, struct error *err);
 

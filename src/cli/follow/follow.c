@@ -515,10 +515,7 @@ static void paint(struct follow *follow)
 static int open_signals(struct error *err)
 {
     sigset_t set;
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGHUP);
+    client_interrupts(&set);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return error_set_errno(err, -errno, "cannot block signals");
     (void)signal(SIGPIPE, SIG_IGN);

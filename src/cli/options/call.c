@@ -3,6 +3,7 @@
 #include "cli/options/call.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +138,8 @@ static int report(const struct call *call, const struct command *command, const 
     (void)fflush(stdout);
     talk_error(command->name[0] == '\0' ? NULL : command->name, err);
     (void)call;
+    if (err->code == -EINTR)
+        return EXIT_SIGNAL_BASE + SIGINT;
     return command->is_job_status ? EXIT_SELF : exit_code_of_error(err->code);
 }
 

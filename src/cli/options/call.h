@@ -29,6 +29,7 @@ struct call {
     enum color_when color;
     enum time_style times;
     bool is_json, is_quiet, is_help;
+    bool is_followed;  // the job that is submitted: a signal is for the job once it is known
     bool was_own_told; // that a priority counts among the own jobs alone
     struct list_choice list;
     struct client client;

@@ -95,6 +95,7 @@ static int srun(struct call *call, int argc, char **argv, struct error *err)
     static const struct terminal_options detaching = { .ctrl_c = CTRL_C_DETACH };
     const struct srun_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
+    call->is_followed = options->is_interactive;
     int r = compat_go_home(call, err);
     if (r == 0)
         r = compat_set(call, "on-timeout", "--time-limit", "requeue", err);

@@ -73,6 +73,9 @@ static int run_command(const struct slurm_job *job, const json_t *made, char **c
     if (pid < 0)
         return error_set_errno(err, -errno, "cannot start %.60s", words[0]);
     if (pid == 0) {
+        sigset_t held;
+        client_interrupts(&held);
+        (void)sigprocmask(SIG_UNBLOCK, &held, NULL);
         set_variables(job, made);
         (void)execvp(words[0], words);
         (void)fprintf(stderr, "salloc: error: Unable to exec command \"%s\"\n", words[0]);
@@ -110,6 +113,7 @@ static int allocate(
         return error_wrap(err, "Job submit/allocate failed");
     }
     job->submit.output = "/dev/null";
+    job->call.is_followed = true;
     r = slurm_job_send(job, words, NULL, &made, err);
     if (r < 0)
         return error_wrap(err, "Job submit/allocate failed");

@@ -94,6 +94,7 @@ static int run_alone(
     if (job->tasks > 1 || job->nodes > 1)
         job->submit.output = job->submit.error = NULL; // those of the tasks are opened by the step
     job->submit.is_tty = job->is_on_terminal;
+    job->call.is_followed = true;
     r = slurm_job_send(job, command, NULL, &made, err);
     if (r < 0)
         return error_wrap(err, "Unable to allocate resources");

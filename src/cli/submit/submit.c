@@ -239,9 +239,11 @@ int submit_send(struct call *call, const json_t *request, json_t **ret, struct e
 {
     call->client.timeout_ms = SUBMIT_PATIENT_MS;
     call->client.header = call->is_json ? NULL : "Prefer: return=minimal";
-    int r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
+    int r = call->is_followed ? client_hold_interrupts(&call->client, err) : 0;
+    if (r == 0)
+        r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
     call->client.header = NULL;
-    if (r == -EAGAIN) {
+    if (r == -EAGAIN || r == -EINTR) {
         (void)error_wrap(err, "the job may or may not have been accepted");
         return error_hint(err, "check with mgpu ps");
     }

@@ -56,6 +56,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (!options->is_detached && !options->submit.is_never_tty && !is_wide && session_is_on_terminal())
         options->submit.is_tty = true;
     options->terminal.output_begin = submit_output_size(&options->submit);
+    call->is_followed = !options->is_detached;
     int r = submit_job(call, argc, argv, &job, err);
     if (r < 0 || options->submit.is_dry)
         return r;
