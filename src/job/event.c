@@ -9,6 +9,7 @@
 #include "job/cluster_change.h"
 #include "job/job_nodes.h"
 #include "job/spec.h"
+#include "job/step.h"
 
 static const struct record_field grant_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct gpu_grant, index, 0),
@@ -64,6 +65,7 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(85, RECORD_I64, struct job_event, node_lease_ms, 0),
     RECORD_FIELD(86, RECORD_U32, struct job_event, stop_terms, 0),
     RECORD_FIELD(87, RECORD_I64, struct job_event, stop_grace_ms, 0),
+    RECORD_SUBLIST(90, struct job_event, steps, 1, &job_step_record),
 };
 
 const struct record_type job_event_record = RECORD_TYPE(3, "job event", struct job_event, event_fields);

@@ -71,6 +71,8 @@ struct job_event {
     int64_t node_lease_ms;     // allocated: it is over when its node has heard nothing for so long; 0: never
     uint32_t stop_terms;       // stop, preempted: STOP_TERMS_ bits
     int64_t stop_grace_ms;     // stop, preempted: with STOP_TERMS_GRACE, between SIGTERM and SIGKILL
+    struct record_list
+        steps; // step_started, step_ended: exactly one struct job_step; of an end its number and result
 };
 
 extern const struct record_type job_event_record;

@@ -343,6 +343,12 @@ static void on_requeued(struct job *job, const struct job_event *event)
     take_usage(job, event);
 }
 
+/* Its steps are not part of the record: job/step.h folds them. */
+static void on_step(struct job *job, const struct job_event *event)
+{
+    (void)job, (void)event;
+}
+
 static void on_split(struct job *job, const struct job_event *event)
 {
     char *left = array_without(job->array_left, event->array_index);
@@ -387,6 +393,8 @@ static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event 
     [EVENT_SUSPENDED] = on_suspended,
     [EVENT_CONTINUED] = on_continued,
     [EVENT_SIGNALLED] = on_signalled,
+    [EVENT_STEP_STARTED] = on_step,
+    [EVENT_STEP_ENDED] = on_step,
 };
 
 /* Will the job wait for more after this event? See job_transition(). */
@@ -415,6 +423,8 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
     case EVENT_SUSPENDED:
     case EVENT_CONTINUED:
     case EVENT_SIGNALLED:
+    case EVENT_STEP_STARTED:
+    case EVENT_STEP_ENDED:
     case EVENT_ENDED: return event->attempt == job->attempt;
     default: return true;
     }

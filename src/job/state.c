@@ -62,6 +62,8 @@ static const struct {
     { JOB_STARTING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "this attempt never ran; the next one may" },
     { JOB_STARTING, EVENT_ENDED, ALWAYS, JOB_DONE, "ended before `started` was received" },
     { JOB_STARTING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "ended before that, and requeued" },
+    { JOB_STARTING, EVENT_STEP_STARTED, ALWAYS, JOB_STARTING, "a step begins before `started` arrives" },
+    { JOB_STARTING, EVENT_STEP_ENDED, ALWAYS, JOB_STARTING, "a step ends before `started` arrives" },
     { JOB_RUNNING, EVENT_STOP, ALWAYS, JOB_STOPPING, "cancelled while running" },
     { JOB_RUNNING, EVENT_PREEMPTED, ALWAYS, JOB_STOPPING, "preempted" },
     { JOB_RUNNING, EVENT_IDLE, ALWAYS, JOB_RUNNING, "its idle level changed" },
@@ -69,12 +71,15 @@ static const struct {
     { JOB_RUNNING, EVENT_SUSPENDED, ALWAYS, JOB_RUNNING, "suspended; it keeps its resources" },
     { JOB_RUNNING, EVENT_CONTINUED, ALWAYS, JOB_RUNNING, "continued" },
     { JOB_RUNNING, EVENT_SIGNALLED, ALWAYS, JOB_RUNNING, "a user sent it a signal" },
+    { JOB_RUNNING, EVENT_STEP_STARTED, ALWAYS, JOB_RUNNING, "a step begins" },
+    { JOB_RUNNING, EVENT_STEP_ENDED, ALWAYS, JOB_RUNNING, "a step ends" },
     { JOB_RUNNING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "its shepherd died before the gate opened" },
     { JOB_RUNNING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
     { JOB_RUNNING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "ended, and requeued" },
     { JOB_STOPPING, EVENT_STARTED, ALWAYS, JOB_STOPPING, "it had started before the stop arrived" },
     { JOB_STOPPING, EVENT_STOP, GOES_ON, JOB_STOPPING, "cancelled while being preempted" },
     { JOB_STOPPING, EVENT_STOP, OVER, JOB_STOPPING, "cancelled again, with other options" },
+    { JOB_STOPPING, EVENT_STEP_ENDED, ALWAYS, JOB_STOPPING, "a step ends while its job stops" },
     { JOB_STOPPING, EVENT_RETURNED, OVER, JOB_DONE, "stopped before it ran" },
     { JOB_STOPPING, EVENT_RETURNED, GOES_ON, JOB_QUEUED, "preempted before it ran" },
     { JOB_STOPPING, EVENT_REQUEUED, GOES_ON, JOB_QUEUED, "preempted, and queued again" },
@@ -109,6 +114,8 @@ static const char *const event_names[EVENT_TYPES] = {
     [EVENT_SUSPENDED] = "suspended",
     [EVENT_CONTINUED] = "continued",
     [EVENT_SIGNALLED] = "signalled",
+    [EVENT_STEP_STARTED] = "step_started",
+    [EVENT_STEP_ENDED] = "step_ended",
 };
 
 static const char *const cause_names[REQUEUE_CAUSES] = {

@@ -15,24 +15,26 @@ enum job_state {
 };
 
 enum job_event_type {
-    EVENT_SUBMITTED, // by its owner, or as an element of an array
-    EVENT_ALLOCATED, // got resources: the next attempt begins
-    EVENT_STARTED,   // the shepherd opened the gate
-    EVENT_STOP,      // somebody cancelled it
-    EVENT_RETURNED,  // proof that the attempt never executed anything
-    EVENT_ENDED,     // proof that the attempt is over
-    EVENT_EDITED,    // what it asks for was changed
-    EVENT_HELD,      // it may not start
-    EVENT_RELEASED,  // a hold was taken away
-    EVENT_PREEMPTED, // its attempt is to end, and it goes back to the queue
-    EVENT_REQUEUED,  // proof that the attempt is over; it waits again
-    EVENT_SPLIT,     // an element was split off this array
-    EVENT_MEMBER,    // an element of this array is done
-    EVENT_CLUSTER,   // of job 0: the cluster changed
-    EVENT_IDLE,      // it has not used its GPUs for long, or uses them again
-    EVENT_SUSPENDED, // all of it is to stand still; it keeps what it holds
-    EVENT_CONTINUED, // and is to go on
-    EVENT_SIGNALLED, // somebody sent it a signal
+    EVENT_SUBMITTED,    // by its owner, or as an element of an array
+    EVENT_ALLOCATED,    // got resources: the next attempt begins
+    EVENT_STARTED,      // the shepherd opened the gate
+    EVENT_STOP,         // somebody cancelled it
+    EVENT_RETURNED,     // proof that the attempt never executed anything
+    EVENT_ENDED,        // proof that the attempt is over
+    EVENT_EDITED,       // what it asks for was changed
+    EVENT_HELD,         // it may not start
+    EVENT_RELEASED,     // a hold was taken away
+    EVENT_PREEMPTED,    // its attempt is to end, and it goes back to the queue
+    EVENT_REQUEUED,     // proof that the attempt is over; it waits again
+    EVENT_SPLIT,        // an element was split off this array
+    EVENT_MEMBER,       // an element of this array is done
+    EVENT_CLUSTER,      // of job 0: the cluster changed
+    EVENT_IDLE,         // it has not used its GPUs for long, or uses them again
+    EVENT_SUSPENDED,    // all of it is to stand still; it keeps what it holds
+    EVENT_CONTINUED,    // and is to go on
+    EVENT_SIGNALLED,    // somebody sent it a signal
+    EVENT_STEP_STARTED, // a step of it begins
+    EVENT_STEP_ENDED,   // and has ended
     EVENT_TYPES,
 };
 

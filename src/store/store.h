@@ -134,8 +134,13 @@ void store_fetch_job(struct store *store, uint64_t job,
     void (*on_job)(void *arg, uint64_t job, struct job *row),
     void *arg); // the job becomes the callee's
 
-/* Up to `limit` events with seq > `after`, oldest first; `job` 0 means all jobs. The array is the store's. */
+/* Up to `limit` events with seq > `after`, oldest first; `job` 0 means all jobs, otherwise those of its steps
+ * are left out. The array is the store's. */
 void store_fetch_events(struct store *store, uint64_t after, uint64_t job, size_t limit,
+    void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg);
+
+/* The events from which the steps of a job fold (job/step.h), oldest first. */
+void store_fetch_steps(struct store *store, uint64_t job,
     void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg);
 
 /* --- tokens for the API over TCP: only the SHA-256 of the secret is stored --- */

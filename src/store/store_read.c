@@ -180,10 +180,13 @@ void store_fetch_job(
 
 /* --- events --- */
 
+#define STEP_EVENTS_MAX 50000U // of one job
+
 struct fetch_events {
     struct store_request request;
     uint64_t after, job;
     size_t limit;
+    bool has_steps_alone; // those from which the steps of the job fold
     struct job_event *events;
     size_t count, capacity;
     void (*on_events)(void *arg, const struct job_event *events, size_t count);
@@ -208,7 +211,9 @@ static int read_event(struct fetch_events *fetch, sqlite3_stmt *statement, struc
 static int run_fetch_events(struct store *store, struct store_request *request, struct error *err)
 {
     struct fetch_events *fetch = (struct fetch_events *)request;
-    sqlite3_stmt *statement = store->statements[fetch->job != 0 ? SQL_SELECT_JOB_EVENTS : SQL_SELECT_EVENTS];
+    sqlite3_stmt *statement = store->statements[fetch->has_steps_alone ? SQL_SELECT_STEP_EVENTS
+                                                : fetch->job != 0      ? SQL_SELECT_JOB_EVENTS
+                                                                       : SQL_SELECT_EVENTS];
     (void)sqlite3_bind_int64(statement, 1, (int64_t)fetch->after);
     (void)sqlite3_bind_int64(statement, 2, fetch->limit > INT64_MAX ? INT64_MAX : (int64_t)fetch->limit);
     if (fetch->job != 0)
@@ -257,6 +262,19 @@ void store_fetch_events(struct store *store, uint64_t after, uint64_t job, size_
         .after = after,
         .job = job,
         .limit = limit,
+        .on_events = on_events,
+        .arg = arg };
+    store_thread_push(store, &fetch->request);
+}
+
+void store_fetch_steps(struct store *store, uint64_t job,
+    void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg)
+{
+    struct fetch_events *fetch = xcalloc(1, sizeof(*fetch));
+    *fetch = (struct fetch_events){ .request.kind = &fetch_events_kind,
+        .job = job,
+        .limit = STEP_EVENTS_MAX,
+        .has_steps_alone = true,
         .on_events = on_events,
         .arg = arg };
     store_thread_push(store, &fetch->request);

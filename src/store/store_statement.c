@@ -38,8 +38,11 @@ static const char *const texts[STORE_STATEMENTS] = {
     [SQL_DELETE_TOKEN] = "DELETE FROM tokens WHERE id = ?1 AND (?2 < 0 OR uid = ?2)",
     [SQL_SELECT_SPEC] = "SELECT spec FROM specs WHERE job = " STORE_SPEC_OF("?1"),
     [SQL_SELECT_EVENTS] = "SELECT seq, event FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2",
-    [SQL_SELECT_JOB_EVENTS] =
-        "SELECT seq, event FROM events WHERE seq > ?1 AND job = ?3 ORDER BY seq LIMIT ?2",
+    [SQL_SELECT_JOB_EVENTS] = "SELECT seq, event FROM events WHERE seq > ?1 AND job = ?3 AND type NOT IN "
+                              "(18, 19) ORDER BY seq LIMIT ?2",
+    /* The steps themselves, and the ends of their attempts: returned, ended, requeued. */
+    [SQL_SELECT_STEP_EVENTS] = "SELECT seq, event FROM events WHERE seq > ?1 AND job = ?3 AND type IN (4, 5, "
+                               "10, 18, 19) ORDER BY seq LIMIT ?2",
     [SQL_INSERT_ENDED] =
         "INSERT OR REPLACE INTO ended (" STORE_ENDED_COLUMNS ") " STORE_ENDED_OF("j.id = ?1"),
     /* The newest first; ?1 and ?2 is where to go on, ?3 the oldest that counts. */

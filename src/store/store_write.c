@@ -170,6 +170,8 @@ static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     [EVENT_SUSPENDED] = { update_job, insert_event },
     [EVENT_CONTINUED] = { update_job, insert_event },
     [EVENT_SIGNALLED] = { update_job, insert_event },
+    [EVENT_STEP_STARTED] = { insert_event },
+    [EVENT_STEP_ENDED] = { insert_event },
 };
 
 static int write_state(struct store *store, const struct store_change *change, struct error *err)

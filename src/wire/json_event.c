@@ -6,6 +6,7 @@
 
 #include "job/cluster_change.h"
 #include "job/idle.h"
+#include "job/step.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
@@ -96,6 +97,27 @@ static void add_signal(json_t *object, const struct job_event *event, struct use
     (void)json_object_set_new(object, "signal", json_integer(event->sent));
 }
 
+static void add_step(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    const struct job_step *step = event->steps.items;
+    if (event->steps.count == 0)
+        return;
+    (void)json_object_set_new(object, "step", json_integer(step->id));
+    (void)json_object_set_new(object, "name", json_text_string(step->name));
+    (void)json_object_set_new(object, "tasks", json_integer(job_step_tasks(step)));
+}
+
+static void add_step_end(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    const struct job_step *step = event->steps.items;
+    if (event->steps.count == 0)
+        return;
+    (void)json_object_set_new(object, "step", json_integer(step->id));
+    (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)step->end)));
+    (void)json_object_set_new(object, "exit_code", json_integer(step->exit_code));
+    (void)json_object_set_new(object, "signal", step->signal != 0 ? json_integer(step->signal) : json_null());
+}
+
 static void add_change(json_t *object, const struct job_event *event, struct usernames *names)
 {
     const struct cluster_change *change = event->change.items;
@@ -171,6 +193,11 @@ static const char *still_running(const struct job_event *event, const struct job
     return job_state_name(JOB_RUNNING);
 }
 
+static const char *state_now(const struct job_event *event, const struct job *job)
+{
+    return job != NULL ? json_job_state(job) : NULL;
+}
+
 static const char *no_state(const struct job_event *event, const struct job *job)
 {
     return NULL;
@@ -210,6 +237,8 @@ static const struct {
     [EVENT_SUSPENDED] = { still_running, add_user },
     [EVENT_CONTINUED] = { still_running, add_user },
     [EVENT_SIGNALLED] = { still_running, add_signal },
+    [EVENT_STEP_STARTED] = { state_now, add_step },
+    [EVENT_STEP_ENDED] = { state_now, add_step_end },
 };
 
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names)

@@ -25,6 +25,7 @@ static const struct problem rows[] = {
     { ENOTCONN, 409, "not_running", "The job is not running" },
     { EISCONN, 409, "node_up", "The node is up" },
     { ENOTTY, 409, "no_terminal", "The job has no terminal" },
+    { EOVERFLOW, 409, "step_too_large", "The step is larger than its job" },
     { EEXIST, 409, "key_conflict", "The submit key belongs to another request" },
     { E2BIG, 413, "too_large", "The request is too large" },
     { ENAMETOOLONG, 414, "uri_too_long", "The path and query are too long" },

@@ -2,7 +2,9 @@
 /* The type ids lie beyond those of the messages between programs (wire/message.h). */
 #include "wire/requests.h"
 
+#include "job/job_nodes.h"
 #include "job/spec.h"
+#include "job/step.h"
 #include "wire/limits.h"
 
 static const struct record_field cancel_fields[] = {
@@ -60,6 +62,36 @@ static const struct record_field exec_fields[] = {
 };
 const struct record_type exec_request_record =
     RECORD_TYPE(230, "exec request", struct exec_request, exec_fields);
+
+static const struct record_field step_node_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct step_request_node, node, SPEC_NAME_MAX),
+    RECORD_FIELD(2, RECORD_U32, struct step_request_node, tasks, 0),
+    RECORD_FIELD(3, RECORD_U32, struct step_request_node, gpus, 0),
+};
+static const struct record_type step_node_record =
+    RECORD_TYPE(231, "step node", struct step_request_node, step_node_fields);
+
+static const struct record_field step_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct step_request, key, STEP_KEY_MAX),
+    RECORD_FIELD(2, RECORD_BOOL, struct step_request, resume, 0),
+    RECORD_FIELD(3, RECORD_STRING, struct step_request, name, STEP_NAME_MAX),
+    RECORD_FIELD(4, RECORD_U32, struct step_request, cpus_per_task, 0),
+    RECORD_FIELD(5, RECORD_SIZE, struct step_request, memory, 0),
+    RECORD_FIELD(6, RECORD_BOOL, struct step_request, exact, 0),
+    RECORD_FIELD(7, RECORD_BOOL, struct step_request, overlap, 0),
+    RECORD_SUBLIST(8, struct step_request, nodes, JOB_NODES_MAX, &step_node_record),
+};
+const struct record_type step_request_record =
+    RECORD_TYPE(232, "step request", struct step_request, step_fields);
+
+static const struct record_field step_end_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct step_end_request, step, 0),
+    RECORD_FIELD(2, RECORD_I32, struct step_end_request, exit_code, 0),
+    RECORD_FIELD(3, RECORD_U32, struct step_end_request, signal, 0),
+    RECORD_FIELD(4, RECORD_BOOL, struct step_end_request, cancelled, 0),
+};
+const struct record_type step_end_request_record =
+    RECORD_TYPE(233, "step end request", struct step_end_request, step_end_fields);
 
 static const struct record_field signal_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct signal_request, signal, 16),

@@ -53,6 +53,32 @@ struct exec_request {
     uint32_t rows, columns;
 };
 
+/* POST /jobs/ID/steps */
+struct step_request_node {
+    char *node;
+    uint32_t tasks;
+    uint32_t gpus; // 0: none requested
+};
+
+struct step_request {
+    char *key;   // the client's random word: the same key means the same step
+    bool resume; // the connection to this step was lost; begin no other
+    char *name;
+    uint32_t cpus_per_task; // 0: not requested
+    uint64_t memory;        // of each node; 0: not requested
+    bool exact;             // only what is requested, else all of its nodes
+    bool overlap;           // share the nodes with all other steps
+    struct record_list nodes;
+};
+
+/* POST /jobs/ID/steps/end */
+struct step_end_request {
+    uint32_t step;
+    int32_t exit_code;
+    uint32_t signal; // that ended a task; 0: none
+    bool cancelled;  // by its user
+};
+
 /* POST /jobs/ID/hold, /jobs/ID/release: nothing is said beyond the path */
 struct empty_request {
     bool unused;
@@ -104,3 +130,5 @@ extern const struct record_type policy_request_record;
 extern const struct record_type reserve_request_record;
 extern const struct record_type token_request_record;
 extern const struct record_type exec_request_record;
+extern const struct record_type step_request_record;
+extern const struct record_type step_end_request_record;

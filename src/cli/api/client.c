@@ -284,6 +284,7 @@ static int problem_error(const char *code, unsigned status)
         { "already_done", -EALREADY },
         { "not_running", -EALREADY },
         { "no_terminal", -ENOTTY },
+        { "step_too_large", -EOVERFLOW },
         { "key_conflict", -EEXIST },
         { "timeout", -ETIME },
         { "too_large", -E2BIG },

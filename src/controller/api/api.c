@@ -5,6 +5,7 @@
 #include "controller/api/jobs.h"
 #include "controller/api/rights.h"
 #include "controller/api/route.h"
+#include "controller/api/steps.h"
 #include "wire/json_text.h"
 
 static bool is_admin(const struct serve *serve, uint32_t uid)
@@ -25,6 +26,7 @@ struct serve *api_new(struct controller *controller)
 void api_publish(struct serve *serve, const struct job_event *event, const struct job *job)
 {
     events_publish(serve, event, job);
+    steps_publish(serve, event);
 }
 
 char *api_describe(struct serve *serve, const struct job *job)

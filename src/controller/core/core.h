@@ -40,6 +40,7 @@ struct core_answer {
     int code;
     struct error err;
     uint64_t job;     // the job, or the reservation, that it is about
+    uint32_t step;    // of the job that it is about
     bool is_repeated; // submit: this key was seen before; `job` is the one made then
 };
 
@@ -254,6 +255,22 @@ void core_wait(struct core *core, uint64_t job, uint32_t states, void *request);
 void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request);
 /* The same, and when it is at another level of enum idle_level. */
 void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request);
+
+struct job_step;
+
+/* Begins a step of a running job as `wish` says (key, name, CPUs, memory, nodes with tasks and GPUs), which
+ * is copied. Answers when it runs, with its number; -EOVERFLOW: the job is too small for it. The request is
+ * the step's client: when it is forgotten and no other follows within some seconds, the step ends. A request
+ * with the same key follows; `is_resumed`: it is refused when that step has ended. */
+void core_step_begin(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, const struct job_step *wish, bool is_resumed, void *request);
+
+/* The step `how->id` has ended with this end, exit code and signal. -EALREADY: it does not run. */
+void core_step_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, const struct job_step *how, void *request);
+
+/* A running step, NULL: there is none. */
+const struct job_step *core_step(const struct core *core, uint64_t job, uint32_t id);
 
 /* Answers when everything applied so far is durable: a reader never sees what a crash could take back. */
 void core_barrier(struct core *core, void *request);

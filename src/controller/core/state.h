@@ -56,6 +56,7 @@ struct core {
     struct core_limits *limits;
     struct core_quotas *quotas;
     struct core_schedule *schedule;
+    struct core_steps *steps;
     struct core_loss *loss;
     struct notifications *notifications; // NULL: there were none yet
     struct adopt_question *questions;    // adoptions whose node was asked who their process is

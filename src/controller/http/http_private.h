@@ -19,6 +19,7 @@ struct departures;      // http/departures.h
 struct fair_queue;      // http/fair_queue.h
 struct listening;       // wire/listening.h
 struct event_client;    // api/events.c
+struct step_client;     // api/steps.c
 struct terminal_client; // api/terminal.c
 
 struct serve_listener {
@@ -47,6 +48,7 @@ struct serve {
     struct usernames *names;
     struct event_client *event_clients;
     struct terminal_client *terminals;
+    struct step_client *step_clients;
     struct event *heartbeat;
     int64_t started_ms; // boot clock
     uint64_t published; // seq of the last event that serve_publish() saw

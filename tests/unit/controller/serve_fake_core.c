@@ -296,6 +296,23 @@ void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
     answer_job(job, request);
 }
 
+void core_step_begin(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, const struct job_step *wish, bool is_resumed, void *request)
+{
+    answer_job(job, request);
+}
+
+void core_step_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, const struct job_step *how, void *request)
+{
+    answer_job(job, request);
+}
+
+const struct job_step *core_step(const struct core *core, uint64_t job, uint32_t id)
+{
+    return NULL;
+}
+
 void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request)
 {

@@ -161,6 +161,12 @@ void store_fetch_events(struct store *store, uint64_t after, uint64_t job, size_
     later->limit = limit;
 }
 
+void store_fetch_steps(struct store *store, uint64_t job,
+    void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg)
+{
+    store_fetch_events(store, 0, job, SIZE_MAX, on_events, arg);
+}
+
 static void call_added(struct later *later)
 {
     void (*on_added)(void *, uint64_t) = (void (*)(void *, uint64_t))later->callback;

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps of running jobs (job/step.h). They divide what their job holds, which the scheduler has given to it:
+ * a step begins when its share is free, in the order in which the steps of a job were requested, and its
+ * client runs the tasks. For as long as the step runs the client keeps its request open. When that has been
+ * closed for AWAY_MS, the client is gone and the step ends; a client whose connection broke asks again
+ * before.
+ *
+ *   WAITING ── its share is free: EVENT_STEP_STARTED ──> RUNNING ── EVENT_STEP_ENDED, or its attempt ends
+ *      └── its client leaves, or its job stops: it never was ──^
+ *
+ * Running steps are a row of the store, one for each job; waiting ones are not stored.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "controller/core/access.h"
+#include "controller/core/batch.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
+#include "controller/core/concern.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
+#include "job/slurm.h"
+#include "job/step.h"
+
+#define AWAY_MS 15000
+#define KIND    "steps"
+#define MILLI   1000U
+
+struct step {
+    struct job_step step;
+    bool is_running;
+    void *request;   // of its client; NULL: it is away
+    int64_t away_ms; // boot clock: since when
+    struct step *next;
+};
+
+/* Of one job whose attempt has begun steps or has some that wait; in the order of the requests. */
+struct job_share {
+    uint64_t job;
+    uint32_t attempt, begun;
+    struct step *first;
+    struct job_share *next;
+};
+
+struct core_steps {
+    struct job_share *first;
+    bool is_freed; // a waiting step is gone: those behind it may begin
+    bool has_away; // a client may be away
+};
+
+/* --- lists --- */
+
+static struct job_share *find(const struct core *core, uint64_t job)
+{
+    struct job_share *share = core->steps->first;
+    while (share != NULL && share->job != job)
+        share = share->next;
+    return share;
+}
+
+static struct job_share *make(struct core *core, uint64_t job, uint32_t attempt)
+{
+    struct job_share *share = find(core, job);
+    if (share == NULL) {
+        share = xcalloc(1, sizeof(*share));
+        *share = (struct job_share){ .job = job, .attempt = attempt, .next = core->steps->first };
+        core->steps->first = share;
+    }
+    return share;
+}
+
+static struct step *append(struct job_share *share, const struct job_step *wish)
+{
+    struct step **link = &share->first;
+    while (*link != NULL)
+        link = &(*link)->next;
+    *link = xcalloc(1, sizeof(**link));
+    record_copy(&job_step_record, &(*link)->step, wish);
+    return *link;
+}
+
+static void drop(struct job_share *share, struct step *step)
+{
+    struct step **link = &share->first;
+    while (*link != step)
+        link = &(*link)->next;
+    *link = step->next;
+    record_clear(&job_step_record, &step->step);
+    free(step);
+}
+
+static void drop_share(struct core *core, struct job_share *share)
+{
+    struct job_share **link = &core->steps->first;
+    while (*link != share)
+        link = &(*link)->next;
+    *link = share->next;
+    while (share->first != NULL)
+        drop(share, share->first);
+    free(share);
+}
+
+/* --- the row of the store --- */
+
+static void row_key(uint64_t job, char key[24])
+{
+    (void)snprintf(key, 24, "%" PRIu64, job);
+}
+
+static void keep(struct core *core, const struct job_share *share)
+{
+    struct job_steps row = { .attempt = share->attempt, .begun = share->begun };
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    struct job_step *steps = NULL; // borrowed
+    char key[24];
+    for (const struct step *step = share->first; step != NULL; step = step->next)
+        if (step->is_running) {
+            steps = xreallocarray(steps, row.steps.count + 1, sizeof(*steps));
+            steps[row.steps.count++] = step->step;
+        }
+    row.steps.items = steps;
+    (void)record_encode_readable(&job_steps_record, &row, &bytes, &(struct error){ 0 });
+    free(steps);
+    row_key(share->job, key);
+    store_batch_put(core_batch(core)->changes, KIND, key, &bytes);
+}
+
+static int load(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
+{
+    struct job_steps row;
+    int64_t job = 0;
+    int r = parse_integer(key, "job", 1, INT64_MAX, &job, err);
+    if (r == 0)
+        r = record_decode(&job_steps_record, bytes, length, &row, err);
+    if (r < 0)
+        return r;
+    struct job_share *share = make(core, (uint64_t)job, row.attempt);
+    const struct job_step *steps = row.steps.items;
+    share->begun = row.begun;
+    for (size_t i = 0; i < row.steps.count; i++)
+        append(share, &steps[i])->is_running = true;
+    record_clear(&job_steps_record, &row);
+    return 0;
+}
+
+/* Their clients have lost their connections to the mgpud before. */
+static void begin(struct core *core)
+{
+    struct job_share *next = NULL;
+    for (struct job_share *share = core->steps->first; share != NULL; share = next) {
+        const struct core_entry *entry = core_find(core, share->job);
+        next = share->next;
+        if (entry == NULL || !job_state_is_active(entry->job->state) ||
+            entry->job->attempt != share->attempt) {
+            drop_share(core, share);
+            continue;
+        }
+        for (struct step *step = share->first; step != NULL; step = step->next)
+            step->away_ms = core->boot_ms;
+        core->steps->has_away = true;
+    }
+}
+
+/* --- what is free --- */
+
+static const struct job_step_node *node_of(const struct job_step *step, uint32_t rank)
+{
+    const struct job_step_node *nodes = step->nodes.items;
+    for (size_t i = 0; i < step->nodes.count; i++)
+        if (nodes[i].rank == rank)
+            return &nodes[i];
+    return NULL;
+}
+
+/* The CPUs of the job on a node: those that are booked, or that its tasks of Slurm need. 0: not limited. */
+static uint64_t cpu_milli_on(const struct job *job, uint32_t rank)
+{
+    const char *tasks = slurm_note(&job->ask->slurm, SLURM_NOTE_TASKS);
+    const char *each = slurm_note(&job->ask->slurm, SLURM_NOTE_CPUS_PER_TASK);
+    uint64_t nodes = job_node_count(job), booked = job_run(job)->cpu_milli;
+    if (job->ask->slurm.count == 0)
+        return booked;
+    uint64_t count = tasks != NULL ? strtoull(tasks, NULL, 10) : nodes;
+    uint64_t here = count / nodes + (rank < count % nodes);
+    uint64_t needed = here * (each != NULL ? strtoull(each, NULL, 10) : 1) * MILLI;
+    return needed > booked ? needed : booked;
+}
+
+static uint64_t cpu_milli_of(const struct job_step *step, const struct job_step_node *node)
+{
+    return (uint64_t)node->tasks * (step->cpus_per_task > 0 ? step->cpus_per_task : 1) * MILLI;
+}
+
+/* "0,2": the first that are free; NULL: there are too few. */
+static char *choose_gpus(const bool *taken, size_t count, uint32_t wanted)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    for (size_t i = 0; i < count && wanted > 0; i++)
+        if (!taken[i]) {
+            buffer_printf(&out, "%s%zu", out.length > 0 ? "," : "", i);
+            wanted--;
+        }
+    return wanted == 0 ? buffer_take(&out) : NULL;
+}
+
+/* Is the share of `step` on this node free, beside the running steps of `share` (NULL: there are none)? Then
+ * *ret_gpus are its GPUs there, NULL when it requests none. */
+static bool fits_node(const struct job *job, const struct job_share *share, const struct job_step *step,
+    const struct job_step_node *node, char **ret_gpus)
+{
+    const struct job_run *run = job_run(job);
+    uint64_t cpu_milli = cpu_milli_of(step, node), memory = step->memory;
+    size_t gpus = job_node_gpus(job, node->rank);
+    _cleanup_free_ bool *taken = xcalloc(gpus + 1, sizeof(*taken));
+    for (const struct step *other = share != NULL ? share->first : NULL; other != NULL; other = other->next) {
+        const struct job_step_node *same = node_of(&other->step, node->rank);
+        if (!other->is_running || same == NULL || other->step.overlap || step->overlap)
+            continue;
+        if (!other->step.exact || !step->exact)
+            return false;
+        cpu_milli += cpu_milli_of(&other->step, same);
+        memory += other->step.memory;
+        for (size_t i = 0; i < gpus; i++)
+            taken[i] |= job_step_has_gpu(same, i);
+    }
+    uint64_t most = cpu_milli_on(job, node->rank);
+    if ((step->exact && most > 0 && cpu_milli > most) || (run->memory > 0 && memory > run->memory))
+        return false;
+    *ret_gpus = node->gpus > 0 ? choose_gpus(taken, gpus, node->gpus) : NULL;
+    return node->gpus == 0 || *ret_gpus != NULL;
+}
+
+/* The same on all of its nodes. On success the step has its GPUs. */
+static bool fits(const struct job *job, const struct job_share *share, struct job_step *step)
+{
+    struct job_step_node *nodes = step->nodes.items;
+    for (size_t i = 0; i < step->nodes.count; i++) {
+        char *gpus = NULL;
+        if (!fits_node(job, share, step, &nodes[i], &gpus))
+            return false;
+        free(nodes[i].gpu_places);
+        nodes[i].gpu_places = gpus;
+    }
+    return true;
+}
+
+/* --- beginning and ending --- */
+
+static void reply(struct core *core, void *request, uint64_t job, const struct job_step *step)
+{
+    if (request != NULL)
+        core_reply(core, request, &(struct core_answer){ .job = job, .step = step->id });
+}
+
+static void start(struct core *core, struct core_entry *entry, struct job_share *share, struct step *step)
+{
+    step->is_running = true;
+    step->step.id = share->begun++;
+    step->step.started_ms = core->now_ms;
+    struct job_event event = { .type = EVENT_STEP_STARTED,
+        .attempt = entry->job->attempt,
+        .steps = { .items = &step->step, .count = 1 } };
+    core_change(core, entry, &event, NULL);
+    keep(core, share);
+    reply(core, step->request, share->job, &step->step);
+}
+
+/* Those whose share is free, up to the first whose is not: none overtakes another. */
+static void start_waiting(struct core *core, struct job_share *share)
+{
+    struct core_entry *entry = core_find(core, share->job);
+    for (struct step *step = share->first; step != NULL; step = step->next) {
+        if (step->is_running)
+            continue;
+        if (!fits(entry->job, share, &step->step))
+            return;
+        start(core, entry, share, step);
+    }
+}
+
+static void end(struct core *core, struct job_share *share, struct step *step, const struct job_step *how)
+{
+    struct core_entry *entry = core_find(core, share->job);
+    bool is_stopped = entry->job->state == JOB_STOPPING;
+    struct job_step ended = { .id = step->step.id,
+        .end = is_stopped ? END_CANCELLED : how->end,
+        .exit_code = how->exit_code,
+        .signal = how->signal };
+    struct job_event event = {
+        .type = EVENT_STEP_ENDED, .attempt = entry->job->attempt, .steps = { .items = &ended, .count = 1 }
+    };
+    drop(share, step);
+    core_change(core, entry, &event, NULL);
+    keep(core, share);
+    start_waiting(core, share);
+}
+
+static void refuse_waiting(struct core *core, struct job_share *share)
+{
+    struct step *next = NULL;
+    for (struct step *step = share->first; step != NULL; step = next) {
+        next = step->next;
+        if (step->is_running)
+            continue;
+        struct core_answer answer = { .job = share->job };
+        answer.code =
+            error_set(&answer.err, -EALREADY, "job %" PRIu64 " ends: the step could not begin", share->job);
+        core_reply(core, step->request, &answer);
+        drop(share, step);
+    }
+}
+
+/* Its steps end with its attempt, and none begins in one that is being stopped. */
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    enum job_state state = entry->job->state;
+    char key[24];
+    struct job_share *share = state == JOB_RUNNING ? NULL : find(core, entry->job->id);
+    if (share == NULL || state == JOB_STARTING)
+        return;
+    refuse_waiting(core, share);
+    if (job_state_is_active(state))
+        return;
+    row_key(share->job, key);
+    store_batch_remove(core_batch(core)->changes, KIND, key);
+    drop_share(core, share);
+}
+
+/* --- requests --- */
+
+static int complete_nodes(const struct job *job, struct job_step *step, struct error *err)
+{
+    struct job_step_node *nodes = step->nodes.items;
+    uint64_t tasks = 0;
+    for (size_t i = 0; i < step->nodes.count; i++) {
+        int rank = job_rank_on(job, nodes[i].node);
+        if (rank < 0)
+            return error_set(err, -EINVAL, "%.60s is not a node of job %" PRIu64, nodes[i].node, job->id);
+        nodes[i].rank = UINT32_MAX; // a node that is named twice is found once
+        if (node_of(step, (uint32_t)rank) != NULL)
+            return error_set(err, -EINVAL, "node %.60s is named twice", nodes[i].node);
+        nodes[i].rank = (uint32_t)rank;
+        tasks += nodes[i].tasks;
+        if (nodes[i].tasks == 0)
+            return error_set(err, -EINVAL, "the step has no tasks on node %.60s", nodes[i].node);
+    }
+    if (tasks == 0)
+        return error_set(err, -EINVAL, "the step has no nodes");
+    if (tasks > STEP_TASKS_MAX)
+        return error_set(
+            err, -E2BIG, "the step has %" PRIu64 " tasks; at most %u are possible", tasks, STEP_TASKS_MAX);
+    return 0;
+}
+
+static int check_size(const struct job *job, struct job_step *step, struct error *err)
+{
+    if (fits(job, NULL, step))
+        return 0;
+    return error_set(err, -EOVERFLOW,
+        "the step requests more CPUs, memory or GPUs than job %" PRIu64 " has on a node", job->id);
+}
+
+static int check_job(const struct job *job, const struct job_share *share, struct error *err)
+{
+    bool is_ending = job->state == JOB_STOPPING || job->state == JOB_DONE;
+    if (job->ask->adopted_pid != 0)
+        return error_set(err, -EINVAL,
+            "job %" PRIu64 " is an adopted process, which mgpu did not start: it has no steps", job->id);
+    if (!job_state_is_active(job->state) || is_ending)
+        return error_set(err, -EALREADY, "job %" PRIu64 " is %s: steps need a job that runs", job->id,
+            job_state_name(job->state));
+    if (share != NULL && share->begun >= STEPS_MAX)
+        return error_set(
+            err, -EDQUOT, "job %" PRIu64 " has had %u steps, the limit of one attempt", job->id, STEPS_MAX);
+    return 0;
+}
+
+/* The one that this client has begun before. */
+static struct step *find_known(const struct job_share *share, const struct job_step *wish)
+{
+    struct step *step = share != NULL && wish->key != NULL ? share->first : NULL;
+    while (step != NULL && !text_equal(step->step.key, wish->key))
+        step = step->next;
+    return step;
+}
+
+static int add(struct core *core, struct core_entry *entry, const struct job_step *wish, void *request,
+    struct error *err)
+{
+    struct job *job = entry->job;
+    struct job_share *share = find(core, job->id);
+    struct job_step step;
+    int r = check_job(job, share, err);
+    if (r < 0)
+        return r;
+    record_copy(&job_step_record, &step, wish);
+    r = complete_nodes(job, &step, err);
+    if (r == 0)
+        r = check_size(job, &step, err);
+    if (r == 0) {
+        share = make(core, job->id, job->attempt);
+        append(share, &step)->request = request;
+        start_waiting(core, share);
+    }
+    record_clear(&job_step_record, &step);
+    return r;
+}
+
+void core_step_begin(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, const struct job_step *wish, bool is_resumed, void *request)
+{
+    struct core_entry *entry = core_find(core, job);
+    struct step *known = find_known(find(core, job), wish);
+    struct core_answer answer = { .job = job };
+    core_begin(core, boot_ms, wall_ms);
+    answer.code = core_check_control(core, who, job, entry, &answer.err);
+    if (answer.code == 0 && known == NULL && is_resumed)
+        answer.code = error_set(&answer.err, -EALREADY, "the step of job %" PRIu64 " has ended", job);
+    if (answer.code == 0 && known == NULL)
+        answer.code = add(core, entry, wish, request, &answer.err);
+    if (answer.code < 0) {
+        core_reply(core, request, &answer);
+        return;
+    }
+    if (known == NULL)
+        return;
+    known->request = request;
+    if (known->is_running)
+        reply(core, request, job, &known->step);
+}
+
+const struct job_step *core_step(const struct core *core, uint64_t job, uint32_t id)
+{
+    const struct job_share *share = find(core, job);
+    for (const struct step *step = share != NULL ? share->first : NULL; step != NULL; step = step->next)
+        if (step->is_running && step->step.id == id)
+            return &step->step;
+    return NULL;
+}
+
+void core_step_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, const struct job_step *how, void *request)
+{
+    struct core_answer answer = { .job = job, .step = how->id };
+    struct job_share *share = find(core, job);
+    struct step *step = share != NULL ? share->first : NULL;
+    while (step != NULL && (!step->is_running || step->step.id != how->id))
+        step = step->next;
+    core_begin(core, boot_ms, wall_ms);
+    answer.code = core_check_control(core, who, job, core_find(core, job), &answer.err);
+    if (answer.code == 0 && step == NULL)
+        answer.code = error_set(&answer.err, -EALREADY, "step %" PRIu64 ".%u is not running", job, how->id);
+    if (answer.code == 0)
+        end(core, share, step, how);
+    core_reply(core, request, &answer);
+}
+
+static void forget(struct core *core, const void *request)
+{
+    for (struct job_share *share = core->steps->first; share != NULL; share = share->next)
+        for (struct step *step = share->first; step != NULL; step = step->next) {
+            if (step->request != request)
+                continue;
+            step->request = NULL;
+            step->away_ms = core->boot_ms;
+            core->steps->has_away |= step->is_running;
+            if (step->is_running)
+                return;
+            drop(share, step);
+            core->steps->is_freed = true;
+            return;
+        }
+}
+
+/* --- time --- */
+
+static bool is_away(const struct step *step)
+{
+    return step->is_running && step->request == NULL;
+}
+
+static int64_t next_ms(const struct core *core)
+{
+    int64_t next = TIME_NEVER;
+    const struct job_share *share = core->steps->has_away ? core->steps->first : NULL;
+    for (; share != NULL; share = share->next)
+        for (const struct step *step = share->first; step != NULL; step = step->next)
+            if (is_away(step) && step->away_ms + AWAY_MS < next)
+                next = step->away_ms + AWAY_MS;
+    return core->steps->is_freed ? core->boot_ms : next;
+}
+
+static void end_abandoned(struct core *core, struct job_share *share)
+{
+    const struct job_step how = { .end = END_UNKNOWN };
+    for (struct step *step = share->first; step != NULL;)
+        if (is_away(step) && step->away_ms + AWAY_MS <= core->boot_ms) {
+            end(core, share, step, &how);
+            step = share->first;
+        } else {
+            step = step->next;
+        }
+}
+
+static void run_due(struct core *core)
+{
+    core->steps->is_freed = false;
+    for (struct job_share *share = core->steps->first; share != NULL; share = share->next) {
+        end_abandoned(core, share);
+        start_waiting(core, share);
+    }
+    core->steps->has_away = next_ms(core) != TIME_NEVER;
+}
+
+static void init(struct core *core)
+{
+    core->steps = xcalloc(1, sizeof(*core->steps));
+}
+
+static void clear(struct core *core)
+{
+    while (core->steps->first != NULL)
+        drop_share(core, core->steps->first);
+    free(core->steps);
+}
+
+static const struct core_kind kinds[] = { { .kind = KIND, .load = load }, { 0 } };
+
+const struct core_concern core_concern_steps = {
+    .name = "steps",
+    .init = init,
+    .free = clear,
+    .kinds = kinds,
+    .begin = begin,
+    .event = on_event,
+    .forget = forget,
+    .next_ms = next_ms,
+    .run = run_due,
+};

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps of a running job: their numbers, their shares, who waits, and when a step ends without being told. */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "job/step.h"
+#include "memory_store.h"
+
+#define JOB 11
+
+static int submitting, one, two, three, four, five;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 2, NULL, 0);
+}
+
+/* Job 11 runs with two GPUs and two tasks of one CPU. */
+static const struct sent *run_job(struct bench *b)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "sleep");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = 2;
+    strings_add(&spec->ask.slurm, "ntasks=2");
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitting);
+    bench_settle(b);
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, JOB);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    b->now_ms += 10; // a start may be committed late
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    return launch;
+}
+
+struct wish {
+    const char *key;
+    uint32_t tasks, gpus;
+    bool exact, overlap, is_resumed;
+};
+
+static void begin(struct bench *b, const struct identity *who, struct wish wish, void *request)
+{
+    char node[] = "box";
+    struct job_step_node place = { .node = node, .tasks = wish.tasks, .gpus = wish.gpus };
+    _cleanup_free_ char *key = xstrdup(wish.key);
+    const struct job_step step = {
+        .key = key, .exact = wish.exact, .overlap = wish.overlap, .nodes = { .items = &place, .count = 1 }
+    };
+    b->now_ms += 10;
+    core_step_begin(b->core, b->now_ms, b->now_ms, who, JOB, &step, wish.is_resumed, request);
+}
+
+static void finish(struct bench *b, uint32_t id, void *request)
+{
+    const struct job_step how = { .id = id, .end = END_EXIT };
+    b->now_ms += 10;
+    core_step_end(b->core, b->now_ms, b->now_ms, &owner, JOB, &how, request);
+    bench_settle(b);
+}
+
+static void pass_time(struct bench *b, int64_t ms)
+{
+    b->now_ms += ms;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+}
+
+static const char *places(const struct bench *b, uint32_t id)
+{
+    const struct job_step *step = core_step(b->core, JOB, id);
+    return ((const struct job_step_node *)step->nodes.items)->gpu_places;
+}
+
+static void a_step_is_numbered_and_answered_when_it_is_durable(void **state)
+{
+    struct bench *b = *state;
+    (void)run_job(b);
+    begin(b, &owner, (struct wish){ .tasks = 2 }, &two);
+    bench_turn(b);
+    assert_null(bench_answer(b, &two));
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->code, 0);
+    assert_int_equal(bench_answer(b, &two)->step, 0);
+    finish(b, 0, &three);
+    assert_int_equal(bench_answer(b, &three)->code, 0);
+    begin(b, &owner, (struct wish){ .tasks = 1 }, &four);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &four)->step, 1);
+}
+
+static void a_step_waits_until_the_one_before_it_has_ended(void **state)
+{
+    struct bench *b = *state;
+    (void)run_job(b);
+    begin(b, &owner, (struct wish){ .tasks = 1 }, &two);
+    begin(b, &owner, (struct wish){ .tasks = 1 }, &three);
+    bench_settle(b);
+    assert_non_null(bench_answer(b, &two));
+    assert_null(bench_answer(b, &three));
+    finish(b, 0, &four);
+    assert_int_equal(bench_answer(b, &three)->step, 1);
+}
+
+static void exact_steps_run_together_while_there_are_cpus(void **state)
+{
+    struct bench *b = *state;
+    (void)run_job(b);
+    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &one);
+    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &two);
+    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &three);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->step, 1);
+    assert_null(bench_answer(b, &three));
+    begin(b, &owner, (struct wish){ .tasks = 3, .exact = true }, &four);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &four)->code, -EOVERFLOW);
+}
+
+static void overlapping_steps_wait_for_none(void **state)
+{
+    struct bench *b = *state;
+    (void)run_job(b);
+    begin(b, &owner, (struct wish){ .tasks = 2 }, &two);
+    begin(b, &owner, (struct wish){ .tasks = 2, .overlap = true }, &three);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &three)->step, 1);
+}
+
+static void a_gpu_is_one_steps_at_a_time(void **state)
+{
+    struct bench *b = *state;
+    (void)run_job(b);
+    begin(b, &owner, (struct wish){ .tasks = 1, .gpus = 1, .exact = true }, &one);
+    begin(b, &owner, (struct wish){ .tasks = 1, .gpus = 1, .exact = true }, &two);
+    bench_settle(b);
+    assert_string_equal(places(b, 0), "0");
+    assert_string_equal(places(b, 1), "1");
+    finish(b, 0, &three);
+    begin(b, &owner, (struct wish){ .tasks = 1, .gpus = 1, .exact = true }, &four);
+    bench_settle(b);
+    assert_string_equal(places(b, 2), "0");
+    begin(b, &owner, (struct wish){ .tasks = 1, .gpus = 3, .exact = true }, &five);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &five)->code, -EOVERFLOW);
+}
+
+static void steps_are_for_the_owner_and_for_jobs_that_run(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_job(b);
+    begin(b, &other, (struct wish){ .tasks = 1 }, &two);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->code, -EPERM);
+    begin(b, &owner, (struct wish){ .tasks = 0 }, &three);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &three)->code, -EINVAL);
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
+    bench_settle(b);
+    begin(b, &owner, (struct wish){ .tasks = 1 }, &four);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
+}
+
+static void a_waiting_step_is_refused_when_its_job_ends(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_job(b);
+    begin(b, &owner, (struct wish){ .tasks = 1 }, &two);
+    begin(b, &owner, (struct wish){ .tasks = 1 }, &three);
+    bench_settle(b);
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &three)->code, -EALREADY);
+    assert_null(core_step(b->core, JOB, 0));
+}
+
+static void a_step_ends_when_its_client_stays_away(void **state)
+{
+    struct bench *b = *state;
+    (void)run_job(b);
+    begin(b, &owner, (struct wish){ .tasks = 1, .key = "a" }, &two);
+    bench_settle(b);
+    core_forget(b->core, &two);
+    pass_time(b, 14000);
+    assert_non_null(core_step(b->core, JOB, 0));
+    begin(b, &owner, (struct wish){ .tasks = 1, .key = "a", .is_resumed = true }, &three);
+    pass_time(b, 60000);
+    assert_int_equal(bench_answer(b, &three)->step, 0);
+    assert_non_null(core_step(b->core, JOB, 0));
+    core_forget(b->core, &three);
+    pass_time(b, 15000);
+    assert_null(core_step(b->core, JOB, 0));
+    begin(b, &owner, (struct wish){ .tasks = 1, .key = "a", .is_resumed = true }, &four);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
+}
+
+static void a_client_that_leaves_while_it_waits_keeps_nobody_waiting(void **state)
+{
+    struct bench *b = *state;
+    (void)run_job(b);
+    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &one);
+    begin(b, &owner, (struct wish){ .tasks = 1 }, &two);
+    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &three);
+    bench_settle(b);
+    assert_null(bench_answer(b, &three));
+    core_forget(b->core, &two);
+    pass_time(b, 10);
+    assert_int_equal(bench_answer(b, &three)->step, 1);
+}
+
+#define CLAIM(function) cmocka_unit_test_setup_teardown(function, open_with_node, bench_close)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CLAIM(a_step_is_numbered_and_answered_when_it_is_durable),
+        CLAIM(a_step_waits_until_the_one_before_it_has_ended),
+        CLAIM(exact_steps_run_together_while_there_are_cpus),
+        CLAIM(overlapping_steps_wait_for_none),
+        CLAIM(a_gpu_is_one_steps_at_a_time),
+        CLAIM(steps_are_for_the_owner_and_for_jobs_that_run),
+        CLAIM(a_waiting_step_is_refused_when_its_job_ends),
+        CLAIM(a_step_ends_when_its_client_stays_away),
+        CLAIM(a_client_that_leaves_while_it_waits_keeps_nobody_waiting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
