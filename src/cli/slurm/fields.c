@@ -16,6 +16,7 @@
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/state.h"
+#include "cli/slurm/steps.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
 #include "job/slurm.h"
@@ -67,10 +68,9 @@ static bool is_waiting(const json_t *job)
 
 /* --- identity --- */
 
-TEXT(job_id)
+static char *job_id_text(const json_t *job)
 {
     const char *left = field_text(job, "array_left"), *array = field_text(job, "array");
-    (void)now_ms;
     if (field_is_known(job, "array_job"))
         return xasprintf(
             "%" PRId64 "_%" PRId64, field_integer(job, "array_job", 0), field_integer(job, "array_index", 0));
@@ -80,10 +80,24 @@ TEXT(job_id)
     return xasprintf("%" PRId64 "_[%s%s]", field_integer(job, "id", 0), left, limit != NULL ? limit : "");
 }
 
+/* "12.0" of a step. */
+static char *add_step(char *id, const json_t *job)
+{
+    _cleanup_free_ char *owned = id;
+    const char *step = field_text(job, SLURM_STEP_WORD);
+    return step != NULL ? xasprintf("%s.%s", owned, step) : take_ptr(owned);
+}
+
+TEXT(job_id)
+{
+    (void)now_ms;
+    return add_step(job_id_text(job), job);
+}
+
 TEXT(raw_id)
 {
     (void)now_ms;
-    return number(field_integer(job, "id", 0));
+    return add_step(number(field_integer(job, "id", 0)), job);
 }
 
 TEXT(array_job_id)
@@ -275,6 +289,8 @@ TEXT(node_count)
 static int64_t count_tasks(const json_t *job)
 {
     const char *tasks = slurm_job_note(job, SLURM_NOTE_TASKS);
+    if (json_object_get(job, SLURM_STEP_TASKS) != NULL)
+        return field_integer(job, SLURM_STEP_TASKS, 1);
     return tasks != NULL ? strtoll(tasks, NULL, 10) : count_nodes(job);
 }
 
@@ -288,6 +304,14 @@ TEXT(tasks)
 {
     (void)now_ms;
     return number(count_tasks(job));
+}
+
+/* Allocations have none. */
+TEXT(step_tasks)
+{
+    (void)now_ms;
+    bool is_step = json_object_get(job, SLURM_STEP_TASKS) != NULL;
+    return is_step ? number(count_tasks(job)) : xstrdup("");
 }
 
 TEXT(cpus)

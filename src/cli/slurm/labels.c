@@ -15,7 +15,7 @@
 void labels_init(struct labels *labels, const struct step *step)
 {
     *labels = (struct labels){ .count = step->count, .width = 1 };
-    labels->sources = xcalloc(step->count + 1, sizeof(*labels->sources));
+    labels->sources = xcalloc(step->count + 2, sizeof(*labels->sources));
     labels->lines = xcalloc(step->count + 1, sizeof(*labels->lines));
     for (uint32_t i = 0; i < step->count; i++)
         labels->sources[i] = (struct pollfd){ .fd = step->tasks[i].pipe_fd, .events = POLLIN };
@@ -73,14 +73,17 @@ static void take(struct labels *labels, uint32_t task)
     labels->sources[task].fd = -1;
 }
 
-void labels_wait(struct labels *labels, int signal_fd)
+bool labels_wait(struct labels *labels, int signal_fd, int record_fd, int timeout_ms)
 {
+    struct pollfd *record = &labels->sources[labels->count + 1];
     labels->sources[labels->count] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
-    if (poll(labels->sources, labels->count + 1, -1) < 0)
-        return;
+    *record = (struct pollfd){ .fd = record_fd, .events = POLLIN };
+    if (poll(labels->sources, labels->count + 2, timeout_ms) < 0)
+        return false;
     for (uint32_t i = 0; i < labels->count; i++)
         if (labels->sources[i].fd >= 0 && labels->sources[i].revents != 0)
             take(labels, i);
+    return record_fd >= 0 && record->revents != 0;
 }
 
 void labels_clear(struct labels *labels)

@@ -9,7 +9,7 @@
 #include "cli/slurm/step.h"
 
 struct labels {
-    struct pollfd *sources; // of the tasks in order, and the signals last
+    struct pollfd *sources; // of the tasks in order, then the signals and the record of the step
     struct buffer *lines;   // of each task what has no end yet
     uint32_t count;         // of the tasks
     int width;              // of their numbers
@@ -20,7 +20,8 @@ void labels_init(struct labels *labels, const struct step *step);
 /* Some task may still write. */
 bool labels_are_open(const struct labels *labels);
 
-/* Waits for output or a signal, and prints the lines that are complete. */
-void labels_wait(struct labels *labels, int signal_fd);
+/* Waits for output, a signal, or `record_fd` (-1: none), at most `timeout_ms` (-1: any time), and prints the
+ * lines that are complete. True when record_fd is readable. */
+bool labels_wait(struct labels *labels, int signal_fd, int record_fd, int timeout_ms);
 
 void labels_clear(struct labels *labels);

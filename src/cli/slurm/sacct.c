@@ -18,6 +18,7 @@
 #include "cli/slurm/programs.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/state.h"
+#include "cli/slurm/steps.h"
 #include "cli/slurm/table.h"
 #include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"
@@ -57,7 +58,7 @@ static const struct slurm_column columns[] = {
     { 0, "NCPUS", "NCPUS", slurm_text_cpus, -10 },
     { 0, "NNodes", "NNodes", slurm_text_node_count, -8 },
     { 0, "NodeList", "NodeList", slurm_text_account_nodes, -15 },
-    { 0, "NTasks", "NTasks", slurm_text_tasks, -8 },
+    { 0, "NTasks", "NTasks", slurm_text_step_tasks, -8 },
     { 0, "Partition", "Partition", slurm_text_partition, -10 },
     { 0, "Priority", "Priority", slurm_text_priority, -10 },
     { 0, "QOS", "QOS", slurm_text_qos, -10 },
@@ -277,19 +278,12 @@ static int read_format(struct slurm_table *table, const char *format, struct err
     return 0;
 }
 
-/* Of a field in the line of a batch script. */
-static char *step_text(const struct slurm_column *column, const json_t *job, int64_t now_ms)
+/* Of a field in the line of a step. */
+static char *step_text(const struct slurm_column *column, const json_t *step, int64_t now_ms)
 {
-    _cleanup_free_ char *text = column->text(job, now_ms);
-    if (strcmp(column->name, "JobID") == 0 || strcmp(column->name, "JobIDRaw") == 0)
-        return xasprintf("%s.batch", text);
-    if (strcmp(column->name, "JobName") == 0)
-        return xstrdup("batch");
     if (strcmp(column->name, "Partition") == 0 || strcmp(column->name, "User") == 0)
         return xstrdup("");
-    if (strcmp(column->name, "State") == 0 && strncmp(text, "CANCELLED", 9) == 0)
-        return xstrdup("CANCELLED");
-    return take_ptr(text);
+    return column->text(step, now_ms);
 }
 
 static void print_line(const struct sacct *sacct, const struct slurm_table *table, const json_t *job,
@@ -326,40 +320,57 @@ static void print_rule(const struct slurm_table *table)
     (void)putchar('\n');
 }
 
-static bool has_batch(const json_t *job)
+static int print_steps(const struct sacct *sacct, const struct slurm_table *table, struct client *client,
+    const json_t *job, int64_t now_ms, struct error *err)
 {
-    const char *kind = slurm_job_note(job, SLURM_NOTE_KIND);
-    return field_is_known(job, "started_at") && (kind == NULL || strcmp(kind, "sbatch") == 0);
+    _cleanup_json_ json_t *steps = NULL;
+    size_t index = 0;
+    json_t *step = NULL;
+    int r = slurm_steps_get(client, job, false, &steps, err);
+    json_array_foreach(steps, index, step) print_line(sacct, table, step, true, now_ms);
+    return r;
+}
+
+static int print_jobs(
+    const struct sacct *sacct, const struct slurm_table *table, const json_t *jobs, struct error *err)
+{
+    struct client client;
+    size_t index = 0;
+    json_t *job = NULL;
+    int64_t now_ms = clock_wall_ms();
+    int r = 0;
+    client_init(&client, NULL, NULL);
+    if (!sacct->is_headless)
+        print_line(sacct, table, NULL, false, now_ms);
+    if (!sacct->is_headless && !sacct->is_parsable)
+        print_rule(table);
+    json_array_foreach(jobs, index, job)
+    {
+        if (r < 0)
+            break;
+        print_line(sacct, table, job, false, now_ms);
+        if (!sacct->is_job_alone)
+            r = print_steps(sacct, table, &client, job, now_ms, err);
+    }
+    client_clear(&client);
+    return r;
 }
 
 static int print(struct sacct *sacct, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL;
-    size_t index = 0;
-    json_t *job = NULL;
     struct slurm_table table = { .columns = columns };
     const char *format = sacct->format != NULL ? sacct->format
                          : sacct->is_brief     ? FORMAT_BRIEF
                          : sacct->is_long      ? FORMAT_LONG
                                                : FORMAT_USUAL;
-    int64_t now_ms = clock_wall_ms();
     int r = read_format(&table, format, err);
     if (r == 0)
         r = load(sacct, &jobs, err);
-    if (r == 0 && sacct->is_json) {
+    if (r == 0 && sacct->is_json)
         (void)slurm_table_json(columns, jobs, "jobs");
-    } else if (r == 0) {
-        if (!sacct->is_headless)
-            print_line(sacct, &table, NULL, false, now_ms);
-        if (!sacct->is_headless && !sacct->is_parsable)
-            print_rule(&table);
-        json_array_foreach(jobs, index, job)
-        {
-            print_line(sacct, &table, job, false, now_ms);
-            if (!sacct->is_job_alone && has_batch(job))
-                print_line(sacct, &table, job, true, now_ms);
-        }
-    }
+    else if (r == 0)
+        r = print_jobs(sacct, &table, jobs, err);
     slurm_table_clear(&table);
     return r;
 }

@@ -19,6 +19,7 @@
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/nodes.h"
 #include "cli/slurm/slurm.h"
+#include "cli/slurm/steps.h"
 #include "cli/term/field.h"
 #include "job/slurm.h"
 
@@ -343,6 +344,53 @@ static int show_partition(struct client *client, const char *name, bool is_one_l
     return 0;
 }
 
+/* --- steps --- */
+
+static const struct pair step_pairs[] = { { false, "StepId", slurm_text_job_id, NULL },
+    { false, "UserId", slurm_text_uid, NULL }, { false, "StartTime", slurm_text_started, NULL },
+    { false, "TimeLimit", slurm_text_limit, NULL }, { true, "State", slurm_text_state, NULL },
+    { false, "Partition", slurm_text_partition, NULL }, { false, "NodeList", slurm_text_nodes, NULL },
+    { true, "Nodes", slurm_text_node_count, NULL }, { false, "CPUs", slurm_text_cpus, NULL },
+    { false, "Tasks", slurm_text_step_tasks, NULL }, { false, "Name", slurm_text_name, NULL },
+    { false, "Network", slurm_text_null, NULL }, { true, "TRES", slurm_text_tres, NULL },
+    { true, "ResvPorts", slurm_text_null, NULL }, { true, "CPUFreqReq", NULL, "Default" },
+    { false, "Dist", NULL, "Block" }, { 0 } };
+
+/* The running steps of these jobs, or of all. */
+static int show_steps(struct client *client, const char *name, bool is_one_line, struct error *err)
+{
+    _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
+    _cleanup_json_ json_t *jobs = NULL;
+    size_t index = 0, shown = 0;
+    json_t *job = NULL;
+    const struct slurm_query query = { .ids = &ids, .is_quick = true, .has_open_alone = true };
+    int r = name != NULL ? slurm_ids_parse(name, &ids, err) : 0;
+    if (r == 0)
+        r = slurm_jobs_get(client, &query, &jobs, err);
+    json_array_foreach(jobs, index, job)
+    {
+        _cleanup_json_ json_t *steps = NULL;
+        size_t place = 0;
+        json_t *step = NULL;
+        if (r == 0)
+            r = slurm_steps_get(client, job, true, &steps, err);
+        json_array_foreach(steps, place, step)
+        {
+            bool is_listed = ids.count == 0;
+            for (size_t i = 0; i < ids.count; i++)
+                is_listed |= slurm_id_fits_step(&ids.items[i], step);
+            if (is_listed)
+                print_pairs(step_pairs, step, is_one_line);
+            shown += is_listed;
+        }
+    }
+    if (r == 0 && shown == 0 && name != NULL)
+        return error_set(err, -ENOENT, "Job step %.60s not found", name);
+    if (r == 0 && shown == 0)
+        (void)puts("No job steps in the system");
+    return r;
+}
+
 /* --- the rest --- */
 
 static int show_config(void)
@@ -422,8 +470,10 @@ int scontrol_show(
         return show_hostnames(name, err);
     if (is_word(entity, "hostlistsorted", 5))
         return show_hostlist(name, err);
-    if (is_word(entity, "steps", 3) || is_word(entity, "reservations", 3) || is_word(entity, "licenses", 3)) {
-        (void)printf("No %s in the system\n", is_word(entity, "steps", 3) ? "job steps" : entity);
+    if (is_word(entity, "steps", 3))
+        return show_steps(client, name, is_one_line, err);
+    if (is_word(entity, "reservations", 3) || is_word(entity, "licenses", 3)) {
+        (void)printf("No %s in the system\n", entity);
         return 0;
     }
     return error_set(err, -EINVAL, "invalid entity:%.60s for keyword:show", word);

@@ -19,6 +19,7 @@
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/state.h"
+#include "cli/slurm/steps.h"
 #include "cli/slurm/programs.h"
 #include "cli/slurm/table.h"
 #include "cli/term/field.h"
@@ -138,9 +139,10 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 
 static int set_steps(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
-    (void)option, (void)value, (void)err;
-    ((struct squeue *)target)->is_steps = true;
-    return 0;
+    struct squeue *squeue = target;
+    (void)option;
+    squeue->is_steps = true;
+    return value != NULL ? slurm_ids_parse(value, &squeue->ids, err) : 0;
 }
 
 static int set_repeat(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -185,7 +187,8 @@ const struct slurm_option slurm_squeue_options[] = {
     ROW("sort", 'S', "letters", set_text, "SORT", "order: by letters of -o, '-' for descending"),
     ROW("start", 0, NULL, set_flag, NULL, "when jobs that wait are expected to start"),
     ROW("states", 't', "list", set_states, "STATES", "jobs in these states, or all"),
-    ROW("steps", 's', "[list]", set_steps, NULL, "steps instead of jobs: those of the batch scripts"),
+    ROW("steps", 's', "[list]", set_steps, NULL,
+        "running steps instead of jobs; of these jobs, or these steps"),
     ROW("user", 'u', "list", set_text, "USERS", "jobs of these users"),
     NO_EFFECT("verbose", 'v', NULL, "say more"),
     NO_EFFECT("yaml", 0, NULL, "print YAML"),
@@ -264,10 +267,44 @@ static int load(struct squeue *squeue, json_t **ret, struct error *err)
     return r;
 }
 
+static bool is_listed(const struct squeue *squeue, const json_t *step)
+{
+    for (size_t i = 0; i < squeue->ids.count; i++)
+        if (slurm_id_fits_step(&squeue->ids.items[i], step))
+            return true;
+    return squeue->ids.count == 0;
+}
+
+/* The running steps of the jobs in place of them. */
+static int load_steps(const struct squeue *squeue, json_t **jobs, struct error *err)
+{
+    struct client client;
+    json_t *all = json_array(), *job = NULL;
+    size_t index = 0;
+    int r = 0;
+    client_init(&client, NULL, NULL);
+    json_array_foreach(*jobs, index, job)
+    {
+        _cleanup_json_ json_t *steps = NULL;
+        size_t place = 0;
+        json_t *step = NULL;
+        if (r == 0)
+            r = slurm_steps_get(&client, job, true, &steps, err);
+        json_array_foreach(steps, place, step) if (is_listed(squeue, step))(void)
+            json_array_append(all, step);
+    }
+    client_clear(&client);
+    json_decref(*jobs);
+    *jobs = all;
+    return r;
+}
+
 static int print(struct squeue *squeue, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL;
     int r = load(squeue, &jobs, err);
+    if (r == 0 && squeue->is_steps)
+        r = load_steps(squeue, &jobs, err);
     if (r < 0)
         return r;
     if (squeue->is_json)

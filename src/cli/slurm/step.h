@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -28,11 +29,19 @@ struct step {
     struct step_task *tasks;
     uint32_t count;
     uint64_t job_id;
+    const json_t *record; // as mgpud shows the step; NULL: it is not recorded
 };
 
 /* Which tasks run where, from the options and the allocation (SLURM_JOB_NODELIST and others). */
 int step_plan(struct step *step, const struct slurm_job *job, char *const *command, struct error *err);
 void step_clear(struct step *step);
+
+/* Of a node of the step: its tasks, and how many GPUs were requested there (0: none). */
+uint32_t step_tasks_on(const struct step *step, uint32_t node);
+int64_t step_gpus_on(const struct step *step, uint32_t node);
+
+/* The number of the step, once it is recorded; else 0. */
+int64_t step_id(const struct step *step);
 
 /* Variables of one task, set over those of the job. */
 void step_environment(const struct step *step, const struct step_task *task, struct strings *ret);

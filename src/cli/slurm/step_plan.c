@@ -11,6 +11,7 @@
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "cli/slurm/step.h"
+#include "cli/term/field.h"
 
 #define TASKS_MAX  4096U
 #define NOT_IN_JOB UINT32_MAX // no rank: this process is beside the job, as below salloc
@@ -125,7 +126,7 @@ static void set_number(struct strings *env, const char *name, uint64_t value)
     strings_set_env(env, name, text);
 }
 
-static uint32_t tasks_on(const struct step *step, uint32_t node)
+uint32_t step_tasks_on(const struct step *step, uint32_t node)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < step->count; i++)
@@ -133,14 +134,30 @@ static uint32_t tasks_on(const struct step *step, uint32_t node)
     return count;
 }
 
+int64_t step_gpus_on(const struct step *step, uint32_t node)
+{
+    const struct slurm_job *job = step->job;
+    if (job->gpus_per_task > 0)
+        return job->gpus_per_task * step_tasks_on(step, node);
+    if (job->gpus_per_node > 0)
+        return job->gpus_per_node;
+    int64_t nodes = (int64_t)step->nodes.count;
+    return job->gpus > 0 ? job->gpus / nodes + ((int64_t)node < job->gpus % nodes) : 0;
+}
+
+int64_t step_id(const struct step *step)
+{
+    return step->record != NULL ? field_integer(step->record, "id", 0) : 0;
+}
+
 static char *tasks_per_node(const struct step *step)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
     for (uint32_t i = 0, same = 0; i < step->nodes.count; i += same) {
         same = 1;
-        while (i + same < step->nodes.count && tasks_on(step, i + same) == tasks_on(step, i))
+        while (i + same < step->nodes.count && step_tasks_on(step, i + same) == step_tasks_on(step, i))
             same++;
-        buffer_printf(&out, "%s%u", i > 0 ? "," : "", tasks_on(step, i));
+        buffer_printf(&out, "%s%u", i > 0 ? "," : "", step_tasks_on(step, i));
         if (same > 1)
             buffer_printf(&out, "(x%u)", same);
     }
@@ -157,26 +174,78 @@ static char *task_list(const struct step *step, uint32_t node)
     return buffer_take(&out);
 }
 
-/* With --gpus-per-task each task sees its own part of the job's GPUs on its node. */
+/* Those of the list "a,b,c" at these places among the job's GPUs; a task has `count` of them from `first` on.
+ */
+static char *choose(const char *list, const json_t *gpus, size_t first, size_t count)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    _cleanup_buffer_ struct buffer out = { 0 };
+    _cleanup_free_ char *copy = xstrdup(list);
+    char *rest = copy;
+    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;)
+        strings_add(&words, word);
+    for (size_t i = first; i < first + count && i < json_array_size(gpus); i++) {
+        size_t place = (size_t)field_integer(json_array_get(gpus, i), "place", 0);
+        if (place < words.count)
+            buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", words.items[place]);
+    }
+    return buffer_take(&out);
+}
+
+/* Those of another node by their ids, which need no list. */
+static char *name_gpus(const json_t *gpus, const char *key, size_t first, size_t count)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    for (size_t i = first; i < first + count && i < json_array_size(gpus); i++) {
+        const json_t *gpu = json_array_get(gpus, i);
+        const char *text = field_text(gpu, key), *comma = out.length > 0 ? "," : "";
+        if (text != NULL)
+            buffer_printf(&out, "%s%s", comma, text);
+        else
+            buffer_printf(&out, "%s%" PRId64, comma, field_integer(gpu, key, 0));
+    }
+    return buffer_take(&out);
+}
+
+static char *count_up(size_t count)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(&out, "%s%zu", i > 0 ? "," : "", i);
+    return buffer_take(&out);
+}
+
+/* A step that requests GPUs sees those that mgpud has chosen for it, and with --gpus-per-task each task its
+ * own of them. Other steps see all of the job. */
 static void set_gpus(const struct step *step, const struct step_task *task, struct strings *env)
 {
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES"), *here = getenv("SLURM_JOB_GPUS");
-    int64_t each = step->job->gpus_per_task;
-    _cleanup_buffer_ struct buffer out = { 0 };
-    if (here != NULL)
-        strings_set_env(env, "SLURM_STEP_GPUS", here);
-    if (each <= 0 || visible == NULL || step->ranks[task->node] != step->here)
+    static const char *const lists[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES" };
+    static const char *const counts[] = { "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES" };
+    const char *all = getenv("SLURM_JOB_GPUS");
+    const json_t *gpus =
+        json_object_get(json_array_get(json_object_get(step->record, "nodes"), task->node), "gpus");
+    size_t each = step->job->gpus_per_task > 0 ? (size_t)step->job->gpus_per_task : json_array_size(gpus);
+    size_t first = step->job->gpus_per_task > 0 ? each * task->local : 0;
+    bool is_here = step->ranks[task->node] == step->here;
+    if (json_array_size(gpus) == 0) {
+        if (all != NULL && is_here)
+            strings_set_env(env, "SLURM_STEP_GPUS", all);
         return;
-    _cleanup_free_ char *copy = xstrdup(visible);
-    char *rest = copy;
-    int64_t first = each * task->local;
-    for (int64_t i = 0; rest != NULL && i < first + each; i++) {
-        const char *gpu = strsep(&rest, ",");
-        if (i >= first)
-            buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", gpu);
     }
-    if (out.length > 0)
-        strings_set_env(env, "CUDA_VISIBLE_DEVICES", buffer_text(&out));
+    _cleanup_free_ char *indexes = name_gpus(gpus, "index", 0, json_array_size(gpus));
+    _cleanup_free_ char *ordinals = count_up(each);
+    strings_set_env(env, "SLURM_STEP_GPUS", indexes);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        const char *list = getenv(lists[i]);
+        _cleanup_free_ char *chosen = list == NULL ? NULL
+                                      : is_here    ? choose(list, gpus, first, each)
+                                                   : name_gpus(gpus, "uuid", first, each);
+        if (chosen != NULL)
+            strings_set_env(env, lists[i], chosen);
+    }
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        if (getenv(counts[i]) != NULL)
+            strings_set_env(env, counts[i], ordinals);
 }
 
 void step_environment(const struct step *step, const struct step_task *task, struct strings *ret)
@@ -190,7 +259,8 @@ void step_environment(const struct step *step, const struct step_task *task, str
     } numbers[] = { { "SLURM_PROCID", task->id }, { "SLURM_LOCALID", task->local },
         { "SLURM_NODEID", task->node }, { "SLURM_NTASKS", step->count }, { "SLURM_NPROCS", step->count },
         { "SLURM_STEP_NUM_TASKS", step->count }, { "SLURM_NNODES", step->nodes.count },
-        { "SLURM_STEP_NUM_NODES", step->nodes.count }, { "SLURM_STEP_ID", 0 }, { "SLURM_STEPID", 0 } };
+        { "SLURM_STEP_NUM_NODES", step->nodes.count }, { "SLURM_STEP_ID", (uint64_t)step_id(step) },
+        { "SLURM_STEPID", (uint64_t)step_id(step) } };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         set_number(ret, numbers[i].name, numbers[i].value);
     strings_set_env(ret, "SLURM_NODELIST", nodes);
@@ -225,8 +295,8 @@ char *step_path(const struct step *step, const struct step_task *task, const cha
         case 't': buffer_printf(&out, "%0*u", width, task->id); break;
         case 'n': buffer_printf(&out, "%0*u", width, task->node); break;
         case 'j': buffer_printf(&out, "%0*" PRIu64, width, step->job_id); break;
-        case 'J': buffer_printf(&out, "%" PRIu64 ".0", step->job_id); break;
-        case 's': buffer_printf(&out, "%0*d", width, 0); break;
+        case 'J': buffer_printf(&out, "%" PRIu64 ".%" PRId64, step->job_id, step_id(step)); break;
+        case 's': buffer_printf(&out, "%0*" PRId64, width, step_id(step)); break;
         case 'A': buffer_printf(&out, "%s", array != NULL ? array : getenv("MGPU_JOB_ID")); break;
         case 'a': buffer_append_text(&out, index != NULL ? index : "4294967294"); break;
         case 'N': buffer_append_text(&out, step->nodes.items[task->node]); break;

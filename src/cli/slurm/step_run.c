@@ -20,6 +20,7 @@
 #include "cli/follow/session.h"
 #include "cli/slurm/labels.h"
 #include "cli/slurm/step.h"
+#include "cli/slurm/step_record.h"
 
 #define NOT_FOUND 2 // as slurmstepd ends a task whose program is not there
 
@@ -213,7 +214,8 @@ static int worst(const struct step *step)
     return highest;
 }
 
-int step_run(struct step *step, struct error *err)
+/* Runs the tasks of a step that has begun. */
+static int run_tasks(struct step *step, struct step_record *record, struct error *err)
 {
     sigset_t before;
     _cleanup_close_ int signal_fd = open_signals(&before);
@@ -225,8 +227,23 @@ int step_run(struct step *step, struct error *err)
     _cleanup_(labels_clear) struct labels labels = { 0 };
     labels_init(&labels, step);
     while (reap(step) > 0 || labels_are_open(&labels)) {
-        labels_wait(&labels, signal_fd);
+        bool is_readable =
+            labels_wait(&labels, signal_fd, step_record_fd(record), step_record_wait_ms(record));
+        step_record_keep(record, is_readable);
         take_signals(step, signal_fd);
     }
     return r < 0 ? r : worst(step);
+}
+
+int step_run(struct step *step, struct error *err)
+{
+    _cleanup_(step_record_clear) struct step_record record = { 0 };
+    int r = step_record_begin(&record, step, err);
+    if (r < 0)
+        return r;
+    step->record = record.step;
+    r = run_tasks(step, &record, err);
+    step_record_end(&record, r < 0 ? 1 : r, false);
+    step->record = NULL;
+    return r;
 }

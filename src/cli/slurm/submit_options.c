@@ -338,7 +338,7 @@ SETTER(flag)
     } flags[] = { { "hold", &job->submit.is_held }, { "parsable", &job->is_parsable },
         { "wait", &job->is_waited }, { "test-only", &job->is_tested }, { "quiet", &job->is_quiet },
         { "label", &job->is_labelled }, { "pty", &job->is_on_terminal }, { "overlap", &job->is_overlapping },
-        { "no-shell", &job->is_without_shell } };
+        { "exact", &job->is_exact }, { "no-shell", &job->is_without_shell } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(option->name, flags[i].name) == 0)
             *flags[i].flag = true;
@@ -397,6 +397,8 @@ const struct slurm_option slurm_submit_options[] = {
     DONE("error", 'e', "file", S | R, set_text, "ERROR", "file for standard error"),
     DONE(
         "export", 0, "list", ANY, set_export, "EXPORT", "variables of the job: ALL, NONE, names, NAME=value"),
+    DONE("exact", 0, NULL, R, set_flag, "EXACT",
+        "only the CPUs that the step requests, so that others run beside it"),
     DONE("gpus", 'G', "[type:]n", ANY, set_gpus, "GPUS", "GPUs of the whole job"),
     DONE("gpus-per-node", 0, "[type:]n", ANY, set_gpus, "GPUS_PER_NODE", "GPUs on each node"),
     DONE("gpus-per-task", 0, "[type:]n", ANY, set_gpus, "GPUS_PER_TASK", "GPUs for each task"),
@@ -421,6 +423,7 @@ const struct slurm_option slurm_submit_options[] = {
     DONE("open-mode", 0, "append|truncate", S | R, set_open_mode, "OPEN_MODE",
         "what becomes of a file of output"),
     DONE("output", 'o', "file", S | R, set_text, "OUTPUT", "file for standard output (slurm-%j.out)"),
+    DONE("overlap", 0, NULL, R, set_flag, "OVERLAP", "share the nodes of the step with all other steps"),
     DONE("parsable", 0, NULL, S, set_flag, NULL, "print the number of the job alone"),
     DONE("partition", 'p', "name", ANY, set_partition, "PARTITION", "partition"),
     DONE("quiet", 'Q', NULL, ANY, set_flag, NULL, "print errors only"),
@@ -448,7 +451,6 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("disable-status", 'X', NULL, R, "DISABLE_STATUS", "what Ctrl-C does"),
     ACCEPTED("distribution", 'm', "kind", ANY, "DISTRIBUTION", "which task runs where"),
     ACCEPTED("epilog", 0, "program", R, "EPILOG", "program after the step"),
-    ACCEPTED("exact", 0, NULL, R, "EXACT", "only the CPUs that were asked for"),
     ACCEPTED("exclusive", 0, "[user|mcs]", ANY, "EXCLUSIVE", "nodes without other jobs"),
     ACCEPTED("export-file", 0, "file", S, NULL, "variables of a file"),
     ACCEPTED("extra-node-info", 'B', "s[:c[:t]]", ANY, NULL, "sockets, cores and threads"),
@@ -471,7 +473,6 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("ntasks-per-socket", 0, "n", ANY, NULL, "tasks of a socket"),
     ACCEPTED("overcommit", 'O', NULL, ANY, "OVERCOMMIT", "several tasks for each CPU"),
     ACCEPTED("oversubscribe", 's', NULL, ANY, "OVERSUBSCRIBE", "nodes with other jobs"),
-    ACCEPTED("overlap", 0, NULL, R, "OVERLAP", "steps that share their resources, as they all do here"),
     ACCEPTED("power", 0, "flags", ANY, "POWER", "power"),
     ACCEPTED("priority", 0, "value", ANY, NULL, "priority, which nice sets"),
     ACCEPTED("profile", 0, "kind", ANY, "PROFILE", "what is sampled"),

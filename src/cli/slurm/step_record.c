@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/slurm/step_record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/slurm/slurm.h"
+#include "cli/term/field.h"
+#include "job/step.h"
+
+#define ABSENT_MS 5000 // how long mgpud may take to come back before a step begins
+#define NOTICE_MS 1000 // after which a step that waits says so
+
+static json_t *write_nodes(const struct step *step)
+{
+    json_t *nodes = json_array();
+    for (uint32_t i = 0; i < step->nodes.count; i++) {
+        int64_t tasks = step_tasks_on(step, i);
+        (void)json_array_append_new(nodes, json_pack("{s:s,s:I,s:I}", "node", step->nodes.items[i], "tasks",
+                                               (json_int_t)tasks, "gpus", (json_int_t)step_gpus_on(step, i)));
+    }
+    return nodes;
+}
+
+static json_t *write_request(const struct step *step, const char *key)
+{
+    const struct slurm_job *job = step->job;
+    json_t *body = json_object();
+    const char *slash = strrchr(step->command[0], '/');
+    _cleanup_free_ char *name = text_escape_fit(job->name != NULL ? job->name
+                                                : slash != NULL   ? slash + 1
+                                                                  : step->command[0],
+        STEP_NAME_MAX);
+    (void)json_object_set_new(body, "key", json_string(key));
+    (void)json_object_set_new(body, "name", json_string(name));
+    (void)json_object_set_new(body, "exact", json_boolean(job->is_exact || job->cpus_per_task > 0));
+    (void)json_object_set_new(body, "overlap", json_boolean(job->is_overlapping));
+    if (job->cpus_per_task > 0)
+        (void)json_object_set_new(body, "cpus_per_task", json_integer(job->cpus_per_task));
+    if (job->memory > 0)
+        (void)json_object_set_new(body, "memory", json_integer((json_int_t)job->memory));
+    (void)json_object_set_new(body, "nodes", write_nodes(step));
+    return body;
+}
+
+static int prepare(struct step_record *record, const struct step *step, struct error *err)
+{
+    uint64_t random[2];
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return error_set_errno(err, -errno, "cannot read random bytes");
+    record->key = xasprintf("%016" PRIx64 "%016" PRIx64, random[0], random[1]);
+    json_t *body = write_request(step, record->key);
+    record->begin_text = json_dumps(body, JSON_COMPACT);
+    (void)json_object_set_new(body, "resume", json_true());
+    record->resume_text = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    record->path = xasprintf(API_PATH "/jobs/%" PRIu64 "/steps", step->job_id);
+    client_init(&record->client, NULL, NULL);
+    record->client.timeout_ms = CLIENT_PATIENT_MS;
+    return 0;
+}
+
+/* In Slurm's words, which clients look for. */
+static int refuse(const struct step *step, struct error *err)
+{
+    static const struct {
+        int code;
+        const char *words;
+    } reasons[] = {
+        { -EOVERFLOW, "More processors requested than permitted" },
+        { -EALREADY, "Job/step already completing or completed" },
+        { -EPERM, "Access/permission denied" },
+        { -EACCES, "Access/permission denied" },
+        { -ENOENT, "Invalid job id specified" },
+    };
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (err->code == reasons[i].code)
+            return error_set(err, err->code, "Unable to create step for job %" PRIu64 ": %s", step->job_id,
+                reasons[i].words);
+    _cleanup_free_ char *message = xstrdup(err->message);
+    return error_set(err, err->code, "Unable to create step for job %" PRIu64 ": %s", step->job_id, message);
+}
+
+/* The first line of the response, once it has come. */
+static int read_step(struct step_record *record, struct error *err)
+{
+    const struct http_answer *answer = stream_answer(&record->stream);
+    const char *text = (const char *)answer->body.bytes;
+    size_t length = answer->body.length;
+    const char *end = length > 0 ? memchr(text, '\n', length) : NULL;
+    if (answer->status != 200)
+        return record->stream.state == STREAM_COMPLETE ? client_problem(answer, err) : 0;
+    if (end == NULL)
+        return 0;
+    record->step = json_loadb(text, (size_t)(end - text), 0, NULL);
+    return record->step != NULL ? 1 : error_set(err, -EPROTO, "mgpud's answer is not JSON");
+}
+
+static int wait_readable(const struct step_record *record, int64_t said_ms, bool *ret_is_readable)
+{
+    struct pollfd source = { .fd = stream_fd(&record->stream), .events = POLLIN };
+    int timeout_ms = stream_wait_ms(&record->stream);
+    int64_t left_ms = said_ms - clock_boot_ms();
+    if (left_ms > 0 && (timeout_ms < 0 || left_ms < timeout_ms))
+        timeout_ms = (int)left_ms;
+    if (poll(&source, 1, timeout_ms) < 0 && errno != EINTR)
+        return -errno;
+    *ret_is_readable = source.revents != 0;
+    return 0;
+}
+
+static int await(struct step_record *record, const struct step *step, struct error *err)
+{
+    int64_t said_ms = clock_boot_ms() + NOTICE_MS;
+    bool is_readable = false, has_waited = false;
+    int r = 0;
+    for (;;) {
+        r = stream_advance(&record->stream, is_readable, err);
+        if (r < 0)
+            return r;
+        r = record->stream.http != NULL ? read_step(record, err) : 0;
+        if (r != 0)
+            break;
+        if (said_ms > 0 && clock_boot_ms() >= said_ms) {
+            (void)fprintf(stderr,
+                "srun: Job %" PRIu64
+                " step creation temporarily disabled, retrying (Requested nodes are busy)\n",
+                step->job_id);
+            said_ms = 0;
+            has_waited = true;
+        }
+        r = wait_readable(record, said_ms, &is_readable);
+        if (r < 0)
+            return error_set_errno(err, r, "cannot wait for mgpud");
+    }
+    if (r > 0 && has_waited)
+        (void)fprintf(stderr, "srun: Step created for StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id,
+            field_integer(record->step, "id", 0));
+    return r < 0 ? r : 0;
+}
+
+static bool is_all_here(const struct step *step)
+{
+    return step->nodes.count == 1 && step->ranks[0] == step->here;
+}
+
+static int begin_once(struct step_record *record, const struct step *step, struct error *err)
+{
+    stream_start(&record->stream, &record->client, record->path);
+    record->stream.method = "POST";
+    record->stream.body = record->begin_text;
+    return await(record, step, err);
+}
+
+int step_record_begin(struct step_record *record, const struct step *step, struct error *err)
+{
+    *record = (struct step_record){ 0 };
+    int r = prepare(record, step, err);
+    int64_t until_ms = clock_boot_ms() + ABSENT_MS;
+    int delay_ms = 0;
+    if (r < 0)
+        return r;
+    r = begin_once(record, step, err);
+    while (slurm_is_away(err) && r < 0 && clock_boot_ms() < until_ms) {
+        client_back_off(&delay_ms);
+        stream_clear(&record->stream);
+        r = begin_once(record, step, err);
+    }
+    if (r == 0) {
+        record->stream.body = record->resume_text;
+        return 0;
+    }
+    stream_clear(&record->stream);
+    if (!slurm_is_away(err))
+        return refuse(step, err);
+    if (!is_all_here(step))
+        return error_set(err, r,
+            "Unable to create step for job %" PRIu64 ": Unable to contact slurm controller (connect failure)",
+            step->job_id);
+    (void)fprintf(stderr, "srun: warning: mgpud does not answer: this step is not recorded\n");
+    return 0;
+}
+
+int step_record_fd(const struct step_record *record)
+{
+    return record->step != NULL ? stream_fd(&record->stream) : -1;
+}
+
+int step_record_wait_ms(const struct step_record *record)
+{
+    return record->step != NULL ? stream_wait_ms(&record->stream) : -1;
+}
+
+/* When the step is not recorded any more its tasks continue, as those of a job do without mgpud. */
+void step_record_keep(struct step_record *record, bool is_readable)
+{
+    struct error err = { 0 };
+    if (record->step == NULL || record->stream.state == STREAM_IDLE)
+        return;
+    if (stream_advance(&record->stream, is_readable, &err) != 0)
+        stream_clear(&record->stream);
+}
+
+void step_record_end(struct step_record *record, int status, bool is_cancelled)
+{
+    struct error err = { 0 };
+    if (record->step == NULL)
+        return;
+    int signal = status > 128 ? status - 128 : 0;
+    _cleanup_free_ char *path = xasprintf("%s/end", record->path);
+    _cleanup_json_ json_t *body =
+        json_pack("{s:I,s:i,s:i,s:b}", "step", (json_int_t)field_integer(record->step, "id", 0), "exit_code",
+            signal > 0 ? 0 : status, "signal", signal, "cancelled", is_cancelled);
+    (void)client_call(&record->client, "POST", path, body, NULL, &err); // a job that ends has ended its steps
+    stream_clear(&record->stream);
+}
+
+void step_record_clear(struct step_record *record)
+{
+    stream_clear(&record->stream);
+    client_clear(&record->client);
+    json_decref(record->step);
+    free(record->path);
+    free(record->key);
+    free(record->begin_text);
+    free(record->resume_text);
+}

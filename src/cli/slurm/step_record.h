@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* The record that mgpud keeps of a step: it numbers the step, decides when it may begin, and shows its end.
+ */
+#pragma once
+
+#include "cli/api/stream.h"
+#include "cli/slurm/step.h"
+
+struct step_record {
+    struct client client;
+    struct stream stream; // open for as long as the step runs
+    char *path, *key, *begin_text, *resume_text;
+    json_t *step; // as mgpud shows it; NULL: the step is not recorded
+};
+
+/*
+ * Waits until the step may begin. Where mgpud does not answer a step whose tasks are all on this node runs
+ * without a record. Fails in Slurm's words.
+ */
+int step_record_begin(struct step_record *record, const struct step *step, struct error *err);
+
+/* To be polled, and to be called when that is readable or after step_record_wait_ms(): keeps the connection.
+ */
+int step_record_fd(const struct step_record *record);
+int step_record_wait_ms(const struct step_record *record); // -1: no time
+void step_record_keep(struct step_record *record, bool is_readable);
+
+/* The highest exit status of its tasks; above 128 a task was ended by a signal. */
+void step_record_end(struct step_record *record, int status, bool is_cancelled);
+void step_record_clear(struct step_record *record);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/slurm/steps.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/slurm/slurm.h"
+#include "cli/term/field.h"
+#include "cli/term/time_text.h"
+#include "job/slurm.h"
+
+static bool has_batch(const json_t *job)
+{
+    const char *kind = slurm_job_note(job, SLURM_NOTE_KIND);
+    return field_is_known(job, "started_at") && (kind == NULL || strcmp(kind, "sbatch") == 0);
+}
+
+/* The script has the times and the result of its job. */
+static json_t *make_batch(const json_t *job)
+{
+    json_t *step = json_copy((json_t *)(uintptr_t)job);
+    (void)json_object_set_new(step, SLURM_STEP_WORD, json_string("batch"));
+    (void)json_object_set_new(step, SLURM_STEP_TASKS, json_integer(1));
+    (void)json_object_set_new(step, "name", json_string("batch"));
+    (void)json_object_del(step, "stopped_by");
+    return step;
+}
+
+static void set_nodes(json_t *step, const json_t *recorded)
+{
+    json_t *ranks = json_array();
+    const json_t *nodes = json_object_get(recorded, "nodes");
+    size_t index = 0;
+    json_t *node = NULL;
+    int64_t gpus = 0;
+    json_array_foreach(nodes, index, node)
+    {
+        (void)json_array_append_new(ranks, json_pack("{s:O}", "node", json_object_get(node, "node")));
+        gpus += (int64_t)json_array_size(json_object_get(node, "gpus"));
+    }
+    (void)json_object_set_new(step, "ranks", ranks);
+    (void)json_object_set(step, "node", json_object_get(json_array_get(nodes, 0), "node"));
+    if (gpus > 0)
+        (void)json_object_set_new(step, "gpus", json_integer(gpus));
+}
+
+static void set_times(json_t *step, const json_t *recorded)
+{
+    const char *started = field_text(recorded, "started_at"), *ended = field_text(recorded, "ended_at");
+    int64_t started_ms = started != NULL ? time_parse(started) : 0;
+    int64_t until_ms = ended != NULL ? time_parse(ended) : clock_wall_ms();
+    (void)json_object_set(step, "submitted_at", json_object_get(recorded, "started_at"));
+    (void)json_object_set(step, "started_at", json_object_get(recorded, "started_at"));
+    (void)json_object_set(step, "ended_at", json_object_get(recorded, "ended_at"));
+    (void)json_object_set_new(step, "run_seconds", json_integer((until_ms - started_ms) / 1000));
+}
+
+static json_t *make_step(const json_t *job, const json_t *recorded)
+{
+    static const char *const unknown[] = { "stopped_by", "max_rss_bytes", "cpu_seconds", "cpus",
+        "time_limit" };
+    static const char *const same[] = { "name", "state", "ended_by", "exit_code", "signal" };
+    json_t *step = json_copy((json_t *)(uintptr_t)job);
+    int64_t tasks = field_integer(recorded, "tasks", 1), each = field_integer(recorded, "cpus_per_task", 1);
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+        (void)json_object_del(step, unknown[i]);
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+        (void)json_object_set(step, same[i], json_object_get(recorded, same[i]));
+    set_nodes(step, recorded);
+    set_times(step, recorded);
+    (void)json_object_set_new(step, SLURM_STEP_TASKS, json_integer(tasks));
+    if (each > 1)
+        (void)json_object_set_new(step, "cpus",
+            json_real((double)(tasks * each) / (double)json_array_size(json_object_get(step, "ranks"))));
+    _cleanup_free_ char *word = xasprintf("%" PRId64, field_integer(recorded, "id", 0));
+    (void)json_object_set_new(step, SLURM_STEP_WORD, json_string(word));
+    return step;
+}
+
+int slurm_steps_get(
+    struct client *client, const json_t *job, bool is_running, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    json_t *steps = json_array(), *recorded = NULL;
+    size_t index = 0;
+    int64_t attempt = field_integer(job, "attempt", 0);
+    *ret = steps;
+    if (!field_is_known(job, "started_at") || (is_running && !field_is(job, "state", "running")))
+        return 0;
+    if (has_batch(job))
+        (void)json_array_append_new(steps, make_batch(job));
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64 "/steps", field_integer(job, "id", 0));
+    int r = client_get(client, path, &answer, err);
+    json_array_foreach(json_object_get(answer, "steps"), index, recorded)
+    {
+        bool is_latest = field_integer(recorded, "attempt", 0) == attempt;
+        if (is_latest && (!is_running || field_is(recorded, "state", "running")))
+            (void)json_array_append_new(steps, make_step(job, recorded));
+    }
+    if (r == 0)
+        return 0;
+    json_decref(steps);
+    *ret = NULL;
+    return r;
+}
+
+bool slurm_id_fits_step(const struct slurm_id *id, const json_t *step)
+{
+    const char *word = field_text(step, SLURM_STEP_WORD);
+    return slurm_id_fits(id, step) && (id->step == NULL || (word != NULL && strcmp(id->step, word) == 0));
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The steps of a job as squeue, sacct and scontrol list them. Each is an object like that of its job, with
+ * the members of the step in place of the job's, so that the columns of jobs print it.
+ */
+#pragma once
+
+#include "cli/slurm/jobs.h"
+
+#define SLURM_STEP_WORD  "slurm_step"  // member of such an object: "0", "batch"
+#define SLURM_STEP_TASKS "slurm_tasks" // and its number of tasks
+
+/* The batch script, if the job has one, and the recorded steps of the latest attempt. `is_running`: only
+ * those that run. The caller releases the array. */
+int slurm_steps_get(
+    struct client *client, const json_t *job, bool is_running, json_t **ret, struct error *err);
+
+/* True for "42" and "42.0" and this step 42.0. */
+bool slurm_id_fits_step(const struct slurm_id *id, const json_t *step);

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""Steps of jobs: their numbers, tasks and shares, how they wait for each other, and what is recorded of them."""
+
+import os
+import shlex
+import signal
+
+import harness
+import pytest
+import slurm
+
+
+@pytest.fixture
+def cluster(box, place):
+    return slurm.Slurm(box, place)
+
+
+def rows(cluster, job, fields):
+    """Lines of sacct for a job: its fields by JobID."""
+    out = cluster.out('sacct', '-n', '-P', '-j', job, '-o', f'JobID,{fields}')
+    return dict(line.split('|', 1) for line in out.splitlines())
+
+
+def steps(cluster, job):
+    answer = cluster.box.api('GET', f'/jobs/{job}/steps')
+    assert answer.status == 200, answer
+    return answer.json['steps']
+
+
+def test_steps_are_numbered_and_recorded_with_their_status(cluster):
+    job = cluster.wrap('srun true; srun bash -c "exit 3"; srun bash -c "kill -9 \\$\\$"; true', '-n', 2, '-o', 'out')
+    cluster.finish(job)
+    assert rows(cluster, job, 'JobName,State,ExitCode,NTasks') == {
+        f'{job}': 'wrap|COMPLETED|0:0|', f'{job}.batch': 'batch|COMPLETED|0:0|1', f'{job}.0': 'true|COMPLETED|0:0|2',
+        f'{job}.1': 'bash|FAILED|3:0|2', f'{job}.2': 'bash|FAILED|0:9|2'}
+    assert [(step['id'], step['state'], step['exit_code'], step['signal']) for step in steps(cluster, job)] == [
+        (0, 'done', 0, None), (1, 'failed', 3, None), (2, 'failed', 0, 9)]
+
+
+def test_tasks_know_the_number_of_their_step(cluster):
+    job = cluster.wrap('for i in 1 2; do srun -o "%j.%s.%t" bash -c "echo \\$SLURM_STEP_ID \\$SLURM_STEPID"; done', '-n', 2)
+    cluster.finish(job)
+    for step in (0, 1):
+        for task in (0, 1):
+            assert cluster.read(f'{job}.{step}.{task}') == f'{step} {step}\n'
+
+
+def test_a_running_step_is_listed_and_a_step_without_exact_waits_for_it(cluster, gate, bell):
+    line = (f'srun -J first {shlex.join(gate.command())} & '
+            f'until squeue -h -s -j $SLURM_JOB_ID -o %i | grep -q "[.]0"; do :; done; '
+            f'srun -J second bash -c "echo second > {bell.path}" & wait')
+    job = cluster.wrap(line, '-n', 1, '-o', 'out')
+    harness.await_text(os.path.join(cluster.place, 'out'), 'temporarily disabled')
+    assert cluster.out('squeue', '-h', f'--steps={job}.0', '-o', '%i %j %u') == f'{job}.0 first {cluster.box.client.name}\n'
+    assert cluster.out('squeue', '-h', '-s', '-j', job, '-o', '%i').split() == [f'{job}.batch', f'{job}.0']
+    assert f'StepId={job}.0 ' in cluster.out('scontrol', 'show', 'step', f'{job}.0')
+    assert 'State=RUNNING' in cluster.out('scontrol', '-o', 'show', 'step', job)
+    assert [step['name'] for step in steps(cluster, job)] == ['first']
+    gate.open()
+    assert bell.wait() == 'second'
+    cluster.finish(job)
+    assert [step['name'] for step in steps(cluster, job)] == ['first', 'second']
+    assert f'Step created for StepId={job}.1' in cluster.read('out')
+
+
+def test_exact_steps_share_the_gpus_of_their_job(cluster):
+    script = ('#!/bin/bash\nfor i in 0 1; do srun --exact -n1 --gpus-per-task=1 -o gpu.$i '
+              'bash -c "echo \\$CUDA_VISIBLE_DEVICES; touch up.$i; until [ -e up.0 -a -e up.1 ]; do :; done" & done; wait\n')
+    job = cluster.submit('-n', 2, '--gres=gpu:2', cluster.script(script))
+    assert cluster.finish(job)['state'] == 'done'
+    assert sorted([cluster.read('gpu.0'), cluster.read('gpu.1')]) == ['0\n', '1\n']
+
+
+def test_overlapping_steps_run_together(cluster):
+    script = ('#!/bin/bash\nfor i in 0 1; do srun --overlap bash -c "touch up.$i; until [ -e up.0 -a -e up.1 ]; do :; done" & '
+              'done; wait\n')
+    assert cluster.finish(cluster.submit('-n', 1, cluster.script(script)))['state'] == 'done'
+
+
+def test_a_step_larger_than_its_job_is_refused(cluster):
+    job = cluster.wrap('srun --exact -n 3 true', '-n', 2, '-o', 'out')
+    assert cluster.finish(job)['exit_code'] == 1
+    assert 'Unable to create step for job' in cluster.read('out')
+    assert 'More processors requested than permitted' in cluster.read('out')
+    assert not steps(cluster, job)
+
+
+def test_steps_end_with_their_job(cluster, bell):
+    job = cluster.wrap(f'srun -n 1 bash -c "echo up > {bell.path}; sleep 600"', '-n', 1)
+    bell.wait()
+    cluster.out('scancel', job)
+    cluster.finish(job)
+    assert [step['state'] for step in steps(cluster, job)] == ['cancelled']
+    assert rows(cluster, job, 'State')[f'{job}.0'] == 'CANCELLED'
+
+
+def test_a_step_outlives_a_restart_of_mgpud_and_the_next_one_has_the_next_number(cluster, gate, bell):
+    line = f'srun bash -c "echo up > {bell.path}; {gate.command()[2]}; exit 4"; srun true'
+    job = cluster.wrap(line, '-n', 1, '-o', 'out')
+    bell.wait()
+    cluster.box.kill()
+    cluster.box.start()
+    assert [step['state'] for step in steps(cluster, job)] == ['running']
+    gate.open()
+    cluster.finish(job)
+    assert [(step['id'], step['state'], step['exit_code']) for step in steps(cluster, job)] == [(0, 'failed', 4), (1, 'done', 0)]
+
+
+def test_a_step_whose_client_was_killed_ends_as_unknown_and_its_share_is_free(cluster, bell):
+    line = (f'srun bash -c "echo \\$PPID > {bell.path}; exec sleep 600" & wait; '
+            f'srun bash -c "echo second > {bell.path}"')
+    job = cluster.wrap(line, '-n', 1, '-o', 'out')
+    os.kill(int(bell.wait()), signal.SIGKILL)
+    assert bell.wait() == 'second'
+    cluster.finish(job)
+    assert [step['ended_by'] for step in steps(cluster, job)] == ['unknown', 'exit']
+
+
+def test_requests_for_steps_are_checked(cluster, gate):
+    job = cluster.wrap(gate.command()[2], '-n', 1)
+    cluster.box.wait(job, 'running')
+    path = f'/jobs/{job}/steps'
+    for body in ({}, {'nodes': []}, {'nodes': [{'node': 'nosuch', 'tasks': 1}]}, {'nodes': 'x'}, {'unknown': 1}):
+        answer = cluster.box.api('POST', path, body)
+        assert answer.status == 400, (body, answer)
+    assert cluster.box.api('POST', f'{path}/end', {'step': 7}).status == 409
+    assert not steps(cluster, job)
+    gate.open()
