@@ -36,6 +36,7 @@ const struct command *const commands[] = {
     &command_node,
     &command_reserve,
     &command_token,
+    &command_web,
     &command_journal,
     &command_backup,
     &command_config,

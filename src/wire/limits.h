@@ -68,6 +68,8 @@
     X(LIMIT_TOKEN_NAME_BYTES, "token_name_bytes", 64, "bytes", "name of a token")                            \
     X(LIMIT_TOKEN_CACHE_S, "token_cache_s", 5, "s",                                                          \
         "how long a token is trusted on a connection without checking the store")                            \
+    X(LIMIT_LOGIN_S, "login_s", 60, "s", "validity of a one-time address of the web page")                   \
+    X(LIMIT_SESSION_S, "session_s", 43200, "s", "validity of a login of the web page")                       \
     X(LIMIT_LIST_TOKENS, "list_tokens", 1000, "tokens", "tokens in one list: the newest")                    \
     X(LIMIT_REASON_BYTES, "reason_bytes", 512, "bytes", "reason for a paused GPU or drained node")           \
     X(LIMIT_MARK_GPUS_BYTES, "pause_gpus_bytes", 65536, "bytes", "names of GPUs in one pause or resume")     \

@@ -87,6 +87,7 @@ const char *problem_status_text(unsigned status)
         { 201, "Created" },
         { 202, "Accepted" },
         { 206, "Partial Content" },
+        { 304, "Not Modified" },
         { 400, "Bad Request" },
         { 401, "Unauthorized" },
         { 403, "Forbidden" },

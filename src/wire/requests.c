@@ -118,6 +118,18 @@ static const struct record_field acquire_fields[] = {
 const struct record_type acquire_request_record =
     RECORD_TYPE(263, "acquire request", struct acquire_request, acquire_fields);
 
+static const struct record_field login_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct login_request, host, 256),
+};
+const struct record_type login_request_record =
+    RECORD_TYPE(264, "login request", struct login_request, login_fields);
+
+static const struct record_field session_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct session_request, login, 128),
+};
+const struct record_type session_request_record =
+    RECORD_TYPE(265, "session request", struct session_request, session_fields);
+
 static const struct record_field node_token_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct node_token_request, expires_s, 0),
     RECORD_FIELD(2, RECORD_STRING, struct node_token_request, host, 256),

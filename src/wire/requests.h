@@ -104,6 +104,16 @@ struct acquire_request {
     uint32_t pid, num_gpus;
 };
 
+/* POST /logins */
+struct login_request {
+    char *host; // how the browser reaches this machine; NULL: by its name
+};
+
+/* POST /sessions */
+struct session_request {
+    char *login; // the secret of a one-time address
+};
+
 /* POST /nodes/tokens */
 struct node_token_request {
     uint64_t expires_s; // from now on
@@ -117,6 +127,8 @@ struct forget_request {
     bool force; // also while jobs are there
 };
 
+extern const struct record_type login_request_record;
+extern const struct record_type session_request_record;
 extern const struct record_type acquire_request_record;
 extern const struct record_type node_token_request_record;
 extern const struct record_type forget_request_record;

@@ -455,7 +455,7 @@ def test_texts_over_their_limits_are_refused_by_name(box):
     (b'GET / HTTP/1.1\r\nHost: x\r\nA: ' + b'x' * 40000 + b'\r\n\r\n', (400, 431)),
     (b'GET / HTTP/1.1\r\n' + b'A: b\r\n' * 200 + b'\r\n', (400, 431)),
     (b'\x00\x01\x02\x03' * 100 + b'\r\n\r\n', (400, None)), (b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03' * 20, (400, None)),
-    (b'GET / HTTP/1.1\r\nHost: x\r\n a folded: line\r\n\r\n', (400, 404)),
+    (b'GET /nosuch HTTP/1.1\r\nHost: x\r\n a folded: line\r\n\r\n', (400, 404)),
 ], ids=lambda value: repr(value)[:40])
 def test_malformed_http_is_refused_and_does_no_harm(box, data, statuses):
     assert status_of(raw(box, data, timeout_s=5, shutdown=True)) in statuses

@@ -17,15 +17,17 @@
 #include "controller/http/request.h"
 #include "controller/api/rights.h"
 #include "controller/api/routes.h"
+#include "controller/api/sessions.h"
 #include "controller/api/tokens.h"
+#include "controller/web/page.h"
 #include "job/array.h"
 #include "job/spec.h"
 #include "wire/json_record.h"
 #include "wire/requests.h"
 
 #define PLAIN_TCP_HINT                                                                                       \
-    "over TCP, administrator and operator rights require a token: use the unix socket, or `mgpu token "      \
-    "create`"
+    "over TCP, administrator and operator rights require a token or a login: use the unix socket, `mgpu "    \
+    "token create`, or `mgpu web`"
 
 #define ID_WORD   "{id}"
 #define NAME_WORD "{name}"
@@ -172,6 +174,16 @@ static const struct route routes[] = {
         { { "all", "1: tokens of all users, for administrators" } }, NULL },
     { "DELETE", "/api/v1/tokens/{id}", ACTION_TOKEN, handle_revoke_token,
         "Revokes a token; administrators can revoke any token.", { { NULL, NULL } }, NULL },
+    { "POST", "/api/v1/logins", ACTION_TOKEN, handle_login,
+        "Creates a one-time address of the web page; only on the unix socket.", { { NULL, NULL } },
+        &login_request_record },
+    { "POST", "/api/v1/sessions", ACTION_GREET, handle_open_session,
+        "Exchanges the secret of a one-time address for the cookie of a session.", { { NULL, NULL } },
+        &session_request_record },
+    { "DELETE", "/api/v1/sessions", ACTION_GREET, handle_close_session, "Ends the session of the cookie.",
+        { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/whoami", ACTION_GREET, handle_whoami,
+        "The caller's user and role, and what tells them.", { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/config", ACTION_LOOK, handle_config, "Effective settings, and where each is set.",
         { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/version", ACTION_GREET, handle_version, "Version and identity of this mgpud.",
@@ -183,6 +195,8 @@ static const struct route routes[] = {
     { "GET", "/api/v1/openapi.json", ACTION_GREET, handle_openapi, "This table as OpenAPI 3.1.",
         { { NULL, NULL } }, NULL },
     { "GET", "/openapi.json", ACTION_GREET, handle_openapi, "The same.", { { NULL, NULL } }, NULL },
+    { "GET", "/", ACTION_GREET, handle_page, "The web page.", { { NULL, NULL } }, NULL },
+    { "GET", "/page/{name}", ACTION_GREET, handle_page, "A file of the web page.", { { NULL, NULL } }, NULL },
     { "POST", "/acquire", ACTION_SUBMIT, handle_acquire,
         "Waits until one of the caller's processes has its GPUs; disconnecting withdraws the request.",
         { { NULL, NULL } }, &acquire_request_record },
@@ -352,11 +366,14 @@ void route_dispatch(struct request *request)
 {
     struct error err = { 0 };
     bool is_unix = connection_is_unix(request->connection);
-    int r = 0;
-    /* A page of another site has no token, and nobody is known on a remote connection by anything else. */
-    if (!is_unix && !connection_is_remote(request->connection))
-        r = guard_check_message(&request->message, request->serve->controller->options.listen, &err);
+    bool is_remote = connection_is_remote(request->connection);
     const char *authorization = is_unix ? NULL : http_message_header(&request->message, "authorization");
+    int r = 0;
+    if (!is_unix && !is_remote)
+        r = guard_check_host(&request->message, request->serve->controller->options.listen, &err);
+    /* A page of another site has no token; over TLS, a token or the cookie of a session tells who asks. */
+    if (r == 0 && !is_unix && !(is_remote && authorization != NULL))
+        r = guard_check_site(&request->message, is_remote, &err);
     if (r == 0 && authorization == NULL)
         r = guard_check_forwarding(&request->message, &err);
     if (r == 0)
@@ -378,7 +395,10 @@ void route_dispatch(struct request *request)
         return;
     }
     request->is_vouched = is_unix || authorization != NULL;
-    if (authorization == NULL)
+    _cleanup_free_ char *cookie = is_unix || authorization != NULL ? NULL : sessions_cookie(request);
+    if (cookie != NULL)
+        sessions_identify(request, cookie, run_route);
+    else if (authorization == NULL)
         run_route(request);
     else if (munge_is_scheme(authorization))
         munge_identify(request, authorization, run_route);

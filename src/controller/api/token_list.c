@@ -11,6 +11,7 @@
 #include "controller/core/core.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"
+#include "controller/api/tokens.h"
 #include "store/store.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
@@ -62,21 +63,6 @@ void handle_tokens(struct request *request)
         clock_wall_ms(), LIMIT_LIST_TOKENS, on_tokens, request);
 }
 
-/* The connection that asked may be one of them: it gets its answer, and is asked anew who it is. */
-static void end_connections(const struct request *request, uint64_t token)
-{
-    struct connection *next = NULL;
-    for (struct connection *connection = request->serve->connections; connection != NULL; connection = next) {
-        struct token_memory *memory = connection_token(connection);
-        next = connection_next(connection);
-        if (memory->id != token)
-            continue;
-        memory->is_valid = false;
-        if (connection != request->connection)
-            connection_close(connection);
-    }
-}
-
 static void reply_revoked(struct request *request, uint64_t id, int result)
 {
     struct error err = { 0 };
@@ -96,7 +82,7 @@ static void on_revoked(void *arg, uint64_t id, int result)
 {
     struct request *request = arg;
     if (result == 0)
-        end_connections(request, id);
+        tokens_end_connections(request, id);
     if (!request_is_over(request))
         reply_revoked(request, id, result);
     request_unref(request);

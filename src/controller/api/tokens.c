@@ -134,6 +134,7 @@ void handle_make_token(struct request *request)
 struct question {
     struct request *request;
     uint8_t hash[TOKEN_HASH_SIZE];
+    void (*found)(struct request *request, bool is_found, void (*next)(struct request *request));
     void (*next)(struct request *request);
 };
 
@@ -150,23 +151,47 @@ static void on_token(void *arg, const struct store_token *token)
     struct question *question = arg;
     struct request *request = question->request;
     if (!request_is_over(request)) {
-        if (token == NULL) {
-            reply_bad_token(request, "the token is unknown or has expired");
-        } else {
+        if (token != NULL) {
             struct token_memory *memory = connection_token(request->connection);
             *memory = (struct token_memory){
                 .is_valid = true,
                 .id = token->id,
                 .who = { .is_known = true, .uid = token->uid, .gid = token->gid },
                 .until_ms = clock_boot_ms() + LIMIT_TOKEN_CACHE_S * 1000L,
+                .expires_ms = token->expires_ms,
             };
             memcpy(memory->hash, question->hash, sizeof(memory->hash));
             request->who = memory->who;
-            question->next(request);
         }
+        question->found(request, token != NULL, question->next);
     }
     request_unref(request);
     free(question);
+}
+
+void tokens_find(struct request *request, const uint8_t *hash,
+    void (*found)(struct request *request, bool is_found, void (*next)(struct request *request)),
+    void (*next)(struct request *request))
+{
+    const struct token_memory *memory = connection_token(request->connection);
+    if (memory->is_valid && clock_boot_ms() < memory->until_ms && token_is_equal(memory->hash, hash)) {
+        request->who = memory->who;
+        found(request, true, next);
+        return;
+    }
+    struct question *question = xcalloc(1, sizeof(*question));
+    *question = (struct question){ .request = request, .found = found, .next = next };
+    memcpy(question->hash, hash, sizeof(question->hash));
+    request_ref(request);
+    store_find_token(request->serve->controller->store, hash, clock_wall_ms(), on_token, question);
+}
+
+static void on_bearer(struct request *request, bool is_found, void (*next)(struct request *request))
+{
+    if (is_found)
+        next(request);
+    else
+        reply_bad_token(request, "the token is unknown or has expired");
 }
 
 void tokens_identify(struct request *request, const char *header, void (*next)(struct request *request))
@@ -178,15 +203,20 @@ void tokens_identify(struct request *request, const char *header, void (*next)(s
         reply_bad_token(request, "the Authorization header is not `Bearer mgpu_...`");
         return;
     }
-    const struct token_memory *memory = connection_token(request->connection);
-    if (memory->is_valid && clock_boot_ms() < memory->until_ms && token_is_equal(memory->hash, hash)) {
-        request->who = memory->who;
-        next(request);
-        return;
+    tokens_find(request, hash, on_bearer, next);
+}
+
+/* The connection that asked may be one of them: it gets its answer, and is asked anew who it is. */
+void tokens_end_connections(const struct request *request, uint64_t token)
+{
+    struct connection *next = NULL;
+    for (struct connection *connection = request->serve->connections; connection != NULL; connection = next) {
+        struct token_memory *memory = connection_token(connection);
+        next = connection_next(connection);
+        if (memory->id != token)
+            continue;
+        memory->is_valid = false;
+        if (connection != request->connection)
+            connection_close(connection);
     }
-    struct question *question = xcalloc(1, sizeof(*question));
-    *question = (struct question){ .request = request, .next = next };
-    memcpy(question->hash, hash, sizeof(question->hash));
-    request_ref(request);
-    store_find_token(request->serve->controller->store, hash, clock_wall_ms(), on_token, question);
 }

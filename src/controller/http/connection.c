@@ -426,6 +426,11 @@ bool connection_is_remote(const struct connection *connection)
     return connection->kind == CONNECTION_REMOTE;
 }
 
+const struct identity *connection_peer(const struct connection *connection)
+{
+    return &connection->who;
+}
+
 struct connection *connection_next(const struct connection *connection)
 {
     return connection->next;

@@ -26,6 +26,9 @@ void connection_close(struct connection *connection);
 bool connection_is_unix(const struct connection *connection);
 bool connection_is_remote(const struct connection *connection);
 
+/* Whom the kernel names at the other end; unknown on a remote connection. */
+const struct identity *connection_peer(const struct connection *connection);
+
 /* A token told whose connection it is: from here on it counts as that user's, where the kernel knew of none.
  * -EMFILE or -EUSERS, as users_take(). */
 int connection_count_as(struct connection *connection, uint32_t uid, struct error *err);
@@ -76,6 +79,7 @@ struct token_memory {
     uint64_t id; // of the latest token that was used here
     uint8_t hash[32];
     struct identity who;
-    int64_t until_ms; // on the boot clock
+    int64_t until_ms;   // until then the store is not asked again; on the boot clock
+    int64_t expires_ms; // on the wall clock
 };
 struct token_memory *connection_token(struct connection *connection);

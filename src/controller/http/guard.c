@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel tells who owns the other end of a loopback connection, and that is also the user's browser with
- * any page in it. A page of another site cannot hide its Origin, and a name that was re-pointed to 127.0.0.1
- * stays in the Host header. No CORS header is ever sent, so such a page cannot read an answer either.
+ * any page in it; a browser with a session sends its cookie. A page of another site cannot hide its Origin,
+ * and a name that was re-pointed to 127.0.0.1 stays in the Host header. No CORS header is ever sent, so such
+ * a page cannot read an answer either.
  */
 #include "controller/http/guard.h"
 
@@ -42,9 +43,8 @@ static bool is_ours(const char *host, const char *listen)
 }
 
 /* "http://HOST:PORT" of a page that came from here. */
-static bool is_same_site(const char *origin, const char *host)
+static bool is_same_site(const char *origin, const char *scheme, const char *host)
 {
-    static const char scheme[] = "http://";
     size_t length = strlen(scheme);
     return host != NULL && strncasecmp(origin, scheme, length) == 0 && strcasecmp(origin + length, host) == 0;
 }
@@ -78,7 +78,7 @@ int guard_check_body(const struct http_message *message, struct error *err)
     return error_hint(err, "send Content-Type: application/json");
 }
 
-int guard_check_message(const struct http_message *message, const char *listen, struct error *err)
+int guard_check_host(const struct http_message *message, const char *listen, struct error *err)
 {
     const char *host = http_message_header(message, "host");
     if (host == NULL && message->minor >= 1)
@@ -87,13 +87,29 @@ int guard_check_message(const struct http_message *message, const char *listen, 
         (void)error_set(err, -EPERM, "'%.80s' is not this host", host);
         return error_hint(err, "use http://localhost");
     }
+    return 0;
+}
+
+/* Somebody follows a link to the page, in a window of its own: no frame, and nothing is changed by it. */
+static bool is_link(const struct http_message *message)
+{
+    const char *mode = http_message_header(message, "sec-fetch-mode");
+    const char *destination = http_message_header(message, "sec-fetch-dest");
+    return strcmp(message->method, "GET") == 0 && strcmp(message->target, "/") == 0 && mode != NULL &&
+           strcmp(mode, "navigate") == 0 && destination != NULL && strcmp(destination, "document") == 0;
+}
+
+int guard_check_site(const struct http_message *message, bool is_tls, struct error *err)
+{
     const char *site = http_message_header(message, "sec-fetch-site");
-    if (site != NULL && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
+    const char *host = http_message_header(message, "host");
+    bool is_ours = site == NULL || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
+    if (!is_ours && !is_link(message))
         return error_set(err, -EPERM, "requests from pages of other sites are refused");
     const char *origin = http_message_header(message, "origin");
     if (origin == NULL)
         return 0;
-    if (!is_same_site(origin, host))
+    if (!is_same_site(origin, is_tls ? "https://" : "http://", host))
         return error_set(err, -EPERM, "requests from pages of other sites ('%.80s') are refused", origin);
     return 0;
 }

@@ -80,8 +80,9 @@ static void write_text(struct request *request, const char *text)
     connection_write(request->connection, text, strlen(text));
 }
 
-/* `length` STREAM_ENDLESS: no length is given. */
-static void write_head(struct request *request, unsigned status, const char *content_type, uint64_t length)
+/* `length` STREAM_ENDLESS: no length is given. `tag` NULL: the answer may not be kept. */
+static void write_head(
+    struct request *request, unsigned status, const char *content_type, uint64_t length, const char *tag)
 {
     _cleanup_buffer_ struct buffer head = { 0 };
     time_t now = time(NULL);
@@ -99,7 +100,11 @@ static void write_head(struct request *request, unsigned status, const char *con
         buffer_append_text(&head, "Connection: close\r\n");
     else if (request->message.minor == 0)
         buffer_append_text(&head, "Connection: keep-alive\r\n");
-    buffer_append_text(&head, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+    if (tag != NULL)
+        buffer_printf(&head, "Cache-Control: no-cache\r\nETag: %s\r\n", tag);
+    else
+        buffer_append_text(&head, "Cache-Control: no-store\r\n");
+    buffer_append_text(&head, "X-Content-Type-Options: nosniff\r\n");
     buffer_append(&head, request->headers.bytes, request->headers.length);
     buffer_append_text(&head, "\r\n");
     connection_write(request->connection, head.bytes, head.length);
@@ -116,8 +121,21 @@ void request_reply_bytes(
 {
     if (request->phase != REQUEST_OPEN)
         return;
-    write_head(request, status, content_type, length);
+    write_head(request, status, content_type, length, NULL);
     if (!request_is_head(request))
+        connection_write(request->connection, bytes, length);
+    finish(request);
+}
+
+void request_reply_file(
+    struct request *request, const char *content_type, const char *tag, const void *bytes, size_t length)
+{
+    const char *known = http_message_header(&request->message, "if-none-match");
+    bool is_known = known != NULL && strstr(known, tag) != NULL;
+    if (request->phase != REQUEST_OPEN)
+        return;
+    write_head(request, is_known ? 304 : 200, content_type, length, tag);
+    if (!is_known && !request_is_head(request))
         connection_write(request->connection, bytes, length);
     finish(request);
 }
@@ -203,7 +221,7 @@ bool request_start_stream(struct request *request, unsigned status, const char *
     request->is_chunked = is_endless && request->message.minor >= 1;
     if (is_endless && !request->is_chunked)
         request->message.is_kept = false;
-    write_head(request, status, content_type, length);
+    write_head(request, status, content_type, length, NULL);
     if (request_is_head(request) || length == 0) {
         finish(request);
         return false;

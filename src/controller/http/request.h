@@ -41,7 +41,8 @@ struct request {
     bool has_element; // the path says "42.3": `job` is an array until api/element.c has found the element
     uint32_t element;
     char name[SERVE_NAME_SIZE]; // word in the path, when the route has one
-    bool is_vouched;            // by the kernel on the unix socket, or by a token or credential
+    bool is_vouched;            // by the kernel on the unix socket, or by a token, credential or session
+    bool has_session;           // the cookie of the web page told who asks (api/sessions.c)
     bool is_patient;            // waits for something that may take long
     bool is_chunked;            // the stream is sent in chunks
     struct buffer headers;      // further lines of the answer's head
@@ -88,6 +89,10 @@ void request_refuse(struct request *request, const struct error *err);
 
 void request_reply_bytes(
     struct request *request, unsigned status, const char *content_type, const void *bytes, size_t length);
+
+/* A file that the client may keep and ask about again: 304 when it has the one with this entity tag. */
+void request_reply_file(
+    struct request *request, const char *content_type, const char *tag, const void *bytes, size_t length);
 
 /*
  * Formats the answer now and sends it when everything the core has applied so far is durable: nobody reads

@@ -99,6 +99,14 @@ int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err)
     return 0;
 }
 
+bool serve_has_tcp(const struct serve *serve)
+{
+    for (size_t i = 0; i < serve->n_listeners; i++)
+        if (!serve->listeners[i].is_unix)
+            return true;
+    return false;
+}
+
 void serve_adopt(struct serve *serve, int fd)
 {
     connection_accept(serve, fd, CONNECTION_REMOTE);

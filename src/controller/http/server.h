@@ -31,6 +31,9 @@ void serve_close(struct serve *serve);
 /* Starts accepting on a bound and listening socket; on a unix socket the kernel says who the peer is. */
 int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err);
 
+/* Does it listen on TCP of this machine? */
+bool serve_has_tcp(const struct serve *serve);
+
 /* Takes over a connection of whom the kernel says nothing, from another machine. */
 void serve_adopt(struct serve *serve, int fd);
 

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `mgpu web` asks on the unix socket for a one-time secret (POST /logins) and prints it as the fragment of an
+ * address, which no browser sends anywhere. The page hands it in (POST /sessions), once and within a minute,
+ * and gets a cookie. Both secrets are tokens of the store with a hash of their own kind, so that neither
+ * passes as the other nor as a token of the API, and `mgpu token` lists and revokes them.
+ *
+ * Browsers send a cookie of localhost to every port of it, also to that of another user's program. So the
+ * hash of a session includes the user whom the kernel names as the owner of the browser's socket (or that it
+ * names none): a cookie that another user got hold of is good for nothing on this machine.
+ */
+#include "controller/api/sessions.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "controller/api/routes.h"
+#include "controller/api/tokens.h"
+#include "controller/http/request.h"
+#include "controller/nodes/reach.h"
+#include "controller/web/page.h"
+#include "wire/address.h"
+#include "wire/json_record.h"
+#include "wire/json_text.h"
+#include "wire/limits.h"
+#include "wire/requests.h"
+#include "wire/token.h"
+
+#define LOGIN_NAME   "web, one-time address"
+#define SESSION_NAME "web, logged in"
+
+/* --- secrets --- */
+
+/* The hash under which the store knows a secret of this kind; false when it has not the form of one. */
+static bool hash_as(const char *kind, const char *secret, uint8_t hash[TOKEN_HASH_SIZE])
+{
+    uint8_t plain[TOKEN_HASH_SIZE];
+    unsigned length = 0;
+    if (!token_hash(secret, plain))
+        return false;
+    _cleanup_free_ char *text = xasprintf("%s %s", kind, secret);
+    bool is_hashed = EVP_Digest(text, strlen(text), hash, &length, EVP_sha256(), NULL) == 1;
+    OPENSSL_cleanse(text, strlen(text));
+    return is_hashed;
+}
+
+/* A session belongs to the user of the browser's connection, whom the kernel names, or to none of them. */
+static bool hash_session(const struct request *request, const char *secret, uint8_t hash[TOKEN_HASH_SIZE])
+{
+    const struct identity *peer = connection_peer(request->connection);
+    _cleanup_free_ char *kind =
+        peer->is_known ? xasprintf("session of %u", peer->uid) : xstrdup("session from elsewhere");
+    return hash_as(kind, secret, hash);
+}
+
+/* A cookie with this prefix is set over TLS only, for this host only (RFC 6265bis). The instance tells
+ * several mgpud behind one name apart, whose ports cookies ignore. */
+static char *cookie_name(const struct request *request)
+{
+    bool is_remote = connection_is_remote(request->connection);
+    return xasprintf("%smgpu-%.8s", is_remote ? "__Host-" : "", request->serve->controller->summary.instance);
+}
+
+static void set_cookie(struct request *request, const char *secret, int max_age_s)
+{
+    _cleanup_free_ char *name = cookie_name(request);
+    _cleanup_free_ char *value = xasprintf("%s=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s", name,
+        secret, max_age_s, connection_is_remote(request->connection) ? "; Secure" : "");
+    request_add_header(request, "Set-Cookie", value);
+    OPENSSL_cleanse(value, strlen(value));
+}
+
+char *sessions_cookie(const struct request *request)
+{
+    _cleanup_free_ char *name = cookie_name(request);
+    const char *cookies = http_message_header(&request->message, "cookie");
+    size_t length = strlen(name);
+    while (cookies != NULL && *cookies != '\0') {
+        cookies += strspn(cookies, "; ");
+        size_t whole = strcspn(cookies, ";");
+        if (whole > length && strncmp(cookies, name, length) == 0 && cookies[length] == '=')
+            return xstrndup(cookies + length + 1, whole - length - 1);
+        cookies += whole;
+    }
+    return NULL;
+}
+
+/* --- POST /logins --- */
+
+struct login {
+    char secret[TOKEN_SIZE];
+    struct login_request body;
+    int64_t expires_ms;
+};
+
+static void release_login(struct request *request)
+{
+    struct login *login = request->work;
+    record_clear(&login_request_record, &login->body);
+    OPENSSL_cleanse(login->secret, sizeof(login->secret));
+    free(login);
+}
+
+/* "http://localhost:9123", or NULL: no browser can reach this mgpud. */
+static char *page_address(const struct controller *controller, const char *host)
+{
+    const char *listen = controller->options.listen;
+    if (!serve_has_tcp(controller->serve) && controller->api_gate == NULL)
+        return NULL;
+    _cleanup_address_ struct address bound = { 0 };
+    if (controller->api_gate != NULL) {
+        _cleanup_free_ char *where = reach_text(listen, API_PORT, host);
+        return xasprintf("https://%s", where);
+    }
+    if (address_parse(listen, API_PORT, &bound, NULL) < 0)
+        return NULL;
+    return xasprintf("http://localhost:%s", bound.port);
+}
+
+static void on_login_added(void *arg, uint64_t id)
+{
+    struct request *request = arg;
+    if (!request_is_over(request)) {
+        const struct login *login = request->work;
+        struct error err = { 0 };
+        if (id == 0) {
+            (void)error_set(&err, -EIO, "the one-time address may or may not have been stored");
+            request_reply_problem(request, &err);
+        } else {
+            json_t *body = json_object();
+            _cleanup_free_ char *page = page_address(request->serve->controller, login->body.host);
+            _cleanup_free_ char *url = page != NULL ? xasprintf("%s/#login=%s", page, login->secret) : NULL;
+            (void)json_object_set_new(body, "login", json_string(login->secret));
+            (void)json_object_set_new(body, "page", json_text_string(page));
+            (void)json_object_set_new(body, "address", json_text_string(url));
+            (void)json_object_set_new(body, "expires_at", json_text_time(login->expires_ms));
+            request_reply_json(request, 201, body);
+        }
+    }
+    request_unref(request);
+}
+
+static int read_login(const struct request *request, struct login *login, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    if (!connection_is_unix(request->connection)) {
+        (void)error_set(err, -EPERM, "one-time addresses can only be created on the unix socket");
+        return error_hint(err, "run mgpu web on the machine of mgpud");
+    }
+    int r = request_parse_body(request, &body, err);
+    return r < 0 ? r : json_record_read(&login_request_record, body, &login->body, err);
+}
+
+void handle_login(struct request *request)
+{
+    struct login *login = xcalloc(1, sizeof(*login));
+    struct error err = { 0 };
+    uint8_t hash[TOKEN_HASH_SIZE];
+    request->work = login;
+    request->release = release_login;
+    int r = read_login(request, login, &err);
+    if (r == 0)
+        r = token_make(login->secret, hash, &err);
+    if (r < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
+    int64_t now_ms = clock_wall_ms();
+    login->expires_ms = now_ms + LIMIT_LOGIN_S * 1000L;
+    (void)hash_as("login", login->secret, hash);
+    char name[] = LOGIN_NAME;
+    struct store_token token = { .uid = request->who.uid,
+        .gid = request->who.gid,
+        .name = name,
+        .created_ms = now_ms,
+        .expires_ms = login->expires_ms };
+    request_ref(request);
+    store_add_token(request->serve->controller->store, &token, hash, on_login_added, request);
+}
+
+/* --- POST /sessions --- */
+
+struct opening {
+    struct store_token token; // without a name
+    char secret[TOKEN_SIZE];
+};
+
+static void release_opening(struct request *request)
+{
+    struct opening *opening = request->work;
+    OPENSSL_cleanse(opening->secret, sizeof(opening->secret));
+    free(opening);
+}
+
+static void refuse_login(struct request *request)
+{
+    struct error err = { 0 };
+    (void)error_set(&err, -ENOKEY, "the address has expired or was used before");
+    (void)error_hint(&err, "run `mgpu web` again");
+    request_reply_problem(request, &err);
+}
+
+static void on_session_added(void *arg, uint64_t id)
+{
+    struct request *request = arg;
+    if (!request_is_over(request)) {
+        const struct opening *opening = request->work;
+        struct error err = { 0 };
+        if (id == 0) {
+            (void)error_set(&err, -EIO, "the session may or may not have been stored");
+            request_reply_problem(request, &err);
+        } else {
+            json_t *body = json_object();
+            const char *user = usernames_name(request->serve->names, opening->token.uid);
+            (void)json_object_set_new(body, "user", json_text_string(user));
+            (void)json_object_set_new(body, "expires_at", json_text_time(opening->token.expires_ms));
+            set_cookie(request, opening->secret, LIMIT_SESSION_S);
+            request_reply_json(request, 201, body);
+        }
+    }
+    request_unref(request);
+}
+
+/* The one-time secret is gone from the store: nobody else can have got this far with it. */
+static void on_login_used(void *arg, uint64_t id, int result)
+{
+    struct request *request = arg;
+    struct error err = { 0 };
+    uint8_t hash[TOKEN_HASH_SIZE];
+    (void)id;
+    if (request_is_over(request)) {
+        request_unref(request);
+        return;
+    }
+    struct opening *opening = request->work;
+    if (result < 0) {
+        refuse_login(request);
+        request_unref(request);
+        return;
+    }
+    if (token_make(opening->secret, hash, &err) < 0 || !hash_session(request, opening->secret, hash)) {
+        request_reply_problem(request, &err);
+        request_unref(request);
+        return;
+    }
+    char name[] = SESSION_NAME;
+    opening->token.created_ms = clock_wall_ms();
+    opening->token.expires_ms = opening->token.created_ms + LIMIT_SESSION_S * 1000L;
+    struct store_token token = opening->token;
+    token.name = name;
+    store_add_token(request->serve->controller->store, &token, hash, on_session_added, request);
+}
+
+static void on_login_found(void *arg, const struct store_token *token)
+{
+    struct request *request = arg;
+    if (request_is_over(request) || token == NULL) {
+        if (!request_is_over(request))
+            refuse_login(request);
+        request_unref(request);
+        return;
+    }
+    struct opening *opening = request->work;
+    opening->token.uid = token->uid;
+    opening->token.gid = token->gid;
+    store_revoke_token(request->serve->controller->store, token->id, STORE_ANY_USER, on_login_used, request);
+}
+
+void handle_open_session(struct request *request)
+{
+    struct error err = { 0 };
+    uint8_t hash[TOKEN_HASH_SIZE];
+    struct session_request body = { 0 };
+    _cleanup_json_ json_t *json = NULL;
+    int r = request_parse_body(request, &json, &err);
+    if (r == 0)
+        r = json_record_read(&session_request_record, json, &body, &err);
+    if (r == 0 && connection_is_unix(request->connection))
+        r = error_set(&err, -EPERM, "sessions are for browsers: on the unix socket, the kernel knows you");
+    if (r < 0) {
+        request_reply_problem(request, &err);
+    } else if (body.login == NULL || !hash_as("login", body.login, hash)) {
+        refuse_login(request);
+    } else {
+        request->work = xcalloc(1, sizeof(struct opening));
+        request->release = release_opening;
+        request_ref(request);
+        store_find_token(request->serve->controller->store, hash, clock_wall_ms(), on_login_found, request);
+    }
+    record_clear(&session_request_record, &body);
+}
+
+/* --- DELETE /sessions --- */
+
+static void on_closed(void *arg, uint64_t id, int result)
+{
+    struct request *request = arg;
+    if (result == 0)
+        tokens_end_connections(request, id);
+    if (!request_is_over(request)) {
+        set_cookie(request, "", 0);
+        request_reply_json(request, 200, json_object());
+    }
+    request_unref(request);
+}
+
+void handle_close_session(struct request *request)
+{
+    if (!request->has_session) {
+        set_cookie(request, "", 0);
+        request_reply_json(request, 200, json_object());
+        return;
+    }
+    request_ref(request);
+    store_revoke_token(request->serve->controller->store, connection_token(request->connection)->id,
+        request->who.uid, on_closed, request);
+}
+
+/* --- GET /whoami --- */
+
+static const char *way_of(const struct request *request)
+{
+    if (!request->who.is_known)
+        return NULL;
+    if (request->has_session)
+        return "session";
+    return http_message_header(&request->message, "authorization") != NULL &&
+                   !connection_is_unix(request->connection)
+               ? "token"
+               : "kernel";
+}
+
+void handle_whoami(struct request *request)
+{
+    bool is_known = request->who.is_known;
+    json_t *body = json_object();
+    const char *user = is_known ? usernames_name(request->serve->names, request->who.uid) : NULL;
+    int64_t expires_ms = request->has_session ? connection_token(request->connection)->expires_ms : 0;
+    (void)json_object_set_new(body, "user", json_text_string(user));
+    (void)json_object_set_new(body, "uid", is_known ? json_integer(request->who.uid) : json_null());
+    (void)json_object_set_new(
+        body, "role", is_known ? json_string(role_name(request->who.role)) : json_null());
+    (void)json_object_set_new(body, "by", json_text_string(way_of(request)));
+    (void)json_object_set_new(body, "expires_at", expires_ms > 0 ? json_text_time(expires_ms) : json_null());
+    (void)json_object_set_new(body, "page", json_string(page_tag()));
+    request_reply_json(request, 200, body);
+}
+
+/* --- who asks --- */
+
+/* A page of another site cannot send the cookie, nor this header; a program on the same host could send both
+ * with a form, if it were not for the header. */
+static bool is_forged(const struct request *request)
+{
+    bool is_change =
+        strcmp(request->message.method, "GET") != 0 && strcmp(request->message.method, "HEAD") != 0;
+    return is_change && http_message_header(&request->message, "mgpu-page") == NULL;
+}
+
+static void accept_session(struct request *request, void (*next)(struct request *request))
+{
+    struct error err = { 0 };
+    if (is_forged(request)) {
+        (void)error_set(&err, -EPERM, "a change with the cookie of the page needs the header Mgpu-Page");
+        request_reply_problem(request, &err);
+        return;
+    }
+    request->has_session = true;
+    request->is_vouched = true;
+    next(request);
+}
+
+static void on_session(struct request *request, bool is_found, void (*next)(struct request *request))
+{
+    if (is_found)
+        accept_session(request, next);
+    else
+        next(request);
+}
+
+void sessions_identify(struct request *request, const char *cookie, void (*next)(struct request *request))
+{
+    uint8_t hash[TOKEN_HASH_SIZE];
+    if (hash_session(request, cookie, hash))
+        tokens_find(request, hash, on_session, next);
+    else
+        next(request);
+}

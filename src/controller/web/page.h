@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* The web page: its files, which are part of the program, and the route that serves them. */
+#pragma once
+
+#include <stddef.h>
+
+struct request;
+
+struct page_file {
+    const char *name, *type, *tag; // the entity tag, in quotes
+    const unsigned char *bytes;    // compressed by gzip
+    size_t length;
+};
+
+/* All files; made from web/ by tools/embed-web. */
+const struct page_file *page_files(size_t *ret_count);
+
+/* Changes with any of the files: an open page finds out by it that mgpud has another version. */
+const char *page_tag(void);
+
+/* GET / and GET /page/{name}. The files hold nothing that must be kept from anybody. */
+void handle_page(struct request *request);

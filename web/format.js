@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Numbers and times as people read them, the same way everywhere.
+
+/** Seconds as "4.2 s", "12m", "3h 05m", "2d 4h". */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return '–';
+  if (seconds < 10) return `${Math.max(0, seconds).toFixed(seconds < 1 ? 1 : 0)}s`;
+  if (seconds < 60) return `${Math.floor(seconds)}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}m`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return `${hours}h ${String(minutes % 60).padStart(2, '0')}m`;
+  return `${Math.floor(hours / 24)}d ${hours % 24}h`;
+}
+
+/** Bytes in GiB, or smaller units. */
+export function bytes(count) {
+  if (count === null || count === undefined) return '–';
+  for (const [unit, size] of [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]])
+    if (count >= size) return `${(count / size).toFixed(count >= 10 * size ? 0 : 1)} ${unit}`;
+  return `${count} B`;
+}
+
+export const percent = (fraction) => (fraction === null || fraction === undefined ? '–' : `${Math.round(fraction * 100)}%`);
+
+export const gpuHours = (seconds) =>
+  (seconds === null || seconds === undefined ? '–' : (seconds / 3600).toFixed(seconds < 36000 ? 2 : 0));
+
+const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const day = new Intl.DateTimeFormat([], { weekday: 'short', day: 'numeric', month: 'short' });
+
+/** A moment: the time today, with the day otherwise. */
+export function moment(value) {
+  if (!value) return '–';
+  const date = new Date(value);
+  if (date.toDateString() === new Date().toDateString()) return clock.format(date);
+  return `${day.format(date)} ${clock.format(date)}`;
+}
+
+/** The whole moment, for titles. */
+export const fullMoment = (value) => (value ? new Date(value).toLocaleString() : '');
+
+export const secondsSince = (value) => (value ? (Date.now() - Date.parse(value)) / 1000 : null);
+
+/** "2", "0.5", "2 x 8 GiB": the GPUs that a job requests. */
+export function gpusOf(job) {
+  if (job.gpu_share) return String(job.gpu_share / 1000);
+  const memory = job.gpu_mem ? ` × ${bytes(job.gpu_mem)}` : '';
+  return `${job.gpus ?? 0}${memory}${job.gpu_model ? ` ${job.gpu_model}` : ''}`;
+}
+
+/** "42" or, of an array, "42.3". */
+export const numberOf = (job) => (job.array_job ? `${job.array_job}.${job.array_index}` : String(job.id));
+
+/** The end of a job in a few words. */
+export function outcome(job) {
+  if (!job.ended_by) return job.state;
+  if (job.ended_by === 'exit') return job.exit_code === 0 ? 'done' : `exit ${job.exit_code}`;
+  if (job.ended_by === 'signal') return `signal ${job.signal}`;
+  return job.ended_by.replaceAll('_', ' ');
+}
+
+/** A colour number from 0 to 7 for a user, the same on every page. */
+export function colourOf(name) {
+  let sum = 0;
+  for (const letter of String(name)) sum = (sum * 31 + letter.codePointAt(0)) >>> 0;
+  return sum % 8;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// One job: what it is, why it waits, its output, its use of the GPUs, its history.
+import { applyChange, cancel, hold, requeue, retry, setPriority, setTimeLimit } from './actions.js';
+import { get, submitKey } from './api.js';
+import { timeChart } from './chart.js';
+import { h, redraw } from './dom.js';
+import { bytes, duration, fullMoment, gpusOf, moment, numberOf, outcome, percent } from './format.js';
+import { isOpen, mayControl, mayRead, state, watchEvents } from './live.js';
+import { logView } from './log.js';
+import { grantText, progressBar, section, stateBadge, time, userName } from './parts.js';
+
+const FETCH_MS = 5000;
+const PAST_S = 3600;
+const CHART_POINTS = 120;
+
+function facts(job) {
+  const usage = job.usage;
+  return [
+    ['User', userName(job.user)],
+    ['GPUs', `${gpusOf(job)}${job.granted?.length ? ` on ${grantText(job)}` : ''}`],
+    job.cpus || job.memory ? ['Host', [job.cpus && `${job.cpus} CPUs`, job.memory && bytes(job.memory)].filter(Boolean).join(', ')] : null,
+    ['Submitted', time(job.submitted_at)],
+    job.started_at ? ['Started', h('span', null, time(job.started_at), ` after ${duration(job.wait_seconds)}`)] : null,
+    job.ended_at ? ['Ended', h('span', null, time(job.ended_at), ` after ${duration(job.run_seconds)}`)] : null,
+    job.time_limit ? ['Time limit', duration(job.time_limit)] : ['Time limit', 'none'],
+    ['Priority', String(job.priority)],
+    job.after ? ['After', job.after] : null,
+    job.attempt > 1 ? ['Attempt', String(job.attempt)] : null,
+    job.status ? ['Status', job.status] : null,
+    usage ? ['GPU load', `${percent(usage.utilization)} on average, peak ${percent(usage.utilization_peak)}`] : null,
+    usage ? ['GPU memory', `peak ${bytes(usage.gpu_memory_peak_bytes)} of ${bytes(usage.gpu_memory_bytes)}`] : null,
+    usage?.memory_peak_bytes ? ['Host memory', `peak ${bytes(usage.memory_peak_bytes)}`] : null,
+    usage?.idle_gpu_seconds >= 1 ? ['Unused', `${duration(usage.idle_gpu_seconds)} of GPU time`] : null,
+    usage?.fault ? ['GPU error', h('span', { class: 'bad' }, usage.fault)] : null,
+    job.message ? ['Message', h('span', { class: job.state === 'failed' ? 'bad' : '' }, job.message)] : null,
+    job.cwd ? ['Directory', h('code', null, job.cwd)] : null,
+    job.log ? ['Output file', h('code', null, job.log)] : null,
+  ].filter(Boolean);
+}
+
+function buttons(job) {
+  const button = (text, act, name = '') => h('button', { type: 'button', class: name, onclick: act }, text);
+  if (!mayControl(job)) return [];
+  if (!isOpen(job)) return state.who?.uid === job.uid ? [button('Submit again', () => retry(job, submitKey()), 'primary')] : [];
+  return [
+    job.state === 'queued' ? button(job.hold ? 'Release' : 'Hold', () => hold(job)) : null,
+    job.state === 'queued' ? button('Priority', () => setPriority(job)) : null,
+    button('Time limit', () => setTimeLimit(job)),
+    job.state === 'running' ? button('Requeue', () => requeue(job)) : null,
+    button('Cancel', () => cancel(job), 'danger'),
+  ];
+}
+
+const jobLinks = (ids) => ids.slice(0, 12).map((id) => [' ', h('a', { href: `#/job/${id}` }, String(id))]);
+
+function whyPanel(job, why) {
+  const change = why.change && h('p', { class: 'hint' }, why.change.text, ' ',
+    mayControl(job) ? h('button', { type: 'button', onclick: () => applyChange(job, why.change.edit) }, 'Change it so') : null);
+  return section('Why it waits',
+    h('ul', { class: 'reasons' }, why.reasons.map((reason) => h('li', null, reason.text, reason.jobs.length ? h('span', { class: 'quiet' }, ' jobs', jobLinks(reason.jobs)) : null,
+      reason.until ? h('span', { class: 'quiet' }, ` until ${moment(reason.until)}`) : null))),
+    why.starts_now ? h('p', null, 'It starts in the next moment.') : h('p', null,
+      why.eta ? `Expected start ${moment(why.eta)} ` : 'Its start cannot be predicted ', h('span', { class: 'quiet' }, why.eta_basis ?? ''),
+      why.eta_latest ? `; at the latest ${moment(why.eta_latest)} ` : '', h('span', { class: 'quiet' }, why.eta_latest ? why.eta_latest_basis : '')),
+    why.ahead.length ? h('p', null, `${why.ahead.length} before it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${other.id} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusOf(other)} GPUs${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
+    change);
+}
+
+/** The share that each of the job's GPUs was used, from the history of the GPUs. */
+function charts(job, past) {
+  if (!past?.gpus.length) return null;
+  const from = Date.parse(past.from), count = past.gpus[0].utilization.length;
+  const common = { from, to: from + count * past.step_s * 1000 };
+  const series = (member, scale = 1) => past.gpus.slice(0, 8).map((gpu) => ({ label: `${gpu.node}:${gpu.index}`, values: gpu[member].map((value) => (value === null ? null : value / scale)) }));
+  const watts = Math.max(100, ...past.gpus.flatMap((gpu) => gpu.power_w.map((value) => value ?? 0)));
+  const max = Math.ceil(watts / 100) * 100;
+  return h('div', { class: 'charts' },
+    timeChart({ ...common, title: 'GPU load', series: series('utilization'), max: 100, format: (value) => `${Math.round(value)}%` }),
+    timeChart({ ...common, title: 'GPU memory', series: series('memory'), max: 100, format: (value) => `${Math.round(value)}%` }),
+    timeChart({ ...common, title: 'Power', series: series('power_w', max), max, format: (value) => `${Math.round(value)} W` }));
+}
+
+function usageChart(job) {
+  const usage = job.usage;
+  if (!usage?.timeline?.length || isOpen(job)) return null;
+  const column = (at) => usage.timeline.map((row) => row[at] / 100);
+  return h('div', { class: 'charts' }, timeChart({ title: 'Its GPUs over its run', from: Date.parse(job.started_at), to: Date.parse(job.ended_at), max: 100, format: (value) => `${Math.round(value)}%`,
+    series: [{ label: 'busy', values: column(0) }, { label: 'memory', values: column(1) }, { label: 'power', values: column(2) }] }));
+}
+
+const eventText = (event) => [event.message, event.ended_by, event.exit_code ? `exit ${event.exit_code}` : null, event.reason, event.user ? `by ${event.user}` : null, event.cause,
+  event.granted?.length ? `GPUs ${event.granted.map((gpu) => `${gpu.node ?? event.node}:${gpu.index}`).join(', ')}` : null].filter(Boolean).join(', ');
+
+function eventList(job) {
+  return section('Events', h('div', { class: 'scroll' }, h('table', { class: 'events' }, h('caption', { class: 'unseen' }, 'Events of this job'), h('tbody', null,
+    (job.events ?? []).map((event) => h('tr', null, h('td', { class: 'num' }, h('time', { datetime: event.at, title: fullMoment(event.at) }, new Date(event.at).toLocaleTimeString([], { hourCycle: 'h23' }))),
+      h('th', { scope: 'row' }, event.type), h('td', null, eventText(event))))))));
+}
+
+function commandText(job) {
+  return section('Command', h('pre', { class: 'command' }, job.argv ? job.argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ') : job.command));
+}
+
+export function mount(root, number) {
+  const head = h('div', { class: 'jobhead' }), body = h('div', { class: 'two' }), logPlace = h('div'), chartPlace = h('div'), whyPlace = h('div'), eventPlace = h('div');
+  const factPlace = h('div');
+  body.append(h('div', { class: 'wide' }, whyPlace, logPlace, chartPlace), h('div', { class: 'side' }, factPlace, eventPlace));
+  root.append(head, body);
+  let job = null, why = null, past = null, problem = null, log = null, fetchedAt = 0, isBusy = false, isClosed = false;
+
+  async function fetchJob() {
+    isBusy = true;
+    try {
+      job = await get(`jobs/${number}`);
+      why = job.state === 'queued' ? await get(`jobs/${number}/why`) : null;
+      const age = Math.min(PAST_S, (Date.now() - Date.parse(job.started_at)) / 1000);
+      if (job.state === 'running' && job.granted.length) past = await fetchPast(Math.max(60, age));
+      problem = null;
+    } catch (error) {
+      problem = error;
+    }
+    isBusy = false;
+    if (!isClosed) drawAll();
+  }
+
+  async function fetchPast(age) {
+    const step = age <= 590 ? Math.min(59, Math.max(1, Math.ceil(age / CHART_POINTS))) : 60 * Math.ceil(age / 60 / CHART_POINTS);
+    const answers = await Promise.all(job.granted.slice(0, 8).map((gpu) => get(`gpus/history?gpu=${encodeURIComponent(gpu.uuid)}&since=${Math.ceil(age)}&step=${step}`)));
+    return { ...answers[0], gpus: answers.flatMap((answer) => answer.gpus) };
+  }
+
+  function drawLog() {
+    const hasOutput = mayRead(job) && (job.started_at || job.attempt > 0) && job.ended_by !== 'start_failed';
+    if (hasOutput && !log) {
+      log = logView(`api/v1/jobs/${number}/log`, () => job);
+      logPlace.replaceChildren(section('Output', log.node));
+    } else if (job.started_at && !log && !mayRead(job)) {
+      redraw(logPlace, 'private', () => section('Output', h('p', { class: 'empty' }, `Only ${job.user} can read it.`)));
+    }
+  }
+
+  function drawAll() {
+    if (problem && !job) {
+      redraw(head, problem.message, () => [h('h1', null, `Job ${number}`), h('p', { class: 'bad' }, problem.message)]);
+      return;
+    }
+    if (!job) return;
+    head.dataset.job = job.id;
+    redraw(head, [job.state, job.name, job.hold, job.progress, job.idle, state.who, outcome(job)], () => [
+      h('h1', null, h('span', { class: 'quiet' }, numberOf(job)), ' ', job.name), stateBadge(job.state, isOpen(job) ? undefined : outcome(job)), progressBar(job) ?? '',
+      h('div', { class: 'buttons' }, buttons(job))]);
+    redraw(factPlace, [job, state.who?.uid], () => [section('Request and use', h('dl', { class: 'facts' }, facts(job).map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))))), commandText(job)]);
+    redraw(whyPlace, why, () => (why ? whyPanel(job, why) : []));
+    redraw(chartPlace, [past, job.state, isOpen(job) ? null : job.usage?.timeline], () => (job.state === 'running' ? charts(job, past) : usageChart(job)) ?? []);
+    redraw(eventPlace, job.events, () => eventList(job));
+    drawLog();
+  }
+
+  const endWatch = watchEvents((event) => {
+    if (event.job === job?.id) fetchedAt = 0;
+  });
+
+  return {
+    draw() {
+      if (isBusy || Date.now() - fetchedAt < (job && !isOpen(job) ? 10 * FETCH_MS : FETCH_MS)) return;
+      fetchedAt = Date.now();
+      fetchJob();
+    },
+    close() {
+      isClosed = true;
+      endWatch();
+      log?.close();
+    },
+    job: () => job,
+    keys: { f: () => log?.follow() },
+  };
+}

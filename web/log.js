@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// The live output of a job: the end of it first, then whatever it writes, through losses of the connection.
+import { Terminal } from './ansi.js';
+import { open } from './api.js';
+import { h, setText } from './dom.js';
+import { isOpen } from './live.js';
+
+const FIRST_BYTES = 256 * 1024;
+const RETRY_MS = 2000;
+
+/** `jobOf` returns the job as it is now. Close the view with close(). */
+export function logView(path, jobOf) {
+  const pane = h('div', { class: 'log', role: 'log', 'aria-live': 'off', tabindex: 0, 'aria-label': 'Output' });
+  const follow = h('input', { type: 'checkbox', id: 'follow', checked: true });
+  const wrap = h('input', { type: 'checkbox', id: 'wrap', checked: true });
+  const status = h('span', { class: 'quiet' });
+  const terminal = new Terminal(pane);
+  let controller = new AbortController(), isClosed = false, position = null;
+
+  const atEnd = () => pane.scrollHeight - pane.scrollTop - pane.clientHeight < 30;
+  pane.addEventListener('scroll', () => { follow.checked = atEnd(); });
+  wrap.addEventListener('change', () => pane.classList.toggle('nowrap', !wrap.checked));
+  follow.addEventListener('change', () => { if (follow.checked) pane.scrollTop = pane.scrollHeight; });
+
+  function write(text) {
+    const isFollowing = follow.checked;
+    terminal.write(text);
+    if (isFollowing) pane.scrollTop = pane.scrollHeight;
+  }
+
+  /** Reads on from `position`; the first time, the end of what is there. */
+  async function read() {
+    const range = position === null ? `bytes=-${FIRST_BYTES}` : `bytes=${position}-`;
+    const response = await open(`${path}?follow=1`, { headers: { Range: range }, signal: controller.signal });
+    if (position === null) {
+      position = Number(/bytes (\d+)-/.exec(response.headers.get('Content-Range') ?? '')?.[1] ?? 0);
+      if (position > 0) write(`\x1b[2m… ${position} bytes before\x1b[0m\n`);
+    }
+    setText(status, '');
+    const decoder = new TextDecoder();
+    const reader = response.body.getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      position += value.byteLength;
+      write(decoder.decode(value, { stream: true }));
+    }
+  }
+
+  async function run() {
+    while (!isClosed) {
+      try {
+        await read();
+        if (!isOpen(jobOf() ?? {})) return;
+      } catch (error) {
+        if (isClosed) return;
+        if (error.code === 'bad_range' && !isOpen(jobOf() ?? {})) return;
+        setText(status, error.status ? error.message : 'no connection');
+        if ([403, 404].includes(error.status) && !isOpen(jobOf() ?? {})) return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
+  }
+
+  function onVisibility() {
+    if (document.hidden) controller.abort();
+    else controller = new AbortController();
+  }
+
+  document.addEventListener('visibilitychange', onVisibility);
+  run();
+  return {
+    node: h('div', { class: 'logbox' },
+      h('div', { class: 'bar' }, h('label', { for: 'follow' }, follow, ' follow'), h('label', { for: 'wrap' }, wrap, ' wrap'), status,
+        h('a', { class: 'button', href: path, download: 'output.log' }, 'Download')), pane),
+    follow() { follow.click(); },
+    close() {
+      isClosed = true;
+      controller.abort();
+      document.removeEventListener('visibilitychange', onVisibility);
+    },
+  };
+}

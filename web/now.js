@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// The first view: the GPUs with their owners and the past ten minutes, the running jobs, the queue and what has just ended.
+import { get } from './api.js';
+import { meter, sparkline } from './chart.js';
+import { h, redraw, setText, syncRows } from './dom.js';
+import { duration, percent, secondsSince } from './format.js';
+import { isMine, isOpen, state } from './live.js';
+import { jobRow, jobSignature, jobTable, stateBadge, userName } from './parts.js';
+
+const PAST_S = 600;
+const STEP_S = 10;
+const PAST_MS = 30000; // between two requests for the past
+const ROWS_SHOWN = 100;
+
+const RUNNING = ['id', 'user', 'name', 'gpus', 'where', 'load', 'progress', 'runs', 'until'];
+const QUEUE = ['position', 'id', 'user', 'name', 'gpus', 'waits', 'starts', 'why'];
+const ENDED = ['id', 'user', 'name', 'gpus', 'outcome', 'ran', 'ended'];
+
+const IN_USE = ['used', 'shared'];
+
+function figures() {
+  const jobs = [...state.jobs.values()];
+  const waiting = jobs.filter((job) => job.state === 'queued');
+  const longest = Math.max(0, ...waiting.map((job) => secondsSince(job.submitted_at)));
+  const used = state.gpus.filter((gpu) => IN_USE.includes(gpu.state));
+  const measured = state.gpus.filter((gpu) => gpu.utilization !== null);
+  const load = measured.reduce((sum, gpu) => sum + gpu.utilization, 0) / Math.max(1, measured.length);
+  const wasted = state.gpus.filter((gpu) => gpu.wasted).length;
+  const external = state.gpus.filter((gpu) => gpu.processes.some((process) => process.job === null)).length;
+  const broken = state.gpus.filter((gpu) => !IN_USE.includes(gpu.state) && gpu.state !== 'free').length;
+  const away = state.nodes.filter((node) => node.state !== 'up').length;
+  return [
+    [`${used.length} / ${state.gpus.length}`, 'GPUs in use', ''],
+    [measured.length ? percent(load) : '–', 'mean load', ''],
+    [String(jobs.filter((job) => isOpen(job) && job.state !== 'queued').length), 'jobs running', ''],
+    [String(waiting.length), waiting.length ? `waiting, longest ${duration(longest)}` : 'waiting', ''],
+    [String(wasted), 'GPUs allocated but idle', wasted ? 'warn' : ''],
+    [String(external), 'with external processes', external ? 'warn' : ''],
+    [String(broken), 'out of service', broken ? 'bad' : ''],
+    ...(state.nodes.length > 1 ? [[`${state.nodes.length - away} / ${state.nodes.length}`, 'nodes up', away ? 'bad' : '']] : []),
+  ];
+}
+
+function ownerOf(gpu) {
+  if (gpu.jobs.length) {
+    return gpu.jobs.slice(0, 3).map((job) => h('div', { class: 'owner' }, userName(job.user), ' ', h('a', { href: `#/job/${job.id}` }, `${job.id} ${job.name}`)));
+  }
+  const other = gpu.processes.find((process) => process.job === null);
+  if (other) return h('div', { class: 'owner warn' }, `${other.user ?? 'unknown'}: ${other.command ?? other.pid} (external)`);
+  return h('div', { class: 'owner quiet' }, gpu.reason ?? gpu.trouble ?? ' ');
+}
+
+function gpuCard(gpu, past) {
+  const name = `${gpu.node}:${gpu.index}`;
+  const used = gpu.memory_used_bytes, all = gpu.memory_bytes;
+  const memory = used === null ? '–' : `${(used / 2 ** 30).toFixed(1)} / ${(all / 2 ** 30).toFixed(0)} GiB`;
+  const idle = gpu.idle_s >= 60 ? h('span', { class: gpu.wasted ? 'warn' : 'quiet' }, `idle ${duration(gpu.idle_s)}`) : null;
+  return h('article', { class: `gpu gpu-${gpu.state} ${gpu.wasted ? 'wasted' : ''}`, 'aria-label': `GPU ${name}, ${gpu.state}` },
+    h('header', null, h('b', null, String(gpu.index)), h('span', { class: 'model', title: `${gpu.model}, ${gpu.uuid}` }, gpu.model), idle, stateBadge(gpu.state)),
+    ownerOf(gpu),
+    meter(gpu.utilization, 'load', percent(gpu.utilization), 'load'),
+    meter(used === null ? 0 : used / all, 'memory', memory, 'memory'),
+    sparkline([{ name: 'memory', values: past?.memory ?? [] }, { name: 'load', values: past?.utilization ?? [] }], `load and memory of GPU ${name} in the last ten minutes`),
+    h('footer', null, h('span', null, gpu.temperature_c === null ? '' : `${gpu.temperature_c} °C`), h('span', null, gpu.power_w === null ? '' : `${Math.round(gpu.power_w)} W`)));
+}
+
+const gpuSignature = (gpu, past) => [gpu.state, gpu.jobs, gpu.reason, Math.round((gpu.utilization ?? -1) * 100), Math.round((gpu.memory_used_bytes ?? 0) / 2 ** 26),
+  gpu.temperature_c, Math.round((gpu.power_w ?? 0) / 5), gpu.wasted, Math.floor((gpu.idle_s ?? 0) / 60), gpu.processes.length, past?.at];
+
+/** The filter of the lists: words in number, user, name or state; "mine" alone are one's own. */
+function matcher(text, mineOnly) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  return (job) => (!mineOnly || isMine(job)) && words.every((word) => {
+    const [, isNot, rest] = /^(!?)(.*)$/.exec(word);
+    const colon = { 'u:': job.user, 's:': job.state, 'n:': job.name }[rest.slice(0, 2)];
+    const hit = colon === undefined ? `${job.id} ${job.user} ${job.name} ${job.state}`.toLowerCase().includes(rest) : colon.toLowerCase().includes(rest.slice(2));
+    return hit !== Boolean(isNot);
+  });
+}
+
+function jobList(title, columns, emptyText) {
+  const table = jobTable(columns, title);
+  const heading = h('h2', null, title), count = h('span', { class: 'count' });
+  const more = h('button', { type: 'button', class: 'more', hidden: true });
+  const empty = h('p', { class: 'empty' }, emptyText);
+  let shown = ROWS_SHOWN;
+  heading.append(' ', count);
+  more.addEventListener('click', () => {
+    shown = Infinity;
+    more.hidden = true;
+    more.dispatchEvent(new CustomEvent('mgpu-redraw', { bubbles: true }));
+  });
+  return {
+    node: h('section', { 'aria-label': title }, heading, table.node, empty, more),
+    draw(jobs) {
+      setText(count, jobs.length ? String(jobs.length) : '');
+      syncRows(table.body, jobs.slice(0, shown), (job) => job.id, jobSignature, (job) => jobRow(job, columns));
+      table.node.hidden = !jobs.length;
+      empty.hidden = jobs.length > 0 || !state.isComplete;
+      more.hidden = jobs.length <= shown;
+      setText(more, `Show all ${jobs.length}`);
+    },
+  };
+}
+
+export function mount(root) {
+  const tiles = h('div', { class: 'tiles' });
+  const gpus = h('div', { class: 'nodes' });
+  const filter = h('input', { type: 'search', class: 'filter', placeholder: 'Filter jobs: word u:ana s:queued !word', 'aria-label': 'Filter jobs', 'data-key': '/' });
+  const mine = h('input', { type: 'checkbox', id: 'mine' });
+  const running = jobList('Running', RUNNING, 'No job is running.');
+  const queue = jobList('Queue', QUEUE, 'No job is waiting.');
+  const ended = jobList('Ended', ENDED, 'No job has ended in the last hour.');
+  let past = new Map(), fetchedAt = 0;
+  root.append(tiles, gpus, h('div', { class: 'bar' }, filter, h('label', { for: 'mine' }, mine, ' mine only')), running.node, queue.node, ended.node);
+
+  async function fetchPast() {
+    if (Date.now() - fetchedAt < PAST_MS || !state.isOnline) return;
+    fetchedAt = Date.now();
+    const answer = await get(`gpus/history?since=${PAST_S}&step=${STEP_S}`);
+    past = new Map(answer.gpus.map((gpu) => [gpu.uuid, { ...gpu, at: fetchedAt }]));
+    draw();
+  }
+
+  function drawGpus() {
+    const nodes = [...new Set(state.gpus.map((gpu) => gpu.node))];
+    syncRows(gpus, nodes, (node) => node, () => nodes.length > 1, (node) => h('section', { 'aria-label': `GPUs of ${node}` },
+      nodes.length > 1 ? h('h2', null, node) : null, h('div', { class: 'gpus' })));
+    for (const section of gpus.children) {
+      const node = nodes[[...gpus.children].indexOf(section)];
+      syncRows(section.querySelector('.gpus'), state.gpus.filter((gpu) => gpu.node === node), (gpu) => gpu.uuid,
+        (gpu) => gpuSignature(gpu, past.get(gpu.uuid)), (gpu) => gpuCard(gpu, past.get(gpu.uuid)));
+    }
+  }
+
+  function draw() {
+    redraw(tiles, figures(), () => figures().map(([value, label, name]) => h('div', { class: `tile ${name}` }, h('b', null, value), h('span', null, label))));
+    drawGpus();
+    const jobs = [...state.jobs.values()].filter(matcher(filter.value, mine.checked));
+    running.draw(jobs.filter((job) => isOpen(job) && job.state !== 'queued').sort((a, b) => a.id - b.id));
+    queue.draw(jobs.filter((job) => job.state === 'queued').sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9) || a.id - b.id));
+    ended.draw(jobs.filter((job) => !isOpen(job)).sort((a, b) => (a.ended_at < b.ended_at ? 1 : -1)));
+    fetchPast().catch(() => {});
+  }
+
+  root.addEventListener('mgpu-redraw', draw);
+  filter.addEventListener('input', draw);
+  mine.addEventListener('change', draw);
+  return { draw, keys: { m: () => mine.click(), '/': () => filter.focus() } };
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Users and groups: what they run, their shares, their limits.
+import { get } from './api.js';
+import { meter } from './chart.js';
+import { h, redraw } from './dom.js';
+import { gpuHours, percent } from './format.js';
+import { state } from './live.js';
+import { section, userName } from './parts.js';
+
+const FETCH_MS = 5000;
+
+const limit = (value, used) => (value === null ? String(used) : `${used} / ${value}`);
+
+function rowOf(account, total) {
+  const name = account.user ?? account.group;
+  return h('tr', { class: account.uid === state.who?.uid && account.user ? 'mine' : '' }, h('th', { scope: 'row' }, account.user ? userName(name) : name),
+    h('td', { class: 'num' }, limit(account.limits.running, account.running)), h('td', { class: 'num' }, String(account.queued)), h('td', { class: 'num' }, limit(account.limits.gpus, account.gpus)),
+    h('td', null, meter(total ? account.gpu_seconds / total : 0, 'load', `${gpuHours(account.gpu_seconds)} h`, 'recent use')),
+    h('td', { class: 'num' }, percent(account.share)), h('td', { class: 'num' }, account.factor.toFixed(2)),
+    h('td', { class: 'num' }, account.limits.gpu_seconds === null ? '–' : `${gpuHours(account.limits.gpu_seconds)} h`));
+}
+
+function tableOf(title, accounts) {
+  const total = accounts.reduce((sum, account) => sum + account.gpu_seconds, 0);
+  const heads = [[title.slice(0, -1), ''], ['Running', 'num'], ['Queued', 'num'], ['GPUs', 'num'], ['Recent use', ''], ['Share', 'num'], ['Turn', 'num'], ['Quota', 'num']];
+  return section(title, accounts.length ? h('div', { class: 'scroll' }, h('table', null, h('thead', null, h('tr', null, heads.map(([name, kind]) => h('th', { scope: 'col', class: kind, title: name === 'Turn' ? '1: its jobs come first, 0: last' : null }, name)))),
+    h('tbody', null, accounts.map((account) => rowOf(account, total))))) : h('p', { class: 'empty' }, 'Nobody has used a GPU lately.'));
+}
+
+export function mount(root) {
+  const place = h('div');
+  let accounts = null, fetchedAt = 0;
+  root.append(h('h1', { class: 'unseen' }, 'Users'), place);
+  const isOwn = (account) => account.user !== null && account.uid === state.who?.uid;
+
+  async function fetchAll() {
+    fetchedAt = Date.now();
+    accounts = (await get('users')).users.sort((a, b) => isOwn(b) - isOwn(a) || b.gpu_seconds - a.gpu_seconds);
+    draw();
+  }
+
+  function draw() {
+    if (Date.now() - fetchedAt > FETCH_MS && state.isOnline) fetchAll().catch(() => {});
+    if (!accounts) return;
+    redraw(place, [accounts, state.who?.uid], () => [tableOf('Users', accounts.filter((account) => account.user !== null)), tableOf('Groups', accounts.filter((account) => account.group !== null))]);
+  }
+
+  return { draw };
+}
