@@ -110,7 +110,7 @@ def test_slow_user_database_stalls_no_loop(box, ana, bo):
     made = []
 
     def ask():
-        for words in (('submit', '--', 'true'), ('ps', '--user', 'nobody'), ('users',), ('token', 'create', 'laptop'),
+        for words in (('submit', '--', 'true'), ('history', '-u', 'nobody'), ('users',), ('token', 'create'),
                       ('submit', '--notify', 'end', '--', 'true'), ('node', 'drain', 'localhost')):
             start_and_leave(box, made, *words, user=ana)
 

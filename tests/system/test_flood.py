@@ -8,6 +8,7 @@ import json
 import os
 import select
 import socket
+import ssl
 import struct
 import subprocess
 import time
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.root
 GPUS = 'sim:2x24G'
 PORT = free_port()
 LISTEN = f'127.0.0.1:{PORT}'
+TLS_PORT = free_port()
 PATIENCE_S = 20  # of another user, whose submit takes milliseconds on a quiet machine
 SHORTAGE_S = 4  # for which mgpud has no descriptors
 
@@ -36,23 +38,29 @@ def get(path, more=b''):
 
 def connect(box, door, user):
     """A connection of this user."""
+    address = box.socket if door == 'unix' else ('127.0.0.1', TLS_PORT if door == 'tls' else PORT)
     with user.acting():
         sock = socket.socket(socket.AF_UNIX if door == 'unix' else socket.AF_INET)
         sock.settimeout(harness.DEADLINE_S)
-        sock.connect(box.socket if door == 'unix' else ('127.0.0.1', PORT))
-    return sock
+        sock.connect(address)
+    if door != 'tls':
+        return sock
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(sock)
 
 
 def pour(sock, data):
-    """Sends until all is sent, nobody takes more, or connection refused."""
+    """Sends until all is sent, mgpud takes no more, or it closes the connection."""
     sock.setblocking(False)
     view, last = memoryview(data), time.monotonic()
-    with contextlib.suppress(ConnectionError):
+    with contextlib.suppress(ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
         while view and time.monotonic() - last < 0.5:
             try:
-                view = view[sock.send(view):]
+                view = view[sock.send(view[:65536]):]
                 last = time.monotonic()
-            except BlockingIOError:
+            except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
                 pass
 
 
@@ -60,11 +68,14 @@ def states(box, user, terminal):
     """Name of a state of a connection, what brings it there, and what is sent behind that."""
     waiting = box.post_job(['true'], user=user, hold=True)
     return {
+        'idle': (b'', ZEROS),
         'reading': (b'POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2097152\r\n\r\n', ZEROS),
+        'answering': (get('/jobs?limit=1000') * 60, ZEROS),
         'waiting': (get(f'/jobs/{waiting}/wait'), ZEROS),
         'streaming': (get('/events'), ZEROS),
         'taken over': (get(f'/jobs/{terminal}/terminal', b'Connection: Upgrade\r\nUpgrade: mgpu-terminal\r\n'), ZEROS),
         'refused': (b'BREW / HTTP/1.1\r\n\r\n', ZEROS),
+        'closing': (get('/gpus', b'Connection: close\r\n'), ZEROS),
         'pipelined': (SUBMIT, SUBMIT * 20 + ZEROS),
     }
 
@@ -94,21 +105,71 @@ def shut(sock, how):
         sock.close()
 
 
-@pytest.mark.parametrize('how', ['open', 'half-closed', 'closed', 'reset'])
-@pytest.mark.parametrize('door', ['unix', 'tcp'])
-def test_a_flood_in_any_state_keeps_nobody_from_submitting(box, ana, bo, terminal, door, how):
+WAYS = pytest.mark.parametrize('how', ['open', 'half-closed', 'closed', 'reset'])
+
+
+def flood(box, door, how, flooder, other, requests):
+    """Three connections in each state, which stay to the end; another user submits after each."""
     held = []
-    for name, (request, rest) in states(box, bo, terminal).items():
+    for name, (request, rest) in requests.items():
         for _ in range(3):
-            sock = connect(box, door, bo)
+            sock = connect(box, door, flooder)
             held.append(sock)
             sock.sendall(request)
             pour(sock, rest)
             shut(sock, how)
-        assert submit_takes(box, ana) < PATIENCE_S, name
+        assert submit_takes(box, other) < PATIENCE_S, name
     for sock in held:
         sock.close()
-    assert submit_takes(box, ana) < PATIENCE_S
+    assert submit_takes(box, other) < PATIENCE_S
+
+
+@WAYS
+@pytest.mark.parametrize('door', ['unix', 'tcp'])
+def test_a_flood_in_any_state_keeps_nobody_from_submitting(box, ana, bo, terminal, door, how):
+    flood(box, door, how, bo, ana, states(box, bo, terminal))
+
+
+@pytest.fixture(scope='module')
+def remote(ana, bo):
+    """An instance that other machines reach, and a token of the flooder."""
+    made = harness.Instance(GPUS, client=ana, listen=f'0.0.0.0:{TLS_PORT}').start()
+    try:
+        made.token = made.mgpu('token', 'create', '--json', user=bo, check=True).json['token']
+        yield made
+    finally:
+        made.close()
+
+
+@WAYS
+def test_a_flood_in_any_state_over_tls_keeps_nobody_from_submitting(remote, ana, bo, gate, how):
+    job = remote.post_job(gate.command(), user=bo, tty=True)
+    remote.wait(job, 'running')
+    bearer = f'Host: localhost\r\nAuthorization: Bearer {remote.token}\r\n'.encode()
+    requests = {name: (request.replace(b'Host: localhost\r\n', bearer), rest.replace(b'Host: localhost\r\n', bearer))
+                for name, (request, rest) in states(remote, bo, job).items()}
+    flood(remote, 'tls', how, bo, ana, requests)
+    gate.open()
+    remote.wait(job)
+
+
+@WAYS
+@pytest.mark.parametrize('begun', [b'', b'\x16\x03\x01\x02\x00\x01', ZEROS], ids=['silent', 'cut', 'garbage'])
+def test_handshakes_that_never_end_keep_nobody_from_submitting(remote, ana, bo, how, begun):
+    """The first bytes of a TLS client, and nothing behind them; meanwhile a client gets in."""
+    held = []
+    for _ in range(100):
+        sock = socket.create_connection(('127.0.0.1', TLS_PORT), harness.DEADLINE_S)
+        held.append(sock)
+        pour(sock, begun)
+        shut(sock, how)
+    assert submit_takes(remote, ana) < PATIENCE_S
+    with connect(remote, 'tls', bo) as sock:
+        sock.sendall(get('/healthz', f'Authorization: Bearer {remote.token}\r\n'.encode()))
+        assert sock.recv(65536).startswith(b'HTTP/1.1 200')
+    for sock in held:
+        sock.close()
+    assert submit_takes(remote, ana) < PATIENCE_S
 
 
 @pytest.mark.parametrize('door', ['unix', 'tcp'])
