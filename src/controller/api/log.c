@@ -47,6 +47,8 @@ struct log_reader {
     struct bufferevent *stream;
     struct evbuffer *piece; // what was read and is to be sent
     uint64_t left;          // bytes still to be sent; UINT64_MAX: all there are
+    uint64_t position;      // in the file, of what is sent next
+    uint64_t size;          // that the log had at the end of the job; 0: not known
 };
 
 static void release_log(struct request *request)
@@ -70,7 +72,8 @@ static void finish_log(struct request *request)
 {
     struct log_reader *log = request->work;
     bufferevent_free(take_ptr(log->stream));
-    bool is_whole = log->left == 0 || (log->left == UINT64_MAX && (log->is_job_over || !log->is_growing));
+    bool is_at_end = (log->is_job_over || !log->is_growing) && log->position >= log->size;
+    bool is_whole = log->left == 0 || (log->left == UINT64_MAX && is_at_end);
     if (is_whole)
         request_end_stream(request);
     else
@@ -100,6 +103,7 @@ static void take_piece(struct log_reader *log, size_t room)
     (void)evbuffer_remove_buffer(input, log->piece, wanted);
     for (size_t length; is_more && (length = evbuffer_get_length(log->piece)) < wanted;)
         is_more = fetch(log, wanted - length < PIECE_MAX ? wanted - length : PIECE_MAX);
+    log->position += evbuffer_get_length(log->piece);
     if (log->left != UINT64_MAX)
         log->left -= evbuffer_get_length(log->piece);
 }
@@ -138,10 +142,20 @@ static void on_stream_condition(struct bufferevent *stream, short what, void *ar
     pump(request);
 }
 
+/* A link that breaks now looks like the end of the log. Of several nodes only the sum is known. */
+static void note_size(struct request *request)
+{
+    struct log_reader *log = request->work;
+    const struct job *job = core_job(request->serve->controller->core, request->job);
+    if (job != NULL && job->state == JOB_DONE && job_node_count(job) == 1)
+        log->size = job_run(job)->log_bytes;
+}
+
 static void on_job_over(struct request *request, const struct core_answer *answer)
 {
     struct log_reader *log = request->work;
     log->is_job_over = true;
+    note_size(request);
     if (log->stream != NULL)
         (void)shutdown(bufferevent_getfd(log->stream), SHUT_WR);
 }
@@ -167,6 +181,7 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
 {
     struct log_reader *log = request->work;
     log->left = log->is_follow ? UINT64_MAX : log->range.length;
+    log->position = log->range.offset;
     if (log->is_follow && log->range.length != 0)
         log->left = log->range.length; // "bytes=N-M"
     else if (log->is_follow && !log->is_growing)

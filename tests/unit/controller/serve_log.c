@@ -227,6 +227,27 @@ static void following_waits_for_the_start_and_ends_with_the_job(void **state)
     close(fd);
 }
 
+/* Else nobody could tell it from the end. */
+static void a_followed_log_whose_node_goes_after_the_end_is_cut_off(void **state)
+{
+    struct harness *harness = *state;
+    struct job *job = harness_add_job(harness, 3, getuid(), JOB_RUNNING);
+    set_log(harness, "first ");
+    int fd = follow(harness, "");
+    await_agent(harness);
+    free(client_read_until(harness, fd, "first "));
+    job_make_run(job)->log_bytes = 11;
+    harness_set_state(harness, job, JOB_DONE);
+    assert_true(client_is_closed(harness, harness->agent_fd));
+    assert_int_equal(send(harness->agent_fd, "last", 4, 0), 4);
+    close(harness->agent_fd);
+    harness->agent_fd = -1;
+    char *text = client_read_until(harness, fd, "0\r\n\r\n");
+    assert_string_equal(text, "4\r\nlast\r\n");
+    free(text);
+    close(fd);
+}
+
 static void a_job_may_be_silent_for_long(void **state)
 {
     struct harness *harness = *state;
@@ -360,6 +381,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_log_that_shrank_is_cut_off_not_ended, start, stop),
         cmocka_unit_test_setup_teardown(a_followed_log_of_a_job_that_is_over_is_cut_off_too, start, stop),
         cmocka_unit_test_setup_teardown(following_waits_for_the_start_and_ends_with_the_job, start, stop),
+        cmocka_unit_test_setup_teardown(a_followed_log_whose_node_goes_after_the_end_is_cut_off, start, stop),
         cmocka_unit_test_setup_teardown(a_job_may_be_silent_for_long, start, stop),
         cmocka_unit_test_setup_teardown(following_a_job_that_never_starts_is_404, start, stop),
         cmocka_unit_test_setup_teardown(following_may_begin_anywhere, start, stop),
