@@ -118,6 +118,27 @@ static void one_user_may_not_fill_the_queue(void **state)
     assert_quota(b, 1000, &six, 0);
 }
 
+static void the_last_place_of_a_full_queue_is_an_administrators(void **state)
+{
+    struct bench *b = *state;
+    struct core_options options = b->options;
+    const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    options.queue_max = 100;
+    core_configure(b->core, b->now_ms, b->now_ms, &options);
+    for (uint32_t i = 0; i < 99; i++) {
+        assert_quota(b, 1000 + i, &one, 0);
+        b->n_answers = 0;
+    }
+    assert_quota(b, 1000, &two, -EDQUOT);
+    job_spec_init(spec);
+    strings_add(&spec->command, "true");
+    spec->cwd = xstrdup("/");
+    core_submit(b->core, b->now_ms, b->now_ms, &admin, spec, NULL, &three);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &three)->code, 0);
+}
+
 static void one_user_may_not_fill_the_store_within_a_day(void **state)
 {
     struct bench *b = *state;
@@ -235,6 +256,7 @@ int main(void)
         CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited),
         CASE(a_full_queue_refuses_and_says_so),
         CASE(one_user_may_not_fill_the_queue),
+        CASE(the_last_place_of_a_full_queue_is_an_administrators),
         CASE(one_user_may_not_fill_the_store_within_a_day),
         CASE(an_impossible_request_is_refused_at_once),
         CASE(only_the_owner_and_administrators_cancel),

@@ -18,6 +18,8 @@
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 #define CHAINS 64U
 
+#define ADMIN_PART 100 // this part of the queue is kept for administrators
+
 struct quota {
     struct quota *next;
     uint32_t uid;
@@ -61,7 +63,8 @@ static int check(const struct core *core, const struct identity *who, const stru
 {
     static const struct quota none;
     const struct core_options *options = &core->options;
-    if (core->quotas->n_undone >= options->queue_max) {
+    size_t reserve = who->role == ROLE_ADMIN ? 0 : options->queue_max / ADMIN_PART;
+    if (core->quotas->n_undone >= options->queue_max - reserve) {
         (void)error_set(
             err, -EDQUOT, "the queue is full: %zu jobs are waiting or running", core->quotas->n_undone);
         return error_hint(err, "try again when some have ended");
