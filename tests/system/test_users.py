@@ -89,6 +89,10 @@ def test_nothing_of_the_daemons_environment_reaches_a_job(make_instance, ana):
     with open(f'/proc/{box.process.pid}/environ', 'rb') as source:  # as it was started: they were really there
         given = source.read()
     assert all(f'{name}={value}'.encode() in given for name, value in own.items()), given
+    for pid in box.agents():  # sendmail and others descend from it
+        with open(f'/proc/{pid}/environ', 'rb') as source:
+            inherited = source.read()
+        assert not any(name.encode() in inherited for name in own if name != 'JOURNAL_STREAM'), inherited
     _, seen = report(box, ana)
     for name in ('NOTIFY_SOCKET', *own):
         assert name not in seen['env'], seen['env']
