@@ -240,9 +240,7 @@ static int pack_run(struct pack *pack, const struct pack_call *call, const char 
 
 static int set_placement(void *target, const char *value, struct error *err)
 {
-    struct pack_call *call = target;
-    call->placement = placement_find(value);
-    return call->placement == NULL ? error_set(err, -EINVAL, "--placement '%.60s' is not known", value) : 0;
+    return talk_placement("--placement", value, &((struct pack_call *)target)->placement, err);
 }
 
 static const struct option_row rows[] = {

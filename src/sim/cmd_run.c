@@ -36,43 +36,14 @@ static const char *const estimate_names[] = { "history", "exact", "walltime", "t
 
 /* --- options --- */
 
-static int refuse_name(struct error *err, const char *what, const char *value, const char *const *names)
-{
-    const char *near = text_nearest(value, names);
-    (void)error_set(err, -EINVAL, "unknown %s '%.60s'", what, value);
-    if (near != NULL)
-        return error_hint(err, "did you mean '%s'?", near);
-    size_t length = 0;
-    char list[200] = "";
-    for (size_t i = 0; names[i] != NULL && length < sizeof(list) - 40; i++)
-        length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i > 0 ? ", " : "", names[i]);
-    return error_hint(err, "there are %s", list);
-}
-
 static int set_policy(void *target, const char *value, struct error *err)
 {
-    struct run_call *call = target;
-    const char *names[64] = { NULL };
-    for (size_t i = 0; policies[i] != NULL && i < 63; i++)
-        names[i] = policies[i]->name;
-    const struct policy *policy = policy_find(value);
-    if (policy == NULL)
-        return refuse_name(err, "--policy", value, names);
-    call->policy = policy;
-    return 0;
+    return talk_policy("--policy", value, &((struct run_call *)target)->policy, err);
 }
 
 static int set_placement(void *target, const char *value, struct error *err)
 {
-    struct run_call *call = target;
-    const char *names[64] = { NULL };
-    for (size_t i = 0; placements[i] != NULL && i < 63; i++)
-        names[i] = placements[i]->name;
-    const struct placement *placement = placement_find(value);
-    if (placement == NULL)
-        return refuse_name(err, "--placement", value, names);
-    call->placement = placement;
-    return 0;
+    return talk_placement("--placement", value, &((struct run_call *)target)->placement, err);
 }
 
 static int set_estimate(void *target, const char *value, struct error *err)
@@ -84,7 +55,7 @@ static int set_estimate(void *target, const char *value, struct error *err)
             call->has_estimate = true;
             return 0;
         }
-    return refuse_name(err, "--estimate", value, estimate_names);
+    return talk_unknown("--estimate", value, estimate_names, err);
 }
 
 static int set_preempt_cost(void *target, const char *value, struct error *err)

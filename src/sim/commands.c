@@ -5,4 +5,4 @@
 #include <stddef.h>
 
 const struct sim_command *const sim_commands[] = { &command_run, &command_check, &command_bench,
-    &command_pack, &command_journal, NULL };
+    &command_pack, &command_journal, &command_tune, NULL };

@@ -11,5 +11,6 @@ struct sim_command {
     int (*run)(int argc, char **argv); // argv[0] is the verb; an exit status
 };
 
-extern const struct sim_command command_run, command_check, command_bench, command_pack, command_journal;
+extern const struct sim_command command_run, command_check, command_bench, command_pack, command_journal,
+    command_tune;
 extern const struct sim_command *const sim_commands[]; // NULL at the end

@@ -11,59 +11,9 @@
 
 #include "base/memory.h"
 #include "sim/replay_private.h"
+#include "sim/settings_text.h"
 
-/* --- settings: "key=value" lines --- */
-
-enum value_kind { VALUE_U32, VALUE_MS, VALUE_REAL };
-
-static const struct setting {
-    const char *key;
-    enum value_kind kind;
-    size_t offset;
-} settings_table[] = {
-    { "reservations", VALUE_U32, offsetof(struct sched_settings, reservations) },
-    { "half_life_ms", VALUE_MS, offsetof(struct sched_settings, half_life_ms) },
-    { "age_cap_ms", VALUE_MS, offsetof(struct sched_settings, age_cap_ms) },
-    { "default_run_ms", VALUE_MS, offsetof(struct sched_settings, default_run_ms) },
-    { "node_jobs", VALUE_U32, offsetof(struct sched_settings, node_jobs) },
-    { "unused_ms", VALUE_MS, offsetof(struct sched_settings, unused_ms) },
-    { "preempt_grace_ms", VALUE_MS, offsetof(struct sched_settings, preempt_grace_ms) },
-    { "preempt_cost_ms", VALUE_MS, offsetof(struct sched_settings, preempt_cost_ms) },
-    { "preempt_cost_wide_ms", VALUE_MS, offsetof(struct sched_settings, preempt_cost_wide_ms) },
-    { "quantum_ms", VALUE_MS, offsetof(struct sched_settings, quantum_ms) },
-    { "user_max_jobs", VALUE_U32, offsetof(struct sched_settings, user_limits.jobs) },
-    { "user_max_gpu_milli", VALUE_U32, offsetof(struct sched_settings, user_limits.gpu_milli) },
-    { "user_max_gpu_seconds", VALUE_REAL, offsetof(struct sched_settings, user_limits.gpu_seconds) },
-    { "group_max_jobs", VALUE_U32, offsetof(struct sched_settings, group_limits.jobs) },
-    { "group_max_gpu_milli", VALUE_U32, offsetof(struct sched_settings, group_limits.gpu_milli) },
-    { "group_max_gpu_seconds", VALUE_REAL, offsetof(struct sched_settings, group_limits.gpu_seconds) },
-};
-
-static void set_number(struct sched_settings *settings, const char *key, const char *value)
-{
-    for (size_t i = 0; i < sizeof(settings_table) / sizeof(settings_table[0]); i++) {
-        const struct setting *row = &settings_table[i];
-        void *member = (char *)settings + row->offset;
-        if (strcmp(row->key, key) != 0)
-            continue;
-        if (row->kind == VALUE_U32)
-            *(uint32_t *)member = (uint32_t)strtoul(value, NULL, 10);
-        else if (row->kind == VALUE_MS)
-            *(int64_t *)member = strtoll(value, NULL, 10);
-        else
-            *(double *)member = strtod(value, NULL);
-    }
-}
-
-static int set_one(struct sched_settings *settings, const char *key, const char *value, struct error *err)
-{
-    if (strcmp(key, "policy") == 0 && (settings->policy = policy_find(value)) == NULL)
-        return error_set(err, -EPROTO, "unknown policy '%.60s'", value);
-    if (strcmp(key, "placement") == 0 && (settings->placement = placement_find(value)) == NULL)
-        return error_set(err, -EPROTO, "unknown placement '%.60s'", value);
-    set_number(settings, key, value);
-    return 0;
-}
+/* --- accounts --- */
 
 /* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS" */
 static int set_account(struct sched *sched, const char *value, struct error *err)
@@ -81,9 +31,7 @@ static int set_account(struct sched *sched, const char *value, struct error *err
     return 0;
 }
 
-/* `sched` NULL: the settings; else the accounts. */
-static int read_settings(
-    const char *text, struct sched_settings *settings, struct sched *sched, struct error *err)
+static int read_accounts(const char *text, struct sched *sched, struct error *err)
 {
     _cleanup_free_ char *copy = xstrdup(text);
     char *rest = NULL;
@@ -94,11 +42,8 @@ static int read_settings(
         if (equals == NULL)
             continue;
         *equals = '\0';
-        bool is_account = strcmp(line, "account") == 0;
-        if (is_account && sched != NULL)
+        if (strcmp(line, "account") == 0)
             r = set_account(sched, equals + 1, err);
-        else if (!is_account && sched == NULL)
-            r = set_one(settings, line, equals + 1, err);
     }
     return r;
 }
@@ -202,14 +147,13 @@ int replay_start(struct replay *replay, const char *text, struct error *err)
     struct sched_settings settings;
     struct sched_callbacks callbacks = replay_callbacks;
     callbacks.arg = replay;
-    sched_settings_init(&settings);
-    int r = read_settings(text, &settings, NULL, err);
+    int r = settings_text_read(text, &settings, err);
     if (r < 0)
         return r;
     sched_free(replay->sched);
     replay->sched = sched_new(&settings, &callbacks);
     replay->counts.starts++;
-    r = read_settings(text, NULL, replay->sched, err);
+    r = read_accounts(text, replay->sched, err);
     if (r == 0)
         r = load_rows(replay, "history", err);
     if (replay->n_reservations > 0)
@@ -228,14 +172,13 @@ int replay_configure(struct replay *replay, const char *text, struct error *err)
 {
     struct sched_settings settings;
     struct fairshare *fairshare = sched_fairshare(replay->sched);
-    sched_settings_init(&settings);
-    int r = read_settings(text, &settings, NULL, err);
+    int r = settings_text_read(text, &settings, err);
     for (struct account *account = fairshare->first; account != NULL; account = account->next)
         account->shares = 1;
     if (r == 0)
-        r = read_settings(text, NULL, replay->sched, err);
+        r = read_accounts(text, replay->sched, err);
     if (r < 0)
         return r;
     sched_configure(replay->sched, replay->at_ms, &settings);
-    return read_settings(text, NULL, replay->sched, err);
+    return read_accounts(text, replay->sched, err);
 }

@@ -5,6 +5,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/strings.h"
+
+#define NAMES_MAX 64U
+
 int talk_error(const struct error *err, int status)
 {
     (void)fprintf(stderr, "mgpu-sim: %s\n", err->message);
@@ -33,4 +37,41 @@ int talk_parse(const struct sim_command *command, int argc, char **argv, const s
     (void)error_set(err, -EINVAL, argc - first < least ? "%s: missing argument" : "%s: too many arguments",
         command->name);
     return error_hint(err, "usage: mgpu-sim %s", command->usage);
+}
+
+int talk_unknown(const char *what, const char *value, const char *const *names, struct error *err)
+{
+    const char *near = text_nearest(value, names);
+    (void)error_set(err, -EINVAL, "unknown %s '%.60s'", what, value);
+    if (near != NULL)
+        return error_hint(err, "did you mean '%s'?", near);
+    size_t length = 0;
+    char list[200] = "";
+    for (size_t i = 0; names[i] != NULL && length < sizeof(list) - 40; i++)
+        length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i > 0 ? ", " : "", names[i]);
+    return error_hint(err, "there are %s", list);
+}
+
+int talk_policy(const char *what, const char *value, const struct policy **ret, struct error *err)
+{
+    const char *names[NAMES_MAX] = { NULL };
+    for (size_t i = 0; policies[i] != NULL && i < NAMES_MAX - 1; i++)
+        names[i] = policies[i]->name;
+    const struct policy *policy = policy_find(value);
+    if (policy == NULL)
+        return talk_unknown(what, value, names, err);
+    *ret = policy;
+    return 0;
+}
+
+int talk_placement(const char *what, const char *value, const struct placement **ret, struct error *err)
+{
+    const char *names[NAMES_MAX] = { NULL };
+    for (size_t i = 0; placements[i] != NULL && i < NAMES_MAX - 1; i++)
+        names[i] = placements[i]->name;
+    const struct placement *placement = placement_find(value);
+    if (placement == NULL)
+        return talk_unknown(what, value, names, err);
+    *ret = placement;
+    return 0;
 }

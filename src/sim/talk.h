@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "sched/placement/placement.h"
+#include "sched/queue/policy.h"
 #include "sim/commands.h"
 
 /* "mgpu-sim: sentence" and the hint, on standard error. Returns the exit status for it. */
@@ -16,3 +18,9 @@ void talk_help(const struct sim_command *command, const struct option_row *rows)
  */
 int talk_parse(const struct sim_command *command, int argc, char **argv, const struct option_row *rows,
     void *target, int least, int most, int *ret_first, struct error *err);
+
+/* -EINVAL: "unknown WHAT 'VALUE'", with the nearest of `names` (NULL at the end) or all of them as a hint. */
+int talk_unknown(const char *what, const char *value, const char *const *names, struct error *err);
+/* The policy or placement of that name; otherwise as talk_unknown(). */
+int talk_policy(const char *what, const char *value, const struct policy **ret, struct error *err);
+int talk_placement(const char *what, const char *value, const struct placement **ret, struct error *err);

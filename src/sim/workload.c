@@ -166,7 +166,8 @@ int workload_read_as_is(
     if (*first == '\0')
         return error_set(err, -EINVAL, "%.300s is empty", path);
     (void)names_number(&workload->models, "");
-    if (*first == '{')
+    workload->is_journal = *first == '{';
+    if (workload->is_journal)
         result = read_journal(workload, path, options, err);
     else if (*first == ';' || ends_with(path, ".swf") || (*first >= '0' && *first <= '9'))
         result = read_swf(workload, path, options, err);

@@ -34,6 +34,7 @@ struct workload {
     size_t n_jobs;
     struct names users, groups, models;
     bool has_pred, has_wall;
+    bool is_journal;    // read from a journal, which also describes its machine
     uint64_t n_bad;     // lines passed over
     struct strings bad; // the first of them, as sentences
 };

@@ -7,6 +7,7 @@ The traces are those of tests/traces (README there), or of the folder in MGPU_TR
 import csv
 import json
 import os
+import re
 import subprocess
 import xml.etree.ElementTree
 
@@ -198,6 +199,78 @@ def test_a_journal_is_a_workload_too(tmp_path):
     path.write_text(journal(*TWO_JOBS))
     figures = json.loads(sim('run', path, '--cluster', '1x1', '--json')[0])
     assert figures['jobs'] == 2 and figures['max_queue_delay_s'] == 2  # 3 s of work from 0 s on, submitted at 1 s
+
+
+def trial(path, *words):
+    return {variant['settings']: variant for variant in json.loads(sim('tune', path, '--json', *words)[0])['variants']}
+
+
+def busy_month(tmp_path):
+    """A journal of twenty days on one GPU: each day a job of an hour, and behind it ten of a minute."""
+    events, number = [], 0
+    for day in range(20):
+        at = 10_000 + day * 86_400_000
+        for job in range(11):
+            run_ms = 3_600_000 if job == 0 else 60_000
+            number += 1
+            events.append(submitted(number, at + job))
+        start = at
+        for job in range(11):
+            run_ms = 3_600_000 if job == 0 else 60_000
+            first = number - 10 + job
+            events += [allocated(first, start + 20), started(first, start + 20), ended(first, start + 20 + run_ms, run_ms)]
+            start += run_ms + 20
+    path = tmp_path / 'month.ndjson'
+    path.write_text(journal(*events))
+    return path
+
+
+def test_tuning_takes_cluster_and_settings_from_the_journal_and_finds_what_is_better(tmp_path):
+    path = busy_month(tmp_path)
+    out, _ = sim('tune', path)
+    assert '220 jobs of 1 user in 19d' in out and 'on 1 node with 1 GPU (from the journal)' in out, out
+    assert re.search(r'^now: policy=fifo,', out, re.M), out
+    assert not re.search(r'^policy=fifo ', out, re.M), 'what is in force is not tried again'
+    variants = trial(path, '--try', 'policy=learnt', '-t', 'policy=fifo', '-t', 'reservations=0')
+    now, alike, learnt = list(variants.values())[0], variants['policy=fifo'], variants['policy=learnt']
+    assert alike['avg_queue_delay'] == {**now['avg_queue_delay'], 'ratio': 1.0}
+    assert now['avg_queue_delay']['value'] == pytest.approx((3600 * 10 + 60 * 45) / 11, abs=1)
+    assert learnt['avg_queue_delay']['verdict'] == 'better' and learnt['avg_queue_delay']['high'] < 0.5, learnt
+    assert variants['reservations=0']['avg_queue_delay']['verdict'] == 'unclear'
+
+
+def test_tuning_says_the_same_each_time_and_draws_it(tmp_path):
+    path, plot = busy_month(tmp_path), tmp_path / 'tune.svg'
+    words = ('tune', path, '--try', 'policy=learnt', '--try', 'policy=fifo-skip,age-cap=3d', '--plot', plot)
+    assert sim(*words)[0] == sim(*words, '--jobs', '1')[0]
+    circles = list(xml.etree.ElementTree.parse(plot).getroot().iter('{http://www.w3.org/2000/svg}circle'))
+    assert len(circles) == 2 * 4
+    assert trial(path, '--try', 'policy=learnt')['policy=learnt'] == trial(path, '--try', 'policy=learnt')['policy=learnt']
+
+
+def test_tuning_compares_with_settings_that_are_named(tmp_path):
+    variants = trial(busy_month(tmp_path), '--now', 'policy=learnt', '--try', 'policy=fifo')
+    assert next(iter(variants)).startswith('policy=learnt,')
+    assert variants['policy=fifo']['avg_queue_delay']['verdict'] == 'worse'
+
+
+@pytest.mark.parametrize('words, sentence', [
+    (('--try', 'policy=fofo'), "did you mean 'fifo'?"),
+    (('--try', 'colour=red'), "unknown setting 'colour'"),
+    (('--try', 'policy'), 'is not NAME=VALUE'),
+    (('--try', 'policy=srtf'), 'needs the real durations'),
+    (('--try', 'reservations=many'), 'reservations'),
+    (('--jobs', '0'), 'outside 1 to 64'),
+])
+def test_a_variant_that_cannot_be_is_refused(tmp_path, words, sentence):
+    assert sentence in sim('tune', busy_month(tmp_path), *words, status=2)[1]
+
+
+def test_tuning_needs_a_cluster_for_what_is_no_journal(tmp_path):
+    path = tmp_path / 'trace.csv'
+    path.write_text('submit,duration,gpus\n0,10,1\n1,10,1\n')
+    assert 'name it: --cluster' in sim('tune', path, status=1)[1]
+    assert 'now: policy=default' in sim('tune', path, '--cluster', '1x1')[0]
 
 
 def test_every_key_of_the_figures_is_in_the_manual():
