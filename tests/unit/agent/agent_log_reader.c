@@ -48,7 +48,7 @@ struct reader {
 
 static void write_log(const char *text, int flags)
 {
-    int fd = open(log_path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+    int fd = open(log_path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
     assert_true(fd >= 0);
     assert_int_equal(fchown(fd, owner, (gid_t)-1), 0);
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
@@ -231,7 +231,7 @@ static void a_symbolic_link_is_refused(void **state)
 {
     struct message_open_log request = request_for(0, 0, 0);
     (void)unlink(log_path);
-    assert_int_equal(symlink("/etc/passwd", log_path), 0);
+    assert_int_equal(symlink("/dev/null", log_path), 0); // a test that fails leaves the link behind
     expect_refusal(&request, ELOOP, "symbolic link");
     (void)unlink(log_path);
 }
