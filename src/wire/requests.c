@@ -93,6 +93,13 @@ static const struct record_field step_end_fields[] = {
 const struct record_type step_end_request_record =
     RECORD_TYPE(233, "step end request", struct step_end_request, step_end_fields);
 
+static const struct record_field step_signal_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct step_signal_request, step, 0),
+    RECORD_FIELD(2, RECORD_STRING, struct step_signal_request, signal, 16),
+};
+const struct record_type step_signal_request_record =
+    RECORD_TYPE(234, "step signal request", struct step_signal_request, step_signal_fields);
+
 static const struct record_field signal_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct signal_request, signal, 16),
 };

@@ -79,6 +79,12 @@ struct step_end_request {
     bool cancelled;  // by its user
 };
 
+/* POST /jobs/ID/steps/signal */
+struct step_signal_request {
+    uint32_t step;
+    char *signal; // "USR1", or a number as text; NULL: end the step
+};
+
 /* POST /jobs/ID/hold, /jobs/ID/release: nothing is said beyond the path */
 struct empty_request {
     bool unused;
@@ -144,3 +150,4 @@ extern const struct record_type token_request_record;
 extern const struct record_type exec_request_record;
 extern const struct record_type step_request_record;
 extern const struct record_type step_end_request_record;
+extern const struct record_type step_signal_request_record;

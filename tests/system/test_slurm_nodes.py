@@ -36,3 +36,32 @@ def test_the_status_of_the_script_is_that_of_the_job(cluster):
 def test_nodes_are_listed_in_one_line(cluster):
     assert cluster.out('sinfo', '-h', '-o', '%D %N') == '3 head,n[1-2]\n'
     assert cluster.out('sinfo', '-N', '-h', '-o', '%N').split() == ['head', 'n1', 'n2']
+
+
+def test_a_step_runs_on_all_nodes_of_its_job_and_each_task_sees_its_gpu(cluster):
+    line = (f'export MGPU_SOCKET={cluster.box.socket}; '  # what a token is on another machine
+            'srun -l bash -c \'echo $SLURMD_NODENAME $SLURM_NODEID $SLURM_LOCALID $SLURM_STEP_ID of $SLURM_NTASKS; exit $SLURM_PROCID\'; '
+            'srun -w n2 -n 1 bash -c \'echo $SLURM_JOB_NUM_NODES $SLURM_STEP_NODELIST\'; '
+            'srun -x n1 -n 1 --gpus-per-task=1 bash -c \'echo "gpus: $CUDA_VISIBLE_DEVICES"\'')
+    job = cluster.wrap(line, '-N', 2, '--ntasks-per-node=2', '--gres=gpu:1', '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+    lines = cluster.read('out').splitlines()
+    assert sorted(line for line in lines if line[1:2] == ':') == [
+        '0: n1 0 0 0 of 4', '1: n1 0 1 0 of 4', '2: n2 1 0 0 of 4', '3: n2 1 1 0 of 4'], lines
+    assert '2 n2' in lines
+    assert [line for line in lines if line.startswith('gpus: ')] not in ([], ['gpus: '])
+    out = cluster.out('sacct', '-n', '-P', '-j', job, '-o', 'JobID,State,ExitCode,NNodes,NTasks,NodeList')
+    assert out.splitlines()[2:] == [f'{job}.0|FAILED|3:0|2|4|n[1-2]', f'{job}.1|COMPLETED|0:0|1|1|n2', f'{job}.2|COMPLETED|0:0|1|1|n2']
+
+
+def test_steps_on_different_nodes_run_together(cluster):
+    line = (f'export MGPU_SOCKET={cluster.box.socket}; '
+            'for n in n1 n2; do srun -w $n -n 1 bash -c "touch up.$n; until [ -e up.n1 -a -e up.n2 ]; do :; done" & done; wait')
+    job = cluster.wrap(line, '-N', 2, '--ntasks-per-node=1', '--gres=gpu:1', '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+
+
+def test_a_step_on_a_node_that_does_not_reach_mgpud_is_not_recorded(cluster):
+    job = cluster.wrap('srun bash -c \'echo "step $SLURM_STEP_ID"\'', '-n', 1, '--gres=gpu:1', '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+    assert cluster.read('out') == 'srun: warning: mgpud does not answer: this step is not recorded\nstep 0\n'

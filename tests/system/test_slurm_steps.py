@@ -126,3 +126,25 @@ def test_requests_for_steps_are_checked(cluster, gate):
     assert cluster.box.api('POST', f'{path}/end', {'step': 7}).status == 409
     assert not steps(cluster, job)
     gate.open()
+
+
+def test_a_step_is_signalled_and_cancelled_by_its_number(cluster, bell):
+    script = ('#!/bin/bash\nsrun bash -c \'trap "echo usr1 > {0}" USR1; echo up > {0}; while :; do read -t 1 < {1}; done\'\n'
+              'echo after > {0}\n').format(bell.path, os.path.join(cluster.place, 'silent'))
+    os.mkfifo(os.path.join(cluster.place, 'silent'))
+    os.chmod(os.path.join(cluster.place, 'silent'), 0o666)
+    job = cluster.submit('-n', 1, '-o', 'out', cluster.script(script))
+    assert bell.wait() == 'up'
+    assert cluster.out('scancel', '-s', 'USR1', f'{job}.0') == ''
+    assert bell.wait() == 'usr1'
+    assert cluster.out('scancel', f'{job}.0') == ''
+    assert bell.wait() == 'after'
+    assert cluster.finish(job)['state'] == 'done'
+    assert [step['state'] for step in steps(cluster, job)] == ['cancelled']
+    assert cluster.out('scancel', f'{job}.7') == ''
+
+
+@pytest.mark.parametrize('option', ['--exclusive', '--exclude=n1', '--nodelist=n1'])
+def test_nodes_of_a_job_are_not_chosen(cluster, option):
+    done = cluster.run('sbatch', option, '--wrap', 'true')
+    assert done.code == 1 and done.out == '' and 'is not supported' in done.err, done

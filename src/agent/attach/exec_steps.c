@@ -276,6 +276,8 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
             continue;
         _cleanup_free_ char *name = xstrndup(entry, (size_t)(equals - entry));
         strings_set_env(&spec->env, name, equals + 1);
+        if (strings_get_env(&spec->gpu_env, name) != NULL) // which is set last
+            strings_set_env(&spec->gpu_env, name, equals + 1);
     }
     if (request->cwd != NULL) {
         replace_text(&spec->cwd, request->cwd);

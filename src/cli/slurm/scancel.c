@@ -98,6 +98,20 @@ static int end_one(struct client *client, const struct scancel *scancel, const c
     return r == -ENOENT || r == -EALREADY || (is_signal && r == -ESRCH) ? 0 : r;
 }
 
+/* "42.0": the step alone. "42.batch" is the job here. */
+static int end_step(struct client *client, const struct scancel *scancel, const struct slurm_id *id,
+    const char *path, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/steps/signal", path);
+    (void)json_object_set_new(body, "step", json_integer(strtoll(id->step, NULL, 10)));
+    if (scancel->signal != NULL)
+        (void)json_object_set_new(body, "signal",
+            json_string(strncmp(scancel->signal, "SIG", 3) == 0 ? scancel->signal + 3 : scancel->signal));
+    int r = client_call(client, "POST", request, body, NULL, err);
+    return r == -ENOENT || r == -EALREADY ? 0 : r;
+}
+
 /* Slurm's words for what a client may look for. */
 static int complain(const struct slurm_program *program, const char *path, const struct error *err)
 {
@@ -116,7 +130,11 @@ static int end_listed(
     for (size_t i = 0; i < scancel->ids.count; i++) {
         struct error err = { 0 };
         _cleanup_free_ char *path = slurm_id_path(&scancel->ids.items[i]);
-        if (end_one(client, scancel, path, &err) < 0)
+        const char *step = scancel->ids.items[i].step;
+        bool is_step = step != NULL && step[0] >= '0' && step[0] <= '9';
+        int r = is_step ? end_step(client, scancel, &scancel->ids.items[i], path, &err)
+                        : end_one(client, scancel, path, &err);
+        if (r < 0)
             status = complain(program, path, &err);
     }
     return status;

@@ -34,15 +34,20 @@ static int64_t find_node(const struct strings *all, const char *name)
 static int choose_nodes(struct step *step, const struct strings *all, struct error *err)
 {
     const struct slurm_job *job = step->job;
-    _cleanup_strings_ struct strings wanted = { 0 };
+    _cleanup_strings_ struct strings wanted = { 0 }, unwanted = { 0 };
     size_t first = job->relative > 0 ? (size_t)job->relative : 0;
     size_t count = job->nodes > 0 ? (size_t)job->nodes : all->count;
     bool is_fewer = job->nodes <= 0 && job->tasks > 0 && (size_t)job->tasks < count;
     step->ranks = xcalloc(all->count + 1, sizeof(*step->ranks));
     if (job->nodelist != NULL && hostlist_expand(job->nodelist, &wanted, err) < 0)
         return err->code;
+    if (job->exclude != NULL && hostlist_expand(job->exclude, &unwanted, err) < 0)
+        return err->code;
     for (size_t i = first; job->nodelist == NULL && i < all->count; i++)
-        strings_add(&wanted, all->items[i]);
+        if (find_node(&unwanted, all->items[i]) < 0)
+            strings_add(&wanted, all->items[i]);
+    if (job->exclude != NULL && job->nodes <= 0)
+        count = wanted.count;
     if (job->nodelist != NULL && job->nodes <= 0)
         count = wanted.count;
     if (is_fewer)
@@ -202,7 +207,7 @@ static char *name_gpus(const json_t *gpus, const char *key, size_t first, size_t
         if (text != NULL)
             buffer_printf(&out, "%s%s", comma, text);
         else
-            buffer_printf(&out, "%s%" PRId64, comma, field_integer(gpu, key, 0));
+            buffer_printf(&out, "%s%" PRId64, comma, field_integer(gpu, "index", 0));
     }
     return buffer_take(&out);
 }

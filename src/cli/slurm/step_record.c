@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,9 @@
 #include "cli/term/field.h"
 #include "job/step.h"
 
-#define ABSENT_MS 5000 // how long mgpud may take to come back before a step begins
-#define NOTICE_MS 1000 // after which a step that waits says so
+#define ABSENT_MS 5000  // how long mgpud may take to come back before a step begins
+#define KILL_MS   30000 // from a cancel to SIGKILL, as KillWait of Slurm
+#define NOTICE_MS 1000  // after which a step that waits says so
 
 static json_t *write_nodes(const struct step *step)
 {
@@ -40,7 +42,8 @@ static json_t *write_request(const struct step *step, const char *key)
         STEP_NAME_MAX);
     (void)json_object_set_new(body, "key", json_string(key));
     (void)json_object_set_new(body, "name", json_string(name));
-    (void)json_object_set_new(body, "exact", json_boolean(job->is_exact || job->cpus_per_task > 0));
+    (void)json_object_set_new(
+        body, "exact", json_boolean(job->is_exact || job->is_exclusive || job->cpus_per_task > 0));
     (void)json_object_set_new(body, "overlap", json_boolean(job->is_overlapping));
     if (job->cpus_per_task > 0)
         (void)json_object_set_new(body, "cpus_per_task", json_integer(job->cpus_per_task));
@@ -163,7 +166,10 @@ int step_record_begin(struct step_record *record, const struct step *step, struc
 {
     *record = (struct step_record){ 0 };
     int r = prepare(record, step, err);
-    int64_t until_ms = clock_boot_ms() + ABSENT_MS;
+    /* A job on the machine of mgpud has its socket: mgpud may be starting anew. On other machines it may be
+     * out of reach. */
+    bool is_known = getenv("MGPU_SOCKET") != NULL || getenv("MGPU_HOST") != NULL;
+    int64_t until_ms = is_known ? clock_boot_ms() + ABSENT_MS : 0;
     int delay_ms = 0;
     if (r < 0)
         return r;
@@ -195,7 +201,11 @@ int step_record_fd(const struct step_record *record)
 
 int step_record_wait_ms(const struct step_record *record)
 {
-    return record->step != NULL ? stream_wait_ms(&record->stream) : -1;
+    int wait_ms = record->step != NULL ? stream_wait_ms(&record->stream) : -1;
+    int64_t left_ms = record->kill_ms - clock_boot_ms();
+    if (record->kill_ms == 0 || (wait_ms >= 0 && wait_ms < left_ms))
+        return wait_ms;
+    return left_ms > 0 ? (int)left_ms : 0;
 }
 
 /* When the step is not recorded any more its tasks continue, as those of a job do without mgpud. */
@@ -208,7 +218,47 @@ void step_record_keep(struct step_record *record, bool is_readable)
         stream_clear(&record->stream);
 }
 
-void step_record_end(struct step_record *record, int status, bool is_cancelled)
+/* The next whole line of the response. After a reconnection it begins with the step again. */
+static json_t *read_line(struct step_record *record)
+{
+    if (record->stream.http == NULL)
+        return NULL;
+    const struct buffer *body = &stream_answer(&record->stream)->body;
+    const char *text = (const char *)body->bytes;
+    if (body->length < record->taken)
+        record->taken = 0;
+    size_t left = body->length - record->taken;
+    const char *end = left > 0 ? memchr(text + record->taken, '\n', left) : NULL;
+    if (end == NULL)
+        return NULL;
+    size_t length = (size_t)(end - text) - record->taken;
+    json_t *line = json_loadb(text + record->taken, length, 0, NULL);
+    record->taken += length + 1;
+    return line != NULL ? line : json_object();
+}
+
+int step_record_signal(struct step_record *record)
+{
+    if (record->kill_ms != 0 && clock_boot_ms() >= record->kill_ms) {
+        record->kill_ms = 0;
+        return SIGKILL;
+    }
+    for (json_t *line = NULL; (line = read_line(record)) != NULL;) {
+        _cleanup_json_ json_t *owned = line;
+        bool is_step = json_object_get(line, "id") != NULL;
+        int signal = is_step ? 0 : (int)field_integer(line, "signal", 0);
+        if (json_is_true(json_object_get(line, "cancel"))) {
+            record->is_cancelled = true;
+            record->kill_ms = clock_boot_ms() + KILL_MS;
+            return SIGTERM;
+        }
+        if (signal > 0)
+            return signal;
+    }
+    return 0;
+}
+
+void step_record_end(struct step_record *record, int status)
 {
     struct error err = { 0 };
     if (record->step == NULL)
@@ -217,7 +267,7 @@ void step_record_end(struct step_record *record, int status, bool is_cancelled)
     _cleanup_free_ char *path = xasprintf("%s/end", record->path);
     _cleanup_json_ json_t *body =
         json_pack("{s:I,s:i,s:i,s:b}", "step", (json_int_t)field_integer(record->step, "id", 0), "exit_code",
-            signal > 0 ? 0 : status, "signal", signal, "cancelled", is_cancelled);
+            signal > 0 ? 0 : status, "signal", signal, "cancelled", record->is_cancelled);
     (void)client_call(&record->client, "POST", path, body, NULL, &err); // a job that ends has ended its steps
     stream_clear(&record->stream);
 }

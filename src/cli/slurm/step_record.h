@@ -11,6 +11,9 @@ struct step_record {
     struct stream stream; // open for as long as the step runs
     char *path, *key, *begin_text, *resume_text;
     json_t *step; // as mgpud shows it; NULL: the step is not recorded
+    size_t taken; // bytes of the response that were read
+    bool is_cancelled;
+    int64_t kill_ms; // boot clock: when the cancelled step is killed; 0: never
 };
 
 /*
@@ -25,6 +28,10 @@ int step_record_fd(const struct step_record *record);
 int step_record_wait_ms(const struct step_record *record); // -1: no time
 void step_record_keep(struct step_record *record, bool is_readable);
 
+/* A signal that somebody sent to the step (scancel 42.0), once each; SIGKILL some time after the step was
+ * cancelled. 0: none. */
+int step_record_signal(struct step_record *record);
+
 /* The highest exit status of its tasks; above 128 a task was ended by a signal. */
-void step_record_end(struct step_record *record, int status, bool is_cancelled);
+void step_record_end(struct step_record *record, int status);
 void step_record_clear(struct step_record *record);

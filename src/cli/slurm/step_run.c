@@ -230,6 +230,8 @@ static int run_tasks(struct step *step, struct step_record *record, struct error
         bool is_readable =
             labels_wait(&labels, signal_fd, step_record_fd(record), step_record_wait_ms(record));
         step_record_keep(record, is_readable);
+        for (int signal = 0; (signal = step_record_signal(record)) != 0;)
+            signal_all(step, signal);
         take_signals(step, signal_fd);
     }
     return r < 0 ? r : worst(step);
@@ -243,7 +245,7 @@ int step_run(struct step *step, struct error *err)
         return r;
     step->record = record.step;
     r = run_tasks(step, &record, err);
-    step_record_end(&record, r < 0 ? 1 : r, false);
+    step_record_end(&record, r < 0 ? 1 : r);
     step->record = NULL;
     return r;
 }

@@ -182,9 +182,14 @@ int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program,
     slurm_job_note_set(job, SLURM_NOTE_KIND, program->name);
     if (slurm_note(&job->notes, SLURM_NOTE_PARTITION) == NULL)
         slurm_job_note_set(job, SLURM_NOTE_PARTITION, SLURM_PARTITION);
-    if (job->nodelist != NULL) {
+    const char *unsupported =
+        job->nodelist != NULL  ? "--nodelist is not supported: nodes are chosen by mgpu"
+        : job->exclude != NULL ? "--exclude is not supported: nodes are chosen by mgpu"
+        : job->is_exclusive    ? "--exclusive is not supported: request the GPUs and CPUs that the job needs"
+                               : NULL;
+    if (unsupported != NULL) {
         json_decref(notes);
-        return error_set(err, -ENOTSUP, "--nodelist is not supported: nodes are chosen by mgpu");
+        return error_set(err, -ENOTSUP, "%s", unsupported);
     }
     int r = settle_gpus(job, err);
     settle_host(job);

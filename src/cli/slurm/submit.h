@@ -27,8 +27,8 @@ struct slurm_job {
     char *mail_on;
     bool is_parsable, is_waited, is_tested, is_quiet;
     /* Of srun. */
-    bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, is_exact, has_multiple_programs,
-        is_no_allocation;
+    bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, is_exact, is_exclusive,
+        has_multiple_programs, is_no_allocation;
     int64_t relative, job_id;
     const char *command; // of salloc --no-shell: NULL
     bool is_without_shell;

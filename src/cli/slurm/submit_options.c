@@ -215,7 +215,7 @@ SETTER(text)
         const char **text;
     } texts[] = { { "output", &job->output }, { "error", &job->error }, { "input", &job->input },
         { "chdir", &job->submit.directory }, { "wrap", &job->wrap }, { "job-name", &job->name },
-        { "mail-user", &job->mail_user }, { "nodelist", &job->nodelist } };
+        { "mail-user", &job->mail_user }, { "nodelist", &job->nodelist }, { "exclude", &job->exclude } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(option->name, texts[i].name) == 0)
             *texts[i].text = keep(job, value);
@@ -338,7 +338,8 @@ SETTER(flag)
     } flags[] = { { "hold", &job->submit.is_held }, { "parsable", &job->is_parsable },
         { "wait", &job->is_waited }, { "test-only", &job->is_tested }, { "quiet", &job->is_quiet },
         { "label", &job->is_labelled }, { "pty", &job->is_on_terminal }, { "overlap", &job->is_overlapping },
-        { "exact", &job->is_exact }, { "no-shell", &job->is_without_shell } };
+        { "exact", &job->is_exact }, { "exclusive", &job->is_exclusive },
+        { "no-shell", &job->is_without_shell } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(option->name, flags[i].name) == 0)
             *flags[i].flag = true;
@@ -451,7 +452,6 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("disable-status", 'X', NULL, R, "DISABLE_STATUS", "what Ctrl-C does"),
     ACCEPTED("distribution", 'm', "kind", ANY, "DISTRIBUTION", "which task runs where"),
     ACCEPTED("epilog", 0, "program", R, "EPILOG", "program after the step"),
-    ACCEPTED("exclusive", 0, "[user|mcs]", ANY, "EXCLUSIVE", "nodes without other jobs"),
     ACCEPTED("export-file", 0, "file", S, NULL, "variables of a file"),
     ACCEPTED("extra-node-info", 'B', "s[:c[:t]]", ANY, NULL, "sockets, cores and threads"),
     ACCEPTED("get-user-env", 0, "[time]", S, "GET_USER_ENV", "environment of a login"),
@@ -503,7 +503,6 @@ const struct slurm_option slurm_submit_options[] = {
     REFUSED("bcast", 0, "[file]", R, "programs are run where they are"),
     REFUSED("constraint", 'C', "list", ANY, "nodes have no features; a GPU model is --gres=gpu:MODEL:N"),
     REFUSED("container", 0, "path", ANY, "containers are --container-image=IMAGE"),
-    REFUSED("exclude", 'x', "nodes", ANY, "nodes are chosen by mgpu"),
     REFUSED("gid", 0, "group", ANY, "a job has the groups of its user"),
     REFUSED("het-group", 0, "list", R, "there are no heterogeneous jobs"),
     REFUSED("immediate", 'I', "[seconds]", R | A, "a job waits until it starts or is cancelled"),
@@ -512,6 +511,10 @@ const struct slurm_option slurm_submit_options[] = {
     REFUSED("nodefile", 'F', "file", S | A, "nodes are chosen by mgpu"),
     DONE("nodelist", 'w', "nodes", ANY, set_text, NULL,
         "nodes of the job that a step runs on; refused outside of a job"),
+    DONE("exclude", 'x', "nodes", ANY, set_text, NULL,
+        "nodes of the job that a step does not run on; refused outside of a job"),
+    DONE("exclusive", 0, "[user|mcs]", ANY, set_flag, "EXCLUSIVE",
+        "of a step: --exact; refused outside of a job"),
     DONE("relative", 'r', "n", R, set_number, NULL, "first node of the job that the step runs on"),
     DONE("pty", 0, NULL, R, set_flag, NULL, "run on a terminal"),
     DONE("jobid", 0, "id", R, set_number, "JOBID", "job that the step belongs to"),

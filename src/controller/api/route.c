@@ -113,6 +113,8 @@ static const struct route routes[] = {
         &step_request_record },
     { "POST", "/api/v1/jobs/{id}/steps/end", ACTION_CONTROL, handle_step_end, "Records the end of a step.",
         { { NULL, NULL } }, &step_end_request_record },
+    { "POST", "/api/v1/jobs/{id}/steps/signal", ACTION_CONTROL, handle_step_signal,
+        "Passes a signal to the client of a running step.", { { NULL, NULL } }, &step_signal_request_record },
     { "GET", "/api/v1/gpus", ACTION_LOOK, handle_gpus, "GPUs of all nodes and the jobs on them.",
         { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/gpus/history", ACTION_LOOK, handle_history, "GPU load over the last week.",

@@ -23,8 +23,9 @@ void handle_terminal(struct request *request); // api/terminal.c
 void handle_exec(struct request *request);
 void handle_steps(struct request *request);
 void handle_step(struct request *request);
-void handle_step_end(struct request *request); // api/terminal.c
-void handle_pause(struct request *request);    // api/cluster.c
+void handle_step_end(struct request *request);
+void handle_step_signal(struct request *request); // api/terminal.c
+void handle_pause(struct request *request);       // api/cluster.c
 void handle_release_gpus(struct request *request);
 void handle_resume(struct request *request);        // api/cluster.c
 void handle_policy(struct request *request);        // api/cluster.c

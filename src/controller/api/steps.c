@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
 #include "job/step.h"
@@ -305,4 +306,59 @@ static void end_step(struct request *request, const struct job *job)
 void handle_step_end(struct request *request)
 {
     jobs_find(request, request->job, end_step);
+}
+
+/* --- POST signal --- */
+
+static int read_signal(
+    struct request *request, struct step_signal_request *ret, int *ret_signal, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    int r = request_parse_body(request, &body, err);
+    if (r == 0)
+        r = json_record_read(&step_signal_request_record, body, ret, err);
+    *ret_signal = r == 0 && ret->signal != NULL ? signal_find(ret->signal) : 0;
+    if (r < 0 || ret->signal == NULL || *ret_signal != 0)
+        return r;
+    (void)error_set(err, -EINVAL, "signal: unknown signal %.60s", ret->signal);
+    return error_hint(err, "a name such as USR1, or a number");
+}
+
+/* The client passes it to the tasks: a line of its response asks for that. */
+static void tell_client(struct request *request, const struct step_signal_request *wish, int signal)
+{
+    struct error err = { 0 };
+    struct step_client *client = request->serve->step_clients;
+    while (client != NULL &&
+           (!client->is_running || client->request->job != request->job || client->id != wish->step))
+        client = client->next;
+    if (client == NULL) {
+        (void)error_set(&err, -EALREADY, "step %" PRIu64 ".%u is not running", request->job, wish->step);
+        request_reply_problem(request, &err);
+        return;
+    }
+    _cleanup_free_ char *text =
+        signal != 0 ? xasprintf("{\"signal\":%d}\n", signal) : xstrdup("{\"cancel\":true}\n");
+    request_stream(client->request, text, strlen(text));
+    request_reply_json(
+        request, 202, json_pack("{s:I,s:i}", "job", (json_int_t)request->job, "step", (int)wish->step));
+}
+
+static void signal_step(struct request *request, const struct job *job)
+{
+    struct step_signal_request wish = { 0 };
+    struct error err = { 0 };
+    int signal = 0;
+    if (!jobs_check(request, ACTION_CONTROL, job, "signal a step of it"))
+        return;
+    if (read_signal(request, &wish, &signal, &err) < 0)
+        request_reply_problem(request, &err);
+    else
+        tell_client(request, &wish, signal);
+    record_clear(&step_signal_request_record, &wish);
+}
+
+void handle_step_signal(struct request *request)
+{
+    jobs_find(request, request->job, signal_step);
 }

@@ -342,11 +342,12 @@ static int complete_nodes(const struct job *job, struct job_step *step, struct e
 {
     struct job_step_node *nodes = step->nodes.items;
     uint64_t tasks = 0;
+    for (size_t i = 0; i < step->nodes.count; i++)
+        nodes[i].rank = UINT32_MAX; // not known yet
     for (size_t i = 0; i < step->nodes.count; i++) {
         int rank = job_rank_on(job, nodes[i].node);
         if (rank < 0)
             return error_set(err, -EINVAL, "%.60s is not a node of job %" PRIu64, nodes[i].node, job->id);
-        nodes[i].rank = UINT32_MAX; // a node that is named twice is found once
         if (node_of(step, (uint32_t)rank) != NULL)
             return error_set(err, -EINVAL, "node %.60s is named twice", nodes[i].node);
         nodes[i].rank = (uint32_t)rank;
