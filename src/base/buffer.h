@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing run of bytes. Appending never fails: memory that is out aborts. */
+/* A growable byte buffer. Appending never fails: the program aborts when memory is exhausted. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The two clocks: one to measure with, one to show. */
+/* The two clocks: boot time for measuring, wall time for display. */
 #pragma once
 
 #include <stdint.h>
@@ -7,9 +7,9 @@
 /* Milliseconds since boot, suspend included (CLOCK_BOOTTIME). The only clock that timers and limits use. */
 int64_t clock_boot_ms(void);
 
-/* The same in microseconds, to measure with. */
+/* The same in microseconds, for measuring. */
 int64_t clock_boot_us(void);
 
-/* Milliseconds since 1970 (CLOCK_REALTIME). Shown and stored; decisions of the controller are made in the
- * time of core/clock.c. */
+/* Milliseconds since 1970 (CLOCK_REALTIME), for display and storage. The controller's decisions use the time
+ * of core/clock.c instead. */
 int64_t clock_wall_ms(void);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Small files written whole and read whole, directories, and locks that die with their owner. */
+/* Small files that are read and written whole, directories, and locks that are released when their owner
+ * dies. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,8 +14,8 @@
 /* Reads a whole file relative to `dirfd`; -EFBIG above `limit` bytes. */
 int file_read(int dirfd, const char *name, size_t limit, struct buffer *out);
 
-/* Writes NAME.tmp and renames it, so that a reader sees all or nothing. With `durable`, file and directory
- * are fsynced too. Mode 0600. */
+/* Writes NAME.tmp and renames it, so a reader sees the old or the new file, never a part. With `durable`,
+ * file and directory are also fsynced. Mode 0600. */
 int file_write(int dirfd, const char *name, const void *bytes, size_t length, bool durable);
 
 int file_read_record(
@@ -22,23 +23,24 @@ int file_read_record(
 int file_write_record(
     int dirfd, const char *name, const struct record_type *type, const void *object, bool durable);
 
-/* Writes all bytes, over short writes and EINTR. */
+/* Writes all bytes; continues after short writes and EINTR. */
 int write_all(int fd, const void *bytes, size_t length);
 
-/* Makes a directory and its parents; existing ones are left as they are. */
+/* Creates a directory and its parents; existing ones are not changed. */
 int make_directories(const char *path, mode_t mode);
 
-/* Open file description lock on the whole file (fcntl(2), F_OFD_SETLK): 0 when taken, -EAGAIN when another
- * process has it. It is given up when the last copy of the descriptor closes, however its owner died. */
+/* Takes an open file description lock on the whole file (fcntl(2), F_OFD_SETLK): 0 on success, -EAGAIN if
+ * another process has it. The kernel releases it when the last copy of the descriptor is closed, however its
+ * owner died. */
 int lock_file(int fd);
 
-/* Opens PATH, makes it 0600 and takes lock_file() on it. A file that others could open may be locked by one
- * of them for reading, for ever; nobody of ours takes such a lock, so a fresh file takes the place of that
- * one. -EAGAIN: *ret_fd is open, for what its owner wrote into it. */
+/* Opens PATH, makes it 0600 and takes lock_file() on it. If another user could open the file, that user could
+ * hold a read lock on it forever; mgpu takes no read locks, so such a file is replaced by a new one. On
+ * -EAGAIN, *ret_fd is open, so that the caller can read what the owner wrote. */
 int lock_path(const char *path, int *ret_fd);
 
-/* Locks a directory that only its owner can open, until *ret_fd closes: -EAGAIN when another process has it.
- * Who removes lock files does not remove this lock. */
+/* Locks a directory that only its owner can open, until *ret_fd is closed. -EAGAIN if another process has the
+ * lock. Removing lock files does not remove this lock. */
 int lock_private_directory(const char *path, int *ret_fd);
 
 /* True when some process holds lock_file() on the file behind `fd`. */

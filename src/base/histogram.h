@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts of durations by size, for GET /metrics. */
+/* Histograms of durations for GET /metrics. */
 #pragma once
 
 #include <stddef.h>
@@ -13,11 +13,11 @@ struct histogram_scale {
     double bounds[HISTOGRAM_BOUNDS_MAX];
 };
 
-extern const struct histogram_scale histogram_of_work; // 100 us to 10 s: what a program does
-extern const struct histogram_scale histogram_of_jobs; // 1 s to 7 days: what people wait for
+extern const struct histogram_scale histogram_of_work; // 100 us to 10 s: for operations of a program
+extern const struct histogram_scale histogram_of_jobs; // 1 s to 7 days: for waiting and run times of jobs
 
 struct histogram {
-    uint64_t counts[HISTOGRAM_BOUNDS_MAX + 1]; // up to each bound; after the last one, the longer ones
+    uint64_t counts[HISTOGRAM_BOUNDS_MAX + 1]; // up to each bound; the last one counts longer durations
     double sum;
 };
 

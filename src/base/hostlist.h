@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of host names in the short form that Slurm has for them: "gpu[1-3,7],login". */
+/* Lists of host names in Slurm's short form: "gpu[1-3,7],login". */
 #pragma once
 
 #include "base/error.h"
@@ -7,10 +7,10 @@
 
 #define HOSTLIST_MAX 65536U // names of one list
 
-/* Appends the names of "gpu[1-3,07],login", in the order written. -EINVAL for brackets that are not closed or
- * hold something else, -E2BIG above HOSTLIST_MAX names; `ret` may then hold some of them. */
+/* Appends the names of "gpu[1-3,07],login" in the order written. -EINVAL for invalid or unclosed brackets,
+ * -E2BIG above HOSTLIST_MAX names; `ret` may then contain some of them. */
 int hostlist_expand(const char *text, struct strings *ret, struct error *err);
 
-/* The names, each once, as a short list: names that differ in the number at their end alone are one item, at
- * the place of the first of them. The caller frees it. */
+/* The names, each once, as a short list. Names that differ only in their final number are combined into one
+ * item, at the position of the first. The caller frees it. */
 char *hostlist_compress(const struct strings *names);

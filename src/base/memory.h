@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocation that aborts when memory is out, and cleanup attributes. A program restarts from the store. */
+/* Allocation that aborts when memory is exhausted, and cleanup attributes. Programs recover by restarting
+ * from the store. */
 #pragma once
 
 #include <stddef.h>
@@ -20,8 +21,8 @@ char *xstrndup(const char *text, size_t length) __attribute__((returns_nonnull))
 /* Formatted string on the heap. */
 char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2), returns_nonnull));
 
-/* For a program that moves many bytes: up to 4 MiB of freed memory stay with it, because memory that the
- * kernel takes back at each pause costs a page fault for every 4 KiB when it comes again. */
+/* For a program that moves many bytes: keeps up to 4 MiB of freed memory in the process. Memory that is
+ * returned to the kernel costs a page fault per 4 KiB when it is allocated again. */
 void memory_keep_freed(void);
 
 void freep(void *pointer_to_pointer);
@@ -31,7 +32,7 @@ void closep(int *fd);
 #define _cleanup_free_      _cleanup_(freep)
 #define _cleanup_close_     _cleanup_(closep)
 
-/* Gives the value away: the variable is left empty, so that its cleanup does nothing. */
+/* Gives up ownership: the variable is left empty, so its cleanup does nothing. */
 static inline int take_fd(int *fd)
 {
     int taken = *fd;

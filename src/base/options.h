@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Command line options as a table: parsing, help text, "did you mean" and completion come from the same rows.
- */
+/* Command line options as a table: parsing, help text, "did you mean" and completion use the same rows. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,57 +10,56 @@
 #include "base/error.h"
 
 struct option_row {
-    char letter;          // 'g' for -g, 0 when there is no short form
+    char letter;          // 'g' for -g, 0 if there is no short form
     const char *name;     // "gpus" for --gpus
-    const char *argument; // "N" in the help; NULL: a flag without argument; "[N]": may be left out, and is
-                          // given joined only (-w5, --watch=5)
-    const char *help;     // one line; NULL: another name of a row, left out of the help
-    /* Called for each occurrence; `value` is NULL for flags and for
-     * a value left out. */
+    const char *argument; // "N" in the help; NULL: a flag without argument; "[N]": optional, and must be
+                          // joined (-w5, --watch=5)
+    const char *help;     // one line; NULL: an alias of another row, not shown in the help
+    /* Called for each occurrence; `value` is NULL for flags and for an omitted value. */
     int (*set)(void *target, const char *value, struct error *err);
-    const char
-        *preset; // the value that it has when none is given, as text; NULL: none, or not always the same
-    /* Instead of `set`: many rows with one function, told apart by `key`. */
+    const char *preset; // default value as text; NULL: none, or not constant
+    /* Used instead of `set` when many rows share one function; `key` tells them apart. */
     int (*set_key)(void *target, const struct option_row *row, const char *value, struct error *err);
     const char *key;
     /* Of the kinds of base/option_values.h. */
-    size_t member; // where the value goes
+    size_t member; // where the value is stored
     bool is_inner;
     int64_t least, most;
 };
 
 /*
- * Sets each row that has a preset to it, by the same function and from the same text that the help shows. So
- * a program that calls this before it reads its options has the defaults that it shows, and no others.
+ * Sets each row that has a preset, by the same function and from the same text that the help shows. The
+ * defaults of a program that calls this before options_parse() are therefore those it documents.
  */
 int options_preset(const struct option_row *const *tables, void *target, struct error *err);
 
-/* Called for each option that was read and taken; `value` is NULL for a flag. */
+/* Called for each option that was accepted; `value` is NULL for a flag. */
 typedef void option_seen_fn(void *target, const struct option_row *row, const char *value);
 
 /*
- * Reads options from argv[1..] in the order they stand, stopping at "--" (passed over) or, with
- * `stop_at_operand`, at the first word that is no option; without it operands and options may mix and the
- * operands are moved to the end of argv. Several tables may be given, ended by NULL; the last row of each
- * table has name NULL. *ret_operands is the index of the first operand. Understands -gN, -g N, --gpus=N,
- * --gpus N, joined flags (-qv) and unambiguous beginnings of long names.
+ * Parses options from argv[1..] in order. Stops at "--" (which is skipped) or, with `stop_at_operand`, at the
+ * first operand; otherwise operands and options may be mixed, and operands are moved to the end of argv.
+ * `tables` is terminated by NULL; the last row of each table has name NULL. *ret_operands is the index of the
+ * first operand. Accepts -gN, -g N, --gpus=N, --gpus N, joined flags (-qv) and unambiguous abbreviations of
+ * long names.
  */
 int options_parse(int argc, char **argv, const struct option_row *const *tables, void *target,
     bool stop_at_operand, int *ret_operands, struct error *err);
 
-/* The same, telling `seen` (or NULL) what was taken. */
+/* The same; calls `seen` (may be NULL) for each option. */
 int options_parse_seen(int argc, char **argv, const struct option_row *const *tables, void *target,
     option_seen_fn *seen, bool stop_at_operand, int *ret_operands, struct error *err);
 
-/* The row of that name or the only one that begins so, or of that letter; NULL when there is none. */
+/* The row with that name, the only one that begins with it, or the one with that letter; NULL if there is
+ * none. */
 const struct option_row *options_find(
     const struct option_row *const *tables, const char *name, size_t length);
 const struct option_row *options_find_letter(const struct option_row *const *tables, char letter);
 
-/* Sets one option of `target`, as options_parse() does when it finds the row. */
+/* Sets one option of `target` as options_parse() does. */
 int options_set(void *target, const struct option_row *row, const char *value, struct error *err);
 
-/* Are these two names of one option? */
+/* True if these are two names of the same option. */
 bool options_are_same(const struct option_row *a, const struct option_row *b);
 
 /* Help lines "  -g, --gpus N       text". */

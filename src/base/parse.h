@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers, sizes, durations and id lists as people type them. Each refuses trailing text and overflow. */
+/* Parsers for numbers, sizes, durations and lists of ids as users type them. Each rejects trailing text and
+ * overflow. */
 #pragma once
 
 #include <stddef.h>
@@ -7,26 +8,25 @@
 
 #include "base/error.h"
 
-/* Decimal integer within [min, max]. `what` names the value in the sentence: "--gpus". */
+/* Decimal integer within [min, max]. `what` names the value in errors: "--gpus". */
 int parse_integer(
     const char *text, const char *what, int64_t min, int64_t max, int64_t *ret, struct error *err);
 
-/* Bytes: "8G", "512M", "1.5G", "1024K", "100B"; a bare number is MiB, as in the small schedulers before us.
- */
+/* Bytes: "8G", "512M", "1.5G", "1024K", "100B"; a bare number is MiB. */
 int parse_size(const char *text, const char *what, uint64_t *ret_bytes, struct error *err);
 
 /* Milliseconds: "90m", "4h", "2-00:00:00", "1:30:00", "10s", "250ms"; a bare number is seconds. */
 int parse_duration(const char *text, const char *what, int64_t *ret_ms, struct error *err);
 
 /*
- * "0,2-3" into an array of ids in the order written, which the caller frees. Ids above `max_id`, a repeated
- * id, an empty list and a range that runs backwards are refused.
+ * Parses "0,2-3" into an array of ids in the order written, which the caller frees. Rejects ids above
+ * `max_id`, repeated ids, an empty list, and descending ranges.
  */
 int parse_id_list(const char *text, const char *what, uint32_t max_id, uint32_t **ret_ids, size_t *ret_count,
     struct error *err);
 
-/* "21.8 GiB" and the like, for people. */
+/* Formats a size for display: "21.8 GiB". */
 void format_size(uint64_t bytes, char *text, size_t size);
 
-/* "3h12m", "1m04s", "5s", "12ms", for people. */
+/* Formats a duration for display: "3h12m", "1m04s", "5s", "12ms". */
 void format_duration(int64_t ms, char *text, size_t size);

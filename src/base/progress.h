@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much of something is done, as programs and people write it. */
+/* Progress values as programs and users write them. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,6 +8,6 @@
 
 #define PROGRESS_WHOLE 1000000U
 
-/* "0.4", ".4", "1", "40%", "12.5 %", in millionths; digits behind the sixth place change nothing. False for
- * what is no number, and above 1. Knows no locale. */
+/* Parses "0.4", ".4", "1", "40%" or "12.5 %" into millionths; digits after the sixth decimal place are
+ * ignored. False for anything else and for values above 1. Independent of the locale. */
 bool progress_parse(const char *text, size_t length, uint32_t *ret_ppm);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structs as bytes. A record type is a table of fields; from the one table come the binary form used in
- * frames, spool files and the store, and (in wire/json_record.h) the JSON form used by the API.
+ * Records: structs as bytes. A record type is a table of fields. The binary form used in frames, spool files
+ * and the store, and (in wire/json_record.h) the JSON form of the API are both derived from this table.
  *
  * Binary form, little-endian: u32 magic "mgR1", u16 type id, u16 zero, u32 body length, body, u32 CRC-32C of
- * all before it. The body is a run of fields: u16 tag, u16 zero, u32 length, value. Unknown tags are passed
- * over and missing ones stay zero, so that an old shepherd and a new agent understand each other.
+ * everything before it. The body is a sequence of fields: u16 tag, u16 zero, u32 length, value. Unknown tags
+ * are skipped and missing ones stay zero, so an old shepherd and a new agent understand each other.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ enum record_kind {
     RECORD_I32,      // int32_t
     RECORD_U64,      // uint64_t
     RECORD_I64,      // int64_t
-    RECORD_SIZE,     // uint64_t, bytes; JSON also takes "8G"
+    RECORD_SIZE,     // uint64_t, bytes; JSON also accepts "8G"
     RECORD_MILLI,    // uint32_t, thousandths; a number such as 2.5 in JSON
     RECORD_DURATION, // int64_t, milliseconds; seconds or "4h" in JSON
     RECORD_TIME,     // int64_t, milliseconds of the wall clock; RFC 3339 in JSON, null for 0
@@ -31,7 +31,7 @@ enum record_kind {
     RECORD_STRINGS,  // struct strings
     RECORD_ENV,      // struct strings of NAME=value; an object in JSON
     RECORD_LIST,     // struct record_list of `sub` records
-    RECORD_PACKED,   // struct record_bytes: one `sub` record that is carried as it was encoded
+    RECORD_PACKED,   // struct record_bytes: one `sub` record, kept in encoded form
 };
 
 struct record_list {
@@ -52,14 +52,13 @@ struct record_field {
     enum record_kind kind;
     const char *name;
     size_t offset;
-    uint32_t
-        limit; // most bytes of a string (or of a list's all strings together), most items of a RECORD_LIST
+    uint32_t limit; // maximum bytes of a string (or of all strings of a list), maximum items of a RECORD_LIST
     const struct record_type *sub; // RECORD_LIST and RECORD_PACKED only
-    const char *help;              // for its documentation; NULL: it has none
-    const char *old_name;          // in JSON answers, for clients that know it by this; NULL: none
-    bool has_zero;                 // 0 is a value; of others it means that there is none, null in an answer
+    const char *help;              // for the API's documentation; NULL: undocumented
+    const char *old_name;          // a second key in JSON answers, for older clients; NULL: none
+    bool has_zero;                 // 0 is a value; otherwise 0 means absent, null in an answer
     bool is_hidden;                // not in JSON answers
-    bool is_spare;                 // left out where the whole record would be too long: record_encode_bare()
+    bool is_spare;                 // omitted when the whole record would be too long: record_encode_bare()
 };
 
 struct record_type {
@@ -99,54 +98,53 @@ struct record_type {
 /* Appends the record. Zero numbers, NULL strings and empty lists are left out. */
 void record_encode(const struct record_type *type, const void *object, struct buffer *out);
 
-/* The same without the spare fields of all records in it. */
+/* The same without spare fields, also in nested records. */
 void record_encode_bare(const struct record_type *type, const void *object, struct buffer *out);
 
 /*
- * The same for what has to be read again whatever happens, such as the events of the store: a field of the
- * record itself that record_decode() would refuse is left out. 1 when one was, and `err` tells of the first.
+ * The same for records that must always be readable, such as events in the store: fields that record_decode()
+ * would reject are omitted. Returns 1 if any was, and `err` describes the first.
  */
 int record_encode_readable(
     const struct record_type *type, const void *object, struct buffer *out, struct error *err);
 
 /*
- * Reads one record of exactly `length` bytes into `object`, which is overwritten and then owned by the caller
- * (record_clear). -EBADMSG when it is torn, of another type, over a limit, or its CRC is wrong; the object is
- * then zero. `err` may be NULL.
+ * Decodes one record of exactly `length` bytes into `object`, which is overwritten; the caller then owns it
+ * (record_clear). -EBADMSG if it is truncated, of another type, over a limit, or has a wrong CRC; the object
+ * is then zero. `err` may be NULL.
  */
 int record_decode(
     const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err);
 
 /*
- * As record_decode(), but a field that cannot be taken (over its limit, of another width) is left out, as if
- * it had not been sent: 1, and `err` tells of the first of them. 0 when all could be taken.
+ * Like record_decode(), but invalid fields (over the limit, of another width) are skipped as if they had not
+ * been sent. Returns 1 if any was, and `err` describes the first; else 0.
  */
 int record_decode_partly(
     const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err);
 
-/* Would record_decode() take what record_encode() makes of it? Looks at the limits of all fields, without
- * encoding. -EBADMSG and what is wrong when it would not. */
+/* Checks whether record_decode() would accept the encoded object, by the limits of all fields and without
+ * encoding it. -EBADMSG with the reason if not. */
 int record_check(const struct record_type *type, const void *object, struct error *err);
 
 /*
- * Looks at the head of a stream. Returns 0 with *ret_length = 0 while fewer than a whole header is there,
- * else the record's whole length and type id; -EBADMSG when this is no record or it is larger than
- * `max_length`.
+ * Reads the header at the beginning of a stream. Returns 0 with *ret_length = 0 if the header is incomplete,
+ * else 0 with the record's total length and type id; -EBADMSG if it is no record or larger than `max_length`.
  */
 int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t *ret_id, size_t *ret_length);
 
-/* The fields of an object. The caller frees ret->bytes. */
+/* Encodes the fields of an object. The caller frees ret->bytes. */
 void record_pack(const struct record_type *type, const void *object, struct record_bytes *ret);
 
-/* Those of an encoded record, in which the fields of `part` are as in its `object`. */
+/* Encodes the fields of an encoded record again, those of `part` replaced by the values in its `object`. */
 void record_repack(
     const void *record, const struct record_type *part, const void *object, struct record_bytes *ret);
 
-/* As record_decode(). */
+/* Like record_decode(). */
 int record_unpack(
     const struct record_type *type, const struct record_bytes *packed, void *object, struct error *err);
 
-/* Takes the fields of that tag out of one encoded record, as if its object did not have them. */
+/* Removes the fields with that tag from one encoded record. */
 void record_cut(struct buffer *record, uint16_t tag);
 
 /* Frees what the object's fields own and zeroes it. */
@@ -155,5 +153,5 @@ void record_clear(const struct record_type *type, void *object);
 /* Deep copy into an uninitialised object. */
 void record_copy(const struct record_type *type, void *to, const void *from);
 
-/* The same without what could not be read again (record_encode_readable). */
+/* The same without fields that could not be decoded again (record_encode_readable). */
 void record_copy_readable(const struct record_type *type, void *to, const void *from);

@@ -2,8 +2,8 @@
 /* Signals by name. */
 #pragma once
 
-/* "USR1", "SIGUSR1", "usr1" or "10"; 0 when it is no signal that can be sent to a job. */
+/* Accepts "USR1", "SIGUSR1", "usr1" and "10"; 0 if this is no signal that can be sent to a job. */
 int signal_find(const char *text);
 
-/* "USR1"; NULL for one without a name, such as a real-time signal. */
+/* "USR1"; NULL for signals without a name, such as real-time signals. */
 const char *signal_name(int signal);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The spool: what the node knows of an attempt while every process may die. It lies in the runtime directory
- * (tmpfs) and survives all processes, not a reboot, because a new boot ends an attempt anyway.
+ * The spool: what a node records about an attempt, so that any process may die. It is in the runtime
+ * directory (tmpfs): it survives all processes but no reboot, because a reboot ends every attempt anyway.
  *
  *   RUN/spool/                   root (or the rootless user), 0700; the agent's working directory
- *     hints                      datagram socket of the agent: "NAME WORD", a hint to look at NAME
- *     JOB.ATTEMPT.STEP.RANK/     one directory per shepherd; integers made by the controller
- *       lock                     OFD lock held by the living shepherd: the proof of life
+ *     hints                      datagram socket of the agent: "NAME WORD", a hint to check NAME
+ *     JOB.ATTEMPT.STEP.RANK/     one directory per shepherd; integers assigned by the controller
+ *       lock                     OFD lock held by the running shepherd: proves that it is alive
  *       spec                     struct launch_spec, written by the agent
- *       verdict                  "go" or "nogo", settled once by link(2): whoever links first decides
- *       started                  struct launch_started, written by the shepherd at the open gate
+ *       verdict                  "go" or "nogo", created once by link(2): the first to link decides
+ *       started                  struct launch_started, written by the shepherd when the gate opens
  *       status                   raw wait status of the command, by the user's init (shepherd/init.h)
- *       said                     struct spool_said: what the job has said of itself
- *       exit                     struct launch_exit: nothing of the step runs any more
+ *       said                     struct spool_said: status reports of the job
+ *       exit                     struct launch_exit: no process of the step is left
  *       ctl                      datagram socket of the shepherd: struct spool_command
  *       tty                      datagram socket of the terminal: struct terminal_visit
- *   RUN/notify/                  the same owner, 0711: jobs pass through it and see nothing
+ *   RUN/notify/                  the same owner, 0711: jobs can pass through but not list it
  *     JOB.ATTEMPT.STEP.RANK      pipe of the job's user, 0600: the job's MGPU_NOTIFY
  *   RUN/hosts/                   the same
  *     JOB.ATTEMPT.STEP.RANK      the job's MGPU_HOSTFILE, 0400 of its user (agent/host/hostfile.h)
  *
- * Truth is in the files; datagrams only say "look again".
+ * The files are authoritative; datagrams only trigger a new check.
  */
 #pragma once
 
@@ -38,13 +38,13 @@
 #define SPOOL_EXIT      "exit"
 #define SPOOL_CTL       "ctl"
 #define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
-#define SPOOL_TTY_SEEN  "tty-seen" // when a byte last went through that (shepherd/terminal_idle.h)
-#define SPOOL_USAGE     "usage"    // what the attempt made of its GPUs so far (agent/usage/meter.h)
-#define SPOOL_ADOPTED   "lease"    // present: an adopted process, without a shepherd (agent/launch/adopted.h)
-#define SPOOL_TERMS     "terms"    // struct spool_terms: what was changed about the attempt since its spec
-#define SPOOL_READY     "ready"    // struct launch_started of the shepherd that waits to be let go (is_gated)
+#define SPOOL_TTY_SEEN  "tty-seen" // time of the terminal's last input or output (shepherd/terminal_idle.h)
+#define SPOOL_USAGE     "usage"    // resource usage of the attempt so far (agent/usage/meter.h)
+#define SPOOL_ADOPTED   "lease"    // adopted process, without a shepherd (agent/launch/adopted.h)
+#define SPOOL_TERMS     "terms"    // struct spool_terms: changes to the attempt since its spec was written
+#define SPOOL_READY     "ready"    // struct launch_started of a shepherd that waits for GO (is_gated)
 #define SPOOL_RENEWED   "renewed"  // struct spool_renewed: the current lease of the attempt
-#define SPOOL_STOP      "stop"     // struct spool_stop: why its shepherd is ending it
+#define SPOOL_STOP      "stop"     // struct spool_stop: why the shepherd is ending the step
 #define SPOOL_HINTS     "hints"
 #define SPOOL_SAID      "said"                // struct spool_said
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN
@@ -52,20 +52,20 @@
 
 enum spool_verdict { VERDICT_NONE, VERDICT_GO, VERDICT_NOGO };
 
-/* What the agent asks of a shepherd, one datagram on ctl. */
+/* A command from the agent to a shepherd: one datagram on ctl. */
 struct spool_command {
     uint32_t magic;   // SPOOL_COMMAND_MAGIC
-    uint32_t signal;  // sent to every process of the step at once
-    int64_t grace_ms; // then SIGKILL after this long; < 0: only the signal, the job goes on
-    uint64_t port;    // of SPOOL_GO_MAGIC: where the parts meet; 0: as the environment has it
+    uint32_t signal;  // sent to all processes of the step at once
+    int64_t grace_ms; // SIGKILL follows after this time; < 0: only the signal is sent and the job continues
+    uint64_t port;    // of SPOOL_GO_MAGIC: rendezvous port; 0: as in the environment
 };
 #define SPOOL_COMMAND_MAGIC 0x6d67706bU
-#define SPOOL_LOOK_MAGIC    0x6d67706cU // instead of a signal: the file "terms" is a new one
-/* A stop whose signal is the one that the spec has for it, and which ends when the job says CHECKPOINTED. */
+#define SPOOL_LOOK_MAGIC    0x6d67706cU // instead of a signal: the file "terms" has changed
+/* A stop that uses the checkpoint signal of the spec and ends when the job reports CHECKPOINTED. */
 #define SPOOL_CHECKPOINT_MAGIC 0x6d67706eU
-#define SPOOL_GO_MAGIC         0x6d677070U // to one that waits to be let go: settle the verdict now
+#define SPOOL_GO_MAGIC         0x6d677070U // to a shepherd that waits for GO: settle the verdict now
 
-/* Host byte order: it never leaves the boot. */
+/* Host byte order: the file does not outlive the boot. */
 struct spool_terms {
     uint32_t magic; // SPOOL_TERMS_MAGIC
     uint32_t is_suspended;
@@ -73,68 +73,65 @@ struct spool_terms {
 };
 #define SPOOL_TERMS_MAGIC 0x6d67706dU
 
-/* False when the attempt whose directory is `dirfd` has no such file, or none that is whole; then *ret is as
- * it was. */
+/* False if the attempt's directory `dirfd` has no such file or an incomplete one; *ret is then unchanged. */
 bool spool_read_terms(int dirfd, struct spool_terms *ret);
 
 #define SPOOL_STATUS_MAX 128U // bytes
 
-/* Why a job was told to save its work. */
+/* Why a job was asked to save its work. */
 enum spool_save { SAVE_UNASKED, SAVE_AT_STOP, SAVE_AT_LIMIT };
 
-/* What a job has said of itself; host byte order. The status is the user's text: no newline, else anything.
- */
+/* The status reports of a job, in host byte order. The status is arbitrary text without newlines. */
 struct spool_said {
     uint32_t magic; // SPOOL_SAID_MAGIC
-    uint32_t crc;   // of the struct, with 0 here
+    uint32_t crc;   // of the struct, computed with 0 here
     uint32_t has_progress;
     uint32_t progress_ppm;             // 0 to 1000000
-    int64_t checkpointed_ms;           // wall clock: when it said last that its work is saved; 0: never
+    int64_t checkpointed_ms;           // wall clock: last report that its work is saved; 0: never
     uint64_t save;                     // enum spool_save
-    char status[SPOOL_STATUS_MAX + 8]; // terminated; "": none. Fills the struct up: there is no padding
+    char status[SPOOL_STATUS_MAX + 8]; // terminated; "": none. Sized so that the struct has no padding
 };
 #define SPOOL_SAID_MAGIC 0x6d67706fU
 
-/* The attempt may run until then: the node has heard of the controller since its spec was written. It is
- * written at staging and then overwritten where it is, which needs no room: a healthy node keeps its leases
- * when RUN is full. */
+/* The attempt may run until this time: renewed whenever the node hears from the controller. Created at
+ * staging and then overwritten in place, which needs no space, so a healthy node keeps its leases when RUN is
+ * full. */
 struct spool_renewed {
     uint32_t magic;   // SPOOL_RENEWED_MAGIC
-    uint32_t crc;     // of until_ms; 0: of an agent that always replaced the file
+    uint32_t crc;     // of until_ms; 0: written by an older agent, which replaced the file
     int64_t until_ms; // boot clock
 };
 #define SPOOL_RENEWED_MAGIC 0x6d677071U
 
 int spool_renew(int dirfd, int64_t until_ms);
-/* False when there is no such file, or none that is whole; then *ret_ms is as it was. */
+/* False if there is no such file or an incomplete one; *ret_ms is then unchanged. */
 bool spool_read_renewed(int dirfd, int64_t *ret_ms);
 
-/* What the shepherd of a step that is being stopped would know at its end. */
+/* Why a step is being stopped; the shepherd that records its end needs this. */
 struct spool_stop {
     uint32_t magic;  // SPOOL_STOP_MAGIC
-    uint32_t signal; // the first one
+    uint32_t signal; // the first signal sent
     uint32_t end;    // enum job_end, as in struct ending
 };
 #define SPOOL_STOP_MAGIC 0x6d677073U
 
 /*
- * Settles the verdict of the attempt whose directory is `dirfd`: makes a file with the word and link(2)s it
- * to "verdict". Returns the verdict that stands, which is another's when another was first, or a negative
- * errno.
+ * Settles the verdict of the attempt in `dirfd`: writes a file with the verdict and link(2)s it to "verdict".
+ * Returns the verdict in effect, which may be an earlier one by another process, or a negative errno.
  */
 int spool_settle(int dirfd, enum spool_verdict wanted);
 
-/* The verdict that stands, VERDICT_NONE when there is none yet, or a negative errno. */
+/* The verdict in effect, VERDICT_NONE if there is none yet, or a negative errno. */
 int spool_verdict(int dirfd);
 
-/* The file is written in place: a reader that comes in between finds a wrong checksum, and looks later. */
+/* Writes the file in place: a concurrent reader sees a wrong checksum and tries again later. */
 int spool_write_said(int fd, const struct spool_said *said);
 
-/* False, with nothing touched, when there is none that is whole. */
+/* False, with *ret unchanged, if there is no complete file. */
 bool spool_read_said(int dirfd, struct spool_said *ret);
 
-/* True when a living shepherd holds the lock of this attempt. */
+/* True if a running shepherd holds the lock of this attempt. */
 bool spool_is_alive(int dirfd);
 
-/* Removes the directory NAME below `spoolfd` with the files listed above and nothing else, and its pipe. */
+/* Removes the directory NAME below `spoolfd`, only the files listed above, and its pipe. */
 int spool_remove(int spoolfd, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which step of which attempt: in messages, in files, and as the name of a spool entry. */
+/* Identifies a step of an attempt: in messages, in files, and as the name of a spool entry. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 
 #define SPOOL_NAME_SIZE 64
 
-/* A step of an attempt on one of its nodes. Messages and files about it have a member `id`, and beside it the
- * token that the controller gave to the attempt. */
+/* A step of an attempt on one of its nodes. Messages and files about it have a member `id`, followed by the
+ * token that the controller assigned to the attempt. */
 struct spool_id {
     uint64_t job;
     uint32_t attempt, step, rank;
@@ -32,5 +32,5 @@ bool spool_id_equal(const struct spool_id *a, const struct spool_id *b);
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);
 
-/* Reads a name back; false when it is not exactly what spool_name would write. */
+/* Parses a name; false unless it is exactly what spool_name would write. */
 bool spool_parse_name(const char *name, struct spool_id *ret_id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of strings that owns them, and the few text helpers every program needs. */
+/* A list of strings that owns them, and text helpers used by every program. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,14 +8,14 @@
 #include "base/memory.h"
 
 struct strings {
-    char **items; // `count` strings and a closing NULL, so that it is an argv or envp as it stands
+    char **items; // `count` strings and a terminating NULL, usable as argv or envp
     size_t count;
 };
 
 /* Appends a copy of `text`. */
 void strings_add(struct strings *strings, const char *text);
 
-/* Appends `text` and takes it over. */
+/* Appends `text` and takes ownership of it. */
 void strings_take(struct strings *strings, char *text);
 
 /* Sets "NAME=value" in an environment list, replacing an entry of that name in place. */
@@ -34,19 +34,17 @@ void strings_clear(struct strings *strings);
 
 bool text_equal(const char *a, const char *b); // NULL equals only NULL
 
-/* The command as a shell would need it typed, words quoted where necessary. The caller frees it. */
+/* The command quoted for a shell. The caller frees it. */
 char *text_quote_command(const struct strings *command);
 
-/* Text made safe for a terminal or a log line: control bytes, bad UTF-8 and characters that turn the
- * direction of text or break lines become \xNN; at most `limit` bytes of input are kept, a cut is shown by an
- * ellipsis. The result can be longer than `limit`: an escape takes four bytes, an ellipsis three. The caller
- * frees it. */
+/* Escapes text for terminals and log lines: control bytes, invalid UTF-8 and characters that change the text
+ * direction or break lines become \xNN. At most `limit` bytes of input are kept; an ellipsis marks a cut. The
+ * result can be longer than `limit`: an escape takes four bytes, an ellipsis three. The caller frees it. */
 char *text_escape(const char *text, size_t limit);
 
-/* The same, but it is the result that has at most `size` bytes (3 or more), escapes and ellipsis included:
- * for texts that go where there is a limit. */
+/* The same, but limits the result to `size` bytes (3 or more), escapes and ellipsis included. */
 char *text_escape_fit(const char *text, size_t size);
 
-/* The candidate nearest to `word` when it is near enough to be a slip of the fingers, else NULL.
- * `candidates` ends with NULL. Damerau-Levenshtein distance of at most a third of the word. */
+/* The candidate closest to `word` if it is close enough to be a typing error (Damerau-Levenshtein distance of
+ * at most a third of the word), else NULL. `candidates` is terminated by NULL. */
 const char *text_nearest(const char *word, const char *const *candidates);

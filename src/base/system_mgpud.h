@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The mgpu that serves all users of this machine, as a program without root finds it. */
+/* How unprivileged programs find the mgpud that serves all users of this machine. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #define SYSTEM_STATE_DIR "/var/lib/mgpu"
 #define SYSTEM_SOCKET    SYSTEM_RUN_DIR "/mgpud.sock"
 
-/* A directory that shows that this machine has one, running or stopped, as controller or as a joined node.
- * NULL: it has none. */
+/* A directory that shows that this machine has a system-wide mgpu, running or stopped, as controller or as a
+ * joined node. NULL: none. */
 const char *system_mgpud_trace(void);
 
 /* True if a process listens on this unix socket. Never blocks. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the terminal of a step and its viewers say to each other. A frame is one byte of type, three bytes of
- * length (big endian) and so many bytes. Between agent and terminal there is one packet: a visit, with the
- * viewer's socket along. docs/api.md describes the frames for other clients.
+ * The protocol between the terminal of a step and its viewers. A frame is one byte of type, three bytes of
+ * length (big endian), and that many bytes. The agent sends the terminal one packet, a visit, which carries
+ * the viewer's socket. docs/api.md describes the frames for other clients.
  */
 #pragma once
 
@@ -12,46 +12,47 @@
 
 #define TERMINAL_HEAD_SIZE   4U
 #define TERMINAL_PAYLOAD_MAX 65536U
-#define TERMINAL_TEXT_MAX    400U       // of an end, in words
-#define TERMINAL_REFUSED     UINT32_MAX // exit status of one who was not let in
+#define TERMINAL_TEXT_MAX    400U       // of the message of an end
+#define TERMINAL_REFUSED     UINT32_MAX // exit status for a viewer that was refused
 
 enum terminal_frame {
     /* from the step */
-    TERMINAL_POSITION = 'p', // 8 bytes: how much output came before what follows
+    TERMINAL_POSITION = 'p', // 8 bytes: how many bytes of output precede what follows
     TERMINAL_OUTPUT = 'o',
-    TERMINAL_ERRORS = 'e',  // standard error of a step without a terminal
-    TERMINAL_SKIPPED = 's', // 8 bytes: so much output was not kept for a viewer that read too slowly
-    TERMINAL_END = 'x',     // 4 bytes: the exit status; then why, in words
+    TERMINAL_ERRORS = 'e', // standard error of a step without a terminal
+    TERMINAL_SKIPPED =
+        's',            // 8 bytes: how many bytes of output were dropped because the viewer read too slowly
+    TERMINAL_END = 'x', // 4 bytes: the exit status; then a message
     /* from the viewer */
     TERMINAL_INPUT = 'i',
     TERMINAL_WINDOW = 'w',    // 2 bytes rows, 2 bytes columns
     TERMINAL_SIGNAL = 'k',    // 1 byte: for a step without a terminal
-    TERMINAL_INPUT_END = 'c', // there is no more input
+    TERMINAL_INPUT_END = 'c', // end of input
 };
 
 struct terminal_size {
     uint16_t rows, columns;
 };
 
-#define TERMINAL_ROWS    24U // of a terminal that nobody looks at
+#define TERMINAL_ROWS    24U // of a terminal without viewers
 #define TERMINAL_COLUMNS 80U
 
-/* Writes the head of a frame. */
+/* Writes the header of a frame. */
 void terminal_head(uint8_t head[TERMINAL_HEAD_SIZE], enum terminal_frame type, size_t length);
 
-/* Reads a head; false when the length is above the limit. */
+/* Reads a header; false if the length is above the limit. */
 bool terminal_read_head(const uint8_t head[TERMINAL_HEAD_SIZE], uint8_t *ret_type, size_t *ret_length);
 
 /* Numbers in frames, big endian. */
 void terminal_put(uint8_t *bytes, size_t size, uint64_t value);
 uint64_t terminal_get(const uint8_t *bytes, size_t size);
 
-/* The agent's packet on the spool file "tty"; the viewer's socket comes with it (SCM_RIGHTS). */
+/* The agent's packet to the spool file "tty"; it carries the viewer's socket (SCM_RIGHTS). */
 struct terminal_visit {
     uint32_t magic;
     uint32_t is_read_only;
-    struct terminal_size size; // rows 0: not known
-    uint64_t position;         // where the output begins; TERMINAL_LAST_SCREEN
+    struct terminal_size size; // rows 0: unknown
+    uint64_t position;         // where the output begins, or TERMINAL_LAST_SCREEN
 };
 #define TERMINAL_VISIT_MAGIC 0x6d677476U
 #define TERMINAL_LAST_SCREEN UINT64_MAX

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Points in time as text. Needs no clock. */
+/* Timestamps as text. Does not read a clock. */
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What libyaml says of a text that is no YAML, in words for people who are not reading its grammar. */
+/* Messages of libyaml, reworded for users. */
 #pragma once
 
-/* `problem` is that of the parser, or NULL; the text stays. */
+/* `problem`: the parser's error, or NULL. The result is static or `problem` itself. */
 const char *yaml_problem_text(const char *problem);
