@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A job's number in eight characters, "F68FAFEC": what other schedulers call a job, for those who type it. */
+/* A job's number as eight characters, "F68FAFEC", as other schedulers name jobs. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,8 +7,8 @@
 
 #define ALIAS_SIZE 9U // bytes, with the NUL
 
-/* Writes it; false, and an empty text, for a number too high to have one (1.6 thousand million). */
+/* Writes the alias; returns false and an empty text for a number too high to have one (above 1.6 billion). */
 bool job_alias(uint64_t id, char ret[ALIAS_SIZE]);
 
-/* Reads it in either case; false when the text is no alias. No decimal number is one. */
+/* Parses it in either case; false if the text is no alias. No decimal number is one. */
 bool job_alias_parse(const char *text, uint64_t *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The indexes of an array: "0-99:2%8", and what is left of them as a text that shrinks by one index at a
- * time. */
+/* The indexes of an array, "0-99:2%8". The remaining ones are a text from which one index at a time is
+ * removed. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,21 +20,21 @@ struct array_range {
 struct array {
     struct array_range *ranges; // ascending, none overlaps the next
     size_t count;
-    uint32_t limit; // most elements at a time; 0: any number
+    uint32_t limit; // maximum number of running elements; 0: unlimited
 };
 
-/* Overwrites *ret, which the caller clears; it stays empty on failure. An empty text is refused. */
+/* Overwrites *ret, which the caller clears; it stays empty on failure. Rejects an empty text. */
 int parse_array(const char *text, struct array *ret, struct error *err);
 void array_clear(struct array *array);
 
 uint32_t array_size(const struct array *array);
 
-/* The lowest index of a text such as "3-99", which is not empty. False when the text is empty. */
+/* The lowest index of a text such as "3-99". False if the text is empty. */
 bool array_first(const char *text, uint32_t *ret);
 
-/* The text without this index and without a limit, "" when nothing is left; NULL when it is not in there. The
+/* The text without this index and without a limit, "" if none is left; NULL if the index is not in it. The
  * caller frees it. */
 char *array_without(const char *text, uint32_t index);
 
-/* The text without its limit, as a new array begins with it; NULL when it is none. The caller frees it. */
+/* The text without its limit, as a new array starts with; NULL if it is invalid. The caller frees it. */
 char *array_indexes(const char *text);

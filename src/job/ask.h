@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job asks of the cluster and of the queue: part of the request, kept with every job, and editable
- * while the job waits. */
+/* The resource request of a job: part of its spec, kept with every job, and editable while the job waits. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,73 +18,73 @@
 #define ASK_BOOT_MAX      64U
 #define ASK_SHARE_WHOLE   1000U // thousandths of one GPU
 #define ASK_PRIORITY_MAX  1000
-#define ASK_PID_MAX       0x3fffffU   // as many as Linux can number
+#define ASK_PID_MAX       0x3fffffU   // the largest pid of Linux
 #define ASK_CPUS_MAX      65536U      // whole CPUs of one node
-#define ASK_MEMORY_MIN    (16U << 20) // bytes; with less no command starts
-#define ASK_IDLE_MIN_MS   1000        // the GPUs are looked at once a second
-#define ASK_AFTER_MAX     1000U       // jobs one job can wait for
-#define ASK_REQUEUES      10U         // after losses, when the job says nothing
+#define ASK_MEMORY_MIN    (16U << 20) // bytes; commands do not start with less
+#define ASK_IDLE_MIN_MS   1000        // GPUs are sampled once a second
+#define ASK_AFTER_MAX     1000U       // dependencies of one job
+#define ASK_REQUEUES      10U         // default limit of requeues after lost nodes
 #define ASK_REQUEUES_MAX  1000U
 #define ASK_RETRY_MAX     100U
-#define ASK_NOTIFY_MAX    16384U // bytes of all whom it tells
+#define ASK_NOTIFY_MAX    16384U // bytes of all notification targets
 #define ASK_WARN_MAX      64U
 #define ASK_SLURM_MAX     8192U // bytes of all notes of Slurm's commands
-#define ASK_WARN_MS       60000 // before the end, when only a signal is named
+#define ASK_WARN_MS       60000 // default of warn_signal without a time
 #define ASK_GRACE_MAX_MS  (24LL * 3600 * 1000)
-#define ASK_GRACE_DEFAULT "30s" // of mgpud's --grace; in words, for help and the table of settings
-#define ASK_YEAR_9999_MS  253402300799999LL // the last millisecond that RFC 3339 can write
+#define ASK_GRACE_DEFAULT "30s" // default of mgpud's --grace; a string, for help and the table of settings
+#define ASK_YEAR_9999_MS  253402300799999LL // the last millisecond that RFC 3339 can represent
 
 struct job_ask {
     char *gpu_ids;             // "0,2-3" or "node1:0,1;node2:0": exactly these, in this order; NULL: any
     char *gpu_model;           // "h200", "a100|h100": only such models; NULL: any
     char *gpu_allow;           // "0-3,5": only GPUs with these indexes; NULL: any
-    char *after;               // "41:ok,42:any": the jobs it waits for; NULL: none
+    char *after;               // "41:ok,42:any": dependencies; NULL: none
     char *array;               // "0-99:2%8": one element per index, at most 8 at a time; NULL: a single job
-    uint64_t gpu_mem;          // bytes needed on each GPU, which may then be shared; 0: none asked
-    uint64_t memory;           // host memory on each node, bytes; 0: not asked
+    uint64_t gpu_mem;          // bytes needed on each GPU, which may then be shared; 0: not requested
+    uint64_t memory;           // host memory on each node, bytes; 0: not requested
     int64_t time_limit_ms;     // 0: none
     int64_t begin_ms;          // not before, wall clock; 0: at once
-    int64_t deadline_ms;       // start no later than this, wall clock; 0: never too late
+    int64_t deadline_ms;       // latest start, wall clock; 0: none
     uint32_t gpus;             // of the whole job
-    uint32_t gpu_share;        // thousandths of its one GPU; 0: no fraction asked
-    uint32_t cpu_milli;        // thousandths of a CPU on each node; 0: not asked
-    uint32_t nodes;            // exactly so many; 0: any number
-    uint32_t gpus_per_node;    // 0: any division
+    uint32_t gpu_share;        // thousandths of its one GPU; 0: no fraction requested
+    uint32_t cpu_milli;        // thousandths of a CPU on each node; 0: not requested
+    uint32_t nodes;            // exact number; 0: any
+    uint32_t gpus_per_node;    // 0: any distribution
     int32_t priority;          // higher runs first
-    bool own_priority;         // a priority above 0 counts among its owner's jobs alone
-    bool preemptible;          // may be put back into the queue when others need its GPUs
-    bool cancel_if_never;      // ended when its dependency can never be met
+    bool own_priority;         // a priority above 0 orders only its owner's jobs
+    bool preemptible;          // may be requeued when other jobs need its GPUs
+    bool cancel_if_never;      // ends when its dependency can never be satisfied
     bool idle_ok;              // may leave its GPUs unused
-    bool requeue_on_timeout;   // goes back to the queue when its time is up
-    bool requeue_on_node_lost; // goes back to the queue when its node is lost or started anew
-    int64_t idle_timeout_ms;   // ended when it has not used its GPUs for so long; 0: as the site says
-    int64_t tty_idle_ms;       // ended when nothing goes through its terminal for so long; 0: never
-    int64_t grace_ms;          // between SIGTERM and SIGKILL; 0: as the site says
-    char *warn_signal;         // "USR1@60": this signal so many seconds before its time is up; NULL: none
-    char *retry_on;            // "75,137": exit codes after which it is tried again; NULL: none
-    bool checkpoint;           // saves its work when it is told to, and says CHECKPOINTED
-    uint32_t max_requeues;     // at time limits, and after losses; 0: any number, and ASK_REQUEUES
-    struct strings notify;     // whom to tell: job/notify.h; empty: nobody
-    char *notify_on;           // of what: "start,end"; NULL: of its end
-    struct strings slurm;      // NAME=value: what Slurm's commands were told and tell again; job/slurm.h
-    uint32_t retry; // tries after the first that failed by no fault of its command, or by `retry_on`
-    /* An adoption: no command is run, the GPUs are booked for as long as this process lives. */
-    uint32_t adopted_pid;   // as the agent of its node sees it; 0: no adoption
-    uint64_t adopted_start; // its start time, without which a pid names nobody
-    char *adopted_boot;     // the boot of the node that both belong to
+    bool requeue_on_timeout;   // requeued when it reaches its time limit
+    bool requeue_on_node_lost; // requeued when its node is lost or rebooted
+    int64_t idle_timeout_ms;   // ends after its GPUs were unused for this time; 0: the site's default
+    int64_t tty_idle_ms;       // ends after no input or output on its terminal for this time; 0: never
+    int64_t grace_ms;          // between SIGTERM and SIGKILL; 0: the site's default
+    char *warn_signal;         // "USR1@60": signal and seconds before the time limit; NULL: none
+    char *retry_on;            // "75,137": exit codes that cause a retry; NULL: none
+    bool checkpoint;           // saves its work when asked to, and reports CHECKPOINTED
+    uint32_t max_requeues;     // at time limits and after losses; 0: unlimited, and ASK_REQUEUES
+    struct strings notify;     // notification targets: job/notify.h; may be empty
+    char *notify_on;           // events: "start,end"; NULL: its end
+    struct strings slurm;      // NAME=value: options of Slurm's commands, kept for display; job/slurm.h
+    uint32_t retry;            // retries after failures not caused by the command, or matching `retry_on`
+    /* An adoption: no command is started; the GPUs are reserved while this process lives. */
+    uint32_t adopted_pid;   // as its node's agent sees it; 0: no adoption
+    uint64_t adopted_start; // its start time; a pid alone is not unique
+    char *adopted_boot;     // the boot of the node that pid and start time belong to
 };
 
 /* How an answer shows a field. */
-#define ASK_SHOWN                .is_hidden = false  // null when it is not asked for
+#define ASK_SHOWN                .is_hidden = false  // null if not requested
 #define ASK_SHOWN_WITH_ZERO      .has_zero = true    // 0 is a value
-#define ASK_SHOWN_ALSO_AS(name_) .old_name = (name_) // under its earlier name, too
+#define ASK_SHOWN_ALSO_AS(name_) .old_name = (name_) // also under its former name
 #define ASK_HIDDEN               .is_hidden = true
 
 /*
- * The rows of these fields: X(base, tag, kind, member, name, limit, help, how an answer shows it).
- * Records that hold a job_ask at `base` have them all, with tags 7 to 10 and from 32 on. The name is the key
- * of the API, in requests and in answers; the help is the one sentence of the API's documentation, of the
- * options of run and submit, and of the keys of edit.
+ * The rows of these fields: X(base, tag, kind, member, name, limit, help, display in answers). Records with a
+ * job_ask at `base` contain them all, with tags 7 to 10 and from 32 on. The name is the API's key in requests
+ * and answers. The help text is used by the API's documentation, the options of run and submit, and the keys
+ * of edit.
  */
 #define JOB_ASK_TABLE(X, base)                                                                               \
     X(base, 7, RECORD_U32, gpus, gpus, 0, "number of GPUs", ASK_SHOWN_WITH_ZERO),                            \
@@ -166,7 +165,7 @@ struct job_ask {
     }
 #define JOB_ASK_FIELDS(base) JOB_ASK_TABLE(JOB_ASK_FIELD, base)
 
-/* ask_help_gpus ...: for tables that are made by the compiler. */
+/* ask_help_gpus ...: for tables that are initialized at compile time. */
 #define ASK_HELP_NAME(base, tag, kind, member, name, ...) ask_help_##name[]
 extern const char JOB_ASK_TABLE(ASK_HELP_NAME, 0);
 
@@ -179,7 +178,8 @@ void job_ask_clear(struct job_ask *ask);
 void job_ask_copy(struct job_ask *to, const struct job_ask *from); // into an uninitialised one
 bool job_ask_equal(const struct job_ask *a, const struct job_ask *b);
 
-/* What its priority counts against the jobs of all users, and against those of its owner alone. */
+/* The part of its priority that counts against the jobs of all users, and the part that counts only among its
+ * owner's jobs. */
 static inline int32_t ask_priority_of_all(const struct job_ask *ask)
 {
     return ask->own_priority && ask->priority > 0 ? 0 : ask->priority;
@@ -190,21 +190,21 @@ static inline int32_t ask_priority_of_own(const struct job_ask *ask)
     return ask->own_priority && ask->priority > 0 ? ask->priority : 0;
 }
 
-/* Everything that can be checked without the cluster and the clock. One sentence and often a hint. */
+/* Checks everything that needs neither the cluster nor the clock. Sets one sentence and often a hint. */
 int job_ask_validate(const struct job_ask *ask, struct error *err);
 
-/* One GPU by name. */
+/* A GPU selected by index. */
 struct ask_gpu {
-    char *node; // NULL: no node was named
+    char *node; // NULL: no node specified
     uint32_t index;
 };
 
-/* "0,2-3" or "node1:0,1;node2:0" in the order written; either every GPU has a node or none. The caller frees
- * the list by ask_gpus_free. */
+/* Parses "0,2-3" or "node1:0,1;node2:0" in the order written; either every GPU has a node or none. The caller
+ * frees the list with ask_gpus_free. */
 int parse_gpu_ids(const char *text, struct ask_gpu **ret, size_t *ret_count, struct error *err);
 void ask_gpus_free(struct ask_gpu *gpus, size_t count);
 
-/* What must be true of the end of a job that is waited for. */
+/* The condition on the end of the job that is waited for. */
 enum after_kind { AFTER_OK, AFTER_ANY, AFTER_FAIL, AFTER_KINDS };
 
 struct ask_after {
@@ -212,12 +212,12 @@ struct ask_after {
     enum after_kind kind;
 };
 
-/* "41:ok,42,43:fail"; without a kind it is ok. The caller frees *ret. */
+/* Parses "41:ok,42,43:fail"; the default kind is ok. The caller frees *ret. */
 int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
 const char *after_kind_name(enum after_kind kind);
 
-/* "USR1@60", "SIGUSR1@2m" or "USR1": the signal, and how long before the end it comes. */
+/* Parses "USR1@60", "SIGUSR1@2m" or "USR1": the signal, and the time before the limit at which it is sent. */
 int parse_warn_signal(const char *text, int *ret_signal, int64_t *ret_before_ms, struct error *err);
 
-/* True when the list names this exit code. */
+/* True if the list contains this exit code. */
 bool ask_retries_on(const struct job_ask *ask, int32_t exit_code);

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests as jobs have them: never changed, and one for all jobs that ask for the same. What is changed is a
- * copy. The users are counted without locks: a request and all its users belong to one thread. */
+/* Shared requests: immutable, and one object for all jobs with the same request. A change makes a copy.
+ * References are counted without locks, so a request and all its users belong to one thread. */
 #pragma once
 
 #include "job/ask.h"
 
-/* A deep copy of which the caller is the only user. */
+/* A deep copy with one reference, the caller's. */
 const struct job_ask *ask_shared_new(const struct job_ask *from);
-/* One user more; returns `ask`, which came from ask_shared_new(). */
+/* Adds a reference; returns `ask`, which came from ask_shared_new(). */
 const struct job_ask *ask_shared_hold(const struct job_ask *ask);
-/* One user less; freed with the last one. NULL is harmless. */
+/* Drops a reference; the last one frees it. NULL is allowed. */
 void ask_shared_drop(const struct job_ask *ask);
 
 #define ASK_SHELF_SLOTS 256U
 
-/* The requests that were seen last, of which it is a user. All zero: empty. */
+/* Cache of recent requests; holds a reference to each. All zero: empty. */
 struct ask_shelf {
     struct ask_slot {
         const struct job_ask *ask;
-        struct buffer bytes;  // it, encoded
+        struct buffer bytes;  // `ask` in encoded form
     } slots[ASK_SHELF_SLOTS]; // by hash
 };
 
-/* When one like *ask was seen lately, *ask becomes that one; else it is what the next are compared with. */
+/* If the cache has a request equal to *ask, replaces *ask by it; else adds *ask to the cache. */
 void ask_shelf_share(struct ask_shelf *shelf, const struct job_ask **ask);
 void ask_shelf_clear(struct ask_shelf *shelf);

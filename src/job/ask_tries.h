@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The part of a request that says what happens when its time is up or it fails. */
+/* Checks the fields of a request about time limits, requeues and retries. */
 #pragma once
 
 #include "job/ask.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One change of the cluster: what a node has, and what administrators said of nodes, GPUs, times and
- * settings. It travels as an EVENT_CLUSTER, an event of job 0. */
+/* A change of the cluster: what a node has, and what administrators decided about nodes, GPUs, reservations
+ * and settings. It is carried by an EVENT_CLUSTER, an event of job 0. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,9 +12,9 @@
 #define CHANGE_DEVICES_MAX 256U
 #define CHANGE_TEXT_MAX    (64U << 10)
 
-/* The numbers are on disk. */
+/* The numbers are stored on disk. */
 enum change_kind {
-    CHANGE_NODE_UP, // it has these devices, CPUs and this memory
+    CHANGE_NODE_UP, // the node's devices, CPUs and memory
     CHANGE_NODE_DOWN,
     CHANGE_GPU_PAUSE,
     CHANGE_GPU_RESUME,
@@ -23,28 +23,29 @@ enum change_kind {
     CHANGE_RESERVE,
     CHANGE_UNRESERVE,
     CHANGE_SETTINGS,
-    CHANGE_GPU_POLICY,       // `text` says what others on this GPU mean: a external_policy, or "default"
-    CHANGE_GPU_DRAIN,        // mgpu takes it out of use: `text` says why, `fault` how bad it is
-    CHANGE_GPU_RETURN,       // and puts it back
-    CHANGE_NODE_UNREACHABLE, // nothing was heard of it since `from_ms`
-    CHANGE_NODE_FENCE,  // somebody has made sure that it is off: what ran there has ended; drained as well
-    CHANGE_NODE_JOIN,   // a machine has become a node
-    CHANGE_NODE_BACK,   // it is connected; what no job wants there ends first, then it is up
-    CHANGE_NODE_FORGET, // it is no node any more
+    CHANGE_GPU_POLICY,       // `text` is the external_policy of this GPU, or "default"
+    CHANGE_GPU_DRAIN,        // mgpu drains the GPU: `text` is the reason, `fault` its severity
+    CHANGE_GPU_RETURN,       // mgpu resumes the GPU
+    CHANGE_NODE_UNREACHABLE, // the node has been silent since `from_ms`
+    CHANGE_NODE_FENCE,       // an administrator confirmed that the node is off: its attempts have ended; also
+                             // drains it
+    CHANGE_NODE_JOIN,        // a machine has joined as a node
+    CHANGE_NODE_BACK,        // connected again; orphaned attempts end first, then the node is up
+    CHANGE_NODE_FORGET,      // the node was removed
     CHANGE_KINDS,
 };
 
-/* The first line of the text of CHANGE_SETTINGS when it was no start: they were changed while mgpud ran. */
+/* First line of the text of CHANGE_SETTINGS when settings were changed while mgpud was running. */
 #define SETTINGS_LIVE "live=1\n"
 
-/* Why a GPU that answers is not offered. The bits are on disk. */
+/* Why a GPU that responds is not offered. The bits are stored on disk. */
 enum device_closed {
     DEVICE_EXTERNAL = 1,  // a process that mgpu did not start uses it
-    DEVICE_UNHEALTHY = 2, // an error of the device, until somebody or its class says that it is over
-    DEVICE_UNCLEAN = 4,   // what a job left there is not gone yet
-    DEVICE_CROWDED = 8,   // shared, and too full or too busy for one more
-    DEVICE_REFUSED = 16,  // its mode keeps every job away
-    DEVICE_ALONE = 32,    // its mode lets one process in: no shares
+    DEVICE_UNHEALTHY = 2, // a device error, until an administrator resumes it or its class recovers
+    DEVICE_UNCLEAN = 4,   // remains of a job (processes, memory) are still on it
+    DEVICE_CROWDED = 8,   // shared, and too full or too busy for another job
+    DEVICE_REFUSED = 16,  // its compute mode admits no job
+    DEVICE_ALONE = 32,    // its compute mode admits one process: no shares
 };
 
 /* A GPU as its node describes it. */
@@ -54,17 +55,17 @@ struct cluster_device {
     uint64_t memory_bytes;
     uint64_t links; // bit k: NVLink to the GPU at position k of this list
     uint32_t index;
-    int32_t numa, pcie_switch; // -1: not known
+    int32_t numa, pcie_switch; // -1: unknown
     bool is_lost;
-    uint32_t closed;          // bits of enum device_closed: why nothing new may start there
-    uint64_t memory_external; // bytes taken by processes of others, rounded up so that it seldom changes
-    uint32_t adoptee; // pid of the process of a waiting adoption, if no other external process is on the GPU;
-                      // 0: none
+    uint32_t closed;          // bits of enum device_closed: why no new job may start on it
+    uint64_t memory_external; // bytes used by external processes, rounded up so that it seldom changes
+    uint32_t adoptee; // pid of the process of a waiting adoption, if it is the only external process on the
+                      // GPU; 0: none
 };
 
 struct cluster_change {
     uint32_t kind; // enum change_kind
-    uint32_t uid;  // who
+    uint32_t uid;  // the user who made the change
     char *node;
     char *uuid; // of one GPU
     uint64_t reservation;
@@ -75,14 +76,14 @@ struct cluster_change {
     uint64_t memory;
     struct record_list devices; // struct cluster_device
     uint32_t cpu_milli;
-    uint32_t gpus; // to reserve, when it is not said which
-    bool has_come; // of CHANGE_NODE_UP: it was not up before
-    bool is_held;  // of CHANGE_NODE_DRAIN: the store is an older copy; nothing there is stopped either
-    /* Of a GPU that was drained. */
+    uint32_t gpus; // how many to reserve, if no specific GPUs are named
+    bool has_come; // of CHANGE_NODE_UP: the node was not up before
+    bool is_held;  // of CHANGE_NODE_DRAIN: the store is an older copy, so nothing on the node is stopped
+    /* Of a drained GPU. */
     uint32_t fault;     // enum gpu_fault
-    uint32_t xid;       // of the driver's error that it was drained for; 0: for none
-    uint64_t energy_mj; // its counter then: less means that it was reset since
-    bool is_released;   // of CHANGE_GPU_PAUSE: its node lets go of it, too, so that it can be reset
+    uint32_t xid;       // the Xid that caused the drain; 0: none
+    uint64_t energy_mj; // energy counter at that time: a lower value means that the GPU was reset since
+    bool is_released;   // of CHANGE_GPU_PAUSE: the node also closes the GPU, so that it can be reset
 };
 
 extern const struct record_type cluster_device_record;
@@ -91,7 +92,7 @@ extern const struct record_type cluster_change_record;
 /* "gpu_pause" and the like; "invalid" for another number. */
 const char *change_kind_name(enum change_kind kind);
 
-/* It has what its kind needs. */
+/* Checks that the change has the fields its kind requires. */
 int cluster_change_validate(const struct cluster_change *change, struct error *err);
 
 void cluster_change_clear(struct cluster_change *change);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What follows for a GPU that a process uses which mgpu did not start. */
+/* Policies for GPUs that are used by external processes. */
 #pragma once
 
 enum external_policy {
-    EXTERNAL_AVOID,      // it is given to nobody
-    EXTERNAL_FIT_AROUND, // shares get what is left of its memory; nobody gets all of it
-    EXTERNAL_IGNORE,     // as if nobody were there
-    EXTERNAL_POLICIES,   // and no policy at all
+    EXTERNAL_AVOID,      // allocated to no job
+    EXTERNAL_FIT_AROUND, // shared jobs may use the remaining memory; no job gets the whole GPU
+    EXTERNAL_IGNORE,     // external processes are ignored
+    EXTERNAL_POLICIES,   // also: not a policy
 };
 
 /* "avoid", "fit-around", "ignore". */
 const char *external_policy_name(enum external_policy policy);
 
-/* EXTERNAL_POLICIES when there is none of that name; `name` may be NULL. */
+/* EXTERNAL_POLICIES if there is no such name; `name` may be NULL. */
 enum external_policy external_policy_find(const char *name);

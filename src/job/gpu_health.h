@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a GPU is taken out of use, and when it returns. Pure: a look at a GPU goes in, a verdict comes out.
+ * Decides when a GPU is taken out of use and when it is put back. Pure: an observation goes in, a verdict
+ * comes out.
  *
- *   fault      begins with                           ends by itself
- *   lost       it does not answer                    it answers for SEEN_MS
- *   unclean    something of a job is left for long   it is clean and unused for recover_ms
- *   contained  an Xid of that class                  it is well and unused for recover_ms
- *   reset      an Xid of that class, or the driver   the same, once it was reset
- *              wants it reset or the node rebooted
+ *   fault      begins when                           ends by itself when
+ *   lost       it does not respond                   it has responded for SEEN_MS
+ *   unclean    remains of a job stay too long        it is clean and unused for recover_ms
+ *   contained  an Xid of that class                  it is healthy and unused for recover_ms
+ *   reset      an Xid of that class, or the driver   the same, after a reset
+ *              requires a reset or the node a reboot
  *   device     an Xid of that class                  never
  *
- * A worse fault takes the place of a lesser one; whoever resumes the GPU ends any.
+ * A more severe fault replaces a lesser one; an administrator who resumes the GPU ends any.
  */
 #pragma once
 
@@ -20,7 +21,7 @@
 
 #include "job/xid.h"
 
-/* The numbers are on disk; the worse, the higher. */
+/* The numbers are stored on disk; higher is more severe. */
 enum gpu_fault {
     GPU_FAULT_NONE,
     GPU_FAULT_LOST,
@@ -32,44 +33,45 @@ enum gpu_fault {
 };
 
 struct health_settings {
-    int64_t recover_ms; // how long a GPU must be well before it returns
+    int64_t recover_ms; // how long a GPU must be healthy before it is put back
     int64_t unclean_ms; // how long it may be unclean before it counts as a fault
 };
 
-/* What a sample shows of a GPU. */
+/* An observation of a GPU. */
 struct gpu_look {
     int64_t now_ms;
-    const struct gpu_xid *xids; // the last ones, in order of time
+    const struct gpu_xid *xids; // the last ones, oldest first
     size_t n_xids;
-    bool is_lost, is_unclean, is_held;          // held: a job has it or a part of it
-    uint64_t energy_mj;                         // counter; 0: not known
-    bool is_recovery_known, is_recovery_wanted; // the driver says whether it has to be reset
+    bool is_lost, is_unclean, is_held;          // held: allocated to a job, in whole or in part
+    uint64_t energy_mj;                         // counter; 0: unknown
+    bool is_recovery_known, is_recovery_wanted; // the driver reports whether a reset is required
 };
 
-/* What is remembered between looks; zero is the beginning. */
+/* State kept between observations; initially zero. */
 struct gpu_health {
-    int64_t xid_ms;           // of the latest Xid that was judged
-    int64_t well_since_ms;    // 0: it is not well
-    int64_t unclean_since_ms; // 0: it is clean
-    uint64_t energy_mj;       // the last that was known
-    bool was_reset;           // since its fault began
-    bool is_recovery_wanted;  // as the driver said last
+    int64_t xid_ms;           // of the last Xid evaluated
+    int64_t well_since_ms;    // 0: not healthy
+    int64_t unclean_since_ms; // 0: clean
+    uint64_t energy_mj;       // last known value
+    bool was_reset;           // since the fault began
+    bool is_recovery_wanted;  // last report of the driver
 };
 
-/* The fault that a GPU has, as it is kept. */
+/* The current fault of a GPU, as stored. */
 struct gpu_trouble {
     enum gpu_fault fault;
-    uint32_t xid;       // that was the reason; 0: none was
-    uint64_t energy_mj; // when it began: less means that it was reset
+    uint32_t xid;       // the Xid that caused it; 0: none
+    uint64_t energy_mj; // value when it began: a lower one means that the GPU was reset
 };
 
 enum gpu_verdict { HEALTH_STAYS, HEALTH_DRAIN, HEALTH_RETURN };
 
-/* Looks at a GPU that has the fault `present`. *ret is what it has when it is drained. */
+/* Evaluates an observation of a GPU that has the fault `present`. When the verdict is to drain it, *ret is
+ * the new fault. */
 enum gpu_verdict gpu_health_look(struct gpu_health *health, const struct health_settings *settings,
     const struct gpu_trouble *present, const struct gpu_look *look, struct gpu_trouble *ret);
 
-/* When the next look could give another verdict although nothing changes; INT64_MAX: never. */
+/* The time at which the verdict could change without a new observation; INT64_MAX: never. */
 int64_t gpu_health_next_ms(
     const struct gpu_health *health, const struct health_settings *settings, enum gpu_fault present);
 

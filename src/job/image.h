@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Container images by name, what is mounted into them, and what can run them: how these are written. */
+/* Syntax of container images: names, mounts and runtimes. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,25 +8,25 @@
 #include "base/strings.h"
 
 #define IMAGE_NAME_MAX   1024U
-#define IMAGE_MOUNTS_MAX (64U << 10) // all mounts of a job together
+#define IMAGE_MOUNTS_MAX (64U << 10) // of all mounts of a job
 
 #define IMAGE_PODMAN    "podman"
 #define IMAGE_APPTAINER "apptainer"
 
-/* "SRC[:DST[:ro]]" in its parts. */
+/* The parts of "SRC[:DST[:ro]]". */
 struct image_mount {
     char *source, *target;
     bool is_read_only;
 };
 
-/* A name that no runtime can take for an option or for two words. */
+/* Accepts only names that no runtime can mistake for an option or for two words. */
 int image_check_name(const char *name, struct error *err);
 
 int image_check_runtime(const char *runtime, struct error *err);
 
-/* Both paths are absolute. -EINVAL; the caller clears *ret after success. */
+/* Both paths are absolute. Returns 0 or -EINVAL; the caller clears *ret after success. */
 int image_mount_parse(const char *text, struct image_mount *ret, struct error *err);
 void image_mount_clear(struct image_mount *mount);
 
-/* An image file of apptainer. */
+/* True for an image file of apptainer. */
 bool image_is_sif(const char *name);

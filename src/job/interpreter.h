@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What runs the text of a script, by its first line. */
+/* Determines the interpreter of a script from its first line. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,11 +7,11 @@
 #include "base/strings.h"
 
 #define INTERPRETER_MARK  "#!"
-#define INTERPRETER_SHELL "/bin/sh" // of a text without such a line
+#define INTERPRETER_SHELL "/bin/sh" // for a text without such a line
 
-/* Appends the program of the "#!" line and, as the kernel does it, all that follows as one word; else the
- * shell. */
+/* Appends the program of the "#!" line and the rest of that line as one argument, as the kernel does; else
+ * the shell. */
 void interpreter_add(const char *text, struct strings *words);
 
-/* Python looks for modules beside the file that it runs. */
+/* True for Python, which searches for modules beside the file it runs. */
 bool interpreter_is_python(const struct strings *words);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The job record and the only function that writes its state. */
+/* The job record and job_apply(), the only function that changes its state. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,39 +16,39 @@
 #define HOLD_USER  1U // by its owner
 #define HOLD_ADMIN 2U // by an administrator
 
-#define JOB_SUMMARY_MAX 160U // bytes of the command kept for lists
+#define JOB_SUMMARY_MAX 160U // bytes of the command kept for listings
 
-/* What stays in memory and in the jobs table for every job; the spec itself lives in the store. */
+/* The part of a job kept in memory and in the jobs table; the spec is in the store. */
 struct job {
     uint64_t id;
     uint32_t uid, gid;
     enum job_state state;
     uint32_t attempt;          // number of the latest attempt, 0 before the first
     const struct job_ask *ask; // of job/ask_shared.h
-    uint32_t hold;             // HOLD_ bits; it waits while one is set
-    uint32_t preemptions;      // times it was put back into the queue
-    uint32_t restarts;         // of those: not to give way to others
-    uint32_t retries;          // of those: because it had failed
-    int64_t queued_ms;         // wall clock: since when it waits in its present place; 0: since its submit
-    int64_t retry_ms;          // wall clock: not before this time is its next attempt; 0: at once
-    /* An array never runs itself: its elements are split off it, each a job of its own. */
-    char *array_left;      // of an array: the indexes not split off yet; NULL: not an array
-    uint32_t array_open;   // elements split off that are not done
+    uint32_t hold;             // HOLD_ bits; the job waits while any is set
+    uint32_t preemptions;      // number of requeues
+    uint32_t restarts;         // requeues other than preemptions
+    uint32_t retries;          // requeues because it had failed
+    int64_t queued_ms;         // wall clock: start of the current wait; 0: since its submit
+    int64_t retry_ms;          // wall clock: earliest start of its next attempt; 0: at once
+    /* An array never runs itself: its elements are split off, each as a job of its own. */
+    char *array_left;      // of an array: the indexes not yet split off; NULL: not an array
+    uint32_t array_open;   // elements split off and not done
     uint32_t array_failed; // elements that ended other than exit 0
     /* Of an element. */
     uint64_t array_job; // 0: not an element
     uint32_t array_index;
-    bool is_requeued;         // stopping: it goes back to the queue at its end
-    enum job_end stop_reason; // the end that it gets by the stop that was asked for; END_NONE: none was
-    char *name;               // as shown
-    char *summary;            // start of the command line
-    int64_t submitted_ms, started_ms, ended_ms; // wall clock, 0 while it has not happened
-    /* While an attempt is active, and afterwards for the record. */
+    bool is_requeued;         // stopping: the job is requeued when the attempt ends
+    enum job_end stop_reason; // the end that the requested stop results in; END_NONE: no stop requested
+    char *name;               // as displayed
+    char *summary;            // beginning of the command line
+    int64_t submitted_ms, started_ms, ended_ms; // wall clock; 0 until it has happened
+    /* While an attempt is active, and kept afterwards. */
     uint64_t token;
     char *node;
-    struct record_list grants; // struct gpu_grant; kept after the end, to be shown
-    struct job_run *run;       // NULL: it was given nothing yet; see job_run()
-    uint32_t idle_level;       // enum idle_level: how far its attempt has got by not using its GPUs
+    struct record_list grants; // struct gpu_grant; kept after the end for display
+    struct job_run *run;       // NULL: no attempt yet; see job_run()
+    uint32_t idle_level;       // enum idle_level of its attempt
     /* When done. */
     enum job_end end;
     int32_t exit_code;
@@ -56,47 +56,47 @@ struct job {
     char *text;
 };
 
-/* Of its latest attempt; a job that waits for its first has none of it. */
+/* Data of the latest attempt; a job that waits for its first has none. */
 struct job_run {
     char *boot_id;
-    struct job_nodes *nodes; // of an attempt on several nodes, `node` the first; NULL: it has one
+    struct job_nodes *nodes; // of an attempt on several nodes, the first of which is `node`; NULL: one node
     uint64_t memory;         // host memory booked on each of its nodes
-    uint32_t cpu_milli;      // and thousandths of a CPU
-    uint32_t terms;          // times it was suspended, continued or given another time limit while it ran
-    int64_t node_lease_ms;   // it is over when its node has heard nothing of us for so long; 0: never
+    uint32_t cpu_milli;      // thousandths of a CPU booked on each of its nodes
+    uint32_t terms;          // number of suspends, continues and time limit changes while it ran
+    int64_t node_lease_ms;   // the attempt ends after its node has had no contact for this time; 0: never
     char *log_path;
-    int64_t suspended_ms;    // wall clock: since when it stands still; 0: it does not
-    int64_t idle_told_ms;    // wall clock: since when idle_level is not IDLE_NONE; 0: it is
-    uint32_t requeue_cause;  // why it goes back to the queue, or last went: enum requeue_cause
-    uint32_t limit_requeues; // of all its attempts: times it went back because its time was up
-    uint32_t loss_requeues;  // and because its node was lost; each has a limit of its own
-    uint32_t stop_terms;     // of the latest stop, while it is being stopped: STOP_TERMS_ bits
+    int64_t suspended_ms;    // wall clock: suspended since; 0: not suspended
+    int64_t idle_told_ms;    // wall clock: when idle_level left IDLE_NONE; 0: it is IDLE_NONE
+    uint32_t requeue_cause;  // enum requeue_cause of the current or last requeue
+    uint32_t limit_requeues; // over all attempts: requeues at the time limit
+    uint32_t loss_requeues;  // over all attempts: requeues after a lost node; limited separately
+    uint32_t stop_terms;     // STOP_TERMS_ bits of the latest stop, while stopping
     int64_t stop_grace_ms;   // with STOP_TERMS_GRACE
-    /* When it is over. */
+    /* After the end. */
     uint32_t signal;
     int64_t run_ms;
     uint64_t cpu_ms, max_rss, log_bytes;
-    struct job_usage *usage; // NULL: nothing was measured
+    struct job_usage *usage; // NULL: not measured
 };
 
-/* A job in state JOB_NEW, its request copied from `spec`. job_apply(EVENT_SUBMITTED) makes it real. */
+/* A job in state JOB_NEW, its request copied from `spec`. job_apply(EVENT_SUBMITTED) submits it. */
 struct job *job_new(uint64_t id, const struct job_spec *spec);
 void job_free(struct job *job);
 void job_freep(struct job **job);
 
-/* To be read: what it has, or all zero. */
+/* For reading: the attempt's data, or all zero. */
 const struct job_run *job_run(const struct job *job);
 
-/* It went back to the end of the queue: its time was up, or a user asked for it. */
+/* True if the job was requeued to the end of the queue: at its time limit or by request. */
 bool job_had_turn(const struct job *job);
-/* To be written: made when the job has none. */
+/* For writing: created if the job has none. */
 struct job_run *job_make_run(struct job *job);
 void job_run_free(struct job_run *run);
 
-/* Gives it another request, which is copied. */
+/* Replaces the job's request by a copy of `ask`. */
 void job_set_ask(struct job *job, const struct job_ask *ask);
 
-/* The job that was submitted: of an element its array. */
+/* The id that the user submitted: of an element, its array. */
 static inline uint64_t job_submitted_as(const struct job *job)
 {
     return job->array_job != 0 ? job->array_job : job->id;
@@ -107,26 +107,27 @@ static inline bool job_is_array(const struct job *job)
     return job->array_left != NULL;
 }
 
-/* Its attempt has a part on each of several nodes. */
+/* True if its attempt has ranks on several nodes. */
 static inline bool job_is_wide(const struct job *job)
 {
     return job_run(job)->nodes != NULL;
 }
 
 /*
- * Folds one event into the job. Refuses, and changes nothing, when the transition table has no such row or
- * the event speaks of another attempt: -EPROTO with a sentence.
+ * Folds one event into the job. Refuses the event and changes nothing if the transition table has no such row
+ * or the event is about another attempt: -EPROTO with a sentence.
  */
 int job_apply(struct job *job, const struct job_event *event, struct error *err);
 
-/* How much earlier or later it may wait for its next try than the doubled time says: 0 to this. */
+/* Maximum of `jitter`: the delay is between half of the doubled time and all of it. */
 #define RETRY_JITTER_MAX 1000U
 
 /*
- * True when the attempt whose end `end` tells is to be followed by another one, as the job asked: fills in
- * `cause` and `retry_ms`, as of end->wall_ms. `jitter`: a random number up to RETRY_JITTER_MAX.
+ * True if the attempt that ends with `end` is to be followed by another, according to the job's request; then
+ * sets `cause` and `retry_ms`, relative to end->wall_ms. `jitter`: a random number up to RETRY_JITTER_MAX.
  */
 bool job_requeue_decide(const struct job *job, struct job_event *end, uint32_t jitter);
 
-/* What must hold in each state; for tests and --fsck. Returns 0 or -EBADMSG with the rule that is broken. */
+/* Checks what must hold in each state; for tests and --fsck. Returns 0, or -EBADMSG with the violated
+ * rule. */
 int job_invariant(const struct job *job, struct error *err);

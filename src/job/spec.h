@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a user asked for: the immutable part of a job, with its limits and its validation. */
+/* The spec of a job: the immutable part of a request, with its limits and validation. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 #include "base/strings.h"
 #include "job/ask.h"
 
-#define SPEC_COMMAND_MAX  (256U << 10) // all words together
-#define SPEC_ENV_MAX      (1U << 20)   // all entries together
+#define SPEC_COMMAND_MAX  (256U << 10) // of all words
+#define SPEC_ENV_MAX      (1U << 20)   // of all entries
 #define SPEC_PATH_MAX     4096U
 #define SPEC_NAME_MAX     128U
 #define SPEC_SETUP_MAX    (64U << 10)
@@ -23,20 +23,20 @@
 struct job_spec {
     struct strings command; // argv, at least one word
     struct strings env;     // the submitter's environment
-    char *name;             // NULL: the command's first word is shown
+    char *name;             // NULL: the first word of the command is shown
     char *cwd;              // absolute
-    char *cwd_fallback; // where it runs on a node that has no cwd: absolute, "home" or "tmp"; NULL: it fails
-    char *setup;        // shell text run before the command, or NULL
-    char *script;       // text of the file that `command` begins with, or NULL: the file itself is run
-    char *output;       // file for stdout and stderr, %j and %n replaced; NULL: the default log
-    char *error;        // file for stderr alone, likewise; NULL: that of stdout
-    char *input;        // file for stdin, likewise; NULL: /dev/null
-    bool truncate;      // each attempt empties these output files first; else they are appended to
-    char *image;        // container image that the command runs in, or NULL
-    struct strings image_mounts; // SRC[:DST[:ro]]: what else of the node is seen in it
-    char *image_runtime;         // podman or apptainer; NULL: what the node has
+    char *cwd_fallback;     // used on a node without cwd: absolute, "home" or "tmp"; NULL: the start fails
+    char *setup;            // shell text run before the command, or NULL
+    char *script;           // text of the script that `command` begins with, or NULL: the file itself is run
+    char *output;           // file for stdout and stderr, %j and %n replaced; NULL: the default log
+    char *error;            // file for stderr alone, likewise; NULL: that of stdout
+    char *input;            // file for stdin, likewise; NULL: /dev/null
+    bool truncate;          // each attempt truncates these output files first; else output is appended
+    char *image;            // container image that the command runs in, or NULL
+    struct strings image_mounts; // SRC[:DST[:ro]]: additional mounts
+    char *image_runtime;         // podman or apptainer; NULL: the one installed on the node
     struct job_ask ask;          // what it needs and when
-    char *submit_key;            // random text by which a repeated submit is recognised, or NULL
+    char *submit_key;            // random text that identifies a repeated submit, or NULL
     uint32_t umask;
     bool hold;                      // submitted held
     bool tty;                       // runs on a terminal
@@ -46,7 +46,7 @@ struct job_spec {
 #define SPEC_CWD_HOME "home"
 #define SPEC_CWD_TMP  "tmp"
 
-/* Is this a place to fall back to? A sentence that names `what`, and a hint, when it is not. */
+/* Checks a fallback directory. On failure sets a sentence that names `what`, and a hint. */
 int job_spec_check_fallback(const char *what, const char *value, struct error *err);
 
 extern const struct record_type job_spec_record;
@@ -54,43 +54,42 @@ extern const struct record_type job_spec_record;
 /* A spec with the defaults: one GPU, priority 0, umask 022. */
 void job_spec_init(struct job_spec *spec);
 
-/* Checks everything that can be checked without knowing the cluster. One sentence and a hint on failure. */
+/* Checks everything that does not depend on the cluster. On failure sets one sentence and a hint. */
 int job_spec_validate(const struct job_spec *spec, struct error *err);
 
-/* What lists show as the job's name: its name, or the last path component of its first word. The caller frees
- * it. */
+/* The job's name in listings: its name, or the last path component of its first word. The caller frees it. */
 char *job_spec_display_name(const struct job_spec *spec);
 
-/* FNV-1a over the encoded spec without its key: the same request hashes alike. Of an adoption it leaves out
- * what the agent completes, so that the request as it came and as it is kept hash alike too. */
+/* FNV-1a over the encoded spec without its key: equal requests have equal hashes. For an adoption, fields
+ * filled in by the agent are excluded, so the request has the same hash as received and as stored. */
 uint64_t job_spec_hash(const struct job_spec *spec);
 
 /*
- * A spec as the store keeps it, the submit key compares it and LAUNCH carries it: encoded once, then shared
- * and never changed. The last of its users frees it, on whatever thread that is.
+ * An encoded spec, as stored, compared for submit keys, and carried by LAUNCH. Encoded once, then shared and
+ * immutable. The last user frees it, on any thread.
  */
 struct spec_bytes {
-    uint32_t users;   // counted atomically
+    uint32_t users;   // reference count, atomic
     char *submit_key; // or NULL
-    uint64_t hash;    // job_spec_hash() of one with a submit key
-    size_t length;    // 0: it could not be read
+    uint64_t hash;    // job_spec_hash(), if there is a submit key
+    size_t length;    // 0: unreadable
     uint8_t bytes[];
 };
 
-/* Of which the caller is the only user. NULL: of a spec that could not be read. */
+/* Encodes a spec; the caller holds the only reference. NULL: a spec that could not be read. */
 struct spec_bytes *spec_bytes_new(const struct job_spec *spec);
-/* The same of an encoded spec. -EBADMSG when it cannot be decoded. */
+/* The same from an encoded spec. -EBADMSG if it cannot be decoded. */
 int spec_bytes_read(const void *bytes, size_t length, struct spec_bytes **ret, struct error *err);
-struct spec_bytes *spec_bytes_hold(struct spec_bytes *bytes); // one user more; NULL stays NULL
-void spec_bytes_drop(struct spec_bytes *bytes);               // one user less; NULL is harmless
+struct spec_bytes *spec_bytes_hold(struct spec_bytes *bytes); // adds a reference; NULL returns NULL
+void spec_bytes_drop(struct spec_bytes *bytes);               // drops a reference; NULL is allowed
 void spec_bytes_dropp(struct spec_bytes **bytes);
 
-/* The caller frees it. NULL of NULL, of one that could not be read, and of one that is over a limit by now.
- */
+/* Decodes it; the caller frees the result. NULL for NULL, for an unreadable spec, and for one that now
+ * exceeds a limit. */
 struct job_spec *spec_bytes_decode(const struct spec_bytes *bytes);
 
-/* As LAUNCH carries it: with the name and the request that the job has by now. Nothing of a spec that could
- * not be read. The caller frees ret->bytes. */
+/* The form that LAUNCH carries: with the current name and request of the job. Empty for an unreadable spec.
+ * The caller frees ret->bytes. */
 void spec_bytes_pack(
     const struct spec_bytes *bytes, char *name, const struct job_ask *ask, struct record_bytes *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The states of a job, the ways it can end, and the one table of what may follow what. */
+/* The states of a job, its end reasons, and the transition table. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,38 +7,38 @@
 enum job_state {
     JOB_NEW,      // not submitted yet; never stored
     JOB_QUEUED,   // waits for resources
-    JOB_STARTING, // an attempt is committed; its verdict is not known to the controller yet
-    JOB_RUNNING,  // the command of the attempt was executed
-    JOB_STOPPING, // the end of the attempt was asked for and has not been seen yet
+    JOB_STARTING, // an attempt is committed; the controller does not have its verdict yet
+    JOB_RUNNING,  // the command was executed
+    JOB_STOPPING, // the end of the attempt was requested and is not confirmed yet
     JOB_DONE,     // final
     JOB_STATES,
 };
 
 enum job_event_type {
-    EVENT_SUBMITTED,    // by its owner, or as an element of an array
-    EVENT_ALLOCATED,    // got resources: the next attempt begins
+    EVENT_SUBMITTED,    // by its owner, or split off an array
+    EVENT_ALLOCATED,    // resources allocated: the next attempt begins
     EVENT_STARTED,      // the shepherd opened the gate
-    EVENT_STOP,         // somebody cancelled it
-    EVENT_RETURNED,     // proof that the attempt never executed anything
-    EVENT_ENDED,        // proof that the attempt is over
-    EVENT_EDITED,       // what it asks for was changed
-    EVENT_HELD,         // it may not start
-    EVENT_RELEASED,     // a hold was taken away
-    EVENT_PREEMPTED,    // its attempt is to end, and it goes back to the queue
-    EVENT_REQUEUED,     // proof that the attempt is over; it waits again
+    EVENT_STOP,         // cancelled by a user
+    EVENT_RETURNED,     // proof that the attempt never executed its command
+    EVENT_ENDED,        // proof that the attempt has ended
+    EVENT_EDITED,       // its request was changed
+    EVENT_HELD,         // held: it may not start
+    EVENT_RELEASED,     // a hold was removed
+    EVENT_PREEMPTED,    // its attempt is being ended and the job will be requeued
+    EVENT_REQUEUED,     // proof that the attempt has ended; the job waits again
     EVENT_SPLIT,        // an element was split off this array
     EVENT_MEMBER,       // an element of this array is done
     EVENT_CLUSTER,      // of job 0: the cluster changed
-    EVENT_IDLE,         // it has not used its GPUs for long, or uses them again
-    EVENT_SUSPENDED,    // all of it is to stand still; it keeps what it holds
-    EVENT_CONTINUED,    // and is to go on
-    EVENT_SIGNALLED,    // somebody sent it a signal
+    EVENT_IDLE,         // its GPUs have been unused for long, or are used again
+    EVENT_SUSPENDED,    // all its processes are stopped; it keeps its resources
+    EVENT_CONTINUED,    // continued after EVENT_SUSPENDED
+    EVENT_SIGNALLED,    // a user sent it a signal
     EVENT_STEP_STARTED, // a step of it begins
     EVENT_STEP_ENDED,   // and has ended
     EVENT_TYPES,
 };
 
-/* Why a job is done; the words of the API's `ended_by`. */
+/* Why a job is done; the API's `ended_by`. */
 enum job_end {
     END_NONE,
     END_EXIT,   // the command exited; `exit_code` holds its status
@@ -46,32 +46,32 @@ enum job_end {
     END_CANCELLED,
     END_START_FAILED, // the command could not be executed; `exit_code` is 125, 126 or 127
     END_SETUP_FAILED, // the setup command failed
-    END_UNKNOWN,      // it ran, but its status died with its shepherd and its init
-    END_REBOOT,       // its node started anew
-    END_TIME_LIMIT,   // it ran longer than it asked for; `exit_code` is 124
+    END_UNKNOWN,      // it ran, but its status was lost with its shepherd and its init
+    END_REBOOT,       // its node was rebooted
+    END_TIME_LIMIT,   // time limit reached; `exit_code` is 124
     END_DEADLINE,     // it could not start before its deadline
     END_DEPENDENCY,   // its dependency can never be satisfied
-    END_OOM,          // the kernel ended it for want of memory; `exit_code` is 137
-    END_GPU_FAULT,    // the command failed after an error of the driver on one of its GPUs
-    END_IDLE_TIMEOUT, // it did not use its GPUs for too long; `exit_code` is 124
-    END_RELEASED,     // the process of a lease is over; how it ended only its parent knows
-    END_NODE_LOST,    // its node was fenced, or was out of reach for longer than the job's lease of it
+    END_OOM,          // killed by the kernel's OOM killer; `exit_code` is 137
+    END_GPU_FAULT,    // the command failed after a driver error on one of its GPUs
+    END_IDLE_TIMEOUT, // its GPUs were unused for too long; `exit_code` is 124
+    END_RELEASED,     // an adopted process has ended; only its parent knows the status
+    END_NODE_LOST,    // its node was fenced, or unreachable for longer than the job's lease
     END_KINDS,
 };
 
-/* Why an attempt is over and its job waits for the next one. */
+/* Why a job was requeued. */
 enum requeue_cause {
-    REQUEUE_PREEMPTED,  // it gave way to others: it keeps its place
-    REQUEUE_ASKED,      // by somebody who may control it
-    REQUEUE_TIME_LIMIT, // it used up its time, and asked to go on later
-    REQUEUE_FAILED,     // it failed in a way in which it asked to be tried again
-    REQUEUE_NODE_LOST,  // its node was lost, and it asked to go on elsewhere
+    REQUEUE_PREEMPTED,  // preempted: it keeps its place
+    REQUEUE_ASKED,      // requested by a user
+    REQUEUE_TIME_LIMIT, // time limit reached, with requeue_on_timeout
+    REQUEUE_FAILED,     // failed, with retries left
+    REQUEUE_NODE_LOST,  // node lost, with requeue_on_node_lost
     REQUEUE_CAUSES,
 };
 
 /*
- * Returns true and the next state when `type` may happen in `state`. `goes_on`: there is more to come after
- * this event, because the attempt is put back into the queue or elements of the array are left or open.
+ * Returns true and the next state if `type` may happen in `state`. `goes_on`: the job does not end with this
+ * event, because it is requeued or elements of the array are left or active.
  */
 bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next);
 
@@ -80,7 +80,7 @@ const char *job_event_name(enum job_event_type type);
 const char *job_end_name(enum job_end end);
 const char *requeue_cause_name(enum requeue_cause cause);
 
-/* The value of that name, or the count (JOB_STATES, ...) when there is none. */
+/* The value with that name, or the count (JOB_STATES, ...) if there is none. */
 enum job_event_type job_event_from_name(const char *name);
 enum job_end job_end_from_name(const char *name);
 

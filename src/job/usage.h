@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an attempt made of what it was given: its black box. The agent keeps it while the attempt runs, says
- * it once a second for display, and hands it over with the end, when it becomes part of the job's record.
+ * Resource usage of an attempt. The agent keeps it while the attempt runs, reports it once a second for
+ * display, and sends it with the end, when it becomes part of the job's record.
  */
 #pragma once
 
@@ -17,10 +17,10 @@
 #define USAGE_GPUS_MAX    1024U
 #define USAGE_STATUS_MAX  256U
 
-/* A percentage of the timeline that nobody measured. */
+/* A percentage of the timeline that was not measured. */
 #define USAGE_NOT_KNOWN 0xffU
 
-/* Which of the numbers were measured at all. */
+/* Flags of the values that were measured. */
 enum usage_value {
     USAGE_UTILIZATION = 1,
     USAGE_GPU_MEMORY = 2,
@@ -31,32 +31,33 @@ enum usage_value {
 
 /* A GPU of an attempt. */
 struct usage_gpu {
-    uint64_t idle_ms; // for how long it has computed nothing; 0: it does, or nobody knows
+    uint64_t idle_ms; // how long it has been unused; 0: in use or unknown
 };
 
 struct job_usage {
     uint32_t valid;                  // bits of enum usage_value
     uint64_t sampled_ms;             // time over which the GPUs were sampled
     uint32_t utilization_milli;      // mean over that time and its GPUs, thousandths
-    uint32_t utilization_peak_milli; // the busiest second of any of them
-    uint64_t gpu_memory_peak; // bytes on one GPU: the job's own when processes are told apart, else all
+    uint32_t utilization_peak_milli; // highest sample of any GPU
+    uint64_t
+        gpu_memory_peak; // bytes on one GPU: of the job's processes if they can be told apart, else total
     uint64_t gpu_memory_size; // of that GPU
-    uint64_t energy_mj;       // millijoules drawn by its GPUs; of a shared GPU its share
+    uint64_t energy_mj;       // millijoules consumed by its GPUs; for a shared GPU, its share
     uint64_t memory_peak;     // host memory, bytes
-    uint64_t idle_gpu_ms;     // GPU time in which it used nothing of what it held
-    int64_t idle_since_ms;    // wall clock: none of its GPUs has been used since; 0: it is not idle
-    uint64_t idle_ms;         // how long that was seen, which pauses do not lengthen; 0: it is not idle
-    struct record_list gpus;  // struct usage_gpu, one per grant on its node; empty: not known
-    uint32_t xid;             // the last error of the driver on its GPUs; 0: none
-    char *fault;              // that error in words, with the GPU
-    char *stray;              // GPUs that it was seen on and was not given: "0,3"
-    uint32_t bucket_s;        // seconds of one bucket of the timeline; doubled whenever all are full
-    char *timeline; // per bucket six hexadecimal digits: busy, memory, power in percent; ff: not known
+    uint64_t idle_gpu_ms;     // GPU time during which an allocated GPU was unused
+    int64_t idle_since_ms;    // wall clock: all its GPUs have been unused since; 0: not idle
+    uint64_t idle_ms;         // measured idle time, excluding gaps in sampling; 0: not idle
+    struct record_list gpus;  // struct usage_gpu, one per grant on its node; empty: unknown
+    uint32_t xid;             // the last driver error on its GPUs; 0: none
+    char *fault;              // that error as text, with the GPU
+    char *stray;              // GPUs it used without having been allocated them: "0,3"
+    uint32_t bucket_s;        // seconds per bucket of the timeline; doubled whenever all are full
+    char *timeline; // per bucket six hexadecimal digits: busy, memory, power in percent; ff: unknown
     char *tail;     // the last lines of its output when it failed
-    /* What the job said of itself. */
+    /* Status reports of the job. */
     uint32_t progress_ppm;   // of PROGRESS_WHOLE
     char *status;            // or NULL
-    int64_t checkpointed_ms; // wall clock: when it said last that its work is saved; 0: never
+    int64_t checkpointed_ms; // wall clock: last report that its work is saved; 0: never
 };
 
 extern const struct record_type job_usage_record;
@@ -66,17 +67,17 @@ struct usage_bucket {
     uint8_t busy, memory, power;
 };
 
-/* Reads the bucket of that index; false behind the last one and when the text is damaged. */
+/* Reads the bucket at that index; false after the last one and if the text is damaged. */
 bool usage_bucket_read(const struct job_usage *usage, uint32_t index, struct usage_bucket *ret);
 
-/* Adds a bucket; when all are full, neighbours are merged (the higher value stands) and bucket_s doubles. */
+/* Adds a bucket; when all are full, neighbours are merged (keeping the higher value) and bucket_s doubles. */
 void usage_bucket_add(struct job_usage *usage, const struct usage_bucket *bucket);
 
-/* True when the job said something of itself. */
+/* True if the job has sent a status report. */
 bool job_usage_has_said(const struct job_usage *usage);
 
 void job_usage_clear(struct job_usage *usage);
 
-/* A copy of its own, or NULL of NULL; job_usage_free(NULL) is fine. */
+/* A deep copy, or NULL for NULL; job_usage_free(NULL) is allowed. */
 struct job_usage *job_usage_copy(const struct job_usage *usage);
 void job_usage_free(struct job_usage *usage);
