@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When waiting jobs will start: the real scheduler, run forward on a copy. */
+/* Forecasts of start times: runs the scheduler forward on a copy. */
 #pragma once
 
 #include "sched/sched.h"
@@ -7,21 +7,22 @@
 struct forecast_row {
     uint64_t job;
     int64_t start_ms;
-    struct allocation allocation; // owned; only when one job was asked about
+    struct allocation allocation; // owned; only if the forecast is for one job
 };
 
 struct forecast {
-    struct forecast_row *rows; // in order of start
+    struct forecast_row *rows; // in order of start time
     size_t n_rows, capacity;
-    bool is_complete; // the job asked for, or every job of the copy, started
+    bool is_complete; // the requested job, or every job of the copy, has started
 };
 
-/* Starts of the first `max_jobs` waiting jobs and of `always`. `is_certain`: running jobs end at their time
- * limits only and reservations are used to their ends (the latest start), else they end when they are
- * expected to, and a reservation that nobody uses is returned unless one of its users waits (the likely one).
- */
+/* Start times of the first `max_jobs` waiting jobs and of `always`. `is_certain`: running jobs end only at
+ * their time limits and reservations last to their ends (the latest start). Otherwise running jobs end when
+ * expected, and unused reservations are returned unless one of their users waits (the likely start). */
 void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always,
     bool is_certain, struct forecast *ret);
 void forecast_clear(struct forecast *forecast);
-const struct forecast_row *forecast_row(const struct forecast *forecast, uint64_t job); // NULL: not there
-int64_t forecast_find(const struct forecast *forecast, uint64_t job); // its start; TIME_NEVER: not there
+const struct forecast_row *forecast_row(
+    const struct forecast *forecast, uint64_t job); // NULL: not in the forecast
+int64_t forecast_find(
+    const struct forecast *forecast, uint64_t job); // its start time; TIME_NEVER: not in the forecast

@@ -1,72 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* The scheduler's inside, shared by the files that make up sched.h, and nobody else. */
+/* The internals of the scheduler, for the files that implement sched.h only. */
 #pragma once
 
 #include "sched/sched.h"
 #include "sched/timers.h"
 #include "sched/why.h"
 
-#define RERANK_MS 60000 // ranks follow usage this often
-#define PLAN_ALL  512U  // reservations of the conservative mode: more would make a pass quadratic
+#define RERANK_MS 60000 // interval at which ranks follow usage
+#define PLAN_ALL  512U  // limit of reservations in conservative mode, which would make a pass quadratic
 
 enum timer_kind { TIMER_JOB, TIMER_RUN, TIMER_CLASS, TIMER_RERANK, TIMER_RESERVATION, TIMER_LIMIT };
 
-/* What only some jobs have. */
+/* Data that only some jobs have. */
 struct job_rules {
     int64_t begin_ms, deadline_ms, backoff_ms; // 0: none
     size_t timer;
-    struct ask_after *after; // all that were named and are not settled
+    struct ask_after *after; // all that are not settled
     size_t n_after;
-    bool is_array, is_at_limit; // at_limit: as many elements run as may
+    bool is_array, is_at_limit; // at_limit: the maximum number of elements is running
     uint32_t elements, element_limit, elements_open;
-    uint64_t array;       // an element of it
-    int64_t done_ms;      // work kept over preemptions
-    double attained;      // GPU-milliseconds used over all runs so far
-    unsigned stage;       // how far it is known to get, from earlier runs
-    uint32_t preemptions; // that lost its work
+    uint64_t array;       // the array it is an element of
+    int64_t done_ms;      // work kept across preemptions
+    double attained;      // GPU-milliseconds used in all runs so far
+    unsigned stage;       // stage reached in earlier runs
+    uint32_t preemptions; // preemptions that lost its work
 };
 
 struct sched_job {
     struct queue_entry entry; // entry.class is NULL while it is not in the queue
     struct queue_class *class;
     struct job_rules *rules; // NULL: none
-    struct sched_run *run;   // while it holds an allocation
+    struct sched_run *run;   // while it has an allocation
     uint32_t blockers;       // enum sched_blocker
     struct sched_job *chain; // in its bucket
 };
 
-/* An attempt that holds an allocation. */
+/* A running attempt. */
 struct sched_run {
     struct sched_job *job;
     struct allocation allocation;
     int64_t allocated_ms;
-    int64_t started_ms;      // 0: the command has not begun
-    int64_t expected_end_ms; // by estimate, which the time that it has run corrects
-    unsigned stage;          // that its burst knows it to have got to
-    int64_t index_ms;        // who gives way first (sched_learnt.c)
+    int64_t started_ms;      // 0: the command has not started
+    int64_t expected_end_ms; // estimate, corrected by the elapsed time
+    unsigned stage;          // stage its burst knows of
+    int64_t index_ms;        // preemption order (sched_learnt.c)
     size_t timer;
     int64_t gpu_milli; // charged to its owner
     bool is_giving_way;
-    bool is_idle; // does not use its GPUs: gives way as a preemptible job does
-    size_t place; // in sched->runs
+    bool is_idle; // does not use its GPUs: treated as preemptible
+    size_t place; // position in sched->runs
 };
 
-/* The reservation of a blocked class's head: from when on what is kept for it. */
+/* The reservation of a blocked class's head: its start and what is held for it. */
 struct plan_hold {
     struct queue_class *class;
     int64_t from_ms, until_ms;
     struct allocation allocation;
 };
 
-/* Runs on one node, what is held of it, and its build when the scheduler last looked. */
+/* Runs on one node, its holds, and its hardware when the scheduler last checked. */
 struct node_runs {
     struct sched_run **runs;
     size_t count, capacity;
-    uint32_t *holds; // places in sched->holds, ascending
+    uint32_t *holds; // positions in sched->holds, ascending
     size_t n_holds, holds_capacity;
     uint32_t gpus, cpu_milli;
     uint64_t models;
-    bool is_late; // the index does not know when its GPUs will be free
+    bool is_late; // the times in the index are out of date
 };
 
 struct dependent {
@@ -84,21 +84,21 @@ struct sched {
     struct queue queue;
     struct fairshare fairshare;
     struct history *history;
-    bool is_fork;               // the history is another's: nothing is learnt
+    bool is_fork;               // the history belongs to the original: nothing is learnt
     struct sched_job **buckets; // all jobs, by id
     size_t n_buckets, n_jobs;
     struct sched_run **runs;
     size_t n_runs, runs_capacity;
-    uint64_t n_over;      // grows when one is over
-    size_t n_preemptible; // runs that may be told to give way
+    uint64_t n_over;      // incremented when a run ends
+    size_t n_preemptible; // runs that may be preempted
     struct node_runs *nodes;
     size_t n_nodes;
-    uint32_t *late; // nodes about whose times the index is to be told
+    uint32_t *late; // nodes whose times in the index are out of date
     size_t n_late, late_capacity;
-    size_t n_models; // of the cluster, when it last looked
+    size_t n_models; // of the cluster, at the last check
     struct dependent **dependents;
     size_t n_dependent_buckets, n_dependents;
-    struct plan_hold *holds; // in order of rank
+    struct plan_hold *holds; // ordered by rank
     size_t n_holds;
     struct sched_reservation *reservations;
     size_t n_reservations, reservation_timer;
@@ -108,23 +108,23 @@ struct sched {
     bool is_dirty;
     bool is_deciding;           // in a pass
     bool is_own_stale;          // of some account
-    bool are_holds_in_question; // some class may fit beside the holds now though nothing came free
+    bool are_holds_in_question; // some class may fit beside the holds although nothing became free
     int64_t now_ms;
     struct sched_counts counts;
 };
 
-/* --- sched_jobs.c: jobs and what keeps them from the queue --- */
+/* --- sched_jobs.c: jobs and their blockers --- */
 struct sched_job *sched_find(const struct sched *sched, uint64_t job);
 struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec *spec);
-void sched_remove_job(struct sched *sched, struct sched_job *job); // waits and runs no more
-struct job_rules *sched_rules(struct sched_job *job);              // made when it has none
+void sched_remove_job(struct sched *sched, struct sched_job *job); // neither waiting nor running any more
+struct job_rules *sched_rules(struct sched_job *job);              // created if it has none
 void sched_take_rules(struct sched_job *job, const struct sched_job_spec *spec);
-/* Into the queue or out of it, as its blockers say. */
+/* Adds it to the queue or removes it, according to its blockers. */
 void sched_place_in_queue(struct sched *sched, struct sched_job *job);
 void sched_leave_queue(struct sched *sched, struct sched_job *job);
 void sched_set_job_timer(struct sched *sched, struct sched_job *job);
 void sched_job_timer(struct sched *sched, struct sched_job *job);
-/* An element of this array is over or came to be. */
+/* An element of this array has ended or was created. */
 void sched_element_over(struct sched *sched, uint64_t array);
 
 /* --- sched_depend.c --- */
@@ -135,81 +135,79 @@ void sched_depend_clear(struct sched *sched);
 /* --- sched_rank.c: classes' estimates and ranks --- */
 void sched_join_class(struct sched *sched, struct sched_job *job, const struct class_key *key);
 void sched_leave_class(struct sched *sched, struct sched_job *job);
-/* Estimate, need and rank for a head of that submit time; moves it in the tree. */
+/* Computes estimate, need and rank for a head with that submit time and moves the class in the tree. */
 void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t submit_ms);
-void sched_rank_head(struct sched *sched, struct queue_class *class); // its head has changed
+void sched_rank_head(
+    struct sched *sched, struct queue_class *class); // to be called when its head has changed
 void sched_rerank_all(struct sched *sched);
-/* Jobs of its priority that are submitted after that stand behind it, by what is expected of it now.
- * TIME_NEVER: there is no such time, or it is preemptible, or its owner's priorities or its turn move it. */
+/* Jobs of its priority submitted after this time cannot precede it, as currently estimated. TIME_NEVER: no
+ * such time, or it is preemptible, or moved by its owner's priorities or a requeue. */
 int64_t sched_overtaken_until(struct sched *sched, const struct sched_job *job);
 void sched_rerank_timer(struct sched *sched);
-/* Moves it in the tree; `is_shorter`: its jobs are expected to be. */
+/* Moves it in the tree; `is_shorter`: the expected run time has decreased. */
 void sched_move_class(struct sched *sched, struct queue_class *class, double rank, bool is_shorter);
-/* Jobs that were sent to the end of the queue and have waited longest by now are ranked by the policy again.
- */
+/* Ranks jobs by the policy again that were sent to the end of the queue and have now waited longest. */
 void sched_begin_turns(struct sched *sched);
-/* Of a job of this class that has run for so long; `wanted`: bits of ESTIMATE_. */
+/* For a job of this class that has run for this time; `wanted`: ESTIMATE_ bits. */
 void sched_class_estimate(const struct sched *sched, const struct class_key *key, int64_t elapsed_ms,
     unsigned wanted, struct estimate *ret);
-/* The class's burst has learnt something: it and the bursts around it are ranked anew. */
+/* The class's burst has new data: ranks it and the neighbouring bursts again. */
 void sched_rank_near(struct sched *sched, struct queue_class *class);
 int64_t request_gpu_milli(const struct cluster *cluster, const struct sched_request *request);
 
-/* --- sched_own.c: the order that users give their own jobs --- */
-/* The class entered the tree, left it, or has another policy_rank. */
+/* --- sched_own.c: the order in which users put their own jobs --- */
+/* The class entered or left the tree, or its policy_rank changed. */
 void sched_own_changed(struct sched *sched, struct queue_class *class);
-/* Where it stands by its policy_rank and by those that hold it back. */
+/* Its rank, from its policy_rank and from the jobs it must follow. */
 double sched_own_rank(const struct queue_class *class);
-/* Makes the order anew of those accounts in which something changed. */
+/* Recomputes the order of the accounts in which something changed. */
 void sched_own_settle(struct sched *sched);
 
 /* --- sched_run.c: running jobs --- */
 void sched_run_begin(
     struct sched *sched, struct sched_job *job, const struct allocation *allocation, int64_t started_ms);
-/* The ledger of its nodes was changed. */
+/* Reports changed bookings of its nodes to the placement. */
 void sched_tell_placement(struct sched *sched, const struct allocation *allocation);
-/* Gives back what it holds; whether it comes back to the queue is the caller's business. */
+/* Releases its allocation; the caller decides whether the job is requeued. */
 void sched_run_over(struct sched *sched, struct sched_job *job);
-/* May it be told to give way to any job that is not preemptible? */
+/* True if any job that is not preemptible may preempt it. */
 bool sched_run_yields(const struct sched_run *run);
-/* Reckons its end anew: it began, got to another stage, or outlived what was expected. */
+/* Recomputes its expected end: it started, reached another stage, or exceeded the estimate. */
 void sched_run_expect(struct sched *sched, struct sched_run *run);
 int64_t sched_run_elapsed(const struct sched_run *run, int64_t now_ms);
-/* As above, but never behind the stage that it was at before a preemption took some of its work. */
-/* When each GPU of the node will be free of what runs on it now; `free_ms` has room for all its GPUs. */
+/* When each GPU of the node will be free of its current jobs; `free_ms` has space for all its GPUs. */
 void sched_node_free_times(const struct sched *sched, uint32_t node, int64_t *free_ms);
-/* That changed, or may have: the index is told when it is asked next. */
+/* To be called when that may have changed: the index is updated before its next use. */
 void sched_node_late(struct sched *sched, uint32_t node);
 void sched_tell_times(struct sched *sched);
 struct node_runs *sched_node_runs(struct sched *sched, uint32_t node);
 
-/* --- sched_plan.c: reservations of blocked jobs --- */
-/* Plans the class's head: the earliest time at which it fits beside what is held already; marks it. False:
- * never. */
+/* --- sched_plan.c: reservations for blocked jobs --- */
+/* Reserves the earliest time at which the class's head fits beside existing holds. False: never. */
 bool sched_plan(struct sched *sched, struct queue_class *class);
 void sched_plan_drop_all(struct sched *sched, struct plan_hold **ret_old, size_t *ret_n_old);
-/* Nodes whose marks are not what they were are dirty. */
+/* Marks nodes dirty whose holds have changed. */
 void sched_plan_compare(struct sched *sched, struct plan_hold *old, size_t n_old); // frees them
 void sched_plan_free(struct plan_hold *holds, size_t count);
 
-/* --- sched_calendar.c: reservations of people --- */
-/* Ids of the reservations that this user may use now or later; at most `max`. */
+/* --- sched_calendar.c: reservations made by administrators --- */
+/* Ids of the reservations that this user may use now or later, at most `max`. */
 size_t sched_usable(const struct sched *sched, uint32_t uid, uint64_t *ids, size_t max);
 void sched_reservation_timer(struct sched *sched);
-/* A job began on it or is over: if it is its user's, it is in use. */
+/* A job started or ended on reserved GPUs: if it is its user's, the reservation is in use. */
 void sched_reservation_used(struct sched *sched, const struct sched_run *run);
 void sched_calendar_clear(struct sched *sched);
 void sched_calendar_copy(struct sched *to, const struct sched *from);
 
 /* --- sched_limit.c --- */
-/* Its place in the queue, 1 is next; 0: it is not in it, or a limit keeps it out. */
+/* Its position in the queue, 1 is next; 0: not in the queue, or held back by a limit. */
 uint64_t sched_position(const struct sched *sched, const struct sched_job *job);
-/* The account at a limit that keeps the class back (the sentence in `text`), NULL: none. */
+/* The account whose limit holds the class back (the sentence in `text`), NULL: none. */
 struct account *sched_limiting(const struct sched *sched, const struct class_key *key, struct account *user,
     struct account *group, char *text, size_t size);
-/* -ERANGE with a sentence: it asks for more than its user or group may ever have. */
+/* -ERANGE with a sentence if it requests more than its user or group may ever have. */
 int sched_check_limits(const struct sched *sched, const struct class_key *key, struct error *err);
-/* When this account's limit ends by itself for the class; TIME_NEVER: not by itself. */
+/* When this account's limit stops applying to the class without any event; TIME_NEVER: never. */
 int64_t sched_limit_ends(
     const struct sched *sched, const struct class_key *key, const struct account *account);
 void sched_park(struct sched *sched, struct queue_class *class, struct account *account);
@@ -223,50 +221,48 @@ void sched_fit_of(const struct sched *sched, const struct queue_class *class, ui
 void sched_start(struct sched *sched, struct sched_job *job, struct allocation *allocation);
 
 /* --- why.c, why_order.c, why_ahead.c --- */
-/* Who stands between the job and its GPUs, and on what its expected and its latest start rest. */
-struct why_reason *why_add(
-    struct why *why, enum why_code code, int64_t until_ms); // NULL: it has enough of them
+/* Which jobs are ahead of it, and what its expected and latest start are based on. */
+struct why_reason *why_add(struct why *why, enum why_code code, int64_t until_ms); // NULL: no space left
 void why_add_job(struct why_reason *reason, uint64_t job);
-/* Jobs of a better rank that want what it wants: how many, which, and why they are ahead. `does_fit`: what it
- * asks for is free. */
+/* Jobs of a better rank that compete for the same resources: how many, which, and why they are ahead.
+ * `does_fit`: the requested resources are free. */
 void why_order(const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why);
 void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why);
 
-/* --- sched_ways.c: whose end makes room for a blocked job --- */
-#define NODE_RUNS_LOOKED 256U // a node with more running jobs is let alone
+/* --- sched_ways.c: which running jobs to preempt for a blocked one --- */
+#define NODE_RUNS_LOOKED 256U // nodes with more running jobs are skipped
 struct way_rules {
-    /* May this run be told to give way to that class? */
+    /* May this run be preempted for that class? */
     bool (*may_move)(const struct sched *sched, const struct queue_class *class, const struct sched_run *run);
-    int (*compare)(const void *a, const void *b); // pointers to runs: who goes first on a node
+    int (*compare)(const void *a, const void *b); // pointers to runs: preemption order on a node
     double (*loss)(const struct sched *sched, const struct sched_run *run);
-    const char *why; // told to those who go
+    const char *why; // reason given to preempted jobs
 };
-/* Tells those to give way whose end lets this blocked class's head start, at the least loss. True when some
- * were told. */
+/* Preempts the jobs whose end lets this blocked class's head start at the lowest cost. True if any were. */
 bool sched_make_ways(struct sched *sched, const struct queue_class *class, const struct fit *fit,
     const struct way_rules *rules);
-/* Tells it, once. */
+/* Preempts it, once. */
 void sched_give_way(struct sched *sched, struct sched_run *run, const char *why);
 
 /* --- sched_preempt.c --- */
-/* Makes preemptible jobs give way to this blocked class's head. True when some were told to. */
+/* Preempts preemptible jobs for this blocked class's head. True if any were. */
 bool sched_make_way(struct sched *sched, struct queue_class *class, const struct fit *fit);
 
 /* --- sched_learnt.c --- */
-#define LEARNT_HEADS 64U // waiting classes that others are made to give way for
-/* Makes running jobs give way to this blocked class's head that are expected to take much longer. True when
- * some did so at once. */
+#define LEARNT_HEADS 64U // waiting classes for which jobs are preempted
+/* Preempts running jobs that are expected to take much longer than this blocked class's head. True if some
+ * stopped immediately. */
 bool sched_learnt_make_way(struct sched *sched, struct queue_class *class, const struct fit *fit);
-/* Something was learnt of these classes' bursts. */
+/* The bursts of these classes have new data. */
 void sched_learnt_near(struct sched *sched, struct queue_class *const *near, size_t count);
 
 /* --- sched_preemptive.c --- */
 void sched_pass_preemptive(struct sched *sched);
 /*
- * It has not run for as long as it may in peace: for the quantum, or twice as long as a preemption of it
- * costs, so that it comes on each time; and twice as long again with each preemption that lost its work, so
- * that it is done after a few.
+ * True while it is protected from preemption: for the quantum, or for twice the cost of its preemption, so
+ * that it makes progress each time; doubled with each preemption that lost its work, so that it ends after a
+ * few.
  */
 bool sched_run_is_kept(const struct sched *sched, const struct sched_run *run);
-/* When its place among the others changes by itself. */
+/* When its order among the others changes with time. */
 int64_t sched_preemptive_change(const struct sched *sched, const struct sched_run *run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a job waits: every blocker by a word of a closed list, who is ahead, when it will start, and what would
+/* Why a job waits: all blockers by code, the jobs ahead of it, its start time, and the change that would
  * start it now. */
 #pragma once
 
@@ -34,11 +34,11 @@ const char *why_code_name(enum why_code code); // "resources", ...
 struct why_reason {
     enum why_code code;
     char text[384];
-    uint64_t jobs[8]; // that stand in the way, at most so many
+    uint64_t jobs[8]; // that block it, the first few
     size_t n_jobs;
     struct alloc_gpu gpus[8];
     size_t n_gpus;
-    int64_t until_ms; // TIME_NEVER: not known
+    int64_t until_ms; // TIME_NEVER: unknown
 };
 
 struct why_ahead {
@@ -49,24 +49,24 @@ struct why_ahead {
 };
 
 struct why {
-    struct why_reason reasons[8]; // the one that lasts longest first; empty: it starts in the next pass
+    struct why_reason reasons[8]; // longest-lasting first; empty: it starts in the next pass
     size_t n_reasons;
-    struct why_ahead ahead[8]; // that stand between it and its GPUs
+    struct why_ahead ahead[8]; // jobs ahead of it
     size_t n_ahead;
-    uint64_t position;          // in the queue, 1 is next; 0: something keeps it out of the queue
-    int64_t eta_ms, latest_ms;  // TIME_NEVER: not known
-    int64_t overtaken_until_ms; // jobs of its priority submitted after that stand behind it; TIME_NEVER: none
-                                // is known
+    uint64_t position;          // in the queue, 1 is next; 0: not in the queue
+    int64_t eta_ms, latest_ms;  // TIME_NEVER: unknown
+    int64_t overtaken_until_ms; // jobs of its priority submitted after this cannot precede it; TIME_NEVER:
+                                // unknown
     char eta_basis[128], latest_basis[128];
     bool has_change;          // the cheapest change that would start it now
-    char change[160];         // in words: "-g 1 starts now on node1:5"
+    char change[160];         // as text: "-g 1 starts now on node1:5"
     struct class_key changed; // owned; with that change applied
 };
 
-/* Reasons alone: cheap, no forecast; for lists. `is_brief` stops after the first. */
+/* Only the reasons: cheap, without a forecast; for listings. `is_brief` stops after the first. */
 void why_reasons(struct sched *sched, int64_t now_ms, uint64_t job, bool is_brief, struct why *ret);
 
-/* Everything. `spec` not NULL: a job that does not exist yet (spec->id 0), seen as if submitted now. */
+/* Everything. With `spec`: for a job that does not exist yet (spec->id 0), as if submitted now. */
 void why_explain(
     struct sched *sched, int64_t now_ms, uint64_t job, const struct sched_job_spec *spec, struct why *ret);
 void why_clear(struct why *why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job asks of the cluster, in the scheduler's own terms. Equal requests can be served alike. */
+/* A job's resource request in the scheduler's form. Equal requests are interchangeable. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,36 +11,36 @@
 
 #define SHARE_WHOLE 1000U // thousandths of one GPU
 
-/* One GPU by name. */
+/* A GPU selected by index. */
 struct gpu_pick {
-    char *node; // NULL: the same node as the other picks, whichever it is
+    char *node; // NULL: any node, the same for all such picks
     uint32_t index;
 };
 
 struct sched_request {
     uint32_t gpus;          // of the whole job
-    uint32_t nodes;         // exactly so many; 0: as few as possible
-    uint32_t gpus_per_node; // on each of `nodes`; 0: any division
-    uint32_t share;         // thousandths of each GPU, 1 to 999; 0: no fraction was asked
-    uint64_t gpu_mem;       // bytes on each GPU; 0: none was asked
+    uint32_t nodes;         // exact number; 0: as few as possible
+    uint32_t gpus_per_node; // on each of `nodes`; 0: any distribution
+    uint32_t share;         // thousandths of each GPU, 1 to 999; 0: no fraction requested
+    uint64_t gpu_mem;       // bytes on each GPU; 0: not requested
     uint32_t cpu_milli;     // thousandths of a CPU on each node
     uint64_t memory;        // bytes of host memory on each node
-    char *model;            // "h200", or "a100|h100": some GPU model's name contains one; NULL: any
+    char *model;            // "h200", or "a100|h100": the GPU model's name contains one of these; NULL: any
     struct gpu_pick *picks; // exactly these, in this order; NULL: any
     size_t n_picks;
     uint32_t *allow; // only GPUs with these indexes, ascending; NULL: any
     size_t n_allow;
-    uint32_t adopted_pid; // the process that an adoption is for; 0: no adoption
+    uint32_t adopted_pid; // pid of the process to adopt; 0: no adoption
 };
 
-/* It takes part of a GPU that others may use as well. */
+/* True if it takes a part of a GPU that other jobs may share. */
 bool request_is_shared(const struct sched_request *request);
 
-/* A request that can lie on several nodes: more than one asked, picks on several, or `nodes` 0 and no picks.
- */
+/* True if it may be placed on several nodes: more than one requested, picks on several, or `nodes` 0 and no
+ * picks. */
 bool request_may_span(const struct sched_request *request);
 
-/* The request of an ask that its validation found good. The caller clears it. */
+/* Converts a validated request. The caller clears it. */
 int request_from_ask(const struct job_ask *ask, struct sched_request *ret, struct error *err);
 
 void request_copy(struct sched_request *to, const struct sched_request *from);
@@ -48,5 +48,5 @@ void request_clear(struct sched_request *request);
 bool request_equal(const struct sched_request *a, const struct sched_request *b);
 uint64_t request_hash(const struct sched_request *request);
 
-/* "2 GPUs (h200) with 8 GiB each", for sentences. */
+/* "2 GPUs (h200) with 8 GiB each", for messages. */
 void request_text(const struct sched_request *request, char *text, size_t size);

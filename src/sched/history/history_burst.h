@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bursts: alike jobs that were submitted shortly after each other (a loop, a sweep), and what their members
- * tell of each other: how long those ran that have ended, and how long those have run that still do.
+ * Bursts: similar jobs submitted in quick succession (a loop, a sweep). The run times of ended members and
+ * the elapsed times of running ones predict those of the others.
  */
 #pragma once
 
@@ -15,28 +15,27 @@ struct burst;
 struct burst_table *burst_table_new(void);
 void burst_table_free(struct burst_table *table);
 
-/* NULL: there is none, or no longer. */
+/* NULL: it does not exist any more. */
 struct burst *burst_find(const struct burst_table *table, uint64_t number);
 
-/* The burst of this class of jobs that one submitted at that time belongs to, opened when it is new; the job
- * refers to it until burst_leave(). 0: there are too many. */
+/* The burst of this class for a job submitted at this time, created if necessary; the job refers to it until
+ * burst_leave(). 0: there are too many. */
 uint64_t burst_join(struct burst_table *table, uint64_t class_hash, int64_t submit_ms);
 void burst_hold(struct burst_table *table, struct burst *burst);
 void burst_leave(struct burst_table *table, struct burst *burst);
 
-/* A member is known to run until after the start of bin `bin` (before: of bin `known`); it ended in bin
- * `bin`. */
+/* A member has run past the start of bin `bin` (previously known: bin `known`), or has ended in bin `bin`. */
 void burst_survived(struct burst *burst, unsigned known, unsigned bin);
 void burst_ended(struct burst *burst, unsigned known, unsigned bin);
 
-/* Members that have ended, and that are known to run. */
+/* The number of ended members; *ret_running is the number known to be running. */
 uint32_t burst_count(const struct burst *burst, uint32_t *ret_running);
 
-/* What is believed of a member, given what is believed of any job of its kind. */
+/* Updates the distribution for any job of this kind to that of a member of the burst. */
 void burst_belief(const struct burst_table *table, const struct burst *burst, struct run_belief *belief);
 
-/* The bursts whose beliefs change noticeably by what is learnt in this one, itself among them. */
+/* The bursts whose distributions change noticeably when this one changes, including itself. */
 #define BURST_NEAR 7U
 unsigned burst_near(struct burst *burst, struct burst *ret[BURST_NEAR]);
 
-void **burst_owner(struct burst *burst); // a place for a pointer
+void **burst_owner(struct burst *burst); // a pointer for the owner

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which nodes and GPUs a request gets. The rules of what may be given to whom now are in fit.h; ways of
- * choosing among what may be given are members of one vtable, so that they can be compared and replaced.
+ * Selection of nodes and GPUs for a request. fit.h defines what may be allocated now; the strategies for
+ * choosing among the candidates are members of a vtable, so that they can be compared and replaced.
  */
 #pragma once
 
@@ -10,88 +10,89 @@
 #include "sched/cluster/cluster.h"
 #include "sched/cluster/node_index.h"
 
-/* For whom and for how long something is sought. */
+/* The job to be placed, and for how long. */
 struct fit {
     int64_t now_ms;
-    int64_t end_ms;    // expected end: what is held for others from an earlier time on is left alone
-    int64_t limit_ms;  // certain end (its time limit); TIME_NEVER: none. Reservations count against this one
-    const void *owner; // holds of this owner do not count
-    const uint64_t *reservations; // ids of the reservations that its user may use now
+    int64_t end_ms;               // expected end: holds that begin later are not in the way
+    int64_t limit_ms;             // certain end (its time limit); TIME_NEVER: none. Reservations use this one
+    const void *owner;            // holds of this owner are ignored
+    const uint64_t *reservations; // ids of the reservations its user may use now
     size_t n_reservations;
     bool may_give_way; // preemptible: may use reserved GPUs before the reservation begins
 };
 
-/* What one node needs to have for it at least. */
+/* The minimum that one node needs to have for the request. */
 void request_need(const struct cluster *cluster, const struct sched_request *request, struct node_need *ret);
 
 /* --- fit.c: one node --- */
 
-/* The reservation is one of those that its user may use. */
+/* True if the reservation is one that its user may use. */
 bool fit_may_use(const struct fit *fit, uint64_t reservation);
 
-/* The GPU may take the request now, by bookings, holds and reservations. */
+/* True if the GPU can take the request now, considering bookings, holds and reservations. */
 bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, const struct cluster_gpu *gpu,
     const struct sched_request *request, const struct fit *fit);
 
-/* CPUs and host memory of the node may be given, holds counted. */
+/* True if the node has the CPUs and host memory, considering holds. */
 bool fit_host(const struct cluster_node *node, const struct sched_request *request, const struct fit *fit);
 
-/* How many GPUs of the node fit, at most `enough`. */
+/* The number of GPUs of the node that fit, up to `enough`. */
 uint32_t fit_count(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, const struct fit *fit, uint32_t enough);
 
 /*
- * Adds `count` GPUs of this node to the allocation (the closest to each other by NVLink, PCIe switch and NUMA
- * node; for shares the one with least left over; `first` >= 0: that GPU of the node for a share), and its
- * CPUs and memory. The caller knows that they fit.
+ * Adds `count` GPUs of this node to the allocation, and its CPUs and memory. Chooses GPUs close to each other
+ * by NVLink, PCIe switch and NUMA node; for shares, the GPU with least left over, or the GPU `first` if >= 0.
+ * The caller has checked that they fit.
  */
 void fit_take(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, const struct fit *fit, uint32_t count, int64_t first,
     struct allocation *allocation);
 
-/* The node's CPUs and memory, once for each node. */
+/* Adds the node's CPUs and memory, once per node. */
 void fit_add_host(
     const struct cluster_node *node, const struct sched_request *request, struct allocation *allocation);
 
-/* Adds this very GPU (its position in the node), and the node's CPUs and memory if it is the first there. */
+/* Adds this GPU (its position in the node), and the node's CPUs and memory if it is the first there. */
 void fit_take_pick(const struct cluster_node *node, uint32_t gpu, const struct sched_request *request,
     struct allocation *allocation);
 
-/* --- ways of choosing --- */
+/* --- strategies --- */
 
 struct placement {
     const char *name;
-    void *(*open)(void); // its memory; may be NULL
+    void *(*open)(void); // creates its state; may be NULL
     void (*close)(void *state);
-    bool takes_cpu_jobs; // place() is also asked first for requests without GPUs
-    /* A request was seen (submitted): typical shapes are learnt from it. May be NULL. */
+    bool takes_cpu_jobs; // place() is also called first for requests without GPUs
+    /* A request was submitted; used to learn typical shapes. May be NULL. */
     void (*learn)(
         void *state, const struct cluster *cluster, const struct sched_request *request, double weight);
-    /* A node was touched. May be NULL. */
+    /* A node has changed. May be NULL. */
     void (*dirty)(void *state, const struct cluster *cluster, uint32_t node);
     /*
-     * Chooses for a request that lies on one node (placement_choose has dealt with picks, CPU-only and wide
-     * ones): true with the allocation; false when nothing fits now. Books nothing.
+     * Places a request on one node (placement_choose handles picks, CPU-only and wide requests): true with
+     * the allocation; false if nothing fits now. Books nothing.
      */
     bool (*place)(void *state, const struct cluster *cluster, const struct sched_request *request,
         const struct fit *fit, struct allocation *ret, uint64_t *work);
 };
 
 extern const struct placement placement_first_fit; // first node, first GPUs
-extern const struct placement placement_best_fit;  // the node (and for shares the GPU) with least left over
-extern const struct placement placement_fgd;       // the default: where it costs others least
-extern const struct placement placement_fgd_plain; // as published (Weng et al., ATC'23), for comparison
-extern const struct placement placement_best_fit_plain; // best fit as they compare with it
-extern const struct placement placement_consolidate;    // as the reference simulators do it
+extern const struct placement
+    placement_best_fit;                      // the node (and for shares the GPU) with the least left over
+extern const struct placement placement_fgd; // the default: lowest loss of value for typical requests
+extern const struct placement placement_fgd_plain;      // as published (Weng et al., ATC'23), for comparison
+extern const struct placement placement_best_fit_plain; // best fit as in that comparison
+extern const struct placement placement_consolidate;    // as in the reference simulators
 extern const struct placement placement_spread;         // the node with the most left over
 
-extern const struct placement *const placements[]; // NULL at the end
+extern const struct placement *const placements[]; // terminated by NULL
 const struct placement *placement_find(const char *name);
 
 /*
- * The whole choice: picks as named, wide jobs on as few nodes as possible (whole free nodes first, the rest
- * on the node that fits it best), CPU jobs where GPUs are least disturbed, everything else by `placement`.
- * All or nothing. *work grows by the nodes looked at.
+ * Places any request: picks as named; wide jobs on as few nodes as possible (completely free nodes first, the
+ * rest on the node that fits best); CPU jobs where they disturb GPUs least; everything else with `placement`.
+ * All or nothing. Adds the number of nodes examined to *work.
  */
 bool placement_choose(const struct placement *placement, void *state, const struct cluster *cluster,
     const struct sched_request *request, const struct fit *fit, struct allocation *ret, uint64_t *work);

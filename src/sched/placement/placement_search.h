@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* What the ways of placing share: finding the node where a part of a request leaves least over. */
+/* Shared by the placement strategies: finds the node where a part of a request leaves the least over. */
 #pragma once
 
 #include "sched/placement/placement.h"
 
-/* A search goes on where the last one for the same count ended, so that many equal parts cost one walk. */
+/* A search continues where the last one with the same count stopped, so that many equal parts need only one
+ * pass over the nodes. */
 struct search {
     const struct cluster *cluster;
     const struct sched_request *request;
     const struct fit *fit;
     struct node_need need;
-    uint32_t count; // GPUs of the part sought last
-    uint32_t whole; // free GPUs of the nodes looked at last
-    uint32_t from;  // position to go on with
+    uint32_t count; // GPUs of the part last searched for
+    uint32_t whole; // free GPUs of the nodes last examined
+    uint32_t from;  // position to continue at
 };
 
 void search_init(struct search *search, const struct cluster *cluster, const struct sched_request *request,
     const struct fit *fit);
 
 /*
- * The position where `count` GPUs fit that has the fewest whole ones free, the lowest on ties, and is not yet
- * in `found`; for shares the lowest. -1: none.
+ * The position with the fewest free whole GPUs, then the lowest, where `count` GPUs fit and that is not in
+ * `found`; for shares the lowest. -1: none.
  */
 int64_t search_best(struct search *search, uint32_t count, const struct allocation *found, uint64_t *work);
 
 bool search_is_used(const struct allocation *found, uint32_t node);
 
-/* Some node has by its build so many GPUs that suit the request, given away or not, up or not. */
+/* True if some node has enough GPUs that suit the request, free or not, up or down. */
 bool search_one_node_is_enough(
     const struct cluster *cluster, const struct sched_request *request, uint64_t *work);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which GPUs of one node to give together. */
+/* Chooses which GPUs of a node to allocate together. */
 #pragma once
 
 #include <stdint.h>
@@ -7,9 +7,8 @@
 #include "sched/cluster/cluster.h"
 
 /*
- * Brings the `count` of the `n` GPUs at these positions of the node to the front that are closest to each
- * other: NVLink between all of them, else one PCIe switch, else one NUMA node. Of equally close sets the one
- * that leaves the closest rest, then the one with the lowest indexes. The chosen ones are in order of their
- * index.
+ * Moves the `count` of these `n` GPUs (positions in the node) that are closest to each other to the front:
+ * all connected by NVLink, else on one PCIe switch, else on one NUMA node. Among equally close sets, prefers
+ * the one that leaves the closest rest, then the lowest indexes. The chosen ones are ordered by index.
  */
 void topology_choose(const struct cluster_node *node, uint32_t *positions, uint32_t n, uint32_t count);

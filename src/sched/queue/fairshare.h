@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who has used how much: GPU-seconds per user and per group, halved every half-life. Usage of running jobs is
- * counted continuously, in closed form, so that nothing is rewritten while time passes.
+ * Fair share: GPU-seconds per user and per group, with exponential decay. Usage of running jobs is computed
+ * in closed form, so nothing is rewritten as time passes.
  */
 #pragma once
 
@@ -16,8 +16,8 @@ struct queue_class;
 
 /* Limits of one user or group; 0: none. */
 struct account_limits {
-    uint32_t jobs;      // running at a time
-    uint32_t gpu_milli; // GPUs held at a time, in thousandths
+    uint32_t jobs;      // running jobs
+    uint32_t gpu_milli; // GPUs held, in thousandths
     double gpu_seconds; // used within the window (decayed usage; "GPU-hours")
 };
 
@@ -27,24 +27,24 @@ struct account {
     double shares; // weight, 1 unless configured
     double usage;  // GPU-seconds at `at_ms`, decayed
     int64_t at_ms;
-    double rate;         // GPUs held now
-    double held_seconds; // GPU-seconds held up to `held_at_ms`, not decayed; see fairshare_held()
+    double rate;         // GPUs held
+    double held_seconds; // GPU-seconds held until `held_at_ms`, without decay; see fairshare_held()
     int64_t held_at_ms;
-    double factor; // of the last look, for the scheduler; see fairshare_factor()
+    double factor; // last value used by the scheduler; see fairshare_factor()
     struct account_limits limits;
-    uint32_t running;             // jobs
-    uint32_t gpu_milli;           // held
-    uint32_t waiting;             // jobs
-    bool is_counted;              // it has jobs and is in the total
+    uint32_t running;             // running jobs
+    uint32_t gpu_milli;           // GPUs held
+    uint32_t waiting;             // waiting jobs
+    bool is_counted;              // it has jobs and is included in the total
     struct queue_class *classes;  // of a user: all of its classes
-    size_t n_own;                 // of these: with an own priority (sched/sched_own.c)
-    bool is_own_stale;            // that order is to be made anew
-    struct queue_class *parked;   // classes at this account's limit
+    size_t n_own;                 // of these: classes with an own priority (sched/sched_own.c)
+    bool is_own_stale;            // their order must be recomputed
+    struct queue_class *parked;   // classes held back by this account's limit
     struct account *chain, *next; // in its bucket; in order of creation
 };
 
-/* All users, or all groups, that have running or waiting jobs: kept up to date, so that the mean costs no
- * walk over accounts. */
+/* All users, or all groups, that have running or waiting jobs. Updated incrementally, so the mean needs no
+ * loop over accounts. */
 struct fairshare_total {
     uint32_t accounts;
     double shares;
@@ -60,57 +60,56 @@ struct fairshare {
     size_t n_buckets, n_accounts;
     struct account *first, *last;
     double default_user_shares, default_group_shares;
-    struct account_limits user_limits, group_limits; // of new accounts
+    struct account_limits user_limits, group_limits; // defaults for new accounts
 };
 
 void fairshare_init(struct fairshare *fairshare, double half_life_ms);
 void fairshare_clear(struct fairshare *fairshare);
 
-/* The account, made when it is new. Never freed before fairshare_clear(). */
+/* The account, created if necessary. Not freed before fairshare_clear(). */
 struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, bool is_group);
 
 /* Decayed GPU-seconds at this time. */
 double fairshare_usage(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
 
-/* GPU-seconds that it has held since this object was made, not decayed: never less than at an earlier call.
- */
+/* GPU-seconds held since this object was created, without decay. Never decreases. */
 double fairshare_held(const struct account *account, int64_t now_ms);
 
-/* Brings everybody's usage to this time, and decays with this half-life from now on. Also after the shares of
- * an account were set. */
+/* Updates all usage to this time; it decays with this half-life from now on. Also to be called after the
+ * shares of an account were set. */
 void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_life_ms);
 
-/* So many jobs more (or fewer) of this account run and wait. It counts for the mean while it has any. */
+/* Changes the number of running and waiting jobs of this account. It is included in the mean while it has
+ * any. */
 void fairshare_count(
     struct fairshare *fairshare, struct account *account, int64_t now_ms, int32_t running, int32_t waiting);
 
-/* An attempt with so many thousandths of GPUs begins (+) or is over (-). */
+/* An attempt with this many thousandths of GPUs begins (+) or ends (-). */
 void fairshare_charge(
     struct fairshare *fairshare, struct account *account, int64_t now_ms, int64_t gpu_milli);
 
 /*
- * How far above its share an account is: log2((usage per share + floor) / (mean usage per share of accounts
- * that have jobs + floor)). 0 at its share, +1 at twice as much, -1 at half. Decay changes all alike, so that
- * the order of waiting jobs changes only when somebody's use does.
+ * How far an account is above its share: log2((usage per share + floor) / (mean usage per share of accounts
+ * with jobs + floor)). 0 at its share, +1 at twice, -1 at half. Decay affects all accounts equally, so the
+ * order of waiting jobs changes only when usage does.
  */
 double fairshare_factor(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
 
-/* The limits of this account, also before it has any job. */
+/* The limits of this account, even if it has no jobs yet. */
 const struct account_limits *fairshare_limits(const struct fairshare *fairshare, uint32_t id, bool is_group);
 
-/* A job of so many GPUs can never start under these limits, whoever else ends. */
+/* True if a job with this many GPUs can never start under these limits. */
 bool account_limits_exclude(const struct account_limits *limits, int64_t gpu_milli);
 
-/* One more job of so many GPUs would break a limit: which, as a sentence in `text`; false: none. */
+/* True if one more job with this many GPUs would exceed a limit; `text` is a sentence that names it. */
 bool fairshare_is_limited(const struct fairshare *fairshare, const struct account *account, int64_t now_ms,
     uint32_t gpu_milli, char *text, size_t size);
-/* When decay alone brings the usage below the limit on GPU-seconds; TIME_NEVER when that is not what limits
- * it. */
+/* When decay alone reduces the usage below the limit of GPU-seconds; TIME_NEVER if another limit applies. */
 int64_t fairshare_limit_ends(
     const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
 
-/* What outlives a restart: usage at a time. */
+/* The data that is stored: usage at a time. */
 void account_encode(
     const struct fairshare *fairshare, const struct account *account, int64_t now_ms, struct buffer *out);
-/* Into an account that has no jobs yet. -EBADMSG when it is torn. */
+/* Restores an account that has no jobs yet. -EBADMSG if the data is damaged. */
 int account_decode(struct fairshare *fairshare, const uint8_t *bytes, size_t length, struct error *err);

@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* Who comes before whom: queueing policies, one row each. */
+/* Queueing policies: which job comes first. One row each. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a policy may know of a class's head. Never a real duration, unless is_oracle. */
+/* The input of a policy: a class's head. Real durations are never included, unless is_oracle. */
 struct policy_view {
     int64_t submit_ms; // of the head
     int64_t now_ms;
     int32_t priority;
-    double gpus;                      // 0.25 for a share; CPU jobs count as little
-    int64_t order_ms;                 // estimate for ordering
-    double user_factor, group_factor; // fairshare_factor(), stepped
+    double gpus;                      // 0.25 for a share; the same for a CPU job
+    int64_t order_ms;                 // estimate used for ordering
+    double user_factor, group_factor; // fairshare_factor(), in steps
     bool is_preemptible;
-    int64_t age_cap_ms; // setting: who is submitted that much later never comes before it; 0: none
+    int64_t age_cap_ms; // setting: a job submitted this much later never precedes it; 0: none
 };
 
 enum backfill {
-    BACKFILL_NONE,         // strict: who cannot start stops everybody behind
+    BACKFILL_NONE,         // strict: a job that cannot start blocks all behind it
     BACKFILL_SKIP,         // anything that fits starts; wide jobs may starve
-    BACKFILL_EASY,         // the first blocked jobs have reservations, others must not delay them
-    BACKFILL_CONSERVATIVE, // every blocked job has one
+    BACKFILL_EASY,         // the first blocked jobs have reservations, which others must not delay
+    BACKFILL_CONSERVATIVE, // every blocked job has a reservation
 };
 
 enum preempting {
-    PREEMPT_NONE,   // only preemptible jobs give way
+    PREEMPT_NONE,   // only preemptible jobs are preempted
     PREEMPT_SRTF,   // by remaining time
     PREEMPT_LAS,    // by attained service, in levels
-    PREEMPT_LEARNT, // by expected remaining time, learnt
+    PREEMPT_LEARNT, // by learnt expected remaining time
 };
 
-/* Ranks are in milliseconds; rows of another priority are a multiple of this away. */
+/* Ranks are in milliseconds; rows of different priorities differ by multiples of this. */
 #define RANK_TIER_MS 0x1p46
-/* Behind every rank of a policy: jobs whose turn is over, in the order in which it ended; behind those the
- * preemptible ones. */
+/* Above all ranks of policies: requeued jobs at the end of the queue, in that order; above those, preemptible
+ * jobs. */
 #define RANK_TURN_OVER             0x1p60
 #define RANK_TURN_OVER_PREEMPTIBLE 0x1p61
 
@@ -43,16 +43,16 @@ struct policy {
     const char *summary; // for help and output
     enum backfill backfill;
     enum preempting preempting;
-    bool is_oracle; // wants exact durations: only in the simulator, and its output says so
+    bool is_oracle; // needs real durations: only in the simulator, whose output says so
     bool uses_fairshare;
-    /* Lower first. Priority is above all else, then whether it is preemptible. */
+    /* Lower ranks first. Priority takes precedence, then whether the job is preemptible. */
     double (*rank)(const struct policy_view *view);
-    /* When the rank changes by itself, TIME_NEVER: not any more; NULL: never. */
+    /* When the rank changes with time; TIME_NEVER: not any more; NULL: never. */
     int64_t (*rank_changes)(const struct policy_view *view);
-    /* Jobs of its tier that are submitted after that never stand before it. NULL: there is no such time. */
+    /* Jobs of its tier submitted after this time cannot precede it. NULL: no such time. */
     int64_t (*overtaken_until)(const struct policy_view *view);
 };
 
-extern const struct policy *const policies[]; // NULL at the end
+extern const struct policy *const policies[]; // terminated by NULL
 const struct policy *policy_find(const char *name);
 extern const struct policy policy_default;
