@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system's user database (getpwnam(3) and its kind), which may be on another machine and hang. Once
- * directory_start() has been called, a thread of its own asks it, and nobody waits for that thread for longer
- * than DIRECTORY_WAIT_MS. Without it, each question is asked directly. Answers are
- * kept for a minute, and no longer than /etc/passwd and /etc/group stay as they are.
+ * Lookups in the system's user database (getpwnam(3) etc.), which may be on another machine and hang. After
+ * directory_start(), lookups run in a thread, and no caller waits longer than DIRECTORY_WAIT_MS. Without it,
+ * each lookup runs directly. Answers are cached for a minute, or until /etc/passwd or /etc/group changes.
  */
 #pragma once
 
@@ -21,7 +20,7 @@ enum directory_kind {
 };
 
 struct directory_entry {
-    uint32_t id, gid; // of a group both are its number
+    uint32_t id, gid; // both are the gid for a group
     char *name, *home;
     gid_t *groups; // DIRECTORY_MEMBER
     size_t n_groups;
@@ -30,9 +29,9 @@ struct directory_entry {
 void directory_start(void);
 
 /*
- * Looks up a number, or a name where the kind says so (the other is ignored). 0, and the caller clears *ret;
- * -ENOENT; or -EAGAIN: the database does not answer, and nothing is known from before. After a hang the
- * thread asks again by itself.
+ * Looks up a number or, for the NAMED kinds, a name (the other is ignored). 0, and the caller clears *ret;
+ * -ENOENT; or -EAGAIN: the database does not respond, and no earlier answer is cached. After a hang, the
+ * thread tries again by itself.
  */
 int directory_find(enum directory_kind kind, uint32_t number, const char *name, struct directory_entry *ret);
 void directory_entry_clear(struct directory_entry *entry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames on a libevent stream: one record of the message table each (wire/message.h). */
+/* Frames on a libevent stream: each is one record of the message table (wire/message.h). */
 #pragma once
 
 #include <event2/bufferevent.h>
@@ -11,34 +11,34 @@
 enum frame_taken { FRAME_NONE, FRAME_WHOLE, FRAME_PARTLY };
 
 /*
- * Takes one whole frame off the front of what has come in. FRAME_WHOLE: *ret_type and *ret_message, which the
- * caller gives to frame_free(); FRAME_PARTLY: the same, but fields that are over their limits are missing,
- * and `err` tells of the first of them; FRAME_NONE: it is not all there yet; -EBADMSG: no frame, longer than
- * `max_length`, or broken. A sound frame of an unknown type is passed over.
+ * Takes one complete frame from the received data. FRAME_WHOLE: sets *ret_type and *ret_message, which the
+ * caller passes to frame_free(); FRAME_PARTLY: the same, but fields over their limits are missing, and `err`
+ * describes the first; FRAME_NONE: the frame is incomplete; -EBADMSG: not a frame, longer than `max_length`,
+ * or damaged. Valid frames of unknown types are skipped.
  *
- * FRAME_PARTLY is a mistake of the sender's about one message. Ending the link for it would end it again
- * after each new one, for what it is about is said again: the caller takes what it can do with such a
- * message, says so, and goes on.
+ * FRAME_PARTLY is the sender's error in one message. Ending the link would not help, because the message
+ * would be resent after each reconnect. The caller uses what it can of such a message, reports it, and
+ * continues.
  */
 int frame_take(struct bufferevent *stream, size_t max_length, const struct record_type **ret_type,
     void **ret_message, struct error *err);
 
-/* Gets a message of which the fields that are over their limits may be missing, and ends the link by a
- * negative result. */
+/* Receives a message, possibly without the fields that exceeded their limits; a negative result ends the
+ * link. */
 typedef int frame_taker_fn(
     void *arg, enum frame_taken taken, const struct record_type *type, void *message, struct error *err);
 
-/* Takes what is there, frame by frame; 0, or why the link is to be ended. */
+/* Processes all received frames; 0, or the reason to end the link. */
 int frame_take_all(
     struct bufferevent *stream, size_t max_length, frame_taker_fn *taker, void *arg, struct error *err);
 
 void frame_free(const struct record_type *type, void *message);
 
 /*
- * Sends one message, at once when nothing waits before it, else after that. One that is longer than the other
- * side takes would end the link, and be sent again on the next: it goes without its spare fields, such as
- * the processes on GPUs, or the request of a launch, which is then refused. 1 and `err` says so; -EMSGSIZE
- * when it is too long without them as well, and nothing is sent.
+ * Sends one message, at once or after those already waiting. One longer than the peer accepts would end the
+ * link, and would be resent on the next; it is therefore sent without its spare fields, such as the processes
+ * on GPUs, or the request of a launch, which is then refused. Returns 1 with `err` in this case; -EMSGSIZE if
+ * it is too long even without them, and nothing is sent.
  */
 int frame_send(
     struct bufferevent *stream, const struct record_type *type, const void *message, struct error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The value of --gpus: where a node's GPUs come from. Read by mgpud, which passes it on, and by mgpu-agent.
- */
+/* The value of --gpus: where a node's GPUs come from. Parsed by mgpud, which passes it on, and by
+ * mgpu-agent. */
 #pragma once
 
 #include <stdint.h>
@@ -13,9 +13,9 @@ enum gpu_spec_kind { GPU_SPEC_AUTO, GPU_SPEC_NONE, GPU_SPEC_SIM, GPU_SPEC_NVML, 
 
 struct gpu_spec {
     enum gpu_spec_kind kind;
-    /* Not part of the text, borrowed. */
+    /* Not part of the text; borrowed. */
     const char *nvml_library; // NULL: the driver's own
-    const char *rocm_library; // NULL: where ROCm puts it
+    const char *rocm_library; // NULL: ROCm's default path
     const char *sysfs_root;   // NULL: "/sys"
     /* GPU_SPEC_SIM only */
     uint32_t count;
@@ -27,5 +27,5 @@ struct gpu_spec {
  * hint. */
 int gpu_spec_parse(const char *text, struct gpu_spec *ret, struct error *err);
 
-/* Where sysfs is, "/sys" unless a test gave another. */
+/* The path of sysfs: "/sys" unless a test set another. */
 const char *gpu_spec_sysfs(const struct gpu_spec *spec);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An event as the API shows it: in /events and in the history of one job. */
+/* Events in the API's form: in /events and in the history of a job. */
 #pragma once
 
 #include <jansson.h>
@@ -8,9 +8,9 @@
 #include "wire/usernames.h"
 
 /*
- * {"seq","type","job","attempt","at","state", ...what this type adds}. "state" is the job's state right after
- * the event. `job` is the job as it is now, some events later perhaps; when it is NULL, "state" is null for
- * the types after which the state depends on what came before. Nothing in it tells of the command, its
- * environment or its files. The caller owns the result.
+ * {"seq","type","job","attempt","at","state", ...fields of this type}. "state" is the job's state right after
+ * the event. `job` is the current job, possibly some events later; if NULL, "state" is null for the types
+ * whose result depends on earlier events. Contains nothing about the command, its environment or its files.
+ * The caller owns the result.
  */
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU as the API shows it. */
+/* A GPU in the API's form. */
 #pragma once
 
 #include <jansson.h>
@@ -14,15 +14,15 @@
 struct json_gpu_view {
     const char *node;
     bool is_node_up;
-    int64_t unreachable_ms; // wall clock: since when nothing is heard of its node; 0: it is not unreachable
+    int64_t unreachable_ms; // wall clock: its node has been unreachable since; 0: it is reachable
     const struct gpu_state *gpu;
-    const struct job *const *jobs; // what holds it or a part of it
-    const int64_t *idle_ms;        // for how long each of them has not used it; 0: it does
-    bool is_wasted;                // all of them leave it unused for too long
+    const struct job *const *jobs; // jobs that hold it or a part of it
+    const int64_t *idle_ms;        // how long each of them has not used it; 0: in use
+    bool is_wasted;                // all of them have left it unused for too long
     size_t n_jobs;
-    const struct cluster_change *pause, *drain; // by an administrator, of it and of its node; NULL: none
-    const struct cluster_change *fault;         // why mgpu has drained it; NULL: it has not
-    const char *external_policy;                // what processes that mgpu did not start mean for it
+    const struct cluster_change *pause, *drain; // by an administrator, for it and for its node; NULL: none
+    const struct cluster_change *fault;         // drained by mgpu; NULL: not drained
+    const char *external_policy;                // policy for external processes
     struct usernames *names;
 };
 

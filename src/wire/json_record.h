@@ -8,22 +8,21 @@
 #include "base/record.h"
 
 /*
- * Reads a JSON object over `object`, whose fields keep what they hold when their key is missing or null.
- * Strict: an unknown key, a value of another type or outside its field's range or limit is -EINVAL, -ERANGE
- * or -E2BIG with a sentence that names key, value and what was wanted. After a failure `object` holds what
- * was read so far; record_clear() frees it either way.
+ * Reads a JSON object into `object`; fields whose key is missing or null keep their values. Strict: an
+ * unknown key, a wrong type, or a value outside its range or limit is -EINVAL, -ERANGE or -E2BIG with a
+ * sentence that names key, value and what is expected. After a failure `object` holds what was read so far;
+ * record_clear() frees it in either case.
  */
 int json_record_read(const struct record_type *type, json_t *value, void *object, struct error *err);
 
 /* Every field as a key; NULL strings as null. The caller owns the result. */
 json_t *json_record_write(const struct record_type *type, const void *object);
 
-/* One field in an answer: null when it is absent, which of most numbers 0 says. The caller owns the result.
- */
+/* One field of an answer: null if absent, for most numbers 0. The caller owns the result. */
 json_t *json_record_answer(const struct record_field *field, const void *object);
 
-/* What json_record_answer() makes of the field: "integer", "string|null". */
+/* The type of json_record_answer() for the field: "integer", "string|null". */
 const char *json_record_answer_type(const struct record_field *field);
 
-/* JSON Schema (the subset that OpenAPI 3.1 uses) of the objects json_record_read takes. */
+/* JSON Schema (the subset used by OpenAPI 3.1) of the objects accepted by json_record_read. */
 json_t *json_record_schema(const struct record_type *type);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every hard limit of the API, once: the constants, what `GET /api/v1/limits` says and the table in
- * docs/api.md all come from these rows. */
+/* All hard limits of the API. The constants, `GET /api/v1/limits` and the table in docs/api.md are generated
+ * from these rows. */
 #pragma once
 
 #include <stddef.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A listening socket in a loop that outlasts a lack of descriptors. */
+/* A listening socket in an event loop that survives running out of descriptors. */
 #pragma once
 
 #include <event2/event.h>
 
 struct listening;
 
-/* Takes the bound and listening socket over. `on_accept` gets each connection, non-blocking, and owns it.
- * NULL when memory is out or the socket is of no use (errno). */
+/* Takes ownership of the bound and listening socket. `on_accept` gets each connection, non-blocking, and owns
+ * it. NULL (errno) if memory is exhausted or the socket is unusable. */
 struct listening *listening_new(
     struct event_base *base, int fd, void (*on_accept)(void *arg, int fd), void *arg);
-void listening_stop(struct listening *listening); // accepts no more; the socket stays open
-void listening_free(struct listening *listening); // NULL is fine; closes the socket
+void listening_stop(struct listening *listening); // stops accepting; the socket stays open
+void listening_free(struct listening *listening); // NULL is allowed; closes the socket

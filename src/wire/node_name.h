@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a node may be called, and which versions of mgpu work together. */
+/* Names of nodes, and which versions of mgpu work together. */
 #pragma once
 
 #include <stdint.h>
@@ -11,6 +11,6 @@
 /* Letters, digits, '-', '_' and '.'. */
 int node_name_check(const char *name, struct error *err);
 
-/* `who`, such as "node gpu1", speaks this protocol and has this version of mgpu: does it work with ours? One
- * minor version more or less does. */
+/* Checks whether `who`, such as "node gpu1", with this protocol and version of mgpu works with this one. The
+ * minor version may differ by one. */
 int node_version_check(uint32_t protocol, const char *version, const char *who, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is at the other end of a connection, in the kernel's word. Anything unclear is "unknown". */
+/* The identity of a connection's peer, as the kernel reports it. Anything unclear is "unknown". */
 #pragma once
 
 #include <stdbool.h>
@@ -13,6 +13,6 @@ struct peer {
 /* The process that connected this unix socket (SO_PEERCRED). */
 struct peer peer_of_unix(int fd);
 
-/* The owner of the other end of a TCP connection within this machine's loopback (sock_diag(7)); the group is
- * the owner's main group. */
+/* The owner of the other end of a loopback TCP connection (sock_diag(7)); the group is the owner's primary
+ * group. */
 struct peer peer_of_loopback(int fd);

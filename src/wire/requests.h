@@ -11,21 +11,21 @@
 /* POST /jobs/ID/cancel */
 struct cancel_request {
     int64_t grace_s; // between SIGTERM and SIGKILL; negative: the controller's default
-    bool kill;       // of an adoption: end its process, too; else it is only let go
+    bool kill;       // of an adoption: also kill its process; else it is only released
 };
 
 /* POST /tokens */
 struct token_request {
-    char *name;         // for its owner to recognise it
-    uint64_t expires_s; // from now on
-    char *host;         // how its user reaches this machine, for the address in the answer; NULL: by its name
+    char *name;         // for its owner to recognise it by
+    uint64_t expires_s; // relative to now
+    char *host; // how its user reaches this machine, for the address in the answer; NULL: by its host name
 };
 
 /* POST /gpus/pause, /gpus/release, /gpus/resume, /nodes/NAME/drain, /nodes/NAME/resume */
 struct mark_request {
     struct strings gpus; // "node:0" or "0"
     char *reason;
-    int64_t until; // 0: until it is taken back
+    int64_t until; // 0: until it is resumed
 };
 
 /* POST /gpus/policy */
@@ -47,7 +47,7 @@ struct reserve_request {
 /* POST /jobs/ID/exec */
 struct exec_request {
     struct strings command;
-    struct strings env; // over the job's own
+    struct strings env; // added to the job's own
     char *cwd;          // NULL: the job's
     bool tty;
     uint32_t rows, columns;
@@ -85,7 +85,7 @@ struct step_signal_request {
     char *signal; // "USR1", or a number as text; NULL: end the step
 };
 
-/* POST /jobs/ID/hold, /jobs/ID/release: nothing is said beyond the path */
+/* POST /jobs/ID/hold, /jobs/ID/release: no parameters */
 struct empty_request {
     bool unused;
 };
@@ -102,7 +102,7 @@ struct requeue_request {
 
 /* POST /jobs/ID/retry */
 struct retry_request {
-    char *submit_key; // as of a submit, or NULL
+    char *submit_key; // as in a submit, or NULL
 };
 
 /* POST /acquire */
@@ -122,15 +122,15 @@ struct session_request {
 
 /* POST /nodes/tokens */
 struct node_token_request {
-    uint64_t expires_s; // from now on
-    char *host;         // how nodes reach this machine; NULL: by its name
-    char *node;         // only for a node of this name; NULL: any
-    bool replace;       // another machine may have the name: it is a node no more then
+    uint64_t expires_s; // relative to now
+    char *host;         // how nodes reach this machine; NULL: by its host name
+    char *node;         // only for a node with this name; NULL: any
+    bool replace;       // may replace an existing node of this name
 };
 
 /* POST /nodes/NAME/forget */
 struct forget_request {
-    bool force; // also while jobs are there
+    bool force; // even if it has jobs
 };
 
 extern const struct record_type login_request_record;

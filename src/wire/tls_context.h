@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How connections are secured: TLS 1.3 and nothing older, no resumption, trust by the hash of a key. */
+/* TLS settings of all connections: TLS 1.3 only, no resumption, trust by the hash of a key. */
 #pragma once
 
 #include <openssl/types.h>
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "wire/tls_authority.h"
 
-/* What a connection is for is agreed on with the handshake (ALPN), before a byte of it is read. */
+/* The purpose of a connection is negotiated in the handshake (ALPN), before any data is read. */
 #define TLS_FOR_LINK   "mgpu-link/1"
 #define TLS_FOR_STREAM "mgpu-stream/1"
 #define TLS_FOR_JOIN   "mgpu-join/1"
@@ -18,22 +18,22 @@
 #define TLS_PURPOSES_MAX 4
 
 /*
- * Of a server. It asks for a certificate and takes any: that the other side has the key is proven by the
- * handshake, and who that is must be looked up by the key's hash (tls_peer_pin). `purposes` ends with NULL. A
- * client that names no purpose passes when TLS_FOR_HTTP is among them, as old HTTP clients do.
+ * Of a server. It requests a certificate and accepts any: the handshake proves that the peer has the key, and
+ * the caller looks it up by the key's hash (tls_peer_pin). `purposes` is terminated by NULL. A client that
+ * names no purpose is accepted if TLS_FOR_HTTP is among them, for old HTTP clients.
  */
 int tls_context_server(
     const struct tls_authority *authority, const char *const *purposes, SSL_CTX **ret, struct error *err);
 
-/* Of a client that believes whoever is certified by the key with this hash, or has it. `key` and
- * `certificate` are its own, or NULL. The context keeps copies. */
+/* Of a client that trusts the server that has the key with this hash, or is certified by it. `key` and
+ * `certificate` are the client's own, or NULL. The context keeps copies. */
 int tls_context_client(
     const uint8_t pin[TLS_PIN_SIZE], EVP_PKEY *key, X509 *certificate, SSL_CTX **ret, struct error *err);
 
-/* The hash of the key that the other side has proven to have; false when it showed no certificate. */
+/* The hash of the key that the peer has proved to have; false if it presented no certificate. */
 bool tls_peer_pin(SSL *ssl, uint8_t pin[TLS_PIN_SIZE]);
 
-/* What was agreed on: one of the purposes. */
+/* The negotiated purpose. */
 bool tls_is_for(const SSL *ssl, const char *purpose);
 
 void tls_context_freep(SSL_CTX **context);

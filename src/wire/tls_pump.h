@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Joins a TLS session to a plain socket: what comes on one goes out on the other, both ways, and so do ends.
- */
+/* Connects a TLS session and a plain socket: forwards data and ends in both directions. */
 #pragma once
 
 #include <event2/event.h>
@@ -10,10 +9,10 @@
 
 struct tls_pump;
 
-/* Both sides are over, or one broke (`err` then has a sentence). Called once; the pump may be freed in it. */
+/* Both sides have ended, or one failed (`err` is then set). Called once; the callback may free the pump. */
 typedef void tls_pump_ended_fn(void *arg, const struct error *err);
 
-/* Takes over the session, its socket and the plain socket; all three are closed with the pump. */
+/* Takes ownership of the session, its socket and the plain socket; all three are closed with the pump. */
 struct tls_pump *tls_pump_new(
     struct event_base *base, SSL *ssl, int net_fd, int plain_fd, tls_pump_ended_fn *on_end, void *arg);
 void tls_pump_free(struct tls_pump *pump);
