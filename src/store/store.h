@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Durable truth. A batch of changes (events with the job rows they lead to) becomes durable as a whole or not
- * at all. Commits and reads are asynchronous: the work is done on the store's own thread, results are handed
- * over by store_dispatch() on the caller's thread, in the order in which they were asked for.
+ * The persistent store. A batch of changes (events, and the job rows that result from them) becomes durable
+ * as a whole or not at all. Commits and reads are asynchronous: they run on the store's own thread, and
+ * store_dispatch() delivers results on the caller's thread, in the order of the requests.
  *
- * A commit whose outcome is not known (COMMIT itself failed) is final: on_failed is called, the store refuses
- * everything from then on, and the program must end and recover by opening the store again.
+ * A commit with an unknown outcome (COMMIT itself failed) is final: on_failed is called, the store refuses
+ * everything afterwards, and the program must exit and recover by opening the store again.
  */
 #pragma once
 
@@ -17,7 +17,8 @@
 #include "base/error.h"
 #include "job/job.h"
 
-/* Ids, events and epochs that an older copy skips: more than were given out since. */
+/* By how much ids, events and epochs are advanced after a restore: more than the original can have used
+ * since. */
 #define STORE_RESTORE_GAP 1000000
 
 /* The result of the latest whole check since this start (store_snapshot). */
@@ -34,52 +35,53 @@ struct store_batch;
 struct store_observer {
     void *arg;
     void (*on_durable)(void *arg, uint64_t batch);
-    /* End the program. `batch` is the first one that is not known to be durable, 0 when reading failed. */
+    /* The program must end. `batch` is the first one that may not be durable, 0 if a read failed. */
     void (*on_failed)(void *arg, uint64_t batch, const struct error *err);
-    /* Nothing is lost, but a person should know, such as a snapshot that could not be made. May be NULL. */
+    /* Nothing is lost, but an administrator should know, for example that a snapshot failed. May be NULL. */
     void (*on_warning)(void *arg, const struct error *err);
     /* A whole check has ended. May be NULL. */
     void (*on_verified)(void *arg, const struct store_verification *verification);
 };
 
-/* What a start finds. */
+/* The state found at a start. */
 struct store_summary {
-    uint64_t epoch;      // this start's number, already durable; grows with every open
-    uint64_t last_job;   // highest id ever given out
+    uint64_t epoch;      // number of this start, already durable; increases with every open
+    uint64_t last_job;   // highest id ever assigned
     uint64_t last_event; // highest event seq
     uint64_t jobs;       // rows in the jobs table
-    bool is_old_copy;    // a snapshot, or a copy without its log: what happened since is not known
-    char instance[33];   // random hex name of this store, made at its creation
+    bool is_old_copy;    // a snapshot, or a copy without its log: later changes are unknown
+    char instance[33];   // random hexadecimal name of this store, assigned at its creation
 };
 
 /*
- * Opens DIR/mgpu.db, making both when they are missing. Looks first and writes then: takes the lock DIR/lock
- * (-EBUSY: another daemon uses it), refuses network file systems (-EREMOTE) and a directory of another user
- * (-EPERM), checks integrity (-EUCLEAN: damaged, or it was there and is gone; never answered with an empty
- * store) and the schema version (-ENOTSUP: made by a newer mgpu). Migrates an older one after a snapshot, and
- * begins a new epoch. From a restored snapshot it goes on with ids, events and epochs beyond all that the
- * original can have given out. The observer is copied.
+ * Opens DIR/mgpu.db, creating both if missing. All checks precede any write: takes the lock DIR/lock (-EBUSY:
+ * used by another daemon), rejects network file systems (-EREMOTE) and a directory of another user (-EPERM),
+ * checks integrity (-EUCLEAN: damaged, or missing although it existed before; never replaced by an empty
+ * store) and the schema version (-ENOTSUP: created by a newer mgpu). Migrates an older version after a
+ * snapshot, and begins a new epoch. After a restore, ids, events and epochs continue above all that the
+ * original can have used. The observer is copied.
  */
 int store_open(const char *dir, const struct store_observer *observer, struct store **ret,
     struct store_summary *ret_summary, struct error *err);
 
-/* Waits for what was handed over, then closes. Answers that store_dispatch() has not fetched are dropped.
- * Safe on NULL. */
+/* Waits for pending requests, then closes. Results not yet delivered by store_dispatch() are dropped. NULL is
+ * allowed. */
 void store_close(struct store *store);
 
 /*
- * Loading at start, on the caller's thread: every job that is not done and the `recent_done` latest that are,
- * in order of id. Each job becomes the visitor's.
+ * For the start, on the caller's thread: visits every job that is not done and the `recent_done` latest done
+ * ones, ordered by id. The visitor owns each job.
  */
 int store_load_jobs(struct store *store, size_t recent_done, void (*visit)(void *arg, struct job *job),
     void *arg, struct error *err);
 
-/* Every submit key that still counts (younger than a week). `key_hash` is store_key_hash(). */
+/* Visits every valid submit key (younger than a week). `key_hash` is store_key_hash(). */
 int store_load_keys(struct store *store,
     void (*visit)(void *arg, uint64_t key_hash, uint64_t job, uint64_t spec_hash), void *arg,
     struct error *err);
 
-/* Every row of cluster_state in order of kind and key. The texts and bytes are good during the visit only. */
+/* Visits every row of cluster_state, ordered by kind and key. Texts and bytes are valid only during the
+ * visit. */
 int store_load_state(struct store *store,
     void (*visit)(void *arg, const char *kind, const char *key, const uint8_t *bytes, size_t length),
     void *arg, struct error *err);
@@ -92,47 +94,47 @@ struct store_batch *store_batch_new(uint64_t id);
 void store_batch_free(struct store_batch *batch);
 
 /*
- * Adds one event and the job as it is after it (NULL for EVENT_CLUSTER). Everything is copied but `spec`,
- * which is shared and only
- * with EVENT_SUBMITTED, and not for an element of an array, whose specification is the array's. From the
- * event the store also keeps: specs and submit_keys (submitted), attempts and gpu_alloc (allocated), and
- * removes gpu_alloc rows (returned, requeued, ended). The database itself refuses a GPU slot given out twice,
- * and shares of one GPU that are more than the whole.
+ * Adds one event and the resulting job (NULL for EVENT_CLUSTER). Everything is copied except `spec`, which is
+ * shared and used only with EVENT_SUBMITTED, and not for an element of an array, whose spec is the array's.
+ * The store derives from the event: specs and submit_keys (submitted), attempts and gpu_alloc (allocated),
+ * and removed gpu_alloc rows (returned, requeued, ended). The database itself rejects a GPU slot allocated
+ * twice, and shares of a GPU that exceed the whole.
  */
 void store_batch_add(
     struct store_batch *batch, const struct job_event *event, const struct job *job, struct spec_bytes *spec);
 
 /*
- * Rows of cluster_state: what the cluster's changes have led to, in the caller's own form, so that a start
- * need not fold every change there ever was. They are written in the order of the calls, with the batch's
+ * Writes or removes a row of cluster_state: the result of changes of the cluster, in the caller's own form,
+ * so that a start need not fold all of them. Rows are written in the order of the calls, with the batch's
  * events.
  */
 void store_batch_put(
     struct store_batch *batch, const char *kind, const char *key, const struct buffer *value);
 void store_batch_remove(struct store_batch *batch, const char *kind, const char *key);
 
-/* Job ids, events and epochs go on this much higher: some were given out that the store does not know. */
+/* Advances job ids, events and epochs by this number, because the original may have used some that this store
+ * does not know. */
 void store_batch_skip(struct store_batch *batch, uint64_t gap);
 
-/* Events and rows of cluster_state, and 1 for numbers that are skipped. */
+/* Number of events and rows of cluster_state, plus 1 if numbers are skipped. */
 size_t store_batch_count(const struct store_batch *batch);
 
-/* Hands the batch to the store's thread; the store owns it from here on. */
+/* Passes the batch to the store's thread, and its ownership to the store. */
 void store_commit(struct store *store, struct store_batch *batch);
 
-/* --- reading, answers through store_dispatch(); NULL results mean "no such row" ---
+/* --- reading, results through store_dispatch(); NULL results mean "no such row" ---
  *
- * Each question is answered once. What was not when the store closes, or could not be because it failed, is
- * answered with nothing from within store_close(), so that whoever holds something for the answer can let it
- * go; so are those about tokens and the forgetting of nodes. */
+ * Each request is answered exactly once. Requests pending when the store closes, or after it failed, get an
+ * empty answer within store_close(), so that the caller can free what it holds for the answer. This includes
+ * requests about tokens and the removal of nodes. */
 
-/* Of an element: its array's specification; what it asks for is in its job. */
+/* For an element: the spec of its array; its own request is in the job. */
 void store_fetch_spec(struct store *store, uint64_t job,
     void (*on_spec)(void *arg, uint64_t job, struct spec_bytes *spec),
-    void *arg); // the callee drops the spec
+    void *arg); // the callee releases the spec
 void store_fetch_job(struct store *store, uint64_t job,
     void (*on_job)(void *arg, uint64_t job, struct job *row),
-    void *arg); // the job becomes the callee's
+    void *arg); // the callee owns the job
 
 /* Up to `limit` events with seq > `after`, oldest first; `job` 0 means all jobs, otherwise those of its steps
  * are left out. The array is the store's. */
@@ -151,7 +153,7 @@ struct store_token {
     char *name;
     int64_t created_ms, expires_ms; // wall clock; 0: never
 };
-/* on_added gets id 0 when it was refused: this hash is known already, or the disk is full. */
+/* on_added gets id 0 if the token was refused: the hash exists already, or the disk is full. */
 void store_add_token(struct store *store, const struct store_token *token, const uint8_t hash[32],
     void (*on_added)(void *arg, uint64_t id), void *arg);
 void store_find_token(struct store *store, const uint8_t hash[32], int64_t now_ms,
@@ -159,23 +161,23 @@ void store_find_token(struct store *store, const uint8_t hash[32], int64_t now_m
 
 #define STORE_ANY_USER (-1)
 
-/* The latest `limit` tokens of a user, or of STORE_ANY_USER, that are still good at `now_ms`, the newest
- * first. The array is the store's. */
+/* The latest `limit` tokens of a user, or of STORE_ANY_USER, that are valid at `now_ms`, newest first. The
+ * store owns the array. */
 void store_list_tokens(struct store *store, int64_t uid, int64_t now_ms, size_t limit,
     void (*on_tokens)(void *arg, const struct store_token *tokens, size_t count), void *arg);
 
-/* Removes a token if it is that user's, or anybody's with STORE_ANY_USER. on_revoked gets 0, -ENOENT when
- * there is none such, -ENOSPC when the disk is full. */
+/* Removes a token if it belongs to that user, or to any with STORE_ANY_USER. on_revoked gets 0, -ENOENT if
+ * there is no such token, or -ENOSPC if the disk is full. */
 void store_revoke_token(struct store *store, uint64_t id, int64_t uid,
     void (*on_revoked)(void *arg, uint64_t id, int result), void *arg);
 
-/* --- housekeeping --- */
+/* --- maintenance --- */
 
-/* Readable when store_dispatch() has something to hand over. */
+/* Becomes readable when store_dispatch() has results to deliver. */
 int store_fd(const struct store *store);
 void store_dispatch(struct store *store);
 
-/* True while so little space is left that new work must be refused (ends of jobs are still stored). Cheap. */
+/* True while free space is so low that new work must be refused (ends of jobs are still stored). Cheap. */
 bool store_is_full(struct store *store);
 
 /*
@@ -187,9 +189,9 @@ bool store_is_full(struct store *store);
 void store_snapshot(struct store *store);
 
 /*
- * mgpud --fsck: integrity check, then folds every event through job_apply and compares with the tables. Opens
- * read-only. Each finding is one sentence through `report`. Returns the number of findings or a negative
- * errno.
+ * mgpud --fsck: checks integrity, then folds every event through job_apply and compares the results with the
+ * tables. Opens read-only. Passes each finding to `report` as one sentence. Returns the number of findings or
+ * a negative errno.
  */
 int store_fsck(
     const char *dir, void (*report)(void *arg, const char *sentence), void *arg, struct error *err);

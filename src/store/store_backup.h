@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A backup: one SQLite file that is a snapshot of the store (docs/store.md) and has, in a table of its own,
- * what else mgpud needs to go on as the same one: the keys of its cluster, its settings.
+ * Backups: one SQLite file with a snapshot of the store (docs/store.md) and, in an additional table,
+ * everything else that mgpud needs to continue as the same instance: the keys of its cluster and its
+ * settings.
  */
 #pragma once
 
@@ -17,17 +18,17 @@ struct store_backup_file {
 };
 
 /*
- * Writes a backup of the store in DIR to PATH, an empty file that exists. One read transaction: it is the
- * store of one moment, and an mgpud that runs goes on meanwhile. Synced. On failure PATH holds nothing of
- * use.
+ * Writes a backup of the store in DIR to PATH, an existing empty file. Uses one read transaction, so the
+ * backup is consistent and a running mgpud is not affected. Synced. On failure the contents of PATH are
+ * unusable.
  */
 int store_backup_write(const char *dir, const char *path, const struct store_backup_file *files,
     size_t n_files, struct error *err);
 
 /*
- * Makes a store of the backup PATH, in place: checks it (-EBADMSG: no backup, -EUCLEAN: damaged, -ENOTSUP:
- * made by a newer mgpu), gives each file in it to `visit`, and takes them out. An error of `visit` is
- * returned. *ret_jobs: how many jobs it has.
+ * Converts the backup PATH into a store in place: checks it (-EBADMSG: no backup, -EUCLEAN: damaged,
+ * -ENOTSUP: created by a newer mgpu), passes each file in it to `visit`, and removes these. Returns an error
+ * of `visit`. *ret_jobs: number of jobs in it.
  */
 int store_backup_unpack(const char *path,
     int (*visit)(void *arg, const struct store_backup_file *file, struct error *err), void *arg,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a batch holds, for the thread that writes it. */
+/* The contents of a batch, for the thread that writes it. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "job/job.h"
 #include "store/store_thread.h"
 
-/* An event with what follows from it, or one row of cluster_state. */
+/* An event with the resulting row, or one row of cluster_state. */
 struct store_change {
     char *kind, *key; // of cluster_state; NULL: an event
     bool is_removal;  // of cluster_state
@@ -22,7 +22,7 @@ struct store_change {
     struct buffer event;     // encoded; or the value of cluster_state
     struct job *row;         // the job after the event; NULL for a change of the cluster
     struct spec_bytes *spec; // submitted only, and not for elements; else NULL
-    uint64_t key_hash;       // of one with a submit key
+    uint64_t key_hash;       // of a spec with a submit key
 };
 
 struct store_batch {
@@ -33,5 +33,5 @@ struct store_batch {
     uint64_t gap; // numbers to skip; 0: none
 };
 
-/* The id of the batch that this request commits; 0 when it is no commit. */
+/* The id of the batch committed by this request; 0 if it is no commit. */
 uint64_t store_batch_of_request(const struct store_request *request);

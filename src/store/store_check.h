@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks at what a start finds, before anything is written. */
+/* Checks a store before anything is written. */
 #pragma once
 
 #include <sqlite3.h>
@@ -12,19 +12,20 @@ struct store;
 struct store_verification;
 
 struct store_found {
-    bool is_new;          // there is nothing: make a store
-    bool was_closed;      // properly, by the daemon before
-    bool is_log_gone;     // the log of a store in use is missing; its latest commits may be lost
-    bool is_log_doubtful; // its last commits may be missing, though nothing shows it
-    bool is_old_copy;     // ids and events later than this copy may have been given out
-    int schema_version;   // meaningful unless it is new
+    bool is_new;          // there is no store yet: create one
+    bool was_closed;      // cleanly, by the previous daemon
+    bool is_log_gone;     // the write-ahead log of a store in use is missing; its latest commits may be lost
+    bool is_log_doubtful; // its last commits may be missing, without proof
+    bool is_old_copy;     // the original may have used higher ids and events than this copy has
+    int schema_version;   // valid unless is_new
 };
 
-/* -EUCLEAN: damaged, or there was a store and it is gone; -ENOTSUP: of a newer mgpu. With a hint. */
+/* -EUCLEAN: damaged, or missing although it existed before; -ENOTSUP: created by a newer mgpu. With a
+ * hint. */
 int store_check(struct store *store, struct store_found *ret, struct error *err);
 
-/* What mgpud --fsck finds in jobs that have not ended, and in the GPUs that are booked: -EUCLEAN with its
- * first sentence. Jobs that have ended cost nothing. */
+/* The checks of mgpud --fsck for jobs that have not ended and for booked GPUs: -EUCLEAN with the first
+ * finding. The cost does not depend on the number of ended jobs. */
 int store_fsck_open_jobs(sqlite3 *db, struct error *err);
 
 /* All of it, on a file that nobody writes: 0 with *ret, whatever was found. -ECANCELED once `is_stopping` is

@@ -5,5 +5,5 @@
 
 struct store;
 
-/* Makes DIR/mgpu.db with its tables, as a whole: after a crash it is there complete or not at all. */
+/* Creates DIR/mgpu.db with its tables atomically: after a crash it is complete or absent. */
 int store_create(struct store *store, struct error *err);

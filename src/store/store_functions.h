@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What our SQL can ask of the records that the tables hold as bytes. */
+/* SQL functions on the records that the tables contain as bytes. */
 #pragma once
 
 #include <sqlite3.h>
@@ -7,9 +7,8 @@
 #include "base/error.h"
 
 /*
- * granted_milli(event): thousandths of GPUs that an `allocated` event gives. A job that shares a GPU by
- * memory counts as one that has it for itself, because how large the GPU is is not in the event.
- * usage_milli(usage): how busy the attempt's GPUs were on average, in thousandths; NULL: nobody measured.
- * requeue_cause(event): enum requeue_cause of a `requeued` event.
+ * granted_milli(event): thousandths of GPUs in an `allocated` event. A GPU shared by memory counts as a whole
+ * one, because its size is not in the event. usage_milli(usage): mean utilization of the attempt's GPUs in
+ * thousandths; NULL: not measured. requeue_cause(event): enum requeue_cause of a `requeued` event.
  */
 int store_functions_add(sqlite3 *db, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The write-ahead log as a crash left it, read before SQLite recovers from it. */
+/* Checks the write-ahead log left by a crash before SQLite recovers from it. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,11 +10,11 @@
 #define STORE_LOG_INDEX "mgpu.db-shm"
 
 struct store_log {
-    bool has_log;     // there are frames
-    bool has_index;   // SQLite's index is there, which a killed process leaves behind
-    bool is_complete; // the index vouches for the log: every commit that was ever acknowledged is in it
+    bool has_log;     // it has frames
+    bool has_index;   // SQLite's index exists, as after a killed process
+    bool is_complete; // confirmed by the index: the log contains every acknowledged commit
 };
 
-/* -EUCLEAN when commits that were synced cannot be read any more; the hint says how to go on without them.
- * Nothing is written. Only while no other process has the database open. */
+/* -EUCLEAN if synced commits cannot be read any more; the hint says how to continue without them. Writes
+ * nothing. Only allowed while no other process has the database open. */
 int store_log_check(int dirfd, const char *dir, struct store_log *ret, struct error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One row of the jobs table is one struct job: binding, reading, copying and comparing from one table. */
+/* Converts between a row of the jobs table and struct job: binding, reading, copying and comparing use one
+ * table. */
 #pragma once
 
 #include <sqlite3.h>
@@ -8,18 +9,18 @@
 #include "job/job.h"
 
 /* "INSERT INTO jobs ...", "UPDATE jobs ... WHERE id = ?1" and "SELECT ... FROM jobs" with every column, in
- * the order in which store_row_bind and store_row_read take them. The caller frees the text. */
+ * the order of store_row_bind and store_row_read. The caller frees the text. */
 char *store_row_insert_sql(void);
 char *store_row_update_sql(void);
 char *store_row_select_sql(const char *where);
 
-/* Binds every column. The statement borrows the job's text, which must stay until it is reset. */
+/* Binds every column. The statement borrows the job's texts until it is reset. */
 int store_row_bind(sqlite3_stmt *statement, const struct job *job);
 
-/* The job of the current row, which the caller frees; -EUCLEAN when the row cannot be a job. */
+/* The job of the current row, which the caller frees; -EUCLEAN if the row is not a valid job. */
 int store_row_read(sqlite3_stmt *statement, struct job **ret, struct error *err);
 
 struct job *store_row_copy(const struct job *job);
 
-/* The name of the first column in which the two differ, NULL when they are the same. */
+/* The name of the first column in which the two differ, NULL if they are equal. */
 const char *store_row_difference(const struct job *a, const struct job *b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables, and how an older database becomes the present one. */
+/* The schema, and its upgrades from older versions. */
 #pragma once
 
 #include <sqlite3.h>
@@ -8,21 +8,21 @@
 
 #include "base/error.h"
 
-#define STORE_APPLICATION_ID 0x6d677075 // "mgpu", in the file's header
+#define STORE_APPLICATION_ID 0x6d677075 // "mgpu", in the file header
 #define STORE_KEY_LIFE_MS    (7LL * 24 * 3600 * 1000)
 
-/* What meta's `mark` says of the file. */
+/* Values of meta's `mark`, the state of the file. */
 enum store_mark {
-    STORE_CLOSED,   // everything is in the database file
-    STORE_IN_USE,   // the write-ahead log belongs to it; without the log the latest commits are missing
-    STORE_SNAPSHOT, // a copy made while the store went on: ids and events after it were given out
+    STORE_CLOSED,   // the database file is complete
+    STORE_IN_USE,   // the write-ahead log is needed; without it the latest commits are missing
+    STORE_SNAPSHOT, // a copy of a store that continued: later ids and events exist
 };
 
 /*
- * What the table `ended` says of jobs that are done, for a WHERE on `j`. A job holds its GPUs from each
- * allocation to the end of that attempt; how busy they were is known of its latest attempt alone, so
- * `measured_ms` is that attempt's part of `held_ms`, and `used_ms` the busy part of this. All three are GPU
- * time: two GPUs for a second are 2000. An array has a row to be found by, and holds nothing.
+ * The columns of `ended` for done jobs, for a WHERE on `j`. A job holds its GPUs from each allocation to the
+ * end of that attempt. Utilization is known only for its latest attempt, so `measured_ms` is that attempt's
+ * part of `held_ms`, and `used_ms` the busy part of it. All three are GPU time: two GPUs for a second are
+ * 2000. An array has a row, so that it can be found, with all times 0.
  */
 #define STORE_ENDED_COLUMNS                                                                                  \
     "job, uid, gid, ended_ms, outcome, is_array, wait_ms, held_ms, measured_ms, used_ms, node, name"
@@ -49,14 +49,14 @@ struct schema_step {
 extern const struct schema_step store_schema_steps[];
 extern const size_t store_schema_n_steps;
 
-/* The highest version this program knows. */
+/* The highest version that this program supports. */
 int store_schema_version(void);
 
-/* Makes the tables in an empty database that becomes the store `instance`. */
+/* Creates the tables in an empty database, which becomes the store `instance`. */
 int store_schema_create(sqlite3 *db, const char *instance, struct error *err);
 
-/* Runs the steps that the database has not seen yet, each in a transaction of its own. */
+/* Runs the missing upgrade steps, each in its own transaction. */
 int store_schema_upgrade(sqlite3 *db, const struct schema_step *steps, size_t count, struct error *err);
 
-/* -EUCLEAN: not a store of ours; -ENOTSUP: made by a newer mgpu. */
+/* -EUCLEAN: not an mgpu store; -ENOTSUP: created by a newer mgpu. */
 int store_schema_check(sqlite3 *db, const char *path, int *ret_version, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of the database in DIR/backup, made while the store goes on. */
+/* Snapshots of the database in DIR/backup, taken while the store is in use. */
 #pragma once
 
 #include <stddef.h>
@@ -13,7 +13,7 @@
 struct store;
 struct store_snapshot;
 
-/* A whole snapshot at once, before the store's thread exists. */
+/* Takes a complete snapshot at once, before the store's thread exists. */
 int store_snapshot_take(struct store *store, struct error *err);
 
 /* On the store's thread: copies some more pages of store->snapshot. Once that is complete, it is checked, and
@@ -27,11 +27,11 @@ char *store_snapshot_copy_path(const struct store *store);
 int store_snapshot_keep(struct store *store, struct error *err);
 void store_snapshot_discard(struct store *store);
 
-/* Drops a snapshot that is not finished. */
+/* Discards an incomplete snapshot. */
 void store_snapshot_abandon(struct store *store);
 
-/* The name of the newest snapshot, relative to DIR; the caller frees it. NULL when there is none. */
+/* The name of the newest snapshot, relative to DIR; the caller frees it. NULL if there is none. */
 char *store_snapshot_newest(int dirfd);
 
-/* Sets the hint that says how to go on from the newest snapshot, or that there is none. */
+/* Sets a hint that says how to restore the newest snapshot, or that there is none. */
 int store_snapshot_hint(int dirfd, const char *dir, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Room on the disk: new work is refused before there is none, and a reserve lets running jobs end. */
+/* Disk space: new work is refused before the disk is full, and a reserve file lets running jobs end. */
 #pragma once
 
 #include <stdatomic.h>
@@ -8,27 +8,27 @@
 
 #include "base/error.h"
 
-#define STORE_SPACE_MIN    (8 << 20) // less than this free: the store counts as full
+#define STORE_SPACE_MIN    (8 << 20) // with less free space the store counts as full
 #define STORE_RESERVE      (8 << 20) // size of the reserve file
-#define STORE_OPEN_NEEDS   (1 << 20) // less than this free at a start: the reserve goes first
-#define STORE_SPACE_AGE    250       // milliseconds for which a look at the disk is believed
+#define STORE_OPEN_NEEDS   (1 << 20) // with less free space at a start, the reserve is removed first
+#define STORE_SPACE_AGE    250       // milliseconds for which a check of the disk is valid
 #define STORE_RESERVE_NAME "reserve"
 
 struct store;
 
 struct store_space {
     atomic_bool has_reserve;
-    atomic_bool is_asked; // the thread was asked to make the reserve again
+    atomic_bool is_asked; // the thread has been asked to restore the reserve
     bool is_low;          // on the caller's thread
     int64_t looked_ms;
 };
 
-/* At a start: makes the reserve when it is missing, or gives it up when nothing could be opened without. */
+/* At a start: creates the reserve if missing, or removes it if the store could not be opened otherwise. */
 void store_space_open(struct store *store);
 
-/* True when a start fails for want of bytes or inodes: then no error of the disk means damage. Says so, with
+/* True if a start fails for lack of bytes or inodes: disk errors then do not mean damage. Sets an error with
  * a hint. */
 bool store_space_is_out(const struct store *store, struct error *err);
 
-/* On the store's thread: true when there was a reserve, which is free space now. */
+/* On the store's thread: removes the reserve; true if there was one. */
 bool store_space_give_up(struct store *store);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of an open store, for the files of this room. */
+/* The parts of an open store, for the files of the store only. */
 #pragma once
 
 #include <sqlite3.h>
@@ -14,7 +14,7 @@
 
 #define STORE_DATABASE "mgpu.db"
 
-/* The highest id ever given out; a sequence that was damaged must not bring an id back. */
+/* The highest id ever assigned; a damaged sequence must not lead to reused ids. */
 #define STORE_LAST_JOB                                                                                       \
     "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs'),"                      \
     " (SELECT ifnull(max(id), 0) FROM jobs), (SELECT ifnull(max(job), 0) FROM events))"
@@ -22,18 +22,18 @@
 struct store_snapshot;
 
 struct store {
-    char *dir;         // as the kernel spells it, without links
+    char *dir;         // canonical path, without symbolic links
     int dirfd, lockfd; // -1: not open
     struct store_observer observer;
     struct store_space space;
     struct store_thread thread;
     struct store_verifier verifier;
-    /* Used by the opener, then by the store's thread alone. */
+    /* Used by the opener, then only by the store's thread. */
     sqlite3 *db;
     sqlite3_stmt *statements[STORE_STATEMENTS];
-    struct store_snapshot *snapshot; // being made
+    struct store_snapshot *snapshot; // being taken
     int wal_pages;                   // in the write-ahead log since its last checkpoint
-    int checkpoint_at;               // no checkpoint below so many
+    int checkpoint_at;               // no checkpoint below this number of pages
     uint64_t reserved;               // job ids up to this one (store_ids.h)
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Every statement that the store's thread runs, prepared once. */
+/* All statements run by the store's thread, prepared once. */
 #pragma once
 
 #include <sqlite3.h>
 
 #include "base/error.h"
 
-/* The job that has the specification of this one: itself, or the array that it is an element of. */
+/* The job that has the spec of this one: itself, or its array. */
 #define STORE_SPEC_OF(job) "(SELECT iif(array_job = 0, id, array_job) FROM jobs WHERE id = " job ")"
 
 enum store_statement {

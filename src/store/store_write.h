@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches into tables: one transaction, one sync. */
+/* Writes batches to the tables: one transaction, one sync. */
 #pragma once
 
 #include "base/error.h"
@@ -7,8 +7,8 @@
 
 struct store;
 
-/* Begins, calls `write`, and commits; a full disk is tried once more after the reserve was given up. A
- * failure leaves nothing of it behind, unless COMMIT itself failed: then the outcome is not known. */
+/* Begins a transaction, calls `write`, and commits; if the disk is full, removes the reserve and tries once
+ * more. A failure leaves no changes, unless COMMIT itself failed: then the outcome is unknown. */
 int store_write_transaction(struct store *store,
     int (*write)(struct store *store, void *arg, struct error *err), void *arg, struct error *err);
 
