@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of mgpud, as a table of contents. main.c makes them in this order and takes them down in reverse.
- */
+/* The parts of mgpud. main.c creates them in this order and destroys them in reverse. */
 #pragma once
 
 #include <event2/event.h>
@@ -16,15 +15,15 @@
 
 struct agent_process; // agent_process.h: the local node's agent and its keeper
 struct links;         // links.h: connections of agents, frames in and out
-struct streams;       // streams.h: second connections that agents dial back
-struct gpu_history;   // gpu_history.h: what GPUs did
+struct streams;       // streams.h: second connections opened by agents
+struct gpu_history;   // gpu_history.h: past samples of GPUs
 struct serve;         // http/server.h: the HTTP API
-struct node_registry; // nodes/registry.h: the machines that are nodes
-struct munge_worker;  // munge_worker.h: asks munged who made a credential
-struct node_listener; // nodes/listener.h: the port where they dial in
+struct node_registry; // nodes/registry.h: joined machines
+struct munge_worker;  // munge_worker.h: verifies credentials with munged
+struct node_listener; // nodes/listener.h: the port for nodes
 struct api_gate;      // api/gate.h: the API for other machines
-struct retention;     // retention.h: old jobs leave the store
-struct turns;         // turns.h: when a turn of the loop ends, and how long they take
+struct retention;     // retention.h: removes old jobs from the store
+struct turns;         // turns.h: turns of the event loop, and their durations
 
 struct controller {
     struct controller_options options;
@@ -44,13 +43,13 @@ struct controller {
     struct serve *serve;
     struct retention *retention;
     struct turns *turns;
-    bool is_root;    // started as root: jobs of several users
-    bool is_leaving; // nothing is decided any more
+    bool is_root;    // started as root: can run jobs of several users
+    bool is_leaving; // shutting down: no more decisions
     uint32_t admin_uid;
     char boot_id[BOOT_ID_SIZE];
     int64_t started_wall_ms;
-    struct histogram passes, commits; // how long they took: histogram_of_work
-    int64_t commit_us; // boot clock: when the batch that is being written was handed over; 0: none is
-    int exit_status;   // of the program, when something ends the loop
-    void (*on_local_node_up)(struct controller *controller); // its agent has said HELLO; may come again
+    struct histogram passes, commits; // durations: histogram_of_work
+    int64_t commit_us; // boot clock: when the batch being written was passed to the store; 0: none
+    int exit_status;   // of the program, set by whoever ends the loop
+    void (*on_local_node_up)(struct controller *controller); // its agent has sent HELLO; may be called again
 };

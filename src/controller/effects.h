@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The core's effects bound to the real parts: store, links, API, a timer of the loop. */
+/* Implements the core's effects with the store, links, API and a timer of the event loop. */
 #pragma once
 
 #include "controller/controller.h"

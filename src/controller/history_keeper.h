@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Feeds the history of GPUs from what the nodes said last, once a second, and keeps it in files. */
+/* Adds the nodes' latest reports to the history of GPUs, once a second, and stores it in files. */
 #pragma once
 
 #include "controller/controller.h"
 
 struct history_keeper;
 
-/* Takes up what was kept in `dir`, sets controller->history, and goes on once a second. What cannot be read
- * or written is told in the log; nothing else depends on it. */
+/* Loads the files in `dir`, sets controller->history, and runs once a second. Read and write errors are
+ * logged; nothing else depends on the history. */
 struct history_keeper *history_keeper_new(struct controller *controller, const char *dir);
 
-/* Keeps the whole of it; controller->history is gone afterwards. NULL is fine. */
+/* Saves the whole history and frees controller->history. NULL is allowed. */
 void history_keeper_free(struct history_keeper *keeper);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything that needs root when there is root; afterwards there is none. */
+/* Start-up steps that need root when started as root, and dropping root at their end. */
 #pragma once
 
 #include "base/error.h"
@@ -8,8 +8,8 @@
 #include "controller/privileges.h"
 
 struct prepared {
-    int lock_fds[3];             // RUN, STATE, STATE/node; held for as long as we live
-    int api_fd, link_fd, tcp_fd; // listening; api_fd and tcp_fd are given to the API
+    int lock_fds[3];             // RUN, STATE, STATE/node; held until exit
+    int api_fd, link_fd, tcp_fd; // listening; the API takes api_fd and tcp_fd
     struct detached detached;
     struct user_ids user;
     char *store_dir;
@@ -20,7 +20,8 @@ struct prepared {
         .lock_fds = { -1, -1, -1 }, .api_fd = -1, .link_fd = -1, .tcp_fd = -1, .detached = { -1, -1 }        \
     }
 
-/* Sets controller->agent and admin_uid too. With --detach the caller's parent stays behind in here. */
+/* Also sets controller->agent and admin_uid. With --detach, the calling parent process does not return from
+ * here. */
 int prepare(struct controller *controller, struct prepared *ret, struct error *err);
 
 void prepare_clear(struct prepared *prepared);

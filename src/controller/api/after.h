@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The jobs that a request would wait for, looked up before the core is asked. */
+/* Looks up the dependencies of a request before the core is called. */
 #pragma once
 
 #include "controller/http/request.h"
 
 /*
- * Calls `on_settled` with how those jobs ended that are no longer in memory; at once when there are none.
- * `subject` is handed on to it, or to `drop` when the client has gone meanwhile.
+ * Calls `on_settled` with the ends of those jobs that are no longer in memory; at once if there are none.
+ * `subject` is passed to it, or to `drop` if the client has left meanwhile.
  */
 void after_settle(struct request *request, const struct job_ask *ask, void *subject,
     void (*on_settled)(struct request *request, void *subject, const struct core_facts *facts),

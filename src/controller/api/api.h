@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The HTTP API: requests become calls of the core, its answers and events go out. */
+/* The HTTP API: converts requests to calls of the core, and the core's answers and events to responses. */
 #pragma once
 
 #include "controller/http/server.h"
@@ -7,11 +7,11 @@
 struct job;
 struct job_event;
 
-/* A server that answers by the table of route.c; it listens nowhere yet. */
+/* Creates a server with the routes of route.c; it does not listen yet. */
 struct serve *api_new(struct controller *controller);
 
-/* Sends an event to the clients that follow events, and wakes those who wait for the job. */
+/* Sends an event to the clients of /events, and answers those waiting for the job. */
 void api_publish(struct serve *serve, const struct job_event *event, const struct job *job);
 
-/* The job as GET /jobs shows it, as text that the caller frees; NULL while there is no API. */
+/* The job in the form of GET /jobs, as text that the caller frees; NULL while there is no API. */
 char *api_describe(struct serve *serve, const struct job *job);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The readers of /events. */
+/* The clients of /events. */
 #pragma once
 
 #include "controller/http/http_private.h"
 
-/* Passes a durable event on to every reader that has seen all before it. */
+/* Sends a durable event to every client that has received all previous ones. */
 void events_publish(struct serve *serve, const struct job_event *event, const struct job *job);
 
-/* A comment line to everybody, so that dead connections are noticed. */
+/* Sends a comment line to every client, so that dead connections are detected. */
 void events_beat(struct serve *serve);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text in which Prometheus reads metrics, in both of its forms: OpenMetrics 1.0 and the older text 0.0.4.
- */
+/* The text formats of Prometheus: OpenMetrics 1.0 and the older text format 0.0.4. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,10 +14,10 @@ struct exposition {
     bool is_openmetrics;
 };
 
-/* The value of a label, escaped, as NAME="VALUE". The caller frees it. */
+/* A label as NAME="VALUE", escaped. The caller frees it. */
 char *exposition_label(const char *name, const char *value);
 
-/* The lines before the samples of a metric. */
+/* Writes the lines before the samples of a metric. */
 void exposition_begin(struct exposition *out, const struct metric *metric);
 
 /* `labels`: "a=\"1\",b=\"2\"", or NULL. */
@@ -26,5 +25,5 @@ void exposition_sample(struct exposition *out, const struct metric *metric, cons
 void exposition_histogram(struct exposition *out, const struct metric *metric,
     const struct histogram_scale *scale, const struct histogram *histogram);
 
-/* After the last metric. */
+/* To be called after the last metric. */
 void exposition_end(struct exposition *out);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Who else is on a GPU, in words. */
+/* External processes on a GPU as text. */
 #pragma once
 
 #include "base/buffer.h"
 #include "wire/message.h"
 #include "wire/usernames.h"
 
-/* "pid 8123 (cy) python train.py, 11.2 GiB; pid 9 (bo), 1 GiB", the largest first; adds nothing when nobody
- * is nobody is there. */
+/* Appends "pid 8123 (cy) python train.py, 11.2 GiB; pid 9 (bo), 1 GiB", largest first; nothing if there are
+ * none. */
 void external_text_write(const struct gpu_state *gpu, struct usernames *names, struct buffer *text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The API for other machines: TLS, and behind it the same HTTP. */
+/* The API for other machines: the same HTTP over TLS. */
 #pragma once
 
 #include "base/error.h"
@@ -8,7 +8,7 @@ struct controller;
 struct api_gate;
 struct tls_authority;
 
-/* Takes the listening socket over. */
+/* Takes ownership of the listening socket. */
 int api_gate_new(struct controller *controller, const struct tls_authority *authority, int listen_fd,
     struct api_gate **ret, struct error *err);
 void api_gate_free(struct api_gate *gate);

@@ -3,5 +3,6 @@
 
 #include "controller/controller.h"
 
-/* One that was forgotten is not shown, whatever the core remembers. Our own is no registered one. */
+/* True for the local node and for registered nodes; false for one that was removed, even if the core still
+ * has it. */
 bool gpus_is_shown(const struct controller *controller, const struct core_node *node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the routes about one job share: finding it and showing it. */
+/* Shared by the routes about one job: finding and showing it. */
 #pragma once
 
 #include <jansson.h>
@@ -10,16 +10,16 @@
 typedef void (*jobs_found_fn)(struct request *request, const struct job *job);
 
 /*
- * Finds a job in memory (then `on_found` is called at once) or in the store. Answers 404 itself when there is
- * none. The job is valid during the call of `on_found` only.
+ * Finds a job in memory (`on_found` is then called at once) or in the store. Answers 404 itself if it does
+ * not exist. The job is valid only during `on_found`.
  */
 void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found);
 
-/* What it makes of what it was given, also of a job read from the store; NULL: nothing was measured. */
+/* Its resource usage, also for a job read from the store; NULL: not measured. */
 const struct job_usage *jobs_usage(const struct serve *serve, const struct job *job);
 
-/* What the object of a job that waits has beside the job: its position; why it waits and when it starts,
- * which costs a look at the cluster; and what any job's lacks: the members that are null. */
+/* Optional members of a job's object: the position of a waiting job; why it waits and when it starts, which
+ * requires a look at the cluster; and SPARSE, which omits members that are null. */
 enum jobs_shown {
     SHOW_JOB = 0,
     SHOW_POSITION = 1,
@@ -31,23 +31,22 @@ enum jobs_shown {
 /* The job's object. `shown`: bits of enum jobs_shown. */
 json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown);
 
-/* jobs_write, sent when it is durable. */
+/* jobs_write, sent when the state is durable. */
 void jobs_reply(struct request *request, unsigned status, const struct job *job);
 
-/* For on_answer of a change of request->job: the job as it is then, or the problem. */
+/* For on_answer of a change of request->job: answers with the resulting job, or the problem. */
 void jobs_on_changed(struct request *request, const struct core_answer *answer);
 
-/* Whose job it is, as people call its owner. Valid until the next call. */
+/* The name of the job's owner. Valid until the next call. */
 const char *jobs_owner(const struct serve *serve, const struct job *job);
 
-/* True when the asker may do that with the job; answers 403 itself when not. `what` completes "may not ...".
- */
+/* True if the caller may do this with the job; else answers 403. `what` completes "may not ...". */
 bool jobs_check(struct request *request, enum action action, const struct job *job, const char *what);
 
-/* Reads a comma-separated list of the API's state words into bits (1U << JOB_QUEUED, ...) and bits of ways to
- * be over (1U << OVER_DONE, ...). */
+/* Parses a comma-separated list of the API's states into bits of states (1U << JOB_QUEUED, ...) and of end
+ * states (1U << OVER_DONE, ...). */
 enum jobs_over { OVER_DONE, OVER_FAILED, OVER_CANCELLED };
 int jobs_parse_states(const char *text, uint32_t *ret_states, uint32_t *ret_over, struct error *err);
 
-/* The bit of how a job in state JOB_DONE ended. */
+/* The end state of a job in JOB_DONE, as a bit. */
 uint32_t jobs_over_bit(const struct job *job);

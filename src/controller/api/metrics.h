@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The one table of metrics, from which GET /metrics and the table in docs/metrics.md come. */
+/* The table of metrics, for GET /metrics and the table in docs/metrics.md. */
 #pragma once
 
 #include <stddef.h>
@@ -14,21 +14,21 @@ struct gpu_state;
 struct account;
 
 struct metric {
-    const char *name; // of the family: of a counter without "_total"
+    const char *name; // of the family: for a counter without "_total"
     enum metric_type type;
-    const char *unit;   // the last word of its name; "": it has none
-    const char *labels; // as docs/metrics.md lists them; "": one sample without labels
-    const char *dcgm;   // field of NVIDIA's DCGM exporter with the same value; "": none
+    const char *unit;   // the suffix of its name; "": none
+    const char *labels; // as listed in docs/metrics.md; "": one sample without labels
+    const char *dcgm;   // equivalent field of NVIDIA's DCGM exporter; "": none
     const char *help;
-    void (*write)(struct metrics_reader *reader, const struct metric *metric); // its samples
-    /* How one value is read; which of these depends on `write`. */
+    void (*write)(struct metrics_reader *reader, const struct metric *metric); // writes its samples
+    /* Reads one value; `write` determines which of these is used. */
     double (*read)(const struct controller *controller);
-    bool (*read_gpu)(const struct gpu_state *gpu, double *ret); // false: the GPU does not have it
+    bool (*read_gpu)(const struct gpu_state *gpu, double *ret); // false: not available for this GPU
     double (*read_node)(const struct core_node *node);
     double (*read_user)(const struct account *account, int64_t now_ms);
 };
 
 const struct metric *metrics_all(size_t *ret_count);
 
-/* Its row in docs/metrics.md, with the line feed. The caller frees it. */
+/* Its row in docs/metrics.md, with a line feed. The caller frees it. */
 char *metrics_row(const struct metric *metric);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What one answer to GET /metrics reads, and the functions that write the samples of a row. */
+/* The input of one answer to GET /metrics, and the functions that write the samples of a row. */
 #pragma once
 
 #include "controller/api/exposition.h"
@@ -10,7 +10,7 @@
 struct metrics_gpu {
     char *labels;
     const struct gpu_state *state;
-    const struct cluster_node *node; // NULL: the scheduler does not know it
+    const struct cluster_node *node; // NULL: unknown to the scheduler
     const struct cluster_gpu *gpu;
 };
 
@@ -33,7 +33,7 @@ struct metrics_reader {
 void metrics_reader_init(struct metrics_reader *reader, struct serve *serve);
 void metrics_reader_clear(struct metrics_reader *reader);
 
-/* One sample for each GPU, node or user; of the program; and those that have a function of their own. */
+/* For one sample per GPU, node or user; for one of the program; and for rows with their own function. */
 void metrics_write_one(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_gpus(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_nodes(struct metrics_reader *reader, const struct metric *metric);

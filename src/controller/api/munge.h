@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who stands behind `Authorization: MUNGE`. */
+/* Identifies the caller by `Authorization: MUNGE`. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,6 +8,6 @@ struct request;
 
 bool munge_is_scheme(const char *authorization);
 
-/* As tokens_identify(): sets request->who and calls `next`, or answers itself. */
+/* Like tokens_identify(): sets request->who and calls `next`, or answers itself. */
 void munge_identify(
     struct request *request, const char *authorization, void (*next)(struct request *request));

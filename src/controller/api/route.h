@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be asked: the one table from which dispatch, 404, 405, /openapi.json and docs/api.md come. */
+/* The routes: dispatch, 404, 405, /openapi.json and docs/api.md are all based on this table. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,17 +18,17 @@ struct route_parameter {
 };
 
 struct route {
-    const char *method; // GET routes answer HEAD too
-    const char *path;   // "{id}" stands for a number (of a job also "42.3"), "{name}" for a word
-    enum action action; // what the asker must have the right to; of a job it is checked when the job is found
+    const char *method; // HEAD is also answered for GET routes
+    const char *path;   // "{id}" stands for a number (of a job also "42.3"), "{name}" for a name
+    enum action action; // required permission; for a job it is checked once the job is found
     void (*handle)(struct request *request);
     const char *help;
-    struct route_parameter parameters[ROUTE_PARAMETERS_MAX]; // of the query; ended by a NULL name
+    struct route_parameter parameters[ROUTE_PARAMETERS_MAX]; // of the query; terminated by a NULL name
     const struct record_type *body;                          // NULL: none
-    bool is_costly;                                          // it waits its turn (http/fair_queue.h)
+    bool is_costly;                                          // queued (http/fair_queue.h)
 };
 
 const struct route *route_all(size_t *ret_count);
 
-/* Checks everything that does not depend on the route's meaning, and hands the request over. */
+/* Performs the checks that are the same for all routes, and calls the route's handler. */
 void route_dispatch(struct request *request);

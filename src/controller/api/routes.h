@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The handlers that the route table names. Each answers its request once, now or later. */
+/* The handlers in the route table. Each answers its request once, immediately or later. */
 #pragma once
 
 struct request;

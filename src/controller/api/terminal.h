@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who looks at the terminals of jobs now. */
+/* Current viewers of job terminals. */
 #pragma once
 
 #include <jansson.h>
@@ -7,5 +7,5 @@
 
 struct serve;
 
-/* [{"user","read_only","since"}] of this job; the caller owns it. */
+/* [{"user","read_only","since"}] for this job; the caller owns it. */
 json_t *terminals_write_viewers(const struct serve *serve, uint64_t job);

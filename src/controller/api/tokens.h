@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens: making them, and who stands behind one that a request carries. */
+/* Tokens: creating them, and identifying callers by them. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 struct request;
 
 /*
- * Finds out who sends a request with an Authorization header, sets request->who and calls `next`; answers 401
- * itself when the token is not good. `next` may be called before this returns.
+ * Identifies the sender of a request with an Authorization header, sets request->who and calls `next`;
+ * answers 401 itself if the token is invalid. `next` may be called before this returns.
  */
 void tokens_identify(struct request *request, const char *header, void (*next)(struct request *request));
 

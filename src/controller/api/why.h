@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The answer to "why does it wait?". */
+/* The answer of GET /jobs/ID/why. */
 #pragma once
 
 #include "controller/http/request.h"
 
-/* `job` NULL: of a job that does not exist yet, which asks for `ask`. `why` NULL: it does not wait. */
+/* `job` NULL: for a job that does not exist yet, with the request `ask`. `why` NULL: it is not waiting. */
 json_t *why_write(
     struct serve *serve, const struct job *job, const struct job_ask *ask, const struct why *why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which users have which role: root and the user that mgpud runs for are administrators, everybody else is
- * what the settings say of him, or of a group that he is in. A rule that names the user himself goes before
- * those of his groups; of several groups the highest role counts.
+ * Roles of users. Root and the user mgpud runs as are administrators; other users get the role set for them
+ * or for one of their groups. A rule for the user takes precedence over rules for groups; of several groups,
+ * the highest role applies.
  */
 #pragma once
 
@@ -13,12 +13,12 @@
 
 struct roles;
 
-/* A rule for the user or the group ("group:NAME") called `who`; "others" is everybody else. Makes *roles when
- * it is NULL. -ENOENT: no such user or group. */
+/* Adds a rule for the user or the group ("group:NAME") `who`; "others" means all other users. Creates *roles
+ * if it is NULL. -ENOENT: no such user or group. */
 int roles_add(struct roles **roles, const char *who, enum role role, struct error *err);
 
-/* NULL is fine: everybody is a user. `uid` is no administrator by himself. Groups are looked up in the
- * system's user database and remembered for a minute. */
+/* NULL is allowed: everyone has the role user. For a `uid` that is not an administrator implicitly. Groups
+ * are looked up in the system's user database and cached for a minute. */
 enum role roles_of(struct roles *roles, uint32_t uid);
 
 void roles_free(struct roles *roles);

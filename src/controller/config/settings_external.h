@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The settings about others on the GPUs, and about how full a shared GPU may be. */
+/* Settings for external processes, and for when a shared GPU counts as full. */
 #pragma once
 
 #include "base/options.h"
 
-/* The table's target begins with a pointer to the options. */
+/* The target of the table begins with a pointer to the options. */
 extern const struct option_row external_rows[];

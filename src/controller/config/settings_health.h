@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings about GPUs that fail: a table of mgpud's options and of keys of the configuration file. */
+/* Settings for faulty GPUs: a table of mgpud's options and configuration keys. */
 #pragma once
 
 #include "base/options.h"

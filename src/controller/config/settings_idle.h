@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The settings about jobs that do not use their GPUs. */
+/* Settings for jobs that do not use their GPUs. */
 #pragma once
 
 #include "base/options.h"
 
-/* The table's target begins with a pointer to the options. */
+/* The target of the table begins with a pointer to the options. */
 extern const struct option_row idle_rows[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The settings about how long jobs that ended are kept. */
+/* Settings for how long ended jobs are kept. */
 #pragma once
 
 #include "base/options.h"

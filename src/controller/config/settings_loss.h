@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The settings about nodes of which nothing is heard. */
+/* Settings for unreachable nodes. */
 #pragma once
 
 #include "base/options.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The settings of the scheduler: rows for the table of settings, and limits of single users and groups. */
+/* Settings of the scheduler, and limits of single users and groups. */
 #pragma once
 
 #include "base/options.h"
 #include "controller/config/options.h"
 
-/* The table's target begins with a pointer to the options. */
+/* The target of the table begins with a pointer to the options. */
 extern const struct option_row sched_rows[];
 
-/* A limit or the weight of one user or group: "max-jobs", "max-gpus", "max-gpu-hours", "shares". */
+/* Sets a limit or the weight of one user or group: "max-jobs", "max-gpus", "max-gpu-hours", "shares". */
 int settings_set_account(struct controller_options *options, bool is_group, const char *name, const char *key,
     const char *value, struct error *err);

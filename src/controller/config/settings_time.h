@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The settings about how long jobs may run. */
+/* Settings for time limits. */
 #pragma once
 
 #include "base/options.h"

@@ -15,7 +15,7 @@ enum deferred_kind {
 
 struct deferred {
     enum deferred_kind kind;
-    void *request;              // reply; NULL when its connection has been closed
+    void *request;              // reply; NULL if its connection has been closed
     struct core_answer *answer; // reply
     struct job_event event;     // publish, owned
     uint64_t job;               // act, signal
@@ -28,27 +28,26 @@ struct deferred {
 
 struct batch {
     uint64_t id;
-    bool is_urgent; // a client waits for it; otherwise it may collect more for a moment
+    bool is_urgent; // a client waits for it; otherwise the batch may collect more for a moment
     struct store_batch *changes;
     struct deferred *first, **last;
 };
 
 struct core_entry;
 
-struct batch *core_batch(struct core *core); // the open one
+struct batch *core_batch(struct core *core); // the open batch
 void core_batch_free(struct batch *batch);
 /* Performs the effect once everything applied so far is durable, which may be now. */
 void core_defer(struct core *core, struct deferred deferred);
-void core_batch_durable(struct core *core, struct batch *batch); // frees it
+void core_batch_durable(struct core *core, struct batch *batch); // frees the batch
 
-/* Reconciles the job once everything applied so far is durable; once, however often it is requested before.
- */
+/* Reconciles the job once everything applied so far is durable; repeated requests are merged. */
 void core_act_later(struct core *core, struct core_entry *entry);
 
 /* Replies once everything applied so far is durable, which may be now. */
 void core_reply(struct core *core, void *request, const struct core_answer *answer);
 void core_reply_ok(struct core *core, void *request, uint64_t job);
-void core_forget_replies(struct core *core, const void *request); // its connection has been closed
+void core_forget_replies(struct core *core, const void *request); // the connection has been closed
 
-/* Tells the agent to remove an attempt, once its end is durable. */
+/* Tells the agent to remove an attempt once its end is durable. */
 void core_release_attempt(struct core *core, uint32_t link, const struct message_release_attempt *release);

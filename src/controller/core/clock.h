@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The time of the core, and the turn in which everything has one time. */
+/* The core's clock, and the turn, during which the time does not change. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,26 +10,25 @@ struct core;
 
 struct core_clock {
     bool is_set, is_kept;
-    bool has_stepped;       // forward, and the concerns have not been told
-    int64_t offset_ms;      // to the boot clock
-    int64_t kept_ms;        // the same as the store has it
-    int64_t lead_ms;        // before the wall clock, when it was read last
-    int64_t slowed_ms;      // boot clock: up to here it ran at half speed
-    int64_t ahead_since_ms; // boot clock: since when the wall clock is well ahead; 0: it is not
+    bool has_stepped;       // forward, and the concerns have not been notified
+    int64_t offset_ms;      // added to the boot clock
+    int64_t kept_ms;        // offset_ms as stored
+    int64_t lead_ms;        // ahead of the wall clock, at the last reading
+    int64_t slowed_ms;      // boot clock: end of the period at half speed
+    int64_t ahead_since_ms; // boot clock: since when the wall clock has been far ahead; 0: it is not
 };
 
-int64_t core_clock_read(struct core *core, int64_t boot_ms, int64_t wall_ms); // the time of the core
-void core_clock_keep(struct core *core);                                      // in the open batch
+int64_t core_clock_read(struct core *core, int64_t boot_ms, int64_t wall_ms); // the core's time
+void core_clock_keep(struct core *core);                                      // adds it to the open batch
 void core_clock_load(struct core *core, const uint8_t *bytes, size_t length);
 
-/* Something happens: takes the clocks, and does first what was due before. Then core->now_ms is the time of
- * it. */
+/* Begins an input: reads the clocks and first handles what is due. core->now_ms is then its time. */
 void core_begin(struct core *core, int64_t boot_ms, int64_t wall_ms);
-void core_pass_at(struct core *core, int64_t now_ms); // a pass of the scheduler, which ends the turn
-/* The time for a look that changes nothing. */
+void core_pass_at(struct core *core, int64_t now_ms); // runs a pass of the scheduler, which ends the turn
+/* The time for a query that changes nothing. */
 int64_t core_look_ms(const struct core *core, int64_t wall_ms);
 
-/* When the core's time will be that, by the boot clock. */
+/* The boot time at which the core's clock reaches `at_ms`. */
 int64_t core_boot_at(const struct core *core, int64_t at_ms);
-/* Asks for core_timer() at that time of the boot clock, or earlier. */
+/* Arms the timer: core_timer() is called at that boot time, or earlier. */
 void core_arm(struct core *core, int64_t boot_ms);

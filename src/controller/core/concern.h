@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A concern: one matter that follows from what happens to jobs, nodes and the clock, such as time limits,
- * lost nodes or notifications. It is one file and one row of the table in concerns.c. The core tells all of
- * them, in the order of the table, by these hooks; each may be NULL. A concern keeps its own state, changes
- * jobs by core_change() and the cluster by core_change_cluster(), and neither includes nor calls another
- * concern.
+ * A concern: one topic that follows from events of jobs, nodes and the clock, such as time limits, lost nodes
+ * or notifications. It is one file and one row of the table in concerns.c. The core calls the hooks of all
+ * concerns in the order of the table; each hook may be NULL. A concern keeps its own state, changes jobs with
+ * core_change() and the cluster with core_change_cluster(), and neither includes nor calls another concern.
  */
 #pragma once
 
@@ -15,18 +14,20 @@ struct core_entry;
 /* An event that has just been folded into its job. */
 struct core_news {
     const struct job_event *event;
-    const struct spec_bytes *spec; // of a submit: what was asked; NULL of an element
+    const struct spec_bytes *spec; // of a submit: the request; NULL for an element
     enum job_state before;
 };
 
-/* Rows of the store that a concern keeps: one of these two reads one. The last has no kind. */
+/* Rows of the store that belong to a concern; one of these two functions loads a row. The last has no
+ * kind. */
 struct core_kind {
     const char *kind;
     int (*load)(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err);
     int (*load_change)(struct core *core, const struct cluster_change *change, struct error *err);
 };
 
-/* Messages of agents that a concern takes. Several may take the same. The last has no `take`. */
+/* Messages of agents handled by a concern. Several concerns may handle the same one. The last has no
+ * `take`. */
 struct core_message {
     uint16_t id;
     void (*take)(struct core *core, struct core_node *node, const void *message);
@@ -35,64 +36,65 @@ struct core_message {
 struct core_concern {
     const char *name;
 
-    /* --- its own life --- */
+    /* --- lifetime --- */
     void (*init)(struct core *core);
     void (*free)(struct core *core);
 
     /* --- a start --- */
     const struct core_kind *kinds;
-    void (*load)(struct core *core, struct core_entry *entry);   // this job was read; others may follow
-    void (*resume)(struct core *core, struct core_entry *entry); // all was read; of each job, in order of id
-    void (*begin)(struct core *core);                            // of the core, after that
+    void (*load)(struct core *core, struct core_entry *entry); // this job was loaded; others may follow
+    void (*resume)(
+        struct core *core, struct core_entry *entry); // all jobs are loaded; called for each, ordered by id
+    void (*begin)(struct core *core);                 // called once after that
 
     /* --- jobs --- */
     /* Refuses a submit, with a sentence; `size`: bytes of the request in the store. */
     int (*check)(const struct core *core, const struct identity *who, const struct job_spec *spec,
         size_t size, struct error *err);
-    /* What changes further jobs comes last in the table: the others then hear of its events after this one.
-     */
+    /* A concern that changes further jobs comes last in the table, so that the others see those events after
+     * this one. */
     void (*event)(struct core *core, struct core_entry *entry, const struct core_news *news);
-    /* The job's state is durable: tells its agents what they are to hear. Harmless to repeat. */
+    /* The job's state is durable: sends its agents the messages that follow. Idempotent. */
     void (*act)(struct core *core, struct core_entry *entry);
-    void (*gone)(struct core *core, struct core_entry *entry); // it is about to leave memory
+    void (*gone)(struct core *core, struct core_entry *entry); // it is about to be removed from memory
 
-    /* --- attempts, each rank on its node --- */
+    /* --- attempts: one rank per node --- */
     void (*usage)(struct core *core, struct core_entry *entry, const struct attempt_usage *usage);
     /* After the HELLO of a node on which this active job has a rank. */
     void (*reconcile)(struct core *core, struct core_entry *entry, const struct core_node *node);
-    /* It is proven that this rank is over, and nobody knows how it ended. */
+    /* This rank has provably ended, and its result is unknown. */
     void (*lost)(
         struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text);
-    bool (*is_lost)(struct core_entry *entry, uint32_t rank); // it was told so
-    /* The node has said that this attempt is over, or never was. */
+    bool (*is_lost)(struct core_entry *entry, uint32_t rank); // `lost` was called for it
+    /* The node has reported that this attempt has ended, or never existed. */
     void (*over)(struct core *core, struct core_node *node, const struct message_release_attempt *attempt);
 
     /* --- nodes, in the order of a connection --- */
     const struct core_message *messages;
-    void (*heard)(struct core *core, struct core_node *node); // any word of it
-    void (*hello)(struct core *core, struct core_node *node); // believed, and nothing was answered yet
-    void (*welcome)(const struct core *core, struct message_welcome *welcome); // the answer
-    void (*up)(
-        struct core *core, struct core_node *node, bool was_up); // and it was sent; was_up: a newer link
-    void (*sample)(struct core *core, struct core_node *node);   // of its GPUs
+    void (*heard)(struct core *core, struct core_node *node); // any message
+    void (*hello)(struct core *core, struct core_node *node); // HELLO was accepted; nothing was answered yet
+    void (*welcome)(const struct core *core, struct message_welcome *welcome); // fills in the answer
+    void (*up)(struct core *core, struct core_node *node,
+        bool was_up); // called after the answer was sent; was_up: it replaces a link
+    void (*sample)(struct core *core, struct core_node *node); // of its GPUs
     void (*close)(const struct core *core, const struct core_node *node, struct cluster_device *device);
     void (*back)(struct core *core, struct core_node *node); // all attempts there are reconciled
-    void (*cut)(struct core *core, struct core_node *node, uint32_t link); // nothing is sent there any more
-    void (*down)(struct core *core, struct core_node *node);               // it has no link now
+    void (*cut)(struct core *core, struct core_node *node, uint32_t link); // nothing is sent to it any more
+    void (*down)(struct core *core, struct core_node *node);               // it has no link any more
     void (*mark)(struct core *core, const struct cluster_change *change);  // of the node, or of a GPU of it
-    /* Whose the processes on its GPUs are has changed between two samples. */
+    /* The attribution of GPU processes to jobs has changed between two samples. */
     void (*processes)(struct core *core, struct core_node *node);
 
     /* --- requests and reservations --- */
-    void (*unreserved)(struct core *core, uint64_t reservation); // the scheduler has ended it
-    void (*forget)(struct core *core, const void *request);      // who asked is gone
+    void (*unreserved)(struct core *core, uint64_t reservation); // ended by the scheduler
+    void (*forget)(struct core *core, const void *request);      // its client has left
 
     /* --- time --- */
-    void (*stepped)(struct core *core);          // the core's time, forward
-    void (*durable)(struct core *core);          // a batch is
-    void (*turn)(struct core *core);             // its end, before the scheduler's pass
-    int64_t (*next_ms)(const struct core *core); // boot clock: when it wants to run; TIME_NEVER
-    void (*run)(struct core *core);              // what is due
+    void (*stepped)(struct core *core);          // the core's time has jumped forward
+    void (*durable)(struct core *core);          // a batch is durable
+    void (*turn)(struct core *core);             // end of a turn, before the scheduler's pass
+    int64_t (*next_ms)(const struct core *core); // boot clock: when `run` is due; TIME_NEVER
+    void (*run)(struct core *core);              // handles what is due
 };
 
 /* The hooks of all concerns, in the order of the table. */
@@ -132,6 +134,6 @@ int core_check_concerns(const struct core *core, const struct identity *who, con
     size_t size, struct error *err);
 bool core_is_rank_lost(const struct core *core, struct core_entry *entry, uint32_t rank);
 const struct core_kind *core_find_kind(const struct core *core, const char *kind);
-bool core_take_message(
-    struct core *core, struct core_node *node, uint16_t id, const void *message); // false: nobody does
+bool core_take_message(struct core *core, struct core_node *node, uint16_t id,
+    const void *message);                       // false: no concern handles it
 int64_t core_next_due(const struct core *core); // boot clock: the earliest next_ms

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The concerns of the core, in the order in which they are told; NULL is the last. */
+/* The concerns of the core, in the order of their calls; terminated by NULL. */
 #pragma once
 
 #include "controller/core/concern.h"

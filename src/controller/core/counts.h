@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What has happened to jobs since this mgpud started, counted for GET /metrics. */
+/* Counters of jobs since mgpud started, for GET /metrics. */
 #pragma once
 
 #include <stdint.h>
@@ -10,10 +10,10 @@
 struct core;
 
 struct core_counts {
-    uint64_t jobs[JOB_STATES];         // now; an array counts as its elements that wait
-    uint64_t ended[END_KINDS];         // jobs, by how they ended
-    uint64_t failed_exits;             // of END_EXIT: those with another exit status than 0
-    uint64_t requeues[REQUEUE_CAUSES]; // attempts whose job went back to the queue
+    uint64_t jobs[JOB_STATES];         // current; an array counts as its waiting elements
+    uint64_t ended[END_KINDS];         // jobs by end
+    uint64_t failed_exits;             // of END_EXIT: those with a non-zero exit status
+    uint64_t requeues[REQUEUE_CAUSES]; // attempts whose job was requeued
     struct histogram waits;            // of attempts: from submit or requeue to start
     struct histogram runs;             // of attempts that were executed
 };

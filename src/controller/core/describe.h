@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A job in the scheduler's terms. */
+/* Describes a job for the scheduler. */
 #pragma once
 
 #include "controller/core/core.h"
@@ -7,14 +7,14 @@
 
 struct description {
     struct sched_job_spec spec;
-    struct ask_after *after; // those not done yet, then those that can never come true
-    size_t n_open;           // of the first kind
-    uint64_t *unknown;       // of these, jobs that nobody knows the end of
+    struct ask_after *after; // those not done yet, then those that can never be satisfied
+    size_t n_open;           // number of the former
+    uint64_t *unknown;       // those of them whose end is unknown
     size_t n_unknown;
 };
 
-/* `facts` NULL: what is not in memory is unknown, and is waited for. */
+/* `facts` NULL: jobs not in memory are unknown and waited for. */
 int core_describe(const struct core *core, const struct job *job, const struct core_facts *facts,
     struct description *ret, struct error *err);
 void description_clear(struct description *description);
-bool core_is_ok(const struct job *job); // it is done, with exit status 0
+bool core_is_ok(const struct job *job); // done with exit status 0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The line to a node's agent. */
+/* The link to a node's agent. */
 #pragma once
 
 struct core;
 struct core_node;
 
-void core_drop_link(struct core *core, struct core_node *node); // its link is no more
+void core_drop_link(struct core *core, struct core_node *node); // its link is closed

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The nodes that are known, by name and by link. */
+/* The known nodes, by name and by link. */
 #pragma once
 
 #include "controller/core/core.h"
 
 struct core_node *core_find_node(const struct core *core, const char *name);
 struct core_node *core_find_link(const struct core *core, uint32_t link); // up, by its link
-struct core_node *core_add_node(struct core *core, const char *name);     // found, or made and never heard of
-/* Whether two boot ids of a node are of one start of its machine, with the same spool or not. */
+struct core_node *core_add_node(
+    struct core *core, const char *name); // existing, or created without any report
+/* True if two boot ids of a node are of the same boot, whether with the same spool or not. */
 bool core_is_same_boot(const char *id, const char *other);
-void core_hear(struct core *core, struct core_node *node);        // it has said something
-void core_acknowledge(struct core *core, struct core_node *node); // and is told that it was heard
+void core_hear(struct core *core, struct core_node *node);        // it has sent a message
+void core_acknowledge(struct core *core, struct core_node *node); // acknowledges its messages

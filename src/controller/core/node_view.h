@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the scheduler is told of a node. */
+/* A node's description for the scheduler. */
 #pragma once
 
 #include "controller/core/core.h"
 
-/* It is up: tells the scheduler what it has, when that is something else than before. */
+/* It is up: updates the scheduler if its hardware or state has changed. */
 void core_node_changed(struct core *core, struct core_node *node);
-/* The same after a sample of its GPUs, which the concerns see first. */
+/* The same after a sample of its GPUs, which the concerns process first. */
 void core_sampled(struct core *core, struct core_node *node);
 void core_node_down(struct core *core, struct core_node *node);
-/* What a node has counts for what may be asked for, whether it is there or not. */
+/* Keeps a node's hardware, so that requests for it are accepted even while it is down. */
 void core_keep_size(struct core *core, const struct cluster_change *change);

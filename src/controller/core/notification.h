@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Something that a job tells somebody outside: what is kept of it until it is told, and its words. */
+/* A notification: what is kept until it is delivered, and its text. */
 #pragma once
 
 #include <stdint.h>
@@ -10,40 +10,40 @@
 #include "job/notify.h"
 
 enum notification_state {
-    NOTIFICATION_WAITING, // for its first or its next try
+    NOTIFICATION_WAITING, // for its first or next try
     NOTIFICATION_SENT,
     NOTIFICATION_FAILED,  // given up after the last try
-    NOTIFICATION_DROPPED, // never tried: too many, or switched off
+    NOTIFICATION_DROPPED, // never tried: too many, or disabled
 };
 
 struct notification {
-    uint64_t seq;    // of the event that it tells of
-    uint32_t target; // place of `to` among those that the job tells
+    uint64_t seq;    // of the event concerned
+    uint32_t target; // position of `to` among the job's targets
     uint64_t job;
     uint32_t uid, gid;
-    char *user;      // the job's owner at its submit; NULL: not known
+    char *user;      // the job's owner at its submit; NULL: unknown
     uint32_t event;  // enum notify_event
     char *to;        // as in the request
-    char *node;      // where the job's attempt was; NULL: nowhere
+    char *node;      // the node of the job's attempt; NULL: none
     int64_t made_ms; // wall clock
     int64_t due_ms;  // wall clock: its next try
-    int64_t over_ms; // wall clock: since when it is not waiting any more
+    int64_t over_ms; // wall clock: since when it is no longer waiting
     uint32_t state;  // enum notification_state
     uint32_t tries;
-    char *text; // why the last try failed, or it was dropped
-    /* What is said. Empty when it is over. */
+    char *text; // why the last try failed, or why it was dropped
+    /* The contents. Empty once delivered or given up. */
     char *subject, *body, *json;
     struct strings env;
 };
 
 extern const struct record_type notification_record;
 
-/* A new one about the job as it is after this event; `json` is copied and may be NULL. */
+/* A new one about the job after this event; `json` is copied and may be NULL. */
 struct notification *notification_new(const struct job *job, const struct job_event *event,
     enum notify_event what, uint32_t target, const char *json);
 void notification_free(struct notification *notification);
 
-/* Leaves out what was to be said: it is over. */
+/* Frees the contents of a finished notification. */
 void notification_shrink(struct notification *notification);
 
 const char *notification_state_name(enum notification_state state);

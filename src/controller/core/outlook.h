@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the lists show of the future, for a moment. */
+/* A short-lived cache of the forecast shown in listings. */
 #pragma once
 
 #include "sched/forecast.h"
@@ -7,8 +7,8 @@
 struct core;
 
 struct outlook {
-    int64_t made_ms; // 0: none was made
-    uint64_t event;  // the last one when it was made
+    int64_t made_ms; // 0: none yet
+    uint64_t event;  // the last event at that time
     struct forecast likely, latest;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings, when the controller starts and when they change. */
+/* Settings at the start and when they change. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,4 +7,4 @@
 struct core;
 
 void core_configure_accounts(struct core *core);
-void core_note_settings(struct core *core, bool is_live); // in the journal; live: not at a start
+void core_note_settings(struct core *core, bool is_live); // in the journal; live: changed while running

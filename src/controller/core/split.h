@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements that leave their array. */
+/* Splits elements off their array. */
 #pragma once
 
 #include <stdint.h>
@@ -7,5 +7,5 @@
 struct core;
 struct core_entry;
 
-/* A new job for this element, linked to its array. */
+/* Creates a job for this element, linked to its array. */
 struct core_entry *core_split(struct core *core, struct core_entry *array, uint32_t index);

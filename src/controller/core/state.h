@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The core as a whole: what it consists of. */
+/* The core's state. */
 #pragma once
 
 #include "controller/core/clock.h"
@@ -11,7 +11,7 @@
 
 struct core_concern;
 
-/* What was said of single GPUs or nodes, one entry for each; see marks.c. */
+/* Changes of single GPUs or nodes, one entry each; see marks.c. */
 struct change_list {
     struct cluster_change *items;
     size_t count;
@@ -19,8 +19,7 @@ struct change_list {
 
 #define CORE_CONCERNS_MAX 40U
 
-/* The concerns that have one of the hooks of every turn, message or event, in their order; NULL is the last.
- */
+/* The concerns with hooks that are called often (turn, message, event), in order; terminated by NULL. */
 struct core_often {
     const struct core_concern *event[CORE_CONCERNS_MAX], *messages[CORE_CONCERNS_MAX],
         *heard[CORE_CONCERNS_MAX], *turn[CORE_CONCERNS_MAX], *next_ms[CORE_CONCERNS_MAX];
@@ -37,19 +36,19 @@ struct core {
     struct ask_shelf asks;
     struct core_entry *active_first; // jobs that hold resources
     struct core_entry *done_first, *done_last;
-    size_t n_done; // done and still in memory
+    size_t n_done; // done jobs still in memory
     size_t resident_spec_bytes;
-    struct owner *owners; // which users numbers were, in order of number and job
+    struct owner *owners; // user names of uids, ordered by uid and job
     size_t n_owners;
 
     /* Nodes. */
     struct core_node *nodes;
     size_t n_nodes;
     struct change_list marks;    // paused GPUs and drained nodes
-    struct change_list policies; // of GPUs that have one of their own
-    struct change_list faults;   // of GPUs that mgpu has drained
+    struct change_list policies; // of GPUs with their own policy
+    struct change_list faults;   // of GPUs drained by mgpu
 
-    /* The concerns, see concern.h, and what each of them keeps and no other file knows. */
+    /* The concerns, see concern.h, and their private state. */
     const struct core_concern *const *concerns;
     struct core_often often;
     struct core_counts *counts;
@@ -58,26 +57,26 @@ struct core {
     struct core_schedule *schedule;
     struct core_steps *steps;
     struct core_loss *loss;
-    struct notifications *notifications; // NULL: there were none yet
-    struct adopt_question *questions;    // adoptions whose node was asked who their process is
+    struct notifications *notifications; // NULL: none so far
+    struct adopt_question *questions;    // adoptions whose node was asked about their process
     struct waiter *waiters;
 
-    /* What was given out last, and what is durable. */
+    /* Last numbers assigned, and what is durable. */
     uint64_t epoch, last_job, last_event, last_reservation;
-    uint64_t last_order;  // of a LAUNCH; the epoch is above its low half
-    uint64_t first_event; // events up to here are of runs before this one
-    int64_t began_ms;     // wall clock: this run
-    bool is_store_old;    // an administrator is to look at the queue before anything starts
+    uint64_t last_order;  // of a LAUNCH; the upper half is the epoch
+    uint64_t first_event; // events up to this one are from earlier runs
+    int64_t began_ms;     // wall clock: start of this run
+    bool is_store_old;    // an administrator must check the queue before anything starts
     uint64_t last_durable_event, last_batch, durable_batch;
-    struct batch *open;   // gathers changes
-    struct batch *flying; // handed to the store, NULL when none is
+    struct batch *open;   // collects changes
+    struct batch *flying; // being written by the store, NULL if none
 
-    /* The present turn; see turn.c and clock.c. */
-    int64_t boot_ms; // the latest that was told
-    int64_t now_ms;  // of everything in this turn; 0: nothing has happened in it yet
+    /* The current turn; see turn.c and clock.c. */
+    int64_t boot_ms; // last value passed in
+    int64_t now_ms;  // the time throughout this turn; 0: no input yet
     struct core_clock clock;
-    int64_t last_ms;      // of the turn before
-    int64_t last_boot_ms; // when that one ended
-    int64_t armed_ms;     // the timer, 0: none
+    int64_t last_ms;      // of the previous turn
+    int64_t last_boot_ms; // when the previous turn ended
+    int64_t armed_ms;     // of the timer, 0: not armed
     struct outlook outlook;
 };

@@ -13,8 +13,8 @@ struct job_table {
 };
 
 struct core_entry *core_find(const struct core *core, uint64_t id);
-struct core_entry *job_table_add(struct job_table *table, struct job *job); // takes the job over
-void job_table_remove(struct job_table *table, struct core_entry *entry);   // and frees it
+struct core_entry *job_table_add(struct job_table *table, struct job *job); // takes ownership of the job
+void job_table_remove(struct job_table *table, struct core_entry *entry);   // frees it
 void job_table_clear(struct job_table *table);
 
 /* (uid, submit key) -> job, by hash. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What running jobs make of their GPUs, as their agents said last. */
+/* Resource usage of running jobs, from the last reports of their agents. */
 #pragma once
 
 struct core;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of the GPU history, for gpu_history.c and gpu_history_file.c. */
+/* Internals of the GPU history, for gpu_history.c and gpu_history_file.c. */
 #pragma once
 
 #include "controller/history/gpu_history.h"
 
 #define HISTORY_UUID_SIZE 96U
 
-/* Slots are numbers of seconds or minutes since 1970; slot s lies at s % size. */
+/* Slots are seconds or minutes since 1970; slot s is stored at s % size. */
 struct history_ring {
     int64_t newest; // slot
-    uint32_t count; // slots that hold something, up to the newest
+    uint32_t count; // number of slots in use, up to the newest
 };
 
-/* The minute that is going on. */
+/* The current minute. */
 struct history_minute {
     int64_t minute;
     uint32_t sums[HISTORY_VALUES], counts[HISTORY_VALUES];
@@ -30,16 +30,16 @@ struct history_gpu {
 struct gpu_history {
     struct history_gpu *gpus;
     size_t count;
-    size_t next;          // where the next one is likely to be: nodes tell them in the same order
-    int64_t whole_minute; // up to which the whole file has it
+    size_t next;          // expected position of the next one: nodes report GPUs in the same order
+    int64_t whole_minute; // contained in the whole file up to this minute
 };
 
-/* NULL when there are too many. */
+/* NULL if there are too many. */
 struct history_gpu *history_gpu_take(struct gpu_history *history, const char *uuid);
 
-/* Makes room for the slot: those in between are unknown. False for one that is older than the newest. */
+/* Advances to this slot; skipped slots are unknown. False if it is older than the newest. */
 bool history_put_second(struct history_gpu *gpu, int64_t second, const struct history_sample *sample);
 bool history_put_minute(struct history_gpu *gpu, int64_t minute, const struct history_point *point);
 
-/* GPUs that were seen last before this minute are forgotten. */
+/* Removes GPUs last seen before this minute. */
 void history_forget(struct gpu_history *history, int64_t minute);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request must not be: one that a browser or a proxy was tricked into. */
+/* Rejects requests that a browser or a proxy was tricked into sending. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,11 +20,11 @@ int guard_check_host(const struct http_message *message, const char *listen, str
  */
 int guard_check_site(const struct http_message *message, bool is_tls, struct error *err);
 
-/* Of a request without a token: -EPERM when a proxy says that it passes it on for somebody. */
+/* For a request without a token: -EPERM if headers show that a proxy forwards it. */
 int guard_check_forwarding(const struct http_message *message, struct error *err);
 
 /*
- * -EMEDIUMTYPE when the body says that it is something else than JSON. What `curl -d` says of every body
- * passes; a form of a page cannot write JSON in that type.
+ * -EMEDIUMTYPE if the Content-Type of a body is not JSON. The default type of `curl -d` is accepted; an HTML
+ * form cannot produce JSON in that type.
  */
 int guard_check_body(const struct http_message *message, struct error *err);

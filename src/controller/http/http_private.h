@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the HTTP API share: the root struct and its lists. */
+/* Shared by the files of the HTTP server: the root struct and its lists. */
 #pragma once
 
 #include <event2/event.h>
@@ -28,7 +28,7 @@ struct serve_listener {
     bool is_unix;
 };
 
-/* The last answer to "why", good until something happens. */
+/* The last answer to "why", valid until something changes. */
 struct kept_why {
     uint64_t job;
     int64_t version, until_ms;
@@ -51,5 +51,5 @@ struct serve {
     struct step_client *step_clients;
     struct event *heartbeat;
     int64_t started_ms; // boot clock
-    uint64_t published; // seq of the last event that serve_publish() saw
+    uint64_t published; // seq of the last event passed to serve_publish()
 };

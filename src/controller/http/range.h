@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The Range header: which bytes of a log are asked for. */
+/* The Range header: which bytes of a log are requested. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,9 +14,9 @@ struct range {
     uint64_t length; // 0: to the end
 };
 
-/* Reads "bytes=N-", "bytes=N-M" or "bytes=-N"; NULL is the whole. -ESPIPE for anything else. */
+/* Parses "bytes=N-", "bytes=N-M" or "bytes=-N"; NULL is the whole file. -ESPIPE for anything else. */
 int range_parse(const char *header, struct range *ret, struct error *err);
 
-/* Fits the range to a file of `size` bytes: afterwards offset and length are plain. -ESPIPE when it begins
+/* Adjusts the range to a file of `size` bytes: offset and length are then absolute. -ESPIPE if it begins
  * beyond the end. */
 int range_resolve(struct range *range, uint64_t size, struct error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Connection takeover: after "101 Switching Protocols" the bytes of a client and of a node's stream are
- * passed on both ways, unread, until either side closes. */
+/* Takes over a connection: after "101 Switching Protocols", bytes are passed uninterpreted between the client
+ * and a node's stream until either side closes. */
 #pragma once
 
 #include <event2/bufferevent.h>
@@ -9,8 +9,8 @@
 
 struct relay;
 
-/* Answers 101 and takes `stream` over. The request stays open as long as the relay, which is its
- * `work_relay`; its release must call relay_free(). When the client has gone meanwhile the stream is closed
- * at once. */
+/* Answers 101 and takes ownership of `stream`. The request stays open while the relay exists, which is its
+ * `work_relay`; its release must call relay_free(). If the client has left meanwhile, the stream is closed at
+ * once. */
 void relay_begin(struct request *request, const char *protocol, struct bufferevent *stream);
 void relay_free(struct relay *relay);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each user has open and how fast it asks, so that nobody can take the API from the others. */
+/* Open resources and request rate of each user, so that no user can block the API for others. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,16 +8,16 @@
 
 #include "base/error.h"
 
-#define USER_UNKNOWN UINT32_MAX // all whom nobody knows, together
+#define USER_UNKNOWN UINT32_MAX // all unidentified callers together
 
-/* Things that are counted by user and altogether. */
+/* Resources counted per user and in total. */
 enum user_share {
     SHARE_CONNECTIONS,
-    SHARE_RESERVED, // connections of administrators when there are no others left
+    SHARE_RESERVED, // connections for administrators when no others are left
     SHARE_UNKNOWN,  // connections of USER_UNKNOWN
     SHARE_FOLLOWS,
     SHARE_EVENTS,
-    SHARE_REPLAYS, // pages of old events that are being read
+    SHARE_REPLAYS, // pages of old events being read
     SHARE_LISTS,
     SHARE_BODIES,
     SHARE_TERMINALS,
@@ -26,15 +26,16 @@ enum user_share {
 
 struct users;
 
-/* `max_connections` replaces the limit of connections when the process may not open as many. */
+/* `max_connections` replaces the limit of connections if the process may not open as many. */
 struct users *users_new(size_t max_connections);
 void users_free(struct users *users);
 
-/* Takes `amount` (bytes for SHARE_BODIES, else 1): 0, or -EMFILE (connections) or -EUSERS with a sentence. */
+/* Allocates `amount` (bytes for SHARE_BODIES, else 1): 0, or -EMFILE (connections) or -EUSERS with a
+ * sentence. */
 int users_take(struct users *users, uint32_t uid, enum user_share share, size_t amount, struct error *err);
 
-/* Gives back what users_take() gave. */
+/* Returns what users_take() allocated. */
 void users_give(struct users *users, uint32_t uid, enum user_share share, size_t amount);
 
-/* Counts a request: 0, or -EUSERS when this user asks too fast. */
+/* Counts a request: 0, or -EUSERS if this user exceeds its request rate. */
 int users_request(struct users *users, uint32_t uid, int64_t boot_ms, struct error *err);

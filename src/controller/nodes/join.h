@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Machines that ask to become nodes, or whether they could. */
+/* Connections of machines that want to join, or to check whether they could. */
 #pragma once
 
 #include "base/error.h"
@@ -9,18 +9,18 @@ struct joinings;
 struct log_quota;
 struct tls_authority;
 
-/* `quota`: of lines about refusals; it outlives them. */
+/* `quota`: for log lines about refusals; it must outlive this. */
 struct joinings *joinings_new(struct controller *controller, struct log_quota *quota);
 
-/* Cuts whoever is left. Only after the store was closed, which may be asked for them. */
+/* Closes all connections. Only after the store was closed, which may have requests from them. */
 void joinings_free(struct joinings *joinings);
 
-/* Takes over the plain end of a fresh connection from `where`. */
+/* Takes ownership of the plain end of a new connection from `where`. */
 void joinings_add(
     struct joinings *joinings, const struct tls_authority *authority, int fd, const char *where);
 
-/* Tells all who have no answer yet that there will be none. What was asked for them may still become so. */
+/* Refuses all that have no answer yet. Their joins may still complete. */
 void joinings_refuse_all(struct joinings *joinings);
 
-/* REFUSED, as the last word on a plain socket that nothing was written to yet. */
+/* Sends REFUSED as the only message on a plain socket. */
 void join_send_refusal(int fd, const struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* How other machines write the address of a port of this one. */
+/* The address of a port of this machine for other machines. */
 #pragma once
 
-/* "HOST:PORT" of what listens at `listen`: `host` when it is not NULL, else the address that it is bound to,
- * else, when that is any, the name of this machine. The caller frees it. */
+/* "HOST:PORT" of the listener `listen`: HOST is `host` if not NULL, else the address it is bound to, else, if
+ * that is the wildcard address, the name of this machine. The caller frees it. */
 char *reach_text(const char *listen, const char *default_port, const char *host);

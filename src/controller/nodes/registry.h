@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which machines are nodes: those that joined, with the key of each, and what is known of their links. */
+/* The registry of nodes: the machines that have joined, with their keys and the state of their links. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,24 +13,25 @@ struct node_registry;
 
 struct registered_node {
     char *name;
-    bool is_remote; // joined; else it is the local one
+    bool is_remote; // joined; else the local node
     uint8_t key_hash[STORE_HASH_SIZE];
     int64_t joined_ms;
-    char *address;    // of its last link, NULL: there was none, or it is local
-    bool is_up;       // it has a link and said HELLO
-    int64_t since_ms; // wall clock: when is_up became so; 0: it was so when mgpud started
+    char *address;    // of its last link, NULL: none so far, or local
+    bool is_up;       // it has a link and has sent HELLO
+    int64_t since_ms; // wall clock: last change of is_up; 0: before mgpud started
 };
 
 struct node_registry *registry_new(struct controller *controller);
 void registry_free(struct node_registry *registry);
 
-/* What the store knows. */
+/* Loads the registry from the store. */
 int registry_load(struct node_registry *registry, struct error *err);
 
-/* True when some machine may want to dial in. */
+/* True if some machine may want to connect. */
 bool registry_awaits(const struct node_registry *registry);
 
-/* When that ends by itself: the last token's end by the wall clock, 0: not by itself, or it has ended. */
+/* When that ends without a change: expiry of the last token by the wall clock; 0: it does not end, or has
+ * ended. */
 int64_t registry_awaits_until(const struct node_registry *registry);
 
 const struct registered_node *registry_find(const struct node_registry *registry, const char *name);
@@ -39,17 +40,17 @@ const struct registered_node *registry_find_key(
 void registry_each(const struct node_registry *registry,
     void (*visit)(void *arg, const struct registered_node *node), void *arg);
 
-/* Its link came or went. `address` NULL: the local node. */
+/* Its link was opened or closed. `address` NULL: the local node. */
 void registry_note_link(struct node_registry *registry, const char *name, const char *address, bool is_up);
 
-/* A new token in `secret`; `on_made` gets its id when it is durable, 0: the disk is full. */
+/* Creates a token with this `secret`; `on_made` gets its id when durable, 0: the disk is full. */
 int registry_make_token(struct node_registry *registry, const struct store_join_token *token,
     uint8_t secret[JOIN_SECRET_SIZE], void (*on_made)(void *arg, uint64_t id), void *arg, struct error *err);
 
-/* Uses a token; one who joined is found from then on. */
+/* Uses a token; a machine that has joined is found from then on. */
 void registry_join(struct node_registry *registry, const struct store_join *wish,
     void (*on_joined)(void *arg, enum store_join_result result), void *arg);
 
-/* It is no node any more. */
+/* Removes a node. */
 void registry_forget(struct node_registry *registry, const char *name,
     void (*on_forgotten)(void *arg, bool is_done), void *arg);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Second connections: an agent dials RUN/link.sock and names the one-time id that the controller sent it. */
+/* Second connections: an agent connects to RUN/link.sock and sends the one-time id that the controller gave
+ * it. */
 #pragma once
 
 #include <event2/bufferevent.h>
@@ -11,8 +12,8 @@ struct controller;
 struct streams;
 
 /*
- * The stream has come, with its first frame: `stream` becomes the callee's, reading disabled, bytes after the
- * frame still in its input. On a time-out `stream` and `first` are NULL.
+ * The stream has arrived, with its first frame: the callee owns `stream`, whose reading is disabled; bytes
+ * after the frame are in its input. On a timeout `stream` and `first` are NULL.
  */
 typedef void (*streams_ready_fn)(void *arg, struct bufferevent *stream, const struct message_stream *first);
 
@@ -22,11 +23,11 @@ void streams_free(struct streams *streams);
 /* Starts accepting on a bound and listening unix socket. */
 void streams_listen(struct streams *streams, int fd);
 
-/* Takes over a connected socket on which a STREAM frame will come. */
+/* Takes ownership of a connected socket on which a STREAM frame will arrive. */
 void streams_adopt(struct streams *streams, int fd);
 
-/* Makes a random id and waits for it. The id goes into an OPEN_LOG message. */
+/* Creates a random id and waits for it. The id is sent in an OPEN_LOG message. */
 uint64_t streams_expect(struct streams *streams, streams_ready_fn on_ready, void *arg);
 
-/* The waiter has gone: on_ready is not called any more. Harmless for an id that is not expected. */
+/* The waiter has left: on_ready is not called any more. No effect for an unknown id. */
 void streams_forget(struct streams *streams, uint64_t id);

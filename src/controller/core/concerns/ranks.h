@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An attempt on several nodes: one rank on each node. What is known of them is in
- * memory only; the agents say it again after every HELLO, and keep what has ended until the whole attempt is
- * over. Nothing of this exists for attempts on one node.
+ * An attempt on several nodes: one rank on each node. The state of ranks is only in memory; agents report it
+ * again after every HELLO, and keep ended ranks until the whole attempt has ended. Attempts on one node use
+ * none of this.
  */
 #pragma once
 
 #include "controller/core/core.h"
 
 enum rank_state {
-    RANK_UNHEARD,  // its node has not spoken of it since the link is up
-    RANK_ASKED,    // its node has it, or was told to
-    RANK_READY,    // everything is prepared, and it waits
-    RANK_RELEASED, // it was let go
+    RANK_UNHEARD,  // its node has not reported it since it connected
+    RANK_ASKED,    // its node has it, or was sent it
+    RANK_READY,    // prepared, waiting for GO
+    RANK_RELEASED, // GO was sent
     RANK_STARTED,  // its command was executed
-    RANK_RETURNED, // over: it never ran and never will
-    RANK_ENDED,    // over: its exit record is here
-    RANK_LOST,     // over: its node has no record of it
+    RANK_RETURNED, // ended: it never ran and never will
+    RANK_ENDED,    // ended: its exit record has arrived
+    RANK_LOST,     // ended: its node has no record of it
     RANK_STATES,
 };
 
 struct core_rank {
     enum rank_state state;
-    uint32_t order;   // among those that are over, from 1 on
-    int64_t word_ms;  // over: boot clock, when that was heard; of a loss: its node's last word before
-    int64_t left_ms;  // boot clock: its node's last word before the HELLO that said first that it is over
-    bool is_in_stop;  // over: the job, or its other ranks, were being stopped by then
-    uint32_t port;    // of rank 0, since it is ready: where the ranks meet
-    char *log_path;   // NULL: not known (yet)
-    char *text;       // returned, lost: why
-    enum job_end end; // lost: how
+    uint32_t order;   // order of the ended ones, from 1 on
+    int64_t word_ms;  // ended: boot clock at the report; of a loss: last message of its node before
+    int64_t left_ms;  // boot clock: last message of its node before the HELLO that first reported the end
+    bool is_in_stop;  // ended: the job, or its other ranks, were already being stopped
+    uint32_t port;    // of rank 0, once ready: rendezvous port
+    char *log_path;   // NULL: unknown
+    char *text;       // returned, lost: the reason
+    enum job_end end; // lost: the resulting end
     struct launch_exit exit; // ended
-    struct job_usage *usage; // as its agent said last; NULL: not known
+    struct job_usage *usage; // last report of its agent; NULL: unknown
 };
 
 struct core_entry;
 
 struct core_ranks {
-    uint64_t token;     // of the attempt that these are
-    bool may_have_gone; // one of them was let go, or perhaps was by an earlier controller
+    uint64_t token;     // of their attempt
+    bool may_have_gone; // one of them was sent GO, or may have been by an earlier controller
     uint32_t n_over;
     size_t count;
     struct core_rank items[];
@@ -47,6 +47,6 @@ struct core_ranks {
 /* --- core/concerns/ranks_end.c --- */
 bool core_rank_has_ended_well(const struct core_rank *rank);
 bool core_rank_has_run(const struct core_rank *rank); // its command was executed
-bool core_rank_is_loss(const struct core_rank *rank); // it is over because its node went down under it
-/* All ranks are over, and with them the attempt. */
+bool core_rank_is_loss(const struct core_rank *rank); // it ended because its node failed
+/* All ranks have ended, and with them the attempt. */
 void core_ranks_end(struct core *core, struct core_entry *entry);
