@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent core's effects on the real world: spool, launcher, cgroups, processes, link and timer. */
+/* Implements the effects of the agent's core: spool, launcher, cgroups, processes, link and timer. */
 #pragma once
 
 #include <event2/event.h>
@@ -17,7 +17,7 @@
 
 struct effects;
 
-/* What effects work on; all is borrowed. */
+/* What the effects use; all borrowed. */
 struct effects_parts {
     struct event_base *base;
     struct launcher *launcher;
@@ -25,7 +25,7 @@ struct effects_parts {
     struct confine_state *cells;
     struct log_streams *streams;
     struct exec_steps *exec_steps;
-    const char *link_path; // the controller's socket, seen from the spool
+    const char *link_path; // the controller's socket, relative to the spool
     struct usage_watch *watch;
     struct gpu_check *check;
     struct inspector *looks;
@@ -33,20 +33,20 @@ struct effects_parts {
     void (*release_gpus)(void *arg, const struct strings *uuids); // called with `arg`
     void *arg;
     int state_fd;           // persist.h
-    const char *epoch_file; // there
+    const char *epoch_file; // in state_fd
 };
 
-/* Makes the effects and the core that has them. */
+/* Creates the effects and their core. */
 struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch);
 void effects_free(struct effects *effects);
 
 struct agent_core *effects_core(struct effects *effects);
 
-/* Loads every attempt that the spool holds into the core, and tidies cells that belong to none. */
+/* Loads every attempt in the spool into the core, and removes cgroups that belong to none. */
 int effects_load(struct effects *effects, struct error *err);
 
-/* The GPUs were looked at: what waited for that goes on. */
+/* GPUs were checked: continues attempts that waited for it. */
 void effects_gpus_looked_at(struct effects *effects);
 
-/* Where messages go; NULL: nowhere. */
+/* Where messages are sent; NULL: nowhere. */
 void effects_set_link(struct effects *effects, struct agent_link *link);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An agent at work: everything it consists of, from its lock to its link. */
+/* The agent's worker: all its parts, from its lock to its link. */
 #pragma once
 
 #include "agent/host/options.h"

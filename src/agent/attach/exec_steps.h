@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers OPEN_STEP (`mgpu exec`): steps beside a job's own, each with a shepherd of its own. */
+/* Answers OPEN_STEP (`mgpu exec`): additional steps of a job, each with its own shepherd. */
 #pragma once
 
 #include <event2/event.h>
@@ -8,7 +8,7 @@
 #include "base/spool.h"
 #include "wire/message.h"
 
-#define GUESTS_MAX 256U // on this node at once; more are refused
+#define GUESTS_MAX 256U // at a time on this node; more are refused
 
 struct exec_steps;
 
@@ -18,8 +18,8 @@ void exec_steps_free(struct exec_steps *exec_steps);
 
 void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_step *request);
 
-/* An entry of an earlier agent, found in the spool: watched while it lives, else removed. */
+/* A step of an earlier agent, found in the spool: watched while it lives, else removed. */
 void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id);
 
-/* Something may have changed about this one. */
+/* The state of this step may have changed. */
 void exec_steps_look(struct exec_steps *exec_steps, const struct spool_id *id);

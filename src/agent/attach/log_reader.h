@@ -7,8 +7,9 @@
 #include "agent/host/job_user.h"
 #include "wire/message.h"
 
-/* Dials the controller and serves the request; returns the exit status of the process, which has changed its
- * identity for good. `is_too_many`: only says that the node reads as many logs as it may. */
+/* Connects to the controller and serves the request; returns the exit status of the process, which has
+ * changed its identity permanently. `is_too_many`: only reports that the node is reading its maximum number
+ * of logs. */
 int log_reader_dial(const char *link_path, const struct job_users *users,
     const struct message_open_log *request, bool is_too_many);
 

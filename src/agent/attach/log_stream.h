@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers OPEN_LOG: each log is read by a child process that is the job's user and dials back by itself. */
+/* Answers OPEN_LOG: each log is read by a child process that runs as the job's user and connects to the
+ * controller itself. */
 #pragma once
 
 #include <event2/event.h>
@@ -8,7 +9,7 @@
 #include "agent/host/job_user.h"
 #include "wire/message.h"
 
-#define LOG_STREAMS_MAX 256U // at once; more are answered with an error
+#define LOG_STREAMS_MAX 256U // at a time; more are answered with an error
 
 struct log_streams;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes room for controllers in a cgroup that a service manager gave away. */
+/* Prepares a cgroup delegated by a service manager for enabling controllers. */
 #pragma once
 
 /*
- * Moves the processes that are directly in the cgroup `path` (a directory of cgroup v2) to its child
- * "holder", so that controllers can be enabled below it: the kernel refuses that for a cgroup with processes
- * of its own. Returns 0 when none is left there, else a negative errno; what was moved stays moved.
+ * Moves the processes in the cgroup `path` itself (a directory of cgroup v2) to its child "holder", so that
+ * controllers can be enabled for children; the kernel refuses this for a cgroup with processes. Returns 0 if
+ * none is left, else a negative errno; processes already moved stay there.
  */
 int cgroup_clear(const char *path);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What holds the processes of a step together, so that all of them can be counted and ended. Kinds: "cgroup2"
- * (complete: no process leaves) and "none" (the shepherd's own process tree; a process that becomes a daemon
- * is still found, because shepherd and init are subreapers). The shepherd itself works on the step's
- * directory; the agent makes it before a launch and removes it after the end.
+ * Confinement: keeps the processes of a step together, so that all of them can be counted and killed. Kinds:
+ * "cgroup2" (complete: no process escapes) and "none" (the shepherd's process tree; daemonized processes are
+ * still found, because shepherd and init are subreapers). The shepherd itself works on the step's directory;
+ * the agent creates it before a launch and removes it after the end.
  */
 #pragma once
 
@@ -13,66 +13,66 @@
 #include "base/spool.h"
 #include "job/launch.h"
 
-struct confine_state; // of one kind; each kind has its own
+struct confine_state; // each kind has its own
 struct limits;        // agent/confine/limits.h
 
-/* Called with each step that has a cell. */
+/* Called for each step that has a cgroup. */
 typedef void confine_visit_fn(void *arg, const struct spool_id *id, bool is_populated);
 
 struct confine {
     const char *name;
 
-    /* Finds out whether this kind works here, for the instance that lives in `run_dir`, and takes it into
-     * use. `parent` is the cgroup that a service manager gave for jobs, as in /proc/PID/cgroup, or NULL. On
-     * failure `err` says what is missing, with a hint for `mgpu doctor`. */
+    /* Checks whether this kind works here for the instance in `run_dir`, and initializes it. `parent` is the
+     * cgroup that a service manager delegated for jobs, as in /proc/PID/cgroup, or NULL. On failure `err`
+     * says what is missing, with a hint for `mgpu doctor`. */
     int (*open)(const char *run_dir, const char *parent, struct confine_state **ret, struct error *err);
 
-    /* Makes the cell of a step; one that is there already is fine. *ret_job_cgroup: directory for struct
+    /* Creates the cgroup of a step, or uses an existing one. *ret_job_cgroup: directory for struct
      * launch_spec, which the caller frees, or NULL. *ret_shepherd_fd: directory to clone the shepherd into,
      * owned by the state, or -1. */
     int (*prepare)(struct confine_state *state, const struct spool_id *id, char **ret_job_cgroup,
         int *ret_shepherd_fd, struct error *err);
 
-    /* Limits the attempt of a prepared step to what its spec asks for, and fills in v1_cgroups and
-     * memory_cgroup, where its shepherd finds what the kernel counted. Can be repeated. On failure the
-     * attempt must not be started. */
+    /* Applies the limits of the spec to the attempt of a prepared step, and sets v1_cgroups and
+     * memory_cgroup, where the shepherd finds the kernel's counters. Idempotent. On failure the attempt must
+     * not be started. */
     int (*limit)(
         struct confine_state *state, const struct spool_id *id, struct launch_spec *spec, struct error *err);
 
-    /* False when prepare() has made the attempt's cell anew and limit() was not called since. */
+    /* False if prepare() has created the attempt's cgroup and limit() was not called since. */
     bool (*is_limited)(const struct confine_state *state, const struct spool_id *id);
 
-    /* What can be limited here. */
+    /* Which resources can be limited here. */
     const struct limits *(*limits)(const struct confine_state *state);
 
-    /* 0 when guard() works here; else `err` says why not. */
+    /* 0 if guard() works here; else `err` has the reason. */
     int (*can_guard)(struct confine_state *state, struct error *err);
 
-    /* Sees to it that the attempt of the step, whose cell is there, can open no devices but those of
-     * spec->devices, from here to its end. 1 when that had to be done, 0 when it was so already. */
+    /* Ensures that the attempt of the step, whose cgroup exists, can only open the devices of spec->devices.
+     * 1 if a filter was attached, 0 if it was there already. */
     int (*guard)(struct confine_state *state, const struct spool_id *id, const struct launch_spec *spec,
         struct error *err);
 
-    /* 1 when a process of the step lives, 0 when none does (or there is no such cell), negative errno when
-     * that cannot be known. "none" never knows: -EOPNOTSUPP. */
+    /* 1 if a process of the step is alive, 0 if none is (or there is no such cgroup), a negative errno if
+     * unknown. "none" always returns -EOPNOTSUPP. */
     int (*is_populated)(struct confine_state *state, const struct spool_id *id);
 
-    /* Ends every process of the step; returns before they are gone. 0 also when there is no such cell. */
+    /* Kills all processes of the step; returns before they have ended. 0 also if there is no such cgroup. */
     int (*kill)(struct confine_state *state, const struct spool_id *id);
 
-    /* Removes the cell, and the attempt's and its limits when this was its last step. -EBUSY while a process
-     * lives in it; 0 when it is gone already. */
+    /* Removes the step's cgroup, and that of the attempt with its limits if this was its last step. -EBUSY
+     * while a process is in it; 0 if it does not exist. */
     int (*remove)(struct confine_state *state, const struct spool_id *id);
 
-    /* Visits every cell that exists, also those of agents that died before. `visit` may remove the cell. */
+    /* Visits every existing cgroup, including those of earlier agents. `visit` may remove it. */
     int (*list)(struct confine_state *state, confine_visit_fn *visit, void *arg);
 
-    /* Leaves all cells as they are; what is empty and would be made again may go. NULL is fine. */
+    /* Leaves all cgroups of steps; empty ones that would be created again may be removed. NULL is allowed. */
     void (*close)(struct confine_state *state);
 };
 
 extern const struct confine confine_cgroup2;
 extern const struct confine confine_none;
 
-/* Best first, ended by NULL; the last one always opens. */
+/* In order of preference, terminated by NULL; opening the last one always succeeds. */
 extern const struct confine *const confine_kinds[];

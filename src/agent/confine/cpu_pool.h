@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which attempt has which CPUs of this node to itself. Touches no file: the truth is in the cgroups, from
- * which an agent fills a pool when it starts. */
+/* The CPUs that attempts have for themselves on this node. Accesses no files: the cgroups are authoritative,
+ * and an agent fills a pool from them when it starts. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 #define CPU_POOL_MAX  4096U  // CPUs of one node
-#define CPU_LIST_SIZE 24576U // "0-3,8,..." of that many
+#define CPU_LIST_SIZE 24576U // size of "0-3,8,..." for all of them
 
 struct cpu_set {
     uint64_t words[CPU_POOL_MAX / 64];
 };
 
 struct cpu_pool {
-    struct cpu_set all; // that jobs may use
+    struct cpu_set all; // available to jobs
     /* Owner of each CPU, by job and attempt; job 0: free. */
     struct {
         uint64_t job;
@@ -23,24 +23,23 @@ struct cpu_pool {
     } owners[CPU_POOL_MAX];
 };
 
-/* "0-3,8": as the kernel writes it, with or without the end of the line. False when it is not a list or names
- * a CPU that is too high; an empty list is one. */
+/* Parses "0-3,8", in the kernel's format, with or without a newline. False if it is not a list or contains a
+ * CPU number that is too high; an empty list is valid. */
 bool cpu_set_parse(const char *text, struct cpu_set *ret);
 
-/* The same back, shortest form. */
+/* Formats the list in its shortest form. */
 void cpu_set_format(const struct cpu_set *set, char text[CPU_LIST_SIZE]);
 
 size_t cpu_set_count(const struct cpu_set *set);
 bool cpu_set_has(const struct cpu_set *set, uint32_t cpu);
 void cpu_set_add(struct cpu_set *set, uint32_t cpu);
 
-/* These CPUs are the attempt's, as its cgroup says. */
+/* Marks these CPUs as the attempt's, according to its cgroup. */
 void cpu_pool_note(struct cpu_pool *pool, uint64_t job, uint32_t attempt, const struct cpu_set *set);
 
 /*
- * CPUs for the attempt that nobody else has: those of `near` first, then the others, lowest first. An attempt
- * that has some keeps them when their number is right. False, and nothing is taken, when there are not
- * enough.
+ * Allocates free CPUs to the attempt: those of `near` first, then others, lowest first. An attempt that
+ * already has the right number keeps them. False, without any change, if there are not enough.
  */
 bool cpu_pool_take(struct cpu_pool *pool, uint64_t job, uint32_t attempt, size_t count,
     const struct cpu_set *near, struct cpu_set *ret);

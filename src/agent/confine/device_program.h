@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From device rules to instructions for the kernel: a program of type BPF_PROG_TYPE_CGROUP_DEVICE. Pure. */
+/* Compiles device rules to BPF instructions: a program of type BPF_PROG_TYPE_CGROUP_DEVICE. Pure. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -12,8 +12,8 @@ struct device_program {
     size_t length, capacity;
 };
 
-/* Writes the program for at most LAUNCH_DEVICES_MAX rules; the caller clears it. Rules that decide the same
- * give the same program, in whatever number and order they are. */
+/* Compiles at most LAUNCH_DEVICES_MAX rules; the caller clears the program. Equivalent rules give the same
+ * program, regardless of their number and order. */
 void device_program_build(const struct device_rule *rules, size_t count, struct device_program *ret);
 
 void device_program_clear(struct device_program *program);

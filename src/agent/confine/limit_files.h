@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which values are written into which files of a cgroup, in v1 and in v2. */
+/* The files of cgroups in which limits are written, in v1 and v2. */
 #pragma once
 
 #include <stddef.h>
@@ -9,21 +9,21 @@
 
 enum limit_hierarchy { HIERARCHY_NONE, HIERARCHY_V1, HIERARCHY_V2, HIERARCHIES };
 
-/* What an attempt may use; 0 and NULL: not limited. */
+/* Limits of an attempt; 0 and NULL: no limit. */
 struct limit_values {
     uint64_t memory;
     uint32_t pids;
     uint32_t cpu_milli;
-    const char *cpus; // list of its own CPUs
-    const char *mems; // NUMA nodes whose memory it may use: a v1 cpuset must say so
+    const char *cpus; // list of its CPUs
+    const char *mems; // NUMA nodes whose memory it may use: required by a v1 cpuset
 };
 
-/* Writes the values of that controller into the files of the directory. */
+/* Writes the values of this controller to the files of the directory. */
 int limit_files_write(const char *dir, enum limit_hierarchy hierarchy, enum limit_controller controller,
     const struct limit_values *values, struct error *err);
 
-/* The file without which the controller cannot limit anything. */
+/* The file that must exist for the controller to limit anything. */
 const char *limit_files_first(enum limit_hierarchy hierarchy, enum limit_controller controller);
 
-/* Reads the first line of a file below `dir`; false when there is no such file. */
+/* Reads the first line of a file below `dir`; false if there is no such file. */
 bool limit_files_read(const char *dir, const char *file, char *text, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What this node promises and what it cannot, for HELLO and `mgpu doctor`. */
+/* The features of this node, for HELLO and `mgpu doctor`. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,10 +11,10 @@
 struct feature_facts {
     bool is_root;
     const char *confine;             // name of the kind in use
-    const struct error *confine_err; // why no better one works here
-    const struct error *devices_err; // why jobs open any device; code 0: they do not
+    const struct error *confine_err; // why a better kind does not work here
+    const struct error *devices_err; // why device access is not restricted; code 0: it is restricted
     bool is_root_job_allowed;
-    const char *log_dir; // as the launcher was told
+    const char *log_dir; // as passed to the launcher
     const char *state_dir;
     const char *sendmail; // path
     const char *shepherd; // path, absolute
@@ -23,10 +23,10 @@ struct feature_facts {
     uint32_t pids_max; // of a job
 };
 
-/* List of struct node_feature, freed by node_features_clear(). */
+/* List of struct node_feature, to be freed with node_features_clear(). */
 void node_features_list(const struct feature_facts *facts, struct record_list *ret);
 
-/* The one about the GPUs alone. */
+/* Only the feature of the GPUs. */
 void node_features_list_gpu(const struct gpu_report *gpus, struct record_list *ret);
 
 void node_features_clear(struct record_list *features);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The v1 hierarchies of this system, one for each controller. All groups of an instance are children of one
- * directory, its base, so that nothing has to be enabled above them: BASE/mgpu.HASH.jJOB.ATTEMPT.
+ * The v1 hierarchies of this system, one per controller. All groups of an instance are children of one
+ * directory, its base, so nothing needs to be enabled above them: BASE/mgpu.HASH.jJOB.ATTEMPT.
  */
 #pragma once
 
@@ -9,25 +9,24 @@
 
 #include "agent/confine/limit_files.h"
 
-/* Where the groups of the controller with that name in the kernel belong: below the cgroup given for jobs,
- * else below our own. Makes a group there and removes it again, to know that it works. The caller frees
- * *ret. */
+/* Where the groups of the controller with this kernel name belong: below the cgroup delegated for jobs, else
+ * below that of this process. Creates and removes a group there as a test. The caller frees *ret. */
 int v1_find_base(const char *controller, const char *parent, const char *instance, enum limit_controller kind,
     char **ret, struct error *err);
 
-/* True when groups can be made in that directory: one that an earlier agent used. */
+/* True if groups can be created in this directory, which an earlier agent used. */
 bool v1_is_base(const char *base, const char *instance, enum limit_controller kind, struct error *err);
 
-/* Makes the attempt's group; one that is there is fine. Returns its directory, which the caller frees, or
+/* Creates the attempt's group, or uses an existing one. Returns its directory, which the caller frees, or
  * NULL. */
 char *v1_make(const char *base, const char *instance, const struct spool_id *id, struct error *err);
 
-/* 0 also when there is none. */
+/* 0 also if there is none. */
 int v1_remove(const char *base, const char *instance, const struct spool_id *id);
 
 typedef void v1_visit_fn(void *arg, const char *dir, const struct spool_id *id);
 
-/* Visits the groups of this instance; steps and tasks are 0. */
+/* Visits the groups of this instance; step and rank are 0. */
 void v1_list(const char *base, const char *instance, v1_visit_fn *visit, void *arg);
 
 bool v1_is_populated(const char *dir);

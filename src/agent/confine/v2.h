@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Controllers of cgroup v2: who has them is decided from the top of the tree down. */
+/* Enables controllers of cgroup v2, which must be done from the top of the tree downwards. */
 #pragma once
 
 #include "base/error.h"
 
-/* Gives the controller to the children of `instance`, whose parent must give it to `instance` first; it stays
- * on when it was on. Only the two of them are ever changed. */
+/* Enables the controller for the children of `instance`, and before that for `instance` in its parent, unless
+ * it is enabled already. Only these two are ever changed. */
 int v2_enable(const char *instance, const char *controller, struct error *err);

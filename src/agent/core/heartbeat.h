@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* That agent and controller hear each other: part of the agent's core. */
+/* Heartbeats between agent and controller: part of the agent's core. */
 #pragma once
 
 #include "agent/core/actions.h"
 
-/* HELLO was sent: nothing of an earlier link counts any more. */
+/* HELLO was sent: the state of an earlier link is discarded. */
 void heartbeat_greet(struct agent_core *core, int64_t boot_ms);
 
-/* WELCOME answers it, and says how often to speak. */
+/* WELCOME was received, with the heartbeat interval. */
 void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct message_welcome *welcome);
 
-/* The controller has heard what was said at `sent_ms`. */
+/* The controller has acknowledged the message sent at `sent_ms`. */
 void heartbeat_acknowledged(struct agent_core *core, int64_t boot_ms, int64_t sent_ms);
 
-/* Fills in until when the attempt may run, as far as is known when it is launched. */
+/* Sets the lease of the attempt at its launch. */
 void heartbeat_lease(struct agent_core *core, struct attempt *attempt, struct message_launch *launch);
 
-/* Speaks when it is time; gives the link up when nobody answers. Returns when to come back, 0: never. */
+/* Sends a heartbeat when due; closes the link if the controller does not respond. Returns the time of the
+ * next call, 0: never. */
 int64_t heartbeat_run(struct agent_core *core, int64_t boot_ms);

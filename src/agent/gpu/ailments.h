@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPUs of a node that ail: those that hang, fell off the bus or are not listed any more, and when each is
- * to be tried again. The helpers' owner keeps this list (gpu/helper.c). */
+/* The failing GPUs of a node: those that hang, have fallen off the bus or are no longer listed, and when to
+ * probe each again. The list is owned by gpu/helper.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,12 +9,12 @@
 
 #include "agent/gpu/child.h"
 
-/* A GPU that is to be tried again. */
+/* A GPU to be probed again. */
 struct gpu_ailment {
     char key[GPU_KEY_SIZE];
-    bool is_hung; // left out; else the current helper asks it too
+    bool is_hung; // excluded; else the current helper also queries it
     int64_t pause_ms, due_ms;
-    const struct gpu_child *stuck; // this process hangs there
+    const struct gpu_child *stuck; // this process hangs in it
 };
 
 struct gpu_ailments {
@@ -23,26 +23,26 @@ struct gpu_ailments {
     size_t count;
 };
 
-/* NULL: it does not ail. Good until the list changes, as the next one is. */
+/* NULL: not in the list. Valid until the list changes, as is the next one. */
 struct gpu_ailment *gpu_ailments_find(const struct gpu_ailments *ailments, const char *key);
 
-/* Makes one that is due after the shortest pause, unless there is one. */
+/* Adds it, due after the shortest pause, unless it is in the list. */
 struct gpu_ailment *gpu_ailments_note(struct gpu_ailments *ailments, const char *key, bool is_hung);
 
-/* It does not ail any more; fine when it did not. */
+/* Removes it; no effect if it is not in the list. */
 void gpu_ailments_end(struct gpu_ailments *ailments, const char *key);
 
-/* A trial has failed: the next one comes after a longer pause. */
+/* A probe has failed: the next follows after a longer pause. */
 void gpu_ailments_put_off(const struct gpu_ailments *ailments, struct gpu_ailment *ailment);
 
-/* Twice as long, up to the longest pause. */
+/* Twice the pause, up to the longest one. */
 int64_t gpu_ailments_lengthen(const struct gpu_ailments *ailments, int64_t pause_ms);
 
-/* True when one hangs, and is left out. */
+/* True if any of them hangs and is excluded. */
 bool gpu_ailments_have_hung(const struct gpu_ailments *ailments);
 
-/* The one that is due first, of those at which no process hangs; NULL: none. */
+/* The first one due, among those in which no process hangs; NULL: none. */
 struct gpu_ailment *gpu_ailments_next(const struct gpu_ailments *ailments);
 
-/* That process is gone. */
+/* That process has ended. */
 void gpu_ailments_free_stuck(const struct gpu_ailments *ailments, const struct gpu_child *child);

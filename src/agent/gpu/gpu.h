@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kind of GPUs: how to find, describe and measure them. Backends run only in the GPU helper process,
- * because the calls of a sick driver may never return. A new backend is one file with this struct and a row
- * in gpu/probe.c.
+ * GPU backends: how to find, describe and measure one kind of GPU. Backends run only in the GPU helper
+ * process, because calls of a faulty driver may never return. A new backend is one file with this struct and
+ * a row in gpu/probe.c.
  */
 #pragma once
 
@@ -16,35 +16,34 @@
 struct gpu_backend {
     const char *name; // as in HELLO
 
-    /* Finds the GPUs but those that `page` leaves out, and tells it at which it is. -ENODEV: this machine
-     * has no such driver, which `err` says in a sentence with a hint. */
+    /* Finds all GPUs except those excluded by `page`, and records its progress there. -ENODEV: this machine
+     * has no such driver; `err` has a sentence and a hint. */
     int (*open)(const struct gpu_spec *spec, struct gpu_progress *page, void **ret_state, struct error *err);
 
-    /* How many there are; constant while open. */
+    /* The number of GPUs; constant while open. */
     size_t (*count)(const void *state);
 
-    /* The key of a GPU for struct gpu_progress; asks nothing of the driver. */
+    /* The key of a GPU for struct gpu_progress; makes no driver call. */
     const char *(*key)(const void *state, size_t i);
 
-    /* Fills what never changes: index in PCI order, uuid, model, pci, memory_bytes, vendor, and the minors or
-     * -1. The strings are the caller's. No uuid: the driver does not know it. */
+    /* Sets the constant fields: index in PCI order, uuid, model, pci, memory_bytes, vendor, and the minors or
+     * -1. The caller owns the strings. No uuid: unknown to the driver. */
     void (*describe)(void *state, size_t i, struct gpu_state *gpu);
 
-    /* Fills what is measured, a bit in `valid` for each value that could be read, is_lost with `trouble`, and
-     * the xid fields. The state is the one of the sample before, or fresh from `describe`; a list of
-     * processes that it holds is replaced.
-     */
+    /* Sets the measured fields, a bit in `valid` for each value that could be read, is_lost with `trouble`,
+     * and the xid fields. The state is that of the previous sample, or new from `describe`; its list of
+     * processes is replaced. */
     void (*sample)(void *state, size_t i, struct gpu_state *gpu);
 
-    /* Refreshes no more than what tells whether the GPU is clean: memory, processes, xid fields, is_lost.
-     * NULL: `sample` is quick enough. */
+    /* Updates only what shows whether the GPU is clean: memory, processes, xid fields, is_lost. NULL:
+     * `sample` is fast enough. */
     void (*look)(void *state, size_t i, struct gpu_state *gpu);
 
-    /* What of it cannot be used although its GPUs can, added to what is said of them; NULL or "": nothing.
-     * May change; asked for before each full report. */
+    /* A remark about unavailable values although the GPUs work; NULL or "": none. Queried before each full
+     * report, because it may change. */
     void (*remark)(void *state, char *text, size_t size);
 
-    /* Lets go of everything; NULL is fine. */
+    /* Releases everything; NULL is allowed. */
     void (*close)(void *state);
 };
 

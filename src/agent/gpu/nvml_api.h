@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of NVML that mgpu calls. The few declarations needed are our own, because the library comes with
- * the driver and its header does not. Functions come in versions: the newest name is tried first. All but
- * init, count and handle are optional: NULL where the driver lacks them.
+ * The part of NVML that mgpu uses. The declarations are mgpu's own, because the library comes with the driver
+ * but its header does not. Functions exist in several versions: the newest name is tried first. All but init,
+ * count and handle are optional: NULL if the driver lacks them.
  */
 #pragma once
 
@@ -14,10 +14,10 @@
 #define NVML_NOT_SUPPORTED        3
 #define NVML_NOT_FOUND            6
 #define NVML_INSUFFICIENT_SIZE    7
-#define NVML_NOT_LOADED           9 // the kernel has no driver
+#define NVML_NOT_LOADED           9 // the kernel module is not loaded
 #define NVML_TIMEOUT              10
 #define NVML_FUNCTION_NOT_FOUND   13
-#define NVML_IS_LOST              15 // fell off the bus
+#define NVML_IS_LOST              15 // the GPU has fallen off the bus
 #define NVML_RESET_REQUIRED       16
 #define NVML_VERSION_MISMATCH     25
 #define NVML_TEMPERATURE_GPU      0
@@ -27,7 +27,7 @@
 #define NVML_ECC_UNCORRECTED      1
 #define NVML_ECC_VOLATILE         0 // since the driver was loaded
 #define NVML_EVENT_XID            0x8ULL
-#define NVML_FIELD_RECOVERY       230 // what the driver wants to be done with the GPU
+#define NVML_FIELD_RECOVERY       230 // recovery action that the driver requires for the GPU
 #define NVML_MIG_ENABLED          1
 #define NVML_COMPUTE_THREAD       1 // one program, as NVML_COMPUTE_PROCESS; no longer set by drivers
 #define NVML_COMPUTE_PROHIBITED   2
@@ -50,7 +50,7 @@ struct nvml_memory {
     unsigned long long total, free, used;
 };
 
-struct nvml_memory_v2 { // `used` without what the driver keeps for itself
+struct nvml_memory_v2 { // `used` without the driver's own reservation
     unsigned int version;
     unsigned long long total, reserved, free, used;
 };
@@ -77,7 +77,7 @@ struct nvml_field {
     } value;
 };
 
-/* `infos` is an array whose elements differ by version, see gpu/nvml_processes.c. */
+/* `infos` is an array whose element type depends on the version, see gpu/nvml_processes.c. */
 typedef int nvml_processes_fn(nvml_device device, unsigned int *count, void *infos);
 
 struct nvml_api {
@@ -108,7 +108,7 @@ struct nvml_api {
     int (*link_state)(nvml_device device, unsigned int link, unsigned int *is_active);
     int (*link_pci)(nvml_device device, unsigned int link, struct nvml_pci *pci);
     nvml_processes_fn *compute, *graphics, *mps;          // v2 or v3
-    nvml_processes_fn *compute_v1, *graphics_v1, *mps_v1; // only looked for without the newer ones
+    nvml_processes_fn *compute_v1, *graphics_v1, *mps_v1; // only looked up if the newer ones are missing
     int (*event_set_create)(nvml_event_set *set);
     int (*event_set_free)(nvml_event_set set);
     int (*event_types)(nvml_device device, unsigned long long *types);
@@ -116,12 +116,12 @@ struct nvml_api {
     int (*event_wait)(nvml_event_set set, struct nvml_event *event, unsigned int timeout_ms);
 };
 
-/* Loads the library; `path` NULL: the driver's. -ENODEV with a sentence and a hint when it is not there or
- * too old. */
+/* Loads the library; `path` NULL: the driver's. -ENODEV with a sentence and a hint if it is missing or too
+ * old. */
 int nvml_api_load(const char *path, struct nvml_api *ret, struct error *err);
 
-/* Lets go of the library; fine on what was never loaded. */
+/* Unloads the library; allowed if it was never loaded. */
 void nvml_api_unload(struct nvml_api *api);
 
-/* NVML's own words for its code. */
+/* NVML's text for its error code. */
 const char *nvml_api_describe(const struct nvml_api *api, int code);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver's errors (Xids), which NVML tells only to somebody who waits for them: a thread of the GPU
- * helper process does.
+ * The driver's errors (Xids). NVML reports them only to a thread that waits for them; it runs in the GPU
+ * helper process.
  */
 #pragma once
 
@@ -11,13 +11,13 @@
 
 struct nvml_events;
 
-/* Starts to wait for errors of the devices that tell them. NULL when none does or the driver cannot. `keys`
- * are the devices' for the page. */
+/* Starts waiting for errors of the devices that report them. NULL if none does or the driver does not support
+ * it. `keys` are the devices' keys for the page. */
 struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_progress *page,
     const nvml_device *devices, const char *const *keys, size_t count);
 
-/* Fills xid, xid_wall_ms and xid_count of the device at position `i`. NULL events: there were none. */
+/* Sets xid, xid_wall_ms and xid_count of the device at position `i`. NULL events: no errors. */
 void nvml_events_read(struct nvml_events *events, size_t i, struct gpu_state *gpu);
 
-/* Ends the thread; that takes as long as one wait, half a second. NULL is fine. */
+/* Ends the thread, which takes up to half a second. NULL is allowed. */
 void nvml_events_stop(struct nvml_events *events);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a GPU sits in its machine, from sysfs. */
+/* The topology of GPUs in their machine, from sysfs. */
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include "wire/message.h"
 
 /*
- * Fills numa and pcie_switch of all GPUs by their `pci` addresses: GPUs below the same switch get the same
- * number, -1 is "not known". `sysfs` is "/sys" (tests give another).
+ * Sets numa and pcie_switch of all GPUs from their `pci` addresses: GPUs below the same switch get the same
+ * number, -1 means unknown. `sysfs` is "/sys" (tests use another).
  */
 void gpu_place_find(const char *sysfs, struct gpu_state *gpus, size_t count);

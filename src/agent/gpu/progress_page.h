@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A page that the agent shares with a GPU helper process: at which GPU the helper is, so that its silence can
- * be put down to one GPU, and which GPUs it leaves out. A GPU's key is its PCI address, or "#N", the driver's
- * own number, before the address is known.
+ * A page shared by the agent and a GPU helper process: it shows which GPU the helper is working on, so that
+ * its silence can be attributed to one GPU, and which GPUs it excludes. A GPU's key is its PCI address, or
+ * "#N", the driver's own number, before the address is known.
  *
- * A GPU that is left out because it hangs may be opened to learn which one it is. One that is released is not
- * opened at all: so where there is one, the others are opened by their addresses.
+ * A GPU excluded because it hangs may be opened to identify it. A released GPU is not opened at all; if there
+ * is one, the others are opened by their addresses.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define GPU_KEY_SIZE 32U
-#define GPU_LEFT_OUT 64U // GPUs; a node with more of them that hang has none that can be used
+#define GPU_LEFT_OUT 64U // GPUs; with more hanging ones, no GPU of the node can be used
 #define GPU_KNOWN    256U
 
 struct gpu_known {
@@ -24,46 +24,47 @@ struct gpu_known {
 };
 
 struct gpu_progress {
-    _Atomic uint64_t steps;   // grows with everything the helper begins or ends
+    _Atomic uint64_t steps;   // incremented whenever the helper begins or ends an operation
     _Atomic uint32_t is_open; // 1: the driver has started
-    char key[GPU_KEY_SIZE];   // the GPU it is at; "": none
-    uint32_t n_left_out;      // this and the next are written before the helper is forked
+    char key[GPU_KEY_SIZE];   // the GPU it is working on; "": none
+    uint32_t n_left_out;      // this and the next are set before the helper is forked
     char left_out[GPU_LEFT_OUT][GPU_KEY_SIZE];
-    uint32_t n_known; // 0: none is released, and whatever the driver lists is opened
+    uint32_t n_known; // 0: none is released, and all GPUs listed by the driver are opened
     struct gpu_known known[GPU_KNOWN];
-    _Atomic uint64_t wanted[GPU_KNOWN]; // by position in the helper's reports: the latest look at that GPU
+    _Atomic uint64_t
+        wanted[GPU_KNOWN]; // by position in the helper's reports: number of the latest check requested
 };
 
-/* Shared with processes forked later. NULL without memory for it. */
+/* Shared with processes forked later. NULL if memory is exhausted. */
 struct gpu_progress *gpu_progress_new(void);
 void gpu_progress_free(struct gpu_progress *page);
 
-/* False when no more fit. */
+/* False if the list is full. */
 bool gpu_progress_leave_out(struct gpu_progress *page, const char *key);
 
-/* One of all GPUs that are known; said of each or of none. False as above. */
+/* Adds a known GPU; to be called for all known GPUs or none. False as above. */
 bool gpu_progress_know(struct gpu_progress *page, const char *key, bool is_released);
 
-/* May a helper with this page have that GPU open? */
+/* True if a helper with this page may open that GPU. */
 bool gpu_progress_may_open(const struct gpu_progress *page, const char *key);
 
-/* The `number`th look is one at the GPU in that position; the helper has to be woken then. */
+/* Requests check number `number` of the GPU at that position; the helper must then be woken up. */
 void gpu_progress_want(struct gpu_progress *page, size_t position, uint64_t number);
 
-/* In the helper: the latest look at that GPU that was asked for. */
+/* In the helper: the number of the latest check requested for that GPU. */
 uint64_t gpu_progress_wanted(const struct gpu_progress *page, size_t position);
 
-/* In the helper. A NULL page leaves nothing out and is told nothing. */
+/* In the helper. With a NULL page nothing is excluded. */
 bool gpu_progress_is_left_out(const struct gpu_progress *page, const char *key);
 
-/* Something begins; `key` NULL: it is about no GPU. */
+/* An operation begins; `key` NULL: not for a particular GPU. */
 void gpu_progress_enter(struct gpu_progress *page, const char *key);
 
-/* Something has ended: the driver answers. Any thread may say so. */
+/* An operation has ended: the driver responds. Any thread may call this. */
 void gpu_progress_step(struct gpu_progress *page);
 
-/* It waits for that GPU; when nothing is stepped on, the GPU is why. */
+/* The helper waits for that GPU: if the page shows no further step, the GPU is the reason. */
 void gpu_progress_hang(struct gpu_progress *page, const char *key);
 
-/* The driver has started and has named its GPUs. */
+/* The driver has started and its GPUs have been listed. */
 void gpu_progress_set_open(struct gpu_progress *page);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the GPU helper process tells the agent, once a second. */
+/* The report of the GPU helper process to the agent, once a second. */
 #pragma once
 
 #include <stdint.h>
@@ -7,16 +7,16 @@
 #include "wire/message.h"
 
 #define NODE_PROCESSES_MAX                                                                                   \
-    1024U // of all GPUs together: keeps a report and the message made of it within bounds
+    1024U // of all GPUs together: bounds the size of a report and of the resulting message
 
 struct gpu_report {
     char *backend;           // "nvml", "sim", "none"
     uint32_t is_on;          // 1: the backend works, even if none of its GPUs does
-    uint32_t is_final;       // 1: there is no backend, and the process says no more
-    char *text;              // what it means, in words
-    char *fix;               // what to do when it is off, or NULL
+    uint32_t is_final;       // 1: there is no backend, and no further report follows
+    char *text;              // its effect, as text
+    char *fix;               // how to enable it, or NULL
     struct record_list gpus; // struct gpu_state
-    uint32_t is_sample;      // 0: it came in between, and only tells whether the GPUs are clean
+    uint32_t is_sample;      // 0: sent between samples, and only shows whether the GPUs are clean
 };
 
 extern const struct record_type gpu_report_record;
@@ -24,8 +24,8 @@ extern const struct record_type gpu_report_record;
 /* Largest memory first, then by pid. */
 void gpu_processes_sort(struct record_list *processes);
 
-/* Lets go of all but the first `max`. */
+/* Removes all but the first `max`. */
 void gpu_processes_cut(struct record_list *processes, size_t max);
 
-/* Cuts the longest lists of these GPUs (struct gpu_state) until all have NODE_PROCESSES_MAX together. */
+/* Shortens the longest lists of these GPUs (struct gpu_state) until their total is NODE_PROCESSES_MAX. */
 void gpu_processes_share(struct record_list *gpus);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of ROCm SMI (librocm_smi64) that mgpu calls. The few declarations needed are our own, because its
- * headers come with ROCm alone. What it measures is optional: NULL where a version lacks it.
+ * The part of ROCm SMI (librocm_smi64) that mgpu uses. The declarations are mgpu's own, because its headers
+ * come only with ROCm. Measuring functions are optional: NULL if a version lacks them.
  */
 #pragma once
 
@@ -13,16 +13,16 @@
 #define ROCM_SUCCESS      0
 #define ROCM_CLOCK_SM     0
 #define ROCM_CLOCK_MEMORY 4
-#define ROCM_BLOCK_MEMORY UINT64_C(1) // the memory's controller
+#define ROCM_BLOCK_MEMORY UINT64_C(1) // the memory controller
 #define ROCM_CLOCKS_SIZE  512U        // bytes; more than any version writes
 
-/* Locks of this process, not of the machine: a helper that is killed must not leave one behind that other
- * programs wait for. Versions that do not know it ignore it. */
+/* Uses locks of this process instead of the machine: a killed helper must not leave one behind that blocks
+ * other programs. Versions that do not support the flag ignore it. */
 #define ROCM_INIT_OWN_LOCKS UINT64_C(0x400000000000000)
 
 struct rocm_errors {
     uint64_t corrected, uncorrected;
-    uint64_t reserved[6]; // should a version write more
+    uint64_t reserved[6]; // in case a version writes more
 };
 
 struct rocm_api {
@@ -39,14 +39,14 @@ struct rocm_api {
     int (*ecc)(uint32_t index, uint64_t block, struct rocm_errors *errors);
 };
 
-/* Loads the library; `path` NULL: where ROCm and distributions put it. -ENODEV with a sentence. */
+/* Loads the library; `path` NULL: the paths used by ROCm and distributions. -ENODEV with a sentence. */
 int rocm_api_load(const char *path, struct rocm_api *ret, struct error *err);
 
-/* Lets go of the library; fine on what was never loaded. */
+/* Unloads the library; allowed if it was never loaded. */
 void rocm_api_unload(struct rocm_api *api);
 
-/* The library's own words for its code. */
+/* The library's text for its error code. */
 const char *rocm_api_describe(const struct rocm_api *api, int code);
 
-/* The current one of the clocks that the library wrote, in hertz. False when they make no sense. */
+/* The current one of the clocks written by the library, in hertz. False if they are implausible. */
 bool rocm_api_clock(const void *clocks, uint64_t *ret_hertz);

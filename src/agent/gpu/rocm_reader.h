@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The process that calls ROCm's library, and what it writes to a pipe. */
+/* The process that calls ROCm's library, and its output to a pipe. */
 #pragma once
 
 #include <stddef.h>
@@ -14,15 +14,15 @@ struct rocm_values {
     uint64_t energy_mj, ecc_corrected, ecc_uncorrected;
 };
 
-/* Of one GPU, or of all: then of none when `why` says so, else all GPUs have been read. Shorter than
- * PIPE_BUF, so that none is ever seen in part. */
+/* Values of one GPU, or a message about all: that none can be read, with `why`, or that all have been read.
+ * Shorter than PIPE_BUF, so that writes are atomic. */
 struct rocm_news {
-    uint32_t position; // ROCM_ALL_GPUS, or that of the GPU's address
+    uint32_t position; // ROCM_ALL_GPUS, or the position of the GPU's address
     struct rocm_values values;
     char why[ROCM_WHY_SIZE]; // the library cannot be used; nothing follows
 };
 #define ROCM_ALL_GPUS UINT32_MAX
 
-/* Reads the GPUs at these PCI addresses once in a period and writes news to `fd`, until nobody reads them.
- * `library` NULL: where ROCm puts it. */
+/* Reads the GPUs at these PCI addresses once per period and writes to `fd` until the reader closes. `library`
+ * NULL: ROCm's default path. */
 void rocm_reader_run(int fd, const char *library, const char *const *addresses, size_t count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* RUN/hosts: for each part of a job on several nodes a file of the job's user, $MGPU_HOSTFILE, with a line
- * "ADDRESS slots=GPUS" for each of the nodes. */
+/* RUN/hosts: for each rank of a job on several nodes, a file of the job's user, $MGPU_HOSTFILE, with a line
+ * "ADDRESS slots=GPUS" per node. */
 #pragma once
 
 #include <sys/types.h>
@@ -9,14 +9,13 @@
 #include "base/spool.h"
 #include "wire/message.h"
 
-/* Where the file of that part is. The caller frees it. */
+/* The path of that rank's file. The caller frees it. */
 char *hostfile_path(const char *run_dir, const struct spool_id *id);
 
-/* Writes it, 0400, over one that is there. Nothing is done for a launch that is no part. Users pass through
- * the directory, and see nothing there but what they know the name of, where `is_root` says that there are
- * several of them. */
+/* Writes the file, 0400, replacing an existing one. Does nothing for a launch on one node. With `is_root`,
+ * when there are several users, these can pass through the directory but not list it. */
 int hostfile_write(const char *run_dir, const struct message_launch *launch, uid_t uid, gid_t gid,
     bool is_root, struct error *err);
 
-/* Harmless when there is none. */
+/* No effect if there is none. */
 int hostfile_remove(const char *run_dir, const struct spool_id *id);

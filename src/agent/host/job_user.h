@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As whom something of a job is done on this node. Every order that names a uid is decided here, because a
- * frame is not to be trusted: whoever controls mgpud must not become root on its nodes.
+ * The user as whom something is done for a job on this node. Every order with a uid is checked here, because
+ * frames are not trusted: control of mgpud must not give root on its nodes.
  */
 #pragma once
 
 #include "agent/host/users.h"
 
 struct job_users {
-    bool is_root;             // false: only jobs of our own uid can be served
+    bool is_root;             // false: only jobs of the agent's own uid are possible
     bool is_root_job_allowed; // --allow-root-jobs
-    bool is_number_enough;    // users are not compared by name with those of mgpud's machine
+    bool is_number_enough;    // names of users are not compared with those on mgpud's machine
     const char *node;         // its name, for messages
 };
 
-/* May anything be done as this user here? -EPERM and a sentence when not. */
+/* Checks whether anything may be done as this user. -EPERM and a sentence if not. */
 int job_user_check(const struct job_users *users, uid_t uid, struct error *err);
 
 /*
- * Checks and looks the user up. `name` is what the user is called where mgpud is; NULL: not compared. -EPERM
- * and -ENOENT, with a sentence: nothing can ever be done as this user here; other errors may pass. The caller
+ * Checks and looks up the user. `name` is the user's name on the controller; NULL: not compared. -EPERM and
+ * -ENOENT, with a sentence: permanently impossible for this user; other errors may be temporary. The caller
  * clears *ret.
  */
 int job_user_find(
     const struct job_users *users, uid_t uid, const char *name, struct user *ret, struct error *err);
 
-/* Gives root up for good, and proves it. `gid` when the user is a member of it, else the primary group.
- * Without root it is this user already. */
+/* Drops root permanently and verifies it. Uses `gid` if the user is a member of it, else the primary group.
+ * Without root, the process already has this user's identity. */
 int job_user_become(const struct user *user, gid_t gid, struct error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a node that has joined keeps in STATE/node/tls: its key, who it is, and where its controller is. */
+/* The identity of a joined node in STATE/node/tls: its key, its certificate, and the address of its
+ * controller. */
 #pragma once
 
 #include <openssl/types.h>
@@ -11,16 +12,16 @@
 struct node_home {
     int dirfd;
     EVP_PKEY *key;
-    X509 *certificate;         // NULL: it has not joined
+    X509 *certificate;         // NULL: not joined
     char *name;                // the certificate's
-    struct address controller; // empty: it has not joined
+    struct address controller; // empty: not joined
     uint8_t pin[TLS_PIN_SIZE]; // of the cluster
 };
 
-/* Opens it, making the directory and the key when there is none. */
+/* Opens it; creates the directory and the key if missing. */
 int node_home_open(const char *state_dir, struct node_home *ret, struct error *err);
 
-/* What joining brought, durable when it returns. */
+/* Stores the results of joining durably. */
 int node_home_save(struct node_home *home, X509 *certificate, const struct address *controller,
     const uint8_t pin[TLS_PIN_SIZE], struct error *err);
 

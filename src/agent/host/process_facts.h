@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel tells of a process that somebody else started. */
+/* Facts about a process not started by mgpu, from the kernel. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,19 +12,20 @@
 struct process_facts {
     pid_t pid;
     uint64_t start;
-    uint32_t uid, gid;      // real ones: those that may send it signals
-    struct strings command; // words as they may be shown; at least one
+    uint32_t uid, gid;      // real ids: which users may send it signals
+    struct strings command; // escaped words; at least one
 };
 
 /*
- * Looks at the process of this pid; `start` not 0: and only that one. All facts are of one process, also when
- * its pid changes hands meanwhile. -ESRCH: there is none (any more); -EINVAL: a thread is no process.
+ * Reads the facts of the process with this pid and, if not 0, this start time. All facts are of the same
+ * process, even if the pid is reused meanwhile. -ESRCH: it does not exist (any more); -EINVAL: a thread, not
+ * a process.
  */
 int process_facts_read(pid_t pid, uint64_t start, struct process_facts *ret, struct error *err);
 void process_facts_clear(struct process_facts *facts);
 
-/* Its real user and group; false when it is gone. */
+/* Its real user and group; false if it has ended. */
 bool process_facts_owner(pid_t pid, uint32_t *ret_uid, uint32_t *ret_gid);
 
-/* `pid` is `ancestor` or descends from it. */
+/* True if `pid` is `ancestor` or one of its descendants. */
 bool process_facts_is_below(pid_t pid, pid_t ancestor);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Space in RUN that is kept for what must not fail when RUN is full: verdicts, without which no attempt can
- * be taken back and no cancel ends, and renewals of leases, without which healthy jobs end.
+ * Reserved space in RUN for what must not fail when RUN is full: verdicts, without which attempts cannot be
+ * withdrawn and cancels do not complete, and lease renewals, without which healthy jobs end.
  */
 #pragma once
 
@@ -9,12 +9,12 @@
 
 struct run_reserve;
 
-/* A file of this directory; one of an agent before us is taken over. Without space it begins empty. */
+/* A file in this directory; reuses that of an earlier agent. Initially empty if there is no space. */
 struct run_reserve *run_reserve_open(int dirfd);
-void run_reserve_close(struct run_reserve *reserve); // the file stays. NULL is fine
+void run_reserve_close(struct run_reserve *reserve); // the file is kept. NULL is allowed
 
-/* After a failure with this errno: true when some space was given back and it is worth trying again. */
+/* After a failure with this errno: true if some space was released and a retry may succeed. */
 bool run_reserve_use(struct run_reserve *reserve, int r);
 
-/* Takes back what was used, as far as there is room. Cheap when nothing is missing. */
+/* Restores the reserve as far as there is space. Cheap if nothing is missing. */
 void run_reserve_fill(struct run_reserve *reserve);

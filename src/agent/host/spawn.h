@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts a program that shares nothing with us: own session, no descriptors, a fixed environment. */
+/* Starts a program isolated from this one: its own session, no inherited descriptors, a fixed environment. */
 #pragma once
 
 #include <sys/types.h>
 
 /*
- * Executes `path`, born in the cgroup behind `cgroup_fd` (-1: in ours). Its stdin and stdout lead to
- * /dev/null, its stderr is ours, all signals are blocked. Returns 0 with its pid and a pidfd that the caller
- * owns, or a negative errno, also when it could not be executed.
+ * Executes `path` in the cgroup `cgroup_fd` (-1: that of this process). Standard input and output are
+ * /dev/null, standard error is inherited, all signals are blocked. Returns 0 with its pid and a pidfd that
+ * the caller owns, or a negative errno, also if the exec failed.
  */
 int spawn_program(const char *path, char *const *argv, char *const *environment, int cgroup_fd,
     pid_t *ret_pid, int *ret_pidfd);

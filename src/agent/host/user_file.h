@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file in RUN that one user may read and, a script, execute. It stays root's: a user who owned it could
- * make it writable and fill the memory that RUN is with it, and then nobody's job starts or can be cancelled.
+ * A file in RUN that one user may read and, if it is a script, execute. Root owns it: an owner could make it
+ * writable and fill RUN, which is in memory, so that no job could start or be cancelled.
  */
 #pragma once
 
 #include <sys/types.h>
 
-/* Lets the user read what `fd` is open on, with `mode` (0400 or 0500) as an owner has it. Where the file
- * system keeps no access lists the user becomes its owner after all. Without root the file is ours and stays
- * so. */
+/* Lets the user read the file `fd`, with the permissions that `mode` (0400 or 0500) would give an owner. If
+ * the file system has no access control lists, the user becomes the owner. Without root, the file already
+ * belongs to the user. */
 int user_file_share(int fd, uid_t uid, gid_t gid, mode_t mode);

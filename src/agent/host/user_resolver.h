@@ -16,10 +16,10 @@
 
 struct user_resolver;
 
-/* The step's user has been looked up: user_resolver_find() has the answer now. */
+/* The step's user has been looked up: user_resolver_find() returns the result now. */
 typedef void user_resolved_fn(void *arg, const struct spool_id *id);
 
-/* `users` is borrowed. No process is started before the first question. */
+/* `users` is borrowed. No process is started before the first request. */
 struct user_resolver *user_resolver_new(struct event_base *base, const struct job_users *users,
     int64_t answer_ms, user_resolved_fn *on_resolved, void *arg);
 void user_resolver_free(struct user_resolver *resolver);
@@ -33,5 +33,5 @@ void user_resolver_free(struct user_resolver *resolver);
 int user_resolver_find(struct user_resolver *resolver, const struct spool_id *id, uid_t uid, const char *name,
     const char *logs, struct user *ret, struct error *err);
 
-/* Nobody waits for the step's answer any more. Harmless when it has asked nothing. */
+/* Drops the step's request. No effect if there is none. */
 void user_resolver_drop(struct user_resolver *resolver, const struct spool_id *id);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who a uid is on this node: name, home, shell and the whole list of groups, from the node's own databases.
- */
+/* The user of a uid on this node: name, home, shell and all groups, from the node's own databases. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,16 +14,16 @@ struct user {
     char *name;
     char *home;
     char *shell;
-    gid_t *groups; // all of them, the primary one included
+    gid_t *groups; // all groups, including the primary one
     size_t n_groups;
 };
 
-/* Looks the uid up. -ENOENT when the node does not know it. The caller clears *ret. */
+/* Looks up the uid. -ENOENT if the node does not have it. The caller clears *ret. */
 int user_lookup(uid_t uid, struct user *ret, struct error *err);
 
-/* Is `uid` on this node the user who is called `name` where the job comes from? `found` is what it is called
- * here, NULL: nobody has it. -EPERM, with both names or numbers, when it is another one; 0 also when nobody
- * here has this number or this name. Where both names are the same, no database is asked. */
+/* Checks that `uid` on this node is the user called `name` on the controller. `found` is its name here, NULL:
+ * it has none. -EPERM, with both names or numbers, if it is another user; 0 also if this node has neither the
+ * number nor the name. If both names are equal, no database is queried. */
 int user_check_name(uid_t uid, const char *name, const char *found, const char *node, struct error *err);
 
 /* True when `gid` is one of the user's groups. */

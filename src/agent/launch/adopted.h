@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An attempt that runs nothing: GPUs booked for a process that mgpu did not start, for as long as it lives.
- * Its spool entry goes the way of every other, without a shepherd: the agent itself watches the process and
- * writes what a shepherd would have written, so that a new agent goes on where the old one was.
+ * Adopted processes: an attempt that starts no process, but reserves GPUs for one that mgpu did not start,
+ * while it lives. Its spool entry is like any other, but without a shepherd: the agent itself watches the
+ * process and writes what a shepherd would have written, so a new agent continues where the old one stopped.
  *
- *      spool entry: lease, spec ──begin──> started, verdict go ──process over, or released──> exit
+ *      spool entry: lease, spec ──begin──> started, verdict go ──process ended, or released──> exit
  */
 #pragma once
 
@@ -15,32 +15,32 @@
 #include "job/state.h"
 #include "wire/message.h"
 
-/* Writes the entry `dirfd`: `lease`, and `spec` last. */
+/* Writes the entry `dirfd`: `lease`, then `spec`. */
 int adopted_stage(int dirfd, const struct message_launch *launch, const struct job_spec *spec);
 
-/* Is the entry that of an adopted process? */
+/* True if the entry is that of an adopted process. */
 bool adopted_is(int dirfd);
 
-/* Its process has not ended; one that waits to be reaped has. */
+/* True while its process has not ended; a zombie has. */
 bool adopted_is_alive(int dirfd);
 
-/* Opens the process, makes sure that it still is its owner's, and settles "go"; or writes how it is over.
- * Returns 1 when there is something new to see in the entry. */
+/* Opens the process, checks that it still belongs to its owner, and settles "go"; otherwise writes its end.
+ * Returns 1 if the entry has changed. */
 int adopted_begin(int dirfd, struct error *err);
 
-/* Writes `exit`. END_RELEASED: the process is over. END_CANCELLED: it is let go and lives on. Harmless when
- * there is an exit already. Returns 1. `err` may be NULL. */
+/* Writes `exit`. END_RELEASED: the process has ended. END_CANCELLED: it is released and continues. No effect
+ * if there is an exit record. Returns 1. `err` may be NULL. */
 int adopted_end(int dirfd, enum job_end end, struct error *err);
 
-/* The process, and its owner at the time of adoption. The caller owns the pidfd. */
+/* The process, and its owner at the adoption. The caller owns the pidfd. */
 struct adopted_process {
     int pidfd;
     pid_t pid;
     uid_t uid;
 };
 
-/* -ESRCH when it is over, -EPERM when it is another user's by now. */
+/* -ESRCH if it has ended, -EPERM if it now belongs to another user. */
 int adopted_open(int dirfd, struct adopted_process *ret);
 
-/* It is still its owner's: only then may it be signalled. */
+/* True if it still belongs to its owner: only then may it be signalled. */
 bool adopted_is_own(const struct adopted_process *process);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ends the process of an adoption when somebody asks for that: a signal, and SIGKILL when it does not help.
- */
+/* Kills the process of an adoption on request: a signal, then SIGKILL. */
 #pragma once
 
 #include <event2/event.h>
@@ -11,6 +10,6 @@ struct adopted_kills;
 struct adopted_kills *adopted_kills_new(struct event_base *base);
 void adopted_kills_free(struct adopted_kills *kills);
 
-/* Sends the signal to the process of the adoption in `dirfd`, and SIGKILL after `grace_ms`. To it alone: its
- * children are nobody's business. 0 also when it is over already. */
+/* Sends the signal to the process of the adoption in `dirfd`, and SIGKILL after `grace_ms`; not to its
+ * children. 0 also if it has already ended. */
 int adopted_kills_start(struct adopted_kills *kills, int dirfd, uint32_t signal, int64_t grace_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's side of the fork server: starts shepherds without an exec for each (shepherd/fork_server.h). */
+/* The client of the fork server: starts shepherds without an exec for each (shepherd/fork_server.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -7,17 +7,16 @@
 
 struct fork_client;
 
-/* Starts the server. NULL when that fails: shepherds are then executed one by one, which is slower and else
- * the same. */
+/* Starts the server. NULL on failure: shepherds are then executed one by one, which is only slower. */
 struct fork_client *fork_client_open(const char *shepherd);
 
-/* Ends the server; shepherds go on. Safe on NULL. */
+/* Ends the server; shepherds continue. NULL is allowed. */
 void fork_client_close(struct fork_client *client);
 
 /*
- * Starts a shepherd for the spool directory, in the cgroup behind `cgroup_fd` unless it is -1. 0 with its pid
- * and a pidfd that is the caller's; a negative errno of the clone; -EPIPE when the server is gone or does not
- * answer: close it then.
+ * Starts a shepherd for the spool directory, in the cgroup `cgroup_fd` unless it is -1. Returns 0 with its
+ * pid and a pidfd that the caller owns; a negative errno of the clone; -EPIPE if the server has ended or does
+ * not respond: close it then.
  */
 int fork_client_start(struct fork_client *client, const char *spool_dir, bool is_adopter, int cgroup_fd,
     pid_t *ret_pid, int *ret_pidfd);

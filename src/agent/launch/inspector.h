@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes for which an adoption is wanted, or waits: who they are, and when they are over. The controller
- * asks anew after every HELLO, so nothing of this outlives the agent.
+ * Processes that are to be adopted, or whose adoption waits: their facts, and their ends. The controller asks
+ * again after every HELLO, so nothing of this outlives the agent.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "agent/host/job_user.h"
 #include "wire/message.h"
 
-#define ADOPT_WAITS_MAX 256U // processes watched while their adoption waits, each by a descriptor
+#define ADOPT_WAITS_MAX 256U // processes watched for waiting adoptions, one descriptor each
 
 struct inspector;
 
@@ -22,8 +22,8 @@ struct inspector *inspector_new(struct event_base *base, const struct job_users 
     struct usage_watch *watch, inspected_fn *on_seen, void *arg);
 void inspector_free(struct inspector *looks);
 
-/* This adoption waits no more. */
+/* This adoption does not wait any more. */
 void inspector_forget(struct inspector *looks, uint64_t job);
 
-/* Answers a question by on_seen at once; for a job, when the process is over. */
+/* Answers a question through on_seen at once; for a job, when the process has ended. */
 void inspector_take(struct inspector *looks, const struct message_inspect *request);

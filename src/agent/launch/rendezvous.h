@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a part of a job on several nodes is told of the others, in words that launchers know. */
+/* Sets the variables that tell a rank of a job on several nodes about the others, as launchers such as
+ * torchrun expect them. */
 #pragma once
 
 #include "base/strings.h"
 #include "wire/message.h"
 
-/* Sets nothing when the launch is no part. `hostfile`: the path of its list of hosts. */
+/* Sets nothing for a launch on one node. `hostfile`: the path of its list of hosts. */
 void rendezvous_set(struct strings *env, const struct message_launch *launch, const char *hostfile);

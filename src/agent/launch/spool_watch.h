@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The socket in the spool on which shepherds hint that an attempt is worth a look. */
+/* The socket in the spool on which shepherds send hints that an attempt has changed. */
 #pragma once
 
 #include <event2/event.h>
@@ -11,7 +11,7 @@ struct spool_watch;
 
 typedef void spool_hint_fn(void *arg, const struct spool_id *id);
 
-/* Makes the socket in the working directory, which is the spool, in place of an earlier agent's. */
+/* Creates the socket in the working directory, which is the spool, replacing that of an earlier agent. */
 int spool_watch_open(
     struct event_base *base, spool_hint_fn *on_hint, void *arg, struct spool_watch **ret, struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dialling the controller beside the event loop: names, routes and handshakes take their time. */
+/* Connects to the controller in a thread, because name lookups, routing and handshakes take time. */
 #pragma once
 
 #include <event2/event.h>
@@ -10,12 +10,12 @@
 
 struct dial;
 
-/* The session and its socket are the callee's; `ssl` NULL: `err` says why not. The dial is over. */
+/* The callee owns the session and its socket; `ssl` NULL: `err` has the reason. The dial has ended. */
 typedef void dialled_fn(void *arg, SSL *ssl, int fd, const struct error *err);
 
-/* -EAGAIN when there can be no further thread. */
+/* -EAGAIN if no thread can be created. */
 int dial_start(struct event_base *base, SSL_CTX *context, const struct address *address, const char *purpose,
     dialled_fn *on_dialled, void *arg, struct dial **ret);
 
-/* Nobody wants the answer any more. NULL is fine. */
+/* Drops the result. NULL is allowed. */
 void dial_forget(struct dial *dial);

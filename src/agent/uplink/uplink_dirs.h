@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The directories of a node that has joined, locked against a second agent and against mgpud. */
+/* The directories of a joined node, locked against a second agent and against mgpud. */
 #pragma once
 
 #include "agent/host/options.h"
@@ -17,6 +17,6 @@ struct uplink_dirs {
         .lock_fds = { -1, -1, -1 }, .stream_fd = -1, .detached = { -1, -1 }                                  \
     }
 
-/* With --detach the caller's parent stays behind in here. */
+/* With --detach, the calling parent process does not return from here. */
 int uplink_dirs_open(const struct agent_options *options, struct uplink_dirs *ret, struct error *err);
 void uplink_dirs_close(struct uplink_dirs *dirs);

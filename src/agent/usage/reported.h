@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job has said of itself, from the spool into its usage. */
+/* Adds a job's status reports from the spool to its usage. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "job/usage.h"
 
-/* `dirfd`: the attempt's spool directory. False, with nothing touched, when nothing was said. */
+/* `dirfd`: the attempt's spool directory. False, without any change, if there are none. */
 bool usage_reported_read(int dirfd, struct job_usage *usage);
