@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel counted at the attempt's limits. It is in files that outlive every process of ours, so a
- * shepherd that adopts reads the same. */
+/* The kernel's counters at the attempt's limits. They are in files that outlive all processes, so an adopting
+ * shepherd reads the same values. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,26 +12,25 @@
 #define PROC_VMSTAT "/proc/vmstat"
 
 struct counts {
-    uint64_t oom_kills;   // processes of the job that the kernel killed for want of memory
-    bool is_group_killed; // it took all of them at once
-    bool is_at_limit;     // the job's own limit was reached
-    uint64_t memory_peak; // bytes; 0: not known
-    uint64_t
-        node_oom_kills; // of the whole node while the step ran, where nobody counts those of the job alone
-    uint64_t refused_forks; // at its limit of processes
+    uint64_t oom_kills;      // processes of the job killed by the OOM killer
+    bool is_group_killed;    // all of them were killed together
+    bool is_at_limit;        // the job's own limit was reached
+    uint64_t memory_peak;    // bytes; 0: unknown
+    uint64_t node_oom_kills; // of the whole node while the step ran, if those of the job are not counted
+    uint64_t refused_forks;  // forks refused at its limit of processes
 };
 
-/* What cannot be read stays 0. Allocates nothing. */
+/* Values that cannot be read stay 0. Allocates nothing. */
 void counts_read(const struct launch_spec *spec, struct counts *ret);
 
-/* How many processes of the whole node the kernel has killed for want of memory since it started, from
- * /proc/vmstat; -1: it does not say. Allocates nothing. */
+/* The number of processes on the node killed by the OOM killer since boot, from /proc/vmstat; -1: unknown.
+ * Allocates nothing. */
 int64_t counts_node_oom_kills(const char *vmstat);
 
 /* "used more than its 2 GiB of host memory (-M), peak 2.0 GiB": why the kernel killed the job. */
 void counts_describe_memory(
     const struct counts *counts, const struct launch_spec *spec, char *text, size_t size);
 
-/* What somebody should know who looks at an end of another kind; an empty text when there is nothing. */
+/* A remark about limits for an end of another kind; an empty text if there is none. */
 void counts_describe_rest(
     const struct counts *counts, const struct launch_spec *spec, char *text, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lease that an attempt has of its node: so long it may run without a word of the controller. */
+/* The lease of an attempt: how long it may run without contact between its node and the controller. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,19 +8,19 @@
 #include "shepherd/shepherd.h"
 
 struct node_lease {
-    int64_t until_ms; // boot clock: nothing of the step runs any more; 0: there is no lease
-    int64_t grace_ms; // so long before, the step is told
+    int64_t until_ms; // boot clock: no process of the step may be left; 0: there is no lease
+    int64_t grace_ms; // the step is stopped this long before
     int timer_fd;     // or -1
 };
 
 void node_lease_open(struct node_lease *lease, const struct shepherd *shepherd);
 void node_lease_close(struct node_lease *lease);
 
-/* True when the step is to be ended now. Else arms the timer for the next look. Allocates nothing. */
+/* True if the step must be stopped now. Otherwise arms the timer for the next check. Allocates nothing. */
 bool node_lease_is_over(struct node_lease *lease, const struct shepherd *shepherd);
 
-/* How long the step still has when it is ended now. */
+/* How long the step has left if it is stopped now. */
 int64_t node_lease_left_ms(const struct node_lease *lease);
 
-/* Before anything ran: the lease is over already. */
+/* True if the lease has expired before anything ran. */
 bool node_lease_has_passed(const struct shepherd *shepherd);

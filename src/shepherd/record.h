@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The exit record: made from what was learned, published in the spool, and copied to disk when nobody comes.
- */
+/* The exit record: created from the results, published in the spool, and copied to disk if it is not
+ * fetched. */
 #pragma once
 
 #include "job/state.h"
@@ -8,25 +8,25 @@
 #include "shepherd/init.h"
 #include "shepherd/shepherd.h"
 
-/* How the step came to its end. */
+/* How the step ended. */
 struct ending {
     struct init_status status;
-    bool is_killed;        // by us, or for a user who sent SIGKILL
-    enum job_end stop_end; // how it ends when the shepherd stopped it by itself; END_NONE: it did not
+    bool is_killed;        // by the shepherd, or by a user's SIGKILL
+    enum job_end stop_end; // the end if the shepherd itself stopped it; END_NONE: it did not
     uint32_t stop_signal;  // first signal of a stop command that reached the step, 0: none
-    struct counts counts;  // of the kernel; filled by record_publish()
+    struct counts counts;  // from the kernel; set by record_publish()
 };
 
-/* The record's contents; `text` gets the failure in words. Nothing in *ret is owned. */
+/* Creates the record; the failure is written to `text`. Nothing in *ret is owned. */
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,
     struct launch_exit *ret);
 
-/* Writes who the shepherd and the init are, under this name in the spool: SPOOL_STARTED or SPOOL_READY. */
+/* Writes the identity of shepherd and init to this file in the spool: SPOOL_STARTED or SPOOL_READY. */
 int record_write_started(const struct shepherd *shepherd, const char *name);
 
-/* Reserves all the memory and the space in the spool that record_publish needs. */
+/* Reserves all memory and spool space needed by record_publish. */
 int record_reserve(struct shepherd *shepherd);
 
-/* Writes `exit`, tells the agent, and stays until the spool directory was taken away; after a second without
- * that it leaves a durable copy. Returns an enum shepherd_status. */
+/* Writes `exit`, notifies the agent, and waits until the spool directory is removed; if that takes more than
+ * a second, writes a durable copy. Returns an enum shepherd_status. */
 int record_publish(struct shepherd *shepherd, const struct ending *ending);

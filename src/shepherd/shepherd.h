@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The shepherd of one step: everything it holds while it lives. Its parts, in the order they come into play:
+ * The shepherd of one step: all its data. Its parts, in order of use:
  *
  *   launch.c  S: lock, preparations, the user's init, verdict, gate
  *   init.c    I: becomes the user, waits at the gate, runs and reaps the command J
  *   terminal.c  the terminal, and T, the process that moves its bytes
- *   meeting.c S: of rank 0: the port where the ranks meet
+ *   meeting.c S: of rank 0: the rendezvous port
  *   ready.c   S: of a rank of several: waits until the others are ready too
- *   watch.c   S: waits for the end, obeys the agent, ends what is left
- *   record.c  S: the exit record, and who has seen it
- *   terms.c   S: how long the step may run, whether it stands still
- *   status_pipe.c  S: what the job says of itself
- *   stopping.c  S: that the step is being stopped, for who adopts it
- *   node_lease.c  S: how long it may run on a node that the controller does not reach
- *   counts.c  S: what the kernel counted at the limits of the attempt
+ *   watch.c   S: waits for the end, carries out commands of the agent, kills what is left
+ *   record.c  S: the exit record, and whether it was fetched
+ *   terms.c   S: time limit and suspension of the step
+ *   status_pipe.c  S: status reports of the job
+ *   stopping.c  S: that the step is being stopped, for an adopting shepherd
+ *   node_lease.c  S: how long it may run while the node has no contact with the controller
+ *   counts.c  S: the kernel's counters at the limits of the attempt
  *   adopt.c   S': the same from watch.c on, for a step whose shepherd died
  *
- * The working directory of S is the spool directory of its step (base/spool.h). S is one thread and allocates
- * nothing after the gate is open.
+ * The working directory of S is the spool directory of its step (base/spool.h). S has one thread and
+ * allocates nothing after the gate is open.
  */
 #pragma once
 
@@ -33,67 +33,69 @@
 #include "shepherd/status_pipe.h"
 #include "shepherd/terminal.h"
 
-/* How the program ends, for the agent and for tests. The truth about the step is in the spool only. */
+/* Exit statuses of the program, for the agent and for tests. Only the spool is authoritative about the
+ * step. */
 enum shepherd_status {
-    SHEPHERD_DONE = 0,     // an exit record is there
-    SHEPHERD_USAGE = 2,    // called wrongly
+    SHEPHERD_DONE = 0,     // an exit record exists
+    SHEPHERD_USAGE = 2,    // invalid arguments
     SHEPHERD_BUSY = 3,     // another shepherd holds the lock
-    SHEPHERD_SETTLED = 4,  // the verdict was settled before: nothing was executed by this one
-    SHEPHERD_UNUSABLE = 5, // the spool cannot be worked with; no verdict was settled
+    SHEPHERD_SETTLED = 4,  // the verdict was settled before: this one executed nothing
+    SHEPHERD_UNUSABLE = 5, // the spool is unusable; no verdict was settled
 };
 
 struct shepherd {
     struct spool_id id;
     char name[SPOOL_NAME_SIZE];
     struct launch_spec spec;
-    int spool_fd;           // the spool directory, also the working directory
-    int lock_fd;            // the proof of life
-    int ctl_fd;             // commands come in here, hints for the agent go out
-    int status_fd;          // shared with I
-    int exit_fd;            // the exit record's file, with its space reserved
-    int exit_copy_fd;       // directory for a durable copy, or -1
-    int cgroup_fd;          // directory of the step's cgroup, or -1
-    int channel_fd;         // packets from and to I: its report, the gate, "executed"
-    int init_pidfd;         // -1 when I is gone (or, adopting, was never there)
-    int log_fd;             // to ask for its size, and for a tail that I left to us; -1 when adopting
-    off_t log_start;        // its size when the gate opened: this step's output begins there
-    int64_t node_oom_kills; // counted when the gate opened; -1: not known
-    pid_t init_pid;         // 0 when unknown
-    bool is_adopting;       // I and J are not our children
-    char *log_path;         // absolute; what I opened
-    char *start_text;       // what people should know about the start, or NULL
+    int spool_fd;     // the spool directory, also the working directory
+    int lock_fd;      // proves that this shepherd is alive
+    int ctl_fd;       // receives commands, sends hints to the agent
+    int status_fd;    // shared with I
+    int exit_fd;      // the exit record's file, with its space reserved
+    int exit_copy_fd; // directory for a durable copy, or -1
+    int cgroup_fd;    // directory of the step's cgroup, or -1
+    int channel_fd;   // packets from and to I: its report, the gate, "executed"
+    int init_pidfd;   // -1 if I has ended (or, when adopting, never existed)
+    int log_fd;       // for its size, and for the last lines if I could not store them; -1 when adopting
+    off_t log_start;  // its size when the gate opened: this step's output begins there
+    int64_t node_oom_kills; // when the gate opened; -1: unknown
+    pid_t init_pid;         // 0 if unknown
+    bool is_adopting;       // I and J are not children of this process
+    char *log_path;         // absolute; the file that I opened
+    char *start_text;       // a remark about the start, or NULL
     struct meeting meeting;
-    int host_pidfd;             // of an exec step: the init of the job's own step; -1: gone, or no exec step
-    struct spool_command early; // a signal that came while it waited to be let go; magic 0: none
+    int host_pidfd;             // of an exec step: the init of the job's own step; -1: ended, or no exec step
+    struct spool_command early; // a signal received while it waited for GO; magic 0: none
     struct terminal terminal;
     struct status_pipe status_pipe;
     struct buffer record; // reserved for the exit record
 };
 
-/* Once per program: blocks and resets signals, sets the umask; root's is spared by the out-of-memory killer.
- * All of it is inherited by a fork. */
+/* Once per program: blocks and resets signals, sets the umask, and protects root's process from the OOM
+ * killer. All of it is inherited by a fork. */
 void shepherd_protect(void);
 
-/* Opens the spool directory, and takes its lock: at once, or -EAGAIN; with `wait`, when its holder dies. */
+/* Opens the spool directory and takes its lock; -EAGAIN if it is held, or with `wait`, waits until its holder
+ * dies. */
 int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, struct error *err);
 
-/* Everything that is needed after the gate: sockets, cgroup, reserved space. On success the standard
- * descriptors lead to /dev/null. */
+/* Creates everything needed after the gate: sockets, cgroup, reserved space. On success the standard
+ * descriptors are /dev/null. */
 int shepherd_prepare(struct shepherd *shepherd, struct error *err);
 
-/* Sends "NAME WORD" to the agent; waits at most a second when the agent is slow. */
+/* Sends "NAME WORD" to the agent; waits at most a second if the agent is slow. */
 void shepherd_hint(const struct shepherd *shepherd, const char *word);
 
-/* In a child: nothing of S's may live on in it, above all not the lock. The log stays open, and the pipe
- * of the job, so that it is never without a reader. */
+/* In a child: closes everything of S, above all the lock. The log stays open, and so does the pipe of the
+ * job, so that it always has a reader. */
 void shepherd_drop(const struct shepherd *shepherd);
 
-/* Closes and frees what the struct holds. */
+/* Closes and frees the contents of the struct. */
 void shepherd_close(struct shepherd *shepherd);
 
-/* Says the error on stderr; returns SHEPHERD_UNUSABLE. */
+/* Prints the error on standard error; returns SHEPHERD_UNUSABLE. */
 int shepherd_complain(const struct error *err);
 
-/* The ways to run; each returns an enum shepherd_status. */
+/* The modes of operation; each returns an enum shepherd_status. */
 int shepherd_launch(const char *spool_dir);
 int shepherd_adopt(const char *spool_dir);

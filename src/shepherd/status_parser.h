@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job says of itself, line by line: bytes in, the latest of each kind out. Pure, and of a fixed size.
- */
+/* Parses the status reports of a job line by line: bytes in, the latest value of each kind out. Pure, with a
+ * fixed size. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,17 +9,17 @@
 
 #include "base/spool.h"
 
-#define SAID_LINE_MAX 4096U // bytes; a write of so many is never mixed with another's (PIPE_BUF)
+#define SAID_LINE_MAX 4096U // bytes; writes up to this size are atomic (PIPE_BUF)
 
 struct status_parser {
     struct spool_said latest;
-    char line[SAID_LINE_MAX]; // the start of a line whose end is not there yet
+    char line[SAID_LINE_MAX]; // the beginning of an incomplete line
     size_t length;
-    bool is_too_long; // the rest of this line is passed over
+    bool is_too_long; // the rest of this line is skipped
 };
 
-/* Takes more bytes, which came at `wall_ms`. True when CHECKPOINTED was among them. */
+/* Adds bytes received at `wall_ms`. True if CHECKPOINTED was among them. */
 bool status_parser_add(struct status_parser *said, int64_t wall_ms, const char *bytes, size_t length);
 
-/* There will be no more: a last line needs no newline. */
+/* End of input: a last line needs no newline. */
 bool status_parser_end(struct status_parser *said, int64_t wall_ms);

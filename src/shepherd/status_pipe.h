@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The pipe into which a job says how far it is ($MGPU_NOTIFY), and the spool file that has it for the agent.
- */
+/* The pipe for status reports of a job ($MGPU_NOTIFY), and the spool file that passes them to the agent. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,35 +9,34 @@
 #include "shepherd/status_parser.h"
 
 struct status_pipe {
-    int pipe_fd;           // both ends, so that it is never without a reader; -1: the step has none
+    int pipe_fd;           // opened for reading and writing, so that it always has a reader; -1: none
     int file_fd;           // the spool file "said", or -1
-    int64_t rest_until_ms; // boot clock: the pipe is not looked at before
+    int64_t rest_until_ms; // boot clock: the pipe is not read before
     struct status_parser said;
 };
 
 void status_pipe_init(struct status_pipe *status_pipe);
 void status_pipe_close(struct status_pipe *status_pipe);
 
-/* Makes the pipe that the spec names, and gives it to the job's user; 0 when it names none. Before the gate.
- */
+/* Creates the pipe named in the spec, owned by the job's user; 0 if it names none. Before the gate. */
 int status_pipe_make(struct status_pipe *status_pipe, const struct launch_spec *spec, int spool_fd);
 
-/* Opens both again, with what was said before. Nothing is lost when that fails but what comes later. */
+/* Opens both again and reads the earlier reports. On failure only later reports are lost. */
 void status_pipe_adopt(struct status_pipe *status_pipe, const struct launch_spec *spec, int spool_fd);
 
-/* For poll(2): the descriptor to look at, or -1 while it rests; and for how long at most, or -1. */
+/* For poll(2): the descriptor, or -1 while reading is suspended; and the maximum wait, or -1. */
 int status_pipe_source(const struct status_pipe *status_pipe, int64_t boot_ms);
 int status_pipe_wait_ms(const struct status_pipe *status_pipe, int64_t boot_ms);
 
-/* Takes what is in the pipe, as much as is fair. True when CHECKPOINTED was there. */
+/* Reads from the pipe, at a bounded rate. True if CHECKPOINTED was received. */
 bool status_pipe_read(struct status_pipe *status_pipe, int64_t boot_ms);
 
-/* Takes all that is in the pipe now, so that what comes later is known to be said later. */
+/* Reads everything in the pipe now, so that later reports are known to be new. */
 bool status_pipe_drain(struct status_pipe *status_pipe);
 
-/* It is told to save its work, or need not any more: whoever adopts the step knows it too. */
+/* Records that the job is asked to save its work, or no longer, also for an adopting shepherd. */
 void status_pipe_ask_save(struct status_pipe *status_pipe, enum spool_save save);
 enum spool_save status_pipe_save(const struct status_pipe *status_pipe);
 
-/* The step is over. True when CHECKPOINTED was among its last words. */
+/* The step has ended. True if CHECKPOINTED was among its last reports. */
 bool status_pipe_finish(struct status_pipe *status_pipe);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of a launch that can fail, and the sentence each failure makes. */
+/* The steps of a launch that can fail, and their error messages. */
 #pragma once
 
 #include <errno.h>
@@ -42,15 +42,15 @@ enum launch_step {
     STEPS,
 };
 
-/* May the same go well in a moment? True of a process that could not be made. */
+/* True if a retry may succeed shortly, as for a process that could not be created. */
 bool step_is_transient(enum launch_step step, int error);
 
-/* The errno by which exec_search() says: the file is there, what should interpret or load it is not. */
+/* The errno with which exec_search() reports that the file exists but its interpreter or loader does not. */
 #define STEP_NO_INTERPRETER ELIBACC
 
-/* The sentence for a person: "cannot execute nosuchcmd: No such file or directory". Allocates nothing. */
+/* The message for users: "cannot execute nosuchcmd: No such file or directory". Allocates nothing. */
 void step_describe(enum launch_step step, int error, const struct launch_spec *spec, const char *log_path,
     char *text, size_t size);
 
-/* 125, or 127 and 126 as a shell has them for a command that is missing or cannot be executed. */
+/* 125; or, as in a shell, 127 for a missing command and 126 for one that cannot be executed. */
 int step_exit_code(enum launch_step step, int error);

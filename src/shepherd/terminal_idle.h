@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For how long nothing has gone through the terminal of a step. T writes the moment of the last byte into the
- * spool file "tty-seen"; whoever watches the step, the shepherd or one that adopted it, reads it and ends the
- * step. So neither needs the other to live.
+ * How long there has been no input or output on the terminal of a step. T writes the time of the last byte to
+ * the spool file "tty-seen"; the shepherd that watches the step, also an adopting one, reads it and ends the
+ * step. Neither depends on the other being alive.
  */
 #pragma once
 
@@ -11,45 +11,46 @@
 
 #include "job/launch.h"
 
-#define TERMINAL_WARNING_MAX_MS 60000 // so long before the end it is said on the terminal
+#define TERMINAL_WARNING_MAX_MS 60000 // a warning is shown on the terminal this long before the end
 
-/* --- who watches the step --- */
+/* --- the watching shepherd --- */
 
 struct terminal_idle {
     int64_t limit_ms; // 0: none
     int spool_fd;     // borrowed
-    int timer_fd;     // when to look again, or -1
+    int timer_fd;     // for the next check, or -1
     bool is_held;
 };
 
 void terminal_idle_open(struct terminal_idle *idle, const struct launch_spec *spec, int spool_fd);
 void terminal_idle_close(struct terminal_idle *idle);
 
-/* True when it has been idle for too long; arms the timer when it has not. */
+/* True if it has been idle for too long; otherwise arms the timer. */
 bool terminal_idle_is_over(struct terminal_idle *idle);
 
-/* A job that stands still cannot be idle. When it goes on the time begins anew. */
+/* A suspended job is not idle. When it is continued, the time starts again. */
 void terminal_idle_hold(struct terminal_idle *idle, bool is_held);
 
 /* --- T --- */
 
-/* Makes the file in the working directory, which is the spool directory; a descriptor or a negative errno. */
+/* Creates the file in the working directory, which is the spool directory; returns a descriptor or a negative
+ * errno. */
 int terminal_idle_make(void);
 
-/* What T has of it. */
+/* The state of the warning in T. */
 struct terminal_warning {
     int64_t limit_ms; // 0: none
     int seen_fd;
-    int64_t due_ms; // when to look next, boot clock; INT64_MAX: it was said
+    int64_t due_ms; // next check, boot clock; INT64_MAX: the warning was shown
 };
 
 void terminal_warning_open(struct terminal_warning *warning, const struct launch_spec *spec, int seen_fd);
 
-/* Bytes went through. */
+/* There was input or output. */
 void terminal_warning_byte(struct terminal_warning *warning);
 
-/* Milliseconds until it has to look, -1: it has not. */
+/* Milliseconds until the next check, -1: none. */
 int64_t terminal_warning_wait(const struct terminal_warning *warning);
 
-/* The sentence for the terminal when it is time for it, terminated; false when it is not. */
+/* The warning, terminated, if it is due; else false. */
 bool terminal_warning_is_due(struct terminal_warning *warning, char *text, size_t size);

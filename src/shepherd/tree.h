@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The living processes of a step: found through its cgroup, or by walking the process tree. */
+/* The live processes of a step, from its cgroup or the process tree. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,16 +7,16 @@
 
 struct tree {
     int cgroup_fd;      // directory of the step's cgroup, or -1
-    const char *cgroup; // its path; NULL without
-    pid_t root;         // without a cgroup: descendants of this process, itself not included
+    const char *cgroup; // its path; NULL without a cgroup
+    pid_t root;         // without a cgroup: descendants of this process, excluding itself
     pid_t spare;        // never signalled (the user's init), 0: none
-    bool is_contained;  // those in a PID namespace of their own alone, while there are some
-    pid_t command;      // nor this one, for which the signal is not; 0: it is for all
-    pid_t terminal;     // neither: the process that moves the bytes of its terminal, 0: none
+    bool is_contained;  // only those in a PID namespace of their own, if there are any
+    pid_t command;      // excluded, if the signal is not for the command itself; 0: for all
+    pid_t terminal;     // also never signalled: the process that moves the bytes of its terminal, 0: none
 };
 
 /*
- * Sends the signal to each process once, through a pidfd that was checked to be one of the step. Returns how
- * many got it, or -EPERM when there are some that we may not signal. Allocates nothing.
+ * Sends the signal to each process once, through a pidfd that was verified to belong to the step. Returns the
+ * number of processes signalled, or -EPERM if the caller may not signal some. Allocates nothing.
  */
 int tree_signal(const struct tree *tree, int signal);

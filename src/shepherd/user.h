@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The switch from the shepherd's identity to the user's, and the proof that it is whole. */
+/* Switches from the shepherd's identity to the user's, and verifies it. */
 #pragma once
 
 #include "job/launch.h"
 #include "shepherd/steps.h"
 
 /* Sets limits, umask, groups, gid and uid of the spec. On failure returns a negative errno and the step; the
- * process is then good for nothing but _exit. Without root only our own uid can be asked for. */
+ * process must then _exit. Without root, only the current uid is possible. */
 int user_become(const struct launch_spec *spec, enum launch_step *ret_step);
