@@ -310,12 +310,11 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
 /* Its resource usage: while it runs, the last report of its agent; afterwards its record. NULL: not measured
  * yet. */
 const struct job_usage *core_usage(const struct core *core, uint64_t job);
-/* Of a job that is to save its work and go back to the queue: when it is killed at the latest; 0: it is no
- * such job. */
+/* When a job that is saving its work to be requeued is killed at the latest; 0: it is not such a job. */
+int64_t core_checkpoint_until(const struct core *core, uint64_t job);
 /* Why it has been starting or stopping for unusually long: `text`, or NULL if it has not. */
 const char *core_delay(
     const struct core *core, int64_t wall_ms, const struct job *job, char *text, size_t size);
-int64_t core_checkpoint_until(const struct core *core, uint64_t job);
 /* Its ranks in order, while an attempt on several nodes is active; else NULL. The caller frees the array, the
  * texts are borrowed. */
 struct json_rank *core_ranks_look(const struct core *core, uint64_t job);
@@ -323,9 +322,10 @@ struct json_rank *core_ranks_look(const struct core *core, uint64_t job);
 char *core_log_path(const struct core *core, const struct job *job, uint32_t rank);
 /* How long it has used none of its GPUs; 0: in use, not running, or unknown. */
 int64_t core_idle_ms(const struct core *core, uint64_t job);
-/* The same of one GPU of it, whatever its others and its CPUs do. */
-int64_t core_idle_end_ms(const struct core *core, const struct job *job);
+/* The same for one of its GPUs, regardless of the others and of its CPUs. */
 int64_t core_gpu_idle_ms(const struct core *core, uint64_t job, const char *uuid);
+/* The idle time after which it is ended; 0: never. */
+int64_t core_idle_end_ms(const struct core *core, const struct job *job);
 /* True if the site's settings mark this GPU as wasted by this job. */
 bool core_gpu_is_wasted(const struct core *core, uint64_t job, const char *uuid);
 size_t core_queue_position(const struct core *core, uint64_t id); // 1 is next; 0: not queued
@@ -395,8 +395,8 @@ size_t core_gpu_jobs(
 char *core_awaited_jobs(const struct core *core);
 /* After loading: the latest time of a job, 0 if there are none. */
 int64_t core_newest_ms(const struct core *core);
-/* The highest id given out; no job in memory needs to have it any more. */
 bool core_is_store_old(const struct core *core); // an older copy: every node is held
+/* The highest id assigned; that job may no longer be in memory. */
 uint64_t core_last_job(const struct core *core);
 uint64_t core_last_event(const struct core *core); // highest durable event seq
 /* The user name of the job's uid at its submit; NULL: unknown. */
