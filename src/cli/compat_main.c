@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu-compat: the commands of other small schedulers. It is the one that it is called as (`mgpu compat
- * install` makes the links), or that its first word names.
+ * mgpu-compat: the commands of other small schedulers. Its name (`mgpu compat install` creates links), or its
+ * first argument, selects one.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu: the command line. Finds the verb among the words and hands the rest to it. */
+/* mgpu: the command line. Finds the verb among the words and calls it with the rest. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

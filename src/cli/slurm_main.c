@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu-slurm: the commands of Slurm. It is the one that it is called as (`mgpu compat install --slurm` makes
- * the links), or that its first word names.
+ * mgpu-slurm: the commands of Slurm. Its name (`mgpu compat install --slurm` creates links), or its first
+ * argument, selects one.
  */
 #include <stdio.h>
 #include <string.h>

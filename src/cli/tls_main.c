@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu-tls: what mgpu executes to reach another machine, so that a call that stays on its own machine links
- * no TLS (docs/decisions/0006-tls-pump.md).
+ * mgpu-tls: executed by mgpu to connect to another machine, so that local calls need no TLS library
+ * (docs/decisions/0006-tls-pump.md).
  *
- *   mgpu-tls --fd N HOST:PORT#PIN    joins the connected socket N to the API there. The first line it writes
- *                                    on N is "ok", or "ERRNO", then the error and the hint in a line each
- *   mgpu-tls --check N               reads HOST:PORT or HOST:PORT#TOKEN from the connected socket N and walks
- *                                    the way there; writes a line for each step: "on", "off" or "bad", its
- *                                    name, what was found and what to do, with tabs between them
+ *   mgpu-tls --fd N HOST:PORT#PIN    connects the socket N to the API there. The first line it writes on N is
+ *                                    "ok", or "ERRNO", then the error and the hint in a line each
+ *   mgpu-tls --check N               reads HOST:PORT or HOST:PORT#TOKEN from the connected socket N and tests
+ *                                    the connection; writes a line for each step: "on", "off" or "bad", its
+ *                                    name, the result and what to do, separated by tabs
  */
 #include <errno.h>
 #include <event2/event.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests carry the whole environment of the user, which may hold secrets, so the listener is checked before
- * anything is sent: the kernel tells who began to listen on the socket (SO_PEERCRED, sock_diag). Root, we
- * ourselves, the service's own user and the owner of a directory that only he can write to are believed; in
- * such a directory nobody else can have put a socket.
+ * Requests contain the user's whole environment, which may include secrets, so the listener is checked before
+ * anything is sent: the kernel reports who began to listen on the socket (SO_PEERCRED, sock_diag). Trusted
+ * are root, the user itself, the service's own user, and the owner of a directory that only this owner can
+ * write to, because no other user can have created a socket there.
  */
 #include "cli/api/client.h"
 

@@ -13,7 +13,7 @@
 #define EXPORT_MINIMAL "minimal"
 #define LOCALE_PREFIX  "LC_"
 
-/* What a program needs to know its user, his language and where programs are. */
+/* The variables a program needs to know its user, the language and the path of programs. */
 static const char *const minimal[] = { "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "TZ",
     "TERM", NULL };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which variables a job gets: those of this process that --export lets through, over them those of --env-file
- * in the order of the files, over them -e.
+ * The environment of a job: variables of this process allowed by --export, overridden by --env-file in the
+ * order of the files, overridden by -e.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ int environment_check(const char *what, struct error *err);
 
 /*
  * The variables as an object, which the caller releases. `what` is a value of --export or NULL, `inherited`
- * an environment, `files` an object or NULL. Entries that are no UTF-8 cannot be said in JSON and are left
- * out: *ret_left_out counts them. -ENOENT when a name of --export is not there.
+ * an environment, `files` an object or NULL. Entries that are not UTF-8 cannot be sent in JSON and are
+ * omitted; *ret_left_out is their number. -ENOENT if a name of --export is not set.
  */
 int environment_make(const char *what, char *const *inherited, json_t *files, const struct strings *given,
     json_t **ret, unsigned *ret_left_out, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two tables: what went wrong here, and how a job can end. mgpu(1) documents both. */
+/* Two tables: for mgpu's own errors, and for the ends of jobs. mgpu(1) documents both. */
 #include "cli/api/exit_code.h"
 
 #include <errno.h>

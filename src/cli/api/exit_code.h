@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Exit statuses: of mgpu's own failures, and of the jobs it waited for. */
+/* Exit statuses: for mgpu's own failures, and for jobs it waited for. */
 #pragma once
 
 #include <jansson.h>
 
 enum exit_code {
     EXIT_OK = 0,
-    EXIT_PARTLY = 1, // failed, or failed in part
+    EXIT_PARTLY = 1, // failed, or partly failed
     EXIT_USAGE = 2,
     EXIT_MISSING = 3, // no such job, GPU or node
-    EXIT_REFUSED = 4, // not allowed
+    EXIT_REFUSED = 4, // permission denied
     EXIT_UNREACHABLE = 5,
-    EXIT_WRONG_STATE = 6, // such as already ended
+    EXIT_WRONG_STATE = 6, // for example, already ended
     EXIT_TIMEOUT = 124,
-    EXIT_SELF = 125, // a verb that exits like its job failed itself
+    EXIT_SELF = 125, // failure of mgpu itself in a verb that exits with its job's status
     EXIT_SIGNAL_BASE = 128,
 };
 
-/* For a negative errno of a verb. */
+/* The status for a negative errno of a verb. */
 int exit_code_of_error(int code);
 
-/* For an ended job: its own status, 128 + signal, or 125 when nobody can know it. */
+/* The status for an ended job: its own, 128 + signal, or 125 if unknown. */
 int exit_code_of_job(const json_t *job);

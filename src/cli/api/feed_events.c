@@ -39,7 +39,7 @@ static int take_bytes(void *target, const void *bytes, size_t length)
     return 0;
 }
 
-/* A mgpud that stands still must not keep us from hearing Ctrl-C. */
+/* Ctrl-C must work even if mgpud does not respond. */
 static int receive_soon(struct feed_events *events, const struct client *client, struct error *err)
 {
     struct pollfd wanted = { .fd = http_client_fd(events->http), .events = POLLIN };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /events as it comes, over restarts of mgpud: which job there is news of. */
+/* A client of GET /events that reconnects after restarts of mgpud. */
 #pragma once
 
 #include <jansson.h>
@@ -9,23 +9,23 @@
 #include "base/error.h"
 #include "cli/api/client.h"
 
-/* Told of each event's data. */
+/* Called with the data of each event. */
 typedef void feed_event_fn(void *arg, const json_t *event);
 
 struct feed_events {
     struct http_client *http; // NULL: not connected
-    struct buffer line;       // what has come of the line that is not complete
+    struct buffer line;       // the incomplete last line
     feed_event_fn *take;
     void *arg;
 };
 
-/* Asks for all events from now on. Whoever was away looks at the state of what he knows afterwards. */
+/* Subscribes to all events from now on. After a reconnect the caller must query the state of its jobs. */
 int feed_events_open(struct feed_events *events, struct client *client, struct error *err);
 
-/* Reads what is there; -errno when the connection is lost, which is then closed. */
+/* Reads available data; -errno if the connection was lost, which is then closed. */
 int feed_events_read(struct feed_events *events, struct error *err);
 
-/* To poll for reading, -1 while it is not connected. */
+/* To poll for reading, -1 while disconnected. */
 int feed_events_fd(const struct feed_events *events);
 
 void feed_events_close(struct feed_events *events);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose the listener is is looked at before the connection is made and once more after it, so that nobody can
- * have been there only in between. */
+/* The owner of the listener is queried before and after connecting, so that another process cannot have
+ * listened only in between. */
 #include "cli/api/loopback.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The API over TCP without TLS, which is for this machine alone: both ends know each other by the kernel. */
+/* The API over TCP without TLS, only within this machine: the kernel identifies both ends. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,13 +10,13 @@
 
 #define LOOPBACK_SCHEME "http://"
 
-/* True when all addresses of a name are on the loopback. */
+/* True if all addresses of a name are loopback addresses. */
 bool loopback_is(const char *host);
 
 /*
- * Connects to "http://HOST:PORT" within `timeout_ms`. -EHOSTDOWN when nobody answers there, -EINVAL when it
- * is no such address or one of another machine. *ret_uid: who listens there, whom the caller may believe or
- * not; -EPERM when the kernel does not tell.
+ * Connects to "http://HOST:PORT" within `timeout_ms`. -EHOSTDOWN if nothing answers, -EINVAL if it is not
+ * such an address or belongs to another machine. *ret_uid: the owner of the listener, whom the caller must
+ * check; -EPERM if the kernel does not report it.
  */
 int loopback_connect(
     const char *url, int timeout_ms, struct http_client **ret, uid_t *ret_uid, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A credential is good for one request to one mgpud, so its name must be known first: GET /version is for
- * everybody. Who answers there has been proven by then, with the pin of MGPU_HOST.
+ * A credential is valid for one request to one mgpud, so its instance must be known first: GET /version needs
+ * no credential. The server has already been authenticated by the pin of MGPU_HOST.
  */
 #include "cli/api/munge_auth.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* MGPU_AUTH=munge: munged vouches for each request to another machine, in the place of a token. */
+/* MGPU_AUTH=munge: authenticates each request to another machine with munged instead of a token. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,12 +8,12 @@
 
 struct munge_auth;
 
-/* Reads MGPU_AUTH: munge, or token, which is the usual one. */
+/* Reads MGPU_AUTH: munge, or token (the default). */
 int munge_auth_is_wanted(bool *ret, struct error *err);
 
-/* Makes *vouch when it is NULL, and has it asked before each request of `http`, which must not outlive it.
- * The first time it asks mgpud which one it is. */
+/* Creates *vouch if it is NULL, and uses it for each request of `http`, which must not outlive it. The first
+ * request asks mgpud for its instance. */
 int munge_auth_begin(struct munge_auth **vouch, struct http_client *http, struct error *err);
 
-/* Safe on NULL. */
+/* NULL is allowed. */
 void munge_auth_free(struct munge_auth *vouch);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The other programs of this installation. */
+/* Finds the other programs of this installation. */
 #pragma once
 
-/* The path of the program of that name: beside this one, as in a build folder, or where an installation puts
- * it, seen from bin. The bare name, for PATH, when it is in none of these places. The caller frees it. */
+/* The path of the program: beside this one, as in a build directory, or relative to bin in an installation.
+ * If it is in neither, the name itself, for PATH. The caller frees it. */
 char *program_find(const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * To the rest of mgpu this is a unix socket like any other: mgpu-tls holds its other end, and ends with it.
- * It is nobody's child and in no terminal's session, so that a Ctrl-C does not end it before us.
+ * To the rest of mgpu this is a unix socket like any other: mgpu-tls has its other end, and ends with it. It
+ * is not a child and not in the terminal's session, so a Ctrl-C does not end it first.
  */
 #include "cli/api/remote.h"
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The API of another machine: how it is reached, and the token that says who asks. */
+/* The API of another machine: connection and token. */
 #pragma once
 
 #include "base/error.h"
 #include "wire/http_client.h"
 
-/* True to its form; `option` is what gave it. */
+/* Checks the syntax; `option` is the source of the value. */
 int remote_check(const char *option, const char *value, struct error *err);
 
-/* "https://HOST:PORT#PIN": a connection through mgpu-tls. -EHOSTDOWN when it cannot be reached in time,
- * -EPERM when what answers there is not to be believed. */
+/* "https://HOST:PORT#PIN": connects through mgpu-tls. -EHOSTDOWN if it cannot be reached in time, -EPERM if
+ * the server does not have the pinned key. */
 int remote_connect(const char *host, int timeout_ms, struct http_client **ret, struct error *err);
 
-/* MGPU_TOKEN, the file that MGPU_TOKEN_FILE names, or ~/.config/mgpu/token, which must be nobody else's to
- * read. The caller frees it. -ENOENT: there is none. */
+/* MGPU_TOKEN, the file named by MGPU_TOKEN_FILE, or ~/.config/mgpu/token, which no other user may be able to
+ * read. The caller frees it. -ENOENT: none. */
 int remote_token(char **ret, struct error *err);
 
-/* Starts mgpu-tls with these arguments. `fd` becomes its descriptor `as_fd`; it is reaped by itself. */
+/* Starts mgpu-tls with these arguments. `fd` becomes its descriptor `as_fd`; it is reaped automatically. */
 int remote_start(const char *const *arguments, int fd, int as_fd, struct error *err);

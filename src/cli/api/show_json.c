@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers have as many digits as mgpud gave them. */
+/* Numbers are printed with the digits that mgpud sent. */
 #include "cli/api/show_json.h"
 
 #define AS_TOLD JSON_REAL_PRECISION(15)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON for people and scripts (--json), as mgpud told it. */
+/* Prints JSON answers of mgpud unchanged (--json). */
 #pragma once
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* On one line: an object of many. */
+/* On one line: for one object of many. */
 void show_json_line(const json_t *value, FILE *out);
 
-/* Indented: one that is the whole answer. */
+/* Indented: for a whole answer. */
 void show_json_page(const json_t *value, FILE *out);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *                       lost                      end of the answer
- *   IDLE ──start──> AWAY <────── OPEN ─────────────────────────────> COMPLETE
- *                    └──asked───> ┘
+ *                  lost                      end of the answer
+ * IDLE ──start──> AWAY <────── OPEN ─────────────────────────────> COMPLETE
+ *                  └──sent───> ┘
  *
- * The output that is printed twice or not at all is the failure to avoid, so the only position is `offset`,
- * counted where the bytes are handed over. A server that answers 200 to a request for a range sends the
- * beginning again; those bytes are skipped.
+ * Output must never be printed twice or lost, so the only position is `offset`, which is advanced where bytes
+ * are passed on. A server that answers 200 to a range request sends the beginning again; those bytes are
+ * skipped.
  */
 #include "cli/api/stream.h"
 

@@ -19,7 +19,7 @@ void timeouts_hear(struct timeouts *timeouts)
         timeouts->heard_ms = clock_boot_ms();
 }
 
-/* The boot clock at which each limit is reached; INT64_MAX for one that there is not. */
+/* The boot clock at which each limit is reached; INT64_MAX if there is none. */
 static int64_t session_end(const struct timeouts *timeouts)
 {
     return timeouts->session_ms > 0 ? timeouts->begun_ms + timeouts->session_ms : INT64_MAX;

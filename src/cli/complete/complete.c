@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the line as the parser of options would, only that nothing is ever wrong with it: an unknown option
- * is passed over. What is left is the place of the last word: the value of an option, an option, or an
- * operand of the verb.
+ * Parses the line like the option parser, but without errors: unknown options are skipped. The result is the
+ * position of the last word: the value of an option, an option, or an operand of the verb.
  */
 #include "cli/complete/complete.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words that may come next on a command line that is being typed. A line of output is a word, and after
- * a tab what it is. A line that begins with a colon leaves the rest to the shell: ":files", ":directories",
- * or ":commands". Failures are silent: whoever presses a key wants words, not sentences.
+ * Shell completion: the words that may come next on a command line. Each output line is a word, optionally
+ * followed by a tab and its description. A line that begins with a colon leaves completion to the shell:
+ * ":files", ":directories", or ":commands". Errors are not reported.
  */
 #pragma once
 
@@ -11,28 +11,28 @@
 
 #include "cli/options/call.h"
 
-#define COMPLETE_ANSWER_MS 150 // how long mgpud may take, so that the key press does not hang
+#define COMPLETE_ANSWER_MS 150 // maximum time for mgpud to answer, so that completion does not hang
 
 struct completion {
     struct client *client;
-    const struct command *command; // the verb, NULL before it is typed
+    const struct command *command; // the verb, NULL if not typed yet
     const char *first;             // its first operand, or NULL
-    size_t operands;               // words typed after the verb that are no options
-    const char *head;              // what stands before the part to complete: "--output=", "id,"
-    const char *part;              // that part: words that do not begin so are left out
+    size_t operands;               // number of words after the verb that are not options
+    const char *head;              // the text before the part to complete: "--output=", "id,"
+    const char *part;              // that part: only words that begin with it are printed
     FILE *out;
 };
 
-/* Prints the words that may come last in `argv`, which is what was typed after "mgpu". */
+/* Prints the possible last words of `argv`, the command line after "mgpu". */
 void complete_line(struct client *client, int argc, char *const *argv, FILE *out);
 
-/* One word, unless it does not begin with what is typed or would need quotes; `about` may be NULL. */
+/* Prints a word, unless it does not match or would need quotes; `about` may be NULL. */
 void complete_add(const struct completion *completion, const char *word, const char *about);
 
-/* Completes the last item of a list with commas. */
+/* Completes the last item of a comma-separated list. */
 void complete_list(const struct completion *completion, complete_fn *complete);
 
-/* The words of the value of an option. */
+/* Completes the value of an option. */
 void complete_value(const struct completion *completion, const struct option_row *row);
 
 /* Kinds of words. */

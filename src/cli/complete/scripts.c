@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each script hands the words so far over and shows what comes back; whatever mgpu knows stays in mgpu. The
- * lines that begin with a colon are described in complete.h.
+ * Each script passes on the words typed so far and shows the result; all knowledge is in mgpu. Lines that
+ * begin with a colon are described in complete.h.
  */
 #include "cli/complete/scripts.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What makes a shell ask `mgpu __complete` at the key press. */
+/* Shell code that calls `mgpu __complete`. */
 #pragma once
 
 struct completion_script {
-    const char *shell, *try; // how one tries it in the shell at hand
+    const char *shell, *try; // the command to try it in the current shell
     const char *text;
 };
 
-/* Ended by a NULL shell. */
+/* Terminated by a NULL shell. */
 extern const struct completion_script completion_scripts[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which words the value of an option may be, by what its row calls the value. */
+/* Completes the value of an option by the kind of value in its row. */
 #include <signal.h>
 #include <string.h>
 

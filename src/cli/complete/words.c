@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Words that mgpud knows: one request each, and nothing when it does not answer in time. */
+/* Words from mgpud: one request each, and nothing if it does not answer in time. */
 #include <inttypes.h>
 #include <string.h>
 

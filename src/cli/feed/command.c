@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which GPUs a job has is known when it starts, so that the numbers are a variable of the text; everything
- * else in it is quoted. `screen -D -m` needs no terminal and stays until its window ends. It tells no exit
- * status: the command leaves that in a file. Its log goes to the end of the job's own output.
+ * The GPUs of a job are only known when it starts, so their numbers are a variable of the text; everything
+ * else is quoted. `screen -D -m` needs no terminal and runs until its window closes. It reports no exit
+ * status: the command writes that to a file. Its log is appended to the job's own output.
  */
 #include "cli/feed/command.h"
 

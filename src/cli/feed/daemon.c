@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * It tells that it is ready as to a service manager, by NOTIFY_SOCKET. A process group of its own keeps the
- * Ctrl-C of the terminal from it: we end first, and end it then. When we are killed it ends too.
+ * mgpud reports that it is ready as to a service manager, by NOTIFY_SOCKET. It has its own process group, so
+ * that Ctrl-C on the terminal does not reach it: this process exits first and then ends it. If this process
+ * is killed, mgpud ends too.
  */
 #include "cli/feed/daemon.h"
 

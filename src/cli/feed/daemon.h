@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A mgpud of our own: started when none is there, started anew when it leaves, taken down with us. */
+/* An mgpud that belongs to this process: started if none is running, restarted if it exits, ended with this
+ * process. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,22 +11,22 @@
 #include "base/strings.h"
 
 struct feed_daemon {
-    struct strings words; // its command line; empty: we have none
+    struct strings words; // its command line; empty: none
     pid_t pid;
-    int pidfd;        // -1: it does not run
-    int64_t start_ms; // boot clock: when to start it anew; 0: it runs, or we have none
+    int pidfd;        // -1: not running
+    int64_t start_ms; // boot clock: time of the restart; 0: running, or none
     int64_t delay_ms;
 };
 
 void feed_daemon_init(struct feed_daemon *daemon);
 
-/* Starts it and waits until it is ready; the words begin with its name. -ECHILD when it left before that. */
+/* Starts it and waits until it is ready. -ECHILD if it exited before that. */
 int feed_daemon_start(struct feed_daemon *daemon, struct error *err);
 
-/* Its pidfd was readable: it has left, and is to be started at start_ms. */
+/* Its pidfd was readable: it has exited and will be restarted at start_ms. */
 void feed_daemon_note_end(struct feed_daemon *daemon);
 
-/* SIGTERM, after half a minute SIGKILL, and waits until it is gone. Its jobs go on. */
+/* Sends SIGTERM, after half a minute SIGKILL, and waits for its end. Its jobs continue. */
 void feed_daemon_stop(struct feed_daemon *daemon);
 
 void feed_daemon_clear(struct feed_daemon *daemon);

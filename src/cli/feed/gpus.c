@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pauses are mgpud's, which keeps them over restarts; paused_gpus of the state file shows them. What somebody
- * has edited there is the difference from what was written there, and is handed on.
+ * Pauses are mgpud's, which keeps them across restarts; paused_gpus of the state file shows them. Differences
+ * between the file and what was written there are edits by the user and are sent to mgpud.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of the jobs of the lines. An event only says that there is news of a job; what is noted down
- * is what mgpud says of it now, so that events that were missed while mgpud was away do no harm.
+ * Tracks the jobs of the lines. An event only indicates that a job has changed; the recorded state is the one
+ * mgpud then returns, so events missed while mgpud was away do no harm.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -29,7 +29,7 @@ static char *trim(const char *text, size_t length)
     return xstrndup(text + skipped, length - skipped);
 }
 
-/* The field in quotes at *text, which is left behind the comma after it, or at NULL behind the last. */
+/* The quoted field at *text, which is advanced behind the comma after it, or to NULL after the last. */
 static int take_quoted(const char **text, const char *name, char **ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer value = { 0 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the jobs file to mgpud. A line whose job waits, runs, succeeded or was cancelled is known and not sent
- * again; one whose job failed is, when the file changes or `start` begins. The submit key holds the hash of
- * the line, so that one that was sent and not noted down becomes no second job. A cancelled one is sent again
- * when it was taken out of the file and put in anew.
+ * Submits the lines of the jobs file. A line whose job waits, runs, succeeded or was cancelled is not
+ * submitted again; one whose job failed is, when the file changes or `start` begins. The submit key contains
+ * the hash of the line, so a line that was submitted but not recorded does not become a second job. A
+ * cancelled line is submitted again after it was removed from the file and added again.
  */
 #include <errno.h>
 #include <string.h>

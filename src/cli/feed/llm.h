@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* llm_config.json: how much of a GPU each model needs, and which model a job's arguments name. */
+/* llm_config.json: the GPU fraction that each model needs, and the model named in a job's arguments. */
 #pragma once
 
 #include <jansson.h>
@@ -11,20 +11,20 @@
 #define FEED_REQUIREMENT_MAX 1024.0 // GPUs
 
 struct feed_llm {
-    double standard; // of a job that names no model that is known
+    double standard; // for a job without a known model
     json_t *models;  // name to number
 };
 
-/* Told of what is wrong with a part that is left out. */
+/* Called with errors about values that are skipped. */
 typedef void feed_report_fn(void *arg, const struct error *err);
 
-/* The configuration in this text; `path` is for sentences. -EINVAL with file and line when it is none: *ret
- * is then untouched. Single values that are wrong are reported and left out. */
+/* Parses the configuration; `path` is for messages. -EINVAL with file and line if it is invalid; *ret is then
+ * unchanged. Single invalid values are reported and skipped. */
 int feed_llm_parse(const char *text, size_t length, const char *path, feed_report_fn *report, void *arg,
     struct feed_llm *ret, struct error *err);
 
-/* How much a job with these arguments needs: --llm NAME or --llm=NAME. *ret_unknown is the name when the
- * configuration does not have it, else NULL. */
+/* The requirement of a job with these arguments: --llm NAME or --llm=NAME. *ret_unknown is the name if the
+ * configuration does not contain it, else NULL. */
 double feed_llm_requirement(
     const struct feed_llm *llm, const struct strings *arguments, const char **ret_unknown);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu_scheduler.log, and the folder of the jobs' own logs. */
+/* gpu_scheduler.log, and the directory of the jobs' logs. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,26 +10,25 @@
 #define FEED_LOG_FOLDER "/tmp/gpu_scheduler_logs"
 
 struct feed_log {
-    int fd;        // -1: only the terminal has it
-    bool is_quiet; // the terminal gets problems alone
+    int fd;        // -1: output goes only to the terminal
+    bool is_quiet; // only problems are shown on the terminal
 };
 
-/* Opens the log in this directory and keeps it locked. -EAGAIN when another `scheduler start` has it; when it
- * cannot be written that is said, and all goes to the terminal alone. */
+/* Opens the log in this directory and locks it. -EAGAIN if another `scheduler start` has it; if it cannot be
+ * written, reports that and uses only the terminal. */
 int feed_log_open(struct feed_log *log, bool is_quiet, struct error *err);
 
-/* A line with the time, in the log and on standard output. */
+/* Writes a line with the time to the log and to standard output. */
 void feed_log_say(const struct feed_log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Something went wrong and the rest goes on: on standard error, with its hint. */
+/* Reports a problem on standard error, with its hint. */
 void feed_log_problem(const struct feed_log *log, const struct error *err);
 
-/* The time of now in a file's name: 20261121_142005. */
+/* The current time for a file name: 20261121_142005. */
 #define FEED_STAMP_SIZE 32U
 void feed_log_stamp(char text[FEED_STAMP_SIZE]);
 
-/* Makes the folder, and makes sure that it is ours and that nobody else can write there. -EPERM when it is
- * not. */
+/* Creates the directory, and verifies that this user owns it and no other can write to it. -EPERM if not. */
 int feed_log_folder(const char *path, struct error *err);
 
 void feed_log_close(struct feed_log *log);

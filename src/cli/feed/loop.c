@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One loop: signals, changes of the two files, events of mgpud, the end of our own mgpud, and times. What is
- * to be done is noted by who hears of it and done in `turn`, which leaves off when mgpud is lost and begins
- * again when it is back.
+ * One loop: signals, changes of the two files, events of mgpud, the end of mgpud, and timers. Callbacks
+ * record what is to be done; `turn` does it, stops when the connection to mgpud is lost, and starts again
+ * when it is back.
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each output is a log that is followed, and each of its lines has the number of its job before it. Nothing
- * is read while the terminal, or a pipe, takes no more: the rest waits in the job's log.
+ * Each output is a followed log; its lines are prefixed with the job's number. Nothing is read while the
+ * terminal or pipe is not writable: the rest stays in the job's log.
  */
 #include "cli/feed/output.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A line of the jobs file as a request. The number of GPUs comes from the configuration of models. */
+/* Converts a line of the jobs file to a request. The number of GPUs comes from the configuration of
+ * models. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scheduler: a file whose lines become jobs. This file has the verbs beside start and status. */
+/* scheduler: a file whose lines become jobs. This file has the verbs other than start and status. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scheduler start: its options, a mgpud where there is none, and what is said before the loop begins. */
+/* scheduler start: its options, starting mgpud if necessary, and the messages before the loop begins. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

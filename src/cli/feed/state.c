@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   gpu_status         by GPU, how much of it is given out: [0.5, 0, 1]
- *   paused_gpus        [1]; edited by hand it pauses and resumes GPUs
- *   known_paused_gpus  what this program wrote for paused_gpus: the difference is what was edited
- *   instance           of the store in which the jobs have their numbers
- *   session            random; in the submit keys, so that a line is sent once however often it is tried
- *   jobs               by hash of the line: id, status, script, gpus, tries
+ * gpu_status         by GPU, the allocated fraction: [0.5, 0, 1]
+ * paused_gpus        [1]; edited by the user to pause and resume GPUs
+ * known_paused_gpus  the value this program wrote to paused_gpus: the difference is an edit
+ * instance           of the store that the job numbers belong to
+ * session            random; in the submit keys, so that a line is submitted once however often it is tried
+ * jobs               by hash of the line: id, status, script, gpus, tries
  */
 #include "cli/feed/state.h"
 

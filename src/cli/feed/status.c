@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scheduler status: each GPU and what part of it is given out, then the queue, and why who waits. */
+/* scheduler status: each GPU with its allocated fraction, then the queue with reasons. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state file in both directions. Edits are taken up before it is written; one that is broken is said, and
- * not written over. A file that is missing for a second was deleted: lines and pauses are forgotten.
+ * Synchronizes the state file in both directions. Edits are read before the file is written; an invalid file
+ * is reported and not overwritten. A file missing for a second was deleted: lines and pauses are then
+ * discarded.
  */
 #include <errno.h>
 #include <string.h>

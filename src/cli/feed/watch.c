@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes of the jobs file and of the state file, told by the kernel. */
+/* Detects changes of the jobs file and the state file with inotify. */
 #include <errno.h>
 #include <string.h>
 #include <sys/inotify.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Up to four requests run side by side, each a channel: the log, followed to its end; a wait for the next
- * state; the user's wish to cancel; and news for the waiting line. The job is over for us when it is done and
- * every byte of its log is on stdout. Output goes through `pending`, written only when poll(2) says that
- * stdout takes it, so that a slow reader never keeps us from a signal.
+ * Up to four requests run in parallel, each a channel: the log, followed to its end; a wait for the next
+ * state; the cancel request of the user; and news for the waiting line. The job has ended for this program
+ * when it is done and every byte of its log has been written to stdout. Output goes through `pending` and is
+ * written only when poll(2) reports that stdout is writable, so a slow reader does not delay signals.
  *
- *   QUEUED ──wait says running──> RUNNING ──wait says done──> DONE ──log complete and written──> return
- *      │ ^                           │                          ^
- *      │ └──log complete── BETWEEN <─┘ wait says queued         │
- *      └────────────────wait says done──────────────────────────┘
+ *   QUEUED ──wait: running────> RUNNING ──wait: done──> DONE ──log complete and written──> return
+ *      │ ^                         │                      ^
+ *      │ └──log complete── BETWEEN <┘ wait: queued        │
+ *      └────────────────wait: done────────────────────────┘
  *
- * Each attempt has a log of its own: the next one's is asked for when all of this one's is here.
+ * Each attempt has its own log: the next one is requested when this one is complete.
  */
 #include "cli/follow/follow.h"
 

@@ -55,8 +55,8 @@ int follow_ranks_poll(const struct follow_ranks *ranks, bool is_held, struct pol
     return wait_ms;
 }
 
-/* Of a log that has not begun, or that never did, there is no log; of one that goes on the end of the log is
- * not its end. "None" may have been the answer just before the log was heard of. */
+/* A log that has not begun, or never did, does not exist; for one that continues, the current end is not its
+ * end. "None" may have been the answer just before the log was created. */
 static int on_complete(struct follow_ranks *ranks, struct rank_log *log, bool is_job_over, struct error *err)
 {
     unsigned status = stream_answer(&log->stream)->status;

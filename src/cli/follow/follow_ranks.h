@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The outputs of a job on its further nodes, followed beside that of the first (follow.c). Each is a stream
- * of its own, so that a node that is away keeps back nobody else's lines.
+ * Follows the output of a job on its other nodes, beside that of the first (follow.c). Each is a stream of
+ * its own, so an unreachable node does not delay the others.
  */
 #pragma once
 
@@ -14,13 +14,13 @@
 #include "cli/term/labelled.h"
 #include "cli/api/stream.h"
 
-#define FOLLOW_RANKS_MAX 64U // nodes whose output is followed
+#define FOLLOW_RANKS_MAX 64U // maximum number of nodes followed
 
 struct rank_log {
     struct stream stream;
     struct labelled lines;
     uint32_t rank;
-    bool is_last; // what is asked now was asked when the job was over
+    bool is_last; // the current requests were sent after the job had ended
     bool is_over;
 };
 
@@ -28,22 +28,23 @@ struct follow_ranks {
     struct call *call;
     uint64_t job;
     int64_t attempt;
-    struct rank_log *items; // of the ranks from 1 on
+    struct rank_log *items; // for the ranks from 1 on
     size_t count;
 };
 
-/* Begins to follow ranks 1 to `count` - 1, as far as that has not begun; lines go to `put`. */
+/* Starts following ranks 1 to `count` - 1, unless already started; lines are passed to `put`. */
 void follow_ranks_open(struct follow_ranks *ranks, size_t count,
     int (*put)(void *arg, const void *bytes, size_t length), void *arg);
 
-/* Fills in one descriptor for each; the milliseconds until one has something to do by itself, -1: none. */
+/* Fills in one descriptor each; returns milliseconds until one has something to do without input, -1:
+ * none. */
 int follow_ranks_poll(const struct follow_ranks *ranks, bool is_held, struct pollfd *fds);
 
-/* Reads what is there. `is_job_over`: what then ends has ended for good. */
+/* Reads available data. `is_job_over`: streams that end now have ended finally. */
 int follow_ranks_advance(
     struct follow_ranks *ranks, const struct pollfd *fds, bool is_job_over, struct error *err);
 
-/* Nothing more comes of what is being read, in an attempt that is over. */
+/* True when all output of an ended attempt has been read. */
 bool follow_ranks_are_read(const struct follow_ranks *ranks);
 bool follow_ranks_are_over(const struct follow_ranks *ranks);
 void follow_ranks_clear(struct follow_ranks *ranks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A wait for the end of the job that is also answered when its level is another one than the one it names:
- * no change is missed between two requests, and none is told twice. */
+/* A wait for the end of the job that is also answered when its idle level differs from the given one: no
+ * change is missed between two requests, and none is reported twice. */
 #include "cli/follow/idle_news.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the end of the log, twice as much each time until there are enough lines in it. */
+/* Reads the end of the log, doubling the size until it contains enough lines. */
 #include "cli/follow/log_tail.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@ static int write_out(void *target, const void *bytes, size_t length)
     return write_all(STDOUT_FILENO, bytes, length);
 }
 
-/* A job may be over before anybody can join its terminal: then its log tells the rest. */
+/* A job may have ended before its terminal could be attached: then its log has the output. */
 static int print_rest(struct call *call, const char *path, uint32_t rank, const json_t *job,
     uint64_t position, struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What run and shell have in common: a job that was just submitted, in the foreground. */
+/* Shared by run and shell: runs a newly submitted job in the foreground. */
 #pragma once
 
 #include <jansson.h>
@@ -8,10 +8,11 @@
 #include "cli/options/call.h"
 #include "cli/follow/terminal_options.h"
 
-/* Waits for its start, joins its terminal if it has one, else follows its output; the exit status. */
+/* Waits for its start, then attaches to its terminal if it has one, else follows its output; returns the exit
+ * status. */
 int run_job(struct call *call, const json_t *job, bool is_tty, const struct terminal_options *options,
     struct error *err);
 
-/* The terminal of a job that runs, and then its end; the exit status. */
+/* Attaches to the terminal of a running job, then waits for its end; returns the exit status. */
 int run_attached(struct call *call, const char *path, const struct terminal_options *options,
     bool is_read_only, bool is_from_start, struct error *err);

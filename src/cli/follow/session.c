@@ -2,12 +2,12 @@
 /*
  *      ┌──────────── lost, a terminal ────────────┐
  *      v                                          │
- *   JOINING ──101──> JOINED ──END, or nothing more is to come──> over
- *                      └──detach keys, SIGHUP, SIGTERM──> over
+ * JOINING ──101──> JOINED ──END, or no more output──> ended
+ *                    └──detach keys, SIGHUP, SIGTERM──> ended
  *
- * Output goes to `pending` and is written only when poll(2) says that stdout takes it, so that keys are heard
- * while a terminal is slow; meanwhile the socket is not read. Of the output the bytes are counted: a
- * connection that is made anew begins where the old one ended.
+ * Output goes to `pending` and is written only when poll(2) reports that stdout is writable, so keys are
+ * processed while a terminal is slow; meanwhile the socket is not read. Output bytes are counted: a new
+ * connection begins where the old one ended.
  */
 #include "cli/follow/session.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of the verbs that join a terminal. */
+/* Options of the verbs that attach to a terminal. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,11 +11,11 @@ struct terminal_options {
     const char *detach_keys; // NULL: the default
     enum ctrl_c ctrl_c;
     bool is_interactive;
-    uint32_t rank;         // of a job on several nodes: on which
-    uint64_t output_begin; // bytes that the file of -o held before the job
+    uint32_t rank;         // of a job on several nodes
+    uint64_t output_begin; // size of the file of -o before the job
 };
 
-/* The ends of rows (base/options.h) of a verb whose options have these as `terminal`. */
+/* The ends of rows (base/options.h) of a verb whose options contain these as `terminal`. */
 #define TERMINAL_KEYS(type)                                                                                  \
     .set_key = terminal_options_set_keys, .member = offsetof(type, terminal), .is_inner = true
 #define TERMINAL_RANK(type)                                                                                  \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stream for each job, so that each lives through a restart of mgpud by itself. Of several that ended
- * before the first look, the one named first is taken.
+ * One stream per job, so that each survives a restart of mgpud separately. Of several jobs that had already
+ * ended, the first one named is returned.
  */
 #include "cli/follow/wait_any.h"
 

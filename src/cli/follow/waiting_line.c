@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A start that takes less than PATIENT_MS is not announced as a wait. On a terminal there is one line,
- * painted again each second; elsewhere each change is one line, so that a log of CI stays short.
+ * updated each second; elsewhere each change is one line, so that CI logs stay short.
  */
 #include "cli/follow/waiting_line.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each picture is made in memory first and then painted over the old one, so that nothing flickers. */
+/* Each update is built in memory and then written over the old one, to avoid flickering. */
 #include "cli/follow/watch.h"
 
 #include <errno.h>

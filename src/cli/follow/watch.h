@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists that repaint themselves (-w). */
+/* Lists that are updated periodically (-w). */
 #pragma once
 
 #include <stdint.h>
@@ -13,5 +13,5 @@ typedef int (*watch_show_fn)(void *arg, FILE *out, struct error *err);
 /* The value of -w, NULL for the default of two seconds. */
 int watch_parse(const char *value, int64_t *ret_ms, struct error *err);
 
-/* Shows again and again until it is interrupted or a show fails for longer than mgpud needs to restart. */
+/* Calls `show` repeatedly until interrupted, or until it fails for longer than a restart of mgpud takes. */
 int watch_run(struct call *call, int64_t interval_ms, watch_show_fn show, void *arg, struct error *err);

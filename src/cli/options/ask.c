@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values are turned into what the API takes without looking at a clock or a zone: bytes, seconds, RFC 3339 in
- * UTC, numbers of jobs. What only mgpud can know (whether a GPU exists, the syntax of arrays) is left to it.
+ * Values are converted to the API's form without a clock or time zone: bytes, seconds, RFC 3339 in UTC, job
+ * numbers. What only mgpud can check (whether a GPU exists, the syntax of arrays) is left to it.
  */
 #include "cli/options/ask.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job asks for, as people type it: one table for the options of run and submit and for `edit
- * KEY=VALUE`.
- */
+/* Resource requests as users type them: one table for the options of run and submit and for `edit
+ * KEY=VALUE`. */
 #pragma once
 
 #include <jansson.h>
@@ -15,25 +14,25 @@ typedef int ask_read_fn(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err);
 
 struct ask_key {
-    const char *key;      // of the API
+    const char *key;      // key of the API
     const char *alias;    // another name for `edit`, or NULL
-    const char *argument; // what a value looks like
+    const char *argument; // syntax of the value
     const char *help;
-    ask_read_fn *read; // the value as the API wants it; `client` is asked only for names of jobs
+    ask_read_fn *read; // converts the value to the API's form; `client` is used only for names of jobs
 };
 
 /* The keys that can be edited, numbered from 0; false after the last one. */
 bool ask_key(size_t i, struct ask_key *ret);
 
-/* The key of that name or alias; false when there is none. */
+/* The key with that name or alias; false if there is none. */
 bool ask_find(const char *name, struct ask_key *ret);
 
-/* The value of that key in a request as one types it: "8G", "24h". The caller frees it. */
+/* The value of that key in a request, as it would be typed: "8G", "24h". The caller frees it. */
 char *ask_text(const char *key, const json_t *request);
 
-/* Reads `text` into the member `key` of `request`; `what` names the value in the sentence: "-g". */
+/* Parses `text` into the member `key` of `request`; `what` names the value in messages: "-g". */
 int ask_set(json_t *request, struct client *client, const char *key, const char *what, const char *text,
     struct error *err);
 
-/* Refuses options of run and submit that contradict each other, and adds what they say together. */
+/* Rejects contradicting options of run and submit, and derives values from combinations. */
 int ask_settle(json_t *request, struct error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of run and submit that contradict each other, or mean something together. Everything else about a
- * request is checked by mgpud. */
+/* Options of run and submit that contradict each other, or that have a combined meaning. mgpud checks
+ * everything else. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

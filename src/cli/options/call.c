@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From the words after the verb to its function: options into the verb's struct, operands into argv. */
+/* From the words after the verb to its function: options are stored in the verb's struct, operands in
+ * argv. */
 #include "cli/options/call.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
 #define BLANKS " \t"
 #define EXPORT "export"
 
-/* The character that \X stands for between double quotes; other pairs stay as they are. */
+/* The character for \X in double quotes; other pairs are unchanged. */
 static bool is_escape(const char *p, char *ret)
 {
     static const char from[] = "nt\"\\$`", to[] = "\n\t\"\\$`";

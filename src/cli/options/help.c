@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of commands.c and of the option tables, laid out; there is no other text to keep in step. */
+/* Formats the rows of commands.c and of the option tables; there is no other help text. */
 #include "cli/options/help.h"
 
 #include <string.h>

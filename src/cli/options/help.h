@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Help texts, made from the table of verbs. */
+/* Help texts, generated from the table of verbs. */
 #pragma once
 
 #include <stdio.h>

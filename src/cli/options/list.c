@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A format is a row of the table `formats`; everything else given to -o is a list of columns. JSON is the
- * server's own, so that scripts see one schema whether they use this program or the socket.
+ * A format is a row of the table `formats`; any other value of -o is a list of columns. JSON is the server's
+ * own, so scripts see one schema through this program and through the socket.
  */
 #include "cli/options/list.h"
 

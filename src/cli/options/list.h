@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of objects as tables, CSV or JSON; which columns there are is a table of the caller. */
+/* Lists of objects as tables, CSV or JSON; the caller has a table of columns. */
 #pragma once
 
 #include <jansson.h>
@@ -14,7 +14,7 @@
 
 #define LIST_COLUMNS_MAX 64
 
-/* What a column needs to know of the reader. */
+/* Display settings for columns. */
 struct view {
     const struct screen *screen;
     enum time_style times;
@@ -25,41 +25,41 @@ struct list_column {
     const char *name; // for -o
     const char *header;
     const char *help;
-    const char *field; // JSON member that CSV and sorting use; NULL: the rendered text
+    const char *field; // JSON member used by CSV and sorting; NULL: the rendered text
     bool is_right;
     unsigned shrink; // as in table.h
-    /* Text safe to print, for the caller to free; may set a colour. NULL: the field as it is. */
+    /* Text that is safe to print, which the caller frees; may set a colour. NULL: the field itself. */
     char *(*render)(const struct view *view, const json_t *row, enum color *color);
-    /* The value that CSV and sorting use where no one member has it: seconds, bytes or a fraction; "" when it
-     * is not known. NULL: `field`. */
+    /* The value for CSV and sorting if no single member has it: seconds, bytes or a fraction; "" if unknown.
+     * NULL: `field`. */
     char *(*bare)(const json_t *row);
 };
 
 struct list_kind {
-    const char *member;                // of the answer, that holds the rows: "jobs"
-    const struct list_column *columns; // ended by a NULL name
-    const char *normal, *wide;         // names of the columns shown without -o
+    const char *member;                // of the answer, containing the rows: "jobs"
+    const struct list_column *columns; // terminated by a NULL name
+    const char *normal, *wide;         // default columns, and those of the wide format
 };
 
-/* True when the choice is `-o help`, which has then been answered. */
+/* Handles `-o help`; true if that was chosen. */
 bool list_print_help(const struct list_choice *choice, const struct list_kind *kind, FILE *out);
 
-/* Refuses unknown columns in -o and --sort before anything is asked of the server. */
+/* Rejects unknown columns in -o and --sort before a request is sent. */
 int list_check(const struct list_choice *choice, const struct list_kind *kind, struct error *err);
 
-/* Prints the rows of `answer` as chosen; the order is that of --sort. */
+/* Prints the rows of `answer` in the chosen format and order. */
 int list_print(const struct call *call, const struct list_kind *kind, const struct screen *screen,
     json_t *answer, FILE *out, struct error *err);
 
-/* How every verb with a list begins: 1 when `-o help` was answered and there is nothing left to do, 0, or the
+/* The beginning of every verb with a list: 1 if `-o help` was handled and nothing is left to do, 0, or the
  * error of list_check. */
 int list_begin(const struct call *call, const struct list_kind *kind, struct error *err);
 
-/* A whole verb that shows what GET `path` answers: help on columns, checks, request and table. */
+/* A complete verb that lists the answer of GET `path`: help on columns, checks, request and table. */
 int list_run(struct call *call, const struct list_kind *kind, const char *path, struct error *err);
 
-/* A cell with a time of the row, "-" when there is none. The caller frees it. */
+/* A cell with a time of the row, "-" if there is none. The caller frees it. */
 char *list_moment(const struct view *view, const json_t *row, const char *name);
 
-/* True when the output is for programs (json, jsonl, csv). */
+/* True if the output is machine-readable (json, jsonl, csv). */
 bool list_is_machine(const struct call *call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end is sent as an absolute time. */
+/* The end time is sent as an absolute time. */
 #include "cli/options/maintenance.h"
 
 #include <errno.h>

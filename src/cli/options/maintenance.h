@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What taking GPUs and nodes out of use has in common: a reason, and an end. */
+/* Shared by verbs that take GPUs and nodes out of use: a reason and an end time. */
 #pragma once
 
 #include <jansson.h>
@@ -12,13 +12,13 @@
 /* The options of these verbs. */
 struct maintenance_options {
     const char *reason;
-    int64_t until_ms; // 0: until it is put back
-    bool is_waiting;  // return when nothing runs there
+    int64_t until_ms; // 0: until resumed
+    bool is_waiting;  // return when no job is left there
 };
 
 extern const struct option_row maintenance_rows[];
-extern const struct option_row maintenance_reason_rows[]; // of fence, which has no end
-extern const struct option_row maintenance_wait_rows[];   // of drain
+extern const struct option_row maintenance_reason_rows[]; // for fence, which has no end time
+extern const struct option_row maintenance_wait_rows[];   // for drain
 
-/* Adds reason and end to `body` and sends it. The result is the exit status, or a negative errno. */
+/* Adds reason and end time to `body` and sends it. Returns the exit status, or a negative errno. */
 int maintenance_post(struct call *call, const char *path, json_t *body, struct error *err);

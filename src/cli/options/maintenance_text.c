@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of an older mgpud lack both members: then it is the bare word. */
+/* Objects of an older mgpud lack both members: then only the state is shown. */
 #include "cli/options/maintenance_text.h"
 
 #include "base/buffer.h"

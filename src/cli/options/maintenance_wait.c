@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Job by job: the server says when one is over, then it is seen who is left. A job that gives way and waits
- * again is not there either. */
+/* Waits job by job: after the end of each, the remaining ones are queried. A requeued job is not running
+ * there either. */
 #include "cli/options/maintenance_wait.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting until nothing runs any more on GPUs or a node that were taken out of use. */
+/* Waits until GPUs or a node taken out of use have no running jobs. */
 #pragma once
 
 #include <jansson.h>
@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "cli/options/call.h"
 
-/* Until no job has one of these GPUs ("0", "node:0"). 0, or a negative errno. */
+/* Until no job uses these GPUs ("0", "node:0"). 0, or a negative errno. */
 int maintenance_wait_gpus(struct call *call, const json_t *names, struct error *err);
 
-/* Returns when no process of mgpu has the GPUs of `names` open any more. -EHOSTDOWN: a node is not there to
- * tell, -ETIMEDOUT: it takes too long. */
+/* Returns when no mgpu process has the GPUs of `names` open any more. -EHOSTDOWN: a node is not connected,
+ * -ETIMEDOUT: it takes too long. */
 int maintenance_wait_released(struct call *call, const json_t *names, struct error *err);
 
 /* Until no job is on this node. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A plain number costs no request; everything else is one list. */
+/* A plain number needs no request; everything else uses one list. */
 #include "cli/options/selector.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentences may quote other people's text, so every one is escaped on its way to the terminal. */
+/* Messages may quote untrusted text, so all are escaped before they are printed. */
 #include "cli/options/talk.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options in files of YAML: documents, mappings, values, and setting an option by its long name. Every error
- * has file and line. */
+/* Options in YAML files: documents, mappings, values, and setting an option by its long name. Every error
+ * includes file and line. */
 #pragma once
 
 #include <stddef.h>
@@ -25,17 +25,17 @@ typedef int yaml_pair_fn(void *arg, const yaml_node_t *key, const yaml_node_t *v
 int yaml_each_pair(
     const struct yaml_source *source, const yaml_node_t *mapping, yaml_pair_fn *take, void *arg);
 
-/* A single value, or each of a list of single values. */
+/* Calls for a scalar, or for each element of a list of scalars. */
 int yaml_each_value(const struct yaml_source *source, const yaml_node_t *key, const yaml_node_t *value,
     yaml_pair_fn *take, void *arg);
 
-/* The text of a single value, NULL of anything else. Owned by the document. */
+/* The text of a scalar, NULL for anything else. Owned by the document. */
 const char *yaml_text(const yaml_node_t *node);
 
-/* -EINVAL, with file and line of the node before the sentence. */
+/* Returns -EINVAL, with file and line of the node before the sentence. */
 int yaml_refuse(const struct yaml_source *source, const yaml_node_t *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sets the option called like the key; a flag is true or false. `verb` names the command in the sentence. */
+/* Sets the option named by the key; a flag is true or false. `verb` names the command in messages. */
 int yaml_set_option(const struct yaml_source *source, struct call *call, const char *verb,
     const yaml_node_t *key, const yaml_node_t *value);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu_scheduler_server, mgpu_srun, mgpu_queue and mgpu_cancel: exact GPUs by number, memory of GPUs in MiB,
- * a time limit after which a job goes to the end of the queue. Jobs run in the user's home directory, in the
- * background.
+ * mgpu_scheduler_server, mgpu_srun, mgpu_queue and mgpu_cancel: GPUs selected by number, GPU memory in MiB,
+ * and a time limit after which a job is requeued to the end of the queue. Jobs run in the user's home
+ * directory, in the background.
  */
 #include <errno.h>
 #include <stdio.h>

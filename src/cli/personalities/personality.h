@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of other small schedulers, for people who know them: other verbs and options over the same
- * requests. mgpu-compat is all of them, by the name that it is called by. A personality decides nothing; what
- * it cannot say in requests it does not do.
+ * The commands of other small schedulers: other verbs and options for the same requests. mgpu-compat provides
+ * all of them, depending on the name it is called by. A personality makes no decisions; it supports only what
+ * the requests support.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "cli/options/call.h"
 #include "cli/options/talk.h"
 
-/* A verb, by the name it has there. */
+/* A verb, by its name in that program. */
 struct personality_verb {
     const char *name;
     const struct command *command;
@@ -19,15 +19,15 @@ struct personality_verb {
 
 struct personality {
     const char *name; // of the program: "mgpu_srun", a row of verbs/compat_names.c
-    /* A program is one verb; or has verbs, with options before them. */
+    /* A program either is one verb, or has verbs, with options before them. */
     const struct command *command;
-    const struct personality_verb *verbs; // ended by a NULL name
-    const struct option_row *first_rows;  // beside the global ones; they set members of struct call
-    /* Called when these are read and before the verb runs, or NULL. */
+    const struct personality_verb *verbs; // terminated by a NULL name
+    const struct option_row *first_rows;  // in addition to the global ones; they set members of struct call
+    /* Called after these are parsed and before the verb runs, or NULL. */
     int (*prepare)(struct call *call, struct error *err);
-    const char *socket;          // looked for after the usual places, or NULL
-    const char *server;          // the command that starts one, for hints, or NULL
-    const struct wording *words; // of hints, or NULL
+    const char *socket;          // searched after the default places, or NULL
+    const char *server;          // the command that starts a server, for hints, or NULL
+    const struct wording *words; // for hints, or NULL
 };
 
 /* Declared here, and a row of cli/compat.c. */
@@ -35,11 +35,11 @@ extern const struct personality personality_scheduler_server, personality_mgpu_s
     personality_mgpu_cancel, personality_tgpu, personality_srun, personality_run_server, personality_tui,
     personality_scheduler, personality_simple_master, personality_simple_node, personality_simple_client;
 
-/* Ended by NULL. */
+/* Terminated by NULL. */
 extern const struct personality *const personalities[];
 
-/* The personality that a program of that name (or path) has, or NULL. */
+/* The personality of a program with that name (or path), or NULL. */
 const struct personality *personality_find(const char *program);
 
-/* Runs the words as that program would; argv[0] is its name. The result is the exit status. */
+/* Behaves like that program; argv[0] is its name. Returns the exit status. */
 int personality_run(const struct personality *personality, int argc, char **argv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A Ctrl-C reaches both from the terminal, which is the kernel's doing; any other signal only us. */
+/* The terminal sends a Ctrl-C to both processes; any other signal reaches only this one. */
 #include "cli/personalities/simple_child.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program of this installation, run in the foreground as a child that this process watches. */
+/* Runs a program of this installation as a child in the foreground. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 struct simple_child {
     pid_t pid;
     int pid_fd, signal_fd;
-    int said_fd; // what it writes to standard error, or -1
+    int said_fd; // its standard error, or -1
 };
 
 #define SIMPLE_CHILD_NONE                                                                                    \
@@ -20,18 +20,18 @@ struct simple_child {
     }
 
 /*
- * Starts it; `words` begin with its name. `input` becomes its standard input, -1: nothing to read. With
- * `is_heard` its standard error comes through said_fd. It is asked to end when this process is killed.
+ * Starts it; `words` begin with its name. `input` becomes its standard input, -1: /dev/null. With `is_heard`
+ * its standard error is readable from said_fd. It gets a signal to exit if this process is killed.
  */
 int simple_child_start(
     struct simple_child *child, const struct strings *words, int input, bool is_heard, struct error *err);
 
-/* Waits so long (-1: for ever) for something: 1 when said_fd can be read, or `also_fd` (-1: none), 0 when the
- * time is up, or after a signal, which is passed on; -ECHILD when it has ended. */
+/* Waits up to this time (-1: forever): 1 if said_fd or `also_fd` (-1: none) is readable, 0 on timeout or
+ * after a signal, which is forwarded; -ECHILD when it has ended. */
 int simple_child_wait(struct simple_child *child, int also_fd, int wait_ms);
 
-/* After -ECHILD: its exit status, as a shell says it. */
+/* After -ECHILD: its exit status, as in a shell. */
 int simple_child_status(struct simple_child *child);
 
-/* Also ends it, if it still runs. */
+/* Also ends it if it is still running. */
 void simple_child_clear(struct simple_child *child);

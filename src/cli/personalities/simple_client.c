@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu_simple_client: submit, queue, cancel and monitor, at the master of a host and a port. Its four
- * time-outs end the session of this program, never the job.
+ * mgpu_simple_client: submit, queue, cancel and monitor, for a master at a host and a port. Its four timeouts
+ * end this program's session, never the job.
  */
 #include <errno.h>
 #include <inttypes.h>

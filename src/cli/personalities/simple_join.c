@@ -18,7 +18,7 @@
 #define EXPIRES_S     600
 #define WAY_MS        5000
 
-/* What was printed may name the master otherwise than this machine reaches it; only the token counts. */
+/* The printed address may differ from the one this machine uses; only the token is taken. */
 static int make_ticket(const char *text, const char *from, char **ret, struct error *err)
 {
     const char *token = strchr(text, '#');

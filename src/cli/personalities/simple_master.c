@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mgpu_simple_master: mgpud in the foreground, with the API at a host and a port and the nodes' port beside
- * it. What it tells of nodes it asks of the API when an event says that there is news, so that mgpud itself
- * knows nothing of this.
+ * it. Its messages about nodes come from the API, which it queries after events, so mgpud needs no support
+ * for this.
  */
 #include <errno.h>
 #include <inttypes.h>

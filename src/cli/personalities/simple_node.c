@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu_simple_node: mgpu-agent in the foreground, with directories of its own for each name, so that several
- * nodes and a master may be on one machine. What it tells is what the agent says on standard error.
+ * mgpu_simple_node: mgpu-agent in the foreground, with its own directories for each name, so that several
+ * nodes and a master can run on one machine. Its messages are derived from the agent's standard error.
  */
 #include <errno.h>
 #include <stdio.h>

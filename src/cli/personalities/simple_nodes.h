@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells on standard output which nodes connect and which are lost, as mgpu_simple_master does. */
+/* Prints which nodes connect and disconnect, as mgpu_simple_master does. */
 #pragma once
 
 #include <jansson.h>
@@ -9,13 +9,13 @@
 #include "cli/api/client.h"
 
 struct simple_nodes {
-    json_t *known; // names of nodes that were up at the last look
+    json_t *known; // names of the nodes that were up at the last check
     bool is_plain; // no symbols
 };
 
 void simple_nodes_init(struct simple_nodes *nodes);
 
-/* Looks once; -errno when mgpud did not answer, which is not told. */
+/* Checks once; -errno if mgpud did not answer, which is not printed. */
 int simple_nodes_look(struct simple_nodes *nodes, struct client *client);
 
 void simple_nodes_clear(struct simple_nodes *nodes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu_simple_client queue: all jobs and all nodes, in the words of that scheduler. */
+/* mgpu_simple_client queue: all jobs and all nodes, in that scheduler's format. */
 #pragma once
 
 #include "base/error.h"

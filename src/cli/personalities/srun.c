@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * srun and run_server: GPUs for a command that runs here, in place of srun itself, so that terminal,
- * directory, environment, signals and exit status are its own. What is acquired ends with the process (POST
- * /acquire).
+ * srun and run_server: GPUs for a command that is executed in place of srun itself, so it has the same
+ * terminal, directory, environment and signals, and its exit status is srun's. The GPUs are released when the
+ * process ends (POST /acquire).
  */
 #include <errno.h>
 #include <stdio.h>

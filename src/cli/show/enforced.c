@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "cli/term/field.h"
 
-/* What a job asks for, and the promise of its node that goes with it. */
+/* Resource limits and the corresponding features of a node. */
 static const struct {
     const char *field, *feature, *what, *option;
 } rows[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits that a job asked for and its node cannot enforce. */
+/* Warns about limits requested by a job that its node cannot enforce. */
 #pragma once
 
 #include <jansson.h>
@@ -9,5 +9,5 @@
  * of GET /nodes. The caller frees it. */
 char *enforced_warning(const json_t *job, const json_t *nodes);
 
-/* True when the question makes sense: it asked for a limit and is somewhere. */
+/* True if the check applies: the job requested a limit and has a node. */
 bool enforced_is_asked(const json_t *job);

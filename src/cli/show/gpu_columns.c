@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A value that the driver does not give is "-": missing is not zero. */
+/* A value that the driver does not provide is "-": missing is not zero. */
 #include "cli/show/gpu_columns.h"
 
 #include <inttypes.h>

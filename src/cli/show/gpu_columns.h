@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* How a GPU is shown: the columns of `gpus`. */
+/* The columns of `gpus`. */
 #pragma once
 
 #include "cli/options/list.h"
 
 extern const struct list_kind gpu_list;
 
-/* A line for each GPU that processes use which mgpu did not start; nothing when there is none. */
+/* Prints a line for each GPU with external processes; nothing if there are none. */
 void gpu_print_external(const json_t *gpus, FILE *out);
 
 /* "0:97% 1:- 2:x 3:idle" for status bars. */

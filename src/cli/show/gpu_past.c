@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server sends one array for each kind of value; here they become rows, which list.c can print. */
+/* The server sends one array per kind of value; here they become rows for list.c. */
 #include "cli/show/gpu_past.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU time is held from allocation to end. Of what was measured a part was used and the rest was wasted; what
- * nobody measured is neither.
+ * GPU time is allocated from allocation to end. Of the measured time, a part was used and the rest was
+ * wasted; time that was not measured is neither.
  */
 #include "cli/show/history_columns.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shapes and words tell the states apart; colours only repeat them. */
+/* Symbols and words distinguish the states; colours only repeat them. */
 #include "cli/show/job_columns.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@ static int refuse_late(const char *id, struct error *err)
     return error_set(err, -ETIME, "timeout: job %s has not ended", id);
 }
 
-/* Until the answer is here or the time is up. */
+/* Until the answer arrives or the time is up. */
 static int wait_for_answer(struct stream *stream, const char *id, int64_t deadline_ms, struct error *err)
 {
     int r = stream_advance(stream, false, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for the end of a job, through restarts of mgpud. */
+/* Waits for the end of a job, across restarts of mgpud. */
 #pragma once
 
 #include <jansson.h>
@@ -10,8 +10,8 @@
 
 #define JOB_END_FOR_EVER INT64_MAX
 
-/* `id` as the API's paths have it. -ETIME after the deadline (boot clock); the caller owns *ret. */
+/* `id` as in paths of the API. -ETIME after the deadline (boot clock); the caller owns *ret. */
 int job_end_await(struct call *call, const char *id, int64_t deadline_ms, json_t **ret, struct error *err);
 
-/* Until it is over or waits for another attempt. */
+/* Until it has ended or waits for another attempt. */
 int job_end_await_attempt(struct call *call, const char *id, json_t **ret, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a job ended, in words: one function for each kind of end. */
+/* How a job ended: one function for each kind of end. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One job that fails must not keep the others from being done. */
+/* A failure for one job must not keep the others from being handled. */
 #include "cli/show/jobs_each.h"
 
 #include <stdio.h>

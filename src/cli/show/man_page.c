@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * man is asked twice: first where the page is, so that what it says of one that is not there is never seen.
- * An action has no page; it is told in that of its verb.
+ * man is called twice: first to find the page, so that its error about a missing page is not shown. An action
+ * has no page of its own; the page of its verb is shown.
  */
 #include "cli/show/man_page.h"
 

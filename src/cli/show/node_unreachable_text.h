@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said of a node of which nothing is heard. */
+/* Text about an unreachable node. */
 #pragma once
 
 #include "cli/options/list.h"
 
-/* "node gpu2 unreachable since 12:04" of a job or a GPU on it; NULL when it is not so. The caller frees it.
- */
+/* "node gpu2 unreachable since 12:04" for a job or a GPU on it; NULL if it is reachable. The caller frees
+ * it. */
 char *node_unreachable_text(const struct view *view, const json_t *object);
 
-/* "since 12:04", of anything that has `unreachable_since`; NULL as above. */
+/* "since 12:04", for any object with `unreachable_since`; NULL as above. */
 char *away_since(const struct view *view, const json_t *object);

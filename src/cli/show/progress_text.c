@@ -7,7 +7,7 @@
 
 #define CELLS 8
 
-/* Only what is all done is 100%, and what has begun is a full cell at the earliest when it is one. */
+/* 100% is shown only when complete, and a cell is filled only when its whole part is done. */
 static int part_of(double progress, int whole)
 {
     double part = progress < 0 ? 0 : progress > 1 ? 1 : progress;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job says of itself, in words and as a bar. */
+/* Status reports of a job, as text and as a bar. */
 #pragma once
 
 #include <jansson.h>
@@ -7,8 +7,8 @@
 #include "cli/term/screen.h"
 #include "cli/term/time_text.h"
 
-/* "███░░░░░ 40%", for the caller to free; NULL: it has not said how far it is. */
+/* "███░░░░░ 40%", which the caller frees; NULL: no progress reported. */
 char *progress_bar(const struct screen *screen, const json_t *job);
 
-/* "40%, epoch 3", the line of show; NULL: it has said neither. */
+/* "40%, epoch 3", the line of show; NULL: nothing reported. */
 char *progress_sentence(const struct screen *screen, const json_t *job);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of jobs, for the verbs that show it. */
+/* The list of jobs, for several verbs. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,13 +11,13 @@
 
 struct ps_choice {
     const char *states;          // the value of -s, or NULL
-    const struct strings *named; // jobs that were named, or NULL
-    bool has_user;               // with the owners
-    bool has_elements;           // without it the ended elements of an array are one line
-    bool keeps_ended;            // without it a terminal shows only the newest ended jobs
+    const struct strings *named; // selected jobs, or NULL
+    bool has_user;               // show owners
+    bool has_elements;           // otherwise the ended elements of an array are one line
+    bool keeps_ended;            // otherwise a terminal shows only the newest ended jobs
 };
 
-/* Asks for `path` and prints its jobs as chosen by -o. -ENOENT when none of the jobs that were named is
- * there, EXIT_PARTLY when some are not. */
+/* Requests `path` and prints its jobs as chosen by -o. -ENOENT if none of the selected jobs exists,
+ * EXIT_PARTLY if some do not. */
 int ps_show(
     struct call *call, const char *path, const struct ps_choice *choice, FILE *out, struct error *err);

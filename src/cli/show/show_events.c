@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of the page of `mgpu show`: whom the job tells, and its history. */
+/* The end of the page of `mgpu show`: notifications and history. */
 #include <inttypes.h>
 #include <string.h>
 

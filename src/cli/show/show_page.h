@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of `mgpu show`: what its parts share. */
+/* The page of `mgpu show`: shared by its parts. */
 #pragma once
 
 #include <jansson.h>
@@ -7,13 +7,13 @@
 
 #include "cli/options/list.h"
 
-#define WORD_MAX 65536 // bytes of one word of a page
+#define WORD_MAX 65536 // bytes of one field of a page
 
-/* What a row of the page needs. */
+/* Input of the rows of the page. */
 struct page {
     const json_t *job;
-    const json_t *why;      // of a job that waits, else NULL
-    const char *unenforced; // what it asked for and its node only counts, or NULL
+    const json_t *why;      // for a waiting job, else NULL
+    const char *unenforced; // limits that are counted but not enforced, or NULL
     struct view view;
     FILE *out;
 };
@@ -21,8 +21,8 @@ struct page {
 /* "label      text" */
 void show_print_line(const struct page *page, const char *label, const char *text);
 
-/* Whom it tells, and what became of that. */
+/* Its notification targets, and the results. */
 void show_print_notifications(const struct page *page);
 
-/* What happened to it, one line each. */
+/* Its events, one line each. */
 void show_print_events(const struct page *page);

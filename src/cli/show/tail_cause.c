@@ -9,7 +9,7 @@
 
 #define LINE_SHOWN_MAX 300
 
-/* How frameworks and drivers say that the memory of a GPU is used up. */
+/* Messages of frameworks and drivers about exhausted GPU memory. */
 static const char *const out_of_gpu_memory[] = {
     "CUDA out of memory",         // PyTorch
     "HIP out of memory",          // PyTorch on AMD GPUs

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sentences are mgpud's; this file numbers them, puts moments into the reader's time zone and never shows
- * a forecast without what it is based on.
+ * The sentences are mgpud's; this file numbers them, converts times to the reader's time zone, and always
+ * shows what a forecast is based on.
  */
 #include "cli/show/why_text.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a job waits, in words: the answer of GET /jobs/ID/why laid out for people. */
+/* Prints the answer of GET /jobs/ID/why. */
 #pragma once
 
 #include <jansson.h>
@@ -7,14 +7,14 @@
 
 #include "cli/options/list.h"
 
-/* The whole page. `job` is the job's object, or NULL for one that was not submitted (--dry-run). */
+/* The whole page. `job` is the job's object, or NULL for one not submitted (--dry-run). */
 void why_print(const struct view *view, const json_t *job, const json_t *why, FILE *out);
 
 /* Only the numbered reasons, the jobs ahead and the forecast. */
 void why_print_reasons(const struct view *view, const json_t *why, FILE *out);
 
-/* "2 GPUs (h200), 8.0 GiB on each, 4 CPUs": what a job asks for. The caller frees it. */
+/* "2 GPUs (h200), 8.0 GiB on each, 4 CPUs": a job's request. The caller frees it. */
 char *why_request(const json_t *job);
 
-/* The words for the reasons, a line each with what it means. */
+/* The codes of reasons, one line each with the meaning. */
 void why_print_codes(FILE *out);

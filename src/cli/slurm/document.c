@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "cli/slurm/slurm.h"
 
-/* Commands that have the same table are one section, with a column that names them. */
+/* Commands with the same table share a section, with a column that names them. */
 static bool is_first_of_table(const struct slurm_program *program)
 {
     for (const struct slurm_program *before = slurm_programs; before != program; before++)

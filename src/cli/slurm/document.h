@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of docs/slurm.md, from those that the commands obey. */
+/* The tables of docs/slurm.md, generated from those that the commands use. */
 #pragma once
 
 /* `mgpu-slurm tables`: prints them all. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lists print of a job, each as Slurm writes it. The tables of squeue, sacct and scontrol name them. */
+/* Fields of a job in Slurm's format, used by the tables of squeue, sacct and scontrol. */
 #pragma once
 
 #include <jansson.h>
@@ -10,7 +10,7 @@
 typedef char *slurm_text_fn(const json_t *job, int64_t now_ms);
 
 slurm_text_fn slurm_text_job_id;        // "12", "12_3", "12_[0-4%2]"
-slurm_text_fn slurm_text_raw_id;        // its own number
+slurm_text_fn slurm_text_raw_id;        // id of its own
 slurm_text_fn slurm_text_array_job_id;  // "12", also of an element
 slurm_text_fn slurm_text_array_task_id; // "3", "0-4%2", "N/A"
 slurm_text_fn slurm_text_name, slurm_text_user, slurm_text_uid, slurm_text_group, slurm_text_partition;
@@ -34,5 +34,5 @@ char *slurm_time_text(int64_t wall_ms, const char *otherwise);
 /* "5:02", "1:05:02", "1-01:05:02" of squeue; with `is_full` "00:05:02" of sacct. The caller frees it. */
 char *slurm_duration_text(int64_t seconds, int is_full);
 
-/* Text, cut or filled to a width: to the right when it is negative; 0: as long as it is. */
+/* Prints text cut or padded to a width: right-aligned if it is negative; 0: unchanged. */
 void slurm_print_cell(const char *text, int width);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An element of an array is part of the job with the array's number until it starts; then it is a job of its
- * own, as in Slurm. A list by the number of an array has both.
+ * own, as in Slurm. Listing an array by its number shows both.
  */
 #include "cli/slurm/jobs.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The jobs that squeue, sacct, scancel and scontrol speak of: numbers as they are typed, and lists. */
+/* Jobs for squeue, sacct, scancel and scontrol: parsing of ids, and queries. */
 #pragma once
 
 #include <jansson.h>
@@ -13,11 +13,11 @@
 #define SLURM_NO_INDEX (-1)
 #define SLURM_IDS_MAX  20000U
 
-/* One job as it is typed: "12", "12_3", "12.batch", or one of "12_[1-3]". */
+/* A job as typed: "12", "12_3", "12.batch", or an element of "12_[1-3]". */
 struct slurm_id {
     uint64_t job;
-    int64_t index; // in its array, or SLURM_NO_INDEX: all of it
-    char *step;    // what stands behind the dot, or NULL
+    int64_t index; // in its array, or SLURM_NO_INDEX: the whole job
+    char *step;    // the part after the dot, or NULL
 };
 
 struct slurm_ids {
@@ -25,34 +25,35 @@ struct slurm_ids {
     size_t count;
 };
 
-/* Appends those of a list "12,13_[1-3],14.batch". -EINVAL: "Invalid job id: x"; those before it are there. */
+/* Appends the ids of a list "12,13_[1-3],14.batch". -EINVAL: "Invalid job id: x"; earlier ones have been
+ * appended. */
 int slurm_ids_parse(const char *text, struct slurm_ids *ids, struct error *err);
 void slurm_ids_clear(struct slurm_ids *ids);
 #define _cleanup_slurm_ids_ _cleanup_(slurm_ids_clear)
 
-/* As the paths of the API have it: "12" or "12.3". The caller frees it. */
+/* As in paths of the API: "12" or "12.3". The caller frees it. */
 char *slurm_id_path(const struct slurm_id *id);
 
-/* Is it that job, an element of it, or an array that still holds it? */
+/* True if it is that job, an element of it, or an array that still contains it. */
 bool slurm_id_fits(const struct slurm_id *id, const json_t *job);
 
 struct slurm_query {
     const struct slurm_ids *ids; // empty: all
     const char *users;           // "ana,1000", NULL: all
     const char *name;            // exactly; NULL: any
-    bool is_quick;               // no reasons are needed
-    bool has_ended;              // those that only the store has, too
-    bool has_open_alone;         // nothing that has ended
+    bool is_quick;               // reasons are not needed
+    bool has_ended;              // including those that only the store has
+    bool has_open_alone;         // excluding ended ones
 };
 
-/* The jobs, in order of their numbers; arrays with the elements that wait, and elements that are jobs of
- * their own. The caller releases the array. */
+/* The jobs ordered by id: arrays with their waiting elements, and elements that are jobs of their own. The
+ * caller releases the array. */
 int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_t **ret, struct error *err);
 
-/* What a command of Slurm noted with the job, or NULL. */
+/* The Slurm option kept with the job, or NULL. */
 const char *slurm_job_note(const json_t *job, const char *name);
 
-/* Is it an array of which nothing waits any more? It is not listed: its elements are. */
+/* True for an array without waiting elements, which is not listed, because its elements are. */
 bool slurm_job_is_shell(const json_t *job);
 
 /* True when `text` is one of a list of words. */

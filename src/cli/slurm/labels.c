@@ -10,7 +10,7 @@
 #include "base/memory.h"
 
 #define READ_SIZE      16384
-#define LINE_MAX_BYTES (1U << 20) // what is longer is broken
+#define LINE_MAX_BYTES (1U << 20) // longer lines are split
 
 void labels_init(struct labels *labels, const struct step *step)
 {

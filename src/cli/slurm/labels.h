@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of output with the number of their task before them: srun --label. */
+/* Output lines with task numbers: srun --label. */
 #pragma once
 
 #include <poll.h>
@@ -10,14 +10,14 @@
 
 struct labels {
     struct pollfd *sources; // of the tasks in order, then the signals and the record of the step
-    struct buffer *lines;   // of each task what has no end yet
+    struct buffer *lines;   // incomplete line of each task
     uint32_t count;         // of the tasks
     int width;              // of their numbers
 };
 
 void labels_init(struct labels *labels, const struct step *step);
 
-/* Some task may still write. */
+/* True while some task may still write. */
 bool labels_are_open(const struct labels *labels);
 
 /* Waits for output, a signal, or `record_fd` (-1: none), at most `timeout_ms` (-1: any time), and prints the

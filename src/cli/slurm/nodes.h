@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The nodes, and what Slurm calls their states. */
+/* Nodes and their states in Slurm's terms. */
 #pragma once
 
 #include <jansson.h>
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "cli/api/client.h"
 
-/* Those of the API, each with "gpus_used". The caller releases the array. */
+/* The nodes of the API, each with "gpus_used". The caller releases the array. */
 int slurm_nodes_get(struct client *client, json_t **ret, struct error *err);
 
 const char *slurm_node_state(const json_t *node);         // "idle", "mixed", "drained"

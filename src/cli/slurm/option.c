@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "cli/slurm/slurm.h"
 
-#define LONG_BASE 0x1000 // values of options without a letter, beyond any letter
+#define LONG_BASE 0x1000 // values of options without a letter, above all letters
 
 static bool has(const struct slurm_program *program, const struct slurm_option *option)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options of one command of Slurm as a table. What is read from the command line, from #SBATCH lines and
- * from SBATCH_ variables, --help, --usage and docs/slurm.md follow from the rows.
+ * The options of a Slurm command as a table, used for the command line, #SBATCH lines and SBATCH_ variables,
+ * --help, --usage and docs/slurm.md.
  */
 #pragma once
 
@@ -14,10 +14,10 @@ struct slurm_program;
 struct slurm_option;
 
 enum slurm_effect {
-    SLURM_DONE,     // mgpu does it
-    SLURM_RECORDED, // it is kept with the job and shown again, and changes nothing
-    SLURM_ACCEPTED, // it makes no difference here
-    SLURM_REFUSED,  // it would change the meaning and cannot be done
+    SLURM_DONE,     // supported by mgpu
+    SLURM_RECORDED, // kept with the job and displayed, without any effect
+    SLURM_ACCEPTED, // accepted without effect
+    SLURM_REFUSED,  // refused: it would change the meaning and is not supported
 };
 
 typedef int slurm_set_fn(
@@ -26,13 +26,13 @@ typedef int slurm_set_fn(
 struct slurm_option {
     const char *name;
     int letter;           // 0: none
-    const char *argument; // NULL: a flag; "[x]": may be left out
-    unsigned programs;    // that have it
+    const char *argument; // NULL: a flag; "[x]": optional
+    unsigned programs;    // programs that have it, as bits
     enum slurm_effect effect;
-    slurm_set_fn *set;    // of SLURM_DONE; value NULL: a flag, or left out
-    const char *variable; // what follows SBATCH_, SRUN_ ... in the environment; NULL: none
-    const char *help;     // of SLURM_REFUSED: why
-    const char *key;      // for `set`: what it sets; of SLURM_RECORDED: the name of the note
+    slurm_set_fn *set;    // for SLURM_DONE; value NULL: a flag, or omitted
+    const char *variable; // environment variable without the prefix SBATCH_, SRUN_ ...; NULL: none
+    const char *help;     // for SLURM_REFUSED: the reason
+    const char *key;      // for `set`: the option to set; for SLURM_RECORDED: the name to keep it under
 };
 
 /* Called for each option of SLURM_RECORDED. */
@@ -41,27 +41,27 @@ typedef void slurm_record_fn(void *target, const struct slurm_option *option, co
 struct slurm_reading {
     const struct slurm_program *program;
     void *target;
-    slurm_record_fn *record; // or NULL: of a command that records nothing
+    slurm_record_fn *record; // or NULL, for a command that keeps none
     const char *where;       // "script.sh: line 3", or NULL: the command line
 };
 
 /*
- * Reads options as getopt_long(3) does, whose sentences Slurm prints, too. With `stops` the first word that
- * is no option ends them. *ret_first is the first operand; operands come last in argv. -ENOENT: an unknown
- * option or one without its value, which has been printed.
+ * Parses options like getopt_long(3), whose messages Slurm also prints. With `stops`, the first operand ends
+ * them. *ret_first is the first operand; operands are moved to the end of argv. -ENOENT: an unknown option or
+ * a missing value, which has been reported.
  */
 int slurm_options_read(const struct slurm_reading *reading, int argc, char **argv, bool stops, int *ret_first,
     struct error *err);
 
-/* Sets the options that have a variable PREFIX_NAME in the environment. */
+/* Sets the options for which a variable PREFIX_NAME is set in the environment. */
 int slurm_options_from_environment(
     const struct slurm_reading *reading, const char *prefix, struct error *err);
 
-/* The row of that name or letter that this program has, or NULL. */
+/* The row with that name or letter that this program has, or NULL. */
 const struct slurm_option *slurm_option_find(const struct slurm_program *program, const char *name);
 
-/* --help, --usage and --version print and return true. */
+/* Handles --help, --usage and --version; true if one was given. */
 bool slurm_options_answer(const struct slurm_program *program, int argc, char **argv);
 
-/* "done", "recorded", ...: of the documentation. */
+/* "done", "recorded", ...: for the documentation. */
 const char *slurm_effect_name(enum slurm_effect effect);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands that mgpu has little to say to: sacctmgr and sshare (there is one account), sprio, sdiag, sstat;
- * sattach follows the output, and sbcast copies on the node it runs on. What they print is true, and short.
+ * Commands for which mgpu has little information: sacctmgr and sshare (there is one account), sprio, sdiag,
+ * sstat; sattach follows the output, and sbcast copies a file on its node. Their output is correct but short.
  */
 #include <errno.h>
 #include <inttypes.h>

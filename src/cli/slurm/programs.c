@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands. A new one is a row here and its file. */
+/* The commands. A new one is a row here and a file. */
 #include "cli/slurm/programs.h"
 
 #include "cli/slurm/slurm.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sacct: jobs of the store, which are there the moment that they are submitted. A job that has started has a
- * line for its batch script, too.
+ * sacct: jobs of the store, which contains them from their submit on. A job that has started also has a line
+ * for its batch script.
  */
 #include <errno.h>
 #include <pwd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * salloc: a job that does nothing, for as long as a command of this machine runs: a shell, unless another was
- * given. srun in that command starts tasks in the job.
+ * salloc: a job that only holds resources while a command runs on this machine: a shell by default. srun in
+ * that command starts tasks in the job.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sbatch: a script becomes a job. The lines of the script count least, then the variables SBATCH_, then the
+/* sbatch: submits a script. The script's options are overridden by SBATCH_ variables, and those by the
  * command line. */
 #include <errno.h>
 #include <inttypes.h>

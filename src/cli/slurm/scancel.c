@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scancel: an unknown job is no failure, as in Slurm. */
+/* scancel: an unknown job is not an error, as in Slurm. */
 #include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scontrol: shows things, and changes jobs. */
+/* scontrol: displays objects and changes jobs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each kind of thing is a table of lines of KEY=VALUE. With -o all of a thing is on one line. */
+/* Each kind of object is a table of lines of KEY=VALUE. With -o an object is printed on one line. */
 #include "cli/slurm/scontrol_show.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What scontrol shows. */
+/* scontrol show. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,6 +7,6 @@
 #include "base/error.h"
 #include "cli/api/client.h"
 
-/* "show WORD [NAME]"; `name` may be NULL. Prints, and returns the exit status, or a negative errno. */
+/* "show WORD [NAME]"; `name` may be NULL. Returns the exit status, or a negative errno. */
 int scontrol_show(
     struct client *client, const char *word, const char *name, bool is_one_line, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sinfo: the partition and its nodes. Nodes in the same state share a line, unless -N asks for one each. */
+/* sinfo: the partition and its nodes. Nodes in the same state share a line, unless -N requests one each. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -28,7 +28,7 @@ int slurm_fail(const struct slurm_program *program, const struct error *err)
 {
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
     _cleanup_free_ char *hint = text_escape(err->hint, sizeof(err->hint));
-    /* getopt_long() has said what is wrong. */
+    /* getopt_long() has printed the error. */
     if (err->code == -ENOENT && strncmp(message, "Try \"", 5) == 0)
         (void)fprintf(stderr, "%s\n", message);
     else if (slurm_is_away(err))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of Slurm, over the same API: mgpu-slurm is all of them, by the name that it is called by. They
- * decide nothing. What clients of Slurm parse is printed to the letter: docs/slurm.md.
+ * The commands of Slurm for the same API: mgpu-slurm provides all of them, depending on the name it is called
+ * by. They make no decisions. Output that clients of Slurm parse is reproduced exactly: docs/slurm.md.
  */
 #pragma once
 
@@ -14,17 +14,17 @@
 #include "cli/slurm/option.h"
 
 #define SLURM_PROGRAM     "mgpu-slurm"
-#define SLURM_VERSION     "22.05.8" // whose words and forms these are
+#define SLURM_VERSION     "22.05.8" // the version whose messages and formats are used
 #define SLURM_MIN_JOB_AGE 300       // seconds for which ended jobs stay in squeue
 #define SLURM_PARTITION   "gpu"     // of all nodes
 
 struct slurm_program {
     const char *name;
     unsigned bit;                       // in the rows of its options
-    const char *usage;                  // what follows the name
+    const char *usage;                  // text after the name
     const char *help;                   // one line
-    const struct slurm_option *options; // ended by a NULL name; NULL: none
-    /* The exit status. `argv` begins with the name. */
+    const struct slurm_option *options; // terminated by a NULL name; NULL: none
+    /* Returns the exit status. `argv` begins with the name. */
     int (*run)(const struct slurm_program *program, int argc, char **argv);
 };
 
@@ -41,21 +41,20 @@ enum {
 };
 #define SLURM_SUBMITS (SLURM_SBATCH | SLURM_SRUN | SLURM_SALLOC)
 
-/* Ended by a NULL name. */
+/* Terminated by a NULL name. */
 extern const struct slurm_program slurm_programs[];
 
-/* The program of that name or path, or NULL. */
+/* The program with that name or path, or NULL. */
 const struct slurm_program *slurm_program_find(const char *name);
 
-/* "sbatch: error: sentence" and the hint; returns 1. */
+/* Prints "sbatch: error: sentence" and the hint; returns 1. */
 int slurm_fail(const struct slurm_program *program, const struct error *err);
 
-/* The same for a request that mgpud refused or did not hear: "squeue: error: WHAT: ...". Where mgpud does not
- * answer it has the words that clients look for: "slurm_load_jobs error: Unable to contact slurm controller".
- */
+/* The same for a request that failed: "squeue: error: WHAT: ...". If mgpud does not answer, prints the
+ * message that clients look for: "slurm_load_jobs error: Unable to contact slurm controller". */
 int slurm_fail_load(const char *what, const struct error *err);
 
-/* True when that is why. */
+/* True if the error means that mgpud does not answer. */
 bool slurm_is_away(const struct error *err);
 
 int slurm_run_sbatch(const struct slurm_program *program, int argc, char **argv);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * squeue: jobs that wait and run, and those that have ended within MinJobAge when a state asks for them. -o
- * takes letters with widths, -O names; both are tables of the same texts.
+ * squeue: waiting and running jobs, and those that ended within MinJobAge if requested by state. -o takes
+ * letters with widths, -O names; both use the same table of fields.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * srun: inside a job a step of it (step.h). Outside it makes a job of its own and stays until that ends; with
- * several tasks the job's command is srun again, which then is inside.
+ * srun: inside a job, a step of it (step.h). Outside, it submits a job and waits for its end; with several
+ * tasks the job's command is srun again, which is then inside.
  */
 #include <errno.h>
 #include <inttypes.h>

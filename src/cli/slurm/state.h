@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What Slurm calls the states of jobs, and why they wait or how they ended. */
+/* Slurm's names for the states of jobs, the reasons of waiting, and ends. */
 #pragma once
 
 #include <jansson.h>
@@ -10,14 +10,14 @@ struct slurm_state {
     bool is_over;
 };
 
-/* That of a job of the API. */
+/* The state of a job of the API. */
 const struct slurm_state *slurm_state_of(const json_t *job);
 
-/* By its name or its short form, in any case; NULL: there is none. */
+/* Finds a state by name or short form, ignoring case; NULL: none. */
 const struct slurm_state *slurm_state_find(const char *name);
 
 /* "Resources", "NonZeroExitCode", "None". */
 const char *slurm_reason_of(const json_t *job);
 
-/* As `ExitCode` has it: exit status and signal. */
+/* The values of `ExitCode`: exit status and signal. */
 void slurm_exit_of(const json_t *job, int *ret_code, int *ret_signal);

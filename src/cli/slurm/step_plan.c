@@ -14,7 +14,7 @@
 #include "cli/term/field.h"
 
 #define TASKS_MAX  4096U
-#define NOT_IN_JOB UINT32_MAX // no rank: this process is beside the job, as below salloc
+#define NOT_IN_JOB UINT32_MAX // no rank: this process is outside the job's nodes, as below salloc
 
 static int64_t variable(const char *name, int64_t otherwise)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals for srun are for its tasks. One that mgpu sends reaches the tasks itself, because it is for every
- * process of the job; only those of the job's own processes (a script's `kill`) are passed on.
+ * Signals for srun are forwarded to its tasks. Signals sent by mgpu reach the tasks directly, because they
+ * are for every process of the job; only those of the job's own processes (a script's `kill`) are forwarded.
  */
 #include <errno.h>
 #include <fcntl.h>

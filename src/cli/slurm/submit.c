@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks become CPUs, memory and GPUs of each node, which is what a job asks of mgpu. Where Slurm would look
- * for any number of nodes that hold so many tasks, a job without --nodes is one node's.
+ * Converts tasks to CPUs, memory and GPUs of each node, which mgpu's requests contain. Where Slurm would use
+ * any number of nodes with enough tasks, a job without --nodes gets one node.
  */
 #include "cli/slurm/submit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sbatch, srun and salloc were asked for, and the request that it becomes. */
+/* The options of sbatch, srun and salloc, and the resulting request. */
 #pragma once
 
 #include <jansson.h>
@@ -13,14 +13,14 @@
 #define SLURM_UNSET (-1)
 
 struct slurm_job {
-    struct call call; // of cli/submit; its options are `submit`
+    struct call call; // a call of cli/submit; its options are `submit`
     struct submit_options submit;
-    struct strings kept;  // texts that the options point to
+    struct strings kept;  // owner of texts used by the options
     struct strings notes; // of job/slurm.h
-    /* SLURM_UNSET: not said. */
+    /* SLURM_UNSET: not specified. */
     int64_t nodes, tasks, tasks_per_node, cpus_per_task, cpus_per_gpu, tasks_per_gpu;
     int64_t gpus, gpus_per_node, gpus_per_task, time_s, nice;
-    uint64_t memory, memory_per_cpu, memory_per_gpu; // bytes; 0: not said
+    uint64_t memory, memory_per_cpu, memory_per_gpu; // bytes; 0: not specified
     char *gpu_model;
     const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude;
     const char *wrap, *name, *mail_user;
@@ -30,7 +30,7 @@ struct slurm_job {
     bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, is_exact, is_exclusive,
         has_multiple_programs, is_no_allocation;
     int64_t relative, job_id;
-    const char *command; // of salloc --no-shell: NULL
+    const char *command; // for salloc --no-shell: NULL
     bool is_without_shell;
 };
 
@@ -43,13 +43,13 @@ void slurm_job_clear(struct slurm_job *job);
 /* A slurm_record_fn. */
 void slurm_job_record(void *target, const struct slurm_option *option, const char *value);
 
-/* Adds or replaces a note. */
+/* Adds or replaces a kept option. */
 void slurm_job_note_set(struct slurm_job *job, const char *name, const char *value);
 
-/* Makes of what was asked for the options of submit: nodes, CPUs, memory, GPUs, notes. */
+/* Converts the options to those of submit: nodes, CPUs, memory, GPUs, kept options. */
 int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err);
 
-/* Sends the request, with `script` as its text unless NULL. `command` is taken over. Fails in Slurm's words.
- */
+/* Sends the request, with `script` as its text unless NULL. Takes ownership of `command`. Errors use Slurm's
+ * messages. */
 int slurm_job_send(
     struct slurm_job *job, json_t *command, const char *script, json_t **ret, struct error *err);

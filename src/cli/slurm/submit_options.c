@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every option of sbatch, srun and salloc of Slurm 22.05, and what becomes of it here. docs/slurm.md is made
+ * Every option of sbatch, srun and salloc of Slurm 22.05, and its effect here. docs/slurm.md is generated
  * from this table.
  */
 #include <errno.h>

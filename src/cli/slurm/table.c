@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define NAMES_WIDTH 20   // of a column of -O that has none
+#define NAMES_WIDTH 20   // of a column of -O without a width
 #define WIDTH_MAX   4096 // of one column
 
 static struct slurm_cell *add(struct slurm_table *table, struct buffer *before)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options are the same for all lines, so that one request is made and given another command for each. */
+/* All lines have the same options, so one request is built and copied with the command of each line. */
 #include "cli/submit/command_file.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* submit --file: one command a line, as it would be typed at a shell. */
+/* submit --file: one command per line, as it would be typed in a shell. */
 #pragma once
 
 #include "base/error.h"
@@ -8,6 +8,6 @@
 
 #define COMMAND_FILE_MAX (16U << 20) // bytes
 
-/* Adds a unit for each line that is neither blank nor a comment. "-" is standard input. The error has file
+/* Adds a unit for each line that is neither blank nor a comment. "-" is standard input. Errors include file
  * and line. */
 int command_file_read(struct call *call, const char *path, struct plan *plan, struct error *err);

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "job/image.h"
 
-/* An image file is found from here, wherever the job starts. */
+/* The path of an image file is relative to the current directory, wherever the job starts. */
 static char *absolute_name(const char *name)
 {
     bool is_path = strncmp(name, "./", 2) == 0 || strncmp(name, "../", 3) == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --image, --image-mount and --image-runtime, checked as they are read, as members of a request. */
+/* --image, --image-mount and --image-runtime: checks the values and adds them to a request. */
 #pragma once
 
 #include <jansson.h>
@@ -8,8 +8,8 @@
 #include "base/strings.h"
 
 struct image_wishes {
-    char *name;          // owned; a path of a file is absolute
-    const char *runtime; // NULL: what the node has
+    char *name;          // owned; the path of an image file is made absolute
+    const char *runtime; // NULL: the one installed on the node
     struct strings mounts;
 };
 
@@ -17,7 +17,7 @@ int image_wish(struct image_wishes *wishes, const char *name, struct error *err)
 int image_wish_mount(struct image_wishes *wishes, const char *mount, struct error *err);
 int image_wish_runtime(struct image_wishes *wishes, const char *runtime, struct error *err);
 
-/* -EINVAL when a mount has no image to be seen in. A runtime alone is a default, and asks for nothing. */
+/* -EINVAL for a mount without an image. A runtime without an image is only a default and adds nothing. */
 int image_add(const struct image_wishes *wishes, json_t *request, struct error *err);
 
 void image_wishes_clear(struct image_wishes *wishes);

@@ -15,7 +15,7 @@
 
 #define MERGE       "<<"
 #define MERGE_DEPTH 8
-#define OWN_PREFIX  "x-" // keys of the user's own, where anchors can stand
+#define OWN_PREFIX  "x-" // keys for the user's own purposes, for example anchors
 #define PAIRS_MAX   4096 // of one document, those that are merged into it included
 
 struct document {

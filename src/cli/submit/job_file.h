@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs in a file of YAML, one document each:
+ * Jobs in a YAML file, one document each:
  *
  *     name: train
  *     command: [python, train.py]
@@ -11,8 +11,8 @@
  *     command: python test.py
  *     needs: { train: ok }
  *
- * Beside `command` and `needs` a key is the long name of an option of submit, with - or _; the command line
- * counts more. Anchors, aliases and << work within a document.
+ * Besides `command` and `needs`, a key is the long name of an option of submit, with - or _; the command line
+ * takes precedence. Anchors, aliases and << work within a document.
  */
 #pragma once
 
@@ -24,8 +24,8 @@
 
 #define JOB_FILE_MAX (1U << 20) // bytes
 
-/* True for a name that ends like one, unless it is a program (which begins with "#!"). */
+/* True for a name with the suffix of such a file, unless it is a script (which begins with "#!"). */
 bool job_file_is_one(const char *word);
 
-/* Adds a unit for each document. The error has file and line. */
+/* Adds a unit for each document. Errors include file and line. */
 int job_file_read(struct call *call, const char *path, struct plan *plan, struct error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The jobs that one `mgpu submit` makes, complete and checked before the first is sent. They come in units:
- * one command, one line or one document of a file, with one job or those of its sweep. A unit may need
- * others, by name. Units are sent in an order in which what is needed comes first, else in that of the file.
- * When one is refused, those that were sent before it are cancelled.
+ * The jobs of one `mgpu submit`, complete and checked before the first is sent. They are grouped in units:
+ * one command, line or document, with one job or those of its sweep. Units may depend on others by name.
+ * Units are sent after those they depend on, otherwise in the order of the file. If one is refused, those
+ * already sent are cancelled.
  */
 #pragma once
 
@@ -18,11 +18,11 @@
 struct plan_need {
     char *name, *origin;
     const char *kind; // "ok", "any" or "fail"
-    size_t unit;      // which that is
+    size_t unit;      // the unit with that name
 };
 
 struct plan_unit {
-    char *name;   // by which others need it, or NULL
+    char *name;   // by which other units refer to it, or NULL
     char *origin; // "job.yaml:3", or NULL
     struct plan_need *needs;
     size_t n_needs;
@@ -33,18 +33,18 @@ struct plan_unit {
 struct plan {
     struct plan_unit *units;
     size_t count, n_jobs;
-    unsigned left_out; // variables that could not be said
+    unsigned left_out; // variables that could not be sent
 };
 
-/* Adds a unit from a request and the sweeps; `origin` and `name` may be NULL. */
+/* Adds a unit with a request and its sweeps; `origin` and `name` may be NULL. */
 int plan_add(struct plan *plan, const char *origin, const char *name, json_t *request,
     const struct strings *sweeps, struct error *err);
 
-/* The unit added last needs that name. */
+/* Makes the last unit depend on that name. */
 void plan_add_need(struct plan *plan, const char *name, const char *kind, const char *origin);
 
-/* Sends all, and prints the ids on the way; with --dry-run it says what would be. Nothing is sent when a need
- * is wrong. */
+/* Sends all units and prints the ids; with --dry-run prints what would be sent. If a dependency is invalid,
+ * nothing is sent. */
 int plan_run(struct call *call, struct plan *plan, struct error *err);
 
 void plan_clear(struct plan *plan);

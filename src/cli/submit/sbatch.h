@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options of #SBATCH lines that mean something here, set as those of submit. What means nothing here is told
- * once, and why where that changes what runs; what would mean something but cannot be said here
- * (--dependency=singleton) is refused.
+ * Options of #SBATCH lines, set as options of submit. Options without effect are reported once, with the
+ * reason if that changes what runs; options whose meaning cannot be expressed (--dependency=singleton) are
+ * refused.
  */
 #pragma once
 
@@ -15,19 +15,19 @@
 /* Begins with the call alone. */
 struct sbatch {
     struct call *call;
-    unsigned line;                // that is being read
-    int64_t nodes, gpus_per_node; // 0: not said
+    unsigned line;                // being parsed
+    int64_t nodes, gpus_per_node; // 0: not specified
     bool has_gpus_per_node;
     char *model;            // of the GPUs per node
-    char *mail_on;          // what mail is sent of; NULL: nothing
-    char *mail_user;        // to whom; NULL: the submitter
+    char *mail_on;          // events to send mail for; NULL: none
+    char *mail_user;        // recipient; NULL: the submitter
     struct buffer left_out; // "--partition (line 3), ..."
 };
 
-/* The options of one line, which is that text. */
+/* Parses the options of one line, given as text. */
 int sbatch_read(struct sbatch *sbatch, const char *text, unsigned number, struct error *err);
 
-/* What several lines say together; and tells what was left out. */
+/* Combines the options of several lines, and reports those without effect. */
 int sbatch_settle(struct sbatch *sbatch, const char *path, struct error *err);
 
 void sbatch_clear(struct sbatch *sbatch);

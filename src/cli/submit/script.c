@@ -24,7 +24,7 @@
 #define SBATCH_MARK "#SBATCH"
 #define FIRST_BYTES 4096
 
-/* The text behind a mark at the beginning of the line, or NULL. */
+/* The text after a mark at the beginning of the line, or NULL. */
 static const char *after_mark(const char *line, const char *mark)
 {
     size_t length = strlen(mark);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text is run by the user's shell or by sh, without his startup files: what these define (the functions
- * `conda` and `module`) is looked for where it usually is, on the node, when the job starts. Names go into
- * variables of the text once, quoted; they are cleared again before the command.
+ * The text is run by the user's shell or by sh without start-up files: what these define (the functions
+ * `conda` and `module`) is searched for in the usual places, on the node, when the job starts. Names are
+ * assigned to quoted variables once, which are unset before the command.
  */
 #include "cli/submit/setup_text.h"
 

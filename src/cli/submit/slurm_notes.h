@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a script written for Slurm would do differently here without an error. */
+/* Notes about scripts written for Slurm that would behave differently here without an error. */
 #pragma once
 
 #include <jansson.h>
 
 #include "cli/submit/script.h"
 
-/* Why an option of #SBATCH has no effect, for those that change what runs; NULL: it changes nothing here. */
+/* Why an option of #SBATCH has no effect, for those that change what runs; NULL: no difference. */
 const char *slurm_option_note(const char *option);
 
-/* Tells, once for each script, which variables of Slurm it uses that are not set, and that it gets a GPU
- * although it asks for none. `ask` is what was asked for altogether. */
+/* Prints, once per script, which Slurm variables it uses that are not set, and that it gets a GPU although it
+ * requests none. `ask` is the complete request. */
 void slurm_notes_tell(const struct script *script, const json_t *ask);

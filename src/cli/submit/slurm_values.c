@@ -19,7 +19,7 @@
 #define MINUTE_S      60
 #define HOUR_S        3600
 #define DAY_S         86400
-#define TIME_PART_MAX 10000000 // minutes, hours or days; far above what any limit allows
+#define TIME_PART_MAX 10000000 // minutes, hours or days; far above any limit
 #define MIB_SHIFT     20
 
 int slurm_parse_time(const char *what, const char *value, int64_t *ret_seconds, struct error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The request carries a random key. A submission whose answer is lost (mgpud died, or it could not tell
- * whether its commit is durable) is sent again with the same key, which mgpud recognises: it can neither be
- * lost silently nor become two jobs.
+ * The request has a random key. If the answer to a submit is lost (mgpud died, or could not determine whether
+ * its commit is durable), it is sent again with the same key, which mgpud recognises: it can neither be lost
+ * silently nor become two jobs.
  */
 #include "cli/submit/submit.h"
 

@@ -21,7 +21,7 @@ static char *shown(const char *text)
     return text_escape(text, SHOWN_MAX);
 }
 
-/* As the job will see it, from its directory. */
+/* As the job will see it, relative to its directory. */
 static char *from_directory(const struct submit_options *options, const char *path)
 {
     if (path[0] == '/' || options->directory == NULL)

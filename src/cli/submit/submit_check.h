@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Warnings about a request that would fail only when its turn comes. */
+/* Warnings about a request that would fail when it starts. */
 #pragma once
 
 #include <jansson.h>
@@ -7,10 +7,9 @@
 #include "cli/options/call.h"
 
 /*
- * Warns when the directory of -C or -o does not exist, or the command is not there or cannot be executed,
- * with the command to type; and when the script of an interpreter is not there, or -o names a directory or a
- * file that has something in it. It only warns: what is missing here may be there on the node, or by then.
- * Says nothing with --quiet, to an mgpud on another machine, and of what only the setup or the image can
- * tell.
+ * Warns if the directory of -C or -o or the command does not exist or is not executable, with a command to
+ * fix it; if the script of an interpreter does not exist; and if -o names a directory or a file that is not
+ * empty. It only warns: what is missing here may exist on the node, or by then. Prints nothing with --quiet,
+ * for an mgpud on another machine, and about what depends on the setup or the image.
  */
 void submit_check(const struct call *call, const json_t *command);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of run, submit, shell and adopt: each becomes a member of the request, or is kept until it can.
- */
+/* The options of run, submit, shell and adopt: each is stored as a member of the request, or kept for
+ * later. */
 #include "cli/submit/submit.h"
 
 #include <errno.h>

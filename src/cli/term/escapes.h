@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Takes terminal control sequences out of a run of bytes, also when a piece ends in the middle of one. */
+/* Removes terminal control sequences from a stream of bytes that may be split anywhere. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,18 +10,17 @@
 enum escapes_state {
     ESCAPES_TEXT,
     ESCAPES_START,        // after ESC
-    ESCAPES_INTERMEDIATE, // ESC and bytes that select a character set: one more byte ends it
+    ESCAPES_INTERMEDIATE, // ESC and intermediate bytes: ends with one more byte
     ESCAPES_CSI,          // ESC [ ... up to its final byte
     ESCAPES_STRING,       // ESC ] (or P X ^ _) ... up to BEL or ESC backslash
     ESCAPES_STRING_END,   // ESC within a string
 };
 
-/* Zeroed: at the start of a text. */
+/* To be zeroed at the start of a text. */
 struct escapes {
     enum escapes_state state;
-    bool is_return_held; // dropped before a newline, as terminals end their lines
+    bool is_return_held; // dropped if a newline follows, as terminals end lines with both
 };
 
-/* Appends what is text: everything but control sequences and control bytes other than tab, newline, return.
- */
+/* Appends the text: everything except control sequences and control bytes other than tab, newline, return. */
 void escapes_strip(struct escapes *escapes, const void *bytes, size_t length, struct buffer *out);

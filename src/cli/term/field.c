@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server may be older or newer than this program: a member that is not there must never be a crash. */
+/* The server may be older or newer than this program: a missing member must not cause a crash. */
 #include "cli/term/field.h"
 
 #include <string.h>

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of JSON objects, with a value for those that are missing, null or of another type. */
+/* Members of JSON objects, with a default for those that are missing, null or of another type. */
 #pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* NULL when there is none. Owned by the object. */
+/* NULL if there is none. Owned by the object. */
 const char *field_text(const json_t *object, const char *name);
 
 int64_t field_integer(const json_t *object, const char *name, int64_t otherwise);
 double field_number(const json_t *object, const char *name, double otherwise);
 bool field_is(const json_t *object, const char *name, const char *text);
 
-/* True when it is there and not null. */
+/* True if it exists and is not null. */
 bool field_is_known(const json_t *object, const char *name);
 
-/* The member safe for a terminal, or "-"; the caller frees it. */
+/* The member, safe for a terminal, or "-"; the caller frees it. */
 char *field_shown(const json_t *object, const char *name);
 
 /* Frees with json_decref, for _cleanup_. */

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define LINE_BYTES_MAX (64U << 10) // a longer line is broken there
+#define LINE_BYTES_MAX (64U << 10) // longer lines are split there
 
 int labelled_flush(struct labelled *out)
 {

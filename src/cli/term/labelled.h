@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Output of one among several: whole lines, each with a label before it. */
+/* Output of one of several sources: complete lines, each with a label. */
 #pragma once
 
 #include <stddef.h>
@@ -8,15 +8,16 @@
 
 struct labelled {
     char label[64];
-    struct buffer line;                                      // that is not complete yet
+    struct buffer line;                                      // incomplete
     int (*put)(void *arg, const void *bytes, size_t length); // a negative errno ends it
     void *arg;
 };
 
-/* Puts the lines that these bytes complete; a very long one is broken. The first error of `put`, or 0. */
+/* Outputs the lines completed by these bytes; a very long one is split. Returns the first error of `put`, or
+ * 0. */
 int labelled_take(struct labelled *out, const void *bytes, size_t length);
 
-/* Puts what is left of a line that its writer did not end. */
+/* Outputs the rest of an incomplete line. */
 int labelled_flush(struct labelled *out);
 
 void labelled_clear(struct labelled *out);

@@ -14,7 +14,7 @@ void raw_terminal_set(struct raw_terminal *raw)
 
 void raw_terminal_set_keys(struct raw_terminal *raw)
 {
-    /* A background process that touches the terminal would be stopped. */
+    /* A background process that changes terminal modes would be stopped. */
     if (raw->is_set || tcgetattr(STDIN_FILENO, &raw->before) < 0 || tcgetpgrp(STDIN_FILENO) != getpgrp())
         return;
     struct termios modes = raw->before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How this terminal treats keys while mgpu has it, and as it was before. */
+/* Sets the terminal modes that mgpu needs, and restores the previous ones. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,11 +10,11 @@ struct raw_terminal {
     struct termios before;
 };
 
-/* Every key is a byte, and nothing is done to what is printed. Nothing happens without a terminal. */
+/* Raw mode: every key is a byte, and output is not processed. No effect without a terminal. */
 void raw_terminal_set(struct raw_terminal *raw);
 
-/* Single keys, unseen; Ctrl-C and output stay as they are. */
+/* Single keys without echo; Ctrl-C and output are not changed. */
 void raw_terminal_set_keys(struct raw_terminal *raw);
 
-/* As it was; harmless when nothing was set. */
+/* Restores the previous modes; no effect if none were set. */
 void raw_terminal_restore(struct raw_terminal *raw);

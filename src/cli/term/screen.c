@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Colour and width are decided here once, from the rules of no-color.org and bixense.com/clicolors. Widths of
- * characters come from wcwidth(3), which needs a UTF-8 locale; when the user's is not one, C.UTF-8 serves for
- * counting and the glyphs outside ASCII are not used.
+ * Colour and width are decided here once, by the rules of no-color.org and bixense.com/clicolors. Widths of
+ * characters come from wcwidth(3), which needs a UTF-8 locale; if the user's is not UTF-8, C.UTF-8 is used
+ * for widths, and glyphs outside ASCII are not used.
  */
 #include "cli/term/screen.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a descriptor can show: colours, its width, and whether it understands UTF-8. */
+/* The capabilities of an output descriptor: colours, width, and UTF-8. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,20 +11,20 @@ enum color { COLOR_NONE, COLOR_GREEN, COLOR_YELLOW, COLOR_RED, COLOR_MAGENTA, CO
 
 struct screen {
     bool is_tty, has_color, is_utf8;
-    size_t width; // columns; 0 when the text may be as wide as it likes
+    size_t width; // columns; 0: unlimited
 };
 
-/* Looks at the descriptor and at NO_COLOR, CLICOLOR_FORCE, TERM, COLUMNS and the locale. */
+/* Uses the descriptor, NO_COLOR, CLICOLOR_FORCE, TERM, COLUMNS and the locale. */
 void screen_open(struct screen *screen, int fd, enum color_when when);
 
-/* The bytes that switch a colour on, or off for COLOR_NONE; empty without colours. */
+/* The escape sequence of a colour, or of none for COLOR_NONE; empty without colours. */
 const char *screen_color(const struct screen *screen, enum color color);
 
-/* Columns that UTF-8 text takes on a terminal. Needs screen_open first, which sets the locale. */
+/* The columns of UTF-8 text on a terminal. Requires screen_open, which sets the locale. */
 size_t screen_text_width(const char *text);
 
-/* Length in bytes of the longest start of `text` that fits in `width` columns. */
+/* Length in bytes of the longest prefix of `text` that fits into `width` columns. */
 size_t screen_text_fit(const char *text, size_t width);
 
-/* The rows and columns of this terminal; false when there is none. */
+/* The rows and columns of this terminal; false if there is none. */
 bool screen_size(unsigned *ret_rows, unsigned *ret_columns);

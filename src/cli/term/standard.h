@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The standard descriptors at the beginning and the end of a program. */
+/* Handles the standard descriptors at the start and the end of a program. */
 #pragma once
 
-/* A standard descriptor that is closed would become a file or a connection of ours, and writing to it a
- * success: it is opened so that it fails instead. */
+/* Opens closed standard descriptors in a way that makes writes fail. Otherwise the next file or connection
+ * would get the number, and output would go there. */
 void standard_descriptors_hold(void);
 
-/* Output that did not arrive, on a full disk or a closed pipe, must not look like success: the exit status to
- * leave with instead of `status`. */
+/* Returns the exit status to use instead of `status`: a failure if output was lost because of a full disk or
+ * a closed pipe. */
 int standard_output_end(int status);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All rows are kept until the widths are known. On a terminal a table that is too wide loses width in the
- * columns that may shrink, in their order, never below SHRUNK_MIN; but those of higher ranks first give what
- * they have beyond SHRUNK_FAIR. In a pipe nothing is ever cut.
+ * All rows are kept until the widths are known. On a terminal, a table that is too wide is reduced in the
+ * columns that may shrink, in their order, to SHRUNK_MIN at least; but columns of higher ranks are first
+ * reduced to SHRUNK_FAIR. In a pipe nothing is cut.
  */
 #include "cli/term/table.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of text: no borders, two blanks between columns, fitted to the screen when that has a width. */
+/* A text table: no borders, two blanks between columns, fitted to the screen if it has a width. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 
 struct table_column {
     const char *header;
-    bool is_right;   // numbers
-    unsigned shrink; // 0: always whole; 1: cut first when the screen is narrow, 2: next, ...
+    bool is_right;   // right-aligned, for numbers
+    unsigned shrink; // 0: never cut; 1: cut first on a narrow screen, 2: next, ...
 };
 
 struct table;
@@ -19,13 +19,13 @@ struct table;
 /* Copies the columns. */
 struct table *table_new(const struct table_column *columns, size_t count);
 
-/* Fills the next cell, row by row, with text that is safe to print and is taken over. */
+/* Sets the next cell, row by row; takes ownership of the text, which must be safe to print. */
 void table_add(struct table *table, char *text, enum color color);
 
-/* Where all columns do not fit even when they are cut, the last ones are left out instead of wrapped. */
+/* If the columns do not fit even when cut, drops the last ones instead of wrapping. */
 void table_may_drop(struct table *table);
 
-/* Rows that are not complete are left out. */
+/* Incomplete rows are omitted. */
 void table_print(const struct table *table, const struct screen *screen, bool has_header, FILE *out);
 
 void table_free(struct table *table);

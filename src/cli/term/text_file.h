@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A text file of the user, read whole and then taken line by line. */
+/* A text file of the user, read completely and then line by line. */
 #pragma once
 
 #include <stddef.h>
@@ -8,20 +8,20 @@
 #include "base/memory.h"
 
 struct text_file {
-    const char *path; // as it is called in sentences; borrowed
-    char *text;       // all of it, cut into lines as they are taken
+    const char *path; // name in messages; borrowed
+    char *text;       // the whole text, split into lines as they are read
     char *rest;       // NULL after the last line
-    unsigned line;    // number of the line taken last
+    unsigned line;    // number of the last line read
 };
 
-/* Reads `path`, or standard input when it is "-". It may be a pipe. -EFBIG above `limit` bytes, -EINVAL when
- * it is no text. Cleared by text_file_clear, also after a failure. */
+/* Reads `path`, or standard input if it is "-". May be a pipe. -EFBIG above `limit` bytes, -EINVAL if it is
+ * not text. To be cleared with text_file_clear, also after a failure. */
 int text_file_open(struct text_file *file, const char *path, size_t limit, struct error *err);
 
 /* The next line without its end, or NULL. Owned by the file. */
 char *text_file_next(struct text_file *file);
 
-/* -EINVAL with "PATH:LINE: " before the sentence. */
+/* Returns -EINVAL with "PATH:LINE: " before the sentence. */
 int text_file_refuse(const struct text_file *file, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The API speaks UTC; a person wants the wall clock, with as much of the date as it takes to be clear. */
+/* The API uses UTC; users see local time, with as much of the date as is needed. */
 #include "cli/term/time_text.h"
 
 #include <stdbool.h>

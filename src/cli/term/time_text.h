@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Times of the API as people read them. */
+/* Parses times of the API and formats them for display. */
 #pragma once
 
 #include <stddef.h>
@@ -7,11 +7,11 @@
 
 enum time_style { TIME_LOCAL, TIME_UTC, TIME_ISO };
 
-/* Milliseconds since 1970 of an RFC 3339 time in UTC, 0 when it is none. */
+/* Milliseconds since 1970 of an RFC 3339 time in UTC, 0 if invalid. */
 int64_t time_parse(const char *text);
 
-/* "14:20:05", "Fri 14:20" or "2026-11-21 14:20", whichever is short and clear; in full for TIME_ISO. */
+/* "14:20:05", "Fri 14:20" or "2026-11-21 14:20", the shortest that is unambiguous; in full for TIME_ISO. */
 void time_format(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size);
 
-/* The same without seconds, for a moment that is only about. */
+/* The same without seconds, for approximate times. */
 void time_format_short(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A date that is typed is joined into a moment and split again: when another date comes out, it was one that
- * does not exist, such as February 30 or an hour that the clocks leave out in spring.
+ * A date is converted to a time and back: if the result differs, it does not exist, such as February 30 or an
+ * hour skipped in spring.
  */
 #include "cli/term/when.h"
 

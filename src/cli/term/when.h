@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Moments as people type them. Only absolute times leave this program. */
+/* Parses times as users type them, into absolute times. */
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* How a moment and its date in a time zone belong together. */
+/* Conversion between times and dates in a time zone. */
 struct when_zone {
     struct tm *(*split)(const time_t *when, struct tm *ret);
     time_t (*join)(struct tm *date);
@@ -16,9 +16,9 @@ struct when_zone {
 extern const struct when_zone when_local, when_utc;
 
 /*
- * Milliseconds since 1970 of "18:00" (the next one), "Fri 18:00", "tomorrow 9:00", "+2h", "now",
- * "2026-11-22", "2026-11-22 14:00" or RFC 3339 with an offset. What has no offset is meant in `zone`. `what`
- * names the value in the sentence: "--begin". A date or an hour that does not exist there is refused.
+ * Parses "18:00" (the next one), "Fri 18:00", "tomorrow 9:00", "+2h", "now", "2026-11-22", "2026-11-22 14:00"
+ * or RFC 3339 with an offset into milliseconds since 1970. Without an offset, `zone` applies. `what` names
+ * the value in messages: "--begin". Dates and times that do not exist in the zone are rejected.
  */
 int when_parse(const char *text, const char *what, int64_t now_ms, const struct when_zone *zone,
     int64_t *ret_ms, struct error *err);

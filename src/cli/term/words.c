@@ -10,8 +10,8 @@
 
 #define ESCAPED_IN_QUOTES "\"\\$`"
 
-/* Takes what stands between quotes, from behind the opening one to behind the closing one; NULL without it.
- * `is_dollar` is $'...', where a backslash keeps a quote. */
+/* Parses a quoted string, from after the opening quote to after the closing one; NULL if it is missing.
+ * `is_dollar` is $'...', in which a backslash escapes a quote. */
 static const char *take_quoted(const char *p, bool is_dollar, struct buffer *word)
 {
     char quote = *p++;

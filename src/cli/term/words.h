@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A line of text as the words that a shell would make of it, without expanding anything. */
+/* Splits a line of text into words like a shell, without expanding anything. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-/* Appends the words of the line up to a comment. Quotes and backslashes mean what they mean to a shell.
- * -EINVAL when a quote is not closed; `ret` may then hold some words. */
+/* Appends the words of the line up to a comment. Quotes and backslashes work as in a shell. -EINVAL if a
+ * quote is not closed; `ret` may then contain some words. */
 int words_split(const char *line, struct strings *ret, struct error *err);
 
-/* The same of a line in which # begins no comment. */
+/* The same without comments. */
 int words_split_all(const char *line, struct strings *ret, struct error *err);
 
-/* A name that a shell can give to a variable. */
+/* True for a valid name of a shell variable. */
 bool words_is_variable(const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What keys do to jobs, GPUs and nodes. What cannot be taken back is asked for first, with the things by
- * name. Who may do it is mgpud's to say: its refusal is the sentence at the bottom.
+ * Actions on jobs, GPUs and nodes. Irreversible ones are confirmed first, naming the objects. mgpud decides
+ * on permissions: its refusal is shown at the bottom.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of jobs is asked for once; then /events says which have changed, and only these are asked for
- * again, together, at most once a second. What moves without an event, such as places in the queue and
- * forecasts, is asked for when something has happened, and only of the jobs on the screen.
+ * The list of jobs is requested once; then /events reports which have changed, and only these are requested
+ * again, together, at most once a second. Values that change without an event, such as positions in the queue
+ * and forecasts, are requested after any event, and only for the jobs on the screen.
  */
 #include "cli/top/asks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything is drawn with the characters of a UTF-8 terminal; where there is none, one table says what
- * stands for them. Each replacement has the same width, so that no panel needs to know of it.
+ * Everything is drawn with UTF-8 characters; without UTF-8, a table has replacements of the same width, so
+ * panels need not know.
  */
 #include "cli/top/canvas.h"
 

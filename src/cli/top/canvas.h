@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A screenful of characters in memory. All panels of `mgpu top` draw here; it then goes to curses or to text.
- */
+/* A screen of characters in memory. All panels of `mgpu top` draw here; it is then shown with curses or
+ * printed as text. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,47 +20,47 @@ struct cell {
 
 struct canvas {
     int rows, columns;
-    bool is_utf8; // else each character outside ASCII is replaced by one that looks alike
+    bool is_utf8; // otherwise characters outside ASCII are replaced by similar ones
     struct cell *cells;
 };
 
 struct rect {
-    int y, x, height, width; // height 0: not there
+    int y, x, height, width; // height 0: hidden
 };
 
-/* Makes room and blanks it; sizes beyond the limits are cut. */
+/* Sets the size and clears it; sizes beyond the limits are reduced. */
 void canvas_resize(struct canvas *canvas, int rows, int columns);
 void canvas_clear(struct canvas *canvas);
 
-/* NULL outside. */
+/* NULL outside the canvas. */
 struct cell *canvas_cell(const struct canvas *canvas, int y, int x);
 
-/* Writes text into at most `width` columns, cut with an ellipsis. Control bytes, bad UTF-8 and characters
- * that change direction become '?', so that text of anybody may be given. The columns it took. */
+/* Writes text into at most `width` columns, cut with an ellipsis. Control bytes, invalid UTF-8 and characters
+ * that change direction become '?', so untrusted text is safe. Returns the columns used. */
 int canvas_put(struct canvas *canvas, int y, int x, int width, enum look look, const char *text);
 int canvas_printf(struct canvas *canvas, int y, int x, int width, enum look look, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* The same, ending at the right edge of `width` columns. */
+/* The same, right-aligned in `width` columns. */
 int canvas_put_right(struct canvas *canvas, int y, int x, int width, enum look look, const char *text);
 
 void canvas_fill(struct canvas *canvas, const struct rect *area, enum look look, wchar_t character);
 
-/* A frame with words in its upper edge, left and right (NULL: none). */
+/* A frame with titles in its upper edge, left and right (NULL: none). */
 void canvas_box(struct canvas *canvas, const struct rect *area, enum look look, const char *title,
     const char *right_title);
 
-/* What is inside of a box. */
+/* The interior of a box. */
 struct rect rect_inside(const struct rect *area);
 
-/* Shows cells as chosen. */
+/* Highlights cells as selected. */
 void canvas_select(struct canvas *canvas, int y, int x, int width);
 
-/* Takes all colours off: what is shown is old. */
+/* Removes all colours, because the contents are out of date. */
 void canvas_dim(struct canvas *canvas);
 
 /* Lines without trailing blanks. The caller frees it. */
 char *canvas_text(const struct canvas *canvas);
 
-/* Columns that text takes once it is on a canvas. */
+/* The columns of text on a canvas. */
 int canvas_width(const char *text);

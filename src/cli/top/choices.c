@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is shown, and how. Choices that are worth it are kept for the next time (top/prefs.h). */
+/* What is shown, and how. Lasting choices are saved (top/prefs.h). */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys of `mgpu top` as numbers: characters are themselves. */
+/* Keys of `mgpu top` as numbers: characters are their code points. */
 #pragma once
 
-/* Keys that are no character, beyond all of Unicode. */
+/* Other keys, above all code points. */
 enum {
     TOP_KEY_UP = 0x110000,
     TOP_KEY_DOWN,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A screen has less room than a pipe: one's own name is "you", and GPUs are shown where their number was
- * asked. */
+/* The screen has less space than a pipe: the user's own name is "you", and GPUs are shown in place of their
+ * requested number. */
 #include "cli/top/columns.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * curses keeps its state in globals of its own, and so does this file: there is one terminal. It includes
- * little of ours, because curses has macros and variables of many names.
+ * curses keeps its state in globals, and so does this file: there is one terminal. It includes few of mgpu's
+ * headers, because curses defines macros and variables with common names.
  */
 #include "cli/top/curses.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The whole picture: a line about the machine, the page, and the line at the bottom with keys, question or
- * message. */
+/* The whole screen: a summary line, the page, and the bottom line with keys, prompt or message. */
 #include "cli/top/draw.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of jobs: only the rows on the screen are rendered, and widths fit these. */
+/* The table of jobs: only the visible rows are rendered, and the column widths fit these. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of a job that has started its output; of one that waits why it does. */
+/* For a started job its output; for a waiting one the reasons. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

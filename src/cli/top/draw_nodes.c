@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One row for each node, one cell for each GPU: full, busy, idle, free, others on it, out of use, lost. */
+/* One row per node, one cell per GPU: full, busy, idle, free, external processes, out of use, lost. */
 #include <inttypes.h>
 #include <string.h>
 

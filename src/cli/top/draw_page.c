@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything about one job: facts, its life on a line, what its GPUs did, and its output. */
+/* The page of one job: facts, its timeline, the usage of its GPUs, and its output. */
 #include <inttypes.h>
 #include <string.h>
 

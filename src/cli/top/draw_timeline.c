@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who had which GPU, has it, and has it until when by the time limits; below, when waiting jobs are expected
- * to start. "now" is a third from the left.
+ * Which job had or has which GPU, and until when by the time limits; below, when waiting jobs are expected to
+ * start. "now" is a third from the left.
  *
  *   0  ▕38 ana█████████████┊▒▒▒▒▒▒▒▒▒▒▒▒
  *   40 eval                ┊    ░░░░░░░░

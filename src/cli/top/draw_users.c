@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who uses the machine: now, their share, their quota, and what the last seven days were worth. */
+/* Users: current usage, share, quota, and usage of the last seven days. */
 #include <inttypes.h>
 #include <string.h>
 

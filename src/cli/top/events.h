@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads server-sent events as they come, in pieces of any size. */
+/* Parses server-sent events from chunks of any size. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,9 +19,9 @@ struct events {
     char type[32];
 };
 
-/* 0, or -E2BIG for a line that no mgpud sends. */
+/* 0, or -E2BIG for a line longer than mgpud sends. */
 int events_add(struct events *events, const void *bytes, size_t length);
 
-/* Forgets the piece of an event that was lost with its connection. */
+/* Discards an incomplete event after a lost connection. */
 void events_reset(struct events *events);
 void events_clear(struct events *events);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A field is a row; a word without one looks everywhere. */
+/* A field is a row; a term without a field is searched everywhere. */
 #include "cli/top/filter.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A column of a plot is a number of small steps high: eight in a character with blocks, four with braille,
- * two with ASCII. A value that is not zero is at least one step, because something was done then.
+ * The height of a plot column is a number of small steps: eight per character with blocks, four with braille,
+ * two with ASCII. A nonzero value has at least one step, to show that there was some activity.
  */
 #include "cli/top/graph.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bars, lines of bars and plots made of characters. Values are between 0 and 1; GRAPH_UNKNOWN leaves a gap.
- */
+/* Bars, bar graphs and plots made of characters. Values are between 0 and 1; GRAPH_UNKNOWN leaves a gap. */
 #pragma once
 
 #include <stddef.h>
@@ -19,10 +18,10 @@ const char *graph_name(enum graph graph);
 /* A horizontal bar as wide as `width`, in eighths of a character with blocks. */
 void graph_bar(struct canvas *canvas, enum graph graph, int y, int x, int width, enum look look, double part);
 
-/* The last values that fit in `width` columns, the newest at the right. Braille has two in each column. */
+/* The last values that fit into `width` columns, newest at the right. Braille shows two per column. */
 void graph_line(
     struct canvas *canvas, enum graph graph, int y, int x, int width, const double *values, size_t count);
 
-/* All values over an area of several rows; several values that share a column are their mean. */
+/* All values in an area of several rows; values in the same column are averaged. */
 void graph_plot(struct canvas *canvas, enum graph graph, const struct rect *area, enum look look,
     const double *values, size_t count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* New jobs have the largest numbers, so the array stays in order by appending nearly always. */
+/* New jobs have the largest numbers, so appending nearly always keeps the array ordered. */
 #include "cli/top/jobs.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The jobs that `mgpu top` knows: objects of the API by number, and which of them have changed since. */
+/* The jobs in `mgpu top`: objects of the API by number, with their changes. */
 #pragma once
 
 #include <jansson.h>
@@ -7,47 +7,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TOP_ENDED_MAX    200                // jobs that are over and still shown
-#define TOP_ENDED_FOR_MS (INT64_C(3600000)) // for so long after their end
+#define TOP_ENDED_MAX    200                // ended jobs still shown
+#define TOP_ENDED_FOR_MS (INT64_C(3600000)) // shown for this time after their end
 
 struct top_job {
     int64_t id;
-    json_t *job;     // NULL: only its number is known so far
-    bool is_changed; // to be asked for
+    json_t *job;     // NULL: not received yet
+    bool is_changed; // to be requested
     bool is_marked;  // by Space
 };
 
 struct top_jobs {
-    struct top_job *items; // in order of their numbers
+    struct top_job *items; // ordered by number
     size_t count, capacity;
 };
 
-/* NULL when it is not known. Valid until the next put, touch or prune. */
+/* NULL if unknown. Valid until the next put, touch or prune. */
 struct top_job *top_jobs_find(const struct top_jobs *jobs, int64_t id);
 
-/* Takes the object of a job, in the place of an older one. */
+/* Takes ownership of the object of a job, replacing an older one. */
 void top_jobs_put(struct top_jobs *jobs, json_t *job);
 
-/* Notes that a job has changed, or that there is a new one. */
+/* Marks a job as changed, or adds a new one. */
 void top_jobs_touch(struct top_jobs *jobs, int64_t id);
 
-/* Forgets those that ended long ago, the oldest ends beyond TOP_ENDED_MAX, and what was never told. */
+/* Removes jobs that ended long ago, those beyond TOP_ENDED_MAX, oldest first, and those never received. */
 void top_jobs_prune(struct top_jobs *jobs, int64_t now_ms);
 
-/* Forgets all but what is marked or has just changed: the list is told anew. */
+/* Removes all but marked or changed jobs, because the list will be received again. */
 void top_jobs_reset(struct top_jobs *jobs);
 
-/* Numbers of changed jobs as the API's `ids` wants them, at most `limit`; NULL when there are none. They
- * count as unchanged from now on. The caller frees it. */
+/* Numbers of changed jobs for the API's `ids`, at most `limit`; NULL if there are none. They are then no
+ * longer marked as changed. The caller frees it. */
 char *top_jobs_take_changed(struct top_jobs *jobs, size_t limit);
 
-/* Some are still to be asked for. */
+/* True if some are still to be requested. */
 bool top_jobs_have_changed(const struct top_jobs *jobs);
 
 void top_jobs_clear(struct top_jobs *jobs);
 
-/* True when the job has or had that GPU (an object with `uuid`). */
+/* True if the job has or had that GPU (an object with `uuid`). */
 bool top_job_has_gpu(const json_t *job, const json_t *gpu);
 
-/* Brings the seconds that it waits or runs up to date, without asking for it. */
+/* Updates its waiting or run time without a request. */
 void top_job_tick(json_t *job, int64_t now_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of the rows is that of the legend and of the help: what a newcomer needs comes first. */
+/* The rows are in the order of the legend and the help: the most important keys first. */
 #include "cli/top/keys.h"
 
 #define CTRL(letter) ((letter)&0x1f)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The keys of `mgpu top`: one table, from which the legend at the bottom and the help are made.
- */
+/* The keys of `mgpu top`: a table, from which the legend and the help are generated. */
 #pragma once
 
 #include "cli/top/top.h"
 #include "cli/top/codes.h"
 
-/* Where a key means something. */
+/* The contexts of a key. */
 enum {
     IN_GPUS = 1 << 0,
     IN_JOBS = 1 << 1,
@@ -25,26 +24,26 @@ enum {
 #define KEY_CODES 4
 
 struct top_key {
-    int codes[KEY_CODES]; // ended by 0
-    const char *name;     // as the help says it
-    const char *label;    // in the legend, NULL: not there
+    int codes[KEY_CODES]; // terminated by 0
+    const char *name;     // in the help
+    const char *label;    // in the legend, NULL: not shown
     const char *help;
     unsigned where;
     void (*act)(struct top *top);
 };
 
-extern const struct top_key top_keys[]; // ended by a NULL name
+extern const struct top_key top_keys[]; // terminated by a NULL name
 
-/* Where the keys go now. */
+/* The current context of keys. */
 unsigned top_place(const struct top *top);
 
 /* A key was pressed. */
 void top_press(struct top *top, int code);
 
-/* The mouse was clicked at a place, or its wheel turned (`wheel` -1 up, 1 down, 0 a click). */
+/* A mouse click, or a turn of its wheel (`wheel` -1 up, 1 down, 0 a click). */
 void top_click(struct top *top, int y, int x, int wheel, bool is_double);
 
-/* --- what keys do, by file --- */
+/* --- actions of keys, by file --- */
 
 /* top/moves.c */
 void top_move(struct top *top, long by);
@@ -89,7 +88,7 @@ void top_sort_by(struct top *top, int key);
 void top_refresh_now(struct top *top);
 void top_leave(struct top *top);
 
-/* top/actions.c: what is done to jobs, GPUs and nodes */
+/* top/actions.c: actions on jobs, GPUs and nodes */
 void top_mark(struct top *top);
 void top_cancel(struct top *top);
 void top_hold(struct top *top);
@@ -106,10 +105,10 @@ void top_open_help(struct top *top);
 void top_open_sort(struct top *top);
 void top_open_columns(struct top *top);
 void top_open_text(struct top *top, const char *title, const char *text);
-int top_popup_text_width(const struct top *top); // of its lines; longer ones are cut
-bool top_popup_press(struct top *top, int code); // false: there is none
+int top_popup_text_width(const struct top *top); // maximum; longer lines are cut
+bool top_popup_press(struct top *top, int code); // false: no popup is open
 
 /* top/prompt.c */
 void top_ask_text(struct top *top, const char *label, const char *text, bool is_live, prompt_done_fn *done);
 void top_ask_yes(struct top *top, const char *question, prompt_done_fn *done);
-bool top_prompt_press(struct top *top, int code); // false: nothing is asked
+bool top_prompt_press(struct top *top, int code); // false: no prompt is open

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   header
- *   GPUs   as many rows as it needs, at most half of the body
- *   jobs   what is left
- *   log    a fifth, at least two lines
- *   legend
+ * header
+ * GPUs   as many rows as needed, at most half of the body
+ * jobs   the rest
+ * log    a fifth, at least two lines
+ * legend
  *
  * With few rows one panel has the whole body, below a line of tabs.
  */

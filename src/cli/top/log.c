@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Only the end is of interest here, so it is read from shortly before the end on. A job that prints more than
- * anybody can read is not read as a whole: after a burst the connection is given up, and the end is looked
- * for a moment later.
+ * Only the end is shown, so the log is read from shortly before its end. The output of a job that prints
+ * faster than can be shown is not read completely: after a burst the connection is closed, and the end is
+ * read again a moment later.
  */
 #include "cli/top/log.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of the output of one job, followed for as long as the job is selected. */
+/* The end of the output of the selected job. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,16 +13,16 @@ struct top;
 struct top_log {
     struct stream stream;
     struct tail tail;
-    int64_t job, attempt; // each attempt has output of its own; job 0: nobody's
-    int status;           // of the answer, 0: none yet
+    int64_t job, attempt; // each attempt has its own output; job 0: none
+    int status;           // of the answer, 0: not received
     char problem[256];    // why it cannot be read
-    int64_t again_ms;     // boot clock: when it is asked for again; 0: not
-    int64_t second;       // of the boot clock, and how much came in it
+    int64_t again_ms;     // boot clock: next try; 0: none
+    int64_t second;       // boot clock in seconds, and bytes received in that second
     size_t second_bytes;
 };
 
-/* Follows the output of that job instead; 0: nobody's. Doing it again changes nothing, unless the job has
- * been started anew meanwhile. */
+/* Follows the output of that job; 0: of none. No effect if it is already followed, unless the job has been
+ * restarted meanwhile. */
 void top_log_follow(struct top *top, int64_t job);
 
 void top_log_advance(struct top *top, bool is_readable);

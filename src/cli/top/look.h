@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a character on the screen means; a theme says how that is shown. */
+/* The meaning of a character on the screen; a theme defines how it is shown. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,16 +8,16 @@ enum look {
     LOOK_PLAIN,
     LOOK_DIM,
     LOOK_BORDER,
-    LOOK_FOCUS, // the border of the panel that takes the keys
+    LOOK_FOCUS, // the border of the panel with the focus
     LOOK_TITLE,
-    LOOK_HEADER, // names of columns
+    LOOK_HEADER, // column headers
     LOOK_KEY,    // a key in the legend
     LOOK_GOOD,
     LOOK_WAIT,
     LOOK_BAD,
     LOOK_HELD,
     LOOK_WARN,
-    LOOK_LOW, // bars, by how full they are
+    LOOK_LOW, // bars, by load
     LOOK_MIDDLE,
     LOOK_HIGH,
     LOOK_MEMORY,
@@ -25,7 +25,7 @@ enum look {
     LOOKS
 };
 
-/* The terminal's eight colours, in its order. */
+/* The eight colours of the terminal, in its order. */
 enum paint {
     PAINT_NONE = -1,
     PAINT_BLACK,
@@ -46,10 +46,10 @@ struct theme {
     } looks[LOOKS];
 };
 
-extern const struct theme top_themes[]; // ended by a NULL name
+extern const struct theme top_themes[]; // terminated by a NULL name
 
-/* Its place in the table, or -1. */
+/* Its index in the table, or -1. */
 int top_theme_find(const char *name);
 
-/* Of a value between 0 and 1. */
+/* For a value between 0 and 1. */
 enum look look_of_load(double part);

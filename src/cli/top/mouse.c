@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is under the mouse was noted when it was drawn; what was drawn last lies on top. */
+/* Mouse targets are recorded when they are drawn; the last one drawn is on top. */
 #include "cli/term/field.h"
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"

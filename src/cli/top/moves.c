@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Going about: rows, panels, pages. The selection of a job is its number, so that it stays when rows move. */
+/* Navigation: rows, panels, pages. The selected job is identified by its number, so the selection stays when
+ * rows move. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The value of each key is taken once for each job: members of JSON objects are slow to find. */
+/* The value of each key is computed once per job, because finding members of JSON objects is slow. */
 #include "cli/top/order.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of jobs on the screen: two keys, each up or down. */
+/* The order of jobs on the screen: two keys, each ascending or descending. */
 #pragma once
 
 #include <jansson.h>
@@ -21,19 +21,19 @@ struct order_key {
     const char *name, *help;
 };
 
-extern const struct order_key order_keys[]; // ended by a NULL name
+extern const struct order_key order_keys[]; // terminated by a NULL name
 
-/* "state,-wait": at most two, with a minus from the largest on. */
+/* "state,-wait": at most two keys; a minus means descending. */
 int order_parse(const char *text, struct order *ret, struct error *err);
 
 /* The same as text. The caller frees it. */
 char *order_text(const struct order *order);
 
-/* Makes a key the first one and keeps the old one as the second; the same key again turns it round. */
+/* Makes a key the first one and the old one the second; choosing the same key again reverses it. */
 void order_choose(struct order *order, int key);
 
 /* The key of that name, or -1. */
 int order_find(const char *name);
 
-/* Sorts objects of jobs; jobs that are alike are in order of their numbers. */
+/* Sorts objects of jobs; equal ones are ordered by number. */
 void order_sort(const struct order *order, json_t **jobs, size_t count);

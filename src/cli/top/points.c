@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A moment of which something is known of one GPU only is that GPU's. */
+/* If a time has a value for only one GPU, that value is used. */
 #include "cli/top/points.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Boxes over the screen: the keys, what jobs are sorted by, which columns they have, and text to read. */
+/* Popups: keys, sort order, columns, and text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file is not the client's configuration, which belongs to its user: that one is never written by a
- * program. */
+/* Separate from the client's configuration, which belongs to the user and is never written by a program. */
 #include "cli/top/prefs.h"
 
 #include <errno.h>

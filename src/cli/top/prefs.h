@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `mgpu top` remembers of its user: a small file of "key: value" lines beside the user's other state. */
+/* The preferences of `mgpu top`: a small file of "key: value" lines in the user's state directory. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 struct top_prefs {
     int theme;
     enum graph graph;
-    bool has_graph; // chosen; else what the terminal can show
+    bool has_graph; // chosen by the user; otherwise depends on the terminal
     char *columns;  // of jobs, names as of `mgpu ps -o help`
     struct order order;
     int64_t refresh_ms;
@@ -28,14 +28,13 @@ struct top_prefs {
 
 void top_prefs_init(struct top_prefs *prefs);
 
-/* Takes what is in `text`; lines that are not understood are passed over, so that an old file does no harm.
- */
+/* Reads preferences from `text`; unknown lines are ignored, so old files are harmless. */
 void top_prefs_read(struct top_prefs *prefs, const char *text);
 
 /* The caller frees it. */
 char *top_prefs_text(const struct top_prefs *prefs);
 
-/* $XDG_STATE_HOME/mgpu/top. A file that is missing is no failure. */
+/* $XDG_STATE_HOME/mgpu/top. A missing file is not an error. */
 void top_prefs_load(struct top_prefs *prefs);
 int top_prefs_save(const struct top_prefs *prefs, struct error *err);
 

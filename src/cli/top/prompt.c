@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The line at the bottom that asks. A question is answered by one key, and everything but y is no. */
+/* The prompt in the bottom line. A question is answered by one key; everything but y means no. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread waits for keys, for mgpud and for the next second; the picture is made anew when one of them has
- * changed something. Signals are let in only while it waits, so that none is missed between a look and the
- * wait.
+ * One thread waits for keys, mgpud and the next second, and redraws the screen after changes. Signals are
+ * unblocked only while it waits, so none is missed between a check and the wait.
  */
 #include "cli/top/run.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A carriage return begins the line anew, as a terminal does it: of a progress bar only the last state is
+/* A carriage return starts the line again, as on a terminal: only the last state of a progress bar is
  * kept. */
 #include "cli/top/tail.h"
 

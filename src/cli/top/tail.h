@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The last lines of a log, made plain: without control sequences, progress bars as they stand now. */
+/* The last lines of a log as plain text: without control sequences, and with the current state of progress
+ * bars. */
 #pragma once
 
 #include <stddef.h>
@@ -8,19 +9,19 @@
 #include "cli/term/escapes.h"
 
 #define TAIL_LINES      2000
-#define TAIL_LINE_BYTES 4096 // of a line; the rest of it is dropped
+#define TAIL_LINE_BYTES 4096 // of a line; the rest is dropped
 
 struct tail {
     struct escapes escapes;
     char **lines; // a ring
     size_t first, count;
-    struct buffer open; // the line that has not ended
+    struct buffer open; // the incomplete line
 };
 
 /* Appends output of the job. */
 void tail_add(struct tail *tail, const void *bytes, size_t length);
 
-/* Lines that there are, the open one included, and the i-th of them; valid until the next add. */
+/* The number of lines, including the incomplete one, and the i-th of them; valid until the next add. */
 size_t tail_count(const struct tail *tail);
 const char *tail_line(struct tail *tail, size_t i);
 

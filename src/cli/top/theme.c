@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Colours are the eight that every terminal has, and what they look like is the terminal's. Words and shapes
- * say everything once more, so that nothing is lost in `mono` or to the colour-blind.
+ * Only the eight colours of every terminal are used. Words and symbols repeat their meaning, so nothing is
+ * lost in `mono` or for colour-blind users.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `mgpu top`: what it knows (model), where that comes from (wire), and what of it is shown. */
+/* `mgpu top`: its data (model), its connections (wire), and its display state. */
 #pragma once
 
 #include <jansson.h>
@@ -21,7 +21,7 @@
 #include "cli/top/order.h"
 #include "cli/top/prefs.h"
 
-/* --- model: answers of the API, NULL until they are there --- */
+/* --- model: answers of the API, NULL until received --- */
 
 enum top_range { RANGE_MINUTES, RANGE_HOUR, RANGE_ALL, RANGES };
 
@@ -32,14 +32,14 @@ struct top_model {
     json_t *detail;      // of job `detail_id`
     json_t *detail_past; // of the GPUs of job `detail_id`, over `range`
     int64_t why_id, detail_id;
-    bool is_complete; // the list of jobs has been told once
-    bool is_cut;      // there are more open jobs than are listed
+    bool is_complete; // the list of jobs has been received once
+    bool is_cut;      // there are more jobs than listed
 };
 
 /* --- wire --- */
 
 enum top_ask_id {
-    ASK_GPUS, // first what is quick to answer
+    ASK_GPUS, // fast requests come first
     ASK_RUNNING,
     ASK_QUICK,
     ASK_OPEN,
@@ -58,20 +58,20 @@ enum top_ask_id {
 
 struct top_wire {
     struct stream ask, events;
-    struct client actions; // what keys do: it must not wait for long
+    struct client actions; // for actions, which must not wait for other requests
     struct events parser;
     bool is_listening;     // /events has answered on this connection
-    int asked;             // a row of top_asks, -1: none is under way
+    int asked;             // a row of top_asks, -1: none in progress
     int64_t asked_ms;      // boot clock
     int64_t due_ms[ASKS];  // boot clock
-    int64_t last_ms[ASKS]; // boot clock: when it was asked last
-    int64_t retry_ms;      // boot clock: nothing is asked before; 0: at once
-    int64_t lost_ms;       // boot clock: since when mgpud does not answer; 0: it does
+    int64_t last_ms[ASKS]; // boot clock: time of the last request
+    int64_t retry_ms;      // boot clock: no request before this time; 0: at once
+    int64_t lost_ms;       // boot clock: mgpud has not answered since; 0: it answers
     int64_t events_retry_ms;
-    char problem[256]; // what the last failure said
+    char problem[256]; // message of the last failure
 };
 
-/* --- what is shown --- */
+/* --- display state --- */
 
 enum top_page { PAGE_MAIN, PAGE_JOB, PAGE_NODES, PAGE_USERS, PAGE_TIMELINE, PAGE_HISTORY, PAGES };
 
@@ -85,18 +85,18 @@ typedef void prompt_done_fn(struct top *top, const char *text);
 #define MESSAGE_FOR_MS   6000
 #define SHOWN_MAX        CANVAS_ROWS_MAX
 
-/* The line at the bottom when it asks for something. */
+/* The prompt in the bottom line. */
 struct prompt {
-    prompt_done_fn *done;                      // NULL: it does not
-    const char *(*complete)(const char *text); // what Tab makes of it, NULL: nothing
+    prompt_done_fn *done;                      // NULL: no prompt
+    const char *(*complete)(const char *text); // completes with Tab, NULL: nothing
     char label[256];
     char text[PROMPT_BYTES_MAX + 1];
-    bool is_question; // one key: y, or anything else for no
-    bool is_live;     // `done` is called with each change, too
+    bool is_question; // one key: y, or any other for no
+    bool is_live;     // `done` is also called for each change
     char before[PROMPT_BYTES_MAX + 1];
 };
 
-/* Something that the mouse can hit. */
+/* Objects that the mouse can select. */
 enum hit { HIT_PANEL, HIT_JOB, HIT_GPU, HIT_ORDER, HIT_TAB, HIT_NODE };
 
 struct hit_area {
@@ -108,16 +108,16 @@ struct hit_area {
 #define HITS_MAX 1024
 
 struct top_view {
-    enum top_page page, before; // `before`: where the page of a job was opened
+    enum top_page page, before; // `before`: the page from which a job's page was opened
     enum panel focus;
     bool is_maximized, is_frozen, is_trouble;
     char filter[PROMPT_BYTES_MAX + 1];
     int64_t selected; // number of a job, 0: none
-    int64_t kept;     // what was selected before the page of ended jobs
+    int64_t kept;     // the selection before the page of ended jobs
     size_t selected_row;
     size_t job_offset;
     size_t gpu_row, node_row, user_row;
-    size_t scroll;      // of the log: lines up from its end
+    size_t scroll;      // of the log: lines above its end
     size_t list_offset; // of nodes, users, the timeline
     enum top_range range;
     json_t **rows; // jobs in order, borrowed from the model
@@ -130,8 +130,8 @@ struct top_view {
     struct strings popup_lines;
     char popup_title[128];
     struct prompt prompt;
-    const struct deed *deed; // what the question at the bottom is about
-    struct strings targets;  // and to what
+    const struct deed *deed; // the action to be confirmed
+    struct strings targets;  // its targets
     char message[512];
     int64_t message_until_ms; // boot clock
     bool is_message_bad;
@@ -150,23 +150,23 @@ struct top {
     struct top_prefs prefs;
     struct top_log log;
     int64_t own_uid;
-    int64_t now_ms;  // wall clock of this picture
-    bool is_changed; // the picture is old
-    bool is_urgent;  // and nobody should wait for the next one
+    int64_t now_ms;  // wall clock of this screen
+    bool is_changed; // the screen is out of date
+    bool is_urgent;  // and should be updated without delay
     bool is_leaving;
     void (*outside)(
-        struct top *top, void (*act)(struct top *top)); // runs `act` on the plain terminal; or NULL
+        struct top *top, void (*act)(struct top *top)); // runs `act` on the restored terminal; or NULL
 };
 
-/* The job that is selected, or NULL. */
+/* The selected job, or NULL. */
 json_t *top_selected(const struct top *top);
 
-/* Sorts and filters the jobs again when something has changed. */
+/* Sorts and filters the jobs again if anything has changed. */
 void top_update_rows(struct top *top);
 
-/* A sentence at the bottom for some seconds. */
+/* Shows a message at the bottom for some seconds. */
 void top_say(struct top *top, bool is_bad, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Several nodes have GPUs. */
+/* True if several nodes have GPUs. */
 bool top_has_nodes(const struct top *top);
 struct view top_list_view(const struct top *top);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu top: the dashboard of the terminal (top/run.c), or one picture of it. */
+/* mgpu top: the terminal dashboard (top/run.c), or a single screen of it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

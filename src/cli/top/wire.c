@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Losing mgpud is normal here: the last state stays on the screen, and each connection is tried again until
- * it is back. What happened meanwhile is not replayed; when /events answers again the list is asked for anew,
- * which is right after it is known that no further event will be missed.
+ * Losing the connection to mgpud is a normal case: the last state stays on the screen, and each connection is
+ * retried. Missed events are not replayed; when /events answers again, the list is requested again, after
+ * which no event can be missed.
  */
 #include "cli/top/wire.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The connections of `mgpu top`: one for questions, one for /events, one for the log that is followed. None
- * of them ever makes the screen wait. */
+/* The connections of `mgpu top`: for requests, for /events, and for the followed log. None of them blocks the
+ * display. */
 #pragma once
 
 #include <poll.h>
@@ -12,10 +12,10 @@
 void top_wire_init(struct top *top);
 void top_wire_clear(struct top *top);
 
-/* Does what is due, and what the descriptors that are `is_ready` allow (NULL: none). */
+/* Does what is due, and processes the descriptors that are `is_ready` (NULL: none). */
 void top_wire_advance(struct top *top, const bool *is_ready);
 
-/* Nobody has listened for a while: asks for everything anew. */
+/* The connections were not read for a while: sends all requests again. */
 void top_wire_resume(struct top *top);
 
 /* Descriptors to poll for reading, -1: none. */
@@ -24,11 +24,11 @@ void top_wire_fds(const struct top *top, int fds[TOP_FDS]);
 /* Milliseconds until something is due, at most `most`. */
 int top_wire_wait_ms(const struct top *top, int most);
 
-/* Seconds since mgpud was heard last; 0 while all is well. */
+/* Seconds since the last data from mgpud; 0 while connected. */
 int64_t top_wire_lost_s(const struct top *top);
 
-/* Waits until the answer to each question that is wanted now is there; for --once. */
+/* Waits for the answers to all currently wanted requests; for --once. */
 int top_wire_settle(struct top *top, int timeout_ms, struct error *err);
 
-/* Waits a little for the first output of the log that is followed. */
+/* Waits a short time for the first output of the followed log. */
 int top_wire_settle_log(struct top *top, int timeout_ms, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu adopt: a process that runs already gets its GPUs booked, as a job of its owner. */
+/* mgpu adopt: reserves GPUs for a running process, as a job of its owner. */
 #include <errno.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu attach: join the terminal of a running job, or watch the output of one that has none. */
+/* mgpu attach: connects to the terminal of a running job, or shows the output of one without a terminal. */
 #include <errno.h>
 #include <unistd.h>
 

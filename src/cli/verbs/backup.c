@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu backup: asks mgpud where its state and settings are, and has its program write them to a file. Files
- * of mgpud are read by root or its user only, so nothing of a backup passes through the API. */
+/* mgpu backup: queries mgpud for its directories and settings, and runs its program to write them to a file.
+ * Only root or mgpud's user can read them, so no part of a backup passes through the API. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu cancel: take waiting jobs out of the queue, end running ones. */
+/* mgpu cancel: removes waiting jobs from the queue and ends running ones. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

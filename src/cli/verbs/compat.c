@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu compat: lists the commands of mgpu-compat, makes links to it, executes one without a link. */
+/* mgpu compat: lists the commands of mgpu-compat, creates links to it, or runs one without a link. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu config: the settings in force, mgpud's and one's own, and where each was set. */
+/* mgpu config: the current settings of mgpud and of the user, and where each was set. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

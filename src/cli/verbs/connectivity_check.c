@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu-tls walks, and says a line for each step. The token goes to it by the socket, where nobody sees it. */
+/* mgpu-tls performs the steps and reports a line for each. The token is sent over the socket, where no other
+ * user can see it. */
 #include "cli/verbs/connectivity_check.h"
 
 #include <errno.h>

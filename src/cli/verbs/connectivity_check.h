@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu doctor --node: the way from here to a controller on another machine, step by step. */
+/* mgpu doctor --node: checks the connection to a controller on another machine, step by step. */
 #pragma once
 
 #include "base/error.h"
 
-/* Texts are good during the call; `fix` may be empty. "on", "off" or "bad". */
+/* Texts are valid during the call; `fix` may be empty. "on", "off" or "bad". */
 typedef void doctor_step_fn(
     void *arg, const char *verdict, const char *name, const char *text, const char *fix);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu doctor: what is on, what is off, and what to type about it; with --node, the way to another machine.
- * Each check is a row; the features that a node reports are further rows, made by its agent.
+ * mgpu doctor: which features are on or off, and how to enable them; with --node, checks the connection to
+ * another machine. Each check is a row; the features reported by a node are further rows.
  */
 #include <errno.h>
 #include <inttypes.h>

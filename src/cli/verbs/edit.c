@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu edit: change what waiting jobs ask for. The keys are the rows of ask.c. */
+/* mgpu edit: changes the requests of waiting jobs. The keys are the rows of ask.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu gpu pause|resume|drain|release|policy; for operators. Jobs that run there go on. */
+/* mgpu gpu pause|resume|drain|release|policy; for operators. Running jobs are not affected. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu gpus: who has which GPU, how busy it is, and how busy it was. */
+/* mgpu gpus: the users, current load and load history of GPUs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

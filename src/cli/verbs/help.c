@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu help [COMMAND [ACTION]|TOPIC]; a word that is neither gets the nearest of both. A command is explained
- * by its man page where there is one and somebody to read it, else by its tables.
+ * mgpu help [COMMAND [ACTION]|TOPIC]; for an unknown word, suggests the closest of both. On a terminal a
+ * command's man page is shown if installed, otherwise its tables.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu history: jobs that ended, also long ago, and what users, groups, days and nodes made of the GPUs. */
+/* mgpu history: ended jobs, also old ones, and the GPU usage of users, groups, days and nodes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

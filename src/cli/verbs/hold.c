@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu hold, mgpu release: keep waiting jobs from starting, and let them again. */
+/* mgpu hold, mgpu release: prevent waiting jobs from starting, and allow it again. */
 #include "cli/verbs/verbs.h"
 #include "cli/term/field.h"
 #include "cli/show/jobs_each.h"

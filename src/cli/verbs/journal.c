@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu journal export: every event of the store, one JSON object a line, for mgpu-sim. A file appears under
- * its name only when it is complete.
+ * mgpu journal export: every event of the store, one JSON object per line, for mgpu-sim. A file gets its name
+ * only when it is complete.
  */
 #include <errno.h>
 #include <fcntl.h>

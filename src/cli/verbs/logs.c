@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu logs: the output of jobs. One job's bytes are printed as they are; of several jobs each line is
- * preceded by its job's number, and with -f they are followed side by side. Of a job that has not started it
- * may not be known yet on how many nodes it will run: that is waited for first.
+ * mgpu logs: the output of jobs. The output of one job is printed unchanged; with several jobs each line is
+ * prefixed with its job's number, and -f follows them in parallel. The number of nodes of a job is unknown
+ * until it starts, so that is waited for first.
  */
 #include <errno.h>
 #include <poll.h>

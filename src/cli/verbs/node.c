@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu node drain|resume|fence; for operators. Jobs that run on a drained node go on; nothing new starts. Of
- * a node that is fenced somebody has made sure that nothing runs there any more. The other actions are in
+/* mgpu node drain|resume|fence; for operators. Running jobs on a drained node are not affected; no new job
+ * starts there. Fencing confirms that nothing runs on the node any more. The other actions are in
  * node_admit.c. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu node token and mgpu node forget: which machines are nodes. */
+/* mgpu node token and mgpu node forget: adding and removing nodes. */
 #pragma once
 
 #include "cli/options/call.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu nodes: the machines, whether they are in use, and what they have. */
+/* mgpu nodes: the machines, their state, and their resources. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

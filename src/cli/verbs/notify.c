@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu notify: what a job says of itself, written to the pipe that it was given. Nobody is connected to. */
+/* mgpu notify: sends a status report of a job through its pipe. Makes no connection. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu without a verb on a terminal: the GPUs, my jobs, and what to type next. */
+/* mgpu without a verb on a terminal: the GPUs, the user's jobs, and suggested commands. */
 #include <stdio.h>
 #include <unistd.h>
 

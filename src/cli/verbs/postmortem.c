@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu postmortem: what happened to a job, in words, on one page. */
+/* mgpu postmortem: the history of a job in words, on one page. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

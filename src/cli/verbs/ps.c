@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu ps: jobs as a table. The server filters; this file says what to ask and how to show it. */
+/* mgpu ps: jobs as a table. The server filters; this file builds the query and prints the result. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu reserve add|list|rm: GPUs kept for some users for some time. */
+/* mgpu reserve add|list|rm: GPUs reserved for some users for some time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu run: submit, then stay until it ends. */
+/* mgpu run: submits a job and waits until it ends. */
 #include <errno.h>
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu shell: run -T with the user's shell, and defaults that fit somebody who sits there. */
+/* mgpu shell: run -T with the user's shell, and defaults for interactive use. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu show: everything about a job, for people; -o json gives the object itself. */
+/* mgpu show: all details of a job for display; -o json prints the object itself. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu signal, suspend, continue, requeue: what is done with jobs that run. */
+/* mgpu signal, suspend, continue, requeue: actions on running jobs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

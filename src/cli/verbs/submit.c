@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu submit: queue a command, a script, or the jobs of a file, and print their numbers, which are then
- * durable.
- */
+/* mgpu submit: queues a command, a script, or the jobs of a file, and prints their numbers once they are
+ * durable. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu token create|list|revoke: for the API over TCP, as oneself. */
+/* mgpu token create|list|revoke: tokens of the user for the API over TCP. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

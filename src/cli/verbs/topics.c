@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Words in the first column of time, sizes, jobs and requests are examples that the parsers take; a test
- * reads each with the parser it is about.
+ * The first column of time, sizes, jobs and requests has examples in the syntax of the parsers; a test parses
+ * each.
  */
 #include "cli/verbs/topics.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `mgpu help TOPIC` explains beside the verbs. */
+/* Topics of `mgpu help TOPIC`, besides the verbs. */
 #pragma once
 
 #include <stdio.h>
@@ -11,15 +11,15 @@ struct topic_row {
 struct topic {
     const char *name;
     const char *help;             // one line
-    const struct topic_row *rows; // ended by a NULL word, or NULL
+    const struct topic_row *rows; // terminated by a NULL word, or NULL
     const char *notes;            // after the rows, or NULL
-    void (*print)(FILE *out);     // what other tables have, or NULL
+    void (*print)(FILE *out);     // prints parts that come from other tables, or NULL
 };
 
-/* Ended by a NULL name. */
+/* Terminated by a NULL name. */
 extern const struct topic topics[];
 
-/* The topic of that name, or NULL. */
+/* The topic with that name, or NULL. */
 const struct topic *topics_find(const char *name);
 
 void topics_print(const struct topic *topic, FILE *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu users: who uses how much, and what that does to the order of the queue. */
+/* mgpu users: usage per user, and its effect on the order of the queue. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of the verbs, each in the file of its name; cli/commands.c is the table of them. */
+/* The rows of the verbs, each defined in the file with its name; cli/commands.c is the table. */
 #pragma once
 
 #include "cli/options/call.h"

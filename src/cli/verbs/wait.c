@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu wait: until all the jobs named are over, and the status is that of the last one that did not end with
- * 0; or until the first one is, and the status is its own. */
+/* mgpu wait: until all named jobs have ended, with the status of the last one that did not end with 0; or
+ * until the first has ended, with its status. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu why: everything that keeps a job from starting, until when, and what would start it now. */
+/* mgpu why: everything that prevents a job from starting, until when, and what would start it now. */
 #include <stdio.h>
 
 #include "base/memory.h"
