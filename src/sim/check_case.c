@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files hold one JSON object a line: {"settings": {...}}, {"node": {...}}, {"job": {...}}, {"event": {...}};
- * what is 0 is left out. Policies and placements stand there by name. */
+/* Files have one JSON object per line: {"settings": {...}}, {"node": {...}}, {"job": {...}}, {"event":
+ * {...}}; zeros are omitted. Policies and placements are given by name. */
 #include "sim/check_case.h"
 
 #include <errno.h>

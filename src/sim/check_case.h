@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One random workload for `mgpu-sim check`: a cluster, jobs and what happens to them, as plain numbers by
- * name, so that a case can be made from a seed, printed, read back and cut down by the same few loops.
+ * A random workload for `mgpu-sim check`: a cluster, jobs and events, as plain numbers by name, so that a
+ * case can be generated from a seed, printed, parsed and reduced by the same few loops.
  */
 #pragma once
 
@@ -13,15 +13,15 @@
 #include "base/error.h"
 
 enum case_setting {
-    SET_POLICY, // position in policies[]
+    SET_POLICY, // index in policies[]
     SET_PLACEMENT,
     SET_RESERVATIONS,
     SET_NODE_JOBS,
     SET_USER_JOBS,
     SET_USER_GPUS, // thousandths
-    SET_GRACE_MS,  // a job that must give way takes so long
-    SET_IS_EXACT,  // the scheduler is told how long jobs run
-    SET_IS_FAIR,   // alike jobs of users with equal shares: fairness is checked
+    SET_GRACE_MS,  // how long a preemption takes
+    SET_IS_EXACT,  // the scheduler is given the real durations
+    SET_IS_FAIR,   // similar jobs of users with equal shares: fairness is checked
     CASE_SETTINGS
 };
 
@@ -29,7 +29,7 @@ enum case_node { NODE_GPUS, NODE_CPU, NODE_MEMORY, CASE_NODE_VALUES };
 
 enum case_job {
     JOB_ID,
-    JOB_AT, // submitted, ms
+    JOB_AT, // submit time, ms
     JOB_RUN,
     JOB_UID,
     JOB_GID,
@@ -41,7 +41,7 @@ enum case_job {
     JOB_MEMORY,
     JOB_NODES,
     JOB_PER_NODE,
-    JOB_ALLOW, // bits: indexes of GPUs; 0: any
+    JOB_ALLOW, // allowed GPU indexes as bits; 0: any
     JOB_PICK,  // node * 256 + index + 1 of its one GPU; 0: any
     JOB_PREEMPTIBLE,
     JOB_LIMIT,
@@ -50,9 +50,9 @@ enum case_job {
     JOB_AFTER, // id
     JOB_AFTER_KIND,
     JOB_FAILS,
-    JOB_ELEMENTS, // 0: no array
+    JOB_ELEMENTS, // 0: not an array
     JOB_ELEMENT_LIMIT,
-    JOB_OWN, // priority among its owner's jobs
+    JOB_OWN, // own priority
     CASE_JOB_VALUES
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every rule is written down here once more in its simplest form, sums over arrays, so that a mistake in the
- * scheduler's index or plan cannot hide behind the same mistake here. */
+/* Every rule is implemented again in its simplest form, sums over arrays, so that an error in the scheduler's
+ * index or plan cannot be hidden by the same error here. */
 #include "sim/check_ledger.h"
 
 #include <errno.h>

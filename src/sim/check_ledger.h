@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A second set of books: what is given away, by the checker's own count. Shares no code with the scheduler's.
- */
+/* A second ledger of allocations, maintained by the checker. It shares no code with the scheduler's. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,8 +39,7 @@ struct ledger {
 void ledger_init(struct ledger *ledger, const struct sim_case *of);
 void ledger_clear(struct ledger *ledger);
 
-/* Enters what a job got. -EPROTO with a sentence when it could not be given, or is not what the job asked
- * for. */
+/* Adds an allocation. -EPROTO with a sentence if its resources are not free or do not match the request. */
 int ledger_give(struct ledger *ledger, const int64_t *job, const struct allocation *allocation,
     int64_t now_ms, struct error *err);
 void ledger_take_back(struct ledger *ledger, const int64_t *job, const struct allocation *allocation);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of own priorities, written down once more as what two jobs that wait may expect of each other.
- * Jobs of a class stand where its oldest does, and which jobs make a class is the scheduler's own affair:
- * between users this is therefore a bound that no such choice can break, for the policies whose order is that
- * of submission.
+ * The order of own priorities, implemented again as conditions on pairs of waiting jobs. Jobs of a class have
+ * the position of its oldest, and the scheduler decides which jobs form a class: between users this is
+ * therefore a bound that holds for any such choice, for policies ordered by submit time.
  */
 #include "sim/check_order.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The order in which jobs wait where users have given their own ones priorities. */
+/* Checks the order of waiting jobs where users have set own priorities. */
 #pragma once
 
 #include "sim/check_world.h"
 
 /*
- * 0, or -EPROTO with the two jobs that stand the wrong way round: a user's job of a higher own priority
- * stands before those of a lower one, and none stands before another user's job that came earlier, unless
- * that one waits for jobs that its own owner wants first.
+ * 0, or -EPROTO with the two jobs in the wrong order: a user's job of a higher own priority must precede
+ * those of a lower one, and no job may precede an earlier one of another user, unless that one waits for jobs
+ * that its own user prefers.
  */
 int order_check(const struct world *world, struct error *err);

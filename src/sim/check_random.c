@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases from a seed. Small clusters and short times: what goes wrong does so with few jobs. */
+/* Generates cases from a seed: small clusters and short times, because most errors need only a few jobs. */
 #include <stdlib.h>
 
 #include "base/memory.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The promises that are checked:
- *   - nothing is given away twice or against a rule (check_ledger.c), limits of users hold, nothing starts
- * that is held, not yet begun, at its array's limit or before what it waits for;
- *   - conservation: the scheduler knows each job until it ends, and in the end every job has run that could;
- *   - starvation: a job that stands first and has a reservation starts by the time that it was first
- * promised, when durations are known and the cluster and its rank stay as they are;
- *   - fair share: of users with equal shares and alike jobs nobody gets less than half of what another gets;
- *   - own priorities order each user's jobs and bring none before another user's (check_order.c);
+ * The properties that are checked:
+ *   - nothing is allocated twice or against a rule (check_ledger.c), limits of users hold, no job starts
+ *     while held, before its begin time, above its array's limit or before its dependencies;
+ *   - conservation: the scheduler knows each job until it ends, and in the end every job that could run has;
+ *   - starvation: the first job in the queue, with a reservation, starts by the time first promised, if
+ *     durations are known and the cluster and its rank do not change;
+ *   - fair share: of users with equal shares and similar jobs, none gets less than half of what another gets;
+ *   - own priorities order each user's jobs and move none before another user's (check_order.c);
  *   - sched_invariant() after every pass.
  */
 #include "sim/check_run.h"

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs one case through the real scheduler and says which promise is broken, if one is. */
+/* Runs one case through the real scheduler and reports violated properties. */
 #pragma once
 
 #include "sched/sched.h"
 #include "sim/check_case.h"
 
-/* For tests of the checker itself: may spoil an allocation before the checker sees it, and what the scheduler
- * is told of a job. NULL: does not. */
+/* For tests of the checker: can modify an allocation before the checker sees it, and a job's description for
+ * the scheduler. NULL: no change. */
 struct check_spoiler {
     void (*spoil)(void *arg, const int64_t *job, struct allocation *allocation);
     void (*tell)(void *arg, struct sched_job_spec *spec);
     void *arg;
 };
 
-/* 0, or -EPROTO with what went wrong and when. `spoiler` may be NULL. */
+/* 0, or -EPROTO with the violation and its time. `spoiler` may be NULL. */
 int check_run(const struct sim_case *of, const struct check_spoiler *spoiler, struct error *err);
 
-/* Cuts a failing case down to one from which no job, event or node can be left out any more. */
+/* Reduces a failing case until no job, event or node can be removed. */
 void check_shrink(struct sim_case *of, const struct check_spoiler *spoiler);

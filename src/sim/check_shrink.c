@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Delta debugging (Zeller and Hildebrandt, IEEE TSE 28, 2002): leave out halves, then quarters, down to
- * single ones, as long as the case still fails; over jobs and events until nothing more can go. */
+/* Delta debugging (Zeller and Hildebrandt, IEEE TSE 28, 2002): removes halves, then quarters, down to single
+ * elements, while the case still fails; over jobs and events until nothing more can be removed. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases are small, so that everything here is found by walking over arrays. Elements of arrays get ids of
- * their own, far above those of jobs. */
+/* Cases are small, so everything is found by searching arrays. Elements of arrays get ids of their own, far
+ * above those of jobs. */
 #include "sim/check_world.h"
 
 #include <errno.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu-sim bench: the scheduler under a queue far longer than the cluster is wide. A cluster is filled, a
- * queue of many classes is loaded behind it, then one running job after the other ends and each time one pass
- * is measured: how much CPU time it takes and how much it looks at. Once small and once large, so that growth
- * can be seen.
+ * mgpu-sim bench: the scheduler with a queue much longer than the cluster is wide. It fills a cluster, loads
+ * a queue of many classes, then ends one running job after the other and measures each pass: its CPU time and
+ * the number of objects visited. Once with a small and once with a large cluster, to show the growth.
  *
- * In both, jobs run for half an hour on average, so that as much happens between two ends by itself (a job
- * gets to another stage, or outlives what was expected of it): a cluster 100 times as large has 100 times as
+ * In both, jobs run for half an hour on average, so that the number of other events between two ends (a job
+ * reaches another stage, or exceeds its estimate) is the same: a cluster 100 times as large has 100 times as
  * many ends in the same time.
  */
 #include <errno.h>

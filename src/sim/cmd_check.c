@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu-sim check: random cases against the scheduler's promises. */
+/* mgpu-sim check: random cases that check the scheduler's properties. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu-sim journal: what a live box did, told once more to the scheduler, and each of its decisions compared
- * with the ones that were taken. */
+/* mgpu-sim journal: replays the journal of a live system through the scheduler and compares each decision. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

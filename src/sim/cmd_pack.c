@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu-sim pack: the packing experiment of the openb traces. Pods arrive in a given order, each is placed at
- * once or dropped, none ends. What counts is how much of the cluster's GPUs is given away in the end.
+ * mgpu-sim pack: the packing experiment of the openb traces. Pods arrive in a given order; each is placed at
+ * once or dropped, and none ends. The result is how much of the cluster's GPUs is allocated in the end.
  */
 #include <errno.h>
 #include <stdio.h>

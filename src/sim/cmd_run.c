@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu-sim run: a trace through the scheduler on a cluster, and what it came to. */
+/* mgpu-sim run: replays a trace through the scheduler on a cluster and prints the results. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

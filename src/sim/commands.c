@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list from which main() and the help are made. */
+/* The list of verbs for main() and the help. */
 #include "sim/commands.h"
 
 #include <stddef.h>

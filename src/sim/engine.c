@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop of a replay. Jobs are known to the scheduler by their place in the workload plus one. A job that
- * must give way does so at once, inside the pass; it keeps the work it has done and is charged what the
- * preemption costs as extra work.
+ * The loop of a replay. The scheduler's id of a job is its index in the workload plus one. A preempted job
+ * stops at once, inside the pass; it keeps its work and is charged the cost of the preemption as additional
+ * work.
  */
 #include "sim/engine.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replays a workload through the scheduler with a clock of its own. In one instant: ends, then arrivals, then
- * one pass. Only here are real durations known.
+ * Replays a workload through the scheduler with a virtual clock. At each time: ends, then arrivals, then one
+ * pass. Only the engine knows real durations.
  */
 #pragma once
 
@@ -16,15 +16,15 @@
 #include "sim/workload.h"
 
 enum estimate_source {
-    ESTIMATE_HISTORY,  // learnt by the scheduler from the jobs that ended
+    ESTIMATE_HISTORY,  // learnt by the scheduler from ended jobs
     ESTIMATE_EXACT,    // the real duration: an oracle
-    ESTIMATE_WALLTIME, // what the user asked for
+    ESTIMATE_WALLTIME, // the user's estimate
     ESTIMATE_TRACE,    // the trace's own prediction
 };
 
-/* One GPU held for a while; for drawing. */
+/* A GPU held for some time; for drawing. */
 struct segment {
-    uint32_t job, node, gpu, share; // share 0: whole
+    uint32_t job, node, gpu, share; // share 0: the whole GPU
     int64_t start_ms, end_ms;
 };
 
@@ -42,17 +42,17 @@ struct engine_options {
     bool draws;       // keep segments
     bool plots;       // keep the curve
     bool is_timed;    // measure the passes
-    bool is_progress; // show how far it is, on standard error
+    bool is_progress; // show progress on standard error
 };
 
-/* What happened to one job. */
+/* The results of one job. */
 struct job_result {
-    int64_t start_ms, end_ms; // -1: it did not
-    int64_t wait_ms;          // in all, preemptions counted
-    int64_t estimate_ms;      // when it first started
-    /* While it lives. */
-    int64_t since_ms, work_ms; // waiting or running since; work left
-    uint32_t attempts;         // grows when it starts and when it stops, so that old ends are known as such
+    int64_t start_ms, end_ms; // -1: it did not start or end
+    int64_t wait_ms;          // total, including waits after preemptions
+    int64_t estimate_ms;      // at its first start
+    /* While it is active. */
+    int64_t since_ms, work_ms; // start of the current wait or run; remaining work
+    uint32_t attempts;         // incremented at each start and stop, to detect stale end events
     uint32_t preemptions;
     uint32_t gpu_milli; // held
     bool is_refused, is_running;
@@ -72,27 +72,27 @@ struct engine {
     size_t n_started, started_room;
     /* Integrals over time. */
     uint64_t gpu_milli;        // held now
-    double busy_until_last;    // GPU-milliseconds held until the last submission
-    double waiting_ms;         // time during which jobs waited
-    double free_while_waiting; // GPU-milliseconds free meanwhile
-    double gang_while_waiting; // largest number of whole GPUs free on one node, times milliseconds
-    double lost_gpu_ms;        // work that preemptions cost
+    double busy_until_last;    // GPU-milliseconds used until the last submission
+    double waiting_ms;         // time with waiting jobs
+    double free_while_waiting; // free GPU-milliseconds during that time
+    double gang_while_waiting; // largest number of free whole GPUs on one node, times milliseconds
+    double lost_gpu_ms;        // work lost in preemptions
     uint64_t n_preemptions;
     /* For drawing. */
     struct segment *segments;
     size_t n_segments;
-    uint32_t *open_segment; // of each job: its first one of the run, plus 1
+    uint32_t *open_segment; // of each job: index of the first segment of its run, plus 1
     struct curve_point *curve;
     size_t n_curve;
-    /* Measured, and never part of the results proper. */
+    /* Measurements, not part of the results. */
     struct samples pass_ns;
     double sched_s, wall_s;
     size_t peak_memory_bytes;
     struct sched_counts counts;
 };
 
-/* Runs it to the end. -EDEADLK when jobs wait and nothing will ever happen; -EPROTO when the scheduler did
- * something impossible. */
+/* Runs to the end. -EDEADLK if jobs wait and nothing more will happen; -EPROTO if the scheduler made an
+ * impossible decision. */
 int engine_run(struct engine *engine, const struct workload *workload, const struct sim_nodes *nodes,
     const struct engine_options *options, struct error *err);
 void engine_clear(struct engine *engine);

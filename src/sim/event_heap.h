@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When running jobs end, soonest first; equal times in order of the jobs' numbers. */
+/* End times of running jobs, soonest first; equal times by job number. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,5 +18,5 @@ struct event_heap {
 };
 
 void event_heap_push(struct event_heap *heap, const struct heap_event *event);
-void event_heap_pop(struct event_heap *heap); // not of an empty one
+void event_heap_pop(struct event_heap *heap); // must not be empty
 void event_heap_clear(struct event_heap *heap);

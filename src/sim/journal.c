@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys that are not known here are left aside: the journal holds more than a replay needs. */
+/* Unknown keys are ignored: the journal contains more than a replay needs. */
 #include "sim/journal.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of what `mgpu journal export` writes: first {"schema": "mgpu-journal/v1", ...}, then one event
- * each, in order. */
+/* Parses the output of `mgpu journal export`: first {"schema": "mgpu-journal/v1", ...}, then one event per
+ * line, in order. */
 #pragma once
 
 #include "base/error.h"
@@ -8,9 +8,9 @@
 
 #define JOURNAL_SCHEMA "mgpu-journal/v1"
 
-/* The first line. -EINVAL when it is no journal of this version. */
+/* The first line. -EINVAL if it is not a journal of this version. */
 int journal_head(const char *line, struct error *err);
 
-/* Another line. The caller clears *ret by job_event_clear(), also after a failure. `ret_stem` as in
+/* Any other line. The caller clears *ret with job_event_clear(), also after a failure. `ret_stem` as in
  * json_journal.h. */
 int journal_line(const char *line, struct job_event *ret, uint64_t *ret_stem, struct error *err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Only events of the kind "cluster" are of interest; a GPU that was there once counts, even if it is gone
- * now. */
+/* Only events of the kind "cluster" are used; a GPU that was present once counts, even if it is gone now. */
 #include "sim/journal_machine.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of users and files may hold anything, also bytes that are not UTF-8. */
+/* Names of users and files may contain arbitrary bytes, also invalid UTF-8. */
 #include "sim/json_text.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text into JSON and into XML, escaped. */
+/* Escapes text for JSON and XML. */
 #pragma once
 
 #include "base/buffer.h"
@@ -7,5 +7,5 @@
 /* Appends INDENT"KEY": "VALUE",NEWLINE. */
 void json_text(struct buffer *out, const char *indent, const char *key, const char *value);
 
-/* Appends the text with <, >, &, quotes and control bytes made harmless. */
+/* Appends the text with <, >, &, quotes and control bytes escaped. */
 void xml_text(struct buffer *out, const char *text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One walk over the results; the sums run in order of submission, so that the last digit is the same each
- * time. */
+/* One loop over the results; sums are added in order of submission, so that the last digit is
+ * reproducible. */
 #include "sim/metrics.h"
 
 #include <stdlib.h>

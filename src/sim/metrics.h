@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a replay came to, as figures. Definitions are in mgpu-sim(1) and agree with the reference simulator.
- */
+/* The metrics of a replay. Definitions are in mgpu-sim(1) and match the reference simulator. */
 #pragma once
 
 #include "sim/engine.h"
 #include "sim/samples.h"
 
-#define SLOWDOWN_FLOOR_S 10.0 // shorter jobs count as that long in the bounded slowdown
-#define WIDTHS           4U   // 1, 2-4, 8 and more than 8 GPUs; others are in the whole alone
+#define SLOWDOWN_FLOOR_S 10.0 // minimum run time in the bounded slowdown
+#define WIDTHS           4U   // 1, 2-4, 8 and more than 8 GPUs; others are only in the total
 
 struct width_metrics {
     const char *name;
@@ -25,9 +24,9 @@ struct metrics {
     double lost_gpu_s;
     double jain, worst_user_slowdown;
     char *worst_user; // owned by the workload
-    /* While jobs waited. */
+    /* While jobs were waiting. */
     double waiting_s, free_gpus, free_percent, largest_gang;
-    struct summary estimate_error; // by what factor the estimate was wrong, at least 1
+    struct summary estimate_error; // factor by which the estimate was wrong, at least 1
     /* Of this machine, not of the schedule. */
     struct summary pass_us;
     double scheduler_s, wall_s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An open hash table over an array of copies; it doubles when it is half full. */
+/* A hash table with open addressing over an array of copies; it doubles when half full. */
 #include "sim/names.h"
 
 #include <string.h>

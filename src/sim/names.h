@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts as numbers: users, groups and GPU models of a trace, numbered in order of first sight. */
+/* Interns texts: users, groups and GPU models of a trace, numbered by first occurrence. */
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +12,7 @@ struct names {
     size_t n_buckets;
 };
 
-/* The number of a text, which is copied when it is new. */
+/* The number of a text, which is copied if it is new. */
 uint32_t names_number(struct names *names, const char *text);
 void names_clear(struct names *names);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes from a short text or from a CSV list (columns sn or name, gpu or gpus, model, cpu_milli, memory_mib).
- */
+/* Parses the nodes of a cluster from a short text or a CSV list (columns sn or name, gpu or gpus, model,
+ * cpu_milli, memory_mib). */
 #include "sim/nodes.h"
 
 #include <errno.h>

@@ -12,9 +12,9 @@
 
 struct sim_node {
     char *name;
-    char *model; // of its GPUs; "": not known
+    char *model; // of its GPUs; "": unknown
     uint32_t gpus, cpu_milli;
-    uint64_t memory; // bytes, 0: not counted
+    uint64_t memory; // bytes, 0: unlimited
 };
 
 struct sim_nodes {
@@ -25,6 +25,6 @@ struct sim_nodes {
 
 int nodes_read(struct sim_nodes *nodes, const char *text, struct error *err);
 
-/* All of them, up and idle. */
+/* Adds all of them, up and idle. */
 void nodes_fill_cluster(const struct sim_nodes *nodes, struct cluster *cluster);
 void nodes_clear(struct sim_nodes *nodes);

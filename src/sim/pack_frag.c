@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A node's fragment for one shape: all its idle GPU if the shape cannot run there (or needs no GPU), else
- * what is left on GPUs that are too full for it. Kept per node, made anew for the node that changed. */
+/* A node's fragment for one shape: all its idle GPUs if the shape cannot run there (or needs no GPU), else
+ * what is left on GPUs that are too full for it. Kept per node, and recomputed for the node that changed. */
 #include "sim/pack_frag.h"
 
 #include <string.h>

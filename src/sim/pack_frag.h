@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How much of a cluster's idle GPUs typical pods cannot use (Weng et al., ATC'23), from the definition. */
+/* The part of a cluster's idle GPUs that typical pods cannot use (Weng et al., ATC'23), computed from the
+ * definition. */
 #pragma once
 
 #include "sched/cluster/cluster.h"
@@ -14,11 +15,12 @@ struct typical_shape {
 struct pack_frag {
     struct typical_shape *shapes;
     size_t n_shapes;
-    double *of_node; // as of the last look
+    double *of_node; // at the last computation
     double total;    // thousandths of GPUs
 };
 
-/* Typical are the most frequent shapes of the workload's pods that make up 95 % of them. */
+/* The typical pods are the most frequent shapes of the workload that together account for 95 % of its
+ * pods. */
 void pack_frag_init(struct pack_frag *frag, const struct workload *workload, const struct cluster *cluster);
 void pack_frag_update(struct pack_frag *frag, const struct cluster *cluster, uint32_t node);
 void pack_frag_clear(struct pack_frag *frag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nothing is shown in the first second, and then ten times a second at most. */
+/* Nothing is shown in the first second, and then at most ten times a second. */
 #include "sim/progress.h"
 
 #include <stdio.h>

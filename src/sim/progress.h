@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How far a long run is, as one line on standard error that is written over and wiped at the end. */
+/* Progress of a long run: a line on standard error that is overwritten and removed at the end. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,5 +14,5 @@ struct progress {
 
 void progress_begin(struct progress *progress, bool is_on);
 void progress_show(
-    struct progress *progress, size_t done, size_t total); // cheap: looks at the clock now and then
+    struct progress *progress, size_t done, size_t total); // cheap: checks the clock only now and then
 void progress_end(struct progress *progress);

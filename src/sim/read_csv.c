@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces as CSV: the columns are known by their names in the first line, those that are not known are left
- * aside. A table says which names mean what, and how a value gets into the job.
+ * Traces as CSV: columns are identified by their names in the first line; unknown ones are ignored. A table
+ * defines the known names and how their values are stored in the job.
  */
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A journal as a workload: each job as it asked, from its submission (of an element: that of its array), as
- * long as its last run took. Jobs that never ran (cancelled, or still waiting when the journal was written)
- * and those whose run did not end yet are left out.
+ * A journal as a workload: each job with its request, its submit time (of an element: that of its array), and
+ * the duration of its last run. Jobs that never ran (cancelled, or still waiting when the journal was
+ * written) or had not ended yet are left out.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Standard Workload Format of the Parallel Workloads Archive: 18 numbers a line, -1 where something is
- * not known, comments after ';'. Processors are taken as GPUs. Dependencies between jobs (fields 17 and 18)
- * are left aside: the submit times already show what users did after they had seen a result.
+ * The Standard Workload Format of the Parallel Workloads Archive: 18 numbers per line, -1 for unknown values,
+ * comments after ';'. Processors are treated as GPUs. Dependencies between jobs (fields 17 and 18) are
+ * ignored: the submit times already show what users did after they had seen a result.
  */
 #include <errno.h>
 #include <stdio.h>

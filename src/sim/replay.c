@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The turns of a journal. Events of the same time are one turn: what is no decision is told, then comes one
- * pass, and what it decides must be the rest of the turn. Before a turn come the passes that the scheduler
- * wants by itself.
+ * The turns of a journal. Events with the same time are one turn: those that are not decisions are passed to
+ * the scheduler, then one pass runs, whose decisions must be the rest of the turn. Passes due by the
+ * scheduler's own timers come before a turn.
  */
 #include "sim/replay.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a live box did, event by event, told to another scheduler, whose decisions are compared with the ones
- * that were taken. docs/journal.md is the rule; no code of the controller takes part, so that the rule itself
- * is tested.
+ * Replays the journal of a live system through another scheduler and compares their decisions. The rules are
+ * in docs/journal.md; no code of the controller is used, so the rules themselves are tested.
  */
 #pragma once
 
@@ -16,19 +15,19 @@ struct replay;
 
 struct replay_counts {
     size_t events, decisions;
-    size_t starts; // of mgpud
+    size_t starts; // starts of mgpud
 };
 
 struct replay *replay_new(void);
 void replay_freep(struct replay **replay);
 
 /*
- * The next event, in order of `seq`; its text is taken over, `event` is empty then. -EBADMSG with the first
- * decision that differs, -EPROTO with an event that cannot be.
+ * The next event, in order of `seq`; takes ownership of its contents, so `event` is then empty. -EBADMSG with
+ * the first decision that differs, -EPROTO for an impossible event.
  */
 int replay_event(struct replay *replay, struct job_event *event, uint64_t stem, struct error *err);
 
-/* There are no more. */
+/* End of the journal. */
 int replay_end(struct replay *replay, struct error *err);
 
 struct replay_counts replay_counts(const struct replay *replay);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes of the cluster: nodes, what administrators said of them, reservations. */
+/* Changes of the cluster: nodes, administrators' marks, reservations. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs as the events make them, and what each event tells the scheduler: the table of docs/journal.md. */
+/* Jobs as derived from their events, and how each event is passed to the scheduler: the table of
+ * docs/journal.md. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

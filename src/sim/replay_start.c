@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A start of mgpud: it makes its scheduler anew from the store, so the replay does the same from what the
- * store had by then: usage, run times, reservations, jobs.
+ * A start of mgpud: mgpud creates its scheduler from the store, so the replay does the same from the state at
+ * that time: usage, run times, reservations, jobs.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The JSON is written by hand in a fixed order with fixed digits, so that equal schedules give equal bytes.
- * What depends on the machine stands apart under "timing" and can be left out.
+ * The JSON is written in a fixed order with a fixed number of digits, so that equal schedules give equal
+ * bytes. Values that depend on the machine are separate, under "timing", and can be omitted.
  */
 #include "sim/report.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The figures of a replay for people and for programs. */
+/* Prints the metrics of a replay as text and as JSON. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct report {
     const struct policy *policy;
     const struct placement *placement;
     const char *estimate;
-    bool is_oracle; // a policy or an estimate sees real durations
+    bool is_oracle; // a policy or an estimate uses real durations
     bool is_reference, has_timing;
     uint64_t bad_lines;
     size_t nodes;

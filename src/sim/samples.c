@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Quantiles are values that occurred, never interpolated ones, so that they compare to the last digit. */
+/* Quantiles are values that occurred, never interpolated ones, so that they are comparable to the last
+ * digit. */
 #include "sim/samples.h"
 
 #include "base/memory.h"

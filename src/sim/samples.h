@@ -11,7 +11,7 @@ struct samples {
 
 struct summary {
     size_t count;
-    double mean, median, p90, p99, max; // 0 when there is nothing
+    double mean, median, p90, p99, max; // 0 without values
 };
 
 void samples_add(struct samples *samples, double value);

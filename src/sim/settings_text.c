@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One table row per number; unknown keys are ignored: a journal of a later version may have more. */
+/* One table row per number; unknown keys are ignored, because a journal of a later version may have more. */
 #include "sim/settings_text.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Axes choose the smallest round step that keeps labels apart. */
+/* Axes use the smallest round step that keeps labels apart. */
 #include "sim/svg.h"
 
 #include <errno.h>

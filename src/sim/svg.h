@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces that both drawings are made of. The pictures are self-contained: no script, font or style sheet. */
+/* Shared by both drawings. The pictures are self-contained: no script, font or style sheet. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* A rectangle of a picture in which something is drawn. */
+/* A rectangle of a picture to draw in. */
 struct panel {
     double x, y, width, height;
 };
@@ -18,12 +18,12 @@ void svg_open(struct buffer *out, double width, double height, const char *title
 void svg_text(struct buffer *out, double x, double y, const char *anchor, const char *text);
 void svg_line(struct buffer *out, double x1, double y1, double x2, double y2, const char *colour);
 
-/* Ticks and labels below the panel, light lines through it; times from 0 to end_ms. */
+/* Ticks and labels below the panel, and light vertical lines; times from 0 to end_ms. */
 void svg_time_axis(struct buffer *out, const struct panel *panel, int64_t end_ms);
-/* Round values at the left, from 0 up to `most`; returns the value at the panel's top. */
+/* Round values at the left, from 0 to `most`; returns the value at the panel's top. */
 double svg_value_axis(struct buffer *out, const struct panel *panel, double most, const char *title);
 
-/* Colours that are easily told apart, "#rrggbb"; `number` is below SVG_COLOURS. */
+/* Colours that are easy to distinguish, "#rrggbb"; `number` is below SVG_COLOURS. */
 #define SVG_COLOURS 12U
 const char *svg_colour(size_t number);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One row per GPU; above 256 GPUs one row per node, in which every GPU is a thin lane. Neighbouring GPUs of
- * one job are one bar. The colour is the user's; a trace without users shows groups. Those who had most GPU
- * time have colours that are easily told apart, all others are grey.
+ * One row per GPU; above 256 GPUs one row per node, with a thin lane for every GPU. Adjacent GPUs of one job
+ * are one bar. The colour is the user's; a trace without users shows groups. Users with the most GPU time
+ * have distinct colours, all others are grey.
  */
 #include "sim/svg_gantt.h"
 

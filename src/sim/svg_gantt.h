@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Who had which GPU when, as a picture. */
+/* A picture of which job had which GPU when. */
 #pragma once
 
 #include "sim/engine.h"
 
 #define GANTT_BARS_MAX 200000U
 
-/* The engine must have run with `draws`. -E2BIG when the picture would be too large to be of use. */
+/* The engine must have run with `draws`. -E2BIG if the picture would be uselessly large. */
 int svg_gantt(const struct engine *engine, const char *title, const char *path, struct error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Three panels. Curves are reduced to one value per pixel, the highest (queue) or the mean (GPUs) within it.
- */
+/* Three panels. Curves are reduced to one value per pixel, the maximum (queue) or the mean (GPUs) within
+ * it. */
 #include "sim/svg_plot.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The course of a replay: jobs waiting and GPUs in use over time, and how long jobs waited. */
+/* A picture of a replay: waiting jobs and GPUs in use over time, and the waiting times of jobs. */
 #pragma once
 
 #include "sim/engine.h"

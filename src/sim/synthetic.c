@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user (a few are busy, most are not) has ten commands; each has a usual width and a usual duration, around
- * which its runs scatter. Widths as on the published GPU clusters: most jobs take one GPU. Times between
- * submissions are exponential.
+ * A user (a few are busy, most are not) has ten commands; each has a typical width and a typical duration,
+ * around which its runs vary. Widths as in published GPU clusters: most jobs use one GPU. Times between
+ * submits are exponential.
  */
 #include "sim/synthetic.h"
 

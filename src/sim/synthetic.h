@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Made-up workloads, "synthetic:JOBS": many users with habits, for want of a public GPU trace that has users.
- */
+/* Synthetic workloads, "synthetic:JOBS": many users with habits, because there is no public GPU trace with
+ * users. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,6 +12,6 @@
 
 bool synthetic_is(const char *path);
 
-/* Jobs that offer the cluster as much work as it can do. Equal seeds give equal jobs. */
+/* Creates jobs that fully load the cluster. Equal seeds give equal jobs. */
 int synthetic_make(struct workload *workload, const char *path, const struct sim_nodes *nodes, uint64_t seed,
     struct error *err);

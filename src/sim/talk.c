@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything that is not a result goes to standard error. */
+/* Everything that is not a result is printed to standard error. */
 #include "sim/talk.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all verbs say alike: errors, help, and where help begins. */
+/* Shared by all verbs: errors and help. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,8 +14,8 @@
 int talk_error(const struct error *err, int status);
 /* Usage, summary and options of a verb. */
 void talk_help(const struct sim_command *command, const struct option_row *rows);
-/* Options and operands of a verb; *ret_first is the first operand. -EINVAL with the operands' number wrong.
- */
+/* Parses options and operands of a verb; *ret_first is the first operand. -EINVAL for a wrong number of
+ * operands. */
 int talk_parse(const struct sim_command *command, int argc, char **argv, const struct option_row *rows,
     void *target, int least, int most, int *ret_first, struct error *err);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What all readers share: lines with their numbers, broken ones counted or refused, and the order of jobs. */
+/* Shared by all readers: lines with their numbers, counting or rejecting invalid ones, and the order of
+ * jobs. */
 #include "sim/workload.h"
 
 #include <errno.h>
