@@ -15,7 +15,7 @@ struct agent_link {
     agent_link_message_fn *on_message;
     agent_link_closed_fn *on_closed;
     void *arg;
-    bool has_long; // a message was too long; said once
+    bool has_long; // a message was too long; logged once
 };
 
 static void close_link(struct agent_link *link, const struct error *err)

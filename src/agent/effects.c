@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each effect is one short function over the launcher, the spool and the loop. What the core cannot see for
- * itself is kept here: which shepherds are watched, so that the end of each makes the core look again.
+ * Each effect is one short function over the launcher, the spool and the event loop. State that the core
+ * cannot observe is kept here: the watched shepherds, whose end makes the core observe their attempt again.
  */
 #include "agent/effects.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An agent that starts while its predecessor still leaves must wait, and must notice meanwhile that its own
- * link closes. A lock can only be waited for by blocking, so that a thread does it; it ends before anything
- * else of the agent begins, and the agent that forks helpers has one thread again.
+ * An agent that starts while its predecessor still exits must wait, and must notice meanwhile that its link
+ * closes. Waiting for a lock blocks, so a thread does it; the thread ends before any other part of the agent
+ * begins, so that the agent forks helpers with a single thread.
  */
 #include "agent/guard.h"
 

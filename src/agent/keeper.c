@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpud gives up root right after it started this process, so a dead agent could never be replaced without
- * it. It does nothing else: no event loop, no allocation, three things to wait for (control socket, worker,
- * time). Workers outlive it only until they see that their link has closed.
+ * mgpud drops root right after starting this process, so a dead agent could not be replaced without it. It
+ * does nothing else: no event loop, no allocation, and it waits for three things (control socket, worker,
+ * time). Workers outlive it only until they notice that their link has closed.
  */
 #include "agent/keeper.h"
 

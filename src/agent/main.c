@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu-agent: the node's side of mgpu. Reads the command line and becomes a keeper or a worker. */
+/* mgpu-agent: the node's part of mgpu. Parses the command line and becomes a keeper or a worker. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent's root struct and its order of life:
+ * The agent's root struct and its life:
  *
- *      WAITING for the lock ──> opens spool, cells, state ──> finds the GPUs ──HELLO──> SERVING
+ *      WAITING for the lock ──> opens spool, cgroups, state ──> finds the GPUs ──HELLO──> SERVING
  *
- * The spool is taken care of as soon as the lock is ours: a shepherd that died is finished for even while the
- * GPU driver takes its time. Whenever the link closes the agent leaves at once; jobs and shepherds live on.
+ * The spool is managed as soon as the lock is held: the work of a shepherd that died is finished even while
+ * the GPU driver is still starting. Whenever the link closes the agent exits at once; jobs and shepherds
+ * continue.
  *
- * On a machine that has joined (--uplink-fd) there is a link only while the controller can be reached: each
- * new one comes over the control socket, and HELLO is said anew. This worker leaves when that socket closes.
+ * On a joined machine (--uplink-fd) there is a link only while the controller can be reached: each new one
+ * arrives over the control socket, and HELLO is sent again. This worker exits when that socket closes.
  */
 #include "agent/worker.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An exec step is made from the spec of the job's own step: same user, groups, limits, GPUs and environment,
- * and born in the same cgroup, so that whatever holds for the job holds for it and the end of the job is its
- * end. The controller knows nothing of it but the stream.
+ * The spec of an exec step is derived from that of the job's own step: same user, groups, limits, GPUs and
+ * environment, and the same cgroup, so it is subject to the same restrictions and ends with the job. The
+ * controller only knows its stream.
  *
- *   STAGED ──shepherd says "started"──> VISITED (the stream is the terminal's) ──"exit"──> removed
- *      └─────────"exit": it could not start, the stream is told why ────────────────────────^
+ *   STAGED ──shepherd reports "started"──> VISITED (the terminal has the stream) ──"exit"──> removed
+ *      └─────────"exit": it could not start, the stream gets the error ─────────────────────────^
  */
 #include "agent/attach/exec_steps.h"
 

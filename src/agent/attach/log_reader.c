@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The path comes from a job's record and leads through directories that its user can change, so it is opened
- * as that user, is no symbolic link, and is a regular file of that user's: what is read is what the user
- * could read. First goes a STREAM frame with the size or the error, then the bytes. With `follow` the process
- * waits for more by inotify until the controller shuts its side down, and sends what came until then. A user
- * has few inotify instances (128, with those of his own programs): without one the size is looked at.
+ * The path comes from a job's record and leads through directories that its user can change. The file is
+ * therefore opened as that user, must not be a symbolic link, and must be a regular file owned by that user:
+ * only what the user could read is read. A STREAM frame with the size or the error is sent first, then the
+ * bytes. With `follow` the process waits for more with inotify until the controller shuts down its side, and
+ * sends everything received until then. A user has few inotify instances (128, shared with other programs):
+ * without one, the size is polled.
  */
 #include "agent/attach/log_reader.h"
 

@@ -16,7 +16,7 @@
 struct stream {
     struct log_streams *streams;
     struct child *child;
-    struct stream *next, **where; // the list and the pointer that points here
+    struct stream *next, **where; // the list, and the pointer to this entry
 };
 
 struct log_streams {

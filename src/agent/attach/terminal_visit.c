@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of a terminal do not come through the agent: the connection that it dials is handed to the
- * process that holds the terminal (SCM_RIGHTS), so that a keystroke passes one process less and a restart of
- * the agent is not noticed.
+ * The bytes of a terminal do not pass through the agent: it passes the connection it opens to the process
+ * that holds the terminal (SCM_RIGHTS). Keystrokes pass through one process less, and a restart of the agent
+ * is not noticed.
  */
 #include "agent/attach/terminal_visit.h"
 

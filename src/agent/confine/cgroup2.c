@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Confinement by cgroup v2. Needs no controller, only membership and cgroup.kill, so it also works on hosts
- * where the v1 hierarchies hold all controllers and v2 is mounted beside them. What limits an attempt is
+ * where the v1 hierarchies have all controllers and v2 is mounted beside them. Limits are set by
  * agent/confine/limits.h.
  *
  *   <parent>/mgpu.<hash>/                      the instance (agent/confine/name.h); outlives agents
@@ -9,10 +9,10 @@
  *     j42.1/                                   an attempt
  *       step0.0/                               one step's rank: only processes of the job
  *
- * The parent is our own cgroup, or one that a service manager keeps for jobs, so that ours may end before
- * them. The attempt's directory has no processes of its own: it is where limits for all its steps belong.
- * Nothing is deleted recursively: a directory with a living process or a child refuses rmdir(2), which is the
- * proof that it was empty.
+ * The parent is the agent's own cgroup, or one that a service manager keeps for jobs, so that the agent's may
+ * be removed before them. The attempt's directory has no processes of its own: limits for all its steps are
+ * set there. Nothing is deleted recursively: rmdir(2) refuses a directory with a process or a child, which
+ * proves that a removed one was empty.
  */
 #include "agent/confine/confine.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A service manager keeps a cgroup only while a process lives in the unit, and starts that process directly
- * in it. systemd has an option for this from version 254 on (DelegateSubgroup=); this does the same for all.
+ * A service manager keeps a cgroup only while the unit has a process, and starts that process directly in it.
+ * systemd has an option for this from version 254 on (DelegateSubgroup=); this works with all versions.
  */
 #include "agent/confine/cgroup_clear.h"
 

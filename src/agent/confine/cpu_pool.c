@@ -23,7 +23,7 @@ size_t cpu_set_count(const struct cpu_set *set)
     return count;
 }
 
-/* A number at *text, which is moved behind it. */
+/* Parses a number at *text, which is advanced. */
 static bool parse_cpu(const char **text, uint32_t *ret)
 {
     char *end = NULL;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs are loaded and attached with bpf(2) itself. The name of a program is made of the checksum of its
- * instructions: a filter that a cgroup has already is found by its name, so that asking twice is cheap and
- * one cgroup gets the same filter only once. Programs of others on the cgroup, or above it, go on as they
- * are: what one of them denies is denied.
+ * Programs are loaded and attached with bpf(2). The name of a program is the checksum of its instructions, so
+ * a filter already attached to a cgroup is found by its name and attached only once. Other programs on the
+ * cgroup, or above it, remain effective: access denied by any of them is denied.
  */
 #include "agent/confine/device_filter.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel calls the program for every open(2) and mknod(2) of a device node by a process of the cgroup,
- * with the kind of node, its major and its minor number; 1 allows and 0 denies. What a rule says holds for
- * reading, writing and making the node alike.
+ * with the kind of node, its major and its minor number; 1 allows and 0 denies. A rule applies equally to
+ * reading, writing and creating the node.
  *
  *      r2 = major, r3 = minor, r4 = kind of node, r0 = 1
  *      if it is no character device: exit
- *      for each major that rules name: if it is this one: search for the minor, exit
+ *      for each major in the rules: if it matches: search for the minor, exit
  *      exit
  *
- * The minors of a major are cut where the answer changes, so that neighbours with the same answer are one
- * stretch, and the stretch of a minor is found by halving. No two ways through the program meet again before
- * its end: the kernel, which walks through all of them before it takes a program, has little to do.
+ * The minors of a major are divided into ranges with the same result, and the range of a minor is found by
+ * binary search. No two paths through the program join before its end, so the kernel's verifier, which walks
+ * all of them, has little to do.
  */
 #include "agent/confine/device_program.h"
 

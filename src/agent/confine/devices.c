@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter sits on the attempt's cgroup, above those of its steps. What it forbids is forbidden below,
- * whatever else is attached there. Only root can write in these directories or take a program off a cgroup,
- * and a process leaves for another cgroup only if it may write in one that is above both: so the job of a
- * user can do neither. A job of root can do both, as it can do everything; the filter keeps it from mistakes
- * alone.
+ * The filter is attached to the attempt's cgroup, above those of its steps. What it denies is denied below,
+ * whatever else is attached there. Only root can write in these directories or detach a program, and a
+ * process can move to another cgroup only with write access to a common ancestor, so a user's job can do
+ * neither. A job of root can do both; for it, the filter only prevents mistakes.
  */
 #include "agent/confine/devices.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rows are written from top to bottom: v1 wants the limit of memory before that of memory and swap, and
- * NUMA nodes before CPUs. Swap does not count as memory that was asked for: v2 gives none, v1 counts it in.
+ * The rows are written from top to bottom: v1 requires the limit of memory before that of memory and swap,
+ * and NUMA nodes before CPUs. Requested memory does not include swap: v2 allows none, v1 counts it.
  */
 #include "agent/confine/limit_files.h"
 

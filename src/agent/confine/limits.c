@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which controller is used where, and which attempt has which CPUs. The kernel keeps everything that must
- * outlive an agent: limits and CPUs stand in the cgroups, and a file of the run directory names the v1
- * directories, because the next agent may be started from another place.
+ * Decides which controller is used where, and which attempt has which CPUs. All state that must outlive an
+ * agent is in the kernel or in files: limits and CPUs in the cgroups, and the v1 directories in a file of the
+ * run directory, because the next agent may be started in another cgroup.
  *
- * Whole CPUs (-c 2) become a cpuset of CPUs that no other attempt has, so that programs see as many as they
- * asked for; parts of a CPU, or a cpuset that cannot be had, become a quota of time.
+ * Whole CPUs (-c 2) become a cpuset of CPUs that no other attempt has, so that programs see the requested
+ * number; fractions of a CPU, or a cpuset that is not available, become a time quota.
  */
 #include "agent/confine/limits.h"
 

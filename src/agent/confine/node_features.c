@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One function per promise in a table; each says what is so here and, when it is off, how to get it. */
+/* One function per feature in a table; each describes the state on this node and, if the feature is off, how
+ * to enable it. */
 #include "agent/confine/node_features.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No confinement: for hosts without cgroup v2 and for users who may not make cgroups. It shows the whole
- * contract of confine.h with nothing behind it but limits, where v1 hierarchies have them.
+ * No confinement: for hosts without cgroup v2 and for users who cannot create cgroups. It implements
+ * confine.h with nothing but limits, where v1 hierarchies provide them.
  *
- * What still holds: the user's init and the shepherd are subreapers, so a daemon that the job leaves behind
- * is found among their children and killed. What does not: if both are killed with SIGKILL, such daemons are
- * lost from sight; and a fork bomb is killed process by process.
+ * The user's init and the shepherd are subreapers, so a daemon that the job leaves behind is found among
+ * their children and killed. If both are killed with SIGKILL, such daemons are lost; and a fork bomb is
+ * killed process by process.
  */
 #include "agent/confine/confine.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the agent does about one attempt: look, ask the table, act, and look again while that changed what
- * there is to see. Each action can be repeated: a shepherd that finds another at work leaves, a verdict is
- * settled once, a report is told once after each HELLO. What can fail is tried again later and later.
+ * The agent's actions for one attempt: observe, look up the action, perform it, and repeat while that changed
+ * what is observed. Every action is idempotent: a shepherd exits if another is running, a verdict is settled
+ * once, a report is sent once after each HELLO. Failing actions are retried with increasing delays.
  */
 #include "agent/core/actions.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inputs of the agent's core. One entry per attempt, sorted by id; an input finds its entry, notes what
- * the controller wants and lets agent_actions_run() do the rest.
+ * the controller wants, and calls agent_actions_run().
  *
  *      DOWN ──link up, HELLO──> GREETED ──WELCOME──> OBEYING
  *
- * Only in OBEYING are orders taken and reports made; a report is made once in each such period, until
- * RELEASE_ATTEMPT. What needs no controller (finishing for a dead shepherd) is done in every state.
+ * Orders are accepted and reports sent only in OBEYING; each report is sent once per such period, until
+ * RELEASE_ATTEMPT. Actions that need no controller (finishing for a dead shepherd) are performed in every
+ * state.
  */
 #include "agent/core/agent_core.h"
 

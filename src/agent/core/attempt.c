@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The decisions of the agent about one attempt, as one table that is read from the top: the first row that
- * fits is the answer. It holds for a first launch, for a repeated message and for an agent that starts anew
- * and finds the attempt in its spool, because it looks only at what is there.
+ * The decisions of the agent about one attempt, as one table that is read from the top: the first matching
+ * row applies. It covers a first launch, a repeated message, and an agent that starts and finds the attempt
+ * in its spool, because it depends only on what is observed.
  *
- * A rank of several stops before its verdict: ready. GO says that all ranks are, and lets it settle one.
+ * A rank of several waits before its verdict: ready. GO means that all ranks are ready, and lets it settle
+ * one.
  *
- *      spec ──shepherd──> verdict go ──> started ──> exit ──reported──> forgotten
- *        └──────────────> verdict nogo ──reported────────────────────────^
+ *      spec ──shepherd──> verdict go ──> started ──> exit ──reported──> released
+ *        └──────────────> verdict nogo ──reported───────────────────────^
  *
- * Somebody may remove the entry of an attempt that runs. That it ran is then still in memory, and is never
- * taken for "never executed": its shepherd, which cannot be told anything any more, is waited for, or its
- * cgroup killed.
+ * The entry of a running attempt may be removed by someone. The agent still knows that it ran, and never
+ * reports it as "never executed": its shepherd, which can no longer receive commands, is waited for, or its
+ * cgroup is killed.
  *
- * What must hold: nothing is started once a verdict stands; "never executed" is only ever said of a nogo
- * verdict, and "over" only of an exit record with nothing left in the cgroup. Of a job that failed it is said
- * when its GPUs were looked at, which may tell why.
+ * Invariants: nothing is started after a verdict; "never executed" is only reported for a nogo verdict, and
+ * the end only for an exit record without processes left in the cgroup. The end of a failed job is reported
+ * after its GPUs were checked, because that may reveal the reason.
  */
 #include "agent/core/attempt.h"
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent says HEARTBEAT every few seconds, with its own time, and the controller says that time back. So
- * the newest HEARTBEAT_ACK tells, on this node's clock alone, of a moment after which the controller still
- * took this node for reachable: `acked_ms`. Delays, and clocks that differ, only make that moment earlier
- * than it was.
+ * The agent sends HEARTBEAT every few seconds, with its own time, and the controller returns that time. The
+ * latest HEARTBEAT_ACK therefore identifies, on this node's clock alone, a moment after which the controller
+ * still regarded this node as reachable: `acked_ms`. Delays and differing clocks only make this moment
+ * earlier.
  *
- * That is also the moment from which the leases count that attempts have of this node. The agent only writes
- * down until when an attempt may run; its shepherd keeps the time, so that a stopped agent ends no lease
- * late.
+ * Leases of attempts count from this moment. The agent only records until when an attempt may run; its
+ * shepherd enforces it, so a stopped agent does not end a lease late.
  *
- * A connection can look alive for hours when the other machine has gone. One that brings no HEARTBEAT_ACK for
- * as long as the controller waits for us is given up, and dialled anew.
+ * A connection can appear alive for hours after the other machine has failed. If no HEARTBEAT_ACK arrives for
+ * the controller's timeout, it is closed and opened again.
  */
 #include "agent/core/heartbeat.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AMD GPUs as the kernel's driver shows them in sysfs; no library is needed, what sysfs lacks comes from
- * ROCm's where it is installed (gpu/rocm.c). class/drm has a card for each GPU that can draw, class/kfd a
- * node for each that can compute: what both have is a GPU for jobs. GPUs are counted in the order of their
+ * AMD GPUs as the kernel's driver shows them in sysfs. No library is required; values that sysfs lacks come
+ * from ROCm's if it is installed (gpu/rocm.c). class/drm has a card for each GPU that can draw, class/kfd a
+ * node for each that can compute: GPUs in both are available to jobs. They are numbered in the order of their
  * PCI addresses.
  *
- * A UUID is made of the GPU's unique id as ROCm writes it, so that it can be given to ROCR_VISIBLE_DEVICES.
- * GPUs for desktops have none; they are known by the slot that they sit in.
+ * The UUID is derived from the GPU's unique id as ROCm writes it, so that it can be used in
+ * ROCR_VISIBLE_DEVICES. Desktop GPUs have none; they are identified by their slot.
  */
 #include <ctype.h>
 #include <dirent.h>

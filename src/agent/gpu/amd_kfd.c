@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   class/kfd/kfd/topology/nodes/N/gpu_id, .../properties          CPUs are nodes too, with a gpu_id of 0
- *   class/kfd/kfd/topology/nodes/N/io_links/M/properties            type 11 is XGMI
- *   class/kfd/kfd/proc/PID/vram_GPUID                               bytes; 0 on GPUs that it does not use
+ * class/kfd/kfd/topology/nodes/N/gpu_id, .../properties          CPUs are nodes too, with a gpu_id of 0
+ * class/kfd/kfd/topology/nodes/N/io_links/M/properties            type 11 is XGMI
+ * class/kfd/kfd/proc/PID/vram_GPUID                               bytes; 0 on GPUs that it does not use
  */
 #include "agent/gpu/amd_kfd.h"
 

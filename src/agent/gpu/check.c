@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU that was not seen before is unchecked as well: an earlier agent may have died over it.
+ * A GPU that was not seen before is unchecked too, because an earlier agent may have died before its check.
  *
- * What is left is seen in two ways: a process of an attempt that is over, and memory that no process has. The
- * memory of an idle GPU is learnt while nobody has it; a little more than that is a driver's business.
+ * Remains of a job are detected in two ways: a process of an ended attempt, and memory that belongs to no
+ * process. The memory used on an idle GPU is learnt while no job has it; slightly more than that is
+ * attributed to the driver.
  *
- * Power limit, clocks and compute mode are not compared: they can be set by root alone, which a job is not.
+ * Power limit, clocks and compute mode are not compared: only root can set them, and jobs are not root.
  */
 #include "agent/gpu/check.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU drivers can hang in calls that nothing interrupts, so that they are only called in a process whose
- * silence harms nobody. A socket carries its reports, and a byte that wakes it for each look that is asked
- * for; at which GPUs is on a shared page. There it also counts what it begins, which shows that it goes on:
- * looked at by a timer, which counts its own ticks, so that a machine that slept is no hang.
+ * GPU drivers can hang in calls that nothing interrupts, so they are only called in a separate process. A
+ * socket carries its reports, and a byte that wakes it for each requested check; a shared page says for which
+ * GPUs. There it also counts the operations it begins, which shows that it makes progress. A timer checks
+ * this and counts its own ticks, so that a suspended machine is not mistaken for a hang.
  *
- *      WATCHED ──silent, end of stream, nonsense──> DISMISSED ──process gone──> GONE
+ *      WATCHED ──silent, end of stream, invalid data──> DISMISSED ──process ended──> GONE
  *
- * A process that outlives the agent leaves at the end of its socket, or, if the driver holds it, by a timer:
+ * A process that outlives the agent exits at the end of its socket or, if the driver blocks it, by a timer:
  * a SIGKILL while the driver initialises a GPU has left GPUs unusable.
  */
 #include "agent/gpu/child.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVIDIA: /dev/nvidiaN is major 195, and N is the driver's "Device Minor", which need not be the index in PCI
- * order. Every user of a GPU needs nvidiactl and nvidia-uvm too, and nvidia-fs to read files straight into
- * it; the other devices of the driver (MIG's capabilities, fabric, IMEX channels) are for administration or
- * other GPUs and stay shut; IMEX channels, which NVLink between nodes needs, only where the site has not
- * opened them. AMD: /dev/kfd is for all GPUs, /dev/dri/renderD* for one each. Render nodes are major 226
- * whoever made the GPU; the link from a GPU's PCI address to its own is in sysfs.
+ * NVIDIA: /dev/nvidiaN has major 195, and N is the driver's "Device Minor", which need not be the index in
+ * PCI order. Every user of a GPU also needs nvidiactl and nvidia-uvm, and nvidia-fs to read files directly
+ * into it. The other devices of the driver (MIG capabilities, fabric) are for administration or other GPUs
+ * and are denied; so are IMEX channels, which NVLink between nodes needs, unless the site allows them. AMD:
+ * /dev/kfd is shared by all GPUs, /dev/dri/renderD* is per GPU. Render nodes have major 226 for all vendors;
+ * sysfs links a GPU's PCI address to its render node.
  */
 #include "agent/gpu/devices.h"
 

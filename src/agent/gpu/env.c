@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVIDIA: CUDA counts the GPUs that it finds in PCI order. While all of them are there that is the index of
- * mgpu, and programs that want numbers get numbers; when one is lost, or a newer one sits between older ones,
- * the UUIDs are given, which stay right.
+ * NVIDIA: CUDA numbers the GPUs it finds in PCI order. While all of them are present, these numbers are
+ * mgpu's indexes, and programs that expect numbers get them; if one is lost, or a new one was inserted
+ * between others, UUIDs are used instead, which are always correct.
  *
- * AMD: ROCR_VISIBLE_DEVICES chooses by UUID (by number in the driver's order, of what the job can open, for
- * GPUs that have none), and
- * HIP counts anew from 0 what that has left.
+ * AMD: ROCR_VISIBLE_DEVICES selects by UUID (or, for GPUs without one, by number in the driver's order among
+ * those the job can open), and HIP numbers the selected ones from 0.
  */
 #include "agent/gpu/env.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NVML names the GPU of an error and no process, so on a shared GPU nobody knows whose it was: the words say
- * so. */
+/* NVML reports the GPU of an error but no process, so on a shared GPU the responsible job is unknown, which
+ * the text says. */
 #include "agent/gpu/fault.h"
 
 #include <stdlib.h>

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The current helper samples all GPUs but those at which a helper before it hung as a whole. (A GPU that
- * hangs later is lost by the helper's own word, and the helper goes on: gpu/pollers.h.) For one that ails (it
- * hangs, fell off the bus, is not listed any more) a trial is started from time to time: another helper that
- * includes it, and no other that ails. When the trial sees it well it becomes the current one; until then
- * nobody misses anything.
+ * The current helper samples all GPUs except those at which an earlier helper hung as a whole. (A GPU that
+ * hangs later is reported as lost by the helper, which continues: gpu/pollers.h.) A failing GPU (it hangs,
+ * has fallen off the bus, or is not listed any more) is probed from time to time: another helper includes it
+ * and no other failing one. If the probe finds it healthy, the probe becomes the current helper; until then
+ * the current one serves the other GPUs.
  *
- *      none ──due──> current ──hangs at GPU k──> dismissed; k ails; the next current at once, without k
+ *      none ──due──> current ──hangs at GPU k──> dismissed; k fails; the next current at once, without k
  *        ^              │ └──ends, or the driver does not start──> dismissed; next one after a pause
  *        └──────────────┘
- *      ailment ──due──> trial ──GPU well──> becomes current       ──anything else──> dismissed, longer pause
+ *      failing ──due──> probe ──GPU healthy──> becomes current     ──anything else──> dismissed, longer pause
  *
- * When GPUs are to be released, or taken back, the current helper gives way to one that opens what it should.
- * A GPU is released when no process is left that may have it open.
+ * When GPUs are to be released, or opened again, the current helper is replaced by one that opens the right
+ * ones. A GPU counts as released when no process is left that may have it open.
  *
- * A dismissed process may stay in the kernel for long. While one hangs at a GPU no trial of that GPU is made,
- * and while one hangs in the driver's start nothing is: another would hang too. Beyond that at most
+ * A dismissed process may stay in the kernel for long. While one hangs at a GPU, that GPU is not probed, and
+ * while one hangs in the driver's start, nothing is started, because it would hang too. In addition, at most
  * GPU_HELPERS_MAX processes exist.
  */
 #include "agent/gpu/helper.h"

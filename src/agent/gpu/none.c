@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A node without GPUs, and the whole contract of a backend at a glance. */
+/* A node without GPUs; also shows the complete interface of a backend. */
 #include "agent/gpu/gpu.h"
 
 static int none_open(

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVIDIA GPUs through NVML, the library that comes with the driver. It is opened when the program runs, so
- * that one binary serves machines with and without it. Values that a driver cannot give are missing, not
- * zero.
+ * NVIDIA GPUs through NVML, the library that comes with the driver. It is loaded at run time, so one binary
+ * works on machines with and without it. Values that a driver does not provide are missing, not zero.
  *
- * NVML numbers GPUs in an order of its own. mgpu counts in PCI bus order, as CUDA does with
- * CUDA_DEVICE_ORDER=PCI_BUS_ID, so the handles are sorted by bus address once.
+ * NVML has its own order of GPUs. mgpu uses PCI bus order, as CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, so
+ * the handles are sorted by bus address once.
  *
- * Any call may hang for one GPU, so that each is announced to the page. GPUs that are left out are not even
- * asked for by their number once that has hung.
+ * Any call may hang for one GPU, so each is announced on the page. Once opening a GPU by its number has hung,
+ * excluded GPUs are not even opened by number.
  */
 #include "agent/gpu/gpu.h"
 

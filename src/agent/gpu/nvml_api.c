@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which names a function of NVML goes by is a table. */
+/* The names of each function of NVML are a table. */
 #include "agent/gpu/nvml_api.h"
 
 #include <dlfcn.h>

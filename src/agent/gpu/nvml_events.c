@@ -12,7 +12,7 @@
 #include "base/memory.h"
 
 #define WAIT_MS  500U
-#define PAUSE_MS 1000 // after a failure, which may last: a lost GPU makes every wait of its set fail
+#define PAUSE_MS 1000 // after a failure, which may persist: a lost GPU makes every wait of its set fail
 
 struct seen {
     uint32_t count;

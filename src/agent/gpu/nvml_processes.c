@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVML has a list for each kind, and its elements grew over time: pid and memory (16 bytes), then two
+ * NVML has a list for each kind, whose elements have grown over time: pid and memory (16 bytes), then two
  * instance ids (24 bytes), and in early 535 drivers, under the same name _v3, another count (32 bytes). Some
- * libraries that pass calls on write 16 bytes under the name _v3. So
- * room is always made for the largest, filled with a pattern beforehand; how far the driver wrote tells the
- * size.
+ * forwarding libraries write 16 bytes under the name _v3. So the buffer is always sized for the largest and
+ * filled with a pattern; how far the driver wrote reveals the size.
  */
 #include "agent/gpu/nvml_processes.h"
 

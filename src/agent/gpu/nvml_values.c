@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A value is a row of the table: how to read it, its bit, and the most that can be true. Drivers are known to
- * answer "success" with 4294967295 or the like; such numbers are dropped rather than shown.
+ * A value is a row of the table: how to read it, its bit, and the highest plausible value. Some drivers
+ * return "success" with 4294967295 or the like; such values are dropped.
  */
 #include "agent/gpu/nvml_values.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A driver names processes by pid alone, and a pid may be somebody else's a moment later: each is one with
- * its start time before anything about it is believed, and again after it was read.
+ * A driver identifies processes only by pid, and a pid may be reused: the start time of a process is checked
+ * before facts about it are used, and again after they were read.
  *
- * An attempt's processes are known by its cgroup "…/mgpu.HASH/jJOB.ATTEMPT/…", of whatever hierarchy; where
- * there are no cgroups, by their parents up to the attempt's init, to which orphans return.
+ * The processes of an attempt are identified by its cgroup "…/mgpu.HASH/jJOB.ATTEMPT/…", in any hierarchy;
+ * without cgroups, by their ancestors up to the attempt's init, which adopts orphans.
  */
 #include "agent/gpu/owner.h"
 

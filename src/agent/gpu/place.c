@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /sys/bus/pci/devices/ADDRESS is a link to the device's place in the tree of bridges:
+ * /sys/bus/pci/devices/ADDRESS is a link to the device's position in the tree of bridges:
  *   ../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:08.0/0000:05:00.0
  * The last is the GPU, the one before it the switch's port to it, and the one before that the switch itself;
- * a GPU right below a root port has no switch and shares the root complex.
+ * a GPU directly below a root port has no switch and shares the root complex.
  */
 #include "agent/gpu/place.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A turn is IDLE or BUSY. While it is BUSY its state is the thread's, else the reader's.
+ * A turn is IDLE or BUSY. While it is BUSY its state belongs to the thread, otherwise to the reader.
  *
- *      IDLE ──a sample is due, or a look was asked for──> BUSY ──the driver has answered──> IDLE, fresh
+ *      IDLE ──a sample is due, or a check was requested──> BUSY ──the driver has answered──> IDLE, fresh
  *
- * A driver may serve one caller after the other, so a turn may end after the read that began it: the
- * descriptor then becomes readable, and the next read collects it. A turn that the reader waits for only
- * wakes it, and only the last of them: a look wakes two threads, however many GPUs there are. A look that was
- * asked for while the turn was BUSY is answered by the turn after it. A turn that hangs stays BUSY and shows
- * old values until it counts as lost.
+ * A driver may serve callers one after the other, so a turn may end after the read that began it: the
+ * descriptor then becomes readable, and the next read collects it. Turns that the reader waits for wake it
+ * only once, at the last of them: a check wakes two threads, however many GPUs there are. A check requested
+ * while the turn was BUSY is answered by the next turn. A turn that hangs stays BUSY and shows old values
+ * until its GPU counts as lost.
  */
 #include "agent/gpu/pollers.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs in a process of its own (gpu/helper.c), so any call here may hang or crash. "auto" tries the real
- * backends in the order of a table and falls to none, saying why.
+ * Runs in a separate process (gpu/helper.c), so any call here may hang or crash. "auto" tries the real
+ * backends in the order of a table and falls back to none, with the reason.
  */
 #include "agent/gpu/probe.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent looks at the key only when `steps` has stood still for seconds or the helper has ended, so that
- * nothing but the order of the two writes is needed.
+ * The agent reads the key only when `steps` has not changed for seconds or the helper has ended, so only the
+ * order of the two writes matters.
  */
 #include "agent/gpu/progress_page.h"
 

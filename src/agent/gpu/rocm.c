@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library is a help and no more, so that it must cost nothing when it hangs or crashes: all its calls are
- * made by a process of its own, mgpu-rocm (gpu/rocm_reader.c), which writes what it reads to a pipe once a
- * second. Whoever wants values takes the last ones, while they are fresh. A process that does not write is
- * not waited for; when it goes on, so do its values. One that has ended is not started again.
+ * The library is optional, so it must not do harm if it hangs or crashes: all its calls are made by a
+ * separate process, mgpu-rocm (gpu/rocm_reader.c), which writes values to a pipe once a second. The last
+ * values are used while they are fresh. A silent process is not waited for; its values reappear when it
+ * continues. A process that has ended is not restarted.
  */
 #include "agent/gpu/rocm.h"
 

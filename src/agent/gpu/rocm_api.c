@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library goes by the name of its version, and distributions count their own: the names are a table, as
- * are those of the functions.
+ * The name of the library contains its version, and distributions have versions of their own: the names are a
+ * table, as are those of the functions.
  *
- * Clocks have had two layouts, without a version that tells them apart everywhere:
+ * Clocks have had two layouts, without a version that distinguishes them everywhere:
  *
  *      before ROCm 6   count u32, current u32, hertz u64[32]
  *      since           sleeps bool, count u32, current u32, hertz u64[33]
  *
- * They are told apart by what they say. What is of the newer read as the older has a count of 0 or 1, or an
- * absurd one, and a current clock beyond it; what is of the older read as the newer has a count of 0.
+ * They are distinguished by their contents. The new layout read as the old one has a count of 0 or 1, or an
+ * implausible one with a current clock beyond it; the old one read as the new one has a count of 0.
  */
 #include "agent/gpu/rocm_api.h"
 

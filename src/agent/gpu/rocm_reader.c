@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ROCm's library numbers GPUs in an order of its own; they are found by their PCI addresses. Each value has a
- * function that leaves out what cannot be true.
+ * ROCm's library has its own order of GPUs; they are found by their PCI addresses. Each value has a function
+ * that rejects implausible values.
  */
 #include "agent/gpu/rocm_reader.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Position and index of a GPU are the same number. Positions in a report are those of the process that wrote
- * it, so that what is said in them (NVLinks, switches) is translated. The file is written when a GPU is new,
- * lost or seen again, which is seldom.
+ * it, so references between positions (NVLinks, switches) are translated. The file is written when a GPU is
+ * new, lost or found again, which is rare.
  */
 #include "agent/gpu/roster.h"
 

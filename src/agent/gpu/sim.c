@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Simulated GPUs: for trying mgpu out, for tests and for machines without one. They have stable UUIDs and
- * plausible values that drift with each sample; nothing runs on them, so a job sees CUDA_VISIBLE_DEVICES and
- * no device.
+ * Simulated GPUs: for evaluation, for tests, and for machines without one. They have stable UUIDs and
+ * plausible values that change with each sample; a job gets CUDA_VISIBLE_DEVICES but no device.
  */
 #include "agent/gpu/gpu.h"
 

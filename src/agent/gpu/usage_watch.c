@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The spool says what runs: an entry with "started" and without "exit". It is read with every report, which
- * is once a second, so that the launch and the end of an attempt need to know nothing of this.
+ * The spool shows what runs: an entry with "started" and without "exit". It is read with every report, once a
+ * second, so launch and end of an attempt are not involved.
  */
 #include "agent/gpu/usage_watch.h"
 

@@ -18,7 +18,7 @@ struct child {
     void *arg;
 };
 
-/* The raw wait status of a process that has ended, 0 when it was another's child. */
+/* The raw wait status of a process that has ended, 0 if it was not a child. */
 static int reap(int pidfd)
 {
     siginfo_t end = { 0 };

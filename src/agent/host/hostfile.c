@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory is one that only the agent can change; the file is written there and shared with the user
- * through its open descriptor, so that there is no moment at which its name could be another's.
+ * Only the agent can change the directory; the file is written there and shared with the user through its
+ * open descriptor, so its name can never refer to another file.
  */
 #include "agent/host/hostfile.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-/* A rootless instance may live where nobody has written its user down (containers). */
+/* A rootless instance may run as a user without an entry in the user database (containers). */
 static void make_own_user(uid_t uid, struct user *ret)
 {
     const char *home = getenv("HOME");

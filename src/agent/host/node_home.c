@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   node.key     born here, never leaves this machine
- *   node.crt     says which node this is; written first, so that there is no address without it
- *   controller   "HOST:PORT#PIN"
+ * node.key     created here, never leaves this machine
+ * node.crt     identifies the node; written first, so that there is no address without it
+ * controller   "HOST:PORT#PIN"
  */
 #include "agent/host/node_home.h"
 

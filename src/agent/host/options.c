@@ -36,7 +36,7 @@ static int check_fd(int fd, const char *what, struct error *err)
     return error_set(err, -EBADF, "%s %d is not an open descriptor", what, fd);
 }
 
-/* A keeper starts its workers with its own arguments and this one after them. */
+/* A keeper starts its workers with its own arguments followed by this one. */
 static int set_link_fd(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The child borrows our memory until it executes, as with vfork(2): an agent with a large heap starts
- * shepherds as fast as a small one, and an exec that fails is seen at once. vfork itself cannot enter a
- * cgroup and the C library has no clone3(2), so the system call is made here. It must be made inline: the
- * child runs on this function's frame, and a return address below it would be overwritten before the parent
- * comes back to it.
+ * The child shares the parent's memory until it executes, as with vfork(2): an agent with a large heap starts
+ * shepherds as fast as a small one, and a failed exec is reported at once. vfork itself cannot enter a cgroup
+ * and the C library has no clone3(2), so the system call is made here. It must be inlined: the child runs on
+ * this function's frame, and a return address below it would be overwritten before the parent returns to it.
  */
 #include "agent/host/spawn.h"
 

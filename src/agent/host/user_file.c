@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The access list is written as the kernel keeps it (linux/posix_acl_xattr.h): libacl would be for this
- * alone. */
+/* The access list is written in the kernel's format (linux/posix_acl_xattr.h), because libacl would be needed
+ * only for this. */
 #include "agent/host/user_file.h"
 
 #include <endian.h>

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-#define SHARED_MODE 0711 // users pass through it, and see nothing but their own
+#define SHARED_MODE 0711 // users can pass through it, but not list it
 
 static int make_below(int parent, const char *name, uid_t uid, gid_t gid)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A question:
+ * A request:
  *
  *      WAITING ──a helper is free, and none is busy with this uid──> ASKED ──the helper answers──> ANSWERED
  *         └──────────────────── its time is up: -ETIMEDOUT ────────────┴──────────────────────────────^
  *
- * A helper has at most one question. It is killed when that question's time is up, or when nobody waits for
- * the answer any more; one that is stuck in the kernel keeps its place until it is gone. A user is looked up
- * by one helper at a time, so that one whose entry hangs does not take them all. One idle helper is kept: a
- * process that has loaded its modules of the name service answers in a fraction of a millisecond.
+ * A helper has at most one request. It is killed when that request's time is up, or when the request is
+ * dropped; one that is stuck in the kernel occupies its place until it has ended. A user is looked up by one
+ * helper at a time, so that a user whose entry hangs does not block all of them. One idle helper is kept: a
+ * process that has loaded its name service modules answers in a fraction of a millisecond.
  */
 #include "agent/host/user_resolver.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Only the parent of a process learns its exit status, so the exit record of an adopted process has none. */
+/* Only the parent of a process can read its exit status, so the exit record of an adopted process has
+ * none. */
 #include "agent/launch/adopted.h"
 
 #include <errno.h>

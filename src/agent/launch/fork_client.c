@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 
-#define ANSWER_SECONDS 2 // a clone takes well under a millisecond; a stopped server must not stop the agent
+#define ANSWER_SECONDS 2 // a clone takes well under a millisecond; a stopped server must not block the agent
 
 struct fork_client {
     int fd;

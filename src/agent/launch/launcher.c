@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes spool directories and starts shepherds. All files are reached through descriptors of directories
- * that only root (or the rootless user) can change: no path that a job's owner controls is opened here. The
- * one directory that is given away, a user's own log directory, is made with mkdirat(2) and changes hands
+ * Writes spool directories and starts shepherds. All files are accessed through descriptors of directories
+ * that only root (or the rootless user) can change: no path controlled by a job's owner is opened here. The
+ * only directory given to a user, its log directory, is created with mkdirat(2), and its owner is changed
  * through its open descriptor.
  */
 #include "agent/launch/launcher.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MGPU_ is for everybody. MASTER_ADDR and MASTER_PORT are what torch.distributed and others read; PET_ is
- * what torchrun takes for options that its command line does not give, so that `torchrun train.py` alone does
- * the right thing on each node. RANK, LOCAL_RANK and WORLD_SIZE are not set: they name processes, and how
- * many processes there are on a node is its launcher's to say. The port is where the shepherd of rank 0
- * begins to look for a free one (shepherd/meeting.c), which takes its place in these variables at the gate.
+ * MGPU_ variables are for all programs. MASTER_ADDR and MASTER_PORT are read by torch.distributed and others;
+ * PET_ variables are defaults of torchrun's options, so that `torchrun train.py` alone works on each node.
+ * RANK, LOCAL_RANK and WORLD_SIZE are not set: they identify processes, whose number on a node the launcher
+ * decides. The port is the first one the shepherd of rank 0 tries (shepherd/meeting.c); the one it finds
+ * replaces it in these variables at the gate.
  */
 #include "agent/launch/rendezvous.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file is made in a directory that only the agent can change, written, and shared with its user through its
- * open descriptor: there is no moment at which a name could be another's file.
+ * A file is created in a directory that only the agent can change, written, and shared with its user through
+ * its open descriptor, so a name can never refer to another file.
  */
 #include "agent/launch/scripts.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slurm's rules when a variable is set at all are kept: SLURM_NTASKS_PER_NODE, SLURM_CPUS_PER_TASK and
- * SLURM_NTASKS appear only when they were asked for. Lists of nodes and of tasks have Slurm's short forms:
- * "gpu[1-3]" and "2(x3),1".
+ * As in Slurm, some variables are set only if requested: SLURM_NTASKS_PER_NODE, SLURM_CPUS_PER_TASK and
+ * SLURM_NTASKS. Lists of nodes and tasks use Slurm's short forms: "gpu[1-3]" and "2(x3),1".
  */
 #include "agent/launch/slurm_env.h"
 

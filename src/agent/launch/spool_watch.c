@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define HINT_SIZE     128 // bytes of a datagram that matter
+#define HINT_SIZE     128 // significant bytes of a datagram
 #define HINTS_AT_ONCE 64  // per turn of the loop, so that hints do not starve the link
 
 struct spool_watch {

@@ -2,13 +2,13 @@
 /*
  * One notifier:
  *
- *      RUNNING ──its process ends, or its time is up and it is killed──> CLEARING ──its cell is empty──> gone
- *         └── NOTIFIED
+ *      RUNNING ──its process ends, or its time is up and it is killed──> CLEARING ──cgroup is empty──>
+ * removed └── NOTIFIED
  *
- * Its cell is like that of a job's step, of attempt 0, which no job has: no device of a GPU can be opened in
- * it, memory and processes are few, and what is left in it is killed with it. Mail programs exit when they
- * have queued a mail and deliver it in the background: what they leave has as much time again. An agent that
- * leaves kills its notifiers; the controller then has them told again.
+ * Its cgroup is like that of a job's step, of attempt 0, which no job has: no GPU device can be opened in it,
+ * memory and processes are limited, and everything in it is killed at the end. Mail programs exit when they
+ * have queued a mail and deliver it in the background: they get the same time again for that. An agent that
+ * exits kills its notifiers; the controller then requests the notifications again.
  */
 #include "agent/notify/notifier.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order matters: cgroups are entered as root, then root is given up for good, and only then is anything
- * of the user's looked at. What it says is on its standard input, a file in memory, so that nobody has to
- * feed it. Addresses and URLs never become part of a shell text or of an option; a URL, which often has a
- * secret in it, is in no command line either, where all users of the node could read it, but in a second such
- * file.
+ * The order matters: cgroups are entered as root, then root is dropped permanently, and only then is data of
+ * the user processed. The contents are on standard input, a file in memory. Addresses and URLs never become
+ * part of a shell text or of an option. A URL, which often contains a secret, is not on any command line
+ * either, where all users of the node could read it, but in a second such file.
  */
 #include "agent/notify/notifier_child.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each dial is a thread that ends by itself, at the latest after DIAL_MS, and tells the loop by an eventfd.
- * One that is forgotten is not waited for: what it comes to is thrown away when it comes, and a program that
- * ends before that does not look at it again.
+ * Each dial is a thread that ends by itself, after DIAL_MS at the latest, and notifies the loop with an
+ * eventfd. A dropped dial is not waited for: its result is discarded when it arrives, or when the program
+ * ends.
  */
 #include "agent/uplink/dial.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   controller <──TLS: link──> uplink <──socket: link──> worker ── shepherds, jobs
- *              <──TLS: stream─        <──RUN/link.sock── children of the worker, running as users
+ * controller <──TLS: link──> uplink <──socket: link──> worker ── shepherds, jobs
+ *            <──TLS: stream─        <──RUN/link.sock── children of the worker, running as users
  *
- * The worker and all it starts speak to plain sockets, as on the controller's own machine; only this process
- * has the node's key. The link is dialled again and again until it is there: the worker hears of each new one
- * over its control socket (SCM_RIGHTS) and says HELLO on it. When the worker dies another is started, and
- * when this process dies the worker leaves; jobs notice none of that.
+ * The worker and its children use plain sockets, as on the controller's own machine; only this process has
+ * the node's key. The link is opened again and again until that succeeds: the worker receives each new link
+ * over its control socket (SCM_RIGHTS) and sends HELLO on it. If the worker dies, another is started; if this
+ * process dies, the worker exits. Jobs are not affected.
  *
- *   AWAY ──dial──> DIALLING ──done──> LINKED ──the session ends──> AWAY, for a while that grows
+ *   AWAY ──dial──> DIALLING ──done──> LINKED ──the session ends──> AWAY, for increasing times
  */
 #include "agent/uplink/uplink.h"
 

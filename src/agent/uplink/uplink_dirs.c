@@ -12,7 +12,7 @@
 #include "base/listen_unix.h"
 #include "base/memory.h"
 
-#define LOCK_FILE   "mgpud.lock" // mgpud has the same files there, and takes the same lock
+#define LOCK_FILE   "mgpud.lock" // mgpud uses the same files, and takes the same lock
 #define LINK_SOCKET "link.sock"
 #define LOG_FILE    "mgpu-agent.log"
 

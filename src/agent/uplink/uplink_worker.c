@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The worker is this program once more, with --uplink-fd: the key is not in its memory. It is told what was
- * found out here (name, directories), and nothing of the token.
+ * The worker is the same program with --uplink-fd, so the key is not in its memory. It is passed what was
+ * determined here (name, directories), but not the token.
  */
 #include "agent/uplink/uplink_worker.h"
 

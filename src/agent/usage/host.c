@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cgroup v2 counts CPU time even where it holds no controller. Memory it counts only with its controller;
- * without one the processes' resident memory is added up, in which shared pages count more than once.
+ * cgroup v2 counts CPU time even without a controller. It counts memory only with the controller; without it
+ * the resident memory of the processes is added up, in which shared pages count several times.
  */
 #include "agent/usage/host.h"
 

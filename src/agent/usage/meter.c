@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Time is what lies between two samples, at most SAMPLE_MAX_MS of it: while no agent was there nothing was
- * seen, and what is not seen is not made up. Counters bridge the gap: energy, CPU time.
+ * Each sample adds the time since the previous one, at most SAMPLE_MAX_MS: nothing is assumed about time
+ * without an agent. Counters (energy, CPU time) bridge such gaps.
  *
- * A GPU is idle in a sample when it computed nothing, the memory in use did not grow, and the attempt hardly
- * used a CPU: loading data before the first kernel is work. For how long it is idle is what was seen without
- * a break: time in which it was paused does not count, and after a gap in which it may have worked, or a
- * sample that does not know the load of one of its GPUs, it begins anew.
+ * A GPU is idle in a sample if it computed nothing, the memory in use did not grow, and the attempt used
+ * hardly any CPU: loading data before the first kernel is work. Idle time is what was observed without
+ * interruption: paused time does not count, and it starts again after a gap in which the attempt may have
+ * worked, or after a sample without the load of one of its GPUs.
  */
 #include "agent/usage/meter.h"
 
