@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For a step whose shepherd died after the verdict. We are not the parent of its processes, so the exit
- * status comes from the file that its init writes; what is alive is known from the cgroup, or from init and
- * command, each named by pid and start time.
+ * For a step whose shepherd died after the verdict. Its processes are not children of this one, so the exit
+ * status is read from the file that its init writes; which processes are alive is known from the cgroup, or
+ * from init and command, each identified by pid and start time.
  */
 #include "shepherd/shepherd.h"
 

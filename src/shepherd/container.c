@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Podman is told to make no cgroups, which obliges it to make a PID namespace: its processes are then members
- * of the attempt's cgroup like any other, and limits, device filter and the end of the job hold for them.
- * Signals go to the processes inside (shepherd/tree.c), not through podman. A variable is passed by its name,
- * so that no value stands on a command line.
+ * Podman is told not to create cgroups, which requires a PID namespace. Its processes are then members of the
+ * attempt's cgroup like any other, and limits, device filter and the end of the job apply to them. Signals
+ * are sent to the processes inside (shepherd/tree.c), not through podman. Variables are passed by name, so
+ * that no value appears on a command line.
  *
- * The directories that a user expects (home and the working directory) are mounted where they are.
+ * The directories that a user expects (home and the working directory) are mounted at the same paths.
  */
 #include "shepherd/container.h"
 

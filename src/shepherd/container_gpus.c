@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A description (CDI) brings the driver's libraries along, device nodes alone do not. It names GPUs by UUID
- * or by number, as it was made; which of them, its text tells.
+ * A CDI description includes the driver's libraries; device nodes alone do not. It names GPUs by UUID or by
+ * number, depending on how it was generated, which is detected from its text.
  */
 #include "shepherd/container_gpus.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of v2 and of v1 have other names and never stand in one directory, so each is simply tried. A kernel
- * that kills for want of memory says so in `oom_kill`, whether the job's limit was the reason or the node had
- * none left. Only the limit makes v2 count `oom`; v1 has nothing alike on every kernel, but there the peak is
- * the limit then, as exactly as the kernel takes memory in advance.
+ * Files of v2 and of v1 have different names and are never in one directory, so all are tried. `oom_kill`
+ * counts kills for lack of memory, whether because of the job's limit or of the node. Only the limit makes v2
+ * count `oom`; v1 has no equivalent on every kernel, but there the peak then equals the limit, up to what the
+ * kernel charges in advance.
  */
 #include "shepherd/counts.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel spares the first process of a PID namespace every signal for which it has no handler. So the
- * command is the second, and the first has all signals blocked and takes them as they come. On a terminal the
- * command's process group is the one in the foreground: keys are signals to it alone.
+ * The kernel does not deliver signals without a handler to the first process of a PID namespace. Therefore
+ * the command is the second process, and the first blocks all signals and receives them one by one. On a
+ * terminal the command's process group is in the foreground, so keys send signals only to it.
  */
 #include "shepherd/first.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server does nothing but wait and clone: single thread, nothing allocated, no state from one request to
- * the next. Its children are reaped by the kernel (SIGCHLD is ignored), since the agent watches them through
- * the pidfds it is sent.
+ * The server only waits and clones: single thread, no allocation, no state between requests. Its children are
+ * reaped by the kernel (SIGCHLD is ignored), since the agent watches them through the pidfds it receives.
  */
 #include "shepherd/fork_server.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Born in the step's cgroup as a copy of the shepherd, becomes the user, and stays: a few pages of memory,
- * all signals blocked, not to be traced. It executes nothing before the gate's one byte came; the end of file
- * there means that the shepherd is gone, and then it leaves word that nothing ran.
+ * A copy of the shepherd, created in the step's cgroup, that becomes the user and stays: a few pages of
+ * memory, all signals blocked, not traceable. It executes nothing before it receives the gate's byte; the end
+ * of file there means that the shepherd has died, and then it records that nothing ran.
  *
- * The command is born by vfork(2), which shares memory until the exec, so that its failure needs no pipe to
- * come back. Between vfork and exec there is one function, run_command().
+ * The command is created with vfork(2), which shares memory until the exec, so its failure needs no pipe.
+ * Only run_command() runs between vfork and exec.
  */
 #include "shepherd/init.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * S from its start to the open gate. The order is the promise of "at most once":
+ * S from its start to the open gate. The order guarantees "at most once":
  *
- *   lock, and no verdict yet            nobody else is here or was here before
- *   I is born and prepares everything   all that can fail fails while nothing has run
+ *   lock, and no verdict yet            no other shepherd is or was here
+ *   I is created and prepares           everything that can fail fails while nothing has run
  *   ready                               a rank of several waits here until all of them are (ready.c)
- *   verdict "go"                        from now on the agent cannot take the attempt back
- *   `started` is written                proof for an adopter that the gate may be open
+ *   verdict "go"                        from now on the agent cannot withdraw the attempt
+ *   `started` is written                tells an adopting shepherd that the gate may be open
  *   gate                                I executes
  *
- * When a preparation fails the verdict is settled all the same, so that the failure becomes the attempt's
- * end. A shepherd that dies before "go" leaves an attempt that can be given back; one that dies after it
- * leaves one to adopt, and I, which sees the end of file at the gate, leaves word that nothing ran.
+ * If a preparation fails, the verdict is settled all the same, so that the failure becomes the attempt's end.
+ * A shepherd that dies before "go" leaves an attempt that can be returned; one that dies after it leaves one
+ * to adopt, and I, which sees the end of file at the gate, records that nothing ran.
  */
 #include "shepherd/shepherd.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu-shepherd: one per running step. Started by mgpu-agent, never by hand. */
+/* mgpu-shepherd: one per running step. Started by mgpu-agent, not by users. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

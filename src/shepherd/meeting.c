@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A port is held twice. The socket that is bound to it proves that it is free, and keeps strangers off until
- * the gate opens; then it is closed, since the job's program wants to bind the port itself. That one may
- * need seconds to get there, so the port's number is also a name among the abstract Unix sockets, of which
- * there is one list for each network namespace, as of ports: whoever holds it until the end of the attempt
- * keeps other jobs from choosing the same port meanwhile. Neither needs a file, and both go with us. A user
- * who takes names or ports on purpose makes us pass them over, as with any port.
+ * A port is reserved in two ways. A bound socket proves that it is free, and keeps other programs off until
+ * the gate opens; then it is closed, because the job's program binds the port itself. That may take seconds,
+ * so the port's number is also an abstract Unix socket name, of which there is one list per network
+ * namespace, as of ports: holding it until the end of the attempt keeps other jobs from choosing the same
+ * port meanwhile. Neither needs a file, and both end with this process. Names or ports taken by a user on
+ * purpose are skipped like any other.
  */
 #include "shepherd/meeting.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent writes the spool file "renewed" when the controller was heard, and wakes nobody: the shepherd
- * looks at it when the time that it knows of is over. So the lease ends on this timer alone, whatever has
- * become of the agent. It runs on the boot clock, which counts while the machine sleeps.
+ * The agent writes the spool file "renewed" when it hears from the controller, and wakes nobody: the shepherd
+ * reads it when its known end of the lease is reached. The end of the lease therefore depends only on this
+ * timer, not on the agent. It uses the boot clock, which also counts while the machine is suspended.
  *
- * The controller gives the job to another node a margin after the lease. So the step is told before its end,
- * and nothing of it is left when it comes.
+ * The controller gives the job to another node a margin after the lease. The step is therefore stopped before
+ * its end, and none of it is left when the lease ends.
  */
 #include "shepherd/node_lease.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of the step must not wait for a file server that does not answer: after the timeout the
- * child is left alone with a SIGKILL. It holds nothing of ours that anybody could wait for.
+ * The end of the step must not wait for a file server that does not respond: after the timeout the child is
+ * sent SIGKILL and abandoned. It holds nothing of the shepherd's that anything could wait for.
  */
 #include "shepherd/orphan_tail.h"
 

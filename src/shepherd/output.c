@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything here runs as the user, in directories that the user and his running jobs may change at any
- * moment. So nothing is looked at first and opened later: the file is opened without following a link and
- * without waiting for a FIFO's reader, and then the open file is looked at.
+ * Everything here runs as the user, in directories that the user and its running jobs may change at any time.
+ * Nothing is checked before it is opened: the file is opened without following links and without waiting for
+ * a FIFO's reader, and then the open file is checked.
  */
 #include "shepherd/output.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nothing is decided here: the verdict is settled afterwards by link(2) as ever, so that a word of the agent
- * that comes late, twice or never can do no harm. What the agent had to say to the command is kept for it.
+ * Nothing is decided here: the verdict is settled afterwards by link(2) as usual, so a command of the agent
+ * that arrives late, twice or never does no harm. Commands for the step are kept until it runs.
  */
 #include "shepherd/ready.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file "exit" gets its space before the command starts, so that a full file system cannot lose an end.
- * Its removal by the agent, after the controller has committed the end, is what we wait for: directory
- * notification (fcntl F_NOTIFY) costs no descriptor and no per-user limit.
+ * Space for the file "exit" is reserved before the command starts, so a full file system cannot lose an end.
+ * The shepherd waits for its removal by the agent, after the controller has committed the end: directory
+ * notification (fcntl F_NOTIFY) costs no descriptor and has no per-user limit.
  */
 #include "shepherd/record.h"
 

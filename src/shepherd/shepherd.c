@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a launching and an adopting shepherd have in common: they open and close the same things, and protect
- * themselves in the same way. */
+/* Shared by launching and adopting shepherds: they open and close the same things, and protect themselves in
+ * the same way. */
 #include "shepherd/shepherd.h"
 
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines are in the spirit of sd_notify(3):
+ * The lines are similar to those of sd_notify(3):
  *
  *   CHECKPOINTED      its work is saved: it can be ended without loss
  *   PROGRESS=0.4      how much is done, 0 to 1, or 40%
- *   STATUS=epoch 3    a few words for people; none: the words are taken back
+ *   STATUS=epoch 3    a short text; if empty, the text is removed
  *
- * Everything else, and a value that makes no sense, is passed over without a word, so that programs can say
- * what a later version understands.
+ * Everything else, and invalid values, are ignored silently, so that programs can use reports of a later
+ * version.
  */
 #include "shepherd/status_parser.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pipe has a name, so that a shell can write to it; it lies in a directory that only root (or the
- * rootless user) can change, and is made, given away and opened again there. Whoever holds it open for
- * reading and writing keeps writers from waiting for a reader: the shepherd, and the step's init, which is
- * born with the descriptor and never looks at it. So a job can go on reporting while its shepherd is dead,
- * until 64 KiB are full, and the next shepherd reads them.
+ * The pipe has a name, so that a shell can write to it. It is in a directory that only root (or the rootless
+ * user) can change, where it is created, given to the user and opened again. Processes that have it open for
+ * reading and writing keep writers from waiting for a reader: the shepherd, and the step's init, which
+ * inherits the descriptor and never reads it. A job can therefore continue reporting while its shepherd is
+ * dead, until 64 KiB are full, and the next shepherd reads them.
  *
- * A job may say as much as it likes. It is read READ_MAX bytes at a time with a rest after each, which is
- * more than a program that says something useful ever writes, and costs a flood a bounded part of a CPU.
+ * The rate is limited: READ_MAX bytes are read at a time, with a pause after each. This is more than useful
+ * reports need, and bounds the CPU time that a flood costs.
  */
 #include "shepherd/status_pipe.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One row a step: what was tried, and the object it was tried on. The wording follows what a person would say
- * about their job, not the name of a system call.
+ * One row per step: what was tried, and on which object. The messages are worded for the user of the job, not
+ * in terms of system calls.
  */
 #include "shepherd/steps.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command that ends by the signal of a stop looks like one that was killed by somebody. Who adopts it tells
- * the two apart by this file, which is there before the signal is: else a requeue that was acknowledged would
- * be the end of the job, when its shepherd is killed at the wrong moment.
+ * A command that ends by the signal of a stop looks like one that was killed by someone. An adopting shepherd
+ * distinguishes the two by this file, which exists before the signal is sent; otherwise an acknowledged
+ * requeue could become the end of the job if its shepherd is killed at the wrong moment.
  */
 #include "shepherd/stopping.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log was opened for writing only, because the command shares that open file. It is opened once more
- * through its descriptor: whatever became of its name meanwhile, this is the same file, and the user's own
- * rights decide.
+ * The log was opened for writing only, because the command shares that open file. It is opened again through
+ * its descriptor: this is the same file regardless of its name, and the user's permissions apply.
  */
 #include "shepherd/tail.h"
 

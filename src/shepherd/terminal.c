@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The terminal is opened by S, so that nothing in the job's own view of /dev matters, and given to the user.
- * The door is bound in the spool directory, where only the agent can reach it; the file outlives the agent
- * and mgpud, so that both find the terminal again.
+ * S opens the terminal, so the job's own view of /dev does not matter, and gives it to the user. The socket
+ * for visits is bound in the spool directory, where only the agent can reach it; it outlives the agent and
+ * mgpud, so both find the terminal again.
  */
 #include "shepherd/terminal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file holds one number, written and read whole: the boot clock in ms, or SEEN_HELD while the job stands
- * still. It is on a tmpfs, so that a write for every piece of output costs less than the piece.
+ * The file contains one number, written and read as a whole: the boot clock in ms, or SEEN_HELD while the job
+ * is suspended. It is on a tmpfs, so a write for every piece of output costs less than the output itself.
  */
 #include "shepherd/terminal_idle.h"
 

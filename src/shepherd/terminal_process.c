@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * T: moves the bytes of one step. It runs as the user, allocates nothing, and goes through
+ * T: moves the bytes of one step. It runs as the user, allocates nothing, and has these states:
  *
- *   OPEN ──S says how the step ended──> DRAINING ──nothing more comes──> FLUSHING ──all told──> gone
+ *   OPEN ──S reports the end of the step──> DRAINING ──no more output──> FLUSHING ──all viewers told──> ended
  *
- * A job's terminal is *kept*: what it shows goes to the log, whoever looks, and each viewer reads at his own
- * speed from there (terminal_history.c). One who stops reading costs nothing, and is dropped when the job has
- * ended and he still does not read. An exec step's (`mgpu exec`) is *passed on*: it has one viewer and no
- * log, the command waits while he does not read, and is hung up on when he goes.
+ * The output of a job's terminal goes to the log, whether or not there are viewers, and each viewer reads it
+ * at its own speed (terminal_history.c). A viewer that stops reading costs nothing, and is dropped if it
+ * still does not read after the job has ended. The output of an exec step (`mgpu exec`) goes to its single
+ * viewer and to no log; the command waits while the viewer does not read, and gets a hangup when it leaves.
  */
 #include <errno.h>
 #include <limits.h>

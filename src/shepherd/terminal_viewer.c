@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Output: while one frame is on its way nothing else is made, so that the memory for a viewer is one frame;
- * how far it lags is a number. Input: what the step does not take stays in `in`, and the socket is not read
- * meanwhile, so that the sender waits.
+ * Output: only one frame is built at a time, so the memory for a viewer is one frame, and its lag is a
+ * number. Input: bytes that the step does not accept stay in `in`, and the socket is not read meanwhile, so
+ * the sender waits.
  */
 #include "shepherd/terminal_viewer.h"
 

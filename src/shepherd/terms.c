@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The limit runs on the boot clock, which no setting of a clock moves, and which goes on while the machine
- * sleeps. One that adopts does not know whether the warning was sent: it sends it again, because one too many
- * is better than none.
+ * The limit uses the boot clock, which cannot be set and also counts while the machine is suspended. An
+ * adopting shepherd does not know whether the warning was sent and sends it again, because two are better
+ * than none.
  */
 #include "shepherd/terms.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pid that was read from a list may name another process a moment later. So each is opened first, then
- * looked at again, then signalled: if the pid went to a stranger in between, either the look shows it or the
- * descriptor names a process that is gone.
+ * A pid that was read from a list may be reused a moment later. Therefore each process is opened first, then
+ * checked again, then signalled: if the pid was reused in between, either the check detects it or the
+ * descriptor refers to a process that has ended.
  *
- * Runs after the gate: the process tree is collected into a fixed array, and what does not fit is found by
- * the next call, because the callers repeat until nothing is left.
+ * Runs after the gate: the process tree is collected in a fixed array, and processes that do not fit are
+ * found by the next call, because the callers repeat until none is left.
  */
 #include "shepherd/tree.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order matters: groups while still root, uid last. Afterwards the kernel is asked whether all of it came
- * true, because a process that stayed root by mistake would run a stranger's command as root.
+ * The order matters: groups while still root, uid last. Afterwards the kernel is queried whether all of it
+ * took effect, because a process that remained root by mistake would run the user's command as root.
  */
 #include "shepherd/user.h"
 

@@ -2,20 +2,20 @@
 /*
  * The shepherd's states after the gate:
  *
- *   INIT ──init gone, status written──────────────────────────> REST ──cgroup empty, no children──> OVER
- *     └───init killed, command still lives──> LEADER ──gone──────^
+ *   INIT ──init ended, status written──────────────────────────> REST ──cgroup empty, no children──> OVER
+ *     └───init killed, command alive──> LEADER ──ended───────────^
  *
- * INIT    the user's init lives; its end is the end of the command
- * LEADER  somebody killed the init: the command runs on, and is ours to reap (not when adopting)
- * REST    the command is over; what it left behind is being killed
+ * INIT    the user's init is alive; its end is the end of the command
+ * LEADER  init was killed: the command continues and is reaped here (not when adopting)
+ * REST    the command has ended; remaining processes are being killed
  *
- * A stop command goes through the stages of `stages`: its signal, after the grace period SIGKILL, and at last
- * the init itself. The init comes last because it alone holds the exit status of the command. At its time
- * limit the step is stopped as if the agent had said so.
+ * A stop command goes through the stages of `stages`: its signal, after the grace period SIGKILL, and finally
+ * the init itself. The init comes last because only it has the exit status of the command. At its time limit
+ * the step is stopped as by a command of the agent.
  *
- * A stop can be one that waits for the job to save its work: it is told by a signal of its own choice, and is
- * killed as soon as it says CHECKPOINTED, at the latest after the grace. What it said before it was told does
- * not count; the warning before a time limit that puts it back into the queue tells it, too.
+ * A stop may wait for the job to save its work: the job gets the signal it has chosen, and is killed as soon
+ * as it reports CHECKPOINTED, or after the grace. A report from before the signal does not count. The warning
+ * before a time limit that requeues the job also asks it to save its work.
  */
 #include "shepherd/watch.h"
 
