@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file belongs to whoever makes the backup, root for mgpud's user; the store belongs to the user that
- * mgpud becomes. So bytes go through a file in the store's directory, made as its owner, and are copied to
- * and from PATH over a descriptor that was opened before. The order of a restore leaves the old store in its
- * place until the new one is complete and checked.
+ * The file belongs to the user who makes the backup, root for mgpud's user; the store belongs to mgpud's
+ * user. So bytes go through a file in the store's directory, created as its owner, and are copied to and from
+ * PATH over a descriptor opened before. A restore leaves the old store in place until the new one is complete
+ * and checked.
  */
 #include "controller/backup.h"
 

@@ -41,7 +41,7 @@ static void reply(void *arg, void *request, const struct core_answer *answer)
     serve_reply(effects->controller->serve, request, answer);
 }
 
-/* What administrators should hear of without asking. */
+/* Logs events that administrators should notice. */
 static void log_change(const struct cluster_change *change)
 {
     if (change->kind == CHANGE_GPU_DRAIN)

@@ -13,7 +13,7 @@
 #include "controller/history/gpu_history.h"
 
 #define SAVE_SAMPLES 60
-#define WHOLE_SAVES  60 // of these one is of the whole history
+#define WHOLE_SAVES  60 // one of these saves the whole history
 
 struct history_keeper {
     struct controller *controller;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpud. Order of a start: settings; directories, locks, sockets and the agent while we may be root; then we
- * stop being root; store, core, links, API. The API accepts once the node's agent has said HELLO (or after
- * READY_WAIT_SECONDS), so that the first request already knows the GPUs. One turn: every callback that is
- * due, then core_turn() (turns.c).
+ * mgpud. Order of a start: settings; directories, locks, sockets and the agent, possibly as root; dropping
+ * root; store, core, links, API. The API accepts connections once the node's agent has sent HELLO (or after
+ * READY_WAIT_SECONDS), so that the first request already sees the GPUs. One turn: all callbacks that are due,
+ * then core_turn() (turns.c).
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of a start that may be root: directories, the lock, sockets, the agent. Each is made with its
- * final owner and mode; after the last line there is no root any more. Rootless starts run the same lines
- * without the changes of owner.
+ * The part of a start that may run as root: directories, the lock, sockets, the agent. Each is created with
+ * its final owner and mode; root is dropped at the end. Rootless starts run the same code without changing
+ * owners.
  */
 #include "controller/prepare.h"
 

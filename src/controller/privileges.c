@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Small and boring: this runs as root. */
+/* Kept small: this code runs as root. */
 #include "controller/privileges.h"
 
 #include <errno.h>

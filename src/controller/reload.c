@@ -34,7 +34,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .accounts = options->accounts,
         .n_accounts = options->n_accounts,
     };
-    core.sched.preempt_grace_ms = options->grace_ms; // how long giving way takes
+    core.sched.preempt_grace_ms = options->grace_ms; // how long a preemption takes
     return core;
 }
 

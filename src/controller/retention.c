@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The next sweep is planned when the last one is over, so there is never more than one. What is removed stays
- * visible in memory with the latest jobs that ended, until mgpud starts anew.
+ * The next sweep is scheduled when the last one has ended, so there is never more than one. Removed jobs
+ * among the latest ended ones remain visible in memory until mgpud restarts.
  */
 #include "controller/retention.h"
 

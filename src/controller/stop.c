@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of the run directory proves that an mgpud runs, and holds its pid. The pid becomes a descriptor
- * first and the lock is looked at again afterwards, so that no other process can get the signal.
+ * The lock of the run directory proves that an mgpud is running, and contains its pid. The pid is opened as a
+ * pidfd first and the lock is checked again afterwards, so that no other process can get the signal.
  */
 #include "controller/stop.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libevent ends a run of its loop (EVLOOP_ONCE) when no callback is due any more. Callbacks that make each
- * other due can keep that from ever happening, and what a turn decides and commits at its end would wait for
- * them. A timer therefore ends turns that last; the loop looks at its timers between rounds of at most
- * ROUND_MAX callbacks. A turn also waits until something is due, which the timer cannot tell from work: it is
- * set to a longer time after a turn that it ended, so that an idle daemon is not woken five times a second.
+ * libevent ends a run of its loop (EVLOOP_ONCE) when no callback is due any more. Callbacks that trigger each
+ * other can prevent that indefinitely, and everything decided and committed at the end of a turn would wait
+ * for them. A timer therefore ends long turns; the loop checks its timers after at most ROUND_MAX callbacks.
+ * Waiting for events is part of a turn, and the timer cannot distinguish it from work: after a turn that it
+ * ended while idle it is set to a longer time, so that an idle daemon is not woken five times a second.
  *
- * How long turns take is measured, since one callback that takes long keeps everybody waiting. libevent does
- * not say when it has stopped waiting, so there are two measures: the processor time of a turn, which does
- * not count the waiting, and how late the timer comes, which counts calls that block.
+ * The duration of turns is measured, because one long callback delays everybody. libevent does not report
+ * when it stops waiting, so there are two measures: the CPU time of a turn, which excludes waiting, and the
+ * lateness of the timer, which includes blocking calls.
  */
 #include "controller/turns.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /users: who runs what, has used how much, and may have how much. */
+/* GET /users: running jobs, usage and limits of users. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

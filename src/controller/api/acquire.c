@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The three calls of a small scheduler for one box, for programs written for it: GET /status, GET /jobs, and
- * POST /acquire, which waits until a process has its GPUs. What is acquired is an adoption like any other
+ * The three calls of a small single-machine scheduler, for programs written for it: GET /status, GET /jobs,
+ * and POST /acquire, which waits until a process has its GPUs. An acquisition is an adoption
  * (core/concerns/adopt.c): it is listed, explained and cancelled as a job, and ends with the process.
  */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One after the other: there are seldom any. A job that the store does not have is left out, and the core
- * says so. */
+/* One after the other, because there are rarely any. A job that the store does not have is left out, and the
+ * core reports it. */
 #include "controller/api/after.h"
 
 #include <stdlib.h>

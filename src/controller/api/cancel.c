@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POST /jobs/ID/cancel: 202 when the wish is durable; that it is over is seen in the job. */
+/* POST /jobs/ID/cancel: 202 when the request is durable; the end itself is visible in the job. */
 #include <errno.h>
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What administrators say of GPUs and nodes: pause, drain, and back. 200 when it is durable. */
+/* Actions of administrators on GPUs and nodes: pause, drain, resume. 200 when durable. */
 #include "base/clock.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"

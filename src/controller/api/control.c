@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POST /jobs/ID/signal, suspend, continue and requeue: what is done with a job that runs. */
+/* POST /jobs/ID/signal, suspend, continue and requeue: actions on a running job. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

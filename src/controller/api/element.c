@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The core knows the elements of arrays that are not over; of older ones the array's events tell which job
- * each was. */
+/* The core has the elements of arrays that have not ended; for older ones, the array's events show which job
+ * each became. */
 #include "controller/api/element.h"
 
 #include <errno.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /history: jobs that ended, from the store, the newest first, also those that are not in memory any
- * more. The store is asked for one short page after the other:
+ * GET /history: ended jobs from the store, newest first, also those that are no longer in memory. The store
+ * is queried for one short page after the other:
  *
- *   fetch ── page ──> write ── a slice is full ──> send ── room ──> fetch
- *     ^                 │ not yet                    └─ no room ─> wait until the client has taken some
+ *   fetch ── page ──> write ── a slice is full ──> send ── space ──> fetch
+ *     ^                 │ not yet                    └─ no space ─> wait until the client has read some
  *     └─────────────────┘
  *
- * So neither memory nor the time of a turn grows with what the store has. What the store reads is durable.
+ * So neither memory nor the time of a turn grows with the size of the store. What the store returns is
+ * durable.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /history?by=: jobs that ended, summed up. The store does it in short pieces and answers once. */
+/* GET /history?by=: totals over ended jobs. The store computes them in short steps and answers once. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /events: server-sent events. Each reader has a cursor, the seq of the last event it was sent.
+ * GET /events: server-sent events. Each client has a cursor, the seq of the last event it was sent.
  *
- *   REPLAYING ── the store has no event after the cursor that was published before ──> LIVE
+ *   REPLAYING ── the store has no more published events after the cursor ──> LIVE
  *
- * Replaying reads pages from the store. What is published meanwhile is not sent but is in the store already,
- * so the page after it has it: no gap. A page may run ahead of what was published: an event that is published
- * with a seq at or below the cursor is not sent again: no duplicate. The readers of one user replay in turn,
- * a page at a time: pages are read between commits, and a user with many readers must not delay the commits
- * of all others by more than one page. A live reader that leaves LIMIT_EVENT_BUFFER_BYTES unread is
- * disconnected; it resumes with Last-Event-ID.
+ * Replaying reads pages from the store. Events published meanwhile are not sent but are in the store already,
+ * so a later page contains them: no gap. A page may run ahead of publication: an event published with a seq
+ * at or below the cursor is not sent again: no duplicate. The clients of one user replay in turn, a page at a
+ * time: pages are read between commits, and a user with many clients must not delay the commits of others by
+ * more than one page. A live client that leaves LIMIT_EVENT_BUFFER_BYTES unread is disconnected; it resumes
+ * with Last-Event-ID.
  */
 #include "controller/api/events.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two forms differ in the names of counters (a family's name has no "_total" in OpenMetrics), in the
- * lines for units, in how bounds of a histogram are written, and in the last line.
+ * The formats differ in the names of counters (a family's name has no "_total" in OpenMetrics), in the lines
+ * for units, in the bounds of histograms, and in the last line.
  */
 #include "controller/api/exposition.h"
 

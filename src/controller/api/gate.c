@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The API sees such a connection as one of whom the kernel says nothing: only a token tells who asks. It
- * costs three descriptors, so there are fewer of them than of local ones.
+ * The kernel cannot identify the peer of such a connection: only a token can. It needs three descriptors, so
+ * fewer of them are allowed than local ones.
  */
 #include "controller/api/gate.h"
 

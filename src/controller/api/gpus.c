@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /gpus and GET /nodes: what the nodes said last, with the jobs that the core has on them. */
+/* GET /gpus and GET /nodes: the last reports of the nodes, with the jobs that the core has there. */
 #include "controller/api/gpus.h"
 
 #include "controller/nodes/registry.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /gpus/history: what GPUs did, as one array for each kind of value. How many points an answer has is
- * limited; who does not say a step gets the finest one that keeps to it. Steps are whole minutes, or seconds
- * below one.
+ * GET /gpus/history: past GPU values, as one array per kind of value. The number of points in an answer is
+ * limited; without a step the finest allowed one is used. Steps are whole minutes, or seconds below one.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The core keeps the jobs that are not over and the latest that are; older ones are read from the store. */
+/* The core has the jobs that have not ended and the latest ended ones; older ones are read from the store. */
 #include "controller/api/jobs.h"
 
 #include <errno.h>

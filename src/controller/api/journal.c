@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /journal: the log of all events, one JSON object a line, a page of the store at a time, so that it
- * costs the same memory however long it is. The first line says under which settings this mgpud decides. A
- * submitted job's line has the stem of its command, which is made from the job record; old ones are fetched.
+ * GET /journal: the log of all events, one JSON object per line, read from the store a page at a time, so
+ * memory does not depend on its length. The first line has this mgpud's settings. The line of a submitted job
+ * contains the stem of its command, which is derived from the job record; old records are fetched.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /jobs. The ids that may match are collected once; then the list is made a slice at a time:
+ * GET /jobs. Matching ids are collected once; then the list is built a slice at a time:
  *
- *   fill a slice ── full or at the end ──> barrier ──> send ── room ──> fill the next
- *        │  ^                                            └─ no room ─> wait until the client has taken some
+ *   fill a slice ── full or at the end ──> barrier ──> send ── space ──> fill the next
+ *        │  ^                                            └─ no space ─> wait until the client has read some
  *        v  │ a job that only the store has
  *       fetch
  *
- * So memory and the time of one turn are bounded however long the list is (each slice waits its turn at the
- * queue, http/fair_queue.h), every slice is durable when it is sent, and a slow reader holds up nobody but
- * itself. A list that fits in one slice is sent whole.
+ * Memory and the time of one turn are therefore bounded however long the list is (each slice is queued,
+ * http/fair_queue.h), every slice is durable when it is sent, and a slow client delays no other. A list that
+ * fits into one slice is sent at once.
  */
 #include <errno.h>
 #include <fnmatch.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /jobs/ID/log. mgpud opens no user's file: the node is told to (OPEN_LOG), dials back, and its bytes are
- * passed on.
+ * GET /jobs/ID/log. mgpud does not open users' files: the node gets OPEN_LOG, connects back, and its bytes
+ * are forwarded.
  *
  *   find the job ──> not started: wait for the start (follow, wait) or 404
  *        │
- *        v            "bytes=-N": the size must be known first, so the log is opened once only for it
- *   OPEN_LOG ──> stream comes ──> head sent ──> bytes ──> end of the stream
- *                                     └─ follow: when the job is over, our side of the stream is shut down;
- *                                        the agent then sends what is left and closes
+ *        v            "bytes=-N": the size must be known first, so the log is opened once just for that
+ *   OPEN_LOG ──> stream arrives ──> header sent ──> bytes ──> end of the stream
+ *                                     └─ follow: when the job has ended, the controller's side of the stream
+ * is shut down; the agent then sends the rest and closes
  *
  * Back-pressure: while a client has LIMIT_STREAM_BUFFER_BYTES unread, the stream is not read, so the agent's
- * socket fills up and the agent waits. A client that leaves takes its stream with it at once (release_log).
+ * socket fills up and the agent waits. When a client leaves, its stream is closed at once (release_log).
  */
 #include <errno.h>
 #include <event2/buffer.h>

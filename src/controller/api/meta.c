@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What mgpud says about itself: its version, its limits and its settings. */
+/* Information about mgpud itself: its version, its limits and its settings. */
 #include "base/version.h"
 #include "controller/api/routes.h"
 #include "controller/config/settings.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /metrics. A new metric is a row here and in docs/metrics.md, which the tests compare. The answer does
- * not wait for the disk, unlike all others: a store that hangs must be seen, and what a crash could take back
- * of these numbers misleads nobody. The number of samples is bounded by the GPUs and nodes, and by
+ * GET /metrics. A new metric is a row here and in docs/metrics.md, which the tests compare. Unlike all
+ * others, this answer does not wait for the disk: a hanging store must be visible, and a crash that undoes
+ * these numbers misleads nobody. The number of samples is bounded by the GPUs and nodes, and by
  * LIMIT_METRICS_USERS; no label is the number or the name of a job.
  */
 #include "controller/api/metrics.h"

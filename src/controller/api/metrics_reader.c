@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What GET /metrics shows is gathered once for an answer, with its labels: each GPU is in a dozen metrics. */
+/* The data for GET /metrics is collected once per answer, with its labels, because each GPU appears in a
+ * dozen metrics. */
 #include "controller/api/metrics_reader.h"
 
 #include <inttypes.h>

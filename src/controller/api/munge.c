@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A credential is believed once, by munged's own memory, for one request: what it holds must be word for word
- * this controller's instance and the request's method and target, so that one that was made for another
- * service, another cluster or another request is worth nothing here.
+ * munged accepts a credential once. Its payload must be exactly this controller's instance and the request's
+ * method and target, so credentials for another service, cluster or request are useless here.
  */
 #include "controller/api/munge.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libmunge blocks, and tries for many seconds to reach a munged that hangs. One thread calls it; a question
- * that has waited WAIT_MS is answered with a failure, whether the thread has come to it or not.
+ * libmunge blocks, and retries for many seconds if munged hangs. One thread calls it; a request that has
+ * waited WAIT_MS gets a failure, whether or not the thread has reached it.
  *
- *   waiting ──the thread takes it──> at work ──decoded──> done ──the loop hands it over──> freed
- *      └──── its time is up ────────────┴──> answered, and freed by whoever has it
+ *   waiting ──the thread takes it──> active ──decoded──> done ──the loop delivers it──> freed
+ *      └──── its time is up ────────────┴──> answered, and freed by its current holder
  *
- * What thread and loop share is the room, which the last of the two frees: a thread that is inside libmunge
- * cannot be waited for when the program ends.
+ * Thread and loop share one reference-counted struct, freed by the last: a thread that is inside libmunge
+ * cannot be waited for when the program exits.
  */
 #include "controller/api/munge_worker.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POST /nodes/tokens and /nodes/NAME/forget: who may become a node, and who is none any more. */
+/* POST /nodes/tokens and /nodes/NAME/forget: adding and removing nodes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/crypto.h>

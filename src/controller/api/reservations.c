@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* /reservations: GPUs for some users for a time. */
+/* /reservations: GPUs reserved for some users for some time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

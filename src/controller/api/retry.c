@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POST /jobs/ID/retry: a new job that asks for what an ended one asked for; 201 when that is durable. */
+/* POST /jobs/ID/retry: a new job with the request of an ended one; 201 when durable. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /jobs/ID: the job, its events from the store, and for who may control it the request itself. */
+/* GET /jobs/ID: the job, its events from the store and, for callers who may control it, its request. */
 #include <stdlib.h>
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POST /jobs: the body becomes a spec, the spec a job; 201 when that is durable. */
+/* POST /jobs: parses the body into a spec and submits it; 201 when durable. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

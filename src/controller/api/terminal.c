@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /jobs/ID/terminal and POST /jobs/ID/exec: the node is told (OPEN_TERMINAL, OPEN_STEP), dials back, and
- * the client's connection is joined to that stream (http/relay.c). The frames in it are not read here.
+ * GET /jobs/ID/terminal and POST /jobs/ID/exec: the node gets OPEN_TERMINAL or OPEN_STEP, connects back, and
+ * the client's connection is connected to that stream (http/relay.c). The frames in it are not interpreted
+ * here.
  *
- * A terminal is its owner's. An administrator may look at it, without typing, where the site allows it; the
- * owner sees in the job who looks.
+ * A terminal belongs to its owner. An administrator may view it, without typing, if the site allows it; the
+ * job shows its viewers to the owner.
  */
 #include "controller/api/terminal.h"
 

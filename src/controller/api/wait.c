@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /jobs/ID/wait: the answer is kept until the job is in a wanted state, or the time is up. */
+/* GET /jobs/ID/wait: answered when the job reaches a requested state, or on timeout. */
 #include <errno.h>
 #include <event2/event.h>
 #include <inttypes.h>

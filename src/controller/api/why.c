@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /jobs/ID/why: every reason, who is ahead, when it starts, and what would start it now. */
+/* GET /jobs/ID/why: every reason, the jobs ahead, the start time, and what would start it now. */
 #include "controller/api/why.h"
 
 #include <inttypes.h>

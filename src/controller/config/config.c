@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A configuration file: YAML, one mapping of keys to values. Three keys hold mappings themselves: "users" and
- * "groups" (limits of single ones) and "roles". An empty file is a good file. A key stands once in a file; of
- * several files the last one counts.
+ * A configuration file: YAML, one mapping of keys to values. Three keys contain mappings themselves: "users"
+ * and "groups" (limits of single ones) and "roles". An empty file is valid. A key may occur once in a file;
+ * of several files the last one wins.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 
 #define GROUP       "group:"
 #define OTHERS      "others"
-#define REMEMBERED  1024U // users whose role is kept, a power of two
+#define REMEMBERED  1024U // users whose role is cached, a power of two
 #define REMEMBER_MS 60000
 
 struct rule {

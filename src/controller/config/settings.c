@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A setting is a row of the table below: command line, help text, configuration file and the default that is
- * in force all come from it. */
+/* A setting is a row of the table below: command line, help text, configuration file and default are all
+ * derived from it. */
 #include "controller/config/settings.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A configuration file in which every setting is commented out, from the tables of settings: what packages
- * install. */
+/* Prints a configuration file with every setting commented out, from the tables of settings; packages install
+ * it. */
 #include <stdio.h>
 #include <string.h>
 

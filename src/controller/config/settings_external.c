@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of a whole are written as "0.8" or "80%". */
+/* Fractions are written as "0.8" or "80%". */
 #include "controller/config/settings_external.h"
 
 #include <errno.h>

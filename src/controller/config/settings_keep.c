@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the store keeps, and how much of it one user may fill. retention.c and core/concerns/quota.c obey,
- * also when they change while mgpud runs. */
+/* What the store keeps, and how much of it one user may fill. Used by retention.c and core/concerns/quota.c,
+ * also after changes while mgpud runs. */
 #include "controller/config/settings_keep.h"
 
 #include <string.h>

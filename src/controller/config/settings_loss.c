@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes are told these times when they greet, so a change needs a start of mgpud. */
+/* Nodes receive these times when they connect, so changes require a restart of mgpud. */
 #include "controller/config/settings_loss.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was set, and where: for `mgpu config`, --check-config, and to tell what a reload changes. Settings are
- * compared as they were written, so a file that says the same in other words counts as a change; what follows
- * from it is the same.
+ * The settings that are set, and where: for `mgpu config`, --check-config, and to report what a reload
+ * changes. Settings are compared as text, so another spelling of the same value counts as a change, without
+ * any effect.
  */
 #include <stdlib.h>
 #include <string.h>

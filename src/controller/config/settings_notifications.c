@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether jobs may tell anybody, and how often. */
+/* Whether jobs may send notifications, and how many. */
 #include "controller/config/settings_notifications.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who may do what, as a sentence for who may not. */
+/* Permission checks with error messages. */
 #include "controller/core/access.h"
 
 #include <errno.h>

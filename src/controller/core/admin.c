@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What administrators ask for: pauses, drains and policies, and marks that end at a time. */
+/* Requests of administrators: pauses, drains and policies, and marks that end at a set time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of an attempt: back to the queue, or the end of its job. A statement about an attempt counts only
- * when it names the job's present attempt by its token; any other attempt is one that nobody wants any more,
- * and the agent is told to forget it.
+ * The end of an attempt: requeues or ends its job. A report about an attempt counts only if it has the token
+ * of the job's current attempt; any other attempt is orphaned, and the agent is told to release it.
  */
 #include "controller/core/attempt.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cancels. A job that is being stopped may be told another grace. */
+/* Cancels. For a job that is already being stopped, a cancel can change the grace. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one way in which the core changes: an event is applied in memory at once, joins the open batch
- * (core/batch.c), and everybody who wants to know hears of it. Here are the lists that follow from a job's
- * state, too: who holds resources, and who has ended.
+ * The only way in which the core changes: an event is applied in memory at once, added to the open batch
+ * (core/batch.c), and passed to the concerns. Also maintains the lists derived from a job's state: jobs that
+ * hold resources, and ended jobs.
  */
 #include "controller/core/change.h"
 

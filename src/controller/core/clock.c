@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time of the core: the boot clock plus an offset. The wall clock may be set at any moment, by hand or by
- * NTP; backoff, --begin and --deadline must neither fire nor hang because of it.
+ * The core's clock: the boot clock plus an offset. The wall clock may be set at any time, by hand or by NTP;
+ * backoff, --begin and --deadline must neither fire early nor hang because of that.
  *
- * - Up to CLOCK_SMALL_MS the wall clock is followed at once.
- * - A wall clock that is further ahead is followed when it has been so for CLOCK_FOLLOW_MS: a step that
- *   somebody takes back soon changes nothing.
- * - Time never goes back, because events are numbered and replayed in its order. When it is ahead of the wall
- *   clock it runs at half speed until they meet.
+ * - Differences up to CLOCK_SMALL_MS are adopted at once.
+ * - A wall clock that is further ahead is adopted after CLOCK_FOLLOW_MS: a change that is soon undone has no
+ *   effect.
+ * - Time never goes back, because events are numbered and replayed in its order. While it is ahead of the
+ * wall clock, it runs at half speed.
  *
- * The offset is kept with the boot id, so that a restart within a boot goes on with the time there was.
+ * The offset is stored with the boot id, so that a restart within a boot continues with the same time.
  */
 #include "controller/core/clock.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells the concerns, each hook in the order of their table. */
+/* Calls the hooks of the concerns, in the order of their table. */
 #include "controller/core/concern.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of concerns. The order counts for events: those that make a row of an event come first, what
- * changes the cluster or further jobs last, so that everybody hears of events in the order of their numbers.
+ * The table of concerns. The order matters for events: concerns that store a row for an event come first,
+ * those that change the cluster or further jobs last, so that all see events in the order of their numbers.
  */
 #include "controller/core/concerns.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What can be done with a running job: a signal, standing still, going back to the queue. Each is an event
- * first, so that the log says who did it, and reaches the agent when that is durable. With an array it is
- * done to each of its elements that it can be done to.
+ * Actions on a running job: signal, suspend, continue, requeue. Each is an event first, so that the log shows
+ * who requested it, and is sent to the agent once that is durable. For an array it applies to each element
+ * for which it is possible.
  */
 #include <errno.h>
 #include <inttypes.h>

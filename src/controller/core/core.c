@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The core as a whole: made, freed, and what concerns all of it. */
+/* Creates, configures and frees the core. */
 #include "controller/core/core.h"
 
 #include <stdlib.h>

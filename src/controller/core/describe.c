@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A job as the scheduler sees it: made from the job record alone, so that a start makes the same as the
- * submit did. */
+/* Describes a job for the scheduler from the job record alone, so that a start gives the same result as the
+ * submit. */
 #include "controller/core/describe.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes of a job that waits: hold, release, edit; and of the time limit of one that runs. */
+/* Changes of a waiting job: hold, release, edit; and of the time limit of a running one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hands jobs to the scheduler: those that wait, and at a start those that hold resources already. */
+/* Passes jobs to the scheduler: waiting ones and, at a start, those that hold resources. */
 #include "controller/core/enqueue.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The line to a node's agent: its HELLO, its end, and what comes on it. A node is known by its name; the
- * newest link with that name is the node's link, and what an older one still says is refused.
+ * The link to a node's agent: its HELLO, its end, and its messages. A node is identified by its name; the
+ * newest link with that name is the node's link, and messages on an older one are refused.
  */
 #include "controller/core/link.h"
 

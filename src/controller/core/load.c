@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A start: the store's rows become the memory that the previous run had. Nothing is decided here. */
+/* Loading: restores the memory of the previous run from the store's rows. Makes no decisions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has been said of single GPUs and nodes, and outlives restarts of everything: marks of administrators
- * (paused, drained, fenced, released), policies for GPUs that others use, and faults for which mgpu has taken
- * a GPU out of use. Every change is an event of job 0, so that the log alone can build the same cluster.
+ * Marks on GPUs and nodes that survive all restarts: those of administrators (paused, drained, fenced,
+ * released), policies for external processes, and faults for which mgpu has taken a GPU out of use. Every
+ * change is an event of job 0, so the log alone determines the state of the cluster.
  */
 #include "controller/core/marks.h"
 

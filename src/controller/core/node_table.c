@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The nodes that are known, by name and by link, and when each was heard. */
+/* The known nodes, by name and by link, and when each was last heard from. */
 #include "controller/core/node_table.h"
 
 #include <stdlib.h>

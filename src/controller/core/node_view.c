@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the scheduler is told of a node: what it says that it has, less what is closed. It is an event when it
- * has changed, and a row of the store, so that what was there counts for what may be asked for.
+ * A node's description for the scheduler: its reported hardware, less what is closed. A change is an event,
+ * and a row of the store, so that requests are also accepted for nodes that are down.
  */
 #include "controller/core/node_view.h"
 

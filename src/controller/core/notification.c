@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything is written when the event happens, so that a notification that is told an hour later still tells
- * of that event. Names are the users' own: no control character of theirs gets into a line.
+ * The contents are written when the event happens, so a notification delivered an hour later still describes
+ * that event. Names come from users: their control characters are removed.
  */
 #include "controller/core/notification.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why jobs wait and when they will start. The reasons of one job are looked up when they are asked for. For
- * lists one forecast serves all jobs of a list, and all lists until something happens: it costs a run of the
- * scheduler on a copy, however many ask. With a long queue it serves the next two seconds too.
+ * Why jobs wait and when they will start. The reasons of one job are computed on request. For listings one
+ * forecast, which costs a run of the scheduler on a copy, serves all jobs and all clients until something
+ * changes, and with a long queue for two more seconds.
  */
 #include "controller/core/outlook.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which user a number was when a job was submitted. The number may be given to another user later, who must
- * neither run the job nor read what it was given. A row is made when a number submits under another name than
- * before; the owner of a job from before the first row has no name.
+ * User names of uids at the time of a submit. A uid may be assigned to another user later, who must neither
+ * control the jobs nor read their output. A row is added when a uid submits under another name than before;
+ * jobs from before the first row have no known owner name.
  */
 #include "controller/core/owners.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the core, for the API. */
+/* Queries of the core, for the API. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An operator runs the machine and moves jobs; what jobs wrote stays between their owners and administrators.
- */
+/* An operator runs the machine and controls all jobs; the output of jobs is only for their owners and
+ * administrators. */
 #include "controller/core/rights.h"
 
 #include <string.h>

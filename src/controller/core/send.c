@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job's agents are sent: LAUNCH, UPDATE and STOP, each made from the job as it is. */
+/* Messages to a job's agents: LAUNCH, UPDATE and STOP, each created from the job's current state. */
 #include "controller/core/send.h"
 
 #include <signal.h>

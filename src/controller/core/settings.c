@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings, when the controller starts and when they change. */
+/* Settings at the start and when they change. */
 #include "controller/core/settings.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Specs of jobs that will start soon are kept, encoded; all others are fetched from the store. */
+/* The encoded specs of jobs that will start soon are cached; all others are fetched from the store. */
 #include "controller/core/specs.h"
 
 #include "base/memory.h"

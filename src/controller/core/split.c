@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An element leaves its array, and is a job of its own from then on. */
+/* Splits an element off its array, as a job of its own. */
 #include "controller/core/split.h"
 
 #include <stdlib.h>

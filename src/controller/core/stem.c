@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a job runs, so that alike jobs are known by it: the program's name, and for interpreters also the
- * script's
- * (`python train.py --lr 0.1` and `/usr/bin/python ./train.py` are "python train.py"). A job of which no
- * script can be told (`bash`, `sh -c '...'` without a word) is known by its name. Read from the job record's
- * start of the command line, so that a restart finds the same.
+ * The stem of a command, by which similar jobs are recognised: the program's name, and for interpreters also
+ * the script's (`python train.py --lr 0.1` and `/usr/bin/python ./train.py` are "python train.py"). A job
+ * without a recognisable script (`bash`, `sh -c '...'`) is identified by its name. Derived from the summary
+ * in the job record, so that a restart gives the same result.
  */
 #include <stdio.h>
 #include <string.h>

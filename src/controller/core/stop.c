@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stops: who asks for one, and how long the job has. */
+/* Stops: who requested one, and the grace. */
 #include "controller/core/stop.h"
 
 #include "controller/core/change.h"

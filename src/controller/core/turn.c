@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Time. Everything that happens in one turn of the event loop has one time, core->now_ms: that of
- * core/clock.c, always later than that of the turn before. At the end of a turn comes at most one
- * pass of the scheduler, at that time. What the scheduler itself wants to do at a time is done at exactly
- * that time, before anything later. So the log of events alone says when each pass was, and feeding it to
- * another scheduler gives the same decisions (docs/journal.md).
+ * Turns. Everything in one turn of the event loop has the same time, core->now_ms, from core/clock.c, always
+ * later than in the previous turn. At the end of a turn there is at most one pass of the scheduler, at that
+ * time. Timers of the scheduler are handled at exactly their time, before anything later. The log of events
+ * therefore determines when each pass was, and replaying it through another scheduler gives the same
+ * decisions (docs/journal.md).
  *
- * Times of the log are whole milliseconds. A turn that would end in the millisecond in which the one before
- * ended stays open until the next: then there are never more turns than milliseconds, and the log's time
- * never runs ahead.
+ * Times in the log are whole milliseconds. A turn that would end in the same millisecond as the previous one
+ * stays open until the next: there are never more turns than milliseconds, and the log's time never runs
+ * ahead.
  */
 #include "base/memory.h"
 #include "controller/core/batch.h"

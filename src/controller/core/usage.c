@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What running jobs make of their GPUs, as their agents said last. It is for display and for what follows
- * from idleness (core/concerns/idle.c); it is in no batch, and after a restart of the controller it is there
- * again a second later. What counts in the end comes with the end.
+ * Resource usage of running jobs, from the last reports of their agents. It is used for display and for idle
+ * jobs (core/concerns/idle.c); it is not stored, and after a restart of the controller it is available again
+ * a second later. The final usage is part of the end.
  */
 #include "controller/core/usage.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the samples of a node have shown of each of its GPUs. */
+/* External usage of each GPU of a node. */
 #include "controller/core/watches.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two rings a GPU, indexed by time, so that a gap costs nothing to look up. The clock is the wall clock,
- * because people ask by it: when it is set forward the time between is unknown, when it is set back what was
- * noted for later is dropped.
+ * Two rings per GPU, indexed by time, so gaps cost nothing. They use the wall clock, because users query by
+ * it: if it is set forward, the time in between is unknown; if it is set back, later values are dropped.
  */
 #include "controller/history/gpu_history.h"
 

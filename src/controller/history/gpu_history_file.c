@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One form for both files: a head, each GPU with its minutes and seconds (oldest first), a checksum of all.
- * It is the memory of this machine, in its byte order; a file of another one, or of another version, is
- * refused by its head. It is history: nothing else depends on it, so it is never a reason not to start.
+ * Both files have the same format: a header, each GPU with its minutes and seconds (oldest first), and a
+ * checksum. It is a memory image in this machine's byte order; a file of another machine or version is
+ * rejected by its header. Nothing depends on the history, so an invalid file never prevents a start.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   READING ── request whole ──> ANSWERING ── answer whole ──> FLUSHING ── taken ──> READING
- *      │                                                          └── not kept ──> LINGERING
- *      │                  └── taken over (101) ──> TAKEN ── the other side ends ──> FLUSHING
- *      └── refused: its answer follows the same way, not kept
+ * READING ── request complete ──> ANSWERING ── answer complete ──> FLUSHING ── sent ──> READING
+ *    │                                                                └── not kept ──> LINGERING
+ *    │                  └── taken over (101) ──> TAKEN ── the other side ends ──> FLUSHING
+ *    └── refused: the answer follows the same way, not kept
  *
- *   READING    bytes go to the parser; too slow a request ends it (LIMIT_REQUEST_S), none at all LIMIT_IDLE_S
- *   ANSWERING  a route has the request; what the client sends meanwhile stays in the input buffer. When it is
- *              full, reading stops until the answer is taken; http/departures.c notices the client leave
- *   FLUSHING   the whole answer is in the output buffer
- *   TAKEN      no HTTP any more: the request passes bytes on both ways, without any time-out
- *   LINGERING  our side is shut down; what still comes is dropped for a moment, because closing over unread
- *              bytes would take the answer away from the client
+ *   READING    bytes go to the parser; a slow request ends after LIMIT_REQUEST_S, an idle one LIMIT_IDLE_S
+ *   ANSWERING  a route has the request; further bytes stay in the input buffer. If that is full, reading
+ * stops until the answer has been sent; http/departures.c detects that the client leaves FLUSHING   the
+ * complete answer is in the output buffer TAKEN      no HTTP any more: the request passes bytes in both
+ * directions, without timeouts LINGERING  the sending side is shut down; received bytes are dropped for a
+ * moment, because closing with unread bytes could destroy the answer on its way to the client
  *
- * Nothing is freed in the middle of a callback of the parser or a route: a connection ends only in
- * callbacks of the loop and in connection_close().
+ * Nothing is freed inside a callback of the parser or a route: a connection is only closed in callbacks of
+ * the event loop and in connection_close().
  */
 #include "controller/http/connection.h"
 

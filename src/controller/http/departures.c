@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes that are not read hide the end of the stream behind them. The kernel reports that end on its own
- * (EPOLLRDHUP), but as a level, and libevent has no event for an error on a socket that is neither read nor
- * written: it would spin. These sockets are therefore in an epoll set of their own, edge-triggered, and the
- * set is one more event of the loop.
+ * Unread bytes hide the end of the stream behind them. The kernel reports that end separately (EPOLLRDHUP),
+ * but level-triggered, and libevent has no event for an error on a socket that is neither read nor written:
+ * it would spin. These sockets are therefore in a separate edge-triggered epoll set, which is one event of
+ * the loop.
  */
 #include "controller/http/departures.h"
 

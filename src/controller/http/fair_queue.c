@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpud has one thread, and some answers take it for a good part of a second when the queue is long: a
- * forecast, a slice of a list. Such requests wait here in a line of their user's. One is served in a turn of
- * the loop, of the user who has had the least time so far; then the loop has as much time for everything else
- * as that took.
+ * mgpud has one thread, and with a long queue some answers take a good part of a second: a forecast, a slice
+ * of a list. Such requests are queued here per user. One is served per turn of the loop, for the user who has
+ * had the least time; then the loop gets as much time for everything else.
  *
- * The time of a user counts from when his line is not empty (start-time fair queueing): who comes back after
- * a pause has neither credit nor debt.
+ * The time of a user counts from when its queue is not empty (start-time fair queueing): a user who returns
+ * after a pause has neither credit nor debt.
  */
 #include "controller/http/fair_queue.h"
 

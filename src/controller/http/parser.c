@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The grammar is http_parser's (the parser that node.js used for a decade). Added here: every limit, before
- * anything is kept; no header that decides the length of the body may come twice; nothing after the request
- * is looked at before the answer is sent.
+ * anything is stored; headers that determine the length of the body must not be repeated; bytes after the
+ * request are not examined before the answer is sent.
  *
- * Callbacks of http_parser cannot carry a reason, so they leave it in parser->failure and return non-zero.
+ * Callbacks of http_parser cannot return a reason, so they store it in parser->failure and return non-zero.
  */
 #include "controller/http/parser.h"
 

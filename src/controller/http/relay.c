@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each direction has a bounded buffer. When it is full its source is not read, so that a client that stops
- * reading costs that much and no more, and the node's end waits or lags (shepherd/terminal_process.c). What
- * can be sent at once is, because a keystroke should not wait for another turn of the loop.
+ * Each direction has a bounded buffer. When it is full its source is not read, so a client that stops reading
+ * costs only that buffer, and the node's end waits or lags (shepherd/terminal_process.c). Data that can be
+ * sent is sent at once, so that a keystroke does not wait for another turn of the loop.
  *
- * A node's end that takes no more bytes has said its last words before: they are read to their end, and what
- * the client still sends is dropped.
+ * If the node's end accepts no more bytes, its last output is still read to the end, and input from the
+ * client is dropped.
  */
 #include "controller/http/relay.h"
 

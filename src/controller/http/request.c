@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   open ── request_reply_* ──────────────> answered ── taken ──> over
- *     └─── request_start_stream ─> streaming ─┘ request_end_stream
- *   The client may go at any time: then it is over at once.
+ * open ── request_reply_* ──────────────> answered ── sent ──> over
+ *   └─── request_start_stream ─> streaming ─┘ request_end_stream
+ * The client may leave at any time: the request is then over at once.
  */
 #include "controller/http/request.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server's life: listening, accepting, and the answers of the core. */
+/* The server: listening, accepting, and the answers of the core. */
 #include "controller/http/server.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small hash table of the users who have something open or asked lately. A user without anything open whose
- * bucket is full again is like one never seen and is dropped when its chain is walked, so the table is no
- * longer than the number of users seen within a second plus those with connections.
+ * A small hash table of users with open resources or recent requests. A user without open resources whose
+ * bucket is full again is equivalent to an unknown one and is dropped when its chain is searched, so the
+ * table is bounded by the users seen within a second plus those with connections.
  */
 #include "controller/http/users.h"
 

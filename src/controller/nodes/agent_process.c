@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper holds the other end of one socketpair and sends over it (SCM_RIGHTS) one end of a fresh link for
- * every worker it starts. So the worker, which has root, is restarted without mgpud needing root again, and
- * no half frame of a dead worker is ever continued by the next. When the keeper itself dies nobody can start
- * agents any more: mgpud leaves with EX_TEMPFAIL, so that its service manager starts both anew. Jobs are not
- * touched by any of this.
+ * The keeper has the other end of a socketpair and sends over it (SCM_RIGHTS) one end of a new link for every
+ * worker it starts. The worker, which has root, can therefore be restarted without root in mgpud, and a
+ * partial frame of a dead worker is never continued by the next. If the keeper itself dies, agents cannot be
+ * started any more: mgpud exits with EX_TEMPFAIL, so that its service manager restarts both. Jobs are not
+ * affected.
  */
 #include "controller/nodes/agent_process.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   READING ── JOIN, PROBE ──> ASKING the store ── answer ──> TELLING ── taken ──> end
- *      └── anything else, or nothing within JOIN_SECONDS: REFUSED, or the end
+ * READING ── JOIN, PROBE ──> ASKING the store ── answer ──> TELLING ── sent ──> end
+ *    └── anything else, or nothing within JOIN_SECONDS: REFUSED, or the end
  *
- * A certificate leaves this machine only after the registry has the key on disk: whoever holds one is known.
- * When mgpud leaves, those who are joining are waited for, for a moment, and the rest is told to come again.
+ * A certificate is only sent after the registry has the key on disk: every holder of a certificate is known.
+ * When mgpud exits, it waits a moment for machines that are joining, and tells the others to try again.
  */
 #include "controller/nodes/join.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One bufferevent per agent. A frame is a record; the first one must be HELLO. Anything that is no frame, too
- * large, unknown or out of turn ends the link: the agent dials again and everything is said anew.
+ * One bufferevent per agent. A frame is a record; the first one must be HELLO. An invalid, too large, unknown
+ * or unexpected frame ends the link: the agent reconnects and everything is sent again.
  *
- * A link from another machine may only say HELLO for the node that this machine is. When it dials anew the
- * older link, whose end may not have been noticed, is closed.
+ * A link from another machine may only send HELLO for its own node. When it reconnects, an older link whose
+ * end was not noticed is closed.
  */
 #include "controller/nodes/links.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection says with its handshake what it is for:
+ * The handshake of a connection negotiates its purpose:
  *
- *   JOIN    from a machine that is no node yet, without a certificate: nodes/join.h
+ *   JOIN    from a machine that is not a node yet, without a certificate: nodes/join.h
  *   LINK    from a node: its frames go to links.h
- *   STREAM  from a node: links.h asked for it; streams.h knows its one-time number
+ *   STREAM  from a node, requested by links.h; streams.h has its one-time id
  *
- * Who dials is the key that he proves to have, looked up in the registry. Behind this file all connections
- * are plain sockets.
+ * The peer is identified by the key it has proved to have, looked up in the registry. Behind this file all
+ * connections are plain sockets.
  */
 #include "controller/nodes/listener.h"
 

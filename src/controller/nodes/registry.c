@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store's tables in memory. Memory follows the disk: who joined is known here once it is durable, and who
- * is forgotten loses his rights here first, and his links with them.
+ * The store's tables in memory. Memory follows the disk: a machine that joins is added once that is durable,
+ * while a removed node loses its rights, and its links, in memory first.
  */
 #include "controller/nodes/registry.h"
 

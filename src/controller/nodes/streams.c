@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams are matched by a random id that is good for one connection and a few seconds. The connection's
- * first frame is read here; what follows is raw bytes and belongs to whoever asked.
+ * Streams are matched by a random id that is valid for one connection and a few seconds. The connection's
+ * first frame is read here; the raw bytes that follow belong to the requester.
  */
 #include "controller/nodes/streams.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is used and learnt outlives restarts: rows of the store, written with the batch that changed them. */
+/* Usage and run times survive restarts: rows of the store, written with the batch that changed them. */
 #include <inttypes.h>
 #include <stdio.h>
 

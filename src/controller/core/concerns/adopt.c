@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leases: GPUs booked for a process that mgpu did not start. Who the process is only its node can say, so a
- * request to adopt waits for the answer to a question:
+ * Adoptions: GPUs reserved for a process that mgpu did not start. Only its node can identify the process, so
+ * a request to adopt waits for an answer:
  *
  *      core_adopt ──INSPECT──> agent ──PROCESS_INFO──> checked, completed, submitted like any job
  *
- * From then on it is a job. While it waits its node watches the process (INSPECT for a job, again after each
- * HELLO) and says when it is over. While it waits, too, the process is what keeps others off the GPUs it
- * uses, and it alone does not delay this adoption (core/concerns/external.c).
+ * From then on it is a job. While it waits, its node watches the process (INSPECT for a job, again after each
+ * HELLO) and reports its end. Meanwhile the process keeps other jobs off the GPUs it uses, but does not delay
+ * this adoption (core/concerns/external.c).
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrays. One record stands for all elements until they start: an element is split off, as a job of its own,
- * when the scheduler starts it, or earlier when somebody cancels, holds or edits it alone. An array hears of
- * the end of each of its elements, and is done with the last.
+ * Arrays. One record represents all elements until they start: an element is split off, as a job of its own,
+ * when the scheduler starts it, or earlier when it alone is cancelled, held or edited. An array is notified
+ * of the end of each element, and is done with the last one.
  */
 #include "controller/core/change.h"
 #include "controller/core/concern.h"

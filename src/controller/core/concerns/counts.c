@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts of jobs for GET /metrics. They begin at 0 with each mgpud, as Prometheus expects of a counter; only
- * the jobs that wait and run are counted from what was loaded. Nothing is decided by them. */
+/* Counters of jobs for GET /metrics. They start at 0 with each mgpud, as Prometheus expects of counters; only
+ * waiting and running jobs are counted from loaded data. No decision depends on them. */
 #include "controller/core/counts.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts and stops that last: until when a job that is stopped may save its work, and what is late. */
+/* Slow starts and stops: until when a job being stopped may save its work, and what is overdue. */
 #include <stdio.h>
 
 #include "base/parse.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Others on the GPUs. Each sample of a node is looked at here, and a few words of it reach the scheduler:
- * that a GPU is closed, and how much memory others have there. These words are in the log, so they change
- * slowly: a process that counts closes its GPU with the first sample that shows it, but everything else must
- * hold for several samples, and memory is rounded up.
+ * External processes on GPUs. Each sample of a node is evaluated here; the scheduler only learns that a GPU
+ * is closed, and how much memory external processes use. These values are in the log, so they change slowly:
+ * a process above the thresholds closes its GPU with the first sample, but everything else must hold for
+ * several samples, and memory is rounded up.
  */
 #include <errno.h>
 #include <stdlib.h>

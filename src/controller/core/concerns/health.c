@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPUs that mgpu itself takes out of use. Each sample is judged by job/gpu_health.h; a fault is an event, is
- * kept over restarts as pauses are, and closes its GPU until it is over by itself or somebody resumes it.
+ * GPUs that mgpu itself takes out of use. Each sample is evaluated by job/gpu_health.h; a fault is an event,
+ * is stored across restarts like a pause, and closes its GPU until it ends by itself or someone resumes the
+ * GPU.
  */
 #include <inttypes.h>
 #include <stdlib.h>

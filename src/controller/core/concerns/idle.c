@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running jobs that do not use their GPUs. Whenever an agent says how long, the level that the job is at now
- * is compared with the one in its record; a change is an event, so that everybody hears of it and a replay
- * decides the same. Nothing happens while no agent speaks: what is not known is not held against a job.
+ * Running jobs that do not use their GPUs. For each report of an agent, the job's current level is compared
+ * with the one in its record; a change is an event, so that all concerns see it and a replay decides the
+ * same. Without reports nothing happens: unknown usage does not count as idle.
  */
 #include "base/memory.h"
 #include "base/parse.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to a job at a time of its own: its deadline while it waits, its time limit while it runs. The
- * limit is its shepherd's to keep; here it is kept for those that have none, and of those whose shepherd does
- * not, it is known at least that they should be over. A binary heap of the jobs that have one, by the boot
- * clock; time limits run on that clock alone, so that a clock that is set neither lengthens nor ends a job.
+ * Timers of single jobs: the deadline while a job waits, its time limit while it runs. The shepherd enforces
+ * the limit; here it is enforced for jobs without a shepherd, and for others it detects that they should have
+ * ended. A binary heap of the jobs that have one, by the boot clock; time limits use only that clock, so
+ * setting a clock neither extends nor ends a job.
  */
 #include <stdlib.h>
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes of which nothing is heard. Silence proves nothing: the jobs of such a node stay what they are, and
- * their GPUs stay booked. It is only called unreachable, and its link, which may look alive, is given up, so
- * that the node says HELLO when it can, which reconciles everything.
+ * Unreachable nodes. Silence proves nothing: the jobs of such a node keep their state, and their GPUs stay
+ * booked. The node is only marked unreachable, and its link, which may appear alive, is closed, so that the
+ * node sends HELLO when it can, which reconciles everything.
  *
- * Three things prove that an attempt is over which nobody has seen to end: the node has started anew (its
- * next HELLO says so), somebody has made sure that it is off (core_fence), or the attempt's lease has run
- * out: its shepherd ends it when the node has heard nothing of us for that long, whatever happens to the
- * agent. The node counts from when it said what we heard last, we from when we heard it, and a margin longer.
+ * Three things prove that an attempt has ended without a report: the node was rebooted (its next HELLO shows
+ * it), an administrator confirmed that it is off (core_fence), or the attempt's lease has expired: its
+ * shepherd ends it when the node has had no contact with the controller for that long, whatever happens to
+ * the agent. The node counts from when it sent the last message that the controller received, the controller
+ * from when it received it, plus a margin.
  *
- * All of it runs on the boot clock. When we ourselves were away (stopped, or the machine slept), the silence
- * was ours: every node gets its whole time again.
+ * All of it uses the boot clock. If the controller itself was stopped or suspended, the silence was its own:
+ * every node gets the whole time again.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What jobs tell somebody outside (`--notify`). A notification is made with the event that it tells of and is
- * a row of cluster_state in the same transaction, so that a restart forgets none. When that is durable a node
- * tells it (NOTIFY, NOTIFIED) and the row is changed:
+ * Notifications of jobs (`--notify`). A notification is created with its event and is a row of cluster_state
+ * in the same transaction, so a restart loses none. When that is durable, a node delivers it (NOTIFY,
+ * NOTIFIED) and the row is updated:
  *
- *      WAITING ──NOTIFY──> (telling) ──NOTIFIED ok──> SENT
+ *      WAITING ──NOTIFY──> (in progress) ──NOTIFIED ok──> SENT
  *         └──10 s, 1 min, 10 min, 1 h── NOTIFIED failed ──after the last──> FAILED
- *      too many of one user in an hour, or switched off: DROPPED at once
+ *      too many of one user in an hour, or disabled: DROPPED at once
  *
- * That a notification is being told is known in memory only. After a restart of either side it is told again:
- * at least once, with the same number (MGPU_NOTICE). Nothing here is waited for by anybody.
+ * That a delivery is in progress is only known in memory. After a restart of either side it is repeated: at
+ * least once, with the same number (MGPU_NOTICE). Nothing waits for notifications.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attempts that a node has and no job wants any more: their jobs have gone on or ended without them, because
- * the node was fenced or out of reach for too long. They are stopped as soon as it is durable that they are
- * not wanted, without a grace: their jobs may run elsewhere by now. Until each of them has said that it is
- * over nothing new is given to the node: the GPUs that the ledger calls free may be theirs.
+ * Orphaned attempts: a node still has them, but their jobs were requeued or ended without them, because the
+ * node was fenced or unreachable for too long. They are stopped without a grace as soon as that is durable,
+ * because their jobs may run elsewhere by now. Until each has been reported as ended, the node gets nothing
+ * new: the GPUs that are free in the ledger may be in use.
  *
- * On a node that is held because the store is an older copy they may be jobs that the store has lost: there
- * they run until they end, or an administrator resumes the node.
+ * On a node that is held because the store is an older copy, they may be jobs that the store has lost: there
+ * they run until they end, or until an administrator resumes the node.
  */
 #include <signal.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all and one user may have in the queue, and may have stored within a day. The requests of jobs are
- * kept long after their jobs have ended, so it is the flow of bytes that is bounded: a bucket that empties
- * evenly within a day and is empty when mgpud starts. Administrators may do both without limit.
+ * Quotas of the queue and of stored requests per day, for all users and for each. Requests are kept long
+ * after their jobs have ended, so the rate of bytes is limited: a bucket that drains evenly within a day and
+ * is empty when mgpud starts. Administrators are not limited.
  */
 #include <errno.h>
 #include <stdlib.h>

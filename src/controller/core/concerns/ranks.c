@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All or nothing. Each node prepares its rank up to the gate; when all are ready they are let go, and not
- * before:
+ * All or nothing. Each node prepares its rank up to the gate; when all are ready they get GO, and not before:
  *
  *   unheard ──LAUNCH──> asked ──READY──> ready ──GO, when all are──> released ──STARTED──> started
  *                         │                │                            │                    │
  *                         v                v                            v                    v
  *                     returned         returned                 ended, returned, lost    ended, lost
  *
- * That a rank has started proves that all were ready: so a controller that starts anew, and finds one that
- * runs, lets the others go. The job runs from the start of rank 0 on. The first rank that is over in any
- * other way than with exit status 0 has the others stopped, and the attempt is over when all are: with the
- * end of that first one, or back in the queue when none of them ever ran. Nobody's exit record is forgotten
- * before, so that what was heard can be heard again.
+ * A started rank proves that all were ready: a controller that restarts and finds a running one sends GO to
+ * the others. The job runs from the start of rank 0. The first rank that ends in any other way than with exit
+ * status 0 stops the others, and the attempt ends when all have ended: with the end of that first one, or
+ * requeued if none of them ever ran. Exit records are kept until then, so that they can be reported again.
  *
- * Where the ranks meet is decided on the node of rank 0: the others are let go with the port that it says.
+ * The rendezvous port is chosen on the node of rank 0 and sent to the others with GO.
  */
 #include "controller/core/concerns/ranks.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of an attempt on several nodes, when all its ranks are over: which of them tells how it ended. The
- * first failure is usually what the others failed of, but not always the first that is heard: a rank fails at
- * once when its peer is gone, and that its peer's node is lost is proven minutes later.
+ * The end of an attempt on several nodes, when all its ranks have ended: chooses the rank that determines the
+ * result. The first failure usually caused the others, but is not always reported first: a rank fails at once
+ * when its peer is gone, while the loss of the peer's node is proven minutes later.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPUs that operators have released, so that they can be reset. Which these are is a mark as a pause is.
- * Their node is told the whole list whenever it shows another one: so nothing has to be remembered of what
- * was said, and a list that was lost, came late or was forgotten by a crash is put right by the next sample.
+ * GPUs released by operators, so that they can be reset. The list is kept as marks, like pauses. A node is
+ * sent the whole list whenever its report differs: nothing needs to be remembered about messages, and a list
+ * that was lost, late or forgotten in a crash is corrected by the next sample.
  */
 #include <errno.h>
 #include <inttypes.h>

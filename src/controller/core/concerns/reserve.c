@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs for some users for a time. The scheduler keeps them; a row of the store, the event as it was made,
- * lets a start tell it again, with the GPUs that were chosen. */
+/* Reservations: GPUs for some users for some time. The scheduler manages them; a row of the store, the event
+ * as it was created, lets a start restore them with the chosen GPUs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

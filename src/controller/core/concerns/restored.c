@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A store that is older than what was done in its name: a snapshot, a copy of the files, a disk that was
- * rolled back. The store itself recognises some of these (store_check.c). All others are recognised by the
- * nodes: they are told the epoch, when the run of mgpud began and which event is durable, and HELLO says it
- * back. A node that knows more than the store knows of another history.
+ * Detects a store that is older than what was done in its name: a snapshot, a copy of the files, a disk that
+ * was rolled back. The store itself recognises some of these (store_check.c). Others are recognised with the
+ * help of the nodes: they are sent the epoch, the start time of this mgpud and the last durable event, and
+ * HELLO returns them. A node that knows of a later event proves that the store is old.
  *
- * Then numbers go on beyond all that can have been given out, and every node is held: drained, and what runs
- * there and is unknown here is left alone, until an administrator resumes the node.
+ * Then numbers continue above all that can have been assigned, and every node is held: drained, and its
+ * unknown attempts are not stopped, until an administrator resumes the node.
  */
 #include "base/memory.h"
 #include "controller/core/batch.h"

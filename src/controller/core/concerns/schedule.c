@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the scheduler and the jobs. What a pass decides becomes events (the callbacks); every other event
- * is told to the scheduler, by one function for each type, so that a log of events is all that
- * another scheduler needs to decide the same.
+ * The interface between scheduler and jobs. Decisions of a pass become events (the callbacks); every other
+ * event is passed to the scheduler, by one function per type, so that a log of events is all that another
+ * scheduler needs to decide the same.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attempts on one node. From the job's durable state to what the agent must hear: starting wants LAUNCH,
- * stopping wants STOP, running wants UPDATE when they are not those of its LAUNCH any more. Messages may be
- * lost with their link; after the next HELLO the same function says them again, and agents take each of them
- * twice without harm.
+ * Attempts on one node. Sends the agent what the job's durable state requires: LAUNCH for starting, STOP for
+ * stopping, UPDATE for running if the settings differ from those of its LAUNCH. Messages may be lost with
+ * their link; after the next HELLO the same function resends them, and agents handle duplicates.
  */
 #include <stdlib.h>
 

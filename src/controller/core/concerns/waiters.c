@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests that are answered when a job is in a state, or an element of an array has become a job of its own.
- */
+/* Requests that are answered when a job reaches a state, or when an element of an array has become a job of
+ * its own. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
