@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A forecast is a run of the scheduler on a copy: running jobs end when they are expected to (or at their
- * limits), the passes in between are the real ones. Jobs that are held or wait for others are not in the
- * copy, and nobody new arrives, so that a later higher-priority job can still delay what is forecast here.
+ * A forecast is a run of the scheduler on a copy: running jobs end when expected (or at their limits), and
+ * the passes in between are real. Held jobs and those with dependencies are not in the copy, and no new jobs
+ * arrive, so a later job of higher priority can still delay a forecast start.
  */
 #include "sched/forecast.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The scheduler's front: what it is told of jobs, and what it tells. */
+/* The scheduler's interface: reports about jobs, and its callbacks. */
 #include "sched/sched.h"
 
 #include <errno.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reservations of people: GPUs that only some users' jobs may use for a time. The GPUs carry the times
- * themselves (struct cluster_booking), which fit.c obeys; here they are made, ended, and returned when nobody
- * uses them.
+ * Reservations made by administrators: GPUs that only some users' jobs may use for a time. The GPUs have the
+ * times (struct cluster_booking), which fit.c uses; here they are created, ended, and returned if unused.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who waits for whom. A dependency is settled when the job it names is done; kept by that job's id. */
+/* Dependencies. A dependency is settled when the job it names is done; it is stored under that job's id. */
 #include <stdlib.h>
 
 #include "base/memory.h"

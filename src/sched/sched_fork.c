@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A copy to ask "what if" of: the same cluster, running jobs, accounts and reservations, and the waiting jobs
- * that come first. It reads the original's history and learns nothing.
+ * A copy for "what if" questions: the same cluster, running jobs, accounts and reservations, and the first
+ * waiting jobs. It reads the original's history and learns nothing.
  */
 #include <stdlib.h>
 #include <string.h>

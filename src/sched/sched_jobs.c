@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler's jobs and what keeps each of them from the queue: holds, begin times, back-off,
- * dependencies, and for arrays the number of elements that may run at a time. A job with none of these stands
- * in its class.
+ * The scheduler's jobs and what keeps each of them out of the queue: holds, begin times, back-off,
+ * dependencies, and for arrays the number of running elements. A job with none of these is in its class.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving way to jobs that are expected to be done sooner. Waiting and running jobs have an index, the Gittins
- * index of what is believed of them after the time they have run (history_cell.h), low for those that are
- * likely to be over soon. Who waits and finds no place makes running jobs give way whose index is HYSTERESIS
- * times as large, on the node where they are the least loss: the sum of GPUs / index. An index only changes
- * when a job gets to another stage or a job of the same or a near burst ends, which is seldom enough that
- * work is not thrown to and fro; and nobody gives way within its quantum.
+ * Preemption for jobs that are expected to end sooner. Waiting and running jobs have an index, the Gittins
+ * index of their run time distribution given the elapsed time (history_cell.h), low for those that are likely
+ * to end soon. A blocked job preempts running jobs whose index is HYSTERESIS times as large, on the node with
+ * the lowest loss: the sum of GPUs / index. An index changes only when a job reaches another stage or a job
+ * of the same or a near burst ends, which is rare enough to avoid thrashing; and no job is preempted within
+ * its quantum.
  */
 #include "sched/sched_private.h"
 

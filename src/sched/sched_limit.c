@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits of users and groups. A class whose owner is at a limit leaves the tree for its account's list of
- * parked classes, so that passes do not look at it, and comes back when a job of that account is over.
+ * Limits of users and groups. A class whose owner has reached a limit moves from the tree to its account's
+ * list of parked classes, so that passes do not visit it, and returns when a job of that account ends.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order that users give their own jobs. An own priority changes nothing for other users: instead of
- * bringing a job forward it holds its owner's jobs of a lower one behind it. So each class stands where the
- * policy puts it, or right behind the last of its owner's classes of a higher own priority, whichever comes
- * later; no job of anybody comes before one of another user that it would not have come before otherwise.
+ * The order in which users put their own jobs. An own priority changes nothing for other users: instead of
+ * moving a job forward it keeps its owner's jobs of lower own priority behind it. Each class has the position
+ * given by the policy, or directly behind the last of its owner's classes of higher own priority, whichever
+ * is later; no job precedes one of another user that it would not have preceded otherwise.
  *
- * Classes that do not wait in the tree, or that have had their turn (sched_rank.c), hold nobody back, and
- * preemptible ones only each other. What changed is settled before a pass; within one, a class keeps behind
- * what held it back when the pass began.
+ * Classes that are not in the tree, or that were requeued to the end (sched_rank.c), keep no class behind
+ * them, and preemptible ones only each other. Changes take effect before a pass; within one, a class stays
+ * behind those that preceded it at its beginning.
  */
 #include <math.h>
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One pass. Classes are looked at in order of rank, and of all classes only these: the first few that are
- * blocked (they have reservations, which are planned anew), those that have not been tried since they
- * changed, and those that something which came free could help. Every other class did not fit before and
- * nothing changed for it.
+ * One pass. Classes are visited in order of rank, but only these: the first few that are blocked (they have
+ * reservations, which are planned again), those that have not been tried since they changed, and those that
+ * newly freed resources could help. Every other class did not fit before and nothing has changed for it.
  */
 #include <stdlib.h>
 

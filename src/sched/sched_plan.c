@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reservations of blocked jobs (EASY backfill, Lifka 1995, with named GPUs): for the first few blocked heads
- * the earliest time is found at which what they ask for will be free, by what is expected of the running jobs
- * and beside what is kept for heads before them. The GPUs are marked from that time on; whoever starts on
- * them now must be over by then. A plan is made anew in every pass, so it only ever moves forward in time
- * when an expectation was wrong.
+ * Reservations of blocked jobs (EASY backfill, Lifka 1995, with specific GPUs): for each of the first few
+ * blocked heads, finds the earliest time at which its request is expected to be free, beside the holds of the
+ * heads before it. The GPUs are marked from that time on; a job that starts on them now must end before. The
+ * plan is recomputed in every pass, so it only moves forward in time if an estimate was wrong.
  */
 #include <stdlib.h>
 #include <string.h>

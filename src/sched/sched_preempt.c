@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving way. A preemptible job, and one that does not use its GPUs, may have them while nobody else needs
- * them; when a job that is not preemptible finds no place, and one would be there without some of them, those
- * are told to stop: where the least work is lost.
+ * Preemption. A preemptible job, and one that does not use its GPUs, may keep them while no other job needs
+ * them; if a job that is not preemptible is blocked, and would fit without some of them, those are stopped:
+ * the ones that lose the least work.
  */
 #include "sched/sched_private.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Policies under which every job may be preempted: running and waiting jobs are ranked together, the best of
- * them that the cluster has GPUs for run, the others make room. By remaining time (SRTF), by attained service
- * in two levels (Gu et al., NSDI 2019, "2D-LAS"), or by the remaining time that history lets expect.
+ * Policies under which every job may be preempted: running and waiting jobs are ranked together, the best
+ * that fit the cluster run, and the others are preempted. By remaining time (SRTF), by attained service in
+ * two levels (Gu et al., NSDI 2019, "2D-LAS"), or by the remaining time expected from history.
  */
 #include <stdlib.h>
 

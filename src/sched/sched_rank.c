@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a class is expected to take and where it stands. Ranks change at events only: its head, its user's
- * usage (in steps, looked at once a minute), its history, its age cap. In between the order of all classes is
- * the same.
+ * The expected run times and ranks of classes. Ranks change only at events: its head, its user's usage (in
+ * steps, checked once a minute), its history, its age cap. In between the order of all classes is constant.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running jobs: what they hold, when they are expected to be over, and when that will leave GPUs of a node
- * free. An expectation is what is believed of jobs that have run as long already, so that one that a job
- * outlives is corrected upwards, else reservations made from it would slip again and again (Tsafrir, Etsion
- * and Feitelson, TPDS 2007). How far a job has got tells of those that were submitted with it: at each stage
- * the history hears of it.
+ * Running jobs: their allocations, their expected ends, and when those will free the GPUs of a node. The
+ * estimate for a job that exceeds it is corrected upwards, based on jobs that ran as long; otherwise
+ * reservations based on it would slip again and again (Tsafrir, Etsion and Feitelson, TPDS 2007). The
+ * progress of a job is evidence about those submitted with it: the history is updated at each stage.
  */
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making room for a blocked job on the nodes where it costs least. On each node the running jobs that may be
- * told to give way are taken out of the ledger one after the other until the job's part fits there; of the
- * nodes where it does, those of least loss are taken, as many as the job needs. Before anybody is told, all
- * of them together are tried: who is not needed after all is spared, and nobody goes in vain.
+ * Makes room for a blocked job on the nodes where this costs least. On each node the preemptible running jobs
+ * are removed from the ledger one after the other until the job's part fits; the cheapest of these nodes are
+ * chosen, as many as the job needs. Before any job is preempted, all of them together are tested: jobs that
+ * need not be preempted are spared, and none is preempted in vain.
  *
- * Who may be told, who goes first and what it costs is the caller's (struct way_rules).
+ * The caller decides which jobs are preemptible, in which order, and at what cost (struct way_rules).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heap with four children to a parent. It holds times and numbers only; whose a timer is and where it
- * stands is kept by number beside it, so that moving entries touches little memory: with one timer for each
- * of many running jobs most of the cost is memory that is not in a cache.
+ * A heap with four children per node. It contains only times and numbers; owner and position of a timer are
+ * stored by number separately, so that moving entries touches little memory: with one timer for each of many
+ * running jobs most of the cost is cache misses.
  */
 #include "sched/timers.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reasons come from the same functions that decide: a request is placed with holds left out, then with
- * reservations left out, and what makes the difference is the reason. Sentences carry no clock times and no
- * user names, which the pure scheduler does not know; whoever shows them adds these from `until_ms` and
- * `jobs`.
+ * The reasons come from the functions that make the decisions: a request is placed ignoring holds, then
+ * ignoring reservations, and what makes the difference is the reason. Sentences contain no clock times and no
+ * user names, which the pure scheduler does not have; the code that prints them adds these from `until_ms`
+ * and `jobs`.
  */
 #include "sched/why.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who stands between a job and its GPUs: the forecast says which GPUs it will get, so these are the jobs that
- * have them before it does, running ones and waiting ones, and those for which GPUs that are free now are
- * kept. What is said of the start rests on how long these will take, and the least sure of that is told.
+ * The jobs ahead of a job: the forecast shows which GPUs it will get, so these are the jobs that have them
+ * before it, running and waiting ones, and those for which currently free GPUs are held. The forecast start
+ * depends on their durations, and the least certain of these is reported.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The forecast part of `mgpu why`, and the cheapest change that would start the job now: each change is tried
- * on a copy of the scheduler, cheapest first, and the first that starts the job in the next pass is told.
+ * on a copy of the scheduler, cheapest first, and the first that starts the job in the next pass is reported.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who stands before a job in the queue and wants what it wants, and by which rule those do that were
+/* Which jobs precede a job in the queue and compete for its resources, and by which rule those do that were
  * submitted after it. */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Booking what an attempt holds, giving it back, and the rules that hold for what is booked. */
+/* Books and releases allocations, and checks the ledger. */
 #include "sched/cluster/cluster.h"
 
 #include <errno.h>

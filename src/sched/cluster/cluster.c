@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ledger. GPUs are known by UUID: an index may move when a card is added, a booking must not. A booking
- * for a node that has not connected yet (after a restart) is kept on a placeholder, so that nothing is given
- * twice when it comes back. Names are found by open addressing; nodes are never removed.
+ * The ledger. GPUs are identified by UUID: an index may change when a card is added, a booking must not. A
+ * booking for a node that has not connected yet (after a restart) is kept on a placeholder, so that nothing
+ * is allocated twice when it connects. Names are hashed with open addressing; nodes are never removed.
  */
 #include "sched/cluster/cluster.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request asks of the build of nodes, whatever is given away: which GPUs suit it, and, for one that no
- * idle cluster could serve, a sentence with the first thing that is lacking. Each lack is one function of a
- * table, tried from what names a thing (a node, a GPU, a model) to what counts things.
+ * Checks a request against the total hardware of nodes, regardless of allocations: which GPUs suit it and, if
+ * no idle cluster could run it, a sentence with the first thing that is missing. Each check is one function
+ * of a table, from named things (a node, a GPU, a model) to quantities.
  */
 #include "sched/cluster/cluster.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tree lies in arrays: the root is 1, the children of i are 2i and 2i + 1, the leaf of position p is
- * capacity + p. A row of an inner node tells the most of each thing that any one node below it offers, so a
- * subtree that cannot meet a need is skipped as a whole. `wholes` has one bit per number of free GPUs that
- * occurs below, which makes "exactly k free" a question of the same kind.
+ * The tree is stored in arrays: the root is 1, the children of i are 2i and 2i + 1, the leaf of position p is
+ * capacity + p. The row of an inner node has the maximum of each resource on any one node below it, so a
+ * subtree that cannot satisfy a need is skipped as a whole. `wholes` has one bit per number of free GPUs that
+ * occurs below, which makes "exactly k free" a query of the same kind.
  */
 #include "sched/cluster/node_index.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests are compared and hashed by what they ask, pointers followed: the queue keeps jobs that ask the
- * same in one class, and ways of placing keep what they know by shape.
+ * Requests are compared and hashed by value: the queue keeps jobs with equal requests in one class, and
+ * placements cache results per request.
  */
 #include "sched/cluster/request.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From what the user wrote to what the scheduler reads: lists of ids are taken apart once, at submission. */
+/* Converts what the user wrote to the scheduler's form: lists of ids are parsed once, at the submit. */
 #include "sched/cluster/request.h"
 
 #include <stdlib.h>

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job that ends is noted in its burst and in up to five cells: of everybody, of its user (and group), of
- * the user with so many GPUs, of the user's command with so many GPUs, and of those with the same time limit.
- * A burst of n jobs weighs 1 + 1/2 + ... + 1/n runs in the cells: its members tell much the same.
+ * The run time of an ended job is added to its burst and to up to five cells: of all users, of its user (and
+ * group), of the user with this number of GPUs, of the user's command with this number of GPUs, and of those
+ * with the same time limit. A burst of n jobs has the weight of 1 + 1/2 + ... + 1/n runs in the cells,
+ * because its members are correlated.
  *
- * An estimate starts with what is believed of any job and is corrected by each cell in turn, from the widest
- * to the narrowest, every time as if what is believed by then were STRENGTH runs: a cell with few runs
- * changes little, one with many decides. What the job's burst and the bursts around it tell (history_burst.c)
- * corrects that once more, and at last what has run for some time already is known not to be shorter.
+ * An estimate starts with the general distribution and is corrected by each cell in turn, from the widest to
+ * the narrowest, each time as if the current distribution had the weight of STRENGTH runs: a cell with few
+ * runs changes little, one with many decides. The job's burst and its neighbours (history_burst.c) correct it
+ * once more; finally, durations below the elapsed time are excluded.
  *
- * Cells are kept in a hash table and in a list by when they were last noted in; beyond max_cells the oldest
- * goes. A run is noted in narrow cells first, so that a wide cell never goes before its narrower ones.
+ * Cells are kept in a hash table and in a list by last use; beyond max_cells the oldest is dropped. A run is
+ * added to narrow cells first, so a wide cell is never dropped before its narrower ones.
  */
 #include "sched/history/history.h"
 

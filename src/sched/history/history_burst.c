@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hidden Markov model. A burst has a centre, one of the duration bins, that is not known; each member's
- * duration is drawn around it: with probability 1 - STRAY in a bin k bins away, less likely by e with each,
- * else in any bin. A burst has the centre of the burst of its kind before it with probability
+ * A hidden Markov model. A burst has an unknown centre, one of the duration bins; each member's duration is
+ * drawn around it: with probability 1 - STRAY in a bin k bins away, e times less likely with each bin, else
+ * in any bin. A burst has the centre of the previous burst of its kind with probability
  *
- *     r = STICK * (1 + gap / STICK_MS) ^ -STICK_FADE        (gap: between their submissions)
+ *     r = STICK * (1 + gap / STICK_MS) ^ -STICK_FADE        (gap: between their submits)
  *
- * and else one drawn from what is believed of any job of the kind. A member that has ended tells of the
- * centre by the chance of its bin, one that runs by the chance to get as far as it has. Both only count
- * members per bin, so that evidence is exact, can be taken back, and costs a burst without any nothing. The
- * centre's distribution is the product of what comes from the bursts before, from the bursts behind and from
- * its own members (forward-backward algorithm: Baum et al., Annals of Mathematical Statistics 41, 1970),
- * looked at over the nearest few bursts that know anything.
+ * and else one drawn from the distribution of all jobs of the kind. An ended member contributes the
+ * probability of its bin, a running one the probability of lasting as long as it has. Both are only counts of
+ * members per bin, so evidence is exact, can be removed, and costs nothing for a burst without any. The
+ * centre's distribution is the product of the contributions of earlier bursts, of later bursts, and of its
+ * own members (forward-backward algorithm: Baum et al., Annals of Mathematical Statistics 41, 1970), over the
+ * nearest few bursts with evidence.
  *
- * That jobs of a user which were submitted within seconds of each other take alike times (correlation of the
- * logarithms about .9, falling to .5 after hours) was seen in traces of Philly (Jeon et al., ATC 2019) and
- * HPC2N (Parallel Workloads Archive); all parameters were chosen on these.
+ * That jobs of a user submitted within seconds of each other take similar times (correlation of the
+ * logarithms about .9, falling to .5 after hours) was measured in traces of Philly (Jeon et al., ATC 2019)
+ * and HPC2N (Parallel Workloads Archive); all parameters were chosen on these.
  *
- * Bursts of one class form a chain in order of creation. Those that nobody refers to any more are kept for
- * what they know, the oldest of them going first.
+ * Bursts of one class form a chain in order of creation. Unreferenced ones are kept for their evidence; the
+ * oldest of them are dropped first.
  */
 #include "sched/history/history_burst.h"
 

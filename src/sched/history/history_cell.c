@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Durations of jobs spread over many orders of magnitude, so that bins of equal ratio tell a mean, a median
- * and any other quantile within a fifth, in little room. Weights are whole numbers, so that what is stored is
- * exactly what is known. Within a bin durations are taken to be spread evenly.
+ * Durations of jobs spread over many orders of magnitude, so bins of equal ratio determine a mean, a median
+ * and other quantiles to within a fifth, with little memory. Weights are integers, so that storing them loses
+ * nothing. Durations are assumed to be evenly distributed within a bin.
  */
 #include "sched/history/history_cell.h"
 

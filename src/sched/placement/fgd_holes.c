@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the rest of a broken GPU is worth: the prices of "serve the shares that are asked for with as few GPUs
- * as possible". They are the dual of that linear programme, found by multiplicative weights (Garg and
- * Koenemann): each step buys the dearest set of shares that one GPU can take, and the sizes in it get cheaper
- * by what it serves of them. The mean of the later half of the steps is within about 2 % of the optimum.
+ * The value of the rest of a partly used GPU: the prices in "serve the requested shares with as few GPUs as
+ * possible". They are the dual of that linear programme, computed by multiplicative weights (Garg and
+ * Koenemann): each step buys the most expensive set of shares that fits one GPU, and lowers the prices of the
+ * sizes it serves. The mean of the second half of the steps is within about 2 % of the optimum.
  */
 #include <string.h>
 

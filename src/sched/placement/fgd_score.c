@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How good it would be to give a request its part of one node: the node as it would be, compared by the rule
- * with the node as it is. Holds and reservations are not looked at.
+ * Scores a part of a request on one node: compares the node after the placement with the node before, by the
+ * rule. Ignores holds and reservations.
  */
 #include <math.h>
 

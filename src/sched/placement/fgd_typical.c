@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The typical shapes are the most frequent ones that together make 95 % of what was asked for. They are made
- * after 100 submissions, and again whenever as many more have come, at most 1,000 or the number of nodes: a
- * change of them makes every kept score stale, and there are as many scores to a shape as there are nodes.
- * Each time the counts are halved, which forgets old habits without a clock. Small changes are let be.
+ * The typical shapes are the most frequent ones that together make up 95 % of requests. They are computed
+ * after 100 submits, and again after as many more, at most 1,000 or the number of nodes: changing them
+ * invalidates all cached scores, and each shape has a score per node. Each time the counts are halved, which
+ * forgets old habits without a clock. Small changes are ignored.
  */
 #include "sched/placement/fgd.h"
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a state of a node is worth.
+ * The value of a state of a node.
  *
  * Plain: minus the part of its free GPUs that the typical shapes cannot use (Weng et al., "Beware of
- * Fragmentation", ATC'23). A shape that the node cannot host, for its GPUs, CPUs or model, can use none of
- * them; one that it can host cannot use GPUs with less free than it asks of each.
+ * Fragmentation", ATC'23). A shape that the node cannot host, because of GPUs, CPUs or model, can use none of
+ * them; others cannot use GPUs with less free than they request of each.
  *
- * Plus adds three things. What a shape can use ends where the CPUs end. The rest of a broken GPU is worth
- * what the shares that it could take would cost elsewhere (fgd_holes.c), so that shares meet that fill a GPU.
- * And a small slope over the nodes takes the place of the rounding, which in the plain rule makes many nodes
- * equal so that the first of them is filled: the far end of the order stays whole for wide jobs.
+ * Plus adds three things. Usable GPUs are also limited by the CPUs. The rest of a partly used GPU is worth
+ * what the shares that fit it would cost elsewhere (fgd_holes.c), so that shares that fill a GPU are
+ * combined. And a small slope over the nodes replaces rounding, which makes many nodes equal in the plain
+ * rule so that the first of them is filled: the far end of the order stays empty for wide jobs.
  *
- * Plus packs most when jobs stay. Where they come and go at high load, jobs of many GPUs wait longer with it
- * than with plain, since whole GPUs go by the order of the nodes and not to the fullest one.
+ * Plus packs best when jobs stay. With high turnover at high load, jobs with many GPUs wait longer with it
+ * than with plain, since whole GPUs are taken in the order of the nodes and not from the fullest one.
  *
  * Best fit is the one that the same paper compares with.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of one node may be given to whom now. Three things speak against a GPU that is not taken: what is held
- * for the plan's blocked jobs (counts against those expected to end after the hold begins), reservations
- * (count against those whose certain end lies behind their begin), and that somebody has closed it or is on
- * it without being a job.
+ * What one node may allocate to a request now. A GPU that is not allocated may be excluded for three reasons:
+ * it is held for blocked jobs of the plan (excludes jobs expected to end after the hold begins), it is
+ * reserved (excludes jobs whose certain end is after its beginning), or it is closed or used by external
+ * processes.
  */
 #include "sched/placement/placement.h"
 

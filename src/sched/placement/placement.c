@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The choices that are the same for every way of placing: named GPUs, jobs on several nodes, jobs without
- * GPUs. Nodes are found through the index; what it finds is then looked at in full, because the index knows
- * nothing of holds, reservations and allowed sets.
+ * The parts that are common to all placements: named GPUs, jobs on several nodes, jobs without GPUs. Nodes
+ * are found through the index and then checked completely, because the index does not include holds,
+ * reservations and allowed sets.
  */
 #include "sched/placement/placement.h"
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For each shape of request that is asked for, the score of every node is kept, with a tournament tree above:
- * its root is the best node, the lowest position on ties. A touched node goes into a ring; a shape reads what
- * came since its last use and scores these nodes anew. Nodes in the same state score alike, which a small
- * table of each shape remembers.
+ * For each requested shape, the score of every node is kept in a tournament tree: its root is the best node,
+ * the lowest position on ties. Changed nodes are recorded in a ring; each shape reads the entries since its
+ * last use and updates these nodes. Nodes in the same state have the same score, which a small cache of each
+ * shape uses.
  *
- * When the typical shapes have changed, or a shape is new or too far behind, all nodes are due, and a walk
- * over those that offer enough scores them. One decision scores so many nodes at most (rule.at_once); the
- * rest is left to the shape's next ones, and until then their old scores, or none, stand.
+ * When the typical shapes have changed, or a shape is new or too far behind, all nodes must be scored, in a
+ * loop over those that offer enough. Each decision scores a limited number of nodes (rule.at_once); the rest
+ * is left to the shape's next decisions, and keeps its old scores, or none, until then.
  *
- * Scores know nothing of holds and reservations: when the best node does not pass these, the next best ones
- * are tried, and in the end any node that fits.
+ * Scores ignore holds and reservations: if these exclude the best node, the next best ones are tried, and
+ * finally any node that fits.
  *
- * While nobody asks for anything but whole GPUs, fragmentation is what best fit avoids, and best fit is used.
+ * While only whole GPUs are requested, best fit, which then avoids fragmentation, is used.
  */
 #include "sched/placement/placement.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two simple ways. Best fit makes the choices of the reference simulators' `consolidate`: of the nodes
- * with room the one with the fewest GPUs free, the lowest position on ties; wide jobs are the same for all
- * ways.
+ * The two simple placements. Best fit makes the choices of the reference simulators' `consolidate`: of the
+ * nodes with enough space, the one with the fewest free GPUs, the lowest position on ties; wide jobs are
+ * placed in the same way by all.
  */
 #include "sched/placement/placement.h"
 

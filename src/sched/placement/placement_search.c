@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Least left over is found by asking the index for nodes with exactly so many GPUs free, then one more. */
+/* The node with the least left over is found by querying the index for nodes with exactly that many free
+ * GPUs, then one more, and so on. */
 #include "sched/placement/placement_search.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spread: whole GPUs come from the node with the most of them free, the lowest position on ties, so that jobs
- * get out of each other's way while there is room. It leaves no node whole for large jobs. Shares stay close
- * together, as best fit has them: two GPUs that are half used are one less to give.
+ * Spread: whole GPUs are taken from the node with the most of them free, the lowest position on ties, so that
+ * jobs do not disturb each other while there is space. It leaves no node empty for large jobs. Shares are
+ * packed as by best fit: two half-used GPUs are one fewer to allocate.
  */
 #include "sched/placement/placement.h"
 #include "sched/placement/placement_search.h"

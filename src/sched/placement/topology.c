@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A set is as good as its loosest pair, then as the sum over its pairs; then counts what the GPUs left over
- * are worth to each other, so that a single GPU does not break a group that a larger job could use. Few
- * candidates are tried in all combinations, many are grown from each GPU in turn by the nearest to what is
- * there.
+ * A set is rated by its worst pair, then by the sum over its pairs, then by the value of the remaining GPUs
+ * to each other, so that a single GPU does not break up a group that a larger job could use. Few candidates
+ * are tried in all combinations; with many, a set is grown from each GPU by repeatedly adding the nearest.
  */
 #include "sched/placement/topology.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Usage U decays by half every half-life h and grows by the GPUs held, r: dU/dt = r - kU with k = ln 2 / h.
- * While r is constant its solution is
+ * While r is constant the solution is
  *
  *     U(t) = U0 e^(-kt) + (r / k) (1 - e^(-kt))
  *
- * so that a usage is a value, the time of it and a rate, rewritten only when the rate changes, however much
- * time passes. The equation is linear: the sum over all accounts obeys it as well, with the sum of the rates,
- * and is kept in the same form.
+ * A usage is therefore a value, its time and a rate, rewritten only when the rate changes, however much time
+ * passes. The equation is linear: the sum over all accounts also obeys it, with the sum of the rates, and is
+ * kept in the same form.
  */
 #include "sched/queue/fairshare.h"
 

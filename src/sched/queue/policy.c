@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rank is one double: tier * 2^46 ms + the rest, lower first. The tier holds what must dominate,
+ * A rank is one double: tier * 2^46 ms + the rest, lower first. The tier contains what takes precedence,
  *
  *     tier = -priority * 4 + (preemptible ? 2 : 0) + (has waited longer than the age cap ? 0 : 1)
  *
- * and the rest, which is kept within [0, 2^46 - 64] so that even rounded it never reaches the next tier, is
+ * and the rest, which is limited to [0, 2^46 - 64] so that even rounded it never reaches the next tier, is
  * what the policy orders by: a time or a product of time and GPUs, in milliseconds. 2^46 ms are 2,200 years,
  * or two years on 1,000 GPUs. A double has 53 bits: ranks are exact to the millisecond for priorities between
- * -31 and 31 and to 32 ms at 1,000; what falls together then stands in order of submit time and id, as the
- * queue has it.
+ * -31 and 31 and to 32 ms at 1,000; equal ones are ordered by submit time and id, as in the queue.
  *
  * fifo, sjf, qssf, easy*, conservative, srtf and las are the policies of the literature, for comparison, and
- * order equal priorities exactly as they do.
+ * order jobs of equal priority exactly as published.
  */
 #include "sched/queue/policy.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classes by key in a hash table, and each class's jobs in a list in order of (submit time, id). The order
- * among classes is queue_tree.c's. A class stands in the tree exactly while it has jobs and is not parked.
+ * Classes are in a hash table by key; each has a list of its jobs ordered by (submit time, id). queue_tree.c
+ * orders the classes. A class is in the tree exactly while it has jobs and is not parked.
  */
 #include "sched/queue/queue.h"
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A treap with parent pointers. In order: (rank, submit time of the head, id of the head). By height: `heap`,
- * a bijective hash of the class's number, so that no two are equal and no chance is involved. Expected depth
- * is about 1.4 log2(classes).
+ * a bijective hash of the class's number, so all are different and deterministic. Expected depth is about 1.4
+ * log2(classes).
  *
- * Every node tells of its whole subtree which needs there are, as a set of bits: an offer is held against
- * each distinct need once, not against each class. Needs beyond the first few share one bit; for them a node
- * tells what least is needed below it. The least of each thing may come from different classes, so it can
- * promise help where there is none, never the other way round: queue_seek() may look at a subtree in vain but
- * skips none that matters.
+ * Every node has the set of needs in its subtree as bits: an offer is compared with each distinct need once,
+ * not with each class. Needs beyond the first few share one bit; for them a node has the minimum of the needs
+ * below it. The minimum of each resource may come from different classes, so it can suggest a match where
+ * there is none, never the reverse: queue_seek() may search a subtree in vain but never skips a match.
  */
 #include "sched/queue/queue_tree.h"
 
