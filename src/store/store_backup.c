@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The copy is made by SQLite's online backup, marked as a snapshot: whoever opens it as a store goes on with
- * ids beyond all that the original can have given out. */
+/* The copy is made by SQLite's online backup and marked as a snapshot: when it is opened as a store, ids
+ * continue above all that the original can have assigned. */
 #include "store/store_backup.h"
 
 #include <errno.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A damaged store is never answered with an empty queue: a new store is made only where there is no trace of
- * an older one, and since it is put into its place whole (store_create.c), a file without our tables is
- * damage.
+ * A damaged store is never replaced by an empty one: a new store is created only without any trace of an
+ * older one, and since it is renamed into place complete (store_create.c), a file without mgpu's tables is
+ * damaged.
  *
- * SQLite takes a missing write-ahead log for an empty one. So meta's `mark` says, in the database file
- * itself, that a log belongs to it. When the log is gone but its index (-shm) is there, somebody removed the
- * log: the commits in it are lost, and we refuse. When both are gone, either another program closed the file
- * properly after a crash of ours, or this is a copy that was made without its log: we go on, but never give
- * out an id again that the original may have given out. A log with a damaged frame is refused (store_log.c);
- * one that may have lost its end, which nothing can prove, costs the ids that were reserved.
+ * SQLite treats a missing write-ahead log as empty. So meta's `mark`, in the database file itself, records
+ * that a log belongs to it. If the log is missing but its index (-shm) exists, the log was removed: its
+ * commits are lost, and the store is refused. If both are missing, either another program closed the file
+ * properly after a crash, or this is a copy made without its log: the store is used, but ids that the
+ * original may have assigned are never assigned again. A log with a damaged frame is refused (store_log.c);
+ * one that may have lost its end, which nothing can prove, costs the reserved ids.
  */
 #include "store/store_check.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A new store is built under another name and renamed, so that half a store never has the store's name. */
+/* A new store is built under another name and renamed, so that an incomplete store never has the store's
+ * name. */
 #include "store/store_create.h"
 
 #include <errno.h>

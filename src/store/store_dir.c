@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQLite's log needs locks and shared memory that work, and a sync that reaches a disk: network file systems
- * and most of FUSE give neither, and two hosts could open the same store. So they are refused by name.
+ * SQLite's log needs working locks and shared memory, and a sync that reaches the disk: network file systems
+ * and most FUSE file systems provide neither, and two hosts could open the same store. They are refused by
+ * name.
  */
 #include "store/store_dir.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pages of jobs that ended. One request looks at no more than SCAN_ROWS rows of the narrow table, whatever
- * the filter leaves of them, and reads the wide row only of those that pass.
+ * Pages of ended jobs. One request reads at most SCAN_ROWS rows of the narrow table, however few match the
+ * filter, and the wide row only of those that match.
  */
 #include "store/store_ended.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Columns are those of STORE_ENDED_COLUMNS. The table is in order of time and has no other index, because
- * each would cost every end of a job a page more; what else is asked is looked at row by row.
+ * Columns are those of STORE_ENDED_COLUMNS. The table is ordered by time and has no other index, because each
+ * would cost an additional page write per ended job; other conditions are checked row by row.
  */
 #include "store/store_ended_scan.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums over jobs that ended: first over those that are there, then over the days of those that were removed.
- * What has been added up goes from request to request, each of which looks at SUM_ROWS rows.
+ * Totals over ended jobs: first over existing ones, then over the days of removed ones. Intermediate results
+ * are passed from request to request, each of which reads SUM_ROWS rows.
  */
 #include <stdlib.h>
 #include <string.h>

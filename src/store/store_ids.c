@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ids are reserved in blocks: meta's `reserved` is in the database file itself, not in the write-ahead log
- * alone, before an id above it is given out. A start that cannot be sure of the end of the log goes on behind
- * the block; after a clean end, and after a crash that left the log whole, no id is skipped. Where a reader
- * in another process keeps the checkpoint from the file, ids are given out all the same: then it takes both
- * that reader and a damaged log to see one twice.
+ * Ids are reserved in blocks: meta's `reserved` is in the database file itself, not only in the write-ahead
+ * log, before an id above it is assigned. If the end of the log is uncertain, a start continues above the
+ * block; after a clean end, and after a crash with a complete log, no id is skipped. If a reader in another
+ * process prevents the checkpoint, ids are assigned all the same: a duplicate would then require both that
+ * reader and a damaged log.
  */
 #include "store/store_ids.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Submit keys: the random text by which a client's repeated submit is recognised. Only a hash of it is kept,
- * mixed with the user, so that two users with the same key never meet.
+ * Submit keys: the random text that identifies a client's repeated submit. Only a hash of it is kept,
+ * combined with the user, so that the keys of two users never collide.
  */
 #include <string.h>
 

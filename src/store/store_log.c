@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SQLite recovers a log up to its first bad checksum and drops the rest without a word: after a crash the
- * rest is usually a transaction that was being written. It may just as well be acknowledged work behind a
- * damaged frame, so the log is read here first. Formats: sqlite.org/walformat.html.
+ * SQLite recovers a log up to its first bad checksum and silently drops the rest: after a crash this is
+ * usually a transaction that was being written. It may also be acknowledged work behind a damaged frame, so
+ * the log is checked here first. Formats: sqlite.org/walformat.html.
  *
  * A transaction is synced before the next one is written, and the index (-shm) counts a transaction only
- * after its sync. So the log has lost commits when
+ * after its sync. So the log has lost commits if
  *
  *   the index counts more frames of this log than can be read, or
- *   behind the first frame that cannot be read there is a commit, and behind that another frame.
+ *   behind the first unreadable frame there is a commit, and behind that another frame.
  *
- * A frame belongs to this log when it has the salts of the log's header, which are new each time the log
- * starts anew. The last transaction alone is in doubt after a power failure; then the index does not vouch.
+ * A frame belongs to this log if it has the salts of the log's header, which change each time the log
+ * restarts. Only the last transaction is in doubt after a power failure; the index then does not confirm it.
  */
 #include "store/store_log.h"
 

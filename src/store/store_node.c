@@ -10,7 +10,7 @@
 #include "store/store_sqlite.h"
 #include "store/store_write.h"
 
-#define TOKEN_KEPT_MS (7LL * 24 * 3600 * 1000) // after its end, to be told apart from one that never was
+#define TOKEN_KEPT_MS (7LL * 24 * 3600 * 1000) // after its end, to distinguish it from one that never existed
 
 static bool is_refused(int r)
 {

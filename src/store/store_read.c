@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading. At a start the jobs are loaded over a connection of their own, on the caller's thread; afterwards
- * everything is fetched on the store's thread, behind the commits that were asked for before it.
+ * Reads. At a start jobs are loaded over a separate connection, on the caller's thread; afterwards everything
+ * is read on the store's thread, after the commits requested before.
  *
- * A read that fails is not "no such row": it ends the store, like a commit that fails.
+ * A failed read is not "no such row": it ends the store, like a failed commit.
  */
 #include <errno.h>
 #include <inttypes.h>

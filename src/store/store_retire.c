@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs leave in batches of RETIRE_JOBS, each a transaction of its own: a kill in between leaves some whole
- * jobs fewer. The next batch is asked for when the caller's thread has heard of the last one, so commits that
- * came meanwhile are before it. The file does not shrink; its free pages are used again.
+ * Jobs are removed in batches of RETIRE_JOBS, each in its own transaction: a kill in between leaves only
+ * complete jobs. The next batch is requested after the caller's thread has received the result of the last
+ * one, so commits made meanwhile come first. The file does not shrink; its free pages are reused.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table below is the jobs table, column by column. A field added to struct job or struct job_run is a row
- * here and a column in the schema. Numbers of 64 bits are stored as SQLite's signed 64 bits with the same bit
+ * here and a column in the schema. 64-bit numbers are stored as SQLite's signed integers with the same bit
  * pattern.
  */
 #include "store/store_row.h"

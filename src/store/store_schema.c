@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step is never altered once it has been released; a change of the tables is a new step. The version lies
- * in the file's header (user_version) and is written in the same transaction as the step.
+ * A released upgrade step is never changed; a change of the tables is a new step. The version is in the file
+ * header (user_version) and is written in the same transaction as the step.
  *
- * What the database itself enforces, whatever the program does: ids and event numbers grow and never come
- * again, events are never altered, and removed only after their job, which has ended, and a GPU is held
- * exclusively by one attempt or in distinct slots by several, whose shares are together no more than the
- * whole. The enums of job/state.h are stored as their numbers: new values go to the end.
+ * The database itself enforces, whatever the program does: ids and event numbers only grow and are never
+ * reused; events are never changed, and removed only after their job, which has ended; a GPU is held
+ * exclusively by one attempt, or in distinct slots by several whose shares do not exceed the whole. The enums
+ * of job/state.h are stored as numbers: new values are added at the end.
  */
 #include "store/store_schema.h"
 

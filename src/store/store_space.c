@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A full disk must not keep a job that runs from ending: its end needs a few pages. So new work is refused
- * while less than STORE_SPACE_MIN is free, and a file of STORE_RESERVE bytes holds blocks that are given up
- * when even that is used by others. The reserve is made again once it fits beside the minimum.
+ * A full disk must not keep a running job from ending: its end needs a few pages. So new work is refused
+ * while less than STORE_SPACE_MIN is free, and a file of STORE_RESERVE bytes is removed when even that is
+ * used by others. The reserve is restored once it fits beside the minimum.
  */
 #include "store/store_space.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every connection is used by one thread at a time, so SQLite's own mutexes are off. Checkpoints are not left
- * to SQLite (wal_autocheckpoint 0): it would run them inside the commit that crosses the mark, while somebody
- * waits for it. The store's thread runs them when it has nothing else to do.
+ * Every connection is used by one thread at a time, so SQLite's own mutexes are disabled. So are automatic
+ * checkpoints (wal_autocheckpoint 0), which would run inside a commit while a client waits for it. The
+ * store's thread runs them when idle.
  */
 #include "store/store_sql.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening and closing. A start looks before it writes (store_check), makes or migrates the tables, and then
- * begins a new epoch in one transaction; only after that the store's thread owns the connection.
+ * Opening and closing. A start checks before it writes (store_check), creates or migrates the tables, and
+ * then begins a new epoch in one transaction; only after that does the store's thread own the connection.
  *
  * DIR/  lock          held while the store is open
  *       mgpu.db       tables; -wal and -shm beside it are SQLite's
- *       reserve       blocks for the day the disk is full (store_space.c)
+ *       reserve       disk blocks for when the disk is full (store_space.c)
  *       backup/       snapshots (store_snapshot.c)
  */
 #include "store/store_sqlite.h"

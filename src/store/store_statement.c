@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values reach a statement only by binding; nothing here is made from text of a user. */
+/* Values are only passed to statements by binding; no statement contains text of a user. */
 #include "store/store_statement.h"
 
 #include "base/memory.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread waits for requests, and between them does what may not keep a commit waiting: checkpoints of the
- * write-ahead log and the pages of a snapshot. A checkpoint is due at STORE_WAL_SOFT pages once nobody asked
- * for anything for a moment, and at STORE_WAL_HARD in any case. A log that starts anew writes over its old
- * blocks, which makes the sync of a commit cheaper than growing the file does.
+ * The thread waits for requests, and between them does what must not delay a commit: checkpoints of the
+ * write-ahead log and the pages of a snapshot. A checkpoint is due at STORE_WAL_SOFT pages after a moment
+ * without requests, and at STORE_WAL_HARD in any case. A log that restarts overwrites its old blocks, which
+ * makes the sync of a commit cheaper than growing the file does.
  *
  *   works ──a request fails──> failed ──on_failed was called──> dead
  *
- * From `failed` on nothing is run and nothing is written: what a failed COMMIT left behind is for the next
- * start to find out.
+ * From `failed` on nothing is run and nothing is written: the next start determines what a failed COMMIT
+ * left.
  */
 #include "store/store_thread.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens of the API: who holds the secret with this SHA-256 acts as this user. */
+/* Tokens of the API: the holder of the secret with this SHA-256 acts as this user. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One change is the event, the job's row, and what follows from the event's type: the table `plans` below.
+ * A change is the event, the job's row, and further rows that depend on the event's type: the table `plans`
+ * below.
  *
- * When the disk is full, SQLite may find out as late as in COMMIT, where it writes the changed pages to the
- * log. A write that found no space has not put a commit frame there, so the transaction did not happen, and
- * it is safe to do the very same transaction again. Any other failure of COMMIT, above all of its sync,
- * leaves frames in the log that the next start may find complete: the outcome is unknown and the store ends.
+ * When the disk is full, SQLite may detect that as late as in COMMIT, where it writes the changed pages to
+ * the log. A write that found no space has not written a commit frame, so the transaction did not happen, and
+ * can safely be repeated. Any other failure of COMMIT, above all of its sync, leaves frames in the log that
+ * the next start may find complete: the outcome is unknown and the store ends.
  */
 #include "store/store_write.h"
 

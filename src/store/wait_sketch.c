@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first 64 classes are one millisecond each. Above, each power of two has 32 of the same width, so the
- * middle of a class is at most 1/64 off. The last class, which begins beyond 30 years, takes all above.
+ * The first 64 classes are one millisecond each. Above, each power of two has 32 classes of equal width, so
+ * the middle of a class is at most 1/64 off. The last class, which begins beyond 30 years, includes
+ * everything above.
  */
 #include "store/wait_sketch.h"
 
