@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A byte at a time over a constant table (reflected polynomial 0x82f63b78): records are small, and threads
+/* One byte at a time with a constant table (reflected polynomial 0x82f63b78): records are small, and threads
  * share nothing. */
 #include "base/crc32c.h"
 

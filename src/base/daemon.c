@@ -25,7 +25,7 @@ void daemon_clean_environment(void)
     _cleanup_strings_ struct strings saved = { 0 };
     for (size_t i = 0; kept[i] != NULL; i++) {
         const char *value = getenv(kept[i]);
-        /* A library path is the user's own business without root, and a way to become root with it. */
+        /* A library path is harmless without root, and a way to become root with it. */
         bool is_unsafe = geteuid() == 0 && strcmp(kept[i], "LD_LIBRARY_PATH") == 0;
         if (value != NULL && !is_unsafe)
             strings_set_env(&saved, kept[i], value);

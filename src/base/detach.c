@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Until the daemon is ready its standard error is the user's terminal, so that a failed start is seen where
- * it was typed. */
+/* Until the daemon is ready its standard error is the user's terminal, so the user sees why a start
+ * failed. */
 #include "base/detach.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentences are bounded: a longer one is cut, never refused. */
+/* Messages are bounded: longer ones are cut, never rejected. */
 #include "base/error.h"
 
 #include <stdarg.h>

@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/parse.h"
 
-#define DIGITS_MAX 9 // of a number in a name: more are part of its text
+#define DIGITS_MAX 9 // of a number in a name; longer ones are text
 
 /* --- expand --- */
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One write(2) per line, so that lines of several processes do not mix. A line that would have to wait,
- * because nobody reads the pipe, is dropped and counted: no daemon stands still for its log. Under systemd
- * (JOURNAL_STREAM is set) a line begins with <level>, as sd-daemon(3) describes; elsewhere with the wall
- * time.
+ * because the pipe is full, is dropped and counted: daemons never block on their log. Under systemd
+ * (JOURNAL_STREAM is set) a line begins with <level>, as in sd-daemon(3); elsewhere with the wall time.
  */
 #include "base/log.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Out of memory ends the program: every program of ours restarts from durable state. */
+/* Out of memory ends the program: every program restarts from durable state. */
 #include "base/memory.h"
 
 #include <errno.h>

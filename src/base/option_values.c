@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An empty value is most often a variable of a script that was not set: better said than taken. */
+/* An empty value is usually an unset variable of a script, so it is rejected. */
 #include "base/option_values.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options are rows of tables, so that parsing, help and suggestions cannot drift apart. Words are sorted into
- * options and operands on two lists and written back to argv at the end: options first, operands last, each
- * in the order typed. A value is always the very next word, whatever it looks like, so `-p -5` works.
+ * Options are rows of tables, so parsing, help and suggestions cannot diverge. Words are sorted into options
+ * and operands and written back to argv at the end: options first, operands last, each in the order typed. A
+ * value is always the next word, whatever it looks like, so `-p -5` works.
  */
 #include "base/options.h"
 

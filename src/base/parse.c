@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text from people: every refusal names the option, the value and what would be accepted. */
+/* Parses text from users: every rejection names the option, the value and what is accepted. */
 #include "base/parse.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads /proc with plain read(2) and a fixed buffer: the shepherd uses this after its gate opened. */
+/* Reads /proc with plain read(2) and a fixed buffer: the shepherd uses this after its gate has opened. */
 #include "base/process.h"
 
 #include <errno.h>

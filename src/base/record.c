@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One walk over a field table for each direction; every length is checked before anything is allocated. */
+/* One loop over a field table for each direction; every length is checked before anything is allocated. */
 #include "base/record.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The limits that decoding keeps, looked at before encoding. */
+/* Checks the limits of decoding before encoding. */
 #include <errno.h>
 #include <string.h>
 

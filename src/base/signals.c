@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The C library names them only since glibc 2.32, and not for a static program. */
+/* glibc has names for signals only since 2.32, and not in a static program. */
 #include "base/signals.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists keep a closing NULL at all times, so that they can be handed to execve as they are. */
+/* Lists always have a terminating NULL, so they can be passed to execve. */
 #include "base/strings.h"
 
 #include <assert.h>

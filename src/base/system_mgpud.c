@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The run directory exists from the first start after a boot, and stays while the daemon is down: its jobs
- * may still be running. The agent's directory in the state directory remains over a reboot.
+ * The run directory exists from the first start after a boot, and also while the daemon is stopped: its jobs
+ * may still be running. The agent's directory in the state directory also survives a reboot.
  */
 #include "base/system_mgpud.h"
 

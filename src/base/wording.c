@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handed over as one variable: a line for each pair, a tab between the two. */
+/* Passed in one variable: a line for each pair, with a tab between the two. */
 #include "base/wording.h"
 
 #include <stdbool.h>

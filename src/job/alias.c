@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The numbers below 6 * 2^28 are shuffled by a multiplication modulo that, which its inverse undoes; the
- * first hexadecimal digit is a letter, so that an alias is never also a number.
+ * Numbers below 6 * 2^28 are shuffled by a modular multiplication, which the inverse reverses; the first
+ * hexadecimal digit is a letter, so an alias is never also a number.
  */
 #include "job/alias.h"
 

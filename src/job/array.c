@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is left of an array is a text of ranges: short, however many elements there are. */
+/* The remaining indexes of an array are a text of ranges: short, however many elements there are. */
 #include "job/array.h"
 
 #include <ctype.h>

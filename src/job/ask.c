@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What contradicts what is a table of sentences: check_rules. */
+/* Contradictions are a table of messages: check_rules. */
 #include "job/ask.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lists inside a request: GPUs by name, and jobs that are waited for. */
+/* The lists in a request: GPUs by index, and dependencies. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Most jobs that wait at the same time were submitted by the same line of a script: their requests are alike,
- * and a request is the largest thing that a waiting job has. The shelf is no index of all requests, which
- * would need care when jobs leave: it has one slot for each hash, and forgets.
+ * Most jobs that wait at the same time were submitted by the same line of a script: their requests are equal,
+ * and a request is the largest part of a waiting job. The cache is not an index of all requests, which would
+ * have to be maintained when jobs leave: it has one slot per hash, which newer requests overwrite.
  */
 #include "job/ask_shared.h"
 

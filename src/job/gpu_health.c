@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Time is the controller's, which never goes back. That of Xids is a node's, which may: those behind the last
- * one that was judged are new, so that a sample may repeat others. */
+/* Times are the controller's, which never go back. Times of Xids are the node's, which may: Xids after the
+ * last one evaluated are new, so samples may repeat earlier ones. */
 #include "job/gpu_health.h"
 
 #define SEEN_MS 3000 // a GPU that flickers is not offered between two flickers

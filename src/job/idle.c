@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job that is to be ended is told a quarter of that time before, at most NOTIFICATION_MAX_MS; when nobody
- * could tell it in time (mgpud was away), it still gets that much. Asking again is harmless: the level is a
- * function of what is known now.
+ * A job is notified a quarter of the time before it is ended, at most NOTIFICATION_MAX_MS; if that was
+ * impossible (mgpud was away), it still gets that much time. Idempotent: the level is a function of the
+ * current state.
  */
 #include "job/idle.h"
 

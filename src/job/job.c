@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every writer of a job's state goes through job_apply: the daemon, its restart, --fsck and the simulator. */
+/* Every change of a job's state goes through job_apply: in the daemon, its restart, --fsck and the
+ * simulator. */
 #include "job/job.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A target is known by how it begins: `mail`, `mail:`, or a scheme and "://". All else is a command. What may
- * be in an address and in a URL is a short list of characters, so that neither can become a line of its own
- * in a mail or an option of a program.
+ * The kind of a target is determined by its beginning: `mail`, `mail:`, or a scheme and "://". Anything else
+ * is a command. Only a few characters are allowed in addresses and URLs, so that neither can become a header
+ * line of a mail or an option of a program.
  */
 #include "job/notify.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When a job is tried again by itself. A command that fails is tried again only when the job named its exit
- * code: what fails the same way each time would only keep others from the GPUs. A cancel is final.
+ * Decides on automatic retries. A failed command is retried only if the job listed its exit code, because a
+ * deterministic failure would only waste GPUs. A cancel is final.
  *
- * The wait between tries doubles, and differs from job to job, so that many that failed of the same cause do
- * not come back together.
+ * The delay doubles with each try and is randomised, so that many jobs that failed for the same reason do not
+ * retry together.
  */
 #include "job/job.h"
 

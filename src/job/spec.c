@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The field table below is the one definition of a request: the API's JSON, the bytes in the store and the
- * bytes in a launch frame are all made from it. A new option is a row here (or, when the scheduler must
- * know it, in job/ask.h), a check and
- * a CLI option.
+ * The field table below is the only definition of a request: the API's JSON, the bytes in the store and the
+ * bytes in a launch frame are all derived from it. A new option is a row here (or, if the scheduler needs it,
+ * in job/ask.h), a check and a CLI option.
  */
 #include "job/spec.h"
 

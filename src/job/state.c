@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *              submitted            allocated              started
+ *                submitted            allocated              started
  *    (new) ──────────────> queued ─────────────> starting ─────────> running
  *                           │  ^ ^                │ │  │ stop,        │   │
  *                      stop │  │ └─── returned ───┘ │  │ preempted    │   │
@@ -11,23 +11,22 @@
  *                          done <───────────────────┴──┘ returned, ended  │
  *                            ^────────────────────────────────────────────┘
  *
- * A running job whose shepherd died before the gate opened goes back to queued in the same way as a starting
- * one. Where `stopping` leads is decided by what was asked for: a stop ends in done, a preemption in queued,
- * and a stop that comes after a preemption takes the way back away; a stop after a stop only changes its
- * terms. While it is queued a job can be edited, held and released; while it runs its time limit can be
- * edited, and it can be suspended, continued and signalled, and it is noted when it leaves its GPUs unused
- * (idle).
+ * A running job whose shepherd died before the gate opened returns to queued in the same way as a starting
+ * one. The state after `stopping` depends on the request: a stop leads to done, a preemption to queued, and a
+ * stop after a preemption to done; a stop after a stop only changes its terms. A queued job can be edited,
+ * held and released; of a running job the time limit can be edited, it can be suspended, continued and
+ * signalled, and it is marked when it leaves its GPUs unused (idle).
  *
- * An attempt that is over by itself can be followed by another one (requeued from starting and running): the
- * job used up its time, or failed, and asked to go on.
+ * An attempt that ends by itself can be followed by another one (requeued from starting and running): the job
+ * reached its time limit or failed, and requested a requeue.
  *
  * An array is only ever queued or done. `split` takes one index out of it for a job of its own, `member`
- * tells it that such a job is done; it is done with the last of them. A stop gives up what is left of it; it
- * then waits for the elements that are still open.
+ * reports that such a job is done; the array is done with the last of them. A stop cancels its remaining
+ * indexes; it then waits for the elements that are still active.
  *
- * Resources are held exactly in starting, running and stopping. A job leaves them only by proof: `returned`
- * (the attempt's verdict is "nogo"), or `ended` and `requeued` (exit record and nothing left running, a new
- * boot of its node, somebody who has made sure that the node is off, or a lease of the node that ran out).
+ * Resources are held exactly in starting, running and stopping. A job leaves these states only by proof:
+ * `returned` (the attempt's verdict is "nogo"), or `ended` and `requeued` (exit record and no process left, a
+ * new boot of its node, an administrator's confirmation that the node is off, or an expired lease).
  */
 #include "job/state.h"
 

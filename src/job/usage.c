@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The timeline is text so that it travels through records and JSON alike; it never grows beyond
- * USAGE_BUCKETS * USAGE_BUCKET_SIZE bytes, however long the job runs. */
+/* The timeline is text, so that it fits records and JSON alike; it never exceeds USAGE_BUCKETS *
+ * USAGE_BUCKET_SIZE bytes, however long the job runs. */
 #include "job/usage.h"
 
 #include <stdio.h>

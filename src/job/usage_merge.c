@@ -10,7 +10,7 @@ static uint64_t higher_number(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* A part counts as often as it has GPUs. */
+/* Ranks are weighted by their number of GPUs. */
 static void add_utilization(const struct usage_part *parts, size_t count, struct job_usage *merged)
 {
     uint64_t sum = 0, weight = 0;

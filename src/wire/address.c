@@ -22,7 +22,7 @@ static int refuse(const char *text, struct error *err)
         err, "write it as gpu0:" NODES_PORT ", 10.0.0.7:" NODES_PORT " or [fd00::7]:" NODES_PORT);
 }
 
-/* Where the host ends: at its bracket, or at the only colon. A bare IPv6 address has several. */
+/* The end of the host: at its bracket, or at the only colon. A bare IPv6 address has several. */
 static const char *host_end(const char *text)
 {
     if (text[0] == '[') {

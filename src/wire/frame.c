@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "wire/message.h"
 
-/* A message of a newer mgpu, which this one can do without: versions next to each other work together. */
+/* A message of a newer mgpu that is not needed here: adjacent versions work together. */
 static int pass_over(struct evbuffer *input, uint16_t id, size_t length, struct error *err)
 {
     uint8_t nothing = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the value of --gpus. The words are a table; "sim" alone takes arguments. */
+/* Parses the value of --gpus. The words are a table; only "sim" has arguments. */
 #include "wire/gpu_spec.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The client's side of HTTP on the local socket. libhttp-parser understands the answers; this file only moves
- * bytes. A connection carries one request after another; whoever wants two answers at once opens two. Nothing
- * here retries: what is safe to repeat is known above (docs/decisions/0001-http-client.md).
+ * The client side of HTTP on the local socket. libhttp-parser parses the answers; this file only moves bytes.
+ * A connection carries one request after another; two answers at a time need two connections. Nothing here
+ * retries: the callers know what is safe to repeat (docs/decisions/0001-http-client.md).
  */
 #include "wire/http_client.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each type of event adds is one function; the rest is common to all. */
+/* One function per type of event writes its fields; the rest is common to all. */
 #include "wire/json_event.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is measured is shown only while its bit says that it is valid and the node is there to measure it. */
+/* Measured values are shown only if their bit says they are valid and the node is connected. */
 #include "wire/json_gpu.h"
 
 #include "job/gpu_health.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One row per key: its name, its type, what it means and how it is made. The documentation walks the rows.
- * What the job asks for has no rows here: the fields of job/ask.h are written as they are. */
+/* One row per key: its name, type, description and function. The documentation uses the rows. The request has
+ * no rows here: the fields of job/ask.h are written directly. */
 #include "wire/json_job.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Words and lists of a job's object that events and parts have too. */
+/* Words and lists used in a job's object, in events and in ranks. */
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 

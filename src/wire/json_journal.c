@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each type of event adds is one function; numbers and milliseconds as they are stored, nothing rounded.
- */
+/* One function per type of event writes its fields; numbers and milliseconds as stored, not rounded. */
 #include "wire/json_journal.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Features are the node's own words about what it can promise; `mgpu doctor` prints them as they are. */
+/* Features are described by the node itself; `mgpu doctor` prints them unchanged. */
 #include "wire/json_node.h"
 
 #include "wire/json_text.h"

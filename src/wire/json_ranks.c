@@ -4,7 +4,7 @@
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
-/* As the record of a job that is over tells it. */
+/* From the record of an ended job. */
 static struct json_rank rank_of_record(const struct job *job, size_t rank)
 {
     const struct job_node *node = job_node(job, rank);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The shorthands are rewritten before the strict reader sees the object, so that there is one set of rules.
- */
+/* Shorthands are expanded before the strict reader processes the object, so that there is one set of
+ * rules. */
 #include "wire/json_spec.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parser is jansson in its strict mode. Before it sees a byte, scan() walks the text once and counts
- * brackets and commas outside strings: jansson has a fixed depth limit of its own (2048) and no limit on the
- * number of values, and 2 MiB of "[],[]," would become 100 times as much memory.
+ * The parser is jansson in strict mode. Before it runs, scan() reads the text once and counts brackets and
+ * commas outside strings: jansson has a fixed depth limit (2048) and no limit on the number of values, and 2
+ * MiB of "[],[]," would need 100 times as much memory.
  */
 #include "wire/json_text.h"
 

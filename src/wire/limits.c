@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of limits.h as a table that can be walked. */
+/* The rows of limits.h as a table. */
 #include "wire/limits.h"
 
 #define LIMIT_ROW(constant, name, value, unit, meaning) { (name), (value), (unit), (meaning) },

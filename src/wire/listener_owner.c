@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asked without a remote end, the kernel looks for the socket that would take a connection from anybody: the
- * one at this very address, else the one at all addresses. Two users cannot listen at one port, neither at
- * the same address nor at one and at all, so the answer holds for the connections that are made while it
- * does.
+ * Without a remote end in the query, the kernel looks for the socket that would accept a connection from
+ * anywhere: the one at this address, else the one at the wildcard address. Two users cannot listen on one
+ * port, neither at the same address nor at one and the wildcard address, so the answer is valid for
+ * connections made meanwhile.
  */
 #include "wire/listener_owner.h"
 

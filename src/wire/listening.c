@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When accept() fails for lack of descriptors, the connection stays in the backlog and the socket readable:
- * the loop would spin. Listening then pauses for a moment, and one warning says so for the whole of the lack.
+ * If accept() fails for lack of descriptors, the connection stays in the backlog and the socket readable: the
+ * loop would spin. Listening is therefore paused for a moment, and one warning is logged until the shortage
+ * has ended.
  */
 #include "wire/listening.h"
 

@@ -3,7 +3,7 @@
  * `types`. */
 #include "wire/message.h"
 
-/* A list that is left out where the frame would be too long (RECORD_SUBLIST, is_spare). */
+/* A list that is omitted if the frame would be too long (RECORD_SUBLIST, is_spare). */
 #define SPARE_SUBLIST(tag_, type_, member_, limit_, sub_)                                                    \
     {                                                                                                        \
         .tag = (tag_), .kind = RECORD_LIST, .name = #member_, .offset = offsetof(type_, member_),            \

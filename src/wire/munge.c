@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libmunge is loaded when it is wanted, so that mgpu needs it nowhere. The prototypes are ours, of the
- * functions that are used; libmunge has kept them since 0.5. munged itself remembers what it has decoded, and
- * refuses a credential that comes twice.
+ * libmunge is loaded on demand, so mgpu does not depend on it. The prototypes are mgpu's own; libmunge has
+ * not changed them since 0.5. munged itself remembers decoded credentials and refuses duplicates.
  */
 #include "wire/munge.h"
 

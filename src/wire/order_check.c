@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The check follows the field tables, so it covers each field that is added. What else an order may do is
- * decided where it is obeyed: the user it names by agent/host/job_user.h, the attempt by its token.
+ * The check uses the field tables, so it covers every new field. Further restrictions are checked where an
+ * order is carried out: the user by agent/host/job_user.h, the attempt by its token.
  */
 #include "wire/order_check.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For TCP the kernel is asked for the socket whose local address is our peer's and whose remote address is
- * ours. Four things make the answer safe to trust:
+ * For TCP the kernel is queried for the socket whose local address is the peer's and whose remote address is
+ * this end's. Four conditions make the answer trustworthy:
  *
- *  - only loopback addresses are asked for: both ends are then sockets of this machine and this network
+ *  - only loopback addresses are queried: both ends are then sockets of this machine and this network
  *    namespace (a packet with such a source cannot come from outside);
- *  - the answer must repeat exactly the addresses and ports we asked for: a listening socket or another
- *    connection may be offered when there is no exact one;
+ *  - the answer must repeat exactly the queried addresses and ports: a listening socket or another connection
+ *    may be returned if there is no exact match;
  *  - that socket must still be connected and belong to an open file (an inode): the owner of a socket that
- *    lost its process is not told reliably;
- *  - afterwards our own end must still be established: while it is, the four numbers cannot belong to
- *    anybody else, so nobody took over the port between connecting and asking.
+ *    lost its process is not reported reliably;
+ *  - afterwards this end must still be established: while it is, the four numbers cannot belong to another
+ *    socket, so nobody took over the port between connecting and querying.
  */
 #include "wire/peer.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An errno says what kind of failure it is; the sentence says which. Whoever needs a new kind of answer takes
- * an errno that no row uses.
+ * An errno determines the kind of failure; the sentence says which one. A new kind of answer uses an errno
+ * without a row.
  */
 #include "wire/problem.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The type ids lie beyond those of the messages between programs (wire/message.h). */
+/* The type ids are above those of the messages between programs (wire/message.h). */
 #include "wire/requests.h"
 
 #include "job/job_nodes.h"

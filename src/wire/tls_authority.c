@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Certificates here carry names and keys, and no policy: who may speak as a node is in the registry, and
- * whoever trusts this cluster holds the hash of the authority's key. So nothing has to be renewed, and no
- * clock of a node matters; the dates are there because the format wants some.
+ * Certificates contain names and keys, and no policy: the registry decides which node a key belongs to, and
+ * everyone who trusts this cluster has the hash of the authority's key. So nothing needs to be renewed, and
+ * the clocks of nodes do not matter; dates are only present because the format requires them.
  */
 #include "wire/tls_authority.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 
-#define READ_BUFFER_SIZE ((size_t)34 << 10) // of a session: two records as long as they can be
+#define READ_BUFFER_SIZE ((size_t)34 << 10) // of a session: two records of maximum length
 
 void tls_context_freep(SSL_CTX **context)
 {

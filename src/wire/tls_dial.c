@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nothing here runs in an event loop: whoever has one calls it on a thread of its own (agent/uplink/dial.h).
- * Several addresses share the time that there is, so that a dead one first in the list does not use all of
- * it.
+ * Not for use in an event loop: programs that have one call this in a thread (agent/uplink/dial.h). Several
+ * addresses share the available time, so that an unreachable first one does not use all of it.
  */
 #include "wire/tls_dial.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection is PENDING until its handshake is over, and then belongs to whoever made the gate. One that
- * fails is told of in the log, but at most once a second: the port is open to anybody. When there are too
- * many the oldest goes: an honest handshake takes milliseconds, and strangers who say nothing keep nobody
- * out.
+ * A connection is PENDING until its handshake is complete, and then belongs to the owner of the gate.
+ * Failures are logged, at most once a second: the port is open to anyone. If there are too many connections
+ * the oldest is closed: a handshake takes milliseconds, so silent clients keep nobody out.
  */
 #include "wire/tls_gate.h"
 

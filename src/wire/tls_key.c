@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A key is written once, into a file that did not exist before and that nobody else could open at any moment.
- * What is found wider than that is refused: it may have been read.
+ * A key is written once, into a new file that no other user can open at any time. A file with wider
+ * permissions is refused, because it may have been read.
  */
 #include "wire/tls_key.h"
 

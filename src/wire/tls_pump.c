@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every program but this file, and the handshakes, sees plain sockets: what follows the log of a job, holds a
- * terminal or reads frames is the same on one machine and on several (docs/decisions/0006-tls-pump.md).
+ * All other code, except the handshakes, uses plain sockets: following the log of a job, terminals and frames
+ * work in the same way on one machine and on several (docs/decisions/0006-tls-pump.md).
  *
  *        net ──SSL_read──> [in] ──send──> plain
  *        net <──SSL_write── [out] <──recv── plain
  *
- * Each direction has one buffer, while it holds something. While it is full its source is not read, so that
- * whoever does not read costs that much and stops the one who writes. As much as there is goes at a time: a
- * wake-up costs more than the copy. Each direction ends by itself: the end of the plain side's bytes becomes
+ * Each direction has one buffer while it contains data. While it is full its source is not read, so a slow
+ * reader costs only that buffer and stops the writer. As much as possible is moved at a time, because a
+ * wake-up costs more than the copy. Each direction ends by itself: the end of the plain side becomes
  * close_notify, and close_notify becomes a shutdown of the plain side.
  *
- * What one side said before it went still arrives, though the other can tell it nothing any more: a side that
- * takes no bytes is read to its end all the same. A plain side that is closed altogether ends both, but only
- * after the other machine has said its end (or has had the time to): a socket that is closed with unread
- * bytes would reset the connection, and what was sent last would be lost.
+ * Data that one side sent before it closed still arrives, even if that side accepts nothing any more: it is
+ * read to its end. A plain side that is closed completely ends both, but only after the other machine has
+ * sent its end (or its time is up): closing a socket with unread bytes would reset the connection and lose
+ * the last data.
  *
- * The plain side's event is edge-triggered, for only so is it heard that a side whose end was read before is
- * now closed altogether. What an edge allows is remembered until a call finds that it has to wait.
+ * The plain side's event is edge-triggered, which is the only way to detect that a side whose end was read
+ * before has now been closed completely. Readiness is remembered until a call would block.
  */
 #include "wire/tls_pump.h"
 

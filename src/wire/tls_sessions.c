@@ -63,8 +63,8 @@ static void on_pump_end(void *arg, const struct error *err)
 }
 
 /*
- * Whether the other machine always takes what comes, so that one that does not is gone. What goes to a client
- * of the API, or through a stream, may wait for as long as somebody looks at a page of it.
+ * Peers that always read what they are sent are closed if they do not. Data for a client of the API, or in a
+ * stream, may wait as long as a user looks at a page of it.
  */
 static bool is_taken_at_once(SSL *ssl)
 {

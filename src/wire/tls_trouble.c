@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table. A row is found by the kind of failure and its number there: an EAI_ code, an errno, a reason of
- * OpenSSL, or an outcome of checking a certificate.
+ * One table. A row is found by the kind of failure and its number: an EAI_ code, an errno, a reason of
+ * OpenSSL, or a result of checking a certificate.
  */
 #include "wire/tls_trouble.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 256 random bits, so that neither a salt nor a slow hash is needed: who guesses the hash's input guesses the
- * secret itself. The prefix lets scanners of repositories and logs recognise a leaked one.
+ * 256 random bits, so neither a salt nor a slow hash is needed: guessing the hash's input means guessing the
+ * secret. The prefix lets scanners of repositories and logs recognise a leaked token.
  */
 #include "wire/token.h"
 

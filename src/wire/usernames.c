@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table with one place per uid modulo its size: a newcomer replaces whoever holds the place, so that the
- * cache never grows and never needs to be swept.
+ * A table with one entry per uid modulo its size: a new entry replaces the old one, so the cache never grows
+ * and needs no clean-up.
  */
 #include "wire/usernames.h"
 
