@@ -15,7 +15,7 @@ static const struct problem rows[] = {
     { ELOOP, 400, "invalid", "The request is not valid" },
     { EBUSY, 400, "invalid", "The request is not valid" },
     { EPROTO, 400, "malformed", "This is not well-formed HTTP" },
-    { ENOKEY, 401, "who_are_you", "Authentication required" },
+    { ENOKEY, 401, "unauthenticated", "Authentication required" },
     { EPERM, 403, "not_allowed", "Permission denied" },
     { EACCES, 403, "not_allowed", "Permission denied" },
     { ENOENT, 404, "not_found", "Not found" },

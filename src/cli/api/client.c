@@ -280,7 +280,7 @@ static int problem_error(const char *code, unsigned status)
     } rows[] = {
         { "not_found", -ENOENT },
         { "not_allowed", -EPERM },
-        { "who_are_you", -EPERM },
+        { "unauthenticated", -EPERM },
         { "already_done", -EALREADY },
         { "not_running", -EALREADY },
         { "no_terminal", -ENOTTY },

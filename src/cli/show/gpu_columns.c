@@ -118,10 +118,10 @@ static char *external_users(const json_t *gpu)
 /* Without a job, a sign for what keeps jobs away. */
 static char *render_jobs(const struct view *view, const json_t *gpu, enum color *color)
 {
-    _cleanup_free_ char *outside = external_users(gpu);
+    _cleanup_free_ char *external = external_users(gpu);
     bool is_paused = field_is(gpu, "state", "paused") || field_is(gpu, "state", "released") ||
                      field_is(gpu, "state", "node_drained");
-    if (has_jobs(gpu) || (!is_paused && outside == NULL))
+    if (has_jobs(gpu) || (!is_paused && external == NULL))
         return join_jobs(gpu, "id");
     *color = is_paused ? COLOR_MAGENTA : COLOR_YELLOW;
     return xstrdup(!is_paused ? "!" : view->screen->is_utf8 ? "‖" : "=");
@@ -130,8 +130,8 @@ static char *render_jobs(const struct view *view, const json_t *gpu, enum color 
 static char *render_users(const struct view *view, const json_t *gpu, enum color *color)
 {
     (void)view, (void)color;
-    char *outside = has_jobs(gpu) ? NULL : external_users(gpu);
-    return outside != NULL ? outside : join_jobs(gpu, "user");
+    char *external = has_jobs(gpu) ? NULL : external_users(gpu);
+    return external != NULL ? external : join_jobs(gpu, "user");
 }
 
 static char *render_state(const struct view *view, const json_t *gpu, enum color *color)
@@ -239,8 +239,8 @@ static const struct list_column columns[] = {
         "free, used, shared, paused, drained, unclean, lost, node_down or node_drained; and why", "state",
         false, 3, render_state },
     { "past", "LAST 10 MIN", "load over the last ten minutes", NULL, false, 4, gpu_past_render },
-    { "outside", "OUTSIDE", "external processes on it, and processes of jobs with other GPUs", NULL, false, 4,
-        render_external },
+    { "external", "EXTERNAL", "external processes on it, and processes of jobs with other GPUs", NULL, false,
+        4, render_external },
     { "policy", "POLICY", "policy for external processes: avoid, fit-around or ignore", "policy", false, 0,
         NULL },
     { "clock", "MHZ", "clock of its multiprocessors", "sm_clock_mhz", true, 0, render_clock },
@@ -253,7 +253,7 @@ const struct list_kind gpu_list = {
     .member = "gpus",
     .columns = columns,
     .normal = "node,gpu,model,job,user,util,mem,temp,power,idle,state",
-    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,past,state,outside,policy,clock,uuid,pci",
+    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,past,state,external,policy,clock,uuid,pci",
 };
 
 void gpu_print_external(const json_t *gpus, FILE *out)

@@ -80,7 +80,7 @@ static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
         _cleanup_free_ char *user = field_shown(process, "user"), *command = field_shown(process, "command");
         command[strcspn(command, " ")] = '\0'; // its arguments are more than there is room for
         const char *slash = strrchr(command, '/');
-        return xasprintf("outside: %s %s (pid %" PRId64 ")", user, slash == NULL ? command : slash + 1,
+        return xasprintf("external: %s %s (pid %" PRId64 ")", user, slash == NULL ? command : slash + 1,
             field_integer(process, "pid", 0));
     }
     const json_t *job = json_array_get(json_object_get(gpu, "jobs"), 0);

@@ -20,7 +20,7 @@ static const struct mark marks[] = {
     { "█", LOOK_GOOD, "busy" },
     { "▒", LOOK_WAIT, "idle" },
     { "·", LOOK_DIM, "free" },
-    { "!", LOOK_WARN, "outside" },
+    { "!", LOOK_WARN, "external" },
     { "‖", LOOK_HELD, "paused" },
     { "✗", LOOK_BAD, "lost" },
 };

@@ -18,7 +18,7 @@ static int adopt(struct call *call, int argc, char **argv, struct error *err)
     int64_t pid;
     if (argc != 1) {
         (void)error_set(err, -EINVAL, argc == 0 ? "no process given" : "one process at a time");
-        return error_hint(err, "mgpu adopt 4711; mgpu gpus -o outside,gpu lists external processes");
+        return error_hint(err, "mgpu adopt 4711; mgpu gpus -o external,gpu lists external processes");
     }
     int r = parse_integer(argv[0], "process", 1, ASK_PID_MAX, &pid, err);
     if (r < 0)

@@ -149,7 +149,7 @@ static void a_bad_token_is_401_even_for_a_known_user(void **state)
             "GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\n\r\n", headers[i]);
         struct answer answer = ask_tcp(harness, ask);
         assert_int_equal(answer.status, 401);
-        assert_string_equal(answer_string(&answer, "code"), "who_are_you");
+        assert_string_equal(answer_string(&answer, "code"), "unauthenticated");
         assert_non_null(strstr(answer.head, "WWW-Authenticate: Bearer"));
         answer_clear(&answer);
     }
@@ -213,7 +213,7 @@ static void who_is_not_known_gets_only_what_is_public(void **state)
     int fd = client_connect_tcp(harness);
     assert_int_equal(send(fd, asks, sizeof(asks) - 1, 0), sizeof(asks) - 1);
     (void)shutdown(fd, SHUT_WR);
-    char *text = client_read_until(harness, fd, "who_are_you");
+    char *text = client_read_until(harness, fd, "unauthenticated");
     assert_non_null(strstr(text, "HTTP/1.1 200"));
     free(text);
     close(fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Others on a GPU in words. */
+/* The text about external processes on a GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
