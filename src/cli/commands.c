@@ -37,6 +37,7 @@ const struct command *const commands[] = {
     &command_reserve,
     &command_token,
     &command_web,
+    &command_mcp,
     &command_journal,
     &command_backup,
     &command_config,

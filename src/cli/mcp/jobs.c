@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tools do: requests of the API, whose answers are passed on as they are. The environment of a job
+ * is left out, because it may hold secrets and an assistant may be a program elsewhere. Output is read and
+ * jobs are cancelled only if they belong to the user, whatever the user's role permits.
+ */
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "cli/api/client.h"
+#include "cli/follow/log_tail.h"
+#include "cli/mcp/tools.h"
+#include "cli/submit/submit.h"
+#include "cli/term/escapes.h"
+#include "cli/term/field.h"
+#include "wire/http_client.h"
+
+#define JOBS_SHOWN     50
+#define LINES_SHOWN    100
+#define LINES_MAX      2000
+#define OUTPUT_BYTES   (256U << 10) // read from the end of the output at most
+#define OUTPUT_WAIT_MS 30000
+
+/* The number of a job is part of a path: digits, and of an element of an array a dot. */
+static int read_job(const json_t *arguments, const char **ret, struct error *err)
+{
+    const char *job = field_text(arguments, "job");
+    if (job[0] == '\0' || job[strspn(job, "0123456789.")] != '\0')
+        return error_set(err, -EINVAL, "'%.60s' is not the number of a job", job);
+    *ret = job;
+    return 0;
+}
+
+static int get_text(const struct mcp *mcp, const char *path, char **ret, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    int r = client_get(&mcp->call->client, path, &answer, err);
+    if (r == 0)
+        *ret = json_dumps(answer, JSON_COMPACT);
+    return r;
+}
+
+/* The job that the arguments name. The caller owns *ret. */
+static int get_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+{
+    const char *job;
+    int r = read_job(arguments, &job, err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", job);
+    r = client_get(&mcp->call->client, path, ret, err);
+    if (r == 0)
+        (void)json_object_del(*ret, "env");
+    return r;
+}
+
+static int get_own_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    int r = get_job(mcp, arguments, &job, err);
+    if (r < 0)
+        return r;
+    if (field_integer(job, "uid", -1) != mcp->uid)
+        return error_set(err, -EPERM, "job %s belongs to %s, not to you", field_text(arguments, "job"),
+            field_text(job, "user"));
+    *ret = take_ptr(job);
+    return 0;
+}
+
+int mcp_list_gpus(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+{
+    (void)arguments;
+    return get_text(mcp, API_PATH "/gpus", ret, err);
+}
+
+int mcp_list_jobs(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+{
+    _cleanup_buffer_ struct buffer path = { 0 };
+    const char *state = field_text(arguments, "state");
+    int64_t limit = field_integer(arguments, "limit", JOBS_SHOWN);
+    if (limit < 1)
+        return error_set(err, -ERANGE, "limit must be at least 1");
+    if (state != NULL && state[strspn(state, "abcdefghijklmnopqrstuvwxyz,")] != '\0')
+        return error_set(err, -EINVAL, "'%.60s' is not a list of states", state);
+    buffer_printf(&path, API_PATH "/jobs?sparse=1&limit=%lld", (long long)limit);
+    if (state != NULL)
+        buffer_printf(&path, "&state=%s", state);
+    if (json_is_true(json_object_get(arguments, "mine")))
+        buffer_printf(&path, "&user=%lld", (long long)mcp->uid);
+    return get_text(mcp, buffer_text(&path), ret, err);
+}
+
+int mcp_show_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    int r = get_job(mcp, arguments, &job, err);
+    if (r == 0)
+        *ret = json_dumps(job, JSON_COMPACT);
+    return r;
+}
+
+int mcp_explain_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+{
+    const char *job;
+    int r = read_job(arguments, &job, err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/why", job);
+    return get_text(mcp, path, ret, err);
+}
+
+/* The length of the character at the front of text, 0 when its bytes are no UTF-8. */
+static size_t character_length(const char *text, size_t length)
+{
+    for (size_t n = 1; n <= 4 && n <= length; n++) {
+        json_t *character = json_stringn(text, n);
+        json_decref(character);
+        if (character != NULL)
+            return n;
+    }
+    return 0;
+}
+
+/* Bytes that are no UTF-8, such as half a character at the front, become question marks: JSON has none. */
+static void append_valid(struct buffer *out, const char *text, size_t length)
+{
+    while (length > 0) {
+        size_t n = character_length(text, length);
+        buffer_append(out, n > 0 ? text : "?", n > 0 ? n : 1);
+        text += n > 0 ? n : 1;
+        length -= n > 0 ? n : 1;
+    }
+}
+
+/* The last lines, without control sequences. */
+static char *shown_output(const struct buffer *bytes, int64_t lines)
+{
+    _cleanup_buffer_ struct buffer text = { 0 }, valid = { 0 };
+    struct escapes escapes = { 0 };
+    escapes_strip(&escapes, bytes->bytes, bytes->length, &text);
+    uint64_t before = log_tail_in(text.bytes, text.length, (uint64_t)lines);
+    append_valid(&valid, buffer_text(&text) + before, text.length - before);
+    return xstrdup(buffer_text(&valid));
+}
+
+int mcp_read_output(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    int64_t lines = field_integer(arguments, "lines", LINES_SHOWN);
+    if (lines < 1 || lines > LINES_MAX)
+        return error_set(err, -ERANGE, "lines must be between 1 and %d", LINES_MAX);
+    int r = get_own_job(mcp, arguments, &job, err);
+    if (r == 0)
+        r = client_connect(&mcp->call->client, &http, err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log", field_text(arguments, "job"));
+    _cleanup_free_ char *range = xasprintf("Range: bytes=-%u", OUTPUT_BYTES);
+    struct http_request request = { .method = "GET", .path = path, .header = range };
+    r = http_client_request(http, &request, OUTPUT_WAIT_MS, err);
+    if (r < 0)
+        return r;
+    const struct http_answer *answer = http_client_answer(http);
+    bool is_empty = answer->status == 404 || answer->status == 416;
+    if (!is_empty && answer->status != 200 && answer->status != 206)
+        return client_problem(answer, err);
+    *ret = is_empty ? xstrdup("") : shown_output(&answer->body, lines);
+    return 0;
+}
+
+/* The arguments that are keys of a request for a job as they are. */
+static void add_request(json_t *request, const json_t *arguments)
+{
+    static const char *const keys[] = { "gpus", "gpu_mem", "time_limit", "name", "cwd", "cpus", "memory" };
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        json_t *value = json_object_get(arguments, keys[i]);
+        if (value != NULL)
+            (void)json_object_set(request, keys[i], value);
+    }
+}
+
+int mcp_submit_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+{
+    struct submit_options options = { 0 };
+    _cleanup_json_ json_t *request = NULL, *answer = NULL, *command = json_array();
+    unsigned left_out = 0;
+    bool is_dry = json_is_true(json_object_get(arguments, "dry_run"));
+    (void)json_array_append_new(command, json_string("/bin/sh"));
+    (void)json_array_append_new(command, json_string("-c"));
+    (void)json_array_append(command, json_object_get(arguments, "command"));
+    int r = submit_build(&options, command, &request, &left_out, err);
+    if (r < 0)
+        return r;
+    add_request(request, arguments);
+    r = client_call(&mcp->call->client, "POST", is_dry ? API_PATH "/jobs?dry_run=1" : API_PATH "/jobs",
+        request, &answer, err);
+    if (r < 0)
+        return r;
+    (void)json_object_del(answer, "env");
+    *ret = json_dumps(answer, JSON_COMPACT);
+    return 0;
+}
+
+int mcp_cancel_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL, *body = json_object(), *answer = NULL;
+    int r = get_own_job(mcp, arguments, &job, err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/cancel", field_text(arguments, "job"));
+    r = client_call(&mcp->call->client, "POST", path, body, &answer, err);
+    if (r < 0)
+        return r;
+    (void)json_object_del(answer, "env");
+    *ret = json_dumps(answer, JSON_COMPACT);
+    return 0;
+}

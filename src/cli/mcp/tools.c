@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* There is no tool for other users' jobs, GPUs or nodes: an assistant of an administrator is no
+ * administrator.
+ */
+#include "cli/mcp/tools.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct mcp_tool tools[] = {
+    { "list_gpus", "All GPUs: model, memory, load, state, and the jobs on them.", { { NULL } }, true, false,
+        mcp_list_gpus },
+    { "list_jobs",
+        "Jobs with their state, GPUs, expected start and the reason why they wait. Without arguments: those "
+        "that have not ended, or ended within the last hour.",
+        {
+            { "state", "string",
+                "only these, comma-separated: queued, starting, running, stopping, done, "
+                "failed, cancelled",
+                false },
+            { "mine", "boolean", "only jobs of the user", false },
+            { "limit", "integer", "at most this many, the newest; 50", false },
+        },
+        true, false, mcp_list_jobs },
+    { "show_job", "One job with its request, its use of the GPUs, how it ended, and its events.",
+        { { "job", "string", "its number, such as 42 or 42.3", true } }, true, false, mcp_show_job },
+    { "explain_job", "Why a job waits, when it is expected to start, and what would start it now.",
+        { { "job", "string", "its number", true } }, true, false, mcp_explain_job },
+    { "read_output", "The end of the output of one of the user's jobs, without colours.",
+        {
+            { "job", "string", "its number", true },
+            { "lines", "integer", "the last lines, 1 to 2000; 100", false },
+        },
+        true, false, mcp_read_output },
+    { "submit_job",
+        "Submits a job. It runs as the user, with the environment of this server, and only on the GPUs "
+        "allocated to it (CUDA_VISIBLE_DEVICES is set). With dry_run, nothing is submitted: the answer says "
+        "when and where it would start.",
+        {
+            { "command", "string", "command line for /bin/sh", true },
+            { "gpus", "number", "number of GPUs, 0 for none, or a part of one such as 0.5; 1", false },
+            { "gpu_mem", "string", "memory needed on each GPU, such as 8G; the GPU can then be shared",
+                false },
+            { "time_limit", "string", "such as 30m or 4h; jobs with a limit start earlier", false },
+            { "name", "string", "a name to recognise it by", false },
+            { "cwd", "string", "absolute working directory; that of this server", false },
+            { "cpus", "number", "CPUs", false },
+            { "memory", "string", "host memory, such as 32G", false },
+            { "dry_run", "boolean", "only check the request", false },
+        },
+        false, false, mcp_submit_job },
+    { "cancel_job", "Cancels one of the user's jobs: SIGTERM, then SIGKILL.",
+        { { "job", "string", "its number", true } }, false, true, mcp_cancel_job },
+};
+
+#define TOOLS (sizeof(tools) / sizeof(tools[0]))
+
+const struct mcp_tool *mcp_tool_find(const char *name)
+{
+    for (size_t i = 0; i < TOOLS; i++)
+        if (strcmp(tools[i].name, name) == 0)
+            return &tools[i];
+    return NULL;
+}
+
+static json_t *describe_arguments(const struct mcp_tool *tool)
+{
+    json_t *properties = json_object(), *required = json_array();
+    for (const struct mcp_argument *argument = tool->arguments; argument->name != NULL; argument++) {
+        (void)json_object_set_new(properties, argument->name,
+            json_pack("{s:s,s:s}", "type", argument->type, "description", argument->help));
+        if (argument->is_required)
+            (void)json_array_append_new(required, json_string(argument->name));
+    }
+    return json_pack("{s:s,s:o,s:o,s:b}", "type", "object", "properties", properties, "required", required,
+        "additionalProperties", 0);
+}
+
+json_t *mcp_tools_describe(void)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < TOOLS; i++)
+        (void)json_array_append_new(
+            array, json_pack("{s:s,s:s,s:o,s:{s:b,s:b}}", "name", tools[i].name, "description", tools[i].help,
+                       "inputSchema", describe_arguments(&tools[i]), "annotations", "readOnlyHint",
+                       tools[i].is_reading, "destructiveHint", tools[i].is_destructive));
+    return array;
+}
+
+static const struct mcp_argument *find_argument(const struct mcp_tool *tool, const char *name)
+{
+    for (const struct mcp_argument *argument = tool->arguments; argument->name != NULL; argument++)
+        if (strcmp(argument->name, name) == 0)
+            return argument;
+    return NULL;
+}
+
+static bool is_of_type(const json_t *value, const char *type)
+{
+    return (strcmp(type, "string") == 0 && json_is_string(value)) ||
+           (strcmp(type, "integer") == 0 && json_is_integer(value)) ||
+           (strcmp(type, "number") == 0 && json_is_number(value)) ||
+           (strcmp(type, "boolean") == 0 && json_is_boolean(value));
+}
+
+int mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments, struct error *err)
+{
+    const char *name;
+    json_t *value;
+    if (arguments != NULL && !json_is_object(arguments))
+        return error_set(err, -EINVAL, "the arguments of %s must be an object", tool->name);
+    json_t *given = arguments != NULL ? json_copy((json_t *)(uintptr_t)arguments) : json_object();
+    int r = 0;
+    json_object_foreach(given, name, value)
+    {
+        const struct mcp_argument *argument = find_argument(tool, name);
+        if (argument == NULL)
+            r = error_set(err, -EINVAL, "%s has no argument %.60s", tool->name, name);
+        else if (!is_of_type(value, argument->type))
+            r = error_set(err, -EINVAL, "%s of %s must be of type %s", name, tool->name, argument->type);
+        if (r < 0)
+            break;
+    }
+    for (const struct mcp_argument *one = tool->arguments; r == 0 && one->name != NULL; one++)
+        if (one->is_required && json_object_get(given, one->name) == NULL)
+            r = error_set(err, -EINVAL, "%s needs the argument %s", tool->name, one->name);
+    json_decref(given);
+    return r;
+}

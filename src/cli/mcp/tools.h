@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* The tools that an assistant has: one table for what it is told of them, their checks and their functions.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cli/options/call.h"
+
+#define MCP_ARGUMENTS 10
+
+struct mcp_argument {
+    const char *name;
+    const char *type; // of JSON schema: "string", "integer", "number" or "boolean"
+    const char *help;
+    bool is_required;
+};
+
+/* One server: the connection to mgpud, and whose jobs it may touch. */
+struct mcp {
+    struct call *call;
+    int64_t uid;
+};
+
+struct mcp_tool {
+    const char *name, *help;
+    struct mcp_argument arguments[MCP_ARGUMENTS]; // ended by a NULL name
+    bool is_reading, is_destructive;              // hints for whoever asks people before a call
+    /* The text of the answer, which the caller frees, or a negative errno with a sentence. The arguments have
+     * been checked against the table. */
+    int (*run)(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err);
+};
+
+/* NULL when there is none of that name. */
+const struct mcp_tool *mcp_tool_find(const char *name);
+
+/* All of them, as "tools/list" answers. */
+json_t *mcp_tools_describe(void);
+
+/* Are these arguments, an object or NULL, what the tool takes? -EINVAL with the sentence for the assistant.
+ */
+int mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments, struct error *err);
+
+/* --- the functions of the table, in jobs.c --- */
+
+typedef int mcp_run(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err);
+mcp_run mcp_list_gpus, mcp_list_jobs, mcp_show_job, mcp_explain_job, mcp_read_output, mcp_submit_job,
+    mcp_cancel_job;
