@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page: the login with a one-time address, the views, the keys and the themes.
-import { cancel, hold, requeue, say, sayProblem, setPriority, tell } from './actions.js';
-import { post, remove } from './api.js';
+import { ask, cancel, hold, requeue, say, sayProblem, setPriority, tell } from './actions.js';
+import { get, post, remove } from './api.js';
 import { h, redraw, setText } from './dom.js';
 import { follow, mayControl, reconnect, state, watch } from './live.js';
 import * as history from './history.js';
@@ -75,10 +75,18 @@ async function logIn() {
   if (!found) return;
   window.history.replaceState(null, '', '#/now');
   try {
-    await post('sessions', { login: found[1] });
+    const before = await get('whoami');
+    const { user } = await post('sessions', { login: found[1] });
+    if (before.user && before.user !== user) await confirmUser(before.user, user);
   } catch (error) {
     sayProblem(error);
   }
+}
+
+/** Somebody else's address may have come by a link: nobody is to act as another user without knowing. */
+async function confirmUser(before, user) {
+  const isMeant = await ask({ title: `You are now logged in as ${user}`, text: `Until now, this page knew you as ${before}. Whatever you submit belongs to ${user}. Did somebody send you the address?`, action: `Stay ${user}` });
+  if (!isMeant) await remove('sessions');
 }
 
 async function logOut() {

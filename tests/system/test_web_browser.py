@@ -209,6 +209,8 @@ def test_one_time_address_logs_in_and_leaves_no_trace(web, box, gate):
     secret = new_login(box, box.user)
     web.page.get('about:blank')
     web.page.get(f'{PAGE}#login={secret}')
+    if box.user.uid != box.client.uid:
+        web.button(f'Stay {box.user.name}', 'dialog')
     web.until_text('Log out', 'header')
     assert secret not in web.page.current_url and secret not in web.page.page_source
     assert web.page.execute_script('return document.cookie') == ''
@@ -222,6 +224,17 @@ def test_one_time_address_logs_in_and_leaves_no_trace(web, box, gate):
     web.page.get(f'{PAGE}#login={secret}')
     web.until_text('used before', 'body')
     assert any('401' in text for text in web.complaints())
+
+
+@pytest.mark.root
+def test_address_of_another_user_logs_nobody_in_unasked(web, box, bo):
+    """A link with somebody else's address would have people submit as that user."""
+    web.page.get('about:blank')
+    web.page.get(f'{PAGE}#login={new_login(box, bo)}')
+    web.until_text(f'logged in as {bo.name}', 'dialog')
+    web.button('Back', 'dialog')
+    web.until_text(box.client.name, '#who')
+    assert [row['name'] for row in box.mgpu('token', 'list', '--json', user=bo, check=True).json['tokens']] == []
 
 
 def test_keys_move_and_act(web, box, gate):
