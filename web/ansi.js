@@ -113,7 +113,7 @@ export class Terminal {
       this.newLine();
     } else if (token === '\r') this.column = 0;
     else if (token === '\b') this.column = Math.max(0, this.column - 1);
-    else if (token >= ' ' || token[0] === '\t') this.put(token);
+    else if ((token >= ' ' && token !== '\x7f') || token[0] === '\t') this.put(token);
   }
 
   erase(what) {

@@ -62,8 +62,17 @@ export function barChart(title, bars) {
 
 /** A horizontal bar from 0 to 1 with its number beside it. */
 export function meter(fraction, name, text, label) {
-  const level = h('div', { class: `level level-${name}` });
-  level.style.width = `${Math.round(Math.min(1, Math.max(0, fraction ?? 0)) * 1000) / 10}%`;
-  return h('div', { class: 'meter', role: 'img', 'aria-label': `${label}: ${text}` },
-    h('div', { class: 'track' }, level), h('span', null, text));
+  const node = h('div', { class: 'meter', role: 'img' }, h('div', { class: 'track' }, h('div', { class: `level level-${name}` })), h('span'));
+  setMeter(node, fraction, text, label);
+  return node;
+}
+
+/** Shows another value in a meter, without a new layout when nothing can be seen of it. */
+export function setMeter(node, fraction, text, label) {
+  const width = `${Math.round(Math.min(1, Math.max(0, fraction ?? 0)) * 100)}%`;
+  const level = node.firstChild.firstChild;
+  if (level.style.width !== width) level.style.width = width;
+  if (node.lastChild.textContent === text) return;
+  node.lastChild.textContent = text;
+  node.setAttribute('aria-label', `${label}: ${text}`);
 }

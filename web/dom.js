@@ -35,7 +35,7 @@ export function redraw(parent, signature, make) {
 
 /**
  * Makes the children of `parent` those of `items`, in order. An item keeps its element, and with it focus and
- * selection, as long as its key is there; the element is redrawn when the item's signature changes.
+ * selection, as long as its key is there; the element is made anew when the item's signature changes.
  */
 export function syncRows(parent, items, keyOf, signatureOf, make) {
   const old = parent.keyedRows ?? new Map();

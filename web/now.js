@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The first view: the GPUs with their owners and the past ten minutes, the running jobs, the queue and what has just ended.
 import { get } from './api.js';
-import { meter, sparkline } from './chart.js';
+import { meter, setMeter, sparkline } from './chart.js';
 import { h, redraw, setText, syncRows } from './dom.js';
 import { duration, percent, secondsSince } from './format.js';
 import { isMine, isOpen, state } from './live.js';
@@ -11,6 +11,7 @@ const PAST_S = 600;
 const STEP_S = 10;
 const PAST_MS = 30000; // between two requests for the past
 const ROWS_SHOWN = 100;
+const MANY_GPUS = 24; // above, the cards are smaller
 
 const RUNNING = ['id', 'user', 'name', 'gpus', 'where', 'load', 'progress', 'runs', 'until'];
 const QUEUE = ['position', 'id', 'user', 'name', 'gpus', 'waits', 'starts', 'why'];
@@ -50,22 +51,32 @@ function ownerOf(gpu) {
   return h('div', { class: 'owner quiet' }, gpu.reason ?? gpu.trouble ?? ' ');
 }
 
+function memoryOf(gpu) {
+  const used = gpu.memory_used_bytes, all = gpu.memory_bytes;
+  return used === null ? [0, '–'] : [used / all, `${(used / 2 ** 30).toFixed(1)} / ${(all / 2 ** 30).toFixed(0)} GiB`];
+}
+
+/** What moves all the time is written into the card; what else it shows is in its signature. */
+function updateCard(card, gpu) {
+  const [load, memory] = card.querySelectorAll('.meter'), [temperature, power] = card.querySelectorAll('footer span');
+  setMeter(load, gpu.utilization, percent(gpu.utilization), 'load');
+  setMeter(memory, ...memoryOf(gpu), 'memory');
+  setText(temperature, gpu.temperature_c === null ? '' : `${gpu.temperature_c} °C`);
+  setText(power, gpu.power_w === null ? '' : `${Math.round(gpu.power_w)} W`);
+}
+
 function gpuCard(gpu, past) {
   const name = `${gpu.node}:${gpu.index}`;
-  const used = gpu.memory_used_bytes, all = gpu.memory_bytes;
-  const memory = used === null ? '–' : `${(used / 2 ** 30).toFixed(1)} / ${(all / 2 ** 30).toFixed(0)} GiB`;
   const idle = gpu.idle_s >= 60 ? h('span', { class: gpu.wasted ? 'warn' : 'quiet' }, `idle ${duration(gpu.idle_s)}`) : null;
   return h('article', { class: `gpu gpu-${gpu.state} ${gpu.wasted ? 'wasted' : ''}`, 'aria-label': `GPU ${name}, ${gpu.state}` },
     h('header', null, h('b', null, String(gpu.index)), h('span', { class: 'model', title: `${gpu.model}, ${gpu.uuid}` }, gpu.model), idle, stateBadge(gpu.state)),
     ownerOf(gpu),
-    meter(gpu.utilization, 'load', percent(gpu.utilization), 'load'),
-    meter(used === null ? 0 : used / all, 'memory', memory, 'memory'),
+    meter(0, 'load', '', 'load'), meter(0, 'memory', '', 'memory'),
     sparkline([{ name: 'memory', values: past?.memory ?? [] }, { name: 'load', values: past?.utilization ?? [] }], `load and memory of GPU ${name} in the last ten minutes`),
-    h('footer', null, h('span', null, gpu.temperature_c === null ? '' : `${gpu.temperature_c} °C`), h('span', null, gpu.power_w === null ? '' : `${Math.round(gpu.power_w)} W`)));
+    h('footer', null, h('span'), h('span')));
 }
 
-const gpuSignature = (gpu, past) => [gpu.state, gpu.jobs, gpu.reason, Math.round((gpu.utilization ?? -1) * 100), Math.round((gpu.memory_used_bytes ?? 0) / 2 ** 26),
-  gpu.temperature_c, Math.round((gpu.power_w ?? 0) / 5), gpu.wasted, Math.floor((gpu.idle_s ?? 0) / 60), gpu.processes.length, past?.at];
+const gpuSignature = (gpu, past) => [gpu.state, gpu.jobs, gpu.reason, gpu.trouble, gpu.wasted, Math.floor((gpu.idle_s ?? 0) / 60), gpu.processes.length, past?.at];
 
 /** The filter of the lists: words in number, user, name or state; "mine" alone are one's own. */
 function matcher(text, mineOnly) {
@@ -126,11 +137,12 @@ export function mount(root) {
     const nodes = [...new Set(state.gpus.map((gpu) => gpu.node))];
     syncRows(gpus, nodes, (node) => node, () => nodes.length > 1, (node) => h('section', { 'aria-label': `GPUs of ${node}` },
       nodes.length > 1 ? h('h2', null, node) : null, h('div', { class: 'gpus' })));
-    for (const section of gpus.children) {
-      const node = nodes[[...gpus.children].indexOf(section)];
-      syncRows(section.querySelector('.gpus'), state.gpus.filter((gpu) => gpu.node === node), (gpu) => gpu.uuid,
-        (gpu) => gpuSignature(gpu, past.get(gpu.uuid)), (gpu) => gpuCard(gpu, past.get(gpu.uuid)));
-    }
+    nodes.forEach((node, i) => {
+      const place = gpus.children[i].querySelector('.gpus'), own = state.gpus.filter((gpu) => gpu.node === node);
+      place.classList.toggle('dense', state.gpus.length > MANY_GPUS);
+      syncRows(place, own, (gpu) => gpu.uuid, (gpu) => gpuSignature(gpu, past.get(gpu.uuid)), (gpu) => gpuCard(gpu, past.get(gpu.uuid)));
+      own.forEach((gpu, k) => updateCard(place.children[k], gpu));
+    });
   }
 
   function draw() {

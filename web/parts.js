@@ -97,5 +97,5 @@ export const jobSignature = (job) => [job.state, job.position, job.name, job.sta
 function grow(job) {
   const since = Date.parse(job.started_at ?? job.submitted_at);
   const seconds = (Date.now() - since) / 1000;
-  return job.ended_at ? 0 : Math.floor(seconds < 60 ? seconds / 2 : seconds / 60);
+  return job.ended_at ? 0 : Math.floor(seconds < 60 ? seconds / 10 : seconds / 60);
 }

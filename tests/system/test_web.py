@@ -118,6 +118,8 @@ def test_page_is_complete_small_and_from_no_other_host(box):
     files = page_files(Browser(box.client))
     assert '/page/main.js' in files and '/page/style.css' in files and len(files) > 10
     assert sum(len(answer.body) for answer in files.values()) < PAGE_BYTES_MAX
+    preloaded = set(re.findall(r'modulepreload" href="(page/[\w.]+)', gzip.decompress(files['/'].body).decode()))
+    assert {f'/{path}' for path in preloaded} == {path for path in files if path.endswith('.js')} - {'/page/main.js'}
     for path, answer in files.items():
         text = gzip.decompress(answer.body).decode()
         hosts = set(re.findall(r'https?://([\w.-]+)', text))

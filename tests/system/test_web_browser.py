@@ -177,6 +177,24 @@ def test_output_arrives_while_it_is_written(web, box, gate):
     web.until_text('after', '.log')
 
 
+@pytest.mark.parametrize('pieces, lines', [
+    (['one\ntwo'], ['one', 'two']), (['10%\r20%\r100%\n'], ['100%', '']), (['12345\rab'], ['ab345']), (['12345\r\x1b[Kab'], ['ab']),
+    (['a\r', '\nb'], ['a', 'b']), (['x\x1b[3', '1mred\x1b[0m'], ['x<fore-1>red']), (['\x1b]0;title\x07x\x1b]8;;http://h\x1b\\y'], ['xy']),
+    (['\x1b[1;38;5;196mx\x1b[mz'], ['<bold rgb(255, 0, 0)>xz']), (['\x1b[38;2;1;2;3mx'], ['<rgb(1, 2, 3)>x']), (['\x1b[48;5;1mx'], ['<back-1>x']),
+    (['\x1b[2J\x1b[10;10Hx\x1b(By'], ['xy']), (['ab\bc'], ['ac']), (['tab\there'], ['tab\there']), (['\x00\x01x\x7f'], ['x']), (['é漢😀'], ['é漢😀'])],
+    ids=lambda value: ascii(value)[:40])
+def test_output_looks_as_on_a_terminal(web, pieces, lines):
+    shown = web.page.execute_async_script('''
+        const [pieces, done] = arguments;
+        import('/page/ansi.js').then(({ Terminal }) => {
+            const pane = document.createElement('div'), terminal = new Terminal(pane);
+            pieces.forEach((piece) => terminal.write(piece));
+            done([...pane.children].map((line) => [...line.childNodes].map((node) =>
+                (node.className || node.style?.color ? `<${[node.className, node.style.color].filter(Boolean).join(' ')}>` : '') + node.textContent).join('')));
+        });''', pieces)
+    assert shown == lines
+
+
 def test_text_of_users_stays_text(web, box, gate):
     evil = '<img src=x onerror=alert(1)><script>alert(2)</script>'
     number = box.submit('-q', '-J', evil, '-g', '1', '--', 'sh', '-c', f"echo '{evil}'; printf '\\033]0;title\\007\\033[2Jcleared\\n'; read word < {gate.path}")
