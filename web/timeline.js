@@ -2,14 +2,14 @@
 // Who has which GPU, had it, and until when; below, when the waiting jobs are expected to start.
 import { get } from './api.js';
 import { h, redraw, s } from './dom.js';
-import { colourOf, duration, gpusOf, moment, numberOf } from './format.js';
+import { colourOf, gpusOf, moment, numberOf } from './format.js';
 import { isOpen, state } from './live.js';
 
 const RANGES = [1, 6, 24, 72, 168]; // hours to either side of now
 const ROW = 26;
 const FETCH_MS = 30000;
 const QUEUE_ROWS = 30;
-const TICKS = 6;
+const TICK = 84; // pixels that the text of a tick needs
 
 /** The stretch of time that a job has its GPUs: [from, to, how the end is known]. */
 function spanOf(job, now) {
@@ -31,9 +31,9 @@ function drawBar(job, [from, to, kind], y, at, now) {
 
 const clip = (text, letters) => (text.length > letters ? `${text.slice(0, Math.max(0, letters - 1))}…` : text);
 
-function ticks(from, to, at, height) {
-  const hour = 3600000, steps = [hour / 4, hour / 2, hour, 2 * hour, 4 * hour, 6 * hour, 12 * hour, 24 * hour, 48 * hour];
-  const step = steps.find((one) => (to - from) / one <= 2 * TICKS) ?? 72 * hour;
+function ticks(from, to, at, width, height) {
+  const hour = 3600000, steps = [hour / 4, hour / 2, hour, 2 * hour, 4 * hour, 6 * hour, 12 * hour, 24 * hour, 48 * hour, 96 * hour];
+  const step = steps.find((one) => ((to - from) / one) * TICK <= width) ?? 7 * 24 * hour;
   const offset = new Date(from).getTimezoneOffset() * 60000;
   const marks = [];
   for (let time = Math.ceil((from - offset) / step) * step + offset; time < to; time += step)
@@ -78,7 +78,7 @@ export function mount(root) {
     const names = [...lanes.map((lane, i) => [lane.name, i * ROW]), ...queue.map((job, i) => [`${gpusOf(job)} GPUs`, (lanes.length + i) * ROW + 14])];
     return s('svg', { width, height: height + 20, role: 'group', 'aria-label': 'GPUs over time' },
       names.map(([name, y], i) => s('g', null, i % 2 === 0 ? s('rect', { class: 'lane', x: 0, y, width, height: ROW }) : null, s('text', { class: 'label', x: 4, y: y + 17 }, clip(name, 11)))),
-      s('g', { transform: `translate(${labels} 0)` }, ticks(from, to, at, height), bars, waiting, s('line', { class: 'now', x1: at(now), x2: at(now), y1: 0, y2: height })));
+      s('g', { transform: `translate(${labels} 0)` }, ticks(from, to, at, width - labels, height), bars, waiting, s('line', { class: 'now', x1: at(now), x2: at(now), y1: 0, y2: height })));
   }
 
   function draw() {
@@ -88,7 +88,7 @@ export function mount(root) {
     const queue = [...state.jobs.values()].filter((job) => job.state === 'queued' && job.eta).sort((a, b) => (a.eta < b.eta ? -1 : 1)).slice(0, QUEUE_ROWS);
     const jobs = [...ended.filter((job) => !openIds.has(job.id)), ...open];
     const minutes = Math.floor(now / (RANGES[range] * 20000));
-    redraw(buttons, range, () => RANGES.map((hours, i) => h('button', { type: 'button', 'aria-pressed': String(i === range), onclick: () => choose(i) }, `± ${duration(hours * 3600)}`)));
+    redraw(buttons, range, () => RANGES.map((hours, i) => h('button', { type: 'button', 'aria-pressed': String(i === range), onclick: () => choose(i) }, `± ${hours < 24 ? `${hours} h` : `${hours / 24} d`}`)));
     redraw(place, [minutes, place.clientWidth, jobs.map((job) => [job.id, job.state]), queue.map((job) => [job.id, moment(job.eta)]), state.gpus.length, range], () => picture(now, jobs, queue));
     redraw(asTable, [open.map((job) => job.id), queue.map((job) => job.id)], () => h('details', null, h('summary', null, 'As a table'), h('div', { class: 'scroll' }, h('table', null, h('thead', null, h('tr', null, ['Job', 'User', 'GPUs', 'From', 'Until'].map((name) => h('th', { scope: 'col' }, name)))),
       h('tbody', null, [...open, ...queue].map((job) => h('tr', null, h('td', null, h('a', { href: `#/job/${numberOf(job)}` }, `${numberOf(job)} ${job.name}`)), h('td', null, job.user), h('td', null, job.granted?.length ? job.granted.map((gpu) => `${gpu.node ?? job.node}:${gpu.index}`).join(', ') : gpusOf(job)),
