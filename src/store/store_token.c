@@ -8,7 +8,8 @@
 #include "store/store_sqlite.h"
 #include "store/store_write.h"
 
-#define HASH_SIZE 32
+#define HASH_SIZE       32
+#define EXPIRED_KEPT_MS (7 * 24 * 3600 * 1000L) // longer than a clock is wrong without notice
 
 struct add_token {
     struct store_request request;
@@ -21,6 +22,11 @@ struct add_token {
 static int insert_token(struct store *store, void *arg, struct error *err)
 {
     struct add_token *add = arg;
+    sqlite3_stmt *old = store->statements[SQL_DELETE_OLD_TOKENS];
+    (void)sqlite3_bind_int64(old, 1, add->token.created_ms - EXPIRED_KEPT_MS);
+    int r = store_sql_finish(old, "tokens", err);
+    if (r < 0)
+        return r;
     sqlite3_stmt *statement = store->statements[SQL_INSERT_TOKEN];
     (void)sqlite3_bind_int64(statement, 1, add->token.uid);
     (void)sqlite3_bind_int64(statement, 2, add->token.gid);
@@ -28,7 +34,7 @@ static int insert_token(struct store *store, void *arg, struct error *err)
     (void)sqlite3_bind_blob(statement, 4, add->hash, HASH_SIZE, SQLITE_STATIC);
     (void)sqlite3_bind_int64(statement, 5, add->token.created_ms);
     (void)sqlite3_bind_int64(statement, 6, add->token.expires_ms);
-    int r = store_sql_finish(statement, "tokens", err);
+    r = store_sql_finish(statement, "tokens", err);
     if (r == 0)
         add->token.id = (uint64_t)sqlite3_last_insert_rowid(store->db);
     return r;

@@ -36,17 +36,22 @@ static void on_token(void *arg, const struct store_token *token)
     (void)snprintf(answer->name, sizeof(answer->name), "%s", token->name);
 }
 
-static uint64_t add(struct fixture *fixture, uint8_t first_byte, int64_t expires_ms)
+static uint64_t add_at(struct fixture *fixture, uint8_t first_byte, int64_t created_ms, int64_t expires_ms)
 {
     struct answer answer = { 0 };
     char name[] = "laptop";
     const struct store_token token = {
-        .uid = 1000, .gid = 100, .name = name, .created_ms = 5, .expires_ms = expires_ms
+        .uid = 1000, .gid = 100, .name = name, .created_ms = created_ms, .expires_ms = expires_ms
     };
     const uint8_t hash[32] = { first_byte };
     store_add_token(fixture->store, &token, hash, on_added, &answer);
     fixture_dispatch_until(fixture, &answer.is_here);
     return answer.id;
+}
+
+static uint64_t add(struct fixture *fixture, uint8_t first_byte, int64_t expires_ms)
+{
+    return add_at(fixture, first_byte, 5, expires_ms);
 }
 
 static struct answer find(struct fixture *fixture, uint8_t first_byte, int64_t now_ms)
@@ -173,6 +178,21 @@ static void a_revoked_token_is_gone_after_a_restart_too(void **state)
     assert_int_equal(add(fixture, 3, 0), 3); // numbers are not given out twice
 }
 
+/* The page makes two short-lived ones for each login. */
+static void tokens_that_expired_long_ago_leave_the_store(void **state)
+{
+    const int64_t week_ms = 7 * 24 * 3600 * 1000L;
+    struct fixture *fixture = *state;
+    (void)add(fixture, 1, 1000);
+    (void)add(fixture, 2, 0);
+    (void)add_at(fixture, 3, 1000 + week_ms, 2000 + week_ms);
+    assert_int_equal(find(fixture, 1, 500).id, 1);
+    (void)add_at(fixture, 4, 1001 + week_ms, 2000 + week_ms);
+    assert_int_equal(find(fixture, 1, 500).id, 0);
+    assert_int_equal(find(fixture, 2, 500).id, 2);
+    assert_int_equal(find(fixture, 3, 500).id, 3);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -183,6 +203,7 @@ int main(void)
         TEST(the_same_secret_twice_is_refused_and_harms_nothing),
         TEST(a_list_has_the_newest_good_tokens_of_its_user),
         TEST(a_revoked_token_is_gone_after_a_restart_too),
+        TEST(tokens_that_expired_long_ago_leave_the_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
