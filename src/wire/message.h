@@ -224,9 +224,11 @@ struct message_hello {
     uint64_t event;   // last durable event of that mgpud
 };
 
+#define HEARTBEAT_MIN_MS 100
+
 struct message_welcome {
     uint64_t epoch;       // increases with every start of the controller
-    int64_t heartbeat_ms; // interval of HEARTBEAT; 0: none
+    int64_t heartbeat_ms; // interval of HEARTBEAT, at least HEARTBEAT_MIN_MS; 0: none
     int64_t timeout_ms;   // the agent closes the link after this time without HEARTBEAT_ACK; 0: never
     int64_t said_ms;      // said_ms of the HELLO this answers; 0: not sent
     uint64_t last_order;  // number of the last LAUNCH sent before, to any node

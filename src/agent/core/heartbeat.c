@@ -25,9 +25,10 @@ void heartbeat_greet(struct agent_core *core, int64_t boot_ms)
 
 void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct message_welcome *welcome)
 {
-    core->heartbeat_ms = welcome->heartbeat_ms;
+    int64_t beat_ms = welcome->heartbeat_ms;
+    core->heartbeat_ms = beat_ms <= 0 || beat_ms > HEARTBEAT_MIN_MS ? beat_ms : HEARTBEAT_MIN_MS;
     core->timeout_ms = welcome->timeout_ms;
-    core->beat_at = welcome->heartbeat_ms > 0 ? boot_ms + welcome->heartbeat_ms : 0;
+    core->beat_at = beat_ms > 0 ? boot_ms + core->heartbeat_ms : 0;
     heartbeat_acknowledged(core, boot_ms, core->greeted_ms);
     if (core->beat_at != 0)
         agent_core_arm_by(core, core->beat_at);

@@ -197,6 +197,15 @@ static void nothing_is_renewed_that_the_controller_has_not_heard(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_node, close_node)
 
+/* What a compromised controller may ask for costs the node next to nothing. */
+static void heartbeats_are_never_more_than_ten_a_second(void **state)
+{
+    struct node *node = *state;
+    connect(node, 1);
+    pass(node, 1000, true);
+    assert_in_range(node->beats, 9, 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +214,7 @@ int main(void)
         CASE(a_controller_that_wants_no_heartbeat_gets_none),
         CASE(a_lease_counts_from_what_the_controller_has_heard),
         CASE(nothing_is_renewed_that_the_controller_has_not_heard),
+        CASE(heartbeats_are_never_more_than_ten_a_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

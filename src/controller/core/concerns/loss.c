@@ -34,7 +34,6 @@
 #define BEATS_PER_TIMEOUT 6U
 #define BEATS_PER_LEASE   6U // a lease that is shorter than the beat would end on a healthy node
 #define HEARTBEAT_MAX_MS  5000
-#define HEARTBEAT_MIN_MS  100
 #define LEASE_MARGIN_MS   30000 // to end what runs there; of a short lease as long as that itself
 #define LEASE_DRIFT       100   // one part in so many by which two clocks may differ
 #define FENCE_LOOK_MS     1000  // after a start, at nodes that had been fenced
