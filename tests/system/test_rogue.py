@@ -98,6 +98,7 @@ class Targets:
         for name in os.listdir(self.ran):
             seen = os.lstat(f'{self.ran}/{name}')
             assert seen.st_uid != 0 and seen.st_gid != 0, f'{name} was written by root'
+            assert seen.st_uid >= 1000, f'{name} was written by the system account {seen.st_uid}'
         found = [line for line in server.log().splitlines() if harness.SANITIZER.search(line)]
         assert not found, server.log()[-6000:]
         assert server.descriptors() < 400, server.descriptors()
@@ -130,6 +131,9 @@ def launches(targets):
     yield base
     yield {**base, 'uid': 0, 'gid': 0, 'user': 'root', 'peers': []}
     yield {**base, 'gid': 0, 'peers': []}
+    for account in ('daemon', 'bin', 'mail'):
+        user = harness.User(account)
+        yield {**base, 'uid': user.uid, 'gid': user.gid, 'user': account, 'peers': []}
     for uid in (0, ana):
         for pid in (targets.processes[0].pid, targets.processes[1].pid, targets.server.process.pid, 1):
             yield {**base, 'uid': uid, 'user': '', 'peers': [], 'spec': [{**mark, 'adopted_pid': pid}]}

@@ -297,3 +297,13 @@ def test_the_next_user_of_a_number_neither_runs_nor_reads_the_jobs_of_the_last(b
     assert sentence in failed[0]['error'] and not os.path.exists(told)
     own = box.submit('-g', '1', '--', 'true', user=new)
     assert box.wait(own)['state'] == 'done' and box.job(own, user=new)['argv'] == ['true']
+
+
+@pytest.mark.root
+def test_a_system_account_submits_only_where_the_site_says_so(make_instance):
+    daemon = harness.User('daemon')
+    box = make_instance('sim:1x24G')
+    refused = box.mgpu('submit', '--', 'true', user=daemon)
+    assert refused.code == 4 and 'uid 1 is a system account' in refused.err and 'min-uid' in refused.err, refused
+    box = make_instance('sim:1x24G', arguments=('--min-uid', '1'), client=daemon)
+    assert box.wait(box.submit('true'))['state'] == 'done'

@@ -33,11 +33,24 @@ int job_user_check(const struct job_users *users, uid_t uid, struct error *err)
     return 0;
 }
 
+/* An adopted process may be that of a service, since nothing is started as its owner. */
+static int check_min_uid(const struct job_users *users, uid_t uid, struct error *err)
+{
+    if (!users->is_root || uid == 0 || uid >= users->min_uid)
+        return 0;
+    (void)error_set(err, -EPERM, "uid %u is a system account, and node %s runs jobs of uid %u and above", uid,
+        users->node, users->min_uid);
+    return error_hint(
+        err, "submit as an ordinary user, or start mgpud and mgpu-agent with a lower --min-uid");
+}
+
 int job_user_find(
     const struct job_users *users, uid_t uid, const char *name, struct user *ret, struct error *err)
 {
     _cleanup_user_ struct user user = { 0 };
     int r = job_user_check(users, uid, err);
+    if (r == 0)
+        r = check_min_uid(users, uid, err);
     if (r < 0)
         return r;
     int found = user_lookup(uid, &user, err);

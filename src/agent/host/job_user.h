@@ -10,6 +10,7 @@
 struct job_users {
     bool is_root;             // false: only jobs of the agent's own uid are possible
     bool is_root_job_allowed; // --allow-root-jobs
+    uint32_t min_uid;         // lowest uid of job owners other than root; 0: any
     bool is_number_enough;    // names of users are not compared with those on mgpud's machine
     const char *node;         // its name, for messages
 };

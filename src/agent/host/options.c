@@ -14,6 +14,7 @@
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "base/system_mgpud.h"
+#include "base/uid_min.h"
 #include "wire/address.h"
 #include "wire/node_name.h"
 
@@ -138,6 +139,11 @@ static int set_pids_max(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_min_uid(void *target, const char *value, struct error *err)
+{
+    return uid_min_parse(value, "--min-uid", &((struct agent_options *)target)->min_uid, err);
+}
+
 static int set_user_check(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -186,6 +192,8 @@ const struct option_row agent_option_rows[] = {
         OPTION_VALUE(path, struct agent_options, shepherd) },
     { 0, "allow-root-jobs", NULL, "allow jobs of root, which are otherwise refused",
         OPTION_VALUE(flag, struct agent_options, is_root_job_allowed) },
+    { 0, "min-uid", "auto|N", "lowest user id that jobs may have; auto: UID_MIN of login.defs", set_min_uid,
+        "auto" },
     { 0, "user-check", "name|number", "how to match users with those of mgpud", set_user_check, "name" },
     { 'v', "verbose", NULL, "log all decisions about attempts",
         OPTION_VALUE(flag, struct agent_options, is_verbose) },

@@ -32,6 +32,7 @@ struct agent_options {
     char *cgroup;   // parent of the jobs' cgroups; NULL: below the agent's own
     struct gpu_spec gpus;
     uint32_t pids_max; // of a job; 0: unlimited
+    uint32_t min_uid;  // lowest of job owners other than root
     bool is_root_job_allowed;
     bool is_number_enough; // names of users are not compared
     bool is_verbose;

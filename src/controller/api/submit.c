@@ -33,7 +33,12 @@ int submit_check_owner(const struct request *request, bool is_adopted, struct er
         (void)error_set(err, -EPERM, "jobs of root are not allowed");
         return error_hint(err, "submit as an ordinary user, or start mgpud with --allow-root-jobs");
     }
-    return 0;
+    uint32_t min_uid = controller->options.lowest_uid;
+    if (!controller->is_root || uid == 0 || is_adopted || uid >= min_uid)
+        return 0;
+    (void)error_set(
+        err, -EPERM, "uid %" PRIu32 " is a system account: jobs need uid %" PRIu32 " or above", uid, min_uid);
+    return error_hint(err, "submit as an ordinary user, or set a lower min-uid for mgpud and its nodes");
 }
 
 int submit_check_store(const struct controller *controller, struct error *err)

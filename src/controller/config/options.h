@@ -33,6 +33,8 @@ struct controller_options {
     char *node;           // name of the local node
     char *log_dir;        // "home", or a directory with one subdirectory per user
     char *cgroup;         // parent cgroup for jobs, NULL: below that of mgpud
+    char *min_uid;        // lowest of job owners other than root: "auto" or a number
+    uint32_t lowest_uid;  // its value on this machine
     char *pids_max;       // processes and threads of one job: "auto" or a number
     char *program_dir;    // directory of mgpu-agent and mgpu-shepherd
     char *priority_group; // members may raise priorities, NULL: only administrators

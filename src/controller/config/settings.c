@@ -17,6 +17,7 @@
 #include "base/options.h"
 #include "base/parse.h"
 #include "base/system_mgpud.h"
+#include "base/uid_min.h"
 #include "base/version.h"
 #include "controller/config/roles.h"
 #include "controller/config/settings_health.h"
@@ -137,6 +138,13 @@ static int set_cgroup(void *target, const char *value, struct error *err)
     return replace(&((struct parsed *)target)->options->cgroup, value);
 }
 
+static int set_min_uid(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = ((struct parsed *)target)->options;
+    int r = uid_min_parse(value, "--min-uid", &options->lowest_uid, err);
+    return r < 0 ? r : replace(&options->min_uid, value);
+}
+
 static int set_pids_max(void *target, const char *value, struct error *err)
 {
     int64_t number = 0;
@@ -179,6 +187,8 @@ static const struct option_row setting_rows[] = {
     { 0, "cgroup", "GROUP", "cgroup for the cgroups of jobs (default: mgpud's own)", set_cgroup },
     { 0, "pids-max", "auto|N", "maximum processes and threads of a job; 0: unlimited; auto: at most 32768",
         set_pids_max, "auto" },
+    { 0, "min-uid", "auto|N", "lowest user id that jobs may have; auto: UID_MIN of login.defs", set_min_uid,
+        "auto" },
     { 0, "allow-root-jobs", NULL, "allow root to submit jobs that run as root",
         OPTION_INNER(flag, struct controller_options, allow_root_jobs), .preset = "false" },
     { 0, "watch-terminals", NULL, "allow administrators to view the terminals of jobs",
@@ -405,8 +415,8 @@ void settings_clear(struct controller_options *options)
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen,
         options->nodes_listen, options->munge_socket, options->gpus, options->nvml_library,
         options->rocm_library, options->device_dir, options->sysfs_root, options->user, options->node,
-        options->log_dir, options->pids_max, options->program_dir, options->priority_group, options->cgroup,
-        options->sendmail };
+        options->log_dir, options->min_uid, options->pids_max, options->program_dir, options->priority_group,
+        options->cgroup, options->sendmail };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

@@ -54,6 +54,7 @@ static void build_command(const struct controller_options *options, int keep_fd,
     if (options->cgroup != NULL)
         strings_take(command, xasprintf("--cgroup=%s", options->cgroup));
     strings_take(command, xasprintf("--pids-max=%s", options->pids_max));
+    strings_take(command, xasprintf("--min-uid=%s", options->min_uid));
     if (options->allow_root_jobs)
         strings_add(command, "--allow-root-jobs");
     if (options->is_verbose)

@@ -97,6 +97,24 @@ static void who_is_not_known_by_number_or_name_is_nobody_else(void **state)
     assert_int_equal(user_check_name(4000000001U, "no-such-user", NULL, "n1", NULL), 0);
 }
 
+/* As the check of an order does, for nobody whose account is there on each machine. */
+static void jobs_of_system_accounts_are_refused_before_they_are_looked_up(void **state)
+{
+    struct error err = { 0 };
+    struct job_users users = { .is_root = true, .min_uid = 1000, .is_number_enough = true, .node = "n1" };
+    _cleanup_user_ struct user user = { 0 };
+    assert_int_equal(job_user_find(&users, 1, NULL, &user, &err), -EPERM);
+    assert_string_equal(
+        err.message, "uid 1 is a system account, and node n1 runs jobs of uid 1000 and above");
+    assert_int_equal(job_user_check(&users, 1, &err), 0); // its process may be adopted
+    users.min_uid = 1;
+    assert_int_equal(job_user_find(&users, 1, NULL, &user, &err), 0);
+    assert_int_equal(user.uid, 1);
+    users.min_uid = 1000;
+    assert_int_equal(job_user_find(&users, 0, NULL, &user, &err), -EPERM);
+    assert_non_null(strstr(err.message, "--allow-root-jobs"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +127,7 @@ int main(void)
         cmocka_unit_test(a_number_with_another_name_is_told_with_both),
         cmocka_unit_test(a_name_with_another_number_is_told_with_both),
         cmocka_unit_test(who_is_not_known_by_number_or_name_is_nobody_else),
+        cmocka_unit_test(jobs_of_system_accounts_are_refused_before_they_are_looked_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

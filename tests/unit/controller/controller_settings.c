@@ -111,6 +111,7 @@ static size_t list_fields(
         { "imex-channels", BOOLEAN, &o->is_imex_on },
         { "sendmail", TEXT, &o->sendmail },
         { "user", TEXT, &o->user },
+        { "min-uid", TEXT, &o->min_uid },
         { "pids-max", TEXT, &o->pids_max },
         { "allow-root-jobs", BOOLEAN, &o->allow_root_jobs },
         { "watch-terminals", BOOLEAN, &o->may_watch_terminals },
