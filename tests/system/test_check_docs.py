@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The test of a test: tools/check-docs finds one planted violation of each of its rules."""
 
+import glob
 import os
+import re
 import subprocess
 
 import pytest
@@ -58,3 +60,14 @@ def test_a_planted_violation_is_found(tmp_path, name):
 def test_the_pages_themselves_are_clean():
     done = subprocess.run([f'{ROOT}/tools/check-docs'], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize('page', ['docs/security.md', 'docs/faults.md'])
+def test_each_test_that_a_page_names_exists(page):
+    with open(f'{ROOT}/{page}', encoding='utf-8') as source:
+        named = re.findall(r'`(\w+)::(\w+)`', source.read())
+    assert len(named) > 15
+    for file, name in named:
+        [path] = glob.glob(f'{ROOT}/tests/system/{file}.py') + glob.glob(f'{ROOT}/tests/unit/*/{file}.c')
+        with open(path, encoding='utf-8') as source:
+            assert re.search(rf'^(def|static void) {name}\(', source.read(), re.M), f'{page}: {file}::{name}'
