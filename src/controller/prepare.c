@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -61,13 +62,36 @@ static int lock_node(const struct controller_options *options, int *ret_fd, stru
     return r < 0 ? error_set_errno(err, r, "cannot lock %s", path) : 0;
 }
 
+/* Asked of the part of the path that exists. A file system that failed is often made read-only by the kernel.
+ */
+static int check_writable(const char *dir, struct error *err)
+{
+    _cleanup_free_ char *path = xstrdup(dir);
+    struct statvfs disk;
+    while (statvfs(path, &disk) < 0) {
+        char *slash = strrchr(path, '/');
+        if (errno != ENOENT || slash == NULL || slash == path)
+            return 0;
+        *slash = '\0';
+    }
+    if ((disk.f_flag & ST_RDONLY) == 0)
+        return 0;
+    (void)error_set(err, -EROFS, "the file system of %s is read-only", dir);
+    return error_hint(err,
+        "make it writable (if the disk has failed, dmesg shows it) and start again; nothing was changed");
+}
+
 static int make_directories_for(struct controller *controller, struct prepared *prepared, struct error *err)
 {
     const struct controller_options *options = &controller->options;
     struct user_ids self = { .uid = geteuid(), .gid = getegid() };
     prepared->store_dir = xasprintf("%s/store", options->state_dir);
     _cleanup_free_ char *node_dir = xasprintf("%s/node", options->state_dir);
-    int r = privileges_make_directory(options->state_dir, 0755, self, err);
+    int r = check_writable(options->state_dir, err);
+    if (r == 0)
+        r = check_writable(options->run_dir, err);
+    if (r == 0)
+        r = privileges_make_directory(options->state_dir, 0755, self, err);
     if (r == 0)
         r = privileges_make_directory(options->run_dir, 0755, self, err);
     if (r == 0)

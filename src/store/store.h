@@ -180,6 +180,9 @@ void store_dispatch(struct store *store);
 /* True while free space is so low that new work must be refused (ends of jobs are still stored). Cheap. */
 bool store_is_full(struct store *store);
 
+/* Of a store that is full: inodes are missing, and not bytes. */
+bool store_lacks_inodes(const struct store *store);
+
 /*
  * Takes a snapshot to DIR/backup/, keeping the three latest: copied on the store's thread between commits,
  * then checked as store_fsck() does on a thread of its own. A copy with a finding is removed. The result of

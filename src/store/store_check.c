@@ -35,6 +35,15 @@ static int damaged(const struct store *store, struct error *err, const char *wha
     return store_snapshot_hint(store->dirfd, store->dir, err);
 }
 
+/* The disk or its file system fails: what is in the file is not known, and may be whole. */
+static int unreadable(const struct store *store, struct error *err)
+{
+    char why[200];
+    (void)snprintf(why, sizeof(why), "%.199s", err != NULL ? err->message : "");
+    (void)error_set(err, -EIO, "%s/%s cannot be read: %s", store->dir, STORE_DATABASE, why);
+    return error_hint(err, "look for a failing disk (dmesg); the store is unchanged");
+}
+
 static int check_missing(const struct store *store, struct store_found *found, struct error *err)
 {
     _cleanup_free_ char *snapshot = store_snapshot_newest(store->dirfd);
@@ -52,10 +61,14 @@ static int quick_check(sqlite3 *db, struct error *err)
     int r = store_sql_prepare(db, "PRAGMA quick_check(1)", &check, err);
     if (r < 0)
         return r;
+    errno = 0;
     int rc = sqlite3_step(check);
     if (rc != SQLITE_ROW)
         return store_sql_fail(err, db, rc, "quick_check");
     const char *text = (const char *)sqlite3_column_text(check, 0);
+    /* A page that cannot be read is a row of the result, too. */
+    if (errno == EIO && (text == NULL || strcmp(text, "ok") != 0))
+        return error_set(err, -EIO, "disk I/O error: %s", strerror(EIO));
     if (text != NULL && strcmp(text, "ok") == 0)
         return 0;
     return error_set(err, -EUCLEAN, "%.200s", text != NULL ? text : "quick_check returned nothing");
@@ -121,7 +134,9 @@ int store_check(struct store *store, struct store_found *ret, struct error *err)
     }
     if ((r == -EIO || r == -EACCES || r == -ENOSPC) && store_space_is_out(store, err))
         return -ENOSPC;
-    bool is_damage = r == -EUCLEAN || r == -ENOENT || r == -EIO;
+    if (r == -EIO)
+        return unreadable(store, err);
+    bool is_damage = r == -EUCLEAN || r == -ENOENT;
     if (is_damage && err != NULL && err->hint[0] == '\0') {
         char why[200];
         (void)snprintf(why, sizeof(why), "%.199s", err->message);

@@ -103,6 +103,18 @@ static void free_request(struct store_request *request)
 
 static const struct store_request_kind reserve_kind = { .run = run_make_reserve, .free = free_request };
 
+/* A snapshot, logs and the files beside the database need some. */
+static bool lacks_inodes(const struct store *store)
+{
+    struct statvfs disk;
+    return fstatvfs(store->dirfd, &disk) == 0 && disk.f_files > 0 && disk.f_favail < STORE_INODES_MIN;
+}
+
+bool store_lacks_inodes(const struct store *store)
+{
+    return store->space.lacks_inodes;
+}
+
 bool store_is_full(struct store *store)
 {
     struct store_space *space = &store->space;
@@ -111,6 +123,7 @@ bool store_is_full(struct store *store)
         space->looked_ms = now_ms;
         uint64_t bytes = free_bytes(store);
         space->is_low = bytes < STORE_SPACE_MIN;
+        space->lacks_inodes = lacks_inodes(store);
         if (!space->has_reserve && bytes >= STORE_SPACE_MIN + STORE_RESERVE &&
             !atomic_exchange(&space->is_asked, true)) {
             struct store_request *request = xcalloc(1, sizeof(*request));
@@ -118,5 +131,5 @@ bool store_is_full(struct store *store)
             store_thread_push(store, request);
         }
     }
-    return space->is_low || !space->has_reserve;
+    return space->is_low || space->lacks_inodes || !space->has_reserve;
 }

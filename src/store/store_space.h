@@ -10,6 +10,7 @@
 
 #define STORE_SPACE_MIN    (8 << 20) // with less free space the store counts as full
 #define STORE_RESERVE      (8 << 20) // size of the reserve file
+#define STORE_INODES_MIN   16        // with fewer free inodes as well
 #define STORE_OPEN_NEEDS   (1 << 20) // with less free space at a start, the reserve is removed first
 #define STORE_SPACE_AGE    250       // milliseconds for which a check of the disk is valid
 #define STORE_RESERVE_NAME "reserve"
@@ -20,6 +21,7 @@ struct store_space {
     atomic_bool has_reserve;
     atomic_bool is_asked; // the thread has been asked to restore the reserve
     bool is_low;          // on the caller's thread
+    bool lacks_inodes;    // likewise
     int64_t looked_ms;
 };
 

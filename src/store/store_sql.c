@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "store/store_functions.h"
 
@@ -43,8 +44,19 @@ static const struct {
     { SQLITE_NOMEM, -ENOMEM },
 };
 
+/* Of an I/O error. SQLite does not note it when a COMMIT fails; see store_sql_finish(). */
+static int cause_of(sqlite3 *db)
+{
+    int noted = db != NULL ? sqlite3_system_errno(db) : 0;
+    return noted != 0 ? noted : errno;
+}
+
 int store_sql_code(sqlite3 *db, int rc)
 {
+    if (rc == SQLITE_IOERR_SHORT_READ)
+        return -EUCLEAN; // the file ends too early
+    if ((rc & 0xff) == SQLITE_IOERR && cause_of(db) == EROFS)
+        return -EROFS;
     /* A quota that is used up is a disk that is full, but SQLite knows only ENOSPC. */
     if (rc == SQLITE_IOERR_WRITE && db != NULL && sqlite3_system_errno(db) == EDQUOT)
         return -ENOSPC;
@@ -56,8 +68,11 @@ int store_sql_code(sqlite3 *db, int rc)
 
 int store_sql_fail(struct error *err, sqlite3 *db, int rc, const char *what)
 {
-    return error_set(
-        err, store_sql_code(db, rc), "%s: %s", what, db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+    int code = store_sql_code(db, rc), cause = cause_of(db);
+    const char *text = db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+    if ((rc & 0xff) == SQLITE_IOERR && cause != 0)
+        return error_set(err, code, "%s: %s: %s", what, text, strerror(cause));
+    return error_set(err, code, "%s: %s", what, text);
 }
 
 int store_sql_open(const char *path, enum store_access access, sqlite3 **ret, struct error *err)
@@ -117,6 +132,7 @@ int store_sql_run_number(sqlite3 *db, const char *sql, int64_t number, struct er
 
 int store_sql_finish(sqlite3_stmt *statement, const char *what, struct error *err)
 {
+    errno = 0;
     int rc = sqlite3_step(statement);
     int r = rc == SQLITE_DONE || rc == SQLITE_ROW
                 ? 0

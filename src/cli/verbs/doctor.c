@@ -122,7 +122,9 @@ static void check_store(struct doctor *doctor, const json_t *version)
     const json_t *check = json_object_get(version, "store_check");
     int64_t findings = field_integer(check, "findings", 0);
     if (json_is_true(json_object_get(version, "store_full")))
-        tell(doctor, VERDICT_BAD, "store", "no space left to store new jobs",
+        tell(doctor, VERDICT_BAD, "store",
+            json_is_true(json_object_get(version, "store_lacks_inodes")) ? "no inodes left to store new jobs"
+                                                                         : "no space left to store new jobs",
             "free space on the file system of mgpud's --state-dir (mgpu config get state-dir)");
     if (findings == 0)
         return;

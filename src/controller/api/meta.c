@@ -31,6 +31,8 @@ void handle_version(struct request *request)
     (void)json_object_set_new(body, "epoch", json_integer((json_int_t)summary->epoch));
     (void)json_object_set_new(
         body, "store_full", json_boolean(store_is_full(request->serve->controller->store)));
+    (void)json_object_set_new(
+        body, "store_lacks_inodes", json_boolean(store_lacks_inodes(request->serve->controller->store)));
     (void)json_object_set_new(body, "store_check", write_check(&request->serve->controller->verification));
     struct turns_worst worst = turns_worst(request->serve->controller->turns);
     (void)json_object_set_new(body, "longest_turn_us", json_integer((json_int_t)worst.busy_us));

@@ -45,9 +45,10 @@ int submit_check_store(const struct controller *controller, struct error *err)
 {
     const char *dir = controller->options.state_dir;
     if (store_is_full(controller->store)) {
-        (void)error_set(
-            err, -ENOSPC, "no space left to store new jobs in %s", dir != NULL ? dir : "the state directory");
-        return error_hint(err, "running jobs are not affected; submit again when there is space");
+        (void)error_set(err, -ENOSPC, "no %s left to store new jobs in %s",
+            store_lacks_inodes(controller->store) ? "inodes" : "space",
+            dir != NULL ? dir : "the state directory");
+        return error_hint(err, "running jobs are not affected; submit again when there are some");
     }
     if (controller->verification.is_file_damaged) {
         (void)error_set(err, -EUCLEAN, "the file of the store is damaged: new jobs may not be kept");

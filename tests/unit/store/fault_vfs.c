@@ -5,6 +5,7 @@
  */
 #include "fault_vfs.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdint.h>
@@ -84,7 +85,7 @@ static void cut_power(void)
 static int judge(bool is_write)
 {
     bool is_first = false;
-    if (shim.fault == FAULT_NONE)
+    if (shim.fault == FAULT_NONE || shim.fault == FAULT_UNREADABLE)
         return SQLITE_OK;
     if (!shim.has_fired) {
         if (shim.countdown > 1)
@@ -96,7 +97,10 @@ static int judge(bool is_write)
         shim.has_fired = is_first = true;
     }
     switch (shim.fault) {
-    case FAULT_EIO: return is_first ? (is_write ? SQLITE_IOERR_WRITE : SQLITE_IOERR_FSYNC) : SQLITE_OK;
+    case FAULT_READ_ONLY: errno = EROFS; return is_write ? SQLITE_IOERR_WRITE : SQLITE_IOERR_FSYNC;
+    case FAULT_EIO:
+        errno = EIO;
+        return is_first ? (is_write ? SQLITE_IOERR_WRITE : SQLITE_IOERR_FSYNC) : SQLITE_OK;
     case FAULT_FULL: return is_first ? SQLITE_FULL : SQLITE_OK;
     case FAULT_FULL_ALWAYS: return is_write ? SQLITE_FULL : SQLITE_OK;
     case FAULT_POWER_CUT:
@@ -161,7 +165,13 @@ static int on_close(sqlite3_file *base)
 
 static int on_read(sqlite3_file *base, void *bytes, int length, sqlite3_int64 offset)
 {
-    return REAL(base)->pMethods->xRead(REAL(base), bytes, length, offset);
+    (void)pthread_mutex_lock(&shim.mutex);
+    bool is_failed = shim.fault == FAULT_UNREADABLE && (shim.countdown <= 1 || shim.countdown-- == 0);
+    shim.has_fired = shim.has_fired || is_failed;
+    (void)pthread_mutex_unlock(&shim.mutex);
+    if (is_failed)
+        errno = EIO;
+    return is_failed ? SQLITE_IOERR_READ : REAL(base)->pMethods->xRead(REAL(base), bytes, length, offset);
 }
 
 static int on_size(sqlite3_file *base, sqlite3_int64 *size)

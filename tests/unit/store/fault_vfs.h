@@ -10,6 +10,8 @@
 enum fault {
     FAULT_NONE,
     FAULT_EIO,         // this one fails, the later ones work
+    FAULT_UNREADABLE,  // this read fails, counted apart, and all later ones
+    FAULT_READ_ONLY,   // from this one on the file system is read-only
     FAULT_FULL,        // this one, or else the next write, finds no space; the later ones do
     FAULT_FULL_ALWAYS, // and from then on every write
     FAULT_DIE,         // the process is dead: this and all later changes fail and change nothing

@@ -9,7 +9,10 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -25,6 +28,7 @@ struct life {
     uint64_t acknowledged; // highest event seq reported durable
     uint64_t sent;         // highest event seq handed over
     bool has_failed;
+    char failure[512];
 };
 
 /* Batches of different shapes, the kinds of event mixed, a snapshot in between. */
@@ -52,6 +56,7 @@ static void live(struct fixture *fixture, struct life *life)
     *life = (struct life){ 0 };
     if (fixture_try_open(fixture) < 0) {
         life->has_failed = true;
+        (void)snprintf(life->failure, sizeof(life->failure), "%s", fixture->err.message);
         return;
     }
     life->acknowledged = life->sent = fixture->summary.last_event;
@@ -65,6 +70,7 @@ static void live(struct fixture *fixture, struct life *life)
             life->acknowledged = life->sent;
     }
     life->has_failed = fixture->has_failed;
+    (void)snprintf(life->failure, sizeof(life->failure), "%s", fixture->failure.message);
     job_free(jobs[0]);
     job_free(jobs[1]);
     fixture_close(fixture);
@@ -105,15 +111,17 @@ static void renew(void **state)
     assert_int_equal(fixture_setup(state), 0);
 }
 
-/* Returns how many lives ended in a failure. */
-static unsigned fail_at_each_change(void **state, enum fault fault, unsigned chances, bool is_first)
+/* Returns how many lives ended in a failure. Unless `word` is NULL each must have said it; then none finds
+ * the jobs of another. */
+static unsigned fail_at_each_change(
+    void **state, enum fault fault, unsigned chances, bool is_first, const char *word)
 {
     unsigned failures = 0, lives = 0;
     for (unsigned n = 1; n < CHANGES_MAX; n++) {
         bool has_fired = false;
         for (unsigned chance = 0; chance < chances; chance++, lives++) {
             struct life life;
-            if (is_first || lives % LIVES_TOGETHER == 0)
+            if (is_first || word != NULL || lives % LIVES_TOGETHER == 0)
                 renew(state);
             struct fixture *fixture = *state;
             begin_life(fixture, is_first);
@@ -121,6 +129,8 @@ static unsigned fail_at_each_change(void **state, enum fault fault, unsigned cha
             live(fixture, &life);
             has_fired = fault_vfs_disarm();
             failures += life.has_failed;
+            if (word != NULL && life.has_failed && strstr(life.failure, word) == NULL)
+                fail_msg("change %u: '%s' does not say '%s'", n, life.failure, word);
             check(fixture, &life, n);
         }
         if (!has_fired)
@@ -134,39 +144,71 @@ static unsigned fail_at_each_change(void **state, enum fault fault, unsigned cha
 
 static void an_io_error_at_any_change_loses_nothing_acknowledged(void **state)
 {
-    assert_true(fail_at_each_change(state, FAULT_EIO, 1, false) > BATCHES);
+    assert_true(fail_at_each_change(state, FAULT_EIO, 1, false, strerror(EIO)) > BATCHES);
 }
 
 static void a_disk_that_is_full_once_fails_no_commit(void **state)
 {
-    assert_int_equal(fail_at_each_change(state, FAULT_FULL, 1, false), 0);
+    assert_int_equal(fail_at_each_change(state, FAULT_FULL, 1, false, NULL), 0);
 }
 
 static void a_disk_that_stays_full_loses_nothing_acknowledged(void **state)
 {
-    assert_true(fail_at_each_change(state, FAULT_FULL_ALWAYS, 1, false) > BATCHES);
+    assert_true(fail_at_each_change(state, FAULT_FULL_ALWAYS, 1, false, NULL) > BATCHES);
+}
+
+static void a_file_system_that_turns_read_only_says_so_and_loses_nothing_acknowledged(void **state)
+{
+    assert_true(fail_at_each_change(state, FAULT_READ_ONLY, 1, false, strerror(EROFS)) > BATCHES);
+}
+
+/* Nobody is told to move the store away, whose file may be whole. */
+static void a_disk_that_cannot_be_read_at_a_start_is_no_damage(void **state)
+{
+    unsigned failures = 0;
+    bool has_fired = true;
+    for (unsigned n = 1; has_fired; n++) {
+        renew(state);
+        struct fixture *fixture = *state;
+        struct life life;
+        begin_life(fixture, false);
+        live(fixture, &life);
+        fault_vfs_arm(FAULT_UNREADABLE, n, 0);
+        int r = fixture_try_open(fixture);
+        has_fired = fault_vfs_disarm();
+        if (r < 0 && (r != -EIO || strstr(fixture->err.message, strerror(EIO)) == NULL ||
+                         strstr(fixture->err.message, "damaged") != NULL ||
+                         strstr(fixture->err.hint, "move it away") != NULL))
+            fail_msg("read %u: %d, %s (%s)", n, r, fixture->err.message, fixture->err.hint);
+        failures += r < 0;
+        fixture_close(fixture);
+        check(fixture, &life, n);
+    }
+    assert_true(failures > 5);
+    (void)fixture_teardown(state);
+    *state = NULL;
 }
 
 static void death_at_any_change_loses_nothing_acknowledged(void **state)
 {
-    assert_true(fail_at_each_change(state, FAULT_DIE, 1, false) > BATCHES);
+    assert_true(fail_at_each_change(state, FAULT_DIE, 1, false, NULL) > BATCHES);
 }
 
 static void a_torn_write_at_any_change_loses_nothing_acknowledged(void **state)
 {
-    assert_true(fail_at_each_change(state, FAULT_TORN, 1, false) > BATCHES);
+    assert_true(fail_at_each_change(state, FAULT_TORN, 1, false, NULL) > BATCHES);
 }
 
 static void a_power_cut_at_any_change_loses_nothing_acknowledged(void **state)
 {
-    assert_true(fail_at_each_change(state, FAULT_POWER_CUT, CHANCES, false) > BATCHES);
+    assert_true(fail_at_each_change(state, FAULT_POWER_CUT, CHANCES, false, NULL) > BATCHES);
 }
 
 static void a_creation_that_goes_wrong_leaves_a_store_or_none(void **state)
 {
-    (void)fail_at_each_change(state, FAULT_EIO, 1, true);
-    (void)fail_at_each_change(state, FAULT_FULL_ALWAYS, 1, true);
-    (void)fail_at_each_change(state, FAULT_POWER_CUT, 1, true);
+    (void)fail_at_each_change(state, FAULT_EIO, 1, true, NULL);
+    (void)fail_at_each_change(state, FAULT_FULL_ALWAYS, 1, true, NULL);
+    (void)fail_at_each_change(state, FAULT_POWER_CUT, 1, true, NULL);
 }
 
 /* The faults are made here, so memory serves as the disk; then a run takes seconds. */
@@ -179,6 +221,8 @@ int main(void)
         cmocka_unit_test(an_io_error_at_any_change_loses_nothing_acknowledged),
         cmocka_unit_test(a_disk_that_is_full_once_fails_no_commit),
         cmocka_unit_test(a_disk_that_stays_full_loses_nothing_acknowledged),
+        cmocka_unit_test(a_file_system_that_turns_read_only_says_so_and_loses_nothing_acknowledged),
+        cmocka_unit_test(a_disk_that_cannot_be_read_at_a_start_is_no_damage),
         cmocka_unit_test(death_at_any_change_loses_nothing_acknowledged),
         cmocka_unit_test(a_torn_write_at_any_change_loses_nothing_acknowledged),
         cmocka_unit_test(a_power_cut_at_any_change_loses_nothing_acknowledged),
