@@ -172,9 +172,12 @@ def names_of(user):
     return ((user.name, 'ada'), (socket.gethostname(), 'vm'))
 
 
-def clone():
-    """A copy of what the commands need of the repository, which every user can enter; the caller removes it."""
+def clone(user):
+    """A copy of what the commands need of the repository, owned by this user, as a clone is; the caller removes it."""
     place = tempfile.mkdtemp(prefix='mgpu-clone-', dir='/tmp')
     os.chmod(place, 0o755)
     shutil.copytree(f'{harness.ROOT}/examples', f'{place}/examples')
+    for folder, _, files in os.walk(place):
+        for path in (folder, *(f'{folder}/{name}' for name in files)):
+            os.chown(path, user.uid, user.gid)
     return place

@@ -112,8 +112,8 @@ def type_readme(terminal, folder, ana, root, names):
 
 
 @pytest.fixture
-def clone():
-    place = readme.clone()
+def clone(ana):
+    place = readme.clone(ana)
     yield place
     shutil.rmtree(place)
 
