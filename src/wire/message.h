@@ -15,10 +15,11 @@
  *                              <───────  GO                   all ranks are ready: open the gate
  *                              <───────  UPDATE               of a running attempt; resent after every HELLO
  *                              <───────  SIGNAL               to a running attempt; sent once
- *   HEARTBEAT (time)           ───────>
- *                              <───────  HEARTBEAT_ACK        the same time; without either, the link is
- * closed <───────  INSPECT (a process) PROCESS_INFO               ───────>                       facts about
- * it, or that it has ended <───────  RELEASE_GPUS         the whole list; resent until GPUS confirms it
+ *   HEARTBEAT (time)           ───────>                       without it or its answer the link ends
+ *                              <───────  HEARTBEAT_ACK        the same time
+ *                              <───────  INSPECT (a process)
+ *   PROCESS_INFO               ───────>                       facts about it, or that it has ended
+ *                              <───────  RELEASE_GPUS         the whole list; resent until GPUS shows it
  *                              <───────  NOTIFY               once per try
  *   NOTIFIED (result)          ───────>
  *                              <───────  OPEN_LOG, OPEN_TERMINAL, OPEN_STEP (stream id)

@@ -2,8 +2,8 @@
 /*
  * One notifier:
  *
- *      RUNNING ──its process ends, or its time is up and it is killed──> CLEARING ──cgroup is empty──>
- * removed └── NOTIFIED
+ *      RUNNING ──its process ends, or is killed on timeout──> CLEARING ──cgroup is empty──> removed
+ *         └── NOTIFIED
  *
  * Its cgroup is like that of a job's step, of attempt 0, which no job has: no GPU device can be opened in it,
  * memory and processes are limited, and everything in it is killed at the end. Mail programs exit when they

@@ -7,8 +7,8 @@
  *        │
  *        v            "bytes=-N": the size must be known first, so the log is opened once just for that
  *   OPEN_LOG ──> stream arrives ──> header sent ──> bytes ──> end of the stream
- *                                     └─ follow: when the job has ended, the controller's side of the stream
- * is shut down; the agent then sends the rest and closes
+ *                                     └─ follow: when the job has ended, the controller shuts down its
+ *                                        side of the stream; the agent then sends the rest and closes
  *
  * Back-pressure: while a client has LIMIT_STREAM_BUFFER_BYTES unread, the stream is not read, so the agent's
  * socket fills up and the agent waits. When a client leaves, its stream is closed at once (release_log).

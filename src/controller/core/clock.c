@@ -7,7 +7,7 @@
  * - A wall clock that is further ahead is adopted after CLOCK_FOLLOW_MS: a change that is soon undone has no
  *   effect.
  * - Time never goes back, because events are numbered and replayed in its order. While it is ahead of the
- * wall clock, it runs at half speed.
+ *   wall clock, it runs at half speed.
  *
  * The offset is stored with the boot id, so that a restart within a boot continues with the same time.
  */

@@ -7,10 +7,11 @@
  *
  *   READING    bytes go to the parser; a slow request ends after LIMIT_REQUEST_S, an idle one LIMIT_IDLE_S
  *   ANSWERING  a route has the request; further bytes stay in the input buffer. If that is full, reading
- * stops until the answer has been sent; http/departures.c detects that the client leaves FLUSHING   the
- * complete answer is in the output buffer TAKEN      no HTTP any more: the request passes bytes in both
- * directions, without timeouts LINGERING  the sending side is shut down; received bytes are dropped for a
- * moment, because closing with unread bytes could destroy the answer on its way to the client
+ *              stops until the answer has been sent; http/departures.c detects that the client leaves
+ *   FLUSHING   the complete answer is in the output buffer
+ *   TAKEN      no HTTP any more: the request passes bytes in both directions, without timeouts
+ *   LINGERING  the sending side is shut down; received bytes are dropped for a moment, because closing
+ *              with unread bytes could destroy the answer on its way to the client
  *
  * Nothing is freed inside a callback of the parser or a route: a connection is only closed in callbacks of
  * the event loop and in connection_close().
