@@ -17,7 +17,7 @@
 #include "shepherd/stopping.h"
 #include "shepherd/watch.h"
 
-/* Fills in what `started` tells. False when the gate was never open. */
+/* Sets the fields known from `started`. False if the gate was never opened. */
 static bool read_started(struct shepherd *shepherd)
 {
     struct launch_started started;

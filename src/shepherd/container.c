@@ -39,7 +39,7 @@ static const char *const init_programs[] = { "/usr/libexec/podman/catatonit", "/
 static const char *const image_directories[] = { "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32",
     "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/var", NULL };
 
-/* Variables that speak of files of the node. */
+/* Variables that refer to files of the node. */
 static const char *const node_variables[] = { "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "SHELL",
     "PYTHONHOME", "VIRTUAL_ENV", "TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "HOSTNAME",
     "OLDPWD", "PWD", "SHLVL", "_", NULL };
@@ -86,7 +86,7 @@ static const char *choose_runtime(const struct launch_image *image)
 
 /* --- places --- */
 
-/* The name that the user knows the directory by, where that is not out of date. */
+/* The name by which the user knows the directory, if it is still valid. */
 static char *working_directory(void)
 {
     const char *logical = getenv("PWD");
@@ -258,7 +258,7 @@ static enum launch_step podman_words(const struct launch_image *image, const cha
 
 /* --- apptainer --- */
 
-/* What a job was given counts more than what the image says. */
+/* The job's allocation takes precedence over variables of the image. */
 static void insist_on_assignment(void)
 {
     static const char *const prefixes[] = { "MGPU_", "CUDA_", "ROCR_", "HIP_", NULL };
@@ -318,8 +318,8 @@ enum launch_step container_words(
 
 /* --- what killed containers leave --- */
 
-/* Podman does not notice that a container was killed. One whose process has just ended is left to its own
- * podman for a while, and one without a process may be about to start. */
+/* Podman does not notice that a container was killed. A container whose process has just ended is left to its
+ * own podman for a while, and one without a process may be about to start. */
 static char tidy_text[] =
     "podman ps --filter label=" LABEL " --format '{{.ID}} {{.Pid}}' | while read -r id pid; do "
     "[ -d \"/proc/$pid\" ] || { sleep 5; podman rm --force \"$id\"; }; done; "

@@ -27,7 +27,7 @@
 /* Head of the memory file; the variables and then the words follow, each with its NUL, and then the image. */
 struct exec_request {
     uint32_t magic;
-    uint32_t is_reached; // written by exec_main: the setup is over
+    uint32_t is_reached; // written by exec_main: the setup has ended
     uint32_t step;       // written by exec_main: enum launch_step that failed
     int32_t error;       // and its errno
     uint32_t n_variables, n_words;
@@ -80,7 +80,7 @@ static int search(file_fn *try_file, char **argv, char **environment, const char
             int error = try_file(file, argv, environment);
             if (!is_not_here(error))
                 return error;
-            /* A directory that may not be searched says nothing about the command. */
+            /* An unsearchable directory says nothing about the command. */
             is_denied = is_denied || (error == EACCES && access(file, F_OK) == 0);
         }
         if (*p == '\0')

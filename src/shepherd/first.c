@@ -43,7 +43,7 @@ static _Noreturn void run(char **argv)
     _exit(step_exit_code(STEP_EXEC, error));
 }
 
-/* Reaps what is there. True when the command is over. */
+/* Reaps ended children. True if the command has ended. */
 static bool reap(pid_t leader, int *ret_code)
 {
     int status;

@@ -96,8 +96,9 @@ static void report_ready(const struct init *init, int log_fd, const struct place
         report_failure(init, STEP_REPORT, -r);
 }
 
-/* Of v1, each with a hierarchy of its own: only root may. "tasks" moves the thread that writes, which is all
- * of us; "cgroup.procs" would do the same, and wait until nobody on this machine forks or exits. */
+/* v1 groups, each with a hierarchy of its own: only root may enter. "tasks" moves the writing thread,
+ * which is the whole process; "cgroup.procs" would do the same, but wait for forks and exits on the whole
+ * machine. */
 static int enter_groups(const struct strings *groups)
 {
     for (size_t i = 0; i < groups->count; i++) {
@@ -176,8 +177,8 @@ static void open_others(const struct init *init, struct place *place)
         report_failure(init, STEP_INPUT, errno);
 }
 
-/* A rank of several whose command is missing here keeps the others from starting. What a setup makes of PATH
- * is not known before it ran. */
+/* A rank of several whose command is missing here keeps the others from starting. The PATH after the setup is
+ * unknown before it has run. */
 static int find_command(const struct init *init)
 {
     const struct launch_spec *spec = init->spec;
@@ -248,8 +249,8 @@ struct plan {
     struct init_status *status;
 };
 
-/* Written by the command's process itself: when the first instruction of the user runs, it is known who that
- * is, even if that instruction kills the init. */
+/* Written by the command's process itself: its identity is known before its first instruction runs, even if
+ * that kills the init. */
 static int note_leader(const struct plan *plan)
 {
     plan->status->leader_pid = (uint32_t)getpid();
@@ -304,7 +305,7 @@ static int run_command(const struct plan *plan)
 static pid_t spawn(const struct plan *plan, int *ret_error)
 {
     volatile int error = 0;
-    /* posix_spawn(3) can neither search with another PATH nor tell who it started before that one runs. */
+    /* posix_spawn(3) can neither search with another PATH nor report the pid before the program runs. */
     // NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork, clang-analyzer-unix.Vfork)
     pid_t pid = vfork();
     if (pid == 0) {
@@ -366,7 +367,7 @@ static int make_plan(
     return 0;
 }
 
-/* In the output, for those who read that alone. */
+/* In the output, for users who read only that. */
 static void tell_failure(const struct init *init, const struct plan *plan, const struct init_status *status)
 {
     char text[1024];
@@ -396,7 +397,7 @@ static void judge_setup(const struct init *init, const struct plan *plan, struct
     (void)write_all(plan->stdio[STDERR_FILENO], line, (size_t)n);
 }
 
-/* In the output, for those who read that alone. */
+/* In the output, for users who read only that. */
 static void tell_place(const struct init *init, const struct place *place, int fd)
 {
     char text[1024];
@@ -447,12 +448,12 @@ static void keep_tail(const struct init *init, int log_fd, off_t start, struct i
         status->tail_bytes = (uint32_t)length;
 }
 
-/* Without a cgroup: ends every descendant. Each one that dies leaves its children to us. */
+/* Without a cgroup: kills every descendant. The children of each become children of init. */
 static void end_rest(void)
 {
     struct tree tree = { .cgroup_fd = -1, .root = getpid() };
     for (;;) {
-        /* What runs as another user (sudo) is for the shepherd, who may be root. */
+        /* Processes of another user (sudo) are left to the shepherd, which may be root. */
         if (tree_signal(&tree, SIGKILL) == -EPERM)
             return;
         pid_t pid = waitpid(-1, NULL, 0);
@@ -472,7 +473,7 @@ _Noreturn void init_run(const struct init *init)
         status.started_wall_ms = clock_wall_ms();
         status.started_boot_ms = clock_boot_ms();
         off_t start = log_size(log_fd);
-        /* From here on nobody may believe that nothing ran. */
+        /* From here on the command counts as possibly executed. */
         int r = init_write_status(init->status_fd, &status);
         if (r < 0)
             note_failure(&status, STEP_SPAWN, -r);

@@ -126,8 +126,8 @@ static int start_init_soon(struct shepherd *shepherd, struct init *init)
 }
 
 /*
- * I is a process of the user's, who may stop it, and opens what the user named: it may never report.
- * STEP_NONE: there is something to read. The agent that takes the attempt back says so by a command.
+ * I is a process of the user, who may stop it, and opens files named by the user: it may never report.
+ * STEP_NONE: there is something to read. The agent withdraws the attempt with a command.
  */
 static enum launch_step await_report(struct shepherd *shepherd)
 {
@@ -142,7 +142,7 @@ static enum launch_step await_report(struct shepherd *shepherd)
         if (sources[0].revents != 0)
             return STEP_NONE;
         if (ready_take_command(shepherd) && spool_verdict(shepherd->spool_fd) == VERDICT_NOGO)
-            return STEP_LATE; // nobody will read it
+            return STEP_LATE; // withdrawn: the reason is not read
     }
 }
 
@@ -204,8 +204,7 @@ static int open_host(const struct shepherd *shepherd)
     return fd < 0 ? -1 : fd;
 }
 
-/* An exec step is born in a cgroup that is another's: what ends with the exec step are its own descendants.
- */
+/* An exec step is started in a cgroup of another step: only its own descendants end with it. */
 static void leave_host(struct shepherd *shepherd)
 {
     if (!shepherd->spec.is_exec_step)
@@ -215,7 +214,7 @@ static void leave_host(struct shepherd *shepherd)
     shepherd->host_pidfd = open_host(shepherd);
 }
 
-/* It is not in the directory that was asked for, and its log may be elsewhere with that. */
+/* It is not in the requested directory, and its log may have moved with it. */
 static void note_move(struct shepherd *shepherd, int error, char **log_path)
 {
     char text[EVENT_TEXT_MAX / 2];
@@ -289,7 +288,7 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     free(argv - 2);
 }
 
-/* The output is whole in the log before the end is told; an exec step has none there. */
+/* All output is in the log before the end is reported; an exec step has none there. */
 static void finish_terminal(struct shepherd *shepherd, const struct ending *ending)
 {
     char text[EVENT_TEXT_MAX];
@@ -358,7 +357,7 @@ int shepherd_launch(const char *spool_dir)
         return SHEPHERD_BUSY;
     if (r < 0)
         return shepherd_complain(&err);
-    /* Only who holds the lock says "go": a "go" that stands is from a shepherd that died. */
+    /* Only the holder of the lock writes "go": an existing "go" is from a shepherd that died. */
     r = spool_verdict(shepherd.spool_fd);
     if (r != VERDICT_NONE)
         return r > 0 ? SHEPHERD_SETTLED : SHEPHERD_UNUSABLE;

@@ -22,7 +22,7 @@ static int usage(void)
     return SHEPHERD_USAGE;
 }
 
-/* The agent gives a fixed environment; this holds even when somebody else starts us. */
+/* The agent passes a fixed environment; this also covers other callers. */
 static void clear_environment(void)
 {
     static char *none[] = { NULL };

@@ -20,7 +20,7 @@
 #include "base/memory.h"
 #include "job/launch.h"
 
-#define OTHER_PORTS_TRIED 16 // of those that the kernel names when the whole range is taken
+#define OTHER_PORTS_TRIED 16 // of those chosen by the kernel when the whole range is in use
 
 void meeting_init(struct meeting *meeting)
 {

@@ -20,7 +20,7 @@ bool ready_take_command(struct shepherd *shepherd)
         return false;
     if (command.magic == SPOOL_COMMAND_MAGIC)
         shepherd->early = command;
-    /* The other parts were told of this one, even if it is that of a shepherd before us. */
+    /* The other ranks were sent this port, even if an earlier shepherd chose it. */
     if (command.magic == SPOOL_GO_MAGIC && command.port != 0)
         shepherd->meeting.port = (uint32_t)command.port;
     return command.magic == SPOOL_GO_MAGIC;

@@ -35,9 +35,9 @@
 #define EXIT_CODE_OOM       (128 + SIGKILL)
 
 /*
- * The kernel killed a process of the step for want of memory, and the command failed: of that, or because it
- * cannot do without what was killed. When all were killed at once its status may have had no witness. A
- * command that goes on and succeeds has ended well.
+ * The kernel killed a process of the step for lack of memory, and the command failed, either because of that
+ * or because it needs the killed process. If all were killed at once, its status may be lost. A command that
+ * continues and succeeds has ended well.
  */
 static bool is_out_of_memory(const struct ending *ending)
 {
@@ -133,8 +133,8 @@ static bool was_killed_by_others(const struct ending *ending)
     return !ending->is_killed && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
 }
 
-/* Where the job's own count is not kept that of the node is the best there is: it proves nothing about this
- * job, and says so. */
+/* If the job's own count is not available, that of the node is used, with a remark that it proves nothing
+ * about this job. */
 static void describe_node(const struct ending *ending, char *text, size_t size)
 {
     uint64_t kills = ending->counts.node_oom_kills;
@@ -181,7 +181,7 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
     }
 }
 
-/* Only of who may have been among them: the kernel writes a long text to say it. */
+/* Only for jobs that may have been affected, because the kernel formats a long text for it. */
 static uint64_t count_node_kills(const struct shepherd *shepherd, const struct ending *ending)
 {
     bool is_known = shepherd->node_oom_kills >= 0 && was_killed_by_others(ending);
@@ -291,8 +291,8 @@ static bool await_fetch(const struct shepherd *shepherd)
     return true;
 }
 
-/* `is_published`: it is in the spool too, and who has fetched it there did not see the copy, which has nobody
- * else to remove it. */
+/* `is_published`: it is in the spool too, and an agent that has fetched it there did not see the copy, so the
+ * shepherd must remove it. */
 static void copy_record(const struct shepherd *shepherd, bool is_published)
 {
     char name[SPOOL_NAME_SIZE + 8];

@@ -25,10 +25,10 @@
 #define HINT_SECONDS 1 // a slow agent gets this long to take a hint
 
 /*
- * Signals that a parent ignores stay ignored through execve: the job starts from the defaults. The system
- * call itself, because the C library keeps 32 and 33 for itself and refuses to touch them, and somebody above
- * us may have ignored them too. The kernel's struct sigaction is 32 bytes or less wherever we run, and all
- * zero means SIG_DFL, no flags, no mask.
+ * Signals ignored by a parent stay ignored through execve: the job starts with the defaults. Uses the system
+ * call, because the C library reserves 32 and 33 and refuses to change them, although a parent may have
+ * ignored them. The kernel's struct sigaction is at most 32 bytes on all supported machines, and all zero
+ * means SIG_DFL, no flags, no mask.
  */
 static void reset_signals(void)
 {

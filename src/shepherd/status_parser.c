@@ -41,7 +41,7 @@ static const struct {
     { "STATUS=", take_status },
 };
 
-/* True when it says CHECKPOINTED. */
+/* True if the line is CHECKPOINTED. */
 static bool take_line(struct status_parser *said, int64_t wall_ms)
 {
     static const char checkpointed[] = "CHECKPOINTED";

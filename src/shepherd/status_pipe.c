@@ -36,7 +36,7 @@ void status_pipe_close(struct status_pipe *status_pipe)
     status_pipe->pipe_fd = status_pipe->file_fd = -1;
 }
 
-/* Never waits, and takes no other kind of file that somebody put there. */
+/* Never blocks, and rejects other kinds of files. */
 static int open_pipe(const char *path)
 {
     struct stat st;
@@ -46,7 +46,7 @@ static int open_pipe(const char *path)
     return S_ISFIFO(st.st_mode) ? take_fd(&fd) : -EBADF;
 }
 
-/* Another inode than that of a shepherd that died before the verdict, whose init still holds it. */
+/* Not the inode of a shepherd that died before the verdict, whose init still has it open. */
 static int make_pipe(const struct launch_spec *spec)
 {
     (void)unlink(spec->say_pipe);
@@ -91,7 +91,7 @@ int status_pipe_wait_ms(const struct status_pipe *status_pipe, int64_t boot_ms)
     return is_resting ? (int)(status_pipe->rest_until_ms - boot_ms) : -1;
 }
 
-/* What cannot be kept (a full file system) is said again, or is not worth an end. */
+/* A report that cannot be stored (the file system is full) is repeated, or not worth ending the step. */
 static bool take(struct status_pipe *status_pipe, ssize_t most)
 {
     char bytes[CHUNK_SIZE];

@@ -28,7 +28,7 @@ enum object {
 };
 
 struct step_row {
-    const char *text, *tail; // the object stands between them
+    const char *text, *tail; // the object is inserted between them
     enum object object;
     bool has_errno;
 };
@@ -85,7 +85,7 @@ static const char *object_name(
     return name != NULL ? name : "";
 }
 
-/* Of a runtime that was asked for, of the one that reads this kind of file, or of any. */
+/* For the requested runtime, the one that reads this kind of file, or any. */
 static void describe_runtime(const struct launch_spec *spec, char *text, size_t size)
 {
     const struct launch_image *image = spec->image.count > 0 ? spec->image.items : NULL;

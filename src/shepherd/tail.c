@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 
-/* Of one byte more than the space: it tells whether the cut is where a line starts. */
+/* Reads one byte more than the space, which shows whether the cut is at the beginning of a line. */
 static size_t read_end(int fd, off_t from, char *bytes, size_t size)
 {
     size_t length = 0;
@@ -55,7 +55,7 @@ size_t tail_read(int log_fd, off_t start, char text[TAIL_SIZE])
     if (fd < 0)
         return 0;
     if (st.st_size < start)
-        start = 0; // it was cut short meanwhile
+        start = 0; // it was truncated meanwhile
     off_t from = st.st_size - start > (off_t)TAIL_SIZE ? st.st_size - (off_t)TAIL_SIZE : start;
     char bytes[TAIL_SIZE];
     size_t length = read_end(fd, from, bytes, sizeof(bytes));

@@ -26,7 +26,7 @@
 #include "base/spool.h"
 #include "shepherd/terminal_idle.h"
 
-#define DRAIN_MS 3000 // a disk may take this long to take the last output; then the end is told without it
+#define DRAIN_MS 3000 // a disk may take this long for the last output; then the end is reported without it
 
 void terminal_init(struct terminal *terminal)
 {
@@ -76,7 +76,7 @@ static int open_tty(struct terminal *terminal, const struct launch_spec *spec)
     return terminal->job_fds[1] < 0 || terminal->job_fds[2] < 0 ? -errno : 0;
 }
 
-/* The user may open /dev/stdout, which looks at the owner of the pipe. */
+/* The user may open /dev/stdout, which checks the owner of the pipe. */
 static int open_pipe(int *ret_ours, int *ret_theirs, bool is_input, const struct launch_spec *spec)
 {
     int ends[2];
@@ -148,7 +148,7 @@ void terminal_drop(const struct terminal *terminal)
             (void)close(fds[i]);
 }
 
-/* No signal tells of its end, so that nobody who waits for the processes of the step waits for this one. */
+/* No signal is sent at its end, so it is not among the children that the step waits for. */
 static pid_t clone_silently(void)
 {
     struct clone_args args = { 0 };
@@ -184,7 +184,7 @@ int terminal_start(struct terminal *terminal, const struct launch_spec *spec, in
     return 0;
 }
 
-/* Viewers may say something meanwhile; only the word counts. */
+/* Viewers may send commands meanwhile; only this byte counts. */
 static void await_drained(int channel_fd)
 {
     struct spool_command command;

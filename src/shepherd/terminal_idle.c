@@ -18,7 +18,7 @@
 
 #define SEEN_HELD INT64_MAX
 
-/* False when nobody ever made it, or it is not whole. */
+/* False if it was never written, or incompletely. */
 static bool read_seen(int fd, int64_t *ret_ms)
 {
     return pread(fd, ret_ms, sizeof(*ret_ms), 0) == (ssize_t)sizeof(*ret_ms);
@@ -34,7 +34,7 @@ static int64_t warning_ms(int64_t limit_ms)
     return limit_ms / 2 < TERMINAL_WARNING_MAX_MS ? limit_ms / 2 : TERMINAL_WARNING_MAX_MS;
 }
 
-/* --- who watches the step --- */
+/* --- the watching shepherd --- */
 
 void terminal_idle_open(struct terminal_idle *idle, const struct launch_spec *spec, int spool_fd)
 {
@@ -71,7 +71,7 @@ bool terminal_idle_is_over(struct terminal_idle *idle)
     _cleanup_close_ int fd = open_seen(idle);
     if (!read_seen(fd, &seen_ms))
         return false;
-    if (seen_ms == SEEN_HELD) { // by one that died before the job went on
+    if (seen_ms == SEEN_HELD) { // from a shepherd that died before the job was continued
         seen_ms = clock_boot_ms();
         write_seen(fd, seen_ms);
     }

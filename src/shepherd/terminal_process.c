@@ -33,7 +33,7 @@
 #define VIEWERS_MAX    16
 #define READ_MAX       (64U << 10) // of the step's output in one turn
 #define FLUSH_MS       10000       // without progress, at the end
-#define FIRST_VISIT_MS 20000       // an exec step is started for somebody
+#define FIRST_VISIT_MS 20000       // an exec step is started for a viewer
 #define HANGUP_MS      5000        // between SIGHUP and SIGKILL
 
 enum phase { TERMINAL_OPEN, TERMINAL_DRAINING, TERMINAL_FLUSHING };
@@ -105,7 +105,7 @@ static void set_size(struct process *p, const struct terminal_size *size)
         (void)ioctl(p->sink_fd, TIOCSWINSZ, &wanted);
 }
 
-/* The newest of those who may type has the say. */
+/* The newest viewer that may type determines the size. */
 static struct viewer *newest(struct process *p)
 {
     struct viewer *found = NULL;
@@ -152,7 +152,7 @@ static void on_gone(struct process *p)
         hang_up(p);
 }
 
-/* A program that fills the screen paints it anew when the size changes: so it is made to change. */
+/* Programs that fill the screen repaint it when the size changes, so it is changed. */
 static void ask_for_repaint(struct process *p, const struct terminal_size *size)
 {
     struct terminal_size other = { (uint16_t)(size->rows + 1), size->columns };
@@ -245,7 +245,7 @@ static bool keep_output(struct process *p)
     return length > 0;
 }
 
-/* One frame at a time: the step waits while the viewer does. Nobody there: it is dropped. */
+/* One frame at a time: the step waits for the viewer. Without a viewer the output is dropped. */
 static bool pass_on(struct process *p)
 {
     static const enum terminal_frame types[TERMINAL_SOURCES] = { TERMINAL_OUTPUT, TERMINAL_ERRORS };
@@ -279,7 +279,7 @@ static void on_channel(struct process *p)
         p->has_end = true;
         p->phase = TERMINAL_DRAINING;
     } else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        forget_fd(&p->channel_fd); // S was killed: the job and its terminal go on
+        forget_fd(&p->channel_fd); // S was killed: the job and its terminal continue
     }
 }
 
@@ -396,7 +396,7 @@ static void show_output(struct process *p)
         follow_all(p);
 }
 
-/* It stands in the log too, so that whoever comes back later finds it. */
+/* It is in the log too, for users who return later. */
 static void warn_if_idle(struct process *p)
 {
     char text[256];
@@ -485,7 +485,7 @@ static void flush(struct process *p)
     turn(p);
 }
 
-/* S died, and nobody has the terminal open any more. */
+/* S died, and no process has the terminal open any more. */
 static bool is_abandoned(const struct process *p)
 {
     return p->channel_fd < 0 && p->source_fds[0] < 0 && p->source_fds[1] < 0;

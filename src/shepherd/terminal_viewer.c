@@ -74,7 +74,7 @@ bool viewer_send(struct viewer *viewer)
     return true;
 }
 
-/* What is not kept any more is left out, and the viewer is told how much it was. */
+/* Skips output that is no longer kept, and tells the viewer how much. */
 static void skip(struct viewer *viewer, const struct history *history)
 {
     uint8_t skipped[8];
@@ -164,7 +164,7 @@ static int obey(struct viewer *viewer, const struct viewer_acts *acts, uint8_t t
     return 1;
 }
 
-/* Takes a step in what came. 1: go on, 0: nothing can be done now, -1: nonsense. */
+/* Processes a part of the input. 1: continue, 0: nothing to do now, -1: invalid. */
 static int advance(struct viewer *viewer, const struct viewer_acts *acts)
 {
     size_t there = viewer->in_length - viewer->in_at, length;

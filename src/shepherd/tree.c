@@ -76,8 +76,8 @@ static void send_signal(struct pass *pass, int pidfd)
 /* --- in a container --- */
 
 /*
- * In a PID namespace below ours, and what was asked for rather than the runtime's own first process, which
- * would hand on once more what all of them get anyway.
+ * In a nested PID namespace, and not the runtime's own first process, which would forward again what all of
+ * them get.
  */
 static bool is_inner(pid_t pid)
 {
@@ -226,7 +226,7 @@ static void signal_all(struct pass *pass)
 int tree_signal(const struct tree *tree, int signal)
 {
     struct pass pass = { .tree = tree, .signal = signal };
-    /* A container's runtime outlives what it runs, to tell how that ended. */
+    /* A container's runtime must outlive the container to report its exit status. */
     pass.is_inner = tree->is_contained && signal != SIGKILL;
     signal_all(&pass);
     if (pass.is_inner && pass.count == 0 && !pass.is_denied) {

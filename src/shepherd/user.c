@@ -32,7 +32,7 @@ static int compare_gids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* True when the kernel's list holds exactly the groups asked for. */
+/* True if the kernel's list has exactly the requested groups. */
 static bool has_groups(const struct record_list *asked)
 {
     int count = getgroups(0, NULL);

@@ -55,10 +55,10 @@ struct watch {
     int leader_pidfd;
     int events_fd;      // cgroup.events, or -1
     int timer_fd;       // the stop's next stage
-    bool is_executed;   // I has said so: signals reach the command
+    bool is_executed;   // reported by I: signals reach the command
     int waiting_signal; // came before that
     bool is_waiting_stop;
-    bool is_suspended; // and all of it was told to stand still
+    bool is_suspended; // all processes were suspended
     bool is_stop_noted;
     struct terms terms;
     struct terminal_idle idle;
@@ -79,7 +79,7 @@ static struct tree step_tree(const struct watch *watch)
     return tree;
 }
 
-/* True when there was somebody to signal. */
+/* True if there was a process to signal. */
 static bool signal_step(struct watch *watch, int signal)
 {
     struct tree tree = step_tree(watch);
@@ -90,7 +90,7 @@ static bool signal_step(struct watch *watch, int signal)
     return r != 0;
 }
 
-/* The signal before the time limit, for those that it is for. */
+/* Sends the signal before the time limit to its recipients. */
 static void warn(struct watch *watch)
 {
     const struct launch_spec *spec = &watch->shepherd->spec;
@@ -175,7 +175,7 @@ static void note_saved(struct watch *watch)
         ending->stop_signal = SIGKILL;
 }
 
-/* It has saved its work after it was told to. */
+/* It has saved its work after being asked to. */
 static void end_saved(struct watch *watch)
 {
     if (watch->stage >= STOP_KILLED || watch->phase == WATCH_REST)
@@ -184,7 +184,7 @@ static void end_saved(struct watch *watch)
     obey(watch, &(struct spool_command){ .signal = SIGKILL });
 }
 
-/* What it said before it was told does not count; a stop that is said again changes nothing about that. */
+/* Earlier reports do not count; a repeated stop does not change that. */
 static void await_checkpoint(struct watch *watch, enum spool_save save)
 {
     struct status_pipe *status_pipe = &watch->shepherd->status_pipe;
@@ -235,8 +235,8 @@ static void settle_suspension(struct watch *watch)
     terminal_idle_hold(&watch->idle, is_wanted);
 }
 
-/* As I says, from which the job's time is reckoned. Until it has, which takes long on a busy machine, none of
- * the job's time is over. */
+/* As reported by I, for the job's time limit. Before the report, which may take long on a busy machine, no
+ * time has passed for the job. */
 static int64_t started_ms(const struct shepherd *shepherd)
 {
     struct init_status status;
@@ -244,7 +244,7 @@ static int64_t started_ms(const struct shepherd *shepherd)
     return has_started ? status.started_boot_ms : clock_boot_ms();
 }
 
-/* I says that the command runs, or is gone without a word. */
+/* I reports that the command runs, or has died without a report. */
 static void on_executed(struct watch *watch)
 {
     char word;
@@ -357,9 +357,8 @@ static void on_terminal(struct watch *watch)
     terminal->channel_fd = -1;
 }
 
-/* The job is over: so are its exec_steps, at once. What ends the rest of the job may have been quicker than
- * we.
- */
+/* The job has ended: its exec steps end at once. The processes may already have been killed with the rest of
+ * the job. */
 static void on_host_gone(struct watch *watch)
 {
     struct spool_command kill_it = { .signal = SIGKILL };
