@@ -3,8 +3,8 @@
  * must not inherit that. */
 #pragma once
 
-/* The process gives up all of it: usual scheduling, usual priority, an OOM score of its own. Nothing changes
- * without root, who alone can have them. 0 or a negative errno. Async-signal-safe. */
+/* Gives up all of these: default scheduling, default priority, and the process's own OOM score. No effect
+ * without root, because only root can have them. 0 or a negative errno. Async-signal-safe. */
 int favours_give_up(void);
 
 /* The part about /proc/PID/oom_score_adj, opened for reading and writing. A score above zero was set by

@@ -28,8 +28,8 @@ struct agent_effects {
     void *arg;
     /* Queues one message to the controller; only called while the link is up. */
     void (*send)(void *arg, const struct record_type *type, const void *message);
-    /* Looks at an attempt. Fills a zeroed sight, whose records become the caller's. `is_reported`: its end
-     * was reported, and its records are not needed any more. */
+    /* Observes an attempt. Fills in a zeroed sight; the caller owns its records. `is_reported`: its end was
+     * reported, so its records are not needed any more. */
     void (*observe)(void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight);
     /* Writes the spool entry; an attempt that can never run here gets an exit record with the reason. On
      * failure this node cannot do it now. -EINPROGRESS: its user is being looked up, and the core will be

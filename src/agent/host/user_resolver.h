@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks users up for launches, and makes their log directories, without ever blocking the agent: a user
- * database may be on another machine and hang (NSS with LDAP, NFS), and so may the directory of all logs.
- * Processes of the agent's own ask it, one question at a time each; one whose question is not answered in
- * time is killed. An answer is used again for a few seconds (agent/host/user_cache.h).
+ * Looks up users for launches, and creates their log directories, without blocking the agent. The user
+ * database may be on another machine and hang (NSS with LDAP, NFS), and so may the log directory. Child
+ * processes do the work, one request at a time each; a process that exceeds its time is killed. Results are
+ * reused for a few seconds (agent/host/user_cache.h).
  */
 #pragma once
 
@@ -25,10 +25,10 @@ struct user_resolver *user_resolver_new(struct event_base *base, const struct jo
 void user_resolver_free(struct user_resolver *resolver);
 
 /*
- * As job_user_find(), on behalf of a step. `logs`: a directory in which the user gets one of his own; NULL:
- * none. 0 on the first call: the answer to an earlier step's question is still valid. -EINPROGRESS: it is
- * being looked up, and on_resolved will be called. -ETIMEDOUT: the user database, or that directory, did not
- * answer. Any other result ends the step's question, so that the next call asks anew.
+ * Like job_user_find(), for a step. `logs`: a directory in which a directory for the user is created; NULL:
+ * none. 0 on the first call: the answer to an earlier request is still valid. -EINPROGRESS: in progress,
+ * on_resolved will be called. -ETIMEDOUT: the user database, or that directory, did not respond. Any other
+ * result ends the step's request; the next call starts a new one.
  */
 int user_resolver_find(struct user_resolver *resolver, const struct spool_id *id, uid_t uid, const char *name,
     const char *logs, struct user *ret, struct error *err);

@@ -69,8 +69,8 @@ int client_call(struct client *client, const char *method, const char *path, con
     struct error *err);
 
 /*
- * SIGINT, SIGTERM and SIGHUP stay pending from now on, for whoever follows the job that the next request
- * makes: before the answer nobody knows which job to cancel. A request that is not answered soon after a
+ * Keeps SIGINT, SIGTERM and SIGHUP pending from now on, for the code that follows the job submitted next:
+ * before the answer arrives it is unknown which job to cancel. A request that is not answered soon after a
  * signal ends with -EINTR.
  */
 int client_hold_interrupts(struct client *client, struct error *err);

@@ -17,8 +17,8 @@ struct step_record {
 };
 
 /*
- * Waits until the step may begin. Where mgpud does not answer a step whose tasks are all on this node runs
- * without a record. Fails in Slurm's words.
+ * Waits until the step may begin. If mgpud does not answer, a step with all its tasks on this node runs
+ * without a record. Errors use Slurm's messages.
  */
 int step_record_begin(struct step_record *record, const struct step *step, struct error *err);
 
@@ -28,8 +28,8 @@ int step_record_fd(const struct step_record *record);
 int step_record_wait_ms(const struct step_record *record); // -1: no time
 void step_record_keep(struct step_record *record, bool is_readable);
 
-/* A signal that somebody sent to the step (scancel 42.0), once each; SIGKILL some time after the step was
- * cancelled. 0: none. */
+/* A signal that a user sent to the step (scancel 42.0), each returned once; SIGKILL some time after the step
+ * was cancelled. 0: none. */
 int step_record_signal(struct step_record *record);
 
 /* The highest exit status of its tasks; above 128 a task was ended by a signal. */

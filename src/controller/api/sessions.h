@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions of the web page: a one-time address becomes a cookie, and the cookie tells who asks. */
+/* Sessions of the web page: a one-time address is exchanged for a cookie, and the cookie identifies the
+ * user. */
 #pragma once
 
 #include <stdbool.h>

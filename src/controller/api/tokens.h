@@ -14,12 +14,13 @@ struct request;
 void tokens_identify(struct request *request, const char *header, void (*next)(struct request *request));
 
 /*
- * Looks for a valid token with this hash, TOKEN_HASH_SIZE long. When there is one, request->who becomes its
- * user. Calls `found`, maybe before this returns, which is to call `next`.
+ * Looks for a valid token with this hash, TOKEN_HASH_SIZE long. If there is one, sets request->who to its
+ * user. Calls `found`, possibly before this returns, which must call `next`.
  */
 void tokens_find(struct request *request, const uint8_t *hash,
     void (*found)(struct request *request, bool is_found, void (*next)(struct request *request)),
     void (*next)(struct request *request));
 
-/* Ends the connections that a revoked token identified, but for that of `request`, which is asked anew. */
+/* Closes the connections that a revoked token identified, except that of `request`, which is identified
+ * again. */
 void tokens_end_connections(const struct request *request, uint64_t token);

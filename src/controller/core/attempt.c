@@ -20,9 +20,9 @@
 #include "controller/core/usage.h"
 
 #define EXIT_TIME_LIMIT 124 // as timeout(1)
-#define ATTEMPTS_MAX    8U  // starts of one job that come back before it is given up
+#define ATTEMPTS_MAX    8U  // starts of one job that return before it is given up
 
-/* What the end of a job that did not use its GPUs says; the caller frees it. */
+/* The message for the end of a job that did not use its GPUs; the caller frees it. */
 static char *idle_text(const struct core *core, const struct job *job)
 {
     char end[32];
@@ -30,8 +30,9 @@ static char *idle_text(const struct core *core, const struct job *job)
     return xasprintf("it left all of its GPUs unused for %s", end);
 }
 
-/* The node's wall clock need not be right, or was set while the job ran: of its word counts what lies between
- * the last time that the job was queued, and when its start was heard or, by its run time, happened. */
+/* The node's wall clock may be wrong, or may have been set while the job ran: its times are limited to the
+ * period between the last queueing of the job and the report of its start or, by its run time, the start
+ * itself. */
 static void bound_start(const struct core *core, const struct job *job, struct job_event *event)
 {
     int64_t earliest_ms = job->queued_ms != 0 ? job->queued_ms : job->submitted_ms;
@@ -46,8 +47,8 @@ static void bound_start(const struct core *core, const struct job *job, struct j
         event->started_wall_ms = earliest_ms;
 }
 
-/* The attempt is over. A job that gave way goes back to the queue, unless the end was its own; so does one
- * that asked to go on after such an end. */
+/* The attempt has ended. A preempted job is requeued, unless it ended by itself; so is one that requested a
+ * requeue after such an end. */
 static void end_attempt(struct core *core, struct core_entry *entry, struct job_event *event)
 {
     const struct job *job = entry->job;
@@ -82,7 +83,7 @@ void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end 
         .exit_code = 125,
         .text = xstrdup(text),
     };
-    if (entry->job->started_ms != 0) // nobody saw its end: the most that it can be
+    if (entry->job->started_ms != 0) // nobody reported its end: the maximum possible
         event.run_ms = core->now_ms - entry->job->started_ms;
     end_attempt(core, entry, &event);
     job_event_clear(&event);
@@ -121,7 +122,7 @@ void core_give_back(struct core *core, struct core_entry *entry, const char *tex
     job_event_clear(&event);
 }
 
-/* --- what nodes say of attempts --- */
+/* --- reports of nodes about attempts --- */
 
 void core_forget_stated(
     struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token)

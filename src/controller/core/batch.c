@@ -48,7 +48,7 @@ struct batch *core_batch(struct core *core)
     return core->open;
 }
 
-/* Nobody is signalled by a word that was meant for an attempt before. */
+/* A signal for an earlier attempt must not reach the current one. */
 static void send_signal(struct core *core, const struct deferred *deferred)
 {
     const struct job *job = core_job(core, deferred->job);

@@ -15,7 +15,7 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 
-/* A process that is to be ended is not let go by a later cancel. */
+/* A later cancel does not release a process that is to be killed. */
 static void cancel_one(
     struct core *core, struct core_entry *entry, const struct identity *who, const struct job_event *terms)
 {
@@ -28,7 +28,7 @@ static void cancel_one(
     event.stop_terms |= run->stop_terms & STOP_TERMS_PROCESS;
     bool is_stopped = job->state == JOB_STOPPING && !job->is_requeued;
     if (is_stopped && event.stop_terms == run->stop_terms && event.stop_grace_ms == run->stop_grace_ms)
-        core_act(core, entry); // it is told again
+        core_act(core, entry); // sends it again
     else if (!job_is_array(job) || job->stop_reason == END_NONE)
         core_change(core, entry, &event, NULL);
 }

@@ -107,8 +107,8 @@ static void change(
     core_hook_event(core, entry, &(struct core_news){ .event = event, .spec = spec, .before = before });
 }
 
-/* What cannot be read back would keep every later mgpud from starting, and what is folded must be what is
- * stored. Limits are kept where texts are made; this is for the one that was forgotten. */
+/* An event that cannot be read back would keep every later mgpud from starting, and what is folded must equal
+ * what is stored. Limits are enforced where texts are created; this catches any that were missed. */
 void core_change(
     struct core *core, struct core_entry *entry, struct job_event *event, struct spec_bytes *spec)
 {

@@ -25,7 +25,7 @@
 
 struct control {
     const char *done; // completes "cannot be"
-    bool needs_node;  // its node must be there to hear of it
+    bool needs_node;  // requires its node to be connected
     bool (*is_possible)(const struct job *job);
     void (*act)(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument);
 };
@@ -120,7 +120,7 @@ static void suspend(struct core *core, struct core_entry *entry, const struct id
         core_change(core, entry, &event, NULL);
 }
 
-/* What others stopped goes on by the signal alone. */
+/* Processes stopped by others continue by the signal alone. */
 static void go_on(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
 {
     struct job_event event = {
@@ -204,8 +204,8 @@ static bool is_left(const struct job *array, uint32_t index)
     return rest != NULL;
 }
 
-/* What the scheduler has heard of those for which the array waits. They may have left memory since: it is not
- * to wait for them anew until the store has said the same. */
+/* The ends that the scheduler has received for the dependencies of the array. These jobs may have left memory
+ * since; it must not wait for them again until the store has confirmed that. */
 static void read_settled(const struct core *core, const struct job *array, struct core_facts *ret)
 {
     _cleanup_free_ struct ask_after *named = NULL;

@@ -39,8 +39,8 @@ static bool comes_true(enum after_kind kind, enum outcome outcome)
     return kind == AFTER_ANY || (kind == AFTER_OK) == (outcome == OUTCOME_OK);
 }
 
-/* Jobs that are over are settled here: true ones are left out, and those that can never come true stand last.
- */
+/* Ended dependencies are settled here: satisfied ones are left out, and those that can never be satisfied
+ * come last. */
 static int read_after(const struct core *core, const struct job *job, const struct core_facts *facts,
     struct description *ret, struct error *err)
 {

@@ -18,7 +18,7 @@ void core_await_retry(struct core *core, const struct job *job)
         sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, job->retry_ms);
 }
 
-/* It hears at once of what can never come true. */
+/* Reports dependencies that can never be satisfied at once. */
 static void settle(struct core *core, struct description *description)
 {
     for (size_t i = description->n_open; i < description->spec.n_after; i++)

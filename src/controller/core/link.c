@@ -23,9 +23,10 @@
 #define LATE_WORDS_MS (15 * 60 * 1000) // so old may a word be that still arrives
 
 /*
- * Words of a connection that the node has given up can arrive after those of the next one, and two machines
- * may have one name: a copied disk. Believing either would end attempts that run. A machine that has started
- * anew while its old connection still looks alive is let in as soon as that one is found to be silent.
+ * Messages of a connection that the node has abandoned can arrive after those of the next one, and two
+ * machines may have the same name after copying a disk. Accepting either would end running attempts. A
+ * machine that was rebooted while its old connection still appears alive is accepted as soon as that one is
+ * found to be silent.
  */
 static int check_order(const struct core *core, const struct core_node *node,
     const struct message_hello *hello, struct error *err)
@@ -53,7 +54,7 @@ static int check_order(const struct core *core, const struct core_node *node,
         "otherwise two machines have the same key: join one of them again");
 }
 
-/* Its HELLO is believed. */
+/* Accepts its HELLO. */
 static void take_hello(const struct core *core, struct core_node *node, const struct message_hello *hello)
 {
     if (node->hello.boot_id != NULL && !core_is_same_boot(node->hello.boot_id, hello->boot_id)) {

@@ -35,7 +35,7 @@ static bool take_away(struct change_list *list, const char *node, const char *uu
     return true;
 }
 
-/* Instead of what was said before of the same. */
+/* Replaces an earlier change of the same kind. */
 static void put(struct change_list *list, const struct cluster_change *change)
 {
     (void)take_away(list, change->node, change->uuid);
@@ -58,7 +58,7 @@ void core_clear_marks(struct core *core)
     clear(&core->faults);
 }
 
-/* --- marks: what an administrator said --- */
+/* --- marks of administrators --- */
 
 const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid)
 {
@@ -89,7 +89,7 @@ bool core_is_released(const struct core *core, const struct core_node *node, con
     return gpu->is_released != 0 || core_is_release_wished(core, node, gpu);
 }
 
-/* The ledger as the marks say; what is not known yet is marked when it comes. */
+/* Applies a mark to the ledger; what is not known yet is marked when it appears. */
 static void apply_mark(struct core *core, const char *node, const char *uuid, bool is_set)
 {
     struct cluster *cluster = sched_cluster(core->sched);

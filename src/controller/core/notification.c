@@ -66,7 +66,7 @@ static void append_place(struct buffer *out, const struct job *job, const char *
         buffer_printf(out, " on %s", job->node);
 }
 
-/* "exit 1", "signal 11", or the word of the API for another end. */
+/* "exit 1", "signal 11", or the API's code for another end. */
 static void append_cause(struct buffer *out, const struct job *job)
 {
     if (job->end == END_EXIT)

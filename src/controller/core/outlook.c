@@ -17,7 +17,7 @@
 #define FORECAST_JOBS   1000U
 #define FORECAST_MS     2000 // how long one is good for
 #define FORECAST_EVENTS 200U // or until so much has happened, with a long queue
-#define QUEUE_SHORT     100U // jobs; a forecast of so few may be made anew for each change
+#define QUEUE_SHORT     100U // jobs; with fewer, the forecast may be recomputed for each change
 
 void core_clear_outlook(struct core *core)
 {

@@ -134,7 +134,7 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
     return true;
 }
 
-/* What differs from what LAUNCH said. */
+/* The settings that differ from those in LAUNCH. */
 void core_send_update(struct core *core, const struct job *job, uint32_t rank, uint32_t link)
 {
     struct message_update terms = {

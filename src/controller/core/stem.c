@@ -14,7 +14,7 @@
 #define WORD_MAX  128U
 #define DEPTH_MAX 2U // of commands within `sh -c`
 
-/* What runs what follows: their own names say nothing. */
+/* Wrappers that run another command: their own names are ignored. */
 static const char *const wrappers[] = { "env", "nice", "nohup", "time", "exec", "stdbuf", "taskset",
     "numactl", NULL };
 static const char *const shells[] = { "sh", "bash", "dash", "zsh", "ksh", NULL };
@@ -29,7 +29,7 @@ static bool is_one_of(const char *const *names, const char *name)
     return *names != NULL;
 }
 
-/* The next word of a command line that text_quote_command() wrote or a person typed; false at the end. */
+/* The next word of a command line written by text_quote_command() or by a user; false at the end. */
 static bool next_word(const char **at, char word[WORD_MAX])
 {
     const char *p = *at + strspn(*at, " \t");

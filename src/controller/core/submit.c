@@ -112,7 +112,7 @@ static void complete_ask(struct job *job, int64_t time_limit_ms, uint32_t gpus, 
     job_set_ask(job, &ask);
 }
 
-/* The job as it would be, and what the scheduler is told of it. */
+/* The prospective job, and its description for the scheduler. */
 static int make_job(const struct core *core, const struct identity *who, const struct job_spec *spec,
     size_t size, const struct core_facts *facts, struct job **ret, struct description *ret_description,
     struct error *err)
@@ -167,7 +167,7 @@ static void record_submit(struct core *core, struct core_entry *entry, struct sp
     core_note_owner(core, job->uid, job->id);
     if (spec->submit_key != NULL)
         key_table_add(&core->keys, store_key_hash(job->uid, spec->submit_key), job->id, spec->hash);
-    struct job_ask ask; // also in the event, so that the log alone says what was asked
+    struct job_ask ask; // also in the event, so that the log contains the request
     job_ask_copy(&ask, job->ask);
     struct job_event event = {
         .type = EVENT_SUBMITTED,

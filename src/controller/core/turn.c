@@ -16,7 +16,7 @@
 #include "controller/core/concern.h"
 #include "controller/core/state.h"
 
-#define LAZY_COMMIT_MS 5 // how long changes that nobody waits for may gather
+#define LAZY_COMMIT_MS 5 // how long changes without a waiting client may be collected
 
 void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {

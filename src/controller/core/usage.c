@@ -24,7 +24,7 @@ void core_take_usages(struct core *core, const struct record_list *usages)
     const struct attempt_usage *items = usages->items;
     for (size_t i = 0; i < usages->count; i++) {
         struct core_entry *entry = core_find(core, items[i].id.job);
-        /* A late word on an attempt that was given up says nothing about the present one. */
+        /* A late report about an abandoned attempt does not apply to the current one. */
         if (entry == NULL || entry->job->token != items[i].token || items[i].usage.count != 1 ||
             !job_state_is_active(entry->job->state))
             continue;

@@ -8,9 +8,9 @@
 #include "controller/http/parser.h"
 
 /*
- * Of a request over TCP without TLS. `listen` is the address mgpud was told to listen on (HOST:PORT), or
- * NULL. Refuses a Host that is not this machine's loopback or `listen`'s (DNS rebinding): -EPERM; a missing
- * Host with HTTP/1.1: -EPROTO.
+ * For a request over TCP without TLS. `listen` is mgpud's listening address (HOST:PORT), or NULL. Refuses a
+ * Host that is neither loopback nor that of `listen` (DNS rebinding): -EPERM; a missing Host with HTTP/1.1:
+ * -EPROTO.
  */
 int guard_check_host(const struct http_message *message, const char *listen, struct error *err);
 

@@ -43,7 +43,7 @@ struct request {
     uint32_t element;
     char name[SERVE_NAME_SIZE]; // the name in the path, if the route has one
     bool is_vouched;            // by the kernel on the unix socket, or by a token, credential or session
-    bool has_session;           // the cookie of the web page told who asks (api/sessions.c)
+    bool has_session;           // identified by the cookie of the web page (api/sessions.c)
     bool is_patient;            // waits for something that may take long
     bool is_chunked;            // the body is sent in chunks
     struct buffer headers;      // additional header lines of the answer

@@ -18,5 +18,5 @@ const struct page_file *page_files(size_t *ret_count);
 /* Changes with any of the files: an open page finds out by it that mgpud has another version. */
 const char *page_tag(void);
 
-/* GET / and GET /page/{name}. The files hold nothing that must be kept from anybody. */
+/* GET / and GET /page/{name}. The files contain nothing confidential. */
 void handle_page(struct request *request);

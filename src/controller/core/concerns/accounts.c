@@ -55,7 +55,7 @@ static int load_account(
     return account_decode(sched_fairshare(core->sched), bytes, length, err);
 }
 
-/* What was learnt is advice: of an older form, or torn, it is learnt anew. */
+/* The history is optional: rows in an older format, or damaged ones, are dropped. */
 static int load_history(
     struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
 {

@@ -25,7 +25,7 @@
 #include "controller/core/submit.h"
 #include "controller/core/tables.h"
 
-/* A request whose process is being looked at. */
+/* A request whose process is being inspected. */
 struct adopt_question {
     uint64_t id;
     uint32_t link;
@@ -139,7 +139,7 @@ static int check_owner(
     return error_hint(err, "only its owner or an operator can adopt it");
 }
 
-/* Its node knows of adoptions that wait only since it heard of them. */
+/* Nodes know waiting adoptions only after INSPECT. */
 static int check_others(
     const struct core *core, const struct message_process_info *process, struct error *err)
 {
@@ -155,7 +155,7 @@ static int check_others(
     return 0;
 }
 
-/* Nobody else's GPU becomes shared by being adopted. */
+/* An adoption must not share a GPU allocated to another job. */
 static int check_booked(const struct core *core, const struct core_node *node, const struct job_ask *ask,
     const struct message_process_info *process, const struct ask_gpu *seen, size_t count, struct error *err)
 {
@@ -175,7 +175,7 @@ static int check_booked(const struct core *core, const struct core_node *node, c
     return 0;
 }
 
-/* Without GPUs of its own choice the adoption is for those that the process is on. */
+/* Without requested GPUs, the adoption is for those that the process uses. */
 static int choose_gpus(const struct core *core, const struct core_node *node, struct job_ask *ask,
     const struct message_process_info *process, size_t n_seen, struct error *err)
 {
@@ -227,7 +227,7 @@ static int complete(const struct core *core, const struct core_node *node, const
     return 0;
 }
 
-/* The sample at hand was taken when nobody knew of the adoption: it counts as if it had been. */
+/* The last sample was taken before the adoption was known: corrects it. */
 static void mark_process(const struct core_node *node, uint64_t from, uint64_t to, uint32_t pid)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
@@ -277,7 +277,7 @@ static void on_answer(struct core *core, const struct core_node *from, struct ad
     look_again(core, node);
 }
 
-/* The process of an adoption that waits is over. */
+/* The process of a waiting adoption has ended. */
 static void on_over(struct core *core, struct core_entry *entry, const char *text)
 {
     if (entry == NULL || entry->job->state != JOB_QUEUED || entry->job->ask->adopted_pid == 0)
@@ -380,7 +380,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
         send_inspect(core, job, 0);
     if (job->state != JOB_DONE || before == JOB_QUEUED || job->end == END_RELEASED || node == NULL)
         return;
-    /* It was let go and may live on: until the next sample says more it is on its GPUs from outside. */
+    /* It was released and may still be running: until the next sample it counts as external. */
     mark_process(node, job->id, 0, 0);
     look_again(core, node);
 }

@@ -15,8 +15,8 @@
 #include "controller/core/tables.h"
 #include "controller/core/watches.h"
 
-#define SAMPLES_HOLD    3U  // in a row, before a load counts and before a process that went is believed gone
-#define SAMPLES_SHRINK  30U // before less memory is believed
+#define SAMPLES_HOLD    3U  // consecutive ones, before a load counts and before a process counts as ended
+#define SAMPLES_SHRINK  30U // before a decrease of memory counts
 #define SAMPLES_UNKNOWN 60U // without a list of processes, before those known are given up
 #define MEMORY_STEP     (256ULL << 20)
 #define CROWD_BAND      10U // per cent below the limit at which a GPU is not crowded any more
@@ -42,7 +42,7 @@ struct external_use {
     uint32_t adoptee;        // pid for which an adoption waits; 0: none
 };
 
-/* A process whose memory cannot be told may have all that is used, unless jobs are there too. */
+/* A process with unknown memory may have all that is used, unless jobs are there too. */
 static struct external_use count_external(const struct core *core, const struct gpu_state *gpu, bool is_empty)
 {
     const struct gpu_process *processes = gpu->processes.items;
@@ -73,7 +73,7 @@ static void forget_others(struct gpu_watch *watch)
     watch->external_memory = watch->less = watch->adoptee = 0;
 }
 
-/* More is believed at once; less when it has lasted. */
+/* Increases apply at once; decreases when they have lasted. */
 static void follow_memory(struct gpu_watch *watch, uint64_t sum)
 {
     uint64_t memory = (sum > 0 ? (sum - 1) / MEMORY_STEP + 1 : 1) * MEMORY_STEP;

@@ -17,7 +17,7 @@
 #include "controller/core/state.h"
 #include "controller/core/watches.h"
 
-/* What the driver wants, as the rest of a sentence. */
+/* The recovery action required by the driver, as the end of a sentence. */
 static const char *recovery_words(uint32_t recovery)
 {
     static const char *const words[] = {
@@ -30,7 +30,7 @@ static const char *recovery_words(uint32_t recovery)
     return recovery < sizeof(words) / sizeof(words[0]) ? words[recovery] : words[GPU_RECOVERY_RESET];
 }
 
-/* The fault in words, for those who wait and those who repair. The caller frees it. */
+/* The fault as text, for users and administrators. The caller frees it. */
 static char *describe(const struct core *core, const struct gpu_trouble *trouble, const struct gpu_state *gpu)
 {
     char span[32];

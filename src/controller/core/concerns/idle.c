@@ -71,7 +71,7 @@ int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
     const struct job *job = entry->job;
     const struct gpu_grant *grants = job->grants.items;
     const struct usage_gpu *gpus = usage->gpus.items;
-    size_t at = 0; // in order of rank, and on each node in the order that the job asked for
+    size_t at = 0; // in order of rank, and on each node in the order requested
     for (size_t rank = 0; rank < job_node_count(job); rank++)
         for (size_t i = 0; i < job->grants.count && at < usage->gpus.count; i++) {
             const char *node = grants[i].node != NULL ? grants[i].node : job->node;

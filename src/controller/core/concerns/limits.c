@@ -16,7 +16,7 @@
 
 #define SHEPHERD_LATE_MS 5000 // after its limit and its grace a job should be over
 
-/* Jobs whose deadline or time limit comes, the earliest first. */
+/* Jobs with a deadline or time limit, earliest first. */
 struct core_limits {
     struct core_entry **heap;
     size_t count, capacity;
@@ -94,7 +94,7 @@ static bool has_deadline(const struct job *job)
            (!job_is_array(job) || job->array_left[0] != '\0');
 }
 
-/* As its state and its request say. */
+/* According to its state and request. */
 static void set_due(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;
@@ -118,7 +118,7 @@ static int64_t next_ms(const struct core *core)
     return core->limits->count > 0 ? due_ms(core->limits->heap[0]) : TIME_NEVER;
 }
 
-/* As its shepherd would have said it. */
+/* As its shepherd would have reported it. */
 static void end_at_limit(struct core *core, struct core_entry *entry)
 {
     struct job_event event = { .attempt = entry->job->attempt,

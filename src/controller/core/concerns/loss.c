@@ -39,7 +39,7 @@
 #define FENCE_LOOK_MS     1000  // after a start, at nodes that had been fenced
 
 struct core_loss {
-    int64_t look_ms; // boot clock: when to look for nodes that are silent; 0: nothing is to be looked at
+    int64_t look_ms; // boot clock: next check for silent nodes; 0: none
 };
 
 static int64_t silent_at_ms(const struct core *core, const struct core_node *node)
@@ -78,7 +78,7 @@ static void await_nodes(struct core *core)
     for (size_t i = 0; i < core->marks.count; i++) {
         (void)core_add_node(core, core->marks.items[i].node);
         if (core->marks.items[i].kind == CHANGE_NODE_FENCE && core->options.loss.timeout_ms == 0)
-            look_by(core, core->boot_ms + FENCE_LOOK_MS); // else it is looked at when it has been silent
+            look_by(core, core->boot_ms + FENCE_LOOK_MS); // otherwise it is checked when it has been silent
     }
     const struct cluster *known = sched_known(core->sched); // they may be missed, drained and fenced as well
     for (size_t i = 0; i < known->n_nodes; i++)
@@ -159,8 +159,7 @@ static void end_all(struct core *core, const struct core_node *node, const char 
     }
 }
 
-/* What became of single parts is not in the store: after a restart those of a fenced node are lost once more.
- */
+/* Results of single ranks are not in the store: after a restart those of a fenced node are lost again. */
 static void look_at_fence(struct core *core, const struct core_node *node)
 {
     const struct cluster_change *mark = core_mark(core, node->name, NULL);

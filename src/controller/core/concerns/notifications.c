@@ -31,11 +31,11 @@
 #define KIND             "notice"
 #define KEY_SIZE         40
 #define HOUR_MS          3600000
-#define ANSWER_MS        60000 // a node that says nothing for so long after the time has failed
+#define ANSWER_MS        60000 // a node that does not answer for this long after the timeout has failed
 #define BUSY_MS          5000  // to the next try when a node has too much to do
 #define NODE_SENDING_MAX 8U
 #define USER_SENDING_MAX 2U
-#define KEPT_MAX         1000U // notifications that are over, to be shown
+#define KEPT_MAX         1000U // finished notifications kept for display
 
 static const int64_t pauses_ms[] = { 10000, 60000, 600000, HOUR_MS };
 #define PAUSES (sizeof(pauses_ms) / sizeof(pauses_ms[0]))
@@ -44,7 +44,7 @@ static const int64_t pauses_ms[] = { 10000, 60000, 600000, HOUR_MS };
 struct open_notification {
     struct notification *notification;
     struct notification_user *user;
-    uint64_t batch; // it may be told when this one is durable
+    uint64_t batch; // it may be sent when this batch is durable
     bool is_sending;
     uint32_t link; // by whom
 };
@@ -118,7 +118,7 @@ static void remove_row(struct core *core, const struct notification *notificatio
     store_batch_remove(core_batch(core)->changes, KIND, key);
 }
 
-/* Takes it over, to be shown; the oldest gives way. */
+/* Takes ownership, for display; the oldest is dropped. */
 static void keep_over(struct core *core, struct notification *notification)
 {
     struct notifications *notifications = notifications_of(core);
@@ -161,7 +161,7 @@ static void end_notification(struct core *core, size_t i, enum notification_stat
 
 /* --- making them --- */
 
-/* What this event is to those who are to hear of it, and under which wishes; 0: nothing. */
+/* The notification event for this event, and whether it was requested; 0: none. */
 static enum notify_event classify(
     const struct job *job, const struct job_event *event, enum job_state before, uint32_t *ret_wishes)
 {
@@ -169,7 +169,7 @@ static enum notify_event classify(
     bool is_bad = is_over && (strcmp(json_job_state(job), "failed") == 0 || job->array_failed > 0);
     *ret_wishes = 0;
     if (job->array_job != 0)
-        return 0; // its array tells of all of them
+        return 0; // its array notifies for all of them
     if (is_over) {
         *ret_wishes = NOTIFY_END | (is_bad ? NOTIFY_FAIL : 0);
         return is_bad ? NOTIFY_FAIL : NOTIFY_END;
@@ -185,7 +185,7 @@ static enum notify_event classify(
     return has_given_way ? NOTIFY_PREEMPT : NOTIFY_REQUEUE;
 }
 
-/* Why this one is not told; NULL: it is. The caller frees it. */
+/* Why this one is dropped; NULL: it is not. The caller frees it. */
 static char *why_dropped(const struct core *core, struct notification_user *user, int64_t now_ms)
 {
     uint32_t limit = core->options.notifications.per_hour;
@@ -198,9 +198,9 @@ static char *why_dropped(const struct core *core, struct notification_user *user
     return xasprintf("more than %u of this user within an hour", limit);
 }
 
-/* --- telling --- */
+/* --- delivery --- */
 
-/* The node where the job was, else the one with the least to tell. */
+/* The node of the job, else the one with the fewest deliveries. */
 static struct core_node *choose_node(const struct core *core, const struct notification *notification)
 {
     struct core_node *own = core_find_node(core, notification->node), *best = NULL;
@@ -285,7 +285,7 @@ static void note_failure(struct core *core, size_t i, int32_t error, const char 
     put_row(core, notification);
 }
 
-/* What can be told now. */
+/* Sends what is due. */
 static void send_due(struct core *core, int64_t now_ms)
 {
     struct notifications *notifications = core->notifications;
@@ -354,7 +354,7 @@ static void on_told(struct core *core, struct core_node *node, const void *messa
 
 /* --- hooks --- */
 
-/* What its job wants to tell of an event, in the same batch. */
+/* Creates the job's notifications of an event, in the same batch. */
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     const struct job *job = entry->job;

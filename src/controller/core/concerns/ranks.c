@@ -128,13 +128,13 @@ static bool may_go(const struct core_entry *entry)
     return are_all_ready || entry->job->started_ms != 0;
 }
 
-/* After a start of ours rank 0 may run while its node has not spoken yet. */
+/* After a restart, rank 0 may be running although its node has not reported yet. */
 static bool is_port_known(const struct core_ranks *ranks)
 {
     return ranks->items[0].state >= RANK_READY;
 }
 
-/* --- what is said to a node --- */
+/* --- messages to a node --- */
 
 static void say_go(struct core *core, struct core_entry *entry, uint32_t number, uint32_t link)
 {
@@ -208,7 +208,7 @@ static void act(struct core *core, struct core_entry *entry)
 
 /* --- the end of a rank --- */
 
-/* When the node of a lost rank spoke last before it was away. */
+/* When the node of a lost rank last sent a message before it became unreachable. */
 static int64_t last_word_ms(const struct core *core, const struct core_entry *entry, uint32_t number)
 {
     const struct core_node *node = core_find_node(core, job_node_name(entry->job, number));
@@ -218,7 +218,7 @@ static int64_t last_word_ms(const struct core *core, const struct core_entry *en
     return node->is_up ? node->left_ms : node->heard_ms;
 }
 
-/* Why the others are stopped. After a start of ours one that was stopped may be heard of before its cause. */
+/* Why the others are stopped. After a restart, a stopped rank may be reported before its cause. */
 static bool has_cause(const struct core_ranks *ranks)
 {
     for (size_t i = 0; i < ranks->count; i++) {
@@ -230,7 +230,7 @@ static bool has_cause(const struct core_ranks *ranks)
     return false;
 }
 
-/* A rank is over, and with it perhaps the attempt. */
+/* A rank has ended, and with it perhaps the attempt. */
 static void settle(struct core *core, struct core_entry *entry, struct core_rank *rank, enum rank_state state)
 {
     struct core_ranks *ranks = core_extra(entry)->ranks;
@@ -248,7 +248,7 @@ static void settle(struct core *core, struct core_entry *entry, struct core_rank
     drop(entry);
 }
 
-/* --- what nodes say --- */
+/* --- reports of nodes --- */
 
 static struct core_rank *find_open(struct core_entry *entry, uint32_t number)
 {
@@ -445,7 +445,7 @@ static void on_started(struct core *core, struct core_node *node, const void *me
         note_started(core, entry, started->id.rank, started);
 }
 
-/* Its exit is forgotten with the others', but that of a rank which was given up, at once. */
+/* Its exit record is released with the others', but that of a rank that was given up, at once. */
 static void on_exited(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
@@ -466,7 +466,7 @@ static void on_returned(struct core *core, struct core_node *node, const void *m
         return;
     if (!has_started(entry, returned->id.rank) && !is_lost(entry, returned->id.rank)) {
         note_return(core, entry, returned->id.rank, returned->text);
-        return; // it is forgotten with the others
+        return; // it is released with the others
     }
     /* What has started cannot have been returned: its agent has lost what it knew of it. */
     if (has_started(entry, returned->id.rank))

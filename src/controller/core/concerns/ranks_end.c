@@ -35,8 +35,8 @@ bool core_rank_is_loss(const struct core_rank *rank)
     return is_told && (end == END_NODE_LOST || end == END_REBOOT);
 }
 
-/* The last word of the first node that was lost. What failed after it may have failed because that node was
- * gone: nobody can tell, and the loss is the better reason. */
+/* The last message of the first node that was lost. Later failures may have been caused by that loss: this
+ * cannot be determined, and the loss is the better reason. */
 static int64_t first_loss_ms(const struct core_ranks *ranks)
 {
     int64_t loss_ms = TIME_NEVER;
@@ -46,7 +46,7 @@ static int64_t first_loss_ms(const struct core_ranks *ranks)
     return loss_ms;
 }
 
-/* Which of those that are over tells how the attempt ended; the lowest decides, and of equals the first. */
+/* Which ended rank determines the end of the attempt: the lowest value, and the first among equals. */
 enum weight { FAILED, LOST, FAILED_AFTER_LOSS, GIVEN_UP, ENDED_FOR_OTHERS, FAILED_IN_STOP, ENDED_WELL };
 
 static enum weight weight_of(const struct core_rank *rank, int64_t loss_ms, bool is_stopping)
@@ -82,7 +82,7 @@ static uint32_t find_deciding(const struct core_entry *entry)
     return found;
 }
 
-/* "rank 1 on gpu2: exit 3"; NULL when there is nothing to be said. */
+/* "rank 1 on gpu2: exit 3"; NULL if there is nothing to add. */
 static char *tell_end(const struct job *job, uint32_t number, const struct core_rank *rank)
 {
     const char *text = rank->state == RANK_ENDED ? rank->exit.text : rank->text;
@@ -167,7 +167,7 @@ static void set_end(const struct core_entry *entry, const struct core_rank *rank
     }
 }
 
-/* Those that are not there now are told when they say it again. */
+/* Nodes that are not connected get this when they report the rank again. */
 static void forget_all(struct core *core, const struct job *job, const struct core_ranks *ranks)
 {
     for (uint32_t number = 0; number < ranks->count; number++) {

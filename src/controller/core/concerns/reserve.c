@@ -164,7 +164,7 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
     core_reply(core, request, &answer);
 }
 
-/* Its GPUs are known by name before their nodes have said anything. */
+/* Its GPUs are known by name before their nodes have reported. */
 static int load(struct core *core, const struct cluster_change *change, struct error *err)
 {
     struct sched_reservation reservation;

@@ -26,7 +26,7 @@
 #define RETURN_BACKOFF_MAX 60000
 
 struct core_schedule {
-    uint64_t *never; // jobs whose dependency can never come true, heard of in this turn
+    uint64_t *never; // jobs whose dependency turned out in this turn to be impossible to satisfy
     size_t n_never;
 };
 
@@ -119,9 +119,9 @@ static void unreserve(void *arg, uint64_t reservation)
     core_hook_unreserved(arg, reservation);
 }
 
-/* --- what it is told --- */
+/* --- reports to the scheduler --- */
 
-/* From which ends it is learnt how long such a job takes: those that were its own, or its limit's. */
+/* The ends from which run times are learnt: the job's own, or its time limit. */
 static int64_t learnt_run_ms(const struct job_event *event)
 {
     switch (event->end) {
@@ -152,8 +152,8 @@ static void back_off(struct core *core, const struct job *job)
     sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, core->now_ms + wait_ms);
 }
 
-/* It comes back as another one: preemptible because it was idle, with another time limit, or in another
- * place. What it waited for is over. */
+/* It is requeued with other properties: it was preemptible because it was idle, had another time limit, or
+ * another place. Its dependencies are settled. */
 static void stop_run(struct core *core, const struct job *job)
 {
     struct sched_look look;
@@ -193,7 +193,7 @@ static void on_ended(struct core *core, const struct job *job, const struct job_
     sched_withdraw(core->sched, core->now_ms, job->id); // given up while it waited
 }
 
-/* Of a job that waits core_enqueue() tells. */
+/* core_enqueue() handles a waiting job. */
 static void on_edited(struct core *core, const struct job *job, const struct job_event *event)
 {
     sched_relimit(core->sched, core->now_ms, job->id, job->ask->time_limit_ms);
@@ -239,7 +239,7 @@ static void on_resume(struct core *core, struct core_entry *entry)
         core_resume(core, entry);
 }
 
-/* Those that heard that what they wait for can never come true, and asked to be given up then. */
+/* Ends jobs with --cancel-if-never whose dependency can never be satisfied. */
 static void run_never(struct core *core)
 {
     while (core->schedule->n_never > 0) {

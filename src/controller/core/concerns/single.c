@@ -66,7 +66,7 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
         act(core, entry);
 }
 
-/* What becomes part of the job's record: what it made of its GPUs, and the last lines of its output. */
+/* The part that is added to the job's record: resource usage, and the last lines of output. */
 static void take_usage(const struct launch_exit *record, struct record_list *ret)
 {
     if (record->usage.count == 0 && record->tail == NULL)
@@ -84,7 +84,7 @@ static void on_started(struct core *core, struct core_node *node, const void *me
 {
     const struct launch_started *started = message;
     struct core_entry *entry = core_find(core, started->id.job);
-    /* A start says nothing that must be forgotten: a job that has moved on is reported again by its end. */
+    /* A start need not be acknowledged: if the job has moved on, its end is reported again. */
     if (entry == NULL || job_is_wide(entry->job) || entry->job->token != started->token ||
         entry->job->started_ms != 0 ||
         (entry->job->state != JOB_STARTING && entry->job->state != JOB_STOPPING))
@@ -96,8 +96,8 @@ static void on_started(struct core *core, struct core_node *node, const void *me
     core_change(core, entry, &event, NULL);
 }
 
-/* The job, when this is the present attempt of one on one node. What is about any other attempt the agent may
- * forget. */
+/* The job, if this is the current attempt of a job on one node. The agent is told to release any other
+ * attempt. */
 static struct core_entry *find_or_forget(
     struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token)
 {

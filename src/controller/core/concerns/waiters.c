@@ -63,7 +63,7 @@ void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
     core_wait_idle(core, job, states, IDLE_LEVELS, request);
 }
 
-/* Who waits for this element of the array waits for this job from now on. */
+/* Clients that wait for this element of the array now wait for this job. */
 static void pass_on(struct core *core, uint64_t array, uint32_t index, uint64_t job)
 {
     for (struct waiter *waiter = core->waiters; waiter != NULL; waiter = waiter->next)
