@@ -28,8 +28,8 @@
 #include "base/process.h"
 #include "job/state.h"
 
-/* A shepherd whose end we will notice. An attempt can have two for a moment: one that ends, one that adopts.
- */
+/* A shepherd whose end will be noticed. An attempt can briefly have two: one that ends and one that
+ * adopts. */
 struct watch {
     struct effects *effects;
     struct spool_id id;
@@ -160,7 +160,7 @@ static void look_for_exit(
         sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
 }
 
-/* What a shepherd that died has left says nothing about the one that took its place. */
+/* The report of a dead shepherd does not apply to its successor. */
 static void read_ready(int dirfd, struct attempt_sight *sight)
 {
     struct launch_started *ready = &sight->started;
@@ -213,7 +213,7 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
     struct launcher_process process;
     _cleanup_close_ int dirfd = open_entry(effects, id);
     if (dirfd >= 0 && adopted_is(dirfd))
-        inspector_forget(effects->parts.looks, id->job); // from here on the spool tells of it
+        inspector_forget(effects->parts.looks, id->job); // from here on the spool describes it
     if (dirfd >= 0 && adopted_is(dirfd))
         return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
     int r = adopt ? 0 : gpu_check_start(effects->parts.check, id, err);
@@ -284,7 +284,7 @@ static int effect_command(void *arg, const struct spool_id *id, uint32_t signal,
         int r = (signal & STOP_ADOPTED) != 0
                     ? adopted_kills_start(effects->kills, dirfd, signal & ~STOP_ADOPTED, grace_ms)
                     : -EPERM;
-        return r == -EPERM ? adopted_end(dirfd, END_CANCELLED, NULL) : r; // let go of
+        return r == -EPERM ? adopted_end(dirfd, END_CANCELLED, NULL) : r; // release it
     }
     return launcher_command(effects->parts.launcher, id, signal, grace_ms);
 }
@@ -344,7 +344,7 @@ static int effect_remove(void *arg, const struct spool_id *id)
         unwatch(effects, id); // the process may live on
     int r = launcher_discard(effects->parts.launcher, id);
     if (r == -EBUSY)
-        effect_kill(arg, id); // an init whose user had stopped it, and whose shepherd died
+        effect_kill(arg, id); // an init stopped by its user, whose shepherd died
     if (r < 0 && r != -EBUSY)
         log_error("job %" PRIu64 ": cannot remove its spool entry: %s", id->job, strerror(-r));
     if (r == 0) {
@@ -503,8 +503,8 @@ void effects_set_link(struct effects *effects, struct agent_link *link)
     effects->link = link;
 }
 
-/* What the spool says of an attempt. The token is in the spec, or for an entry made anew from a durable copy
- * in its exit record. */
+/* The token of an attempt from its spec or, for an entry recreated from a durable copy, from its exit
+ * record. */
 static uint64_t read_token(const struct effects *effects, const struct spool_id *id, int dirfd)
 {
     struct launch_spec spec;
@@ -523,7 +523,8 @@ static uint64_t read_token(const struct effects *effects, const struct spool_id 
     return token;
 }
 
-/* A cell without a spool entry is what a crash left between the two, or not ours to judge while it lives. */
+/* A cgroup without a spool entry was left by a crash between creating the two, or belongs to a live process
+ * and is kept. */
 static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
 {
     struct effects *effects = arg;
@@ -542,7 +543,7 @@ static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
         (void)effects->parts.confine->remove(effects->parts.cells, id);
 }
 
-/* What an agent left that died at the wrong moment. A job that runs goes on in any case. */
+/* Completes the work of an agent that died in between. Running jobs continue in any case. */
 static void guard_again(const struct effects *effects, const struct spool_id *id, int dirfd)
 {
     struct error err = { 0 };
@@ -586,7 +587,7 @@ int effects_load(struct effects *effects, struct error *err)
             continue;
         uint64_t token = read_token(effects, &id, dirfd);
         guard_again(effects, &id, dirfd);
-        /* The agent died between making the entry and writing what it is: nobody can have acted on it. */
+        /* The agent died between creating the entry and writing its contents, so nothing depends on it. */
         if (token == 0 && spool_verdict(dirfd) == VERDICT_NONE)
             (void)spool_remove(spoolfd, entry->d_name);
         else

@@ -41,7 +41,7 @@ static int start_worker(struct keeper *keeper)
         return -errno;
     _cleanup_close_ int ours = link[0];
     _cleanup_close_ int theirs = link[1];
-    int r = descriptor_send(keeper->control_fd, "L", 1, theirs); // mgpud looks at the descriptor alone
+    int r = descriptor_send(keeper->control_fd, "L", 1, theirs); // mgpud uses only the descriptor
     if (r < 0)
         return r;
     pid_t pid = child_fork(ours, &keeper->worker);
@@ -84,7 +84,7 @@ static bool step(struct keeper *keeper)
     if (poll(fds, 2, keeper->worker >= 0 ? -1 : left_ms > 0 ? (int)left_ms : 0) < 0)
         return errno == EINTR;
     if (fds[0].revents != 0)
-        return false; // nothing is ever said here: this is the end of file
+        return false; // nothing is ever sent here: this is the end of file
     if (keeper->worker >= 0 && fds[1].revents != 0)
         reap_worker(keeper);
     if (keeper->worker >= 0 || clock_boot_ms() < keeper->start_at_ms)

@@ -48,7 +48,7 @@
 #define LOCK_FILE       "agent.lock"
 #define LINK_SOCKET     "../link.sock" // seen from the spool
 #define GPU_BACKLOG_MAX (64U << 10)    // samples are dropped while the controller is so far behind
-#define GPU_REPEATS_MAX 60U            // samples that say nothing new and are passed on all the same
+#define GPU_REPEATS_MAX 60U            // unchanged samples that are still forwarded
 
 struct worker {
     const struct agent_options *options;
@@ -82,7 +82,7 @@ struct worker {
     bool has_said_hello;
     struct buffer last_gpus; // the last GPUS message, to send only what is new
     uint32_t gpu_repeats;    // samples in a row that were like it
-    char *told_text;         // what was said last of the GPUs as a whole
+    char *told_text;         // last text sent about the GPUs as a whole
     int status;
 };
 
@@ -186,9 +186,9 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     log_info("node %s: %s", worker->options->node, report->text);
 }
 
-/* Samples come once a second. The controller counts samples that agree before it believes some things, so
- * what says nothing new is passed on for a while, and not for ever; nor is one while the controller is
- * behind: false then. */
+/* Samples arrive once a second. The controller requires several equal samples for some decisions, so
+ * unchanged ones are forwarded for a while, but not indefinitely, and not while the controller lags behind:
+ * then false. */
 static bool pass_on(struct worker *worker, const struct message_gpus *gpus)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -206,7 +206,7 @@ static bool pass_on(struct worker *worker, const struct message_gpus *gpus)
     return true;
 }
 
-/* A sample, once a second. What it says of the GPUs as a whole is told when it changes. */
+/* A sample, once a second. Its text about the GPUs as a whole is sent when it changes. */
 static void take_sample(struct worker *worker, const struct gpu_report *report, struct message_gpus *gpus)
 {
     usage_watch_usages(worker->watch, &gpus->usages);
@@ -236,7 +236,7 @@ static void release_gpus(void *arg, const struct strings *uuids)
         gpu_helper_release(worker->gpus, uuids);
 }
 
-/* Nobody else needs them, and a sample with other numbers alone is nothing new. */
+/* Clears numbers that only this node uses: a sample that differs in them alone counts as unchanged. */
 static void forget_answers(const struct record_list *gpus)
 {
     struct gpu_state *states = gpus->items;
@@ -244,8 +244,8 @@ static void forget_answers(const struct record_list *gpus)
         states[i].answers = 0;
 }
 
-/* What the controller should know before the next job starts there goes out before anything follows from it.
- */
+/* What the controller must know before the next job starts on these GPUs is sent before anything else
+ * happens. */
 static void on_gpu_report(void *arg, const struct gpu_report *report)
 {
     struct worker *worker = arg;
@@ -286,7 +286,7 @@ static int open_cells(struct worker *worker, struct error *err)
     return err->code;
 }
 
-/* Whose GPUs these are is known from the first report on; no job is launched before. */
+/* The owner of each GPU is known from the first report on; no job is launched before. */
 static void open_devices(struct worker *worker)
 {
     const struct gpu_devices_places places = { .device_dir = worker->options->device_dir,
@@ -413,7 +413,7 @@ static void on_control(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-/* The lock is ours. */
+/* The lock has been acquired. */
 static int begin(struct worker *worker, struct error *err)
 {
     if (worker->link_watch != NULL)
@@ -454,13 +454,13 @@ static void on_lock_taken(void *arg)
     leave(worker, EXIT_FAILURE);
 }
 
-/* Before HELLO nothing is ever said to an agent, so this is the end of the link. */
+/* Before HELLO an agent receives nothing, so this is the end of the link. */
 static void on_early_end(evutil_socket_t fd, short what, void *arg)
 {
     leave(arg, EXIT_SUCCESS);
 }
 
-/* What tells that there is nobody to work for, while the lock is waited for and, of an uplink, afterwards. */
+/* Detects that the controller is gone, while waiting for the lock and, with an uplink, afterwards. */
 static void watch_owner(struct worker *worker)
 {
     const struct agent_options *options = worker->options;

@@ -299,7 +299,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     spec->time_limit_ms = 0; // it ends with the job
     spec->lease_ms = 0;
     spec->warn_signal = 0;
-    replace_text(&spec->say_pipe, NULL); // it says things where the job does
+    replace_text(&spec->say_pipe, NULL); // its status reports go to the job's pipe
     spec->is_tty = request->is_tty;
     spec->tty_rows = request->rows;
     spec->tty_columns = request->columns;

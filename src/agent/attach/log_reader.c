@@ -32,7 +32,7 @@ struct log_file {
     uint64_t size;
 };
 
-/* The frame says whose log it is; that it is not root's is up to us. */
+/* The frame contains the uid; the agent itself must refuse root's logs. */
 static int become_owner(
     const struct job_users *users, const struct message_open_log *request, struct error *err)
 {
@@ -118,8 +118,8 @@ static int send_range(int socket_fd, int fd, off_t *offset, uint64_t end)
     return 0;
 }
 
-/* Waits until the file grew or may have grown (1), the controller wants no more than what is there (0), or
- * has gone (< 0). */
+/* Waits until the file has grown or may have (1), the controller wants nothing beyond the current end (0), or
+ * has closed (< 0). */
 static int wait_for_more(int socket_fd, int inotify)
 {
     char events[4096], byte;

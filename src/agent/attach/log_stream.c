@@ -57,7 +57,7 @@ static void stream_add(struct log_streams *streams, int pidfd)
     stream->child = child_watch(streams->base, pidfd, on_child_end, stream);
 }
 
-/* One that is too many gets a child of its own to say so, up to twice the limit. */
+/* A stream above the limit gets its own child to report that, up to twice the limit. */
 void log_streams_open(struct log_streams *streams, const struct message_open_log *request)
 {
     int pidfd;

@@ -62,7 +62,8 @@ int terminal_visit_bring(int spool_fd, const struct spool_id *id, const struct t
     return descriptor_send(door, visit, sizeof(*visit), fd);
 }
 
-/* The spec names the attempt by its token: another history of the same numbers is not looked at. */
+/* The spec identifies the attempt by its token: an attempt of another history with the same numbers is not
+ * used. */
 static int check(int spool_fd, const struct message_open_terminal *request, struct error *err)
 {
     struct launch_spec spec;

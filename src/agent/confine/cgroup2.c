@@ -86,8 +86,8 @@ static char *own_cgroup(void)
     return NULL;
 }
 
-/* Where an agent of this instance found its place before: the cells of living jobs are there, also when this
- * agent was started from somewhere else. */
+/* Where an earlier agent of this instance found its place: the cgroups of running jobs are there, even if
+ * this agent was started elsewhere. */
 static char *remembered_path(const char *run_dir)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -133,7 +133,7 @@ static int open_directory(int dirfd, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-/* The one proof that launches will work: a process is born in there. */
+/* Proves that launches will work: creates a process in that cgroup. */
 static int try_clone(int cgroup_fd)
 {
     struct clone_args args = {
@@ -147,8 +147,8 @@ static int try_clone(int cgroup_fd)
     return waitpid(pid, NULL, 0) < 0 ? -errno : 0;
 }
 
-/* Cells of living jobs keep the instance's directory; without any it goes, and the next agent makes it again.
- */
+/* The instance's directory is kept while it has cgroups of running jobs; otherwise it is removed, and the
+ * next agent creates it again. */
 static void cgroup2_close(struct confine_state *state)
 {
     if (state == NULL)
@@ -172,7 +172,7 @@ static void closep_state(struct confine_state **state)
     cgroup2_close(*state);
 }
 
-/* A failure leaves `state` as it was. */
+/* On failure, `state` is unchanged. */
 static int take_into_use(struct confine_state *state, struct error *err)
 {
     _cleanup_close_ int fd = -1, shepherds_fd = -1;
@@ -236,7 +236,7 @@ static int cgroup2_open(
     return 0;
 }
 
-/* --- cells --- */
+/* --- cgroups of steps --- */
 
 static void attempt_name(const struct spool_id *id, char name[CELL_NAME_SIZE])
 {
@@ -266,7 +266,7 @@ static int cgroup2_prepare(struct confine_state *state, const struct spool_id *i
     attempt_name(id, attempt);
     cell_name(id, cell);
     int r = make_cell(state, id, attempt, cell);
-    /* A service manager that made our parent anew took the instance's directory with it. */
+    /* A service manager that recreated the parent removed the instance's directory. */
     if (r == -ENOENT) {
         r = take_into_use(state, err);
         if (r < 0)
@@ -360,7 +360,7 @@ static int cgroup2_remove(struct confine_state *state, const struct spool_id *id
 
 /* --- what others left --- */
 
-/* Cells are named by the same numbers as spool directories. */
+/* Cgroups have the same numbers in their names as spool directories. */
 static bool parse_cell(const char *attempt, const char *step, struct spool_id *ret)
 {
     char name[SPOOL_NAME_SIZE];

@@ -19,7 +19,7 @@
 #define PROCS_MAX 65536U
 #define TURNS_MAX 8 // processes may fork meanwhile
 
-/* `pids` is changed. A process that has ended meanwhile needs no move. */
+/* Modifies `pids`. A process that has ended meanwhile need not be moved. */
 static int move(int procs_fd, char *pids)
 {
     char *rest = pids;

@@ -32,7 +32,7 @@ struct filter {
 struct kept_filter {
     struct filter filter;
     int fd;
-    uint32_t id; // the kernel's; 0: it does not say
+    uint32_t id; // the kernel's; 0: unknown
 };
 
 static void make_filter(const struct device_rule *rules, size_t count, struct filter *ret)
@@ -178,7 +178,7 @@ static int load_and_keep(struct device_filters *filters, struct filter *filter)
     return fd;
 }
 
-/* --- what is asked for --- */
+/* --- public functions --- */
 
 static int put_on(struct device_filters *filters, int cgroup_fd, struct filter *filter, struct error *err)
 {

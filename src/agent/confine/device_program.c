@@ -56,7 +56,7 @@ static void add_number(struct device_program *program, uint8_t operation, uint8_
         (struct bpf_insn){ .code = BPF_ALU64 | operation | BPF_K, .dst_reg = to & 0xf, .imm = value });
 }
 
-/* Where it leads is said by land(). */
+/* land() sets its target. */
 static size_t add_jump(struct device_program *program, uint8_t test, uint8_t of, uint32_t value)
 {
     return add(

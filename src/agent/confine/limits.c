@@ -183,7 +183,7 @@ void limits_enable_v2(struct limits *limits, const char *instance)
             place->hierarchy = HIERARCHY_V2;
         else if (place->hierarchy == HIERARCHY_V2)
             place->hierarchy = HIERARCHY_NONE;
-        /* Where v1 has it too, v2 cannot: then only what v1 says is of use. */
+        /* A controller used by v1 is not available in v2: then only the error of v1 is useful. */
         if (r < 0 && place->hierarchy == HIERARCHY_NONE && (r != -ENOSYS || place->why.code == -ENOSYS))
             place->why = why;
     }
@@ -250,7 +250,7 @@ static int apply_cpuset(struct limits *limits, const struct spool_id *id, const 
     return r;
 }
 
-/* The CPUs near its first GPU; NULL when nobody knows them. */
+/* The CPUs near its first GPU; NULL if unknown. */
 static const struct cpu_set *find_near(const struct launch_spec *spec, struct cpu_set *set)
 {
     char path[64], text[CPU_LIST_SIZE];

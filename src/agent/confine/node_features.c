@@ -141,7 +141,7 @@ static const char *find_program(const char *const *names)
     return NULL;
 }
 
-/* Users' own programs, and those that a setup brings, are not known here. */
+/* Users' own programs, and those provided by a setup, are unknown here. */
 static void describe_containers(const struct feature_facts *facts, struct node_feature *feature)
 {
     static const char *const runtimes[] = { "podman", "apptainer", "singularity", NULL };

@@ -56,14 +56,14 @@ static int none_can_guard(struct confine_state *state, struct error *err)
     return error_set(err, -EOPNOTSUPP, "a device filter needs a cgroup");
 }
 
-/* Nobody who asked first asks for it. */
+/* Callers check can_guard() first. */
 static int none_guard(
     struct confine_state *state, const struct spool_id *id, const struct launch_spec *spec, struct error *err)
 {
     return spec->devices.count == 0 ? 0 : none_can_guard(state, err);
 }
 
-/* The shepherd knows; an agent asks for its lock and reads the exit record. */
+/* Only the shepherd knows; the agent checks its lock and reads the exit record. */
 static int none_is_populated(struct confine_state *state, const struct spool_id *id)
 {
     return -EOPNOTSUPP;

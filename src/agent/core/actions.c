@@ -16,11 +16,11 @@
 #include "base/memory.h"
 #include "job/state.h"
 
-#define LOOKS_MAX         4    // in a row about one attempt: stage, start, settle, say
+#define LOOKS_MAX         4    // consecutive actions for one attempt: stage, start, settle, report
 #define RETRY_FIRST_MS    100  // between tries of what can fail: adopt, kill, command, settle
 #define RETRY_MAX_MS      5000 // and how far apart they get
-#define UNWATCHED_MS      1000 // how often a shepherd is looked at whose end nothing announces
-#define RELEASED_MS       100  // how often a shepherd is let go that does not go
+#define UNWATCHED_MS      1000 // interval of checks of a shepherd whose end is not announced
+#define RELEASED_MS       100  // interval at which GO is sent to a shepherd that has not reacted
 #define EXIT_CODE_UNKNOWN 125
 #define CHECKING_MS       50 // and an attempt that waits for a look at its GPUs
 
@@ -80,7 +80,7 @@ static bool is_too_early(const struct look *look)
     return true;
 }
 
-/* The order is kept until the user is known. Copies of it that come meanwhile add nothing. */
+/* The order is kept until the user has been looked up. Copies of it are ignored meanwhile. */
 static void await_staging(struct look *look)
 {
     struct attempt *attempt = look->attempt;
@@ -148,7 +148,7 @@ static enum next act_adopt(struct look *look)
     struct agent_effects *effects = &look->core->effects;
     struct attempt *attempt = look->attempt;
     if (attempt->want == WANT_STOPPED)
-        attempt->want = WANT_STOP; // the next shepherd has not heard of it
+        attempt->want = WANT_STOP; // the next shepherd has not received it
     if (is_too_early(look))
         return DONE;
     int r = effects->start(effects->arg, &attempt->id, true, &err);
@@ -156,7 +156,7 @@ static enum next act_adopt(struct look *look)
         return LOOK_AGAIN;
     if (r < 0)
         log_warning("job %" PRIu64 ": %s", attempt->id.job, err.message);
-    return retry_later(look); // also when it started: one that dies at once is not replaced at once
+    return retry_later(look); // even if it started: a shepherd that dies at once is not restarted at once
 }
 
 static enum next act_settle(struct look *look)
@@ -223,7 +223,7 @@ static enum next act_report_returned(struct look *look)
     return DONE;
 }
 
-/* Who was told to end it, and killed it, knows how it ended better than a copy that was written meanwhile. */
+/* The shepherd that was told to end it, and killed it, has a better result than a copy written meanwhile. */
 static enum next act_recover(struct look *look)
 {
     const struct attempt *attempt = look->attempt;
@@ -293,7 +293,7 @@ static enum next (*const acts[ATTEMPT_ACTIONS])(struct look *look) = {
     [ATTEMPT_REMOVE] = act_remove,
 };
 
-/* A shepherd of an earlier agent is no child of ours: have its end announced, or come back by ourselves. */
+/* A shepherd of an earlier agent is not a child: watches its end, or polls. */
 static void watch_shepherd(struct look *look)
 {
     struct agent_effects *effects = &look->core->effects;

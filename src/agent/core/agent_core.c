@@ -117,8 +117,8 @@ static void raise_want(struct attempt *attempt, enum attempt_want want)
         attempt->want = want;
 }
 
-/* With another token an order speaks of another history: of a store that was restored from an older copy, and
- * has given the same number out again. What is here stays until an order with its own token ends it. */
+/* An order with another token belongs to another history: that of a store restored from an older copy, which
+ * has assigned the number again. The existing attempt stays until an order with its own token ends it. */
 static bool is_meant(const struct attempt *attempt, uint64_t token)
 {
     return attempt->token == 0 || attempt->token == token;
@@ -164,9 +164,9 @@ static void say_returned(struct agent_core *core, const struct spool_id *id, uin
     core->effects.send(core->effects.arg, &message_returned_record, &returned);
 }
 
-/* The attempt this order is about, new when it was never heard of; NULL and RETURNED when it cannot be here.
- * Further steps of an attempt, and the cells of notifications (attempt 0), are the agent's own: an order for
- * one would get at it without knowing its token. */
+/* The attempt of this order, added if unknown; NULL and RETURNED if it cannot exist here. Further steps of an
+ * attempt, and the cgroups of notifications (attempt 0), belong to the agent: an order must not reach them
+ * without their token. */
 static struct attempt *find_or_add(struct agent_core *core, const struct spool_id *id, uint64_t token)
 {
     struct attempt *attempt = find(core, id);
@@ -184,7 +184,7 @@ static struct attempt *find_or_add(struct agent_core *core, const struct spool_i
     return attempt != NULL && is_meant(attempt, token) ? attempt : NULL;
 }
 
-/* A copy that comes late may be of an attempt that has ended and was forgotten here. */
+/* A late copy may be for an attempt that has ended and was removed here. */
 static bool is_late_copy(struct agent_core *core, const struct message_launch *launch)
 {
     if (launch->order != 0 && launch->order <= core->last_order)
@@ -211,7 +211,7 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
     return 0;
 }
 
-/* Said of a part that has reported itself ready; of one that is over, or unknown, it says nothing. */
+/* For a rank that has reported READY; ignored for an ended or unknown one. */
 static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_go *go = message;
@@ -225,7 +225,7 @@ static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, 
     return 0;
 }
 
-/* A stop of an attempt that was never heard of still settles it, so that a late LAUNCH could not run. */
+/* A stop of an unknown attempt still settles it, so that a late LAUNCH cannot run. */
 static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_stop *stop = message;
@@ -241,7 +241,7 @@ static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message
     return 0;
 }
 
-/* Of an attempt that is over, or that is being stopped, nothing is changed any more. */
+/* An attempt that has ended or is being stopped is not changed any more. */
 static struct attempt *find_running(const struct agent_core *core, const struct spool_id *id, uint64_t token)
 {
     struct attempt *attempt = find(core, id);
@@ -345,7 +345,7 @@ static int on_notify(struct agent_core *core, int64_t boot_ms, const void *messa
     return 0;
 }
 
-/* It wants no link with this node, or with this version of mgpu. */
+/* The controller refuses a link with this node, or with this version of mgpu. */
 static int on_refused(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_refused *refused = message;
@@ -364,7 +364,7 @@ static int on_heartbeat_ack(struct agent_core *core, int64_t boot_ms, const void
     return 0;
 }
 
-/* What the controller may say, and in which state of the link. */
+/* The controller's messages, and the link states in which each is allowed. */
 static const struct {
     uint16_t id;
     enum agent_link_state link;
@@ -419,7 +419,7 @@ void agent_core_free(struct agent_core *core)
 void agent_core_note_seen(struct agent_core *core, const struct persist_seen *seen)
 {
     if (core->epoch == 0 || seen->epoch < core->epoch)
-        return; // of another controller, or too old to say anything
+        return; // from another controller, or too old to send it
     core->epoch = seen->epoch;
     core->seen = *seen;
 }

@@ -89,7 +89,7 @@ static bool fits(enum answer wanted, bool is)
     return wanted == ANY || (wanted == YES) == is;
 }
 
-/* What to wait for may be here already, and what is to be said may not be known yet. */
+/* What to wait for may already be here, and what to report may not be known yet. */
 static enum attempt_action refine(
     enum attempt_action action, const struct attempt_sight *sight, enum attempt_want want)
 {

@@ -34,7 +34,8 @@ void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct mess
         agent_core_arm_by(core, core->beat_at);
 }
 
-/* A shepherd looks only when its time is over: it is told seldom, at the price of a part of the lease. */
+/* A shepherd checks the lease only at its known end, so the file is written rarely, which costs a part of the
+ * lease. */
 static void renew(struct agent_core *core, struct attempt *attempt)
 {
     int64_t until_ms = core->acked_ms + attempt->lease_ms;

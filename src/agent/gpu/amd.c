@@ -29,7 +29,7 @@
 #define VENDOR_AMD      0x1002U
 #define FILE_MAX        4096U
 #define UTILIZATION_MAX 100U
-#define MEMORY_MAX      (UINT64_C(1) << 46) // bytes; a driver that says more is not believed
+#define MEMORY_MAX      (UINT64_C(1) << 46) // bytes; higher values of the driver are rejected
 #define WHOLE           "SPX"
 
 struct amd_gpu {

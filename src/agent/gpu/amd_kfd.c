@@ -21,7 +21,7 @@
 #include "base/memory.h"
 
 #define PROPERTIES_MAX 16384U
-#define NODES_MAX      (2 * NODE_GPUS_MAX) // folders looked at
+#define NODES_MAX      (2 * NODE_GPUS_MAX) // directories examined
 #define PIDS_MAX       65536U
 #define LINK_XGMI      11U
 

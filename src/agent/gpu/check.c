@@ -47,8 +47,8 @@ struct holder {
     enum holder_phase phase;
     struct record_list grants;
     int64_t ended_ms; // boot clock
-    uint64_t awaited; // the look for errors after its end; 0: not asked for yet
-    bool is_waiting;  // somebody was told that a look must come first
+    uint64_t awaited; // the check for errors after its end; 0: not requested yet
+    bool is_waiting;  // a caller was told to wait for a check
     char *refusal;    // why it may not start although its GPUs are clean; NULL: it may
 };
 
@@ -92,7 +92,7 @@ void gpu_check_free(struct gpu_check *check)
     free(check);
 }
 
-/* --- who has which GPU --- */
+/* --- attempts and their GPUs --- */
 
 static struct holder *find_holder(const struct gpu_check *check, const struct spool_id *id)
 {
@@ -162,7 +162,7 @@ void gpu_check_drop(struct gpu_check *check, const struct spool_id *id)
 
 /* --- start and end --- */
 
-/* Somebody waits for a GPU that was not clean yet at the last look. */
+/* A caller waits for a GPU that was not clean at the last check. */
 static void ask_again(struct gpu_check *check, struct gpu_grant *grant)
 {
     struct checked_gpu *gpu = find_gpu(check, grant->uuid);
@@ -214,7 +214,7 @@ void gpu_check_end(struct gpu_check *check, const struct spool_id *id, int64_t b
     const struct gpu_grant *grants = holder->grants.items;
     for (size_t i = 0; i < holder->grants.count; i++) {
         if (grants[i].uuid == NULL || is_held(check, grants[i].uuid))
-            continue; // the last of those who share it leaves it to be looked at
+            continue; // the last one to leave a shared GPU triggers its check
         struct checked_gpu *gpu = take_gpu(check, grants[i].uuid);
         gpu->condition = gpu->condition == UNCLEAN ? UNCLEAN : UNCHECKED;
         gpu->awaited = awaited;
@@ -269,7 +269,7 @@ void gpu_check_note_fault(
 
 /* --- what a report shows --- */
 
-/* What the listed processes have; false when that cannot be told. */
+/* Memory of the listed processes; false if unknown. */
 static bool add_processes(const struct gpu_state *gpu, uint64_t *ret)
 {
     const struct gpu_process *processes = gpu->processes.items;
@@ -285,7 +285,7 @@ static bool add_processes(const struct gpu_state *gpu, uint64_t *ret)
            (gpu->valid & GPU_PROCESSES) != 0;
 }
 
-/* Memory that no process has; false when that cannot be told. */
+/* Memory that belongs to no process; false if unknown. */
 static bool read_loose(const struct gpu_state *gpu, uint64_t *ret)
 {
     uint64_t owned;
@@ -323,7 +323,7 @@ static char *judge(
     return xasprintf("%s still used by no process", size);
 }
 
-/* The least that it had while nobody used it. */
+/* The minimum of memory while it was unused. */
 static void learn_idle(struct checked_gpu *gpu, const struct gpu_state *state)
 {
     uint64_t loose;
@@ -344,7 +344,7 @@ static void set_trouble(struct checked_gpu *gpu, struct gpu_state *state, char *
     state->trouble = xstrdup(trouble);
 }
 
-/* Nothing may start on a GPU that has just failed before the controller knows of it. */
+/* Nothing may start on a GPU that has just failed before the controller knows. */
 static bool note_errors(struct gpu_check *check, struct checked_gpu *gpu, const struct gpu_state *state)
 {
     const struct gpu_xid *xids = state->xids.items;
@@ -401,7 +401,7 @@ bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, int64_t
     return is_news;
 }
 
-/* It could not start now either: it comes back by itself. */
+/* It cannot start now either, and is called again later. */
 static bool must_wait_on(const struct gpu_check *check, const struct holder *holder)
 {
     for (size_t i = 0; holder->phase == WAITS && i < check->n_gpus; i++)

@@ -28,7 +28,7 @@
 #include "base/process.h"
 
 #define REPORT_MAX   (1U << 20) // bytes of one report
-#define TICKS_SILENT 4          // looks at the page until a helper counts as silent
+#define TICKS_SILENT 4          // checks of the page until a helper counts as silent
 #define TICK_MIN_MS  5
 
 struct gpu_child {
@@ -297,7 +297,7 @@ void gpu_child_free(struct gpu_child *child)
     if (child == NULL)
         return;
     close_socket(child);
-    if (child->process != NULL) { // one that is stopped has to go on to leave
+    if (child->process != NULL) { // a stopped process must continue to exit
         (void)process_signal(child_pidfd(child->process), SIGHUP);
         (void)process_signal(child_pidfd(child->process), SIGCONT);
     }

@@ -103,7 +103,7 @@ void gpu_devices_free(struct gpu_devices *devices)
 
 /* --- what belongs to a GPU --- */
 
-/* "Device Minor: 3" of the driver's own page about the GPU at that address; -1 when it says nothing. */
+/* "Device Minor: 3" in the driver's file for the GPU at that address; -1 if missing. */
 static int64_t read_nvidia_minor(const struct gpu_devices *devices, const char *pci)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -137,7 +137,7 @@ static int64_t read_render_minor(const struct gpu_devices *devices, const char *
     return minor_number;
 }
 
-/* The node tells its numbers itself; one that is not there yet will get those that NVIDIA documents. */
+/* The node has its own numbers; a missing one will get those documented by NVIDIA. */
 static void find_nvidia_node(const struct gpu_devices *devices, int64_t n, struct gpu_nodes *gpu)
 {
     struct stat node;
@@ -278,8 +278,7 @@ static void add_driver(const struct gpu_devices *devices, struct record_list *ru
         add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_amd);
 }
 
-/* The drivers whose major numbers the kernel gave out as they came; read anew each time, because a module may
- * have been loaded since. */
+/* Drivers with dynamic major numbers; read each time, because a module may have been loaded since. */
 static void add_drivers(
     const struct gpu_devices *devices, struct record_list *rules, bool has_nvidia, bool has_amd)
 {

@@ -72,8 +72,8 @@ static bool is_granted(const struct record_list *grants, const struct gpu_state 
     return false;
 }
 
-/* The driver finds GPUs in the order in which it makes their nodes, and ROCm only those that it can open: the
- * job's own where it `is_guarded`. */
+/* The driver finds GPUs in the order in which it creates their nodes, and ROCm only those it can open: the
+ * job's own if it `is_guarded`. */
 static unsigned int count_before(const struct record_list *gpus, const struct record_list *grants,
     bool is_guarded, const struct gpu_state *gpu)
 {

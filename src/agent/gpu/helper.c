@@ -43,7 +43,7 @@ const struct gpu_helper_timing gpu_helper_defaults = {
 };
 
 #define NEVER_MS  INT64_MAX
-#define HANGS_MAX 2U // GPUs at which helpers hang one after the other until no GPU is believed any more
+#define HANGS_MAX 2U // GPUs at which helpers hang one after the other before all GPUs count as lost
 
 struct gpu_helper {
     struct event_base *base;
@@ -66,8 +66,8 @@ struct gpu_helper {
     bool is_heard, is_settled; // a report was passed on; none will follow
     uint64_t asked;            // looks in all
     uint64_t asked_old,
-        asked_trial;   // of those: before the current helper and the trial, whose first reports answer them
-    bool has_said_why; // the present helper told why the driver does not work
+        asked_trial;   // before the current helper and the probe existed; their first reports answer them
+    bool has_said_why; // the current helper has reported why the driver does not work
 };
 
 static void schedule(struct gpu_helper *helper);
@@ -145,8 +145,8 @@ static int64_t opening_ms(const struct gpu_helper *helper, bool is_trial)
     return is_short ? timing->told_ms : timing->first_ms;
 }
 
-/* With all GPUs but those that hang or are released. A trial is made `with` one that ails, and without any
- * other that does: they might hang too. */
+/* With all GPUs except those that hang or are released. A probe is started `with` one failing GPU and without
+ * all others, which might hang too. */
 static struct gpu_child *start_child(
     struct gpu_helper *helper, const char *with, const struct gpu_child_events *events)
 {
@@ -163,7 +163,7 @@ static struct gpu_child *start_child(
     return NULL;
 }
 
-/* --- what the current helper says --- */
+/* --- reports of the current helper --- */
 
 /* Once GPUs were found, a driver that is away for a while is no other kind of machine. */
 static void settle_backend(struct gpu_helper *helper)
@@ -210,10 +210,10 @@ static void on_current_report(void *arg, struct gpu_child *child, struct gpu_rep
     bool is_partial =
         gpu_ailments_have_hung(&helper->ailments) || gpu_roster_count_released(helper->roster) > 0;
     take_report(helper, fresh);
-    renew(helper); // what was wished while it opened its GPUs
+    renew(helper); // requested while it was opening its GPUs
     if (helper->current != child || (!is_final && !(is_empty && !is_partial)))
         return;
-    /* A driver may be installed later, or learn to open its GPUs. */
+    /* A driver may be installed, or work, later. */
     helper->current = NULL;
     dismiss(helper, child);
     helper->due_ms = clock_boot_ms() + pause_ms;
@@ -231,7 +231,7 @@ static const char *find_culprit(struct gpu_helper *helper, const struct gpu_chil
     return *key != '\0' && (is_silent || is_again) ? key : NULL;
 }
 
-/* The others go on at once. Before the first report nothing is known that could be told. */
+/* The others continue at once. Before the first report there is nothing to pass on. */
 static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const char *key, bool is_silent)
 {
     struct gpu_ailment *ailment = gpu_ailments_note(&helper->ailments, key, true);
@@ -314,7 +314,7 @@ static void ask_again(struct gpu_helper *helper)
         gpu_child_ask(helper->current, NULL);
 }
 
-/* The trial that is to go on has left out all others that ail. */
+/* The probe that becomes current has excluded all other failing GPUs. */
 static void leave_out_others(struct gpu_helper *helper)
 {
     for (size_t i = 0; i < helper->ailments.count; i++) {
@@ -414,8 +414,8 @@ static void report_released(struct gpu_helper *helper)
     report(helper);
 }
 
-/* A helper that has open what it should not, or not what it should, gives way; one that still opens its GPUs
- * when it has done that, for it is not to be killed meanwhile. */
+/* Replaces a helper that has the wrong GPUs open; one that is still opening its GPUs, afterwards, because it
+ * must not be killed meanwhile. */
 static void renew(struct gpu_helper *helper)
 {
     struct gpu_child *current = helper->current;
@@ -462,7 +462,7 @@ static bool needs_current(const struct gpu_helper *helper)
     return helper->current == NULL && helper->starting == NULL && !gpu_roster_is_all_released(helper->roster);
 }
 
-/* One at a time, and none without others that go on. */
+/* One at a time, and only beside a current helper. */
 static struct gpu_ailment *next_trial(const struct gpu_helper *helper)
 {
     bool may_try = helper->current != NULL && helper->trial == NULL && helper->starting == NULL;
@@ -508,7 +508,7 @@ static void schedule(struct gpu_helper *helper)
     const struct gpu_ailment *ailment = next_trial(helper);
     (void)evtimer_del(helper->timer);
     if (helper->is_settled || !has_room(helper))
-        return; // when a process goes it is looked at again
+        return; // checked again when a process ends
     if (needs_current(helper))
         next_ms = helper->due_ms;
     if (ailment != NULL && ailment->due_ms < next_ms)

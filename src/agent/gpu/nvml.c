@@ -27,7 +27,7 @@
 #include "base/memory.h"
 
 #define NVML_LINKS_MAX  64                  // of one GPU; 18 is what there is today
-#define NVML_MEMORY_MAX (UINT64_C(1) << 46) // bytes; a driver that says more is not believed
+#define NVML_MEMORY_MAX (UINT64_C(1) << 46) // bytes; higher values of the driver are rejected
 
 struct nvml_gpu {
     nvml_device device;
@@ -44,7 +44,7 @@ struct nvml {
     bool is_initialised;
     struct gpu_progress *page;
     struct nvml_gpu *gpus;     // in PCI order
-    struct nvml_gpu *left_out; // not asked for anything more
+    struct nvml_gpu *left_out; // not queried any more
     size_t n_left_out;
     size_t n_closed;            // listed, but not handed out
     int closed_code;            // NVML's for the last of these
@@ -172,7 +172,7 @@ static bool is_at(const struct nvml_gpu *gpu, const struct nvml_pci *pci)
     return gpu->has_pci && gpu->domain == pci->domain && gpu->bus == pci->bus && gpu->slot == pci->device;
 }
 
-/* The GPU at that address; the count when it is none of ours, such as an NVSwitch. */
+/* The GPU at that address; the count if it is not in the list, such as an NVSwitch. */
 static size_t find_by_pci(const struct nvml *nvml, const struct nvml_pci *pci)
 {
     size_t k = 0;
@@ -234,8 +234,8 @@ static void start_events(struct nvml *nvml)
     nvml->events = nvml_events_start(&nvml->api, nvml->page, devices, keys, nvml->count);
 }
 
-/* The module that CUDA needs beside the driver's own, and its device nodes. A program of root loads it by
- * itself; a container without root cannot. Nothing is said where there is no such tool or need. */
+/* Loads the module that CUDA needs besides the driver's own, and its device nodes. Programs of root load it
+ * themselves; a container without root cannot. Silent if there is no such tool or need. */
 static void load_memory_module(void)
 {
     static char tool[] = "nvidia-modprobe", load[] = "-u", make_node[] = "-c=0";

@@ -22,7 +22,7 @@ struct seen {
 /* Each GPU has a set of its own, because one that is lost makes every wait for its set fail. */
 struct watch {
     struct nvml_events *events;
-    nvml_event_set set; // NULL: it tells nothing
+    nvml_event_set set; // NULL: it reports none
     pthread_t thread;
     bool is_running;
     struct seen seen;
@@ -87,7 +87,7 @@ static bool can_wait(const struct nvml_api *api)
            api->event_register != NULL && api->event_wait != NULL;
 }
 
-/* A GPU that cannot tell of its errors is like one that has none. */
+/* A GPU that cannot report errors is treated as one without errors. */
 static void start_watch(struct watch *watch, nvml_device device)
 {
     const struct nvml_api *api = watch->events->api;

@@ -19,7 +19,7 @@
 #define INFO_SIZE_WIDE 32U
 #define INFO_PATTERN   0xa5
 #define FIRST_ROOM     64U
-#define ROOM_MAX       65536U // processes of one kind on one GPU; a driver that says more is not believed
+#define ROOM_MAX       65536U // processes of one kind on one GPU; higher values of the driver are rejected
 #define TRIES          4      // the list may grow between two calls
 
 struct process_info { // the part that all versions begin with

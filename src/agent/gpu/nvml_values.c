@@ -106,7 +106,7 @@ static void read_ecc(const struct nvml_api *api, nvml_device device, struct gpu_
     gpu->valid |= GPU_ECC;
 }
 
-/* What a failure says of the GPU as a whole; other codes say nothing. */
+/* Errors that concern the GPU as a whole; other codes do not. */
 static const struct {
     int code;
     const char *trouble;

@@ -35,7 +35,7 @@ struct turn {
     bool is_awaited;  // by the read that began it
     bool is_due;      // a full sample is
     int64_t since_ms; // boot clock, while busy
-    uint64_t asked;   // the look at this GPU that had been asked for when it began
+    uint64_t asked;   // number of the check requested for this GPU when it began
     struct gpu_state gpu;
 };
 
@@ -164,7 +164,7 @@ static void begin(struct gpu_pollers *turns, bool is_full)
     }
 }
 
-/* False when some have not ended in time; nobody waits for these any more. */
+/* False if some have not ended in time; these are not waited for any more. */
 static bool wait_for_all(struct gpu_pollers *turns, int64_t ms)
 {
     struct timespec until;

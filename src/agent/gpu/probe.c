@@ -38,7 +38,7 @@ struct probe {
     struct gpu_progress *page;
     void *state;
     struct gpu_pollers *turns; // NULL until the first report
-    bool has_found;            // and says so: `found` GPUs
+    bool has_found;            // and reports that: `found` GPUs
     size_t found;
     struct gpu_report report; // the descriptions stay, the values are refreshed
 };
@@ -85,7 +85,7 @@ static void describe_gpus(struct probe *probe)
     probe->report.gpus = (struct record_list){ gpus, count };
 }
 
-/* GPUs that no job can use, with the first one's reason. */
+/* Unusable GPUs, with the reason of the first one. */
 static void add_refusals(const struct probe *probe, struct buffer *text)
 {
     const struct gpu_state *gpus = probe->report.gpus.items;
@@ -175,8 +175,8 @@ static int report(struct probe *probe, int fd, bool is_sample)
     return write_report(fd, &probe->report);
 }
 
-/* In full once in a period; in between, when asked, only what tells whether GPUs are clean. What ends later
- * than its report is told at once when somebody waits for it, else with the next one. */
+/* A full sample once per period; in between, on request, only what shows whether GPUs are clean. Turns that
+ * end after their report are reported at once if a caller waits, otherwise with the next report. */
 static int sample(struct probe *probe, int fd, enum wake wake)
 {
     bool is_full = wake == WAKE_PERIOD, is_answer = true;
@@ -189,8 +189,8 @@ static int sample(struct probe *probe, int fd, enum wake wake)
     return is_full || is_answer ? report(probe, fd, is_full) : 0;
 }
 
-/* Waits for the next period, for a look that is asked for (the bytes only wake), for the end of a turn, or
- * for the reader to go. */
+/* Waits for the next period, a requested check (the bytes only wake it), the end of a turn, or the end of the
+ * reader. */
 static enum wake wait_period(struct probe *probe, int fd, int64_t until_ms)
 {
     char asked[256];
@@ -212,7 +212,7 @@ static enum wake wait_period(struct probe *probe, int fd, int64_t until_ms)
     return left > 0 ? WAKE_ASKED : WAKE_PERIOD; // the full sample answers too
 }
 
-/* The driver does not work: said once, and tried again by another process. */
+/* The driver does not work: reported once, and retried by another process. */
 static int report_failure(struct probe *probe, int fd, const struct error *err)
 {
     probe->report.backend = xstrdup(probe->backend->name);

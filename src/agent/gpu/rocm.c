@@ -29,8 +29,8 @@
 
 #define FIRST_MS  2000                    // a library that starts longer is not waited for
 #define SILENT_MS (ROCM_PERIOD_MS + 2000) // one that is silent for longer hangs
-#define END_MS    1000                    // one that the kernel does not let go of is left to it
-#define FRESH_MS  5000                    // values that are older are not told any more
+#define END_MS    1000                    // a process that the kernel does not release is abandoned
+#define FRESH_MS  5000                    // older values are not reported
 
 struct rocm_gpu {
     uint32_t told;             // by sysfs, at any time

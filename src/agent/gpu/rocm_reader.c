@@ -174,7 +174,7 @@ void rocm_reader_run(int fd, const char *library, const char *const *addresses, 
         (void)tell(fd, &failure);
         return;
     }
-    struct pollfd gone = { .fd = fd }; // POLLERR: nobody reads any more
+    struct pollfd gone = { .fd = fd }; // POLLERR: the reader has closed
     while (read_gpus(&reader, fd) && poll(&gone, 1, ROCM_PERIOD_MS) == 0)
         ;
     (void)reader.api.shut_down();

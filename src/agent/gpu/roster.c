@@ -24,7 +24,7 @@
 /* What is known of a GPU besides its state. */
 struct gpu_note {
     bool is_hung;
-    bool is_released;  // by wish; the GPU's state says when nothing has it open any more
+    bool is_released;  // requested; the GPU's state shows when no process has it open any more
     uint32_t xid_base; // errors that processes before the present one counted
 };
 
@@ -213,7 +213,7 @@ static bool is_uuid(const char *uuid)
     return length > 0 && length <= UUID_MAX;
 }
 
-/* Takes the driver's word for everything but what it does not know at the moment. */
+/* Takes all values from the driver except those currently missing. */
 static void update(struct gpu_roster *roster, size_t i, struct gpu_state *from)
 {
     struct gpu_state *to = state_at(roster, i), old = *to;
@@ -310,7 +310,7 @@ static uint64_t translate_links(uint64_t links, const int *places, size_t count)
     return translated;
 }
 
-/* GPUs of which the report says nothing. */
+/* GPUs missing in the report. */
 static void lose_missing(struct gpu_roster *roster, const int *places, size_t count)
 {
     bool *is_seen = xcalloc(roster->gpus.count + 1, sizeof(*is_seen));

@@ -81,7 +81,7 @@ static struct watched *find(const struct usage_watch *watch, const struct spool_
 
 /* --- the meters' files --- */
 
-/* An attempt whose usage cannot be kept still runs and is still measured. */
+/* An attempt whose usage cannot be stored is still measured. */
 static void keep(const struct usage_watch *watch, struct watched *watched, int64_t boot_ms)
 {
     const struct job_usage *usage = watched->meter.usage.items;
@@ -250,7 +250,7 @@ static void note_sightings(struct usage_watch *watch, const struct record_list *
     }
 }
 
-/* By us: with cgroups nothing else tells that all of it was stopped. */
+/* Suspended by mgpu: with cgroups nothing else shows that all processes were stopped. */
 static bool is_suspended(const struct usage_watch *watch, const struct spool_id *id)
 {
     struct spool_terms terms = { 0 };

@@ -56,7 +56,7 @@ int job_user_find(
     int found = user_lookup(uid, &user, err);
     if (found < 0 && found != -ENOENT)
         return found;
-    if (name != NULL && !users->is_number_enough) // user.name is NULL when nobody has that number
+    if (name != NULL && !users->is_number_enough) // user.name is NULL if the uid has no name
         r = user_check_name(uid, name, user.name, users->node, err);
     if (r < 0)
         return r;

@@ -248,7 +248,8 @@ static void set_defaults(struct agent_options *options)
     options->gpus.sysfs_root = options->sysfs_root;
 }
 
-/* What the worker of a machine that has joined is told, too; the rest is found out or done before. */
+/* Options that are passed on to the worker of a joined machine; the others are determined or handled
+ * before. */
 static void note_option(void *target, const struct option_row *row, const char *value)
 {
     static const char *const own[] = { "join", "join-file", "controller", "detach", "join-only", "node",

@@ -109,7 +109,7 @@ void persist_save_seen(int spoolfd, const char *file, const struct persist_seen 
         (void)unlinkat(spoolfd, file, 0);
 }
 
-/* Nothing of an earlier boot runs any more: its entries hold no truth but that, which the boot id tells. */
+/* No process of an earlier boot is left: its entries only show that, which the boot id does too. */
 static int empty_spool(int spoolfd, struct error *err)
 {
     int fd = openat(spoolfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -93,7 +93,7 @@ int spawn_program(const char *path, char *const *argv, char *const *environment,
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)cgroup_fd;
     }
-    /* No handler of ours may run in the child. */
+    /* No signal handler may run in the child. */
     sigset_t all, old;
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, &old);

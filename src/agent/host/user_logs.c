@@ -23,7 +23,7 @@ static int make_below(int parent, const char *name, uid_t uid, gid_t gid)
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
     if (st.st_uid != 0)
-        return -EEXIST; // somebody else's
+        return -EEXIST; // owned by another user
     return fchown(fd, uid, gid) < 0 ? -errno : 0;
 }
 
@@ -35,7 +35,7 @@ int user_logs_make(const char *dir, uid_t uid, gid_t gid, struct error *err)
     _cleanup_close_ int parent = r < 0 ? r : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r == 0)
         r = parent < 0 ? -errno : make_below(parent, name, uid, gid);
-    if (r == -EPERM) // this one says that a user may never run anything here
+    if (r == -EPERM) // -EPERM would mean that the user may never run anything here
         r = -EACCES;
     return r < 0 ? error_set_errno(err, r, "cannot make the log directory %s/%s", dir, name) : 0;
 }

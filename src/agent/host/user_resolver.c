@@ -38,7 +38,7 @@
 #define TEXT_MAX    (1U << 20) // no entry of the user database is longer
 #define RECORD_MAX  (4U << 20) // an entry, and all groups of a user in LAUNCH_GROUPS_MAX
 
-/* What a helper is asked, and what it says. */
+/* A helper's request and reply. */
 struct query {
     uint32_t uid;
     char *name; // NULL: not compared
@@ -80,14 +80,14 @@ struct question {
     enum question_state state;
     struct user_stamp stamp; // of the moment it was asked
     struct answer answer;
-    struct event *timer; // until its time is up; ANSWERED: until the step is told
+    struct event *timer; // until its timeout; ANSWERED: until the step is notified
     struct question *next;
 };
 
 struct helper {
     struct user_resolver *resolver;
     struct child *process;
-    int fd; // -1: it was killed, or let go
+    int fd; // -1: killed, or abandoned
     struct event *readable;
     struct buffer input;
     struct question *question; // NULL: it is idle
@@ -190,7 +190,8 @@ static void arm(struct question *question, int64_t ms)
     (void)evtimer_add(question->timer, &time);
 }
 
-/* The step is told from the loop, never from within a call of its own. The answer becomes the question's. */
+/* The step is notified from the loop, never from within one of its own calls. The question takes ownership of
+ * the answer. */
 static void settle(struct question *question, const struct answer *answer)
 {
     question->answer = *answer;

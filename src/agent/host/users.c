@@ -27,7 +27,7 @@ static int find_entry(uid_t uid, struct passwd *entry, char **bytes, struct erro
             continue;
         if (found != NULL)
             return 0;
-        /* Different name services say "no such user" with different numbers (getpwnam(3)). */
+        /* Name services report "no such user" with different numbers (getpwnam(3)). */
         if (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM)
             return error_set(err, -ENOENT, "unknown user id on this node: %u", uid);
         return error_set_errno(err, -error, "cannot look up uid %u", uid);
@@ -80,7 +80,7 @@ int user_lookup(uid_t uid, struct user *ret, struct error *err)
     return 0;
 }
 
-/* False when nobody is called so. */
+/* False if there is no such name. */
 static bool find_uid(const char *name, uid_t *ret)
 {
     _cleanup_free_ char *bytes = NULL;

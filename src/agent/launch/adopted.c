@@ -47,7 +47,7 @@ bool adopted_is(int dirfd)
     return faccessat(dirfd, SPOOL_ADOPTED, F_OK, 0) == 0;
 }
 
-/* A pidfd polls readable when every thread of the process is over, also while nobody reaps it. */
+/* A pidfd becomes readable when every thread of the process has ended, also before it is reaped. */
 static int open_living(pid_t pid, uint64_t start)
 {
     _cleanup_close_ int pidfd = process_open(pid, start);
@@ -120,7 +120,8 @@ static int write_exit(
     return r < 0 ? error_set_errno(err, r, "cannot write the end of the adoption") : 0;
 }
 
-/* It cannot begin: the record comes first, as "go" without one would ask for somebody to finish it. */
+/* It cannot begin: the record is written first, because "go" without one would require an adopting
+ * shepherd. */
 static int refuse(int dirfd, const struct adopted *adopted, enum job_end end, char *text, struct error *err)
 {
     int r = write_exit(dirfd, adopted, end, text, err);
@@ -133,9 +134,9 @@ static int begin(int dirfd, const struct adopted *adopted, struct error *err)
 {
     struct launch_started started = { .id = adopted->id,
         .token = adopted->token,
-        .shepherd_pid = adopted->pid, // whose end is watched
+        .shepherd_pid = adopted->pid, // watched for its end
         .shepherd_start = adopted->start,
-        .init_pid = adopted->pid, // whose descendants are measured
+        .init_pid = adopted->pid, // its descendants are measured
         .init_start = adopted->start,
         .wall_ms = clock_wall_ms(),
         .boot_ms = clock_boot_ms() };

@@ -98,7 +98,7 @@ static void await(struct inspector *looks, const struct message_inspect *request
     usage_watch_await(looks->watch, request->job, (pid_t)request->pid, request->start);
 }
 
-/* What nobody may adopt, whoever asks. */
+/* Processes that no user may adopt. */
 static int check(struct inspector *looks, const struct process_facts *facts, struct error *err)
 {
     pid_t pid = facts->pid;

@@ -42,7 +42,7 @@ static void set_number(struct strings *env, const char *name, uint64_t value)
     strings_set_env(env, name, text);
 }
 
-/* "2,0": the indices in the order the job asked for. */
+/* "2,0": the indexes in the order requested. */
 static char *list_gpus(const struct record_list *grants)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -57,7 +57,7 @@ static char *hostfile_of(const struct message_launch *launch, const struct launc
     return hostfile_path(node->run_dir, &launch->id);
 }
 
-/* Set over whatever the submitter or a setup command said: it is what the job was given. */
+/* Overrides values of the submitter or a setup command: these describe the allocation. */
 static void set_assignment(struct strings *env, const struct message_launch *launch, const char *job_name,
     const struct launch_node *node, const char *pipe)
 {
@@ -154,8 +154,8 @@ static char *user_log(const char *dir, const struct launch_node *node, uid_t uid
     return node->is_root ? xasprintf("%s/%u/%s", dir, uid, name) : xasprintf("%s/%s", dir, name);
 }
 
-/* Nodes may share the directory: two parts write one file only when neither it nor the pattern tells them
- * apart on purpose, as with a device. */
+/* Nodes may share the directory: two ranks write one file only if neither it nor the pattern distinguishes
+ * them on purpose, as with a device. */
 static bool is_one_for_all(const char *pattern)
 {
     if (strncmp(pattern, "/dev/", 5) == 0)
@@ -202,7 +202,7 @@ static void set_files(const struct message_launch *launch, const struct job_spec
         ret->input = launch_expand_path(job->input, launch, job_name, node->name);
 }
 
-/* The user's own shell when it speaks as sh does, else one that does. */
+/* The user's own shell if it is compatible with sh, else sh. */
 static char *setup_shell(const struct user *user)
 {
     static const char *const known[] = { "bash", "sh", "dash", "zsh", "ksh", "mksh", NULL };
@@ -215,7 +215,7 @@ static char *setup_shell(const struct user *user)
 
 /* --- the script --- */
 
-/* The name of the file that was submitted, where it can be that of ours. */
+/* The name of the submitted file, if it can be used. */
 static const char *script_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

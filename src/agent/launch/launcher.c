@@ -52,7 +52,7 @@ struct launcher {
     int spool_fd;
     int exits_fd;
     int scripts_fd;            // RUN/scripts
-    struct spool_id guarded;   // its entry was written, and its cell guarded, last; job 0: none
+    struct spool_id guarded;   // the last entry that was written and guarded; job 0: none
     struct fork_client *forks; // NULL until the first start, and after it failed
 };
 
@@ -306,7 +306,7 @@ static int stage_adopted(const struct launcher *launcher, const struct message_l
     return LAUNCHER_STAGED;
 }
 
-/* In which the job's user has one of his own. NULL: he has none, or another one is asked for. */
+/* The directory with one log directory per user. NULL: none, or another one is requested. */
 static char *shared_logs(const struct launcher *launcher, const struct job_spec *job)
 {
     if (!launcher->users.is_root || job->output != NULL || job->ask.adopted_pid != 0)
@@ -347,7 +347,7 @@ static int stage(struct launcher *launcher, const struct message_launch *launch,
     int r = find_user(launcher, launch, job, &user, err);
     if (r == -EPERM || (r == -ENOENT && !is_adopted))
         return refuse(launcher, launch, err);
-    if (is_adopted && (r == 0 || r == -ENOENT)) // nothing is run as its owner, who need not be known here
+    if (is_adopted && (r == 0 || r == -ENOENT)) // nothing runs as its owner, who need not exist here
         return stage_adopted(launcher, launch, job, err);
     if (r < 0)
         return r;
@@ -398,8 +398,8 @@ int launcher_guard(const struct launcher *launcher, const struct spool_id *id, s
 
 /* --- processes --- */
 
-/* The cell was made anew after the spec was written: it is not limited yet, and its v1 groups may be others.
- */
+/* The cgroup was recreated after the spec was written: it has no limits yet, and its v1 groups may be
+ * others. */
 static int limit_again(const struct launcher *launcher, const struct spool_id *id, struct error *err)
 {
     struct launch_spec spec;
@@ -417,7 +417,7 @@ static int limit_again(const struct launcher *launcher, const struct spool_id *i
     return r;
 }
 
-/* The cell may be a new one, or staged by an earlier agent. What an adopter finds there runs already. */
+/* The cgroup may be new, or created by an earlier agent. Steps to be adopted are already running. */
 static int check_cell(struct launcher *launcher, const struct spool_id *id, struct error *err)
 {
     bool is_new = !launcher->confine->is_limited(launcher->cells, id);
@@ -508,7 +508,7 @@ int launcher_update(
     if (r < 0)
         return error_set_errno(err, r, "its new limits cannot be written to the spool");
     struct spool_command look = { .magic = SPOOL_LOOK_MAGIC, .grace_ms = -1 };
-    (void)send_command(launcher, id, &look); // nobody listens: who adopts it reads them
+    (void)send_command(launcher, id, &look); // no shepherd listens: an adopting one reads them
     return 0;
 }
 

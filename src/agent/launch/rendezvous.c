@@ -20,7 +20,7 @@ static void set_number(struct strings *env, const char *name, uint64_t value)
     strings_set_env(env, name, text);
 }
 
-/* "n1,n2"; with `slots` "n1:2,n2:2", as mpirun --host takes it. */
+/* "n1,n2"; with `slots` "n1:2,n2:2", as for mpirun --host. */
 static char *list_nodes(const struct record_list *list, bool has_slots)
 {
     struct buffer text = { 0 };

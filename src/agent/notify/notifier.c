@@ -33,7 +33,7 @@
 #define PIDS_MAX   128U
 #define SAID_MAX   200U // bytes of standard error that are kept
 #define READ_MAX   4096U
-#define READS_MAX  64U // of READ_MAX bytes; who says more is not listened to
+#define READS_MAX  64U // of READ_MAX bytes; further output is ignored
 
 struct notifier {
     struct notifiers *notifiers;
@@ -50,7 +50,7 @@ struct notifier {
     size_t said_length;
     unsigned reads, clears;
     int64_t time_ms;
-    int64_t rest_ms; // in CLEARING, for what is left in the cell
+    int64_t rest_ms; // in CLEARING, time for remaining processes
     bool is_mail, is_late;
 };
 
@@ -237,7 +237,7 @@ static bool is_cell_used(const struct notifiers *notifiers, const struct spool_i
     return false;
 }
 
-/* A place with few rights. `spec` learns its cgroups. */
+/* Creates a restricted cgroup and stores its names in `spec`. */
 static int make_cell(struct notifier *notifier, uint64_t job, struct launch_spec *spec, struct error *err)
 {
     struct notifiers *notifiers = notifier->notifiers;

@@ -23,12 +23,12 @@ struct dial {
     SSL_CTX *context;
     struct address address;
     const char *purpose;
-    dialled_fn *on_dialled; // NULL: forgotten
+    dialled_fn *on_dialled; // NULL: dropped
     void *arg;
     pthread_t thread;
     int event_fd;
     struct event *event;
-    /* The thread's, until it has told. */
+    /* The thread's, until it has reported. */
     SSL *ssl;
     int fd;
     struct error err;

@@ -70,7 +70,8 @@ struct stream {
 
 static void start_dial(struct uplink *uplink);
 
-/* Between half of the planned time and all of it, so that nodes do not come back all at once. */
+/* A random time between half of the planned delay and all of it, so that nodes do not reconnect all at
+ * once. */
 static void plan_dial(struct uplink *uplink)
 {
     uint32_t random = 0;
@@ -82,7 +83,7 @@ static void plan_dial(struct uplink *uplink)
     (void)evtimer_add(uplink->retry, &wait);
 }
 
-/* Said once, and again only when it is something else: the controller may be away for days. */
+/* Logged once, and again only if it changes: the controller may be away for days. */
 static void log_trouble(struct uplink *uplink, const struct error *err)
 {
     if (uplink->last_trouble != NULL && strcmp(uplink->last_trouble, err->message) == 0)
@@ -133,7 +134,7 @@ static void on_linked(void *arg, SSL *ssl, int fd, const struct error *err)
     (void)close(plain);
     if (r < 0)
         log_warning("the worker does not accept the link: %s",
-            strerror(-r)); // ours is the last end: the session is over
+            strerror(-r)); // this is the last copy: the session has ended
 }
 
 static void start_dial(struct uplink *uplink)
@@ -203,7 +204,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
     (void)event_base_loopbreak(uplink->base);
 }
 
-/* Joins when that is asked for, and knows afterwards which node of which cluster this is. */
+/* Joins if requested, and determines the node and the cluster. */
 static int find_home(struct uplink *uplink, struct error *err)
 {
     const struct agent_options *options = uplink->options;
@@ -259,8 +260,8 @@ static int open_parts(struct uplink *uplink, struct error *err)
     return 0;
 }
 
-/* The worker and its helpers keep the standard descriptors that they are born with, so a detached agent is
- * away from its terminal before they are. */
+/* The worker and its helpers inherit the standard descriptors, so a detached agent leaves its terminal before
+ * starting them. */
 static int start_worker(struct uplink *uplink, struct error *err)
 {
     daemon_notify_ready("ready");

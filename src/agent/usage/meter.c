@@ -18,8 +18,8 @@
 #include "job/event.h"
 
 #define SAMPLE_MAX_MS     5000
-#define FIRST_SAMPLE_MS   1000                // the most that the first sample stands for
-#define IDLE_GAP_MS       60000               // an agent that is started anew is back sooner
+#define FIRST_SAMPLE_MS   1000                // maximum time that the first sample covers
+#define IDLE_GAP_MS       60000               // a restarted agent is back sooner
 #define IDLE_PERCENT      2U                  // GPU utilization below this is none
 #define IDLE_CPU_PERCENT  5U                  // of one CPU
 #define IDLE_GROWTH_BYTES (UINT64_C(1) << 20) // memory that comes and goes by itself
@@ -77,7 +77,7 @@ void usage_meter_clear(struct usage_meter *meter)
 struct sum {
     uint32_t busy, n_busy;     // utilization in percent, added up, and of how many
     uint32_t memory;           // percent, of the fullest; USAGE_NOT_KNOWN
-    uint64_t power, power_max; // milliwatts of those that know both
+    uint64_t power, power_max; // milliwatts of the GPUs with both values
     size_t n_idle;
     bool is_cpu_idle;
     bool is_gap;      // too long ago for what is idle to be idle since
@@ -119,7 +119,7 @@ static uint64_t share_milli(const struct gpu_grant *grant, const struct gpu_stat
     return gpu->memory_bytes > 0 ? grant->memory * 1000 / gpu->memory_bytes : 1000;
 }
 
-/* The attempt's own memory when its processes say so; else all that is used, if nobody shares the GPU. */
+/* The attempt's own memory if its processes report it; else all used memory, if the GPU is not shared. */
 static bool read_memory(const struct usage_meter *meter, const struct gpu_grant *grant,
     const struct gpu_state *gpu, uint64_t *ret)
 {
@@ -156,7 +156,7 @@ static void add_memory(const struct usage_meter *meter, const struct gpu_grant *
         sum->memory = percent > 100 ? 100 : percent;
 }
 
-/* The counter knows also what nobody watched; one that went back was started anew with the driver. */
+/* The counter includes unobserved time; if it went back, it was reset with the driver. */
 static void add_energy(struct meter_gpu *last, const struct gpu_grant *grant, const struct gpu_state *gpu,
     uint64_t passed_ms, struct job_usage *usage)
 {
@@ -230,7 +230,7 @@ static void add_host(
     meter->cpu_ms = host->cpu_ms;
 }
 
-/* --- what the whole sample says --- */
+/* --- the whole sample --- */
 
 static bool is_listed(const char *list, uint32_t index)
 {
