@@ -210,8 +210,8 @@ static bool is_same_here(const char *path, const struct store_backup_file *file)
            (file->length == 0 || memcmp(bytes.bytes, file->bytes, file->length) == 0);
 }
 
-/* Names come from the file: only those that a backup has are taken, and no path of theirs is opened to
- * write. */
+/* Names come from the file: only those that a backup contains are accepted, and none is opened for writing as
+ * a path. */
 static int take_file(void *arg, const struct store_backup_file *file, struct error *err)
 {
     struct restoring *restoring = arg;
@@ -254,7 +254,7 @@ static int move(const char *from_dir, const char *from, const char *to_dir, cons
     return 0;
 }
 
-/* From here on the old store is not in its place; a second try goes on from any point of it. */
+/* From here on the old store is not in its place; another run can continue at any point. */
 static int put_in_place(const struct restoring *restoring, struct error *err)
 {
     static const char *const old[] = { DATABASE "-wal", DATABASE "-shm", DATABASE "-journal", DATABASE, TLS };

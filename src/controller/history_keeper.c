@@ -23,7 +23,7 @@ struct history_keeper {
     bool is_lost; // it could not be written the last time
 };
 
-/* It is said once that it cannot be kept, and once that it can again. */
+/* A failure is logged once, and its end once. */
 static void save(struct history_keeper *keeper, bool is_whole)
 {
     if (keeper->dir_fd < 0)
@@ -42,7 +42,7 @@ static void sample_node(void *arg, const struct core_node *node)
         gpu_history_add(arg, clock_wall_ms(), &node->hello.gpus);
 }
 
-/* An agent says only what has changed; until then its last word holds. */
+/* An agent sends only changes; until then its last report is valid. */
 static void on_second(evutil_socket_t fd, short events, void *arg)
 {
     struct history_keeper *keeper = arg;

@@ -46,8 +46,8 @@
 #define READY_WAIT_SECONDS 5
 #define SNAPSHOT_FIRST     5 // seconds after the start: its check is that of the whole store
 #define SNAPSHOT_SECONDS   600
-#define JOINS_MS           2000 // for those who are joining when mgpud is told to leave
-#define LAST_TURNS         3    // of the loop, without waiting, to say what is still to be said
+#define JOINS_MS           2000 // for machines that are joining when mgpud is stopped
+#define LAST_TURNS         3    // turns of the loop, without waiting, to send pending data
 
 struct program {
     struct controller controller;
@@ -125,7 +125,7 @@ static void load_state(void *arg, const char *kind, const char *key, const uint8
 {
     struct state_loading *loading = arg;
     const struct controller *controller = loading->controller;
-    /* A node that was forgotten, or a name that this machine does not have any more. */
+    /* A removed node, or a former name of this machine. */
     if (strcmp(kind, CORE_NODE_SIZE) == 0 && strcmp(key, controller->options.node) != 0 &&
         registry_find(controller->registry, key) == NULL)
         return;
@@ -297,7 +297,7 @@ static void on_joins_over(evutil_socket_t fd, short events, void *arg)
     *is_over = true;
 }
 
-/* A machine whose token is being used is told what became of it. */
+/* A machine whose token is being used gets its answer. */
 static void finish_joins(struct program *program)
 {
     struct controller *controller = &program->controller;
@@ -322,7 +322,7 @@ static void run(struct program *program)
     bool is_joining = node_listener_is_joining(controller->node_listener);
     if (is_joining)
         finish_joins(program);
-    /* What is still to be said is said, for as long as sockets take it without waiting. */
+    /* Sends pending data as far as sockets accept it without waiting. */
     for (int i = 0; (program->is_failed || is_joining) && i < LAST_TURNS; i++)
         (void)event_base_loop(controller->loop, EVLOOP_NONBLOCK);
 }
@@ -342,7 +342,7 @@ static void clear(struct program *program)
     munge_worker_free(controller->munge_worker);
     serve_close(controller->serve);
     controller->is_leaving = true;
-    store_close(controller->store); // answers who still waits for it
+    store_close(controller->store); // answers pending requests
     serve_free(controller->serve);
     links_free(controller->links);
     streams_free(controller->streams);
@@ -386,7 +386,7 @@ static int start(struct program *program, struct error *err)
             controller->loop, controller->options.munge_socket, &controller->munge_worker, err);
     if (r < 0)
         return r;
-    directory_start(); // from here on nobody waits long for the user database
+    directory_start(); // from here on, lookups in the user database have a timeout
     program->history = history_keeper_new(controller, program->prepared.store_dir);
     controller->serve = api_new(controller);
     controller->retention = retention_new(controller, program->newest_ms);
@@ -408,7 +408,7 @@ static int fsck(const struct controller_options *options, struct error *err)
     return findings;
 }
 
-/* In the words of the command that started us (cli/personalities). */
+/* With the names of the command that started mgpud (cli/personalities). */
 static int fail(const struct wording *wording, const struct error *err)
 {
     _cleanup_free_ char *message = wording_apply(wording, err->message);

@@ -27,7 +27,7 @@
 
 #define OPEN_FILES_WANTED 16384U
 
-/* One mgpud, and so one agent, per directory; before anything of another's could be touched. */
+/* Allows one mgpud, and so one agent, per directory; taken before anything in it is changed. */
 static int lock_directory(const char *directory, int *ret_fd, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/mgpud.lock", directory);
@@ -105,7 +105,7 @@ static int open_tcp(struct controller *controller, struct prepared *prepared, st
     if (strcmp(options->listen, "none") == 0)
         return 0;
     int r = sockets_listen_tcp("--listen", options->listen, &prepared->tcp_fd, err);
-    if (r == 0 || settings_find_note(options, "listen") != NULL) // wished for, so that it is an error
+    if (r == 0 || settings_find_note(options, "listen") != NULL) // set explicitly, so a failure is an error
         return r;
     log_warning("no API on TCP: %s", err->message);
     return 0;
@@ -133,8 +133,8 @@ static void raise_open_files(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* The GPUs of a machine are allocated by one mgpud, also while that one is stopped: its jobs run on. A user
- * who names a backend for a second one knows of the first. */
+/* The GPUs of a machine are allocated by one mgpud, also while that one is stopped, because its jobs
+ * continue. A user who specifies GPUs for a second one is assumed to know of the first. */
 static int refuse_second(const struct controller *controller, struct error *err)
 {
     if (controller->is_root || strcmp(controller->options.gpus, "auto") != 0)

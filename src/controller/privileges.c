@@ -101,8 +101,8 @@ static void drop_capabilities(void)
         (void)prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
 }
 
-/* A change of uid clears the signal that whoever started us wants us to get at its death (`scheduler start`
- * and others, cli/feed/daemon.c). When it has died in between, the signal is due now. */
+/* A change of uid clears the signal that the parent requested for its death (`scheduler start` and others,
+ * cli/feed/daemon.c). If the parent has died in between, the signal is sent now. */
 static void keep_death_signal(int number, pid_t parent)
 {
     if (number == 0)

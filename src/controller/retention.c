@@ -20,7 +20,7 @@
 #define SWEEP_MOST_MS  3600000
 #define SWEEP_COUNT_MS 10000 // when jobs are counted too
 #define JUMP_MS                                                                                              \
-    (24 * 3600 * 1000LL)  // a wall clock that is so much later than expected is not believed at once
+    (24 * 3600 * 1000LL)  // a wall clock that is this much later than expected is not trusted at once
 #define SWEEPS_PER_AGE 10 // a job is at most this part older than it may become
 
 struct retention {
@@ -28,7 +28,7 @@ struct retention {
     struct event *timer;
     int64_t looked_wall_ms, looked_boot_ms; // at the clocks, last
     int64_t paused_until_ms;                // boot clock: the wall clock jumped
-    bool is_sweeping;                       // the next one is planned when this one is over
+    bool is_sweeping;                       // the next one is scheduled when this one has ended
 };
 
 static bool is_wanted(const struct controller_options *options)
@@ -61,7 +61,7 @@ static void on_retired(void *arg, uint64_t jobs)
 }
 
 /* A clock that is years ahead by mistake would remove every job in one sweep. So after a jump nothing is
- * removed for as long as a jump is: time for somebody to see it. */
+ * removed for a while, to give an administrator time to notice. */
 static bool is_paused(struct retention *retention)
 {
     int64_t wall_ms = clock_wall_ms(), boot_ms = clock_boot_ms();

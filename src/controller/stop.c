@@ -16,9 +16,9 @@
 #include "base/memory.h"
 #include "base/process.h"
 
-#define STOP_MS 60000 // it ends what clients have asked for, and writes its store
+#define STOP_MS 60000 // time to finish requests of clients and write the store
 
-/* The pid in the lock, 0 when nobody holds it. */
+/* The pid in the lock, 0 if it is not held. */
 static pid_t holder_of(int lock_fd)
 {
     char text[16] = "";

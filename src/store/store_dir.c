@@ -112,7 +112,7 @@ int store_dir_lock(const char *path, int dirfd, int *ret_lockfd, struct error *e
         return refuse_second(path, lockfd, err);
     if (r < 0)
         return error_set_errno(err, r, "cannot lock %s/%s", path, STORE_LOCK);
-    /* Only told to people: a disk that is full must not keep the daemon from starting. */
+    /* Only for display: a full disk must not keep the daemon from starting. */
     char text[32];
     int length = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
     if (ftruncate(lockfd, 0) == 0)

@@ -25,14 +25,14 @@ struct sums {
     struct group **groups; // in order of their key
     size_t count, capacity;
     bool is_cut, is_over;
-    /* The last row of kept_days that was looked at. */
+    /* The last row of kept_days that was read. */
     int64_t day, uid, gid;
     char *node;
 };
 
 struct summing {
     struct store_request request;
-    struct sums *sums; // goes on to the next request
+    struct sums *sums; // passed on to the next request
     void (*on_sums)(void *arg, const struct ended_sum *sums, size_t count, bool is_cut);
     void *arg;
 };

@@ -38,7 +38,7 @@ struct fsck {
     int jobs_rc, events_rc;
 };
 
-/* What the attempts table should say of one attempt. */
+/* The expected attempts row of one attempt. */
 struct attempt {
     char *node, *boot_id;
     uint64_t token;
@@ -116,7 +116,7 @@ static void check_columns(struct fsck *fsck, const struct job_event *event)
         find(fsck, "event %" PRIu64 ": its columns differ from its record", seq);
 }
 
-/* The changes of the cluster are not folded: what they led to is not the store's to know. */
+/* Changes of the cluster are not folded, because the store does not know their results. */
 static void check_cluster_event(struct fsck *fsck, const struct job_event *event)
 {
     struct error err;

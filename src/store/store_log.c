@@ -39,7 +39,7 @@ struct checksum {
 struct reader {
     int fd;
     off_t size;
-    bool is_big_endian; // words of checksums
+    bool is_big_endian; // byte order of checksums
     uint32_t page_size;
     uint8_t salts[8];
     uint8_t *frame;
@@ -135,7 +135,7 @@ static bool has_later_commit(const struct reader *reader, uint32_t good)
     return false;
 }
 
-/* What the index counts as committed; 0 frames with new salts while a log starts anew. */
+/* What the index counts as committed; 0 frames with new salts while a log restarts. */
 struct index {
     bool is_valid;
     uint8_t salts[8];

@@ -116,7 +116,7 @@ static bool is_text(sqlite3_stmt *row, int column, const char *text)
     return text_equal((const char *)sqlite3_column_text(row, column), text);
 }
 
-/* The row of the token, or none. Whoever has not its secret learns nothing else of it. */
+/* The row of the token, or none. Callers without its secret learn nothing else about it. */
 static enum store_join_result judge_token(
     sqlite3_stmt *row, const struct store_join *wish, bool *ret_is_replacing)
 {

@@ -27,7 +27,7 @@ struct retire {
 
 static const struct store_request_kind retire_kind;
 
-/* The newest job that is too many may be newer than the age says. */
+/* The newest surplus job may be newer than the age limit. */
 static int find_cut(struct store *store, struct retire *retire, struct error *err)
 {
     sqlite3_stmt *find = store->statements[SQL_FIND_SURPLUS];
@@ -117,7 +117,7 @@ static void answer_retire(struct store *store, struct store_request *request)
     }
     struct retire *next = xcalloc(1, sizeof(*next));
     *next = *retire;
-    retire->kept = NULL; // the next one's
+    retire->kept = NULL; // owned by the next one
     next->request = (struct store_request){ .kind = &retire_kind };
     next->total = total;
     store_thread_push(store, &next->request);

@@ -28,7 +28,7 @@
 #define SNAPSHOT_FORMAT      SNAPSHOT_PREFIX "%08" PRIu64 ".db"
 #define SNAPSHOT_UNFINISHED  "unfinished.db"
 #define SNAPSHOT_STEP_PAGES  128
-#define SNAPSHOT_NUMBERS_MAX 4096 // entries of the directory that are looked at
+#define SNAPSHOT_NUMBERS_MAX 4096 // directory entries examined
 
 struct store_snapshot {
     sqlite3 *copy;
@@ -137,7 +137,7 @@ void store_snapshot_abandon(struct store *store)
     store_snapshot_discard(store);
 }
 
-/* SQLite makes files as the umask says; this one is made before, for our eyes only. */
+/* SQLite creates files according to the umask; this one is created before, with mode 0600. */
 static int make_file(const struct store *store, struct error *err)
 {
     if (mkdirat(store->dirfd, STORE_BACKUP, 0700) < 0 && errno != EEXIST)

@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "store/store_sqlite.h"
 
-/* Bytes free for us; as good as endless when the file system does not say. */
+/* Bytes available to this user; a very large number if the file system does not report it. */
 static uint64_t free_bytes(const struct store *store)
 {
     struct statvfs disk;

@@ -57,7 +57,7 @@ int store_sql_code(sqlite3 *db, int rc)
         return -EUCLEAN; // the file ends too early
     if ((rc & 0xff) == SQLITE_IOERR && cause_of(db) == EROFS)
         return -EROFS;
-    /* A quota that is used up is a disk that is full, but SQLite knows only ENOSPC. */
+    /* An exhausted quota is treated as a full disk, but SQLite only handles ENOSPC. */
     if (rc == SQLITE_IOERR_WRITE && db != NULL && sqlite3_system_errno(db) == EDQUOT)
         return -ENOSPC;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)

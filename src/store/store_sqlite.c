@@ -110,7 +110,7 @@ static int migrate(struct store *store, const struct store_found *found, struct 
     return r < 0 ? error_wrap(err, "cannot upgrade %s/%s", store->dir, STORE_DATABASE) : 0;
 }
 
-/* With the present schema, and before anything is decided on what the tables say. */
+/* After the upgrade of the schema, and before decisions based on the tables. */
 static int check_open_jobs(const struct store *store, struct error *err)
 {
     int r = store_fsck_open_jobs(store->db, err);
@@ -156,7 +156,7 @@ static int open_store(
     r = open_database(store, &found, err);
     if (r < 0)
         return r;
-    /* The mark, the epoch and the reserved ids speak even when the log is gone. */
+    /* The mark, the epoch and the reserved ids must be valid even if the log is lost. */
     r = store_ids_write_through(store, err);
     if (r == 0)
         r = read_summary(store->db, ret_summary, err);

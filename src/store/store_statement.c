@@ -46,7 +46,7 @@ static const char *const texts[STORE_STATEMENTS] = {
                                "10, 18, 19) ORDER BY seq LIMIT ?2",
     [SQL_INSERT_ENDED] =
         "INSERT OR REPLACE INTO ended (" STORE_ENDED_COLUMNS ") " STORE_ENDED_OF("j.id = ?1"),
-    /* The newest first; ?1 and ?2 is where to go on, ?3 the oldest that counts. */
+    /* Newest first; ?1 and ?2 are the position to continue at, ?3 the oldest time included. */
     [SQL_SCAN_ENDED] = "SELECT " STORE_ENDED_COLUMNS " FROM ended WHERE (ended_ms, job) < (?1, ?2)"
                        " AND ended_ms >= ?3 ORDER BY ended_ms DESC, job DESC LIMIT ?4",
     [SQL_SCAN_KEPT_DAYS] = "SELECT day, uid, gid, node, jobs, held_ms, measured_ms, used_ms FROM kept_days"

@@ -112,7 +112,7 @@ static bool run_requests(struct store *store, struct store_request *requests)
     return false;
 }
 
-/* A log that another process is reading cannot start anew: the next try is then a good deal later. */
+/* A log that another process is reading cannot restart: the next try is then much later. */
 static void checkpoint(struct store *store)
 {
     int log_pages = 0, done_pages = 0;
@@ -165,7 +165,7 @@ static void run_idle(struct store *store)
     (void)pthread_mutex_lock(&thread->mutex);
 }
 
-/* What goes on even when requests never cease. */
+/* Runs what must happen even under a constant load of requests. */
 static void run_overdue(struct store *store)
 {
     if (store->snapshot != NULL)

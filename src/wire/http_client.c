@@ -27,7 +27,7 @@
 struct http_client {
     int fd;
     int interrupt_fd;             // -1: none
-    char *token;                  // NULL: the kernel says who asks
+    char *token;                  // NULL: the kernel identifies the caller
     http_authorize_fn *authorize; // NULL: the token
     void *authorize_arg;
     http_parser parser;
@@ -236,7 +236,7 @@ int http_client_send(struct http_client *client, const struct http_request *requ
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
-            return 0; // mgpud may have said why before it closed the connection
+            return 0; // mgpud may have sent the reason before it closed the connection
         if (n < 0)
             return error_set_errno(err, -errno, "cannot send to mgpud");
         sent += (size_t)n;
@@ -266,7 +266,7 @@ int http_client_receive(struct http_client *client, struct error *err)
         return 0;
     if (n < 0)
         return error_set_errno(err, -errno, "cannot receive from mgpud");
-    /* Zero bytes tell the parser of the end, which completes an answer that has no length of its own. */
+    /* Zero bytes indicate the end, which completes an answer without a length. */
     (void)http_parser_execute(&client->parser, &settings, client->bytes, (size_t)n);
     int r = judge_parse(client, err);
     if (r == 0 && n == 0)

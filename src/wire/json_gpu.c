@@ -88,7 +88,7 @@ static json_t *place(int32_t number)
     return number >= 0 ? json_integer(number) : json_null();
 }
 
-/* Positions in the node's list of those that NVLink leads to. */
+/* The positions in the node's list of its NVLink peers. */
 static json_t *links(uint64_t bits)
 {
     json_t *array = json_array();

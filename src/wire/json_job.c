@@ -306,7 +306,7 @@ static json_t *make_eta_latest(const struct json_job_view *view)
 static json_t *make_stopped_by(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    /* An adoption whose process ended while it waited was cancelled by nobody. */
+    /* If the process of a waiting adoption ends, no user has cancelled the job. */
     bool is_lost = job->ask->adopted_pid != 0 && job->stop_reason == END_NONE;
     bool is_known = !is_lost && (is_over(job) ? job->end : job->stop_reason) == END_CANCELLED;
     return json_text_string(is_known ? usernames_name(view->names, job->stopped_by) : NULL);
@@ -390,7 +390,7 @@ static const struct {
 
 static void show(const struct json_job_view *view, json_t *object, const char *name, json_t *value)
 {
-    if (!view->is_sparse || !json_is_null(value)) // null is one value that nobody owns
+    if (!view->is_sparse || !json_is_null(value)) // null is a singleton without an owner
         (void)json_object_set_new_nocheck(object, name, value);
 }
 

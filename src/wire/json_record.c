@@ -426,7 +426,7 @@ static const struct {
     [RECORD_LIST] = { read_list, write_list, schema_list },
 };
 
-/* Numbers of which 0 says that there is none, and lists without items. */
+/* Numbers with 0 as "absent", and empty lists. */
 static bool is_absent(const struct record_field *field, const void *member)
 {
     if (field->has_zero)

@@ -131,8 +131,7 @@ int json_spec_read(json_t *value, struct job_spec *spec, struct error *err)
     return r == 0 ? follow_gpus(copy, &spec->ask, err) : r;
 }
 
-/* A key that is null says that this is not asked for any more: the field becomes what it is when it is
- * absent. */
+/* A null resets the request: the field gets its default. */
 static void drop_nulls(const json_t *object, struct job_ask *ask)
 {
     _cleanup_free_ struct record_field *given = xcalloc(job_ask_record.n_fields, sizeof(*given));

@@ -58,8 +58,7 @@ struct listening *listening_new(
     listening->on_accept = on_accept;
     listening->arg = arg;
     listening->resume = evtimer_new(base, on_resume, listening);
-    /* No second listen(2), which the 0 asks for: the one made as root tells clients that root owns this
-     * socket. */
+    /* The 0 avoids a second listen(2): the one called as root shows clients that root owns this socket. */
     listening->listener = evconnlistener_new(
         base, on_connection, listening, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
     if (listening->resume == NULL || listening->listener == NULL) {

@@ -98,8 +98,8 @@ static int certify(X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key, const char
     return 0;
 }
 
-/* A certificate that a crash kept from being written, or of another key, is made again: it says nothing that
- * the keys do not. */
+/* A certificate that is missing after a crash, or belongs to another key, is created again: it contains
+ * nothing beyond the keys. */
 static int open_certificate(int dirfd, const char *file, X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key,
     const char *name, const struct extension *extensions, X509 **ret, struct error *err)
 {

@@ -32,12 +32,12 @@ static SSL_CTX *new_context(const SSL_METHOD *method)
     (void)SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
     (void)SSL_CTX_set_mode(context,
         SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-    /* A call ends with what it has read: whoever sends nothing but changes of keys keeps nobody in it. */
+    /* A call ends with what it has read: a peer that only sends key updates does not block it. */
     (void)SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
     SSL_CTX_set_read_ahead(context, 1); // several records at a time
     SSL_CTX_set_default_read_buffer_len(context, READ_BUFFER_SIZE);
     (void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    (void)SSL_CTX_set_num_tickets(context, 0); // each connection proves anew who it is
+    (void)SSL_CTX_set_num_tickets(context, 0); // each connection is authenticated again
     return context;
 }
 
@@ -94,7 +94,7 @@ int tls_context_server(
 
 /* --- client --- */
 
-/* Dates say nothing here: the clock of a node may be anything. */
+/* Dates are ignored: the clock of a node may be wrong. */
 static int verify_below(X509 *root, X509_STORE_CTX *asked)
 {
     X509_STORE *store = X509_STORE_new();

@@ -105,7 +105,7 @@ int tls_dial_connect(const struct addrinfo *addresses, const struct address *add
         int failure = connect_one(one, now_ms + (until_boot_ms - now_ms) / count, ret_fd);
         if (failure == 0)
             return 0;
-        /* Of several failures the most telling one: a machine that refuses is at least there. */
+        /* Of several failures the most informative one: a machine that refuses is at least reachable. */
         if (r != -ECONNREFUSED)
             r = failure;
     }

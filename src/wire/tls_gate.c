@@ -24,7 +24,7 @@ struct pending {
     struct tls_gate *gate;
     SSL *ssl;
     int fd;
-    char *peer; // its address, which the socket forgets when the peer has gone
+    char *peer; // its address, which is no longer available from the socket after the peer has closed
     struct event *readable, *writable, *deadline;
     struct pending *next, **where;
 };

@@ -100,7 +100,7 @@ static void release_empty(struct pipe *pipe)
     pipe->first = pipe->end = 0;
 }
 
-/* What is held and what comes is dropped from now on: nobody takes it. */
+/* Buffered and further data is dropped from now on. */
 static void close_pipe(struct pipe *pipe)
 {
     pipe->is_closed = true;
@@ -203,7 +203,7 @@ static bool has_hung_up(const struct tls_pump *pump)
     return poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0;
 }
 
-/* Nobody waits on for what the other machine does not take, or does not say. */
+/* Stops waiting for the other machine to accept or send data. */
 static void leave(struct tls_pump *pump)
 {
     pump->has_left = true;
@@ -261,7 +261,7 @@ static bool write_plain(struct tls_pump *pump)
         pump->may.plain_write = false;
         return false;
     }
-    close_pipe(in); // what it said before is still to be read
+    close_pipe(in); // data sent before is still to be read
     if (pump->out.is_over)
         leave(pump);
     return true;
@@ -309,8 +309,7 @@ static void run(struct tls_pump *pump)
         }
     }
     await(pump);
-    /* By a timer: libevent looks at no descriptor while events that are made active go on making others so.
-     */
+    /* By a timer: libevent checks no descriptor while active events keep activating others. */
     if (is_moving)
         (void)evtimer_add(pump->again, &(struct timeval){ 0 });
 }
@@ -335,7 +334,7 @@ static void on_plain(evutil_socket_t fd, short what, void *arg)
     run(pump);
 }
 
-/* The other machine does not end, or sends on and on what nobody takes. */
+/* The other machine does not close, or keeps sending data that nobody reads. */
 static void on_linger(evutil_socket_t fd, short what, void *arg)
 {
     struct tls_pump *pump = arg;

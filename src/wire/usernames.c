@@ -41,7 +41,7 @@ void usernames_free(struct usernames *names)
     free(names);
 }
 
-/* False when the user database does not answer: then the number stands for the name. */
+/* False if the user database does not respond: then the number is shown instead of the name. */
 static bool look_up(struct place *place)
 {
     _cleanup_entry_ struct directory_entry entry = { 0 };

@@ -22,7 +22,7 @@
 #include "wire/requests.h"
 
 #define RECENT_MS   3600000 // for so long is a job listed that has ended
-#define LISTED_MAX  10000U  // jobs, the first of those that are due
+#define LISTED_MAX  10000U  // maximum number of jobs; the first are listed
 #define SERVICE     "mgpud"
 #define ALIAS_LOWER 0x20
 
@@ -30,12 +30,12 @@
 
 struct acquire {
     uint32_t pid;   // 0: the request is no good
-    uint64_t job;   // 0: not told yet
+    uint64_t job;   // 0: unknown
     uint64_t after; // its job has a higher number
     bool is_given;
 };
 
-/* Its job may be there before this is told, which waits for the disk. */
+/* Its job may exist before the answer, which waits for the disk. */
 static void find_job(void *arg, const struct job *job)
 {
     struct acquire *acquire = arg;
@@ -55,7 +55,7 @@ static void release_acquire(struct request *request)
     free(acquire);
 }
 
-/* The number in eight small letters, as these programs know it. */
+/* The number as eight lower-case letters and digits, as these programs expect it. */
 static json_t *write_id(uint64_t job)
 {
     char alias[ALIAS_SIZE];

@@ -14,7 +14,7 @@
 #include "wire/limits.h"
 #include "wire/requests.h"
 
-/* What is over is said here: the core may have forgotten it. */
+/* Ended jobs are refused here, because the core may have dropped them. */
 static int check_live(const struct job *job, struct error *err)
 {
     if (job->state != JOB_DONE)

@@ -17,7 +17,7 @@
 struct search {
     struct request *request;
     void (*next)(struct request *request);
-    uint64_t after; // events looked at
+    uint64_t after; // last event examined
 };
 
 static void reply_none(struct request *request)

@@ -156,7 +156,7 @@ static int read_cursor(struct request *request, uint64_t *ret, bool *ret_is_give
     return 0;
 }
 
-/* A cursor beyond the last event is of another store: what the reader knows is worth nothing here. */
+/* A cursor beyond the last event belongs to another store: the client must start again. */
 static void begin_replay(struct event_client *client)
 {
     uint64_t last = core_last_event(client->request->serve->controller->core);

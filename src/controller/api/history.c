@@ -48,7 +48,7 @@ static bool is_asked(const struct answering *answering, const char *node, const 
     return text_equal(asked, name) || (answering->has_one_node && text_equal(asked, index));
 }
 
-/* A value as `GET /gpus` says it: parts of 1, watts, degrees. */
+/* A value in the unit of `GET /gpus`: fractions, watts, degrees. */
 static json_t *number(size_t which, uint16_t value)
 {
     static const double units[HISTORY_VALUES] = { 100, 1000, 1, 1 };

@@ -75,7 +75,7 @@ static const char *describe_stop(const struct json_job_view *view, int64_t until
     return text;
 }
 
-/* The node may be up again while the job is told of. */
+/* The node may be up again by the time the job is shown. */
 static int64_t unreachable_ms(const struct core *core, const struct job *job, size_t rank)
 {
     bool is_active = job_state_is_active(job->state);

@@ -131,7 +131,7 @@ static json_t *write_settings(const struct core *core)
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         char *equals = strchr(line, '='), *end = NULL;
         if (equals == NULL || strncmp(line, "account=", strlen("account=")) == 0)
-            continue; // whose limits are whose is in the events
+            continue; // the events contain the limits of each user
         *equals = '\0';
         double number = strtod(equals + 1, &end);
         if (end == equals + 1 || *end != '\0')

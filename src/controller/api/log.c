@@ -35,11 +35,11 @@
 
 struct log_reader {
     bool is_follow, is_wait;
-    uint32_t rank;    // whose log, of a job on several nodes
-    uint32_t attempt; // of this attempt or a later one, and until that is over; 0: of any, until the job is
+    uint32_t rank;    // rank of the log, for a job on several nodes
+    uint32_t attempt; // of this attempt or a later one, until it ends; 0: of any, until the job ends
     struct range range;
     bool is_counted;     // in the user's share
-    bool is_probe;       // opened only to learn the size
+    bool is_probe;       // opened only to determine the size
     bool is_growing;     // the job was not over when the log was opened
     bool is_job_over;    // the agent has been told to stop at the end
     bool is_stream_over; // it sends no more
@@ -165,7 +165,7 @@ static bool send_head(struct request *request, uint64_t size)
     struct log_reader *log = request->work;
     const struct range *range = &log->range;
     char span[96] = "";
-    if (range->is_given && log->is_follow) // the end is not known yet: the largest position stands for it
+    if (range->is_given && log->is_follow) // the end is unknown: the largest position represents it
         (void)snprintf(span, sizeof(span), "bytes %" PRIu64 "-%" PRId64 "/*", range->offset, INT64_MAX);
     else if (range->is_given)
         (void)snprintf(span, sizeof(span), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range->offset,
@@ -198,7 +198,7 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
     if (log->is_follow)
         connection_be_patient(request->connection);
     bufferevent_setcb(stream, on_bytes, NULL, on_stream_condition, request);
-    /* A followed job may be silent for days. libevent forgets a time-out only while the event is pending. */
+    /* A followed job may be silent for days. libevent clears a timeout only while the event is pending. */
     (void)bufferevent_enable(stream, EV_READ);
     bufferevent_set_timeouts(stream, NULL, NULL);
     bufferevent_setwatermark(stream, EV_READ, 0, STREAM_INPUT_MAX);
@@ -333,7 +333,7 @@ static void on_started(struct request *request, const struct core_answer *answer
         jobs_find(request, request->job, await_start);
 }
 
-/* Goes on when there is a log, or when it is certain that there will be none. */
+/* Continues when there is a log, or when it is certain that there will be none. */
 static void await_start(struct request *request, const struct job *job)
 {
     const struct log_reader *log = request->work;
@@ -369,7 +369,7 @@ static void await_start(struct request *request, const struct job *job)
         request_reply_problem(request, &err);
         return;
     }
-    /* A stopping job that has not started is seen again when it is over. */
+    /* A stopping job that has not started is checked again when it has ended. */
     uint32_t states = 1U << JOB_DONE;
     if (job->state == JOB_STOPPING && log->attempt > 0)
         states |= 1U << JOB_QUEUED;

@@ -45,7 +45,7 @@ struct room {
     unsigned users;
     unsigned waiting_count;
     bool is_closed;
-    bool is_abandoned; // nobody waits for the question at work
+    bool is_abandoned; // the active request has been dropped
     struct question *waiting, *at_work, *done;
 };
 

@@ -43,7 +43,7 @@ static void on_submitted(struct request *request, const struct core_answer *answ
         jobs_find(request, answer->job, reply_created);
 }
 
-/* The times and jobs that the old one waited for are over. */
+/* The start times and dependencies of the old job are over. */
 static void renew(struct job_spec *spec, const struct retry *retry)
 {
     job_ask_clear(&spec->ask);

@@ -216,7 +216,7 @@ const struct route *route_all(size_t *ret_count)
     return routes;
 }
 
-/* What the path says beyond the route. */
+/* The variable parts of a path. */
 struct place {
     uint64_t id;
     bool has_element;
@@ -256,7 +256,7 @@ static size_t read_name(const char *text, struct place *ret)
     return n;
 }
 
-/* Matches a path; what stands for "{id}" or "{name}" goes to *ret. */
+/* Matches a path; the parts for "{id}" and "{name}" are stored in *ret. */
 static bool is_match(const char *pattern, const char *path, struct place *ret)
 {
     const char *word = strchr(pattern, '{');
@@ -280,7 +280,7 @@ static const struct route *find_route(const char *path, const char *method, stru
     return NULL;
 }
 
-/* 405 with the methods that this path knows, else 404. */
+/* 405 with the methods allowed for this path, else 404. */
 static void reply_no_route(struct request *request)
 {
     struct error err = { 0 };

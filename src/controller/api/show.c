@@ -16,7 +16,7 @@
 struct show {
     struct job_spec *spec;
     json_t *events;
-    bool has_script; // it was asked for
+    bool has_script; // requested
 };
 
 static void release_show(struct request *request)
@@ -27,8 +27,8 @@ static void release_show(struct request *request)
     free(show);
 }
 
-/* The spec's keys under the names they have in the API: its command line is "argv". The text of a script may
- * be long: it is there for who asks for it. */
+/* The spec's keys under their names in the API: its command line is "argv". The text of a script may be long
+ * and is included only on request. */
 static void add_spec(json_t *object, const struct job_spec *spec, bool has_script)
 {
     static const struct {
@@ -65,7 +65,7 @@ static void add_notification(void *arg, const struct notification *notification,
 static void add_notifications(json_t *object, const struct core *core, const struct job *job)
 {
     json_t *notifications = json_array(), *notify = json_array();
-    bool is_element = job->array_job != 0; // its array tells of it
+    bool is_element = job->array_job != 0; // shown with its array
     for (size_t i = 0; !is_element && i < job->ask->notify.count; i++)
         (void)json_array_append_new(notify, json_text_string(job->ask->notify.items[i]));
     core_each_notification(core, job->id, add_notification, notifications);

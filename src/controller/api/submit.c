@@ -65,7 +65,7 @@ static int read_spec(struct request *request, struct job_spec *spec, struct erro
     int r = request_parse_body(request, &body, err);
     if (r == 0)
         r = json_spec_read(body, spec, err);
-    /* Of an adoption the rest is known when its node has said who the process is. */
+    /* For an adoption, other fields are known only when its node has identified the process. */
     if (r == 0 && spec->ask.adopted_pid == 0 && spec->cwd == NULL &&
         usernames_account(request->who.uid, NULL, &spec->cwd) < 0)
         r = error_set(
@@ -81,8 +81,8 @@ static bool wants_minimum(const struct request *request)
 }
 
 /*
- * The job as it was accepted. Since then it may have been started, and that may not be durable yet; waiting
- * for it would make every submit wait for a second commit.
+ * The job as it was accepted. It may have been started since, which may not be durable yet; waiting for that
+ * would make every submit wait for a second commit.
  */
 static void reply_created(struct request *request, const struct job *job)
 {
@@ -120,7 +120,7 @@ static void drop_spec(void *spec)
     job_spec_free(spec);
 }
 
-/* `?dry_run=1`: what would become of it. */
+/* `?dry_run=1`: the expected outcome. */
 struct dry_run {
     struct job_spec *spec;
     struct core_facts facts;

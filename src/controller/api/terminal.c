@@ -160,7 +160,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
     links_send(controller->links, link, &message_open_terminal_record, &message);
 }
 
-/* --- who may, and when --- */
+/* --- permissions and state --- */
 
 static int check_state(const struct job *job, struct error *err)
 {

@@ -40,8 +40,8 @@ static void on_timeout(int fd, short what, void *arg)
     request_reply_problem(request, &err);
 }
 
-/* True when the job is in a wanted state or at another level, or has been (a short job may be over before
- * anybody looks). */
+/* True if the job is in a requested state or at another level, or was (a short job may end before it is
+ * checked). */
 static bool has_reached(const struct wait *wait, const struct job *job)
 {
     bool is_other_level = wait->idle_level != IDLE_LEVELS && wait->idle_level != job->idle_level;

@@ -26,7 +26,7 @@ static const char *policy_name(const struct core *core, const struct alloc_gpu *
     return external_policy_name(core_gpu_policy(core, node->name, node->gpus[gpu->gpu].uuid, NULL));
 }
 
-/* What a node says of the GPUs that a reason names: " (vm:6: pid 8123 (cy) python, 11.2 GiB)". */
+/* The nodes' reports about the GPUs of a reason: " (vm:6: pid 8123 (cy) python, 11.2 GiB)". */
 static void append_states(struct serve *serve, const struct why_reason *reason, struct buffer *text)
 {
     const struct core *core = serve->controller->core;
@@ -55,8 +55,8 @@ static void append_states(struct serve *serve, const struct why_reason *reason, 
         buffer_append_text(text, ")");
 }
 
-/* What administrators said of the GPUs or nodes that a reason names: " (vm:0: fan)"; *until_ms becomes when
- * the first of them is put back. */
+/* The administrators' marks on the GPUs or nodes of a reason: " (vm:0: fan)"; *until_ms is when the first of
+ * them ends. */
 static void append_marks(
     const struct core *core, const struct why_reason *reason, struct buffer *text, int64_t *until_ms)
 {

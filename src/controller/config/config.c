@@ -86,7 +86,7 @@ static int each_pair(struct reader *reader, const yaml_node_t *mapping, pair_fn 
     return r;
 }
 
-/* One that left must not keep mgpud from starting: what is said of it is passed over, with a warning. */
+/* A user who has left must not keep mgpud from starting: the entry is ignored with a warning. */
 static int pass_over(struct reader *reader, const yaml_node_t *node)
 {
     strings_take(&reader->options->warnings,
@@ -112,7 +112,7 @@ static int read_limit(
     int r = settings_set_account(
         reader->options, account->is_group, account->name, text_of(key), text_of(value), reader->err);
     if (r < 0)
-        return r == -ENOENT ? r : at(reader, key, r); // the place of the name is told
+        return r == -ENOENT ? r : at(reader, key, r); // reported with the position of the name
     _cleanup_free_ char *name =
         xasprintf("%s.%s.%s", account->is_group ? "groups" : "users", account->name, text_of(key));
     note(reader, key, name, text_of(value));
@@ -144,7 +144,7 @@ static int add_to_role(struct reader *reader, const yaml_node_t *who, enum role 
     return 0;
 }
 
-/* "others: viewer" says it the other way round. */
+/* "others: viewer" has the key and value exchanged. */
 static int read_others(struct reader *reader, const yaml_node_t *value)
 {
     enum role role = text_of(value) != NULL ? role_find(text_of(value)) : ROLES;

@@ -23,7 +23,7 @@ struct rule {
 };
 
 struct remembered {
-    int64_t until_ms; // 0: nobody
+    int64_t until_ms; // 0: unused
     uint32_t uid;
     enum role role;
 };

@@ -42,7 +42,7 @@
 #define DEFAULT_USER         "mgpu"
 
 struct parsed {
-    struct controller_options *options; // first: OPTION_INNER, and the rows of other files know no more
+    struct controller_options *options; // first: OPTION_INNER; the rows of other files use only this member
     struct settings_wish wish;
 };
 
@@ -368,7 +368,7 @@ static int read_files(const char *named, bool is_root, struct controller_options
 
 #define TABLES_MAX 16
 
-/* Those that the files may use, and what only the command line understands. */
+/* The tables allowed in files, then those only for the command line. */
 static void list_tables(const struct option_row *tables[TABLES_MAX + 1])
 {
     size_t count = 0;

@@ -59,7 +59,7 @@ static const struct option_row *find_row(const char *key, bool *ret_live)
     return NULL;
 }
 
-/* Defaults that depend on who starts mgpud, and where. */
+/* Defaults that depend on the user who starts mgpud, and the directory. */
 static const char *place_of(const struct controller_options *options, const char *key)
 {
     const struct {
@@ -111,7 +111,7 @@ struct comparison {
     const struct controller_options *before, *after;
     settings_change_fn *visit;
     void *arg;
-    bool is_gone_only; // the second round: what nobody says any more
+    bool is_gone_only; // the second round: settings that are no longer set
 };
 
 static void compare_one(void *arg, const struct setting *setting)

@@ -182,7 +182,8 @@ static int find_id(bool is_group, const char *name, uint32_t *ret, struct error 
     return r;
 }
 
-/* One that was not named before has the usual limits for what is not said; so those settings stand first. */
+/* A new entry has the default limits for settings without a value; those settings must therefore come
+ * first. */
 static struct core_account *account_of(struct controller_options *options, bool is_group, uint32_t id)
 {
     for (size_t i = 0; i < options->n_accounts; i++)

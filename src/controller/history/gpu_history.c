@@ -103,7 +103,7 @@ static bool advance(struct history_ring *ring, int64_t slot, uint32_t size, int6
     return true;
 }
 
-/* The clock was set back: what lies after this slot never was. */
+/* The clock was set back: later slots are dropped. */
 static void rewind_to(struct history_ring *ring, int64_t slot)
 {
     int64_t back = ring->newest - slot;

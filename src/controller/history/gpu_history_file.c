@@ -128,7 +128,7 @@ static bool read_gpu(struct gpu_history *history, struct reader *reader)
     return true;
 }
 
-/* The checksum is looked at first, so that a file is taken as a whole or not at all. */
+/* The checksum is verified first, so a file is used as a whole or not at all. */
 static int read_file(struct gpu_history *history, int dirfd, const char *name, struct error *err)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };

@@ -156,7 +156,7 @@ void connection_close(struct connection *connection)
     free_connection(connection);
 }
 
-/* Reads on, or looks again at what is there, in the next turn of the loop: never from within a handler. */
+/* Resumes reading, or processes received data, in the next turn of the loop: never from within a handler. */
 static void look_again(struct connection *connection, short what)
 {
     bufferevent_trigger(connection->stream, what, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
@@ -184,7 +184,7 @@ static bool has_input(const struct connection *connection)
     return evbuffer_get_length(bufferevent_get_input(connection->stream)) > 0;
 }
 
-/* The client sends no more, and everything it sent has been looked at. */
+/* The client has stopped sending, and all its data has been processed. */
 static void end_reading(struct connection *connection)
 {
     struct error err = { 0 };
@@ -348,7 +348,7 @@ static void on_deadline(int fd, short what, void *arg)
     start_request(connection, &err);
 }
 
-/* One answer for a connection that is not wanted, as far as the socket takes it without waiting. */
+/* Sends one answer to a rejected connection, as far as possible without waiting. */
 static void turn_away(int fd, const struct error *err)
 {
     const struct problem *problem = problem_find(err->code);
@@ -465,13 +465,13 @@ void connection_watch_output(struct connection *connection, size_t low)
 
 void connection_be_patient(struct connection *connection)
 {
-    /* The head of the answer is on its way: libevent forgets a time-out only while its event is pending. */
+    /* The header of the answer is being sent: libevent clears a timeout only while its event is pending. */
     bufferevent_set_timeouts(connection->stream, NULL, NULL);
 }
 
 void connection_finish_answer(struct connection *connection, bool is_kept)
 {
-    /* Whoever took it over has nothing more to say: the rest is an answer like any other. */
+    /* The other protocol has ended: the rest is sent like any other answer. */
     const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
     if (connection->state == CONNECTION_TAKEN)
         bufferevent_set_timeouts(connection->stream, NULL, &stall);

@@ -19,7 +19,7 @@ struct departures {
     departures_fn on_departure;
 };
 
-/* One at a time: the callback may end connections whose own events would follow. */
+/* One at a time: the callback may close connections with pending events. */
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct departures *departures = arg;

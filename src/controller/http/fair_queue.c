@@ -33,7 +33,7 @@ struct line {
 struct fair_queue {
     struct event *next_one;
     struct line *lines; // none is empty
-    int64_t now_ms;     // what the user who was served last had used before
+    int64_t now_ms;     // the time of the user served last, before that request
 };
 
 static void arm(struct fair_queue *queue, int64_t rest_ms)
@@ -85,7 +85,7 @@ static void on_next(evutil_socket_t fd, short what, void *arg)
         waiting->serve(waiting->request);
     leave(waiting);
     int64_t took_ms = clock_boot_ms() - begin_ms;
-    line->used_ms += took_ms + 1;              // the next is somebody else's
+    line->used_ms += took_ms + 1;              // the next request is another user's
     for (link = &queue->lines; *link != line;) // serving may have made new lines
         link = &(*link)->next;
     if (line->first == NULL)

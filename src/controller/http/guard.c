@@ -90,7 +90,7 @@ int guard_check_host(const struct http_message *message, const char *listen, str
     return 0;
 }
 
-/* Somebody follows a link to the page, in a window of its own: no frame, and nothing is changed by it. */
+/* A user follows a link to the page in a separate window: not a frame, and nothing is changed by it. */
 static bool is_link(const struct http_message *message)
 {
     const char *mode = http_message_header(message, "sec-fetch-mode");

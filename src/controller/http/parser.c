@@ -90,7 +90,7 @@ static int on_url(http_parser *http, const char *bytes, size_t length)
     return count_head(parser, length);
 }
 
-/* Headers that say where the body ends or who is asked: two of them would mean two different requests. */
+/* Headers that determine the end of the body or the host: duplicates would make the request ambiguous. */
 static bool is_single(const char *name)
 {
     static const char *const names[] = { "content-length", "transfer-encoding", "host", "authorization",

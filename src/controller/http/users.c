@@ -72,7 +72,7 @@ struct users *users_new(size_t max_connections)
     users->most[SHARE_EVENTS] = LIMIT_EVENT_CLIENTS;
     users->most_each[SHARE_EVENTS] = LIMIT_USER_EVENT_CLIENTS;
     users->most[SHARE_REPLAYS] = LIMIT_EVENT_CLIENTS;
-    users->most_each[SHARE_REPLAYS] = 1; // so that nobody delays commits by more than one of them
+    users->most_each[SHARE_REPLAYS] = 1; // so that no user delays commits by more than one of them
     users->most[SHARE_LISTS] = LIMIT_LISTS;
     users->most_each[SHARE_LISTS] = LIMIT_USER_LISTS;
     users->most[SHARE_BODIES] = LIMIT_BODIES_BYTES;

@@ -45,12 +45,12 @@ struct joining {
     struct event *deadline;
     bool is_asking, is_sending;
     bool is_known; // it is this very node already, and asks again for what it did not get
-    bool is_busy;  // it may not join now, and is told so if its token is good
+    bool is_busy;  // it may not join now, and is told so if its token is valid
     char *where, *node;
     EVP_PKEY *key;
 };
 
-/* What a store's answer means for the one who asked. */
+/* The answer to the machine for each result of the store. */
 static const struct {
     enum store_join_result result;
     int code;
@@ -103,7 +103,7 @@ static void leave(struct joining *joining)
         bufferevent_free(take_ptr(joining->stream));
 }
 
-/* Called for an empty output, too, of which there is one before anything was said. */
+/* Called for every empty output, including the initial one. */
 static void on_told(struct bufferevent *stream, void *arg)
 {
     struct joining *joining = arg;
@@ -221,8 +221,8 @@ static int ask(struct joining *joining, uint64_t token, const char *secret, stru
     const struct registered_node *known =
         joining->key != NULL ? registry_find_key(registry, wish.key_hash) : NULL;
     joining->is_known = known != NULL && strcmp(known->name, joining->node) == 0;
-    /* Its boot id would be taken for the proof that they are over. Without a node the store only judges the
-     * token: who has none learns nothing of the jobs. */
+    /* Its boot id would be taken as proof that these have ended. Without a node the store only checks the
+     * token, so callers without one learn nothing about the jobs. */
     joining->is_busy = joining->key != NULL && !joining->is_known &&
                        core_has_attempts_on(joining->all->controller->core, joining->node);
     if (joining->is_busy)

@@ -30,9 +30,9 @@ struct link {
     struct links *links;
     uint32_t id;
     struct bufferevent *stream;
-    bool is_up;      // said HELLO
+    bool is_up;      // has sent HELLO
     bool has_defect; // a message of it could be taken only in part
-    char *node;      // who it is: proven from the start, or by HELLO; NULL: not known yet
+    char *node;      // the node: proven from the start, or from HELLO; NULL: unknown
     char *address;   // NULL: this machine
     char *here;      // how that node reaches this machine; NULL: not known
     struct link *next;
@@ -151,8 +151,8 @@ static int on_message(
     return take_hello(link, message, err);
 }
 
-/* What is missing of a statement about an attempt are words. A sample is not believed in part: the next one
- * comes soon. */
+/* Only texts can be missing in a report about an attempt. An incomplete sample is not used: the next one
+ * arrives soon. */
 static int take_defective(
     struct link *link, const struct record_type *type, const void *message, struct error *err)
 {

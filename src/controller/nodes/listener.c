@@ -40,7 +40,7 @@
 #define JOINS_MAX         32U   // machines that are joining at once
 #define JOINING           ""    // label of their connections; nodes have their names
 #define RETRY_SECONDS     10    // when the port could not be had
-#define LATER_MS          1000  // after the last token's end, to be sure that it is over
+#define LATER_MS          1000  // after the last token's end, so that it has certainly expired
 
 struct node_listener {
     struct controller *controller;
@@ -59,7 +59,7 @@ static void on_session_end(void *arg, const char *label, const struct error *err
         log_info("node %s: %s", label, err->message);
 }
 
-/* Tells why, as the connection's last word. */
+/* Sends the reason as the last message of the connection. */
 static void refuse(struct node_listener *listener, SSL *ssl, int fd, const struct error *err)
 {
     int plain = -1;
@@ -77,7 +77,7 @@ static void refuse(struct node_listener *listener, SSL *ssl, int fd, const struc
     (void)close(plain);
 }
 
-/* The node that has this certificate's key; an error says what is wrong with whoever dialled. */
+/* The node with this certificate's key; otherwise `err` has the reason for the refusal. */
 static const struct registered_node *find_node(struct node_listener *listener, SSL *ssl, struct error *err)
 {
     uint8_t pin[TLS_PIN_SIZE];
@@ -147,7 +147,7 @@ static void on_open(void *arg, SSL *ssl, int fd)
     } else if (tls_is_for(ssl, TLS_FOR_LINK) || tls_is_for(ssl, TLS_FOR_STREAM)) {
         take_node(listener, ssl, fd);
     } else {
-        SSL_free(ssl); // it did not say: no program of ours
+        SSL_free(ssl); // without a purpose: not one of mgpu's programs
         (void)close(fd);
     }
 }

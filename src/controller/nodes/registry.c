@@ -133,7 +133,7 @@ void registry_note_link(struct node_registry *registry, const char *name, const 
 {
     struct registered_node *node = is_up ? find_or_add(registry, name) : find(registry, name);
     if (node == NULL)
-        return; // it was forgotten
+        return; // it was removed
     if (is_up && address != NULL) {
         free(node->address);
         node->address = xstrdup(address);

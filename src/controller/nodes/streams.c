@@ -17,7 +17,7 @@
 
 #define STREAM_WAIT_SECONDS  10
 #define STREAM_FIRST_MAX     8192U // bytes of a first frame
-#define STREAMS_ARRIVING_MAX 256U  // connections that have not said which stream they are
+#define STREAMS_ARRIVING_MAX 256U  // connections that have not identified their stream
 
 struct expected {
     struct streams *streams;
@@ -90,7 +90,7 @@ void streams_free(struct streams *streams)
     free(streams);
 }
 
-/* The asker may have gone, or it is an id that was never given out: then nobody takes the stream. */
+/* If the waiter has left, or the id was never assigned, the stream is closed. */
 static void hand_over(struct arriving *arriving, const struct message_stream *first)
 {
     struct expected *expected = take_expected(arriving->streams, first->stream);
