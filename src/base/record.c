@@ -354,7 +354,7 @@ static void clear_field(const struct record_field *field, void *member)
     }
 }
 
-/* 1 when fields were left out: then `err` tells of the first. */
+/* 1 if fields were left out: `err` then describes the first. */
 static int decode_body(const struct record_type *type, enum taking taking, const uint8_t *bytes,
     size_t length, void *object, struct error *err)
 {

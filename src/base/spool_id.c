@@ -32,7 +32,7 @@ bool spool_parse_name(const char *name, struct spool_id *ret_id)
     id.attempt = (uint32_t)take_number(&at, '.');
     id.step = (uint32_t)take_number(&at, '.');
     id.rank = (uint32_t)take_number(&at, '\0');
-    /* What is not exactly what we would write is nobody's name: signs, blanks, zeros in front, overflow. */
+    /* Rejects everything that spool_name() would not write: signs, blanks, leading zeros, overflow. */
     char again[SPOOL_NAME_SIZE];
     spool_name(&id, again);
     if (strcmp(name, again) != 0)

@@ -140,9 +140,9 @@ static size_t utf8_length(const unsigned char *p)
     return 0;
 }
 
-/* Of a sequence of three bytes: those that change the direction of the text around them or end a line
- * (U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069), the mark U+FEFF, which is not seen, and U+061C of
- * two. */
+/* Of a sequence of three bytes: characters that change the direction of surrounding text or end a line
+ * (U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069), and the invisible mark U+FEFF; of two bytes,
+ * U+061C. */
 static bool is_deceptive(const unsigned char *p, size_t n)
 {
     if (n == 2)

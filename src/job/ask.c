@@ -176,7 +176,7 @@ static int check_lists(const struct job_ask *ask, struct error *err)
     return r;
 }
 
-/* Each row is a contradiction; the first one that is there is told. */
+/* Each row is a contradiction; the first match is reported. */
 static int check_rules(const struct job_ask *ask, struct error *err)
 {
     bool has_gpus = ask->gpus > 0, has_ids = ask->gpu_ids != NULL;

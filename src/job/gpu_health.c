@@ -25,7 +25,7 @@ const char *gpu_fault_name(enum gpu_fault fault)
     return fault < GPU_FAULTS ? names[fault] : "invalid";
 }
 
-/* The worst of the Xids that nobody has judged yet; of equals the first, which the others follow from. */
+/* The most severe of the new Xids; among equals the first, which usually causes the others. */
 static struct gpu_trouble judge_xids(struct gpu_health *health, const struct gpu_look *look)
 {
     struct gpu_trouble worst = { 0 };
@@ -47,8 +47,8 @@ static void note_cleanness(struct gpu_health *health, const struct gpu_look *loo
         health->unclean_since_ms = look->now_ms;
 }
 
-/* A reset is over when the driver that wanted it wants it no more. And the counter of energy begins anew with
- * the driver's hold on the GPU. */
+/* A reset is complete when the driver no longer requires it. The energy counter also restarts when the driver
+ * initialises the GPU. */
 static void note_reset(
     struct gpu_health *health, const struct gpu_trouble *present, const struct gpu_look *look)
 {
@@ -89,7 +89,7 @@ enum gpu_verdict gpu_health_look(struct gpu_health *health, const struct health_
         health->unclean_since_ms != 0 && look->now_ms - health->unclean_since_ms >= settings->unclean_ms;
     if (is_long_unclean && seen.fault < GPU_FAULT_UNCLEAN)
         seen = (struct gpu_trouble){ .fault = GPU_FAULT_UNCLEAN };
-    /* Once for each time that the driver asks: somebody who resumes the GPU has the last word. */
+    /* Once per request of the driver: an administrator who resumes the GPU overrides it. */
     if (health->is_recovery_wanted && !was_wanted && seen.fault < GPU_FAULT_RESET)
         seen = (struct gpu_trouble){ .fault = GPU_FAULT_RESET };
     if (look->is_lost && seen.fault == GPU_FAULT_NONE)

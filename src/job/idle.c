@@ -26,7 +26,7 @@ static int64_t sooner(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Its meter sees the GPUs of one node: of a job on several nobody knows that all are idle. */
+/* A meter covers the GPUs of one node: for a job on several nodes it is unknown whether all are idle. */
 static bool is_known(const struct job *job)
 {
     const struct gpu_grant *grants = job->grants.items;

@@ -191,7 +191,8 @@ static void forget_terms(struct job *job)
     run->requeue_cause = REQUEUE_PREEMPTED;
 }
 
-/* Who gives way keeps the place in the queue; who asked for another try stands behind those that wait. */
+/* A preempted job keeps its place in the queue; one that is requeued for another try goes behind those that
+ * wait. */
 static void note_restart(struct job *job, uint32_t cause, int64_t wall_ms)
 {
     if (cause == REQUEUE_PREEMPTED)
@@ -205,7 +206,7 @@ static void note_restart(struct job *job, uint32_t cause, int64_t wall_ms)
     job->queued_ms = wall_ms;
 }
 
-/* The attempt is over and the job waits for the next one. */
+/* The attempt has ended and the job waits for the next one. */
 static void go_back(struct job *job)
 {
     job->preemptions += job->is_requeued;
@@ -334,12 +335,12 @@ static void on_idle(struct job *job, const struct job_event *event)
 
 static void on_requeued(struct job *job, const struct job_event *event)
 {
-    job->is_requeued = true; // also when nobody had asked for it
+    job->is_requeued = true; // also without a request
     go_back(job);
     note_restart(job, event->cause, event->wall_ms);
     job->retry_ms = event->retry_ms;
     set_text(&job_make_run(job)->log_path, event->log_path);
-    free(take_ptr(job->text)); // why it gave way is over with the attempt
+    free(take_ptr(job->text)); // the reason of the preemption applied to that attempt
     set_text(&job->text, event->text);
     take_usage(job, event);
 }

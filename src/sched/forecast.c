@@ -10,8 +10,8 @@
 
 #include "base/memory.h"
 
-#define STEPS_MAX 20000U                            // ends and timers looked at
-#define YEAR_MS   (INT64_C(365) * 24 * 3600 * 1000) // what lies behind that is not known
+#define STEPS_MAX 20000U                            // maximum number of ends and timers processed
+#define YEAR_MS   (INT64_C(365) * 24 * 3600 * 1000) // later times are unknown
 
 #define ELEMENT (UINT64_C(1) << 63)
 
@@ -39,7 +39,7 @@ static uint64_t note_start(void *arg, uint64_t job, const struct allocation *all
     return ELEMENT | forecast->n_rows; // elements of arrays need ids of their own
 }
 
-/* Whoever is told to give way does so at once. */
+/* Preempted jobs stop at once. */
 static void stop_at_once(void *arg, uint64_t job, const char *why)
 {
     struct forecast_run *run = arg;
@@ -47,7 +47,7 @@ static void stop_at_once(void *arg, uint64_t job, const char *why)
     sched_stopped(run->copy, run->now_ms, job, 0);
 }
 
-/* Goes on to the next end or timer; false: nothing will happen any more. */
+/* Advances to the next end or timer; false: nothing more will happen. */
 static bool step(struct forecast_run *run, bool is_certain)
 {
     int64_t end_ms, timer_ms = sched_next_ms(run->copy);

@@ -22,7 +22,7 @@ void sched_settings_init(struct sched_settings *settings)
     *settings = (struct sched_settings){
         .policy = &policy_default,
         .placement = &placement_fgd,
-        .reservations = 1, // more delay short jobs, and made waits longer in all traces looked at
+        .reservations = 1, // more delays short jobs, and increased waits in all traces examined
         .half_life_ms = INT64_C(7) * 24 * 3600 * 1000,
         .age_cap_ms = INT64_C(60) * 24 * 3600 * 1000,
         .default_run_ms = 3600 * 1000,
@@ -161,7 +161,7 @@ const struct sched_counts *sched_counts(const struct sched *sched)
     return &sched->counts;
 }
 
-/* --- what it is told --- */
+/* --- reports to the scheduler --- */
 
 /* The job would wait for itself, through others. */
 static bool leads_to(const struct sched *sched, uint64_t from, uint64_t to, unsigned depth)
@@ -305,7 +305,7 @@ void sched_idle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_idle)
     sched->n_preemptible -= sched_run_yields(run);
     run->is_idle = is_idle;
     sched->n_preemptible += sched_run_yields(run);
-    /* Who was blocked may find a place now: to them its nodes have changed. */
+    /* Blocked jobs may fit now: marks its nodes as changed for them. */
     for (size_t i = 0; is_idle && i < run->allocation.n_nodes; i++)
         cluster_touch(&sched->cluster, &sched->cluster.nodes[run->allocation.nodes[i].node]);
     sched->is_dirty |= is_idle;
@@ -335,8 +335,8 @@ void sched_ended(struct sched *sched, int64_t now_ms, uint64_t id, int64_t run_m
         sched_element_over(sched, array);
 }
 
-/* Among those that have got as far, so that it is known to run for at least so long, should it even start
- * anew. */
+/* Moves it to the class of jobs that reached the same stage, so that its minimum run time is known even if it
+ * starts again. */
 static void move_class(struct sched *sched, struct sched_job *job)
 {
     struct sched_job old = *job;
@@ -365,7 +365,7 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t don
     sched_place_in_queue(sched, job);
 }
 
-/* --- what it tells --- */
+/* --- queries --- */
 
 bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct sched_look *ret)
 {

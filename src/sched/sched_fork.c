@@ -121,8 +121,8 @@ static size_t copy_class(struct sched *to, const struct sched *from, const struc
     return copied;
 }
 
-/* Who is not in the tree now, but will be without anybody's doing: at limits, before their begin, after a
- * failure. */
+/* Jobs that are not in the tree but will be without further input: at limits, before their begin time, after
+ * a failure. */
 static void copy_kept_back(struct sched *to, const struct sched *from, size_t copied, size_t max_jobs)
 {
     for (const struct account *account = from->fairshare.first; account != NULL; account = account->next)
@@ -168,7 +168,7 @@ struct sched *sched_fork(const struct sched *sched, int64_t now_ms, size_t max_j
     copy->is_fork = true;
     copy->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
     copy_cluster(&copy->cluster, &sched->cluster);
-    if (sched->known.n_nodes > sched->cluster.n_nodes) // some have not reported yet: to tell of them
+    if (sched->known.n_nodes > sched->cluster.n_nodes) // some have not reported yet, which is to be mentioned
         copy_cluster(&copy->known, &sched->known);
     copy_accounts(&copy->fairshare, &sched->fairshare, copy->now_ms);
     copy_runs(copy, sched);

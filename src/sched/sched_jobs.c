@@ -157,7 +157,7 @@ void sched_leave_queue(struct sched *sched, struct sched_job *job)
     queue_remove(&sched->queue, &job->entry);
     count_waiting(sched, class, -1);
     if (class->length == 0) {
-        /* Whoever comes next is tried anew; whatever was kept for the one that left is kept no longer. */
+        /* The next one is tried again; holds for the one that left are released. */
         class->is_fresh = true;
         sched_own_changed(sched, class);
         timers_set(&sched->timers, TIME_NEVER, TIMER_CLASS, class, &class->timer);

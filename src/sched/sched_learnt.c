@@ -16,7 +16,8 @@ static double index_of(const struct sched_run *run)
     return run->index_ms > 1 ? (double)run->index_ms : 1;
 }
 
-/* Time that it ran is no waiting. Who was kept waiting for as long as the age cap is kept waiting no more. */
+/* Run time does not count as waiting. A job that was kept waiting for the age cap is not delayed any
+ * further. */
 static bool has_waited(
     const struct sched *sched, const struct queue_class *class, int64_t submit_ms, int64_t until_ms)
 {
@@ -41,7 +42,7 @@ static bool may_move(const struct sched *sched, const struct queue_class *class,
     return index_of(run) > HYSTERESIS * (double)class->expected_ms;
 }
 
-/* Who gives way already comes first, then who is expected to take longest. */
+/* Jobs already being preempted first, then those expected to take longest. */
 static int compare_victims(const void *a, const void *b)
 {
     const struct sched_run *left = *(struct sched_run *const *)a, *right = *(struct sched_run *const *)b;
@@ -70,7 +71,7 @@ bool sched_learnt_make_way(struct sched *sched, struct queue_class *class, const
     uint64_t n_over = sched->n_over;
     (void)sched_make_ways(sched, class, fit, &rules);
     bool is_free = sched->n_over != n_over;
-    sched->n_over = n_over; // who was told is counted with
+    sched->n_over = n_over; // including jobs just preempted
     return is_free;
 }
 

@@ -58,7 +58,7 @@ uint64_t sched_position(const struct sched *sched, const struct sched_job *job)
     return queue_position(&sched->queue, &job->entry);
 }
 
-/* The limit on GPU-seconds ends by decay alone: looked at again then. */
+/* A limit on GPU-seconds ends by decay alone: checked again at that time. */
 static void arm(struct sched *sched, const struct account *account)
 {
     int64_t ends = fairshare_limit_ends(&sched->fairshare, account, sched->now_ms);

@@ -243,7 +243,7 @@ static void run_timers(struct sched *sched)
     }
 }
 
-/* The node lost something by which a class may have been told what it needs of one node. */
+/* The node has lost resources on which a class's known need of one node may depend. */
 static bool has_shrunk(struct sched *sched, uint32_t position)
 {
     const struct node_offer *offer = node_index_offer(sched->cluster.index, position);
@@ -293,7 +293,7 @@ static void decide(struct sched *sched)
         pass_backfill(sched);
 }
 
-/* A class whose rank fell when its head started stands before those that were tried already. */
+/* A class whose rank fell when its head started is ahead of those already tried. */
 static bool was_passed_over(const struct sched *sched)
 {
     const struct policy *policy = sched->settings.policy;
@@ -314,14 +314,14 @@ void sched_pass(struct sched *sched, int64_t now_ms)
         timers_set(&sched->timers, sched->now_ms + RERANK_MS, TIMER_RERANK, sched, &sched->rerank_timer);
     look_at_dirty(sched);
     uint64_t n_over;
-    do { // again when jobs that were told to give way did so at once
+    do { // again if preempted jobs stopped at once
         n_over = sched->n_over;
         sched_own_settle(sched);
         sched->is_deciding = true;
         decide(sched);
         sched->is_deciding = false;
     } while (sched->n_over != n_over || was_passed_over(sched));
-    sched_own_settle(sched); // for those who look at the order now
+    sched_own_settle(sched); // for queries of the order
     sched->cluster.n_dirty = 0;
     sched->is_dirty = false;
 }

@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
-#define EXACT_NODES 64U // clusters up to this size are looked at whole
-#define CANDIDATES  16U // nodes looked at exactly in larger ones
+#define EXACT_NODES 64U // clusters up to this size are examined completely
+#define CANDIDATES  16U // nodes examined exactly in larger ones
 #define SPAN_NODES  1024U
 
 /* What is sought: some GPUs on one node, for so long. */
@@ -46,7 +46,7 @@ static bool has_gpu(const struct plan_hold *hold, uint32_t node, uint32_t gpu)
     return false;
 }
 
-/* As fit.c has it: against a reservation counts the certain end, or the begin if it would give way. */
+/* As in fit.c: a reservation uses the certain end, or its begin if the job would yield. */
 static bool is_over_before(const struct search *search, int64_t from, const struct cluster_booking *booking)
 {
     int64_t limit = search->class->key.limit_ms;
@@ -212,7 +212,7 @@ static int64_t node_when(const struct search *search, uint32_t node, uint32_t co
     at = host_free(search, node, at);
     if (at == TIME_NEVER || ret == NULL)
         return at;
-    /* Of those that will be free by then the ones that come last: what is free before is left to others. */
+    /* Of those free by then, the ones that become free last: earlier ones are left to other jobs. */
     size_t in_time = count;
     while (in_time < found && times[in_time].free_ms <= at)
         in_time++;

@@ -6,7 +6,7 @@
  */
 #include "sched/sched_private.h"
 
-#define ASK_AGAIN_MS 600000 // a job for which others gave way in vain makes none give way for so long
+#define ASK_AGAIN_MS 600000 // after preemptions that did not let it start, a job preempts none for this time
 
 /* Jobs that yield and come after the class; one of a higher priority would only take its place back. */
 static bool may_move(const struct sched *sched, const struct queue_class *class, const struct sched_run *run)
@@ -22,7 +22,7 @@ static double loss_of(const struct sched *sched, const struct sched_run *run)
     return (double)run->gpu_milli / SHARE_WHOLE * (double)(sched->now_ms - run->allocated_ms + 1);
 }
 
-/* Who gives way already comes first, then the youngest, which loses least. */
+/* Jobs already being preempted first, then the youngest, which lose least. */
 static int compare_ages(const void *a, const void *b)
 {
     const struct sched_run *left = *(struct sched_run *const *)a, *right = *(struct sched_run *const *)b;

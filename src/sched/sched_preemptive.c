@@ -13,7 +13,7 @@
 #define WIDE_GPUS 8U               // above, a preemption costs more
 #define LOST_MAX  20U              // doublings of the quantum
 
-/* One job that wants to run. */
+/* A job that competes to run. */
 struct contender {
     struct sched_job *job;
     double key;
@@ -204,9 +204,9 @@ static void put_in(struct sched *sched, const struct allocation *allocation)
 }
 
 /*
- * Of those that are to go only they need to whose places are taken: all of them are taken out of the ledger,
- * those that come in are placed, and whoever still fits where it was stays. The ledger is as before in the
- * end.
+ * Only the jobs whose places are needed are preempted: all candidates are removed from the ledger, the
+ * incoming jobs are placed, and candidates that still fit where they were stay. The ledger is unchanged at
+ * the end.
  */
 static size_t keep_the_unneeded(
     struct sched *sched, struct sched_run **out, size_t n_out, const struct contender *in, size_t n_in)
@@ -272,7 +272,7 @@ void sched_pass_preemptive(struct sched *sched)
     struct sched_run **out = xcalloc(count + 1, sizeof(struct sched_run *));
     struct contender *in = xcalloc(count + 1, sizeof(*in));
     size_t n_in = 0;
-    for (size_t i = 0; i < count; i++) // who must stay counts first
+    for (size_t i = 0; i < count; i++) // jobs that must stay count first
         left -= !all[i].is_kept ? 0 : all[i].gpu_milli < left ? all[i].gpu_milli : left;
     for (size_t i = 0; i < count; i++) {
         if (all[i].is_kept)
@@ -294,7 +294,7 @@ void sched_pass_preemptive(struct sched *sched)
     for (size_t i = 0; i < n_in; i++)
         start_elements(sched, &in[i]);
     if (!sched->settings.counts_gpus_only)
-        start_the_rest(sched); // what found no place leaves its GPUs to those that come after
+        start_the_rest(sched); // a job that was not placed leaves its GPUs to later ones
     sched->n_over = n_over;    // they were counted with
     free(in);
     free(out);

@@ -120,9 +120,9 @@ static bool reservations_matter(const struct sched *sched)
 }
 
 /*
- * A job that was sent to the end of the queue (its time was up) stands behind all jobs that waited then,
- * whatever their limits and priorities. So such jobs take turns, each as long as its time limit. Once no
- * other job has waited longer, the policy ranks it.
+ * A job requeued to the end of the queue (at its time limit) is behind all jobs that were waiting then,
+ * regardless of their limits and priorities. Such jobs take turns, each for its time limit. Once no other job
+ * has waited longer, the policy ranks it.
  */
 static double rank_of(const struct sched *sched, const struct queue_class *class,
     const struct policy_view *view, int64_t submit_ms)
@@ -151,7 +151,7 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
     class->policy_rank = rank_of(sched, class, &view, submit_ms);
     sched_own_changed(sched, class);
     if (class->length == 0) {
-        class->behind = -INFINITY; // until the next pass, which looks at all of its owner's
+        class->behind = -INFINITY; // until the next pass, which considers all of its owner's classes
         class->rank = class->policy_rank;
         return;
     }
@@ -162,9 +162,9 @@ void sched_move_class(struct sched *sched, struct queue_class *class, double ran
 {
     bool is_learnt = sched->settings.policy->preempting == PREEMPT_LEARNT;
     bool is_eased = rank < class->rank || is_shorter;
-    /* It did not fit for want of room, or because of what is held for others: only the latter is another
-     * question now. In a pass it may have moved to before the place that the pass has reached; and who ranks
-     * better may preempt more under a learnt order. */
+    /* It did not fit because of missing resources, or because of holds for others: only the latter has
+     * changed. In a pass it may have moved ahead of the current position; and under a learnt order a better
+     * rank may preempt more. */
     class->is_fresh |= is_eased && (sched->is_deciding || is_learnt);
     sched->are_holds_in_question |= is_eased;
     sched->is_dirty |= class->is_fresh || (rank != class->rank && reservations_matter(sched)) ||
@@ -226,7 +226,7 @@ void sched_rerank_timer(struct sched *sched)
 {
     bool is_group_changed = false;
     if (sched->queue.root == NULL)
-        return; // the next pass that finds somebody waiting sets the timer again
+        return; // the next pass that finds a waiting job sets the timer again
     timers_set(&sched->timers, sched->now_ms + RERANK_MS, TIMER_RERANK, sched, &sched->rerank_timer);
     for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
         if (account->is_group)
@@ -255,8 +255,8 @@ static void leave_peers(struct queue_class *class)
         class->peer_after->peer_before = class->peer_before;
 }
 
-/* A class whose jobs' durations are learnt is one burst of such jobs; an element stays in its array's. In a
- * fork, which must leave the history as it is, copies keep their bursts and whoever is new has none. */
+/* Jobs of a class with learnt durations form one burst; an element stays in its array's. In a fork, which
+ * must not change the history, copies keep their bursts and new jobs have none. */
 static void join_burst(struct sched *sched, const struct sched_job *job, struct class_key *key)
 {
     if (sched->is_fork || key->estimate_ms > 0)
@@ -268,7 +268,7 @@ static void join_burst(struct sched *sched, const struct sched_job *job, struct 
     key->stage = job->rules != NULL ? job->rules->stage : 0;
 }
 
-/* The classes of a burst, which differ by stage only, are in a list whose first the burst knows. */
+/* The classes of a burst, which differ only by stage, are in a list whose head is the burst's owner. */
 static void join_burst_classes(struct sched *sched, struct queue_class *class)
 {
     if (sched->is_fork)

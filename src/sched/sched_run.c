@@ -126,7 +126,7 @@ static int64_t sched_run_known(const struct sched_run *run, int64_t now_ms)
     return elapsed > stage_ms ? elapsed : stage_ms;
 }
 
-/* When it gets to the next stage that its burst is told of. */
+/* When it reaches the next stage reported to its burst. */
 static int64_t next_stage(const struct sched *sched, const struct sched_run *run, int64_t elapsed_ms)
 {
     if (sched->is_fork || run->job->class->key.burst == 0)
@@ -146,7 +146,7 @@ static void expect(struct sched *sched, struct sched_run *run)
         ESTIMATE_LIKELY | (is_learnt ? ESTIMATE_INDEX : 0), &estimate);
     int64_t total = estimate.likely_ms;
     run->index_ms = estimate.index_ms;
-    if (total <= elapsed) // at its limit and being ended: looked at again soon, not all the time
+    if (total <= elapsed) // at its limit and being ended: checked again soon, but not continuously
         total = elapsed + OVER_LIMIT_MS;
     if (total - elapsed > EXPECT_MAX_MS)
         total = elapsed + EXPECT_MAX_MS;

@@ -29,7 +29,7 @@ struct making {
     size_t n_ways;
 };
 
-/* Runs on the node that may be told, sorted. */
+/* Collects the preemptible runs on the node, sorted. */
 static size_t collect(const struct making *making, uint32_t node, struct sched_run **ret)
 {
     const struct node_runs *runs = &making->sched->nodes[node];
@@ -77,8 +77,8 @@ static bool part_fits(const struct making *making, uint32_t node, uint32_t gpus)
     return fit_count(cluster, where, request, making->fit, gpus) >= gpus;
 }
 
-/* How many of these must go for `gpus` GPUs of the node; more than `count`: it does not help. The ledger is
- * given back as it was. */
+/* How many of these must be preempted for `gpus` GPUs of the node; more than `count`: it would not help. The
+ * ledger is restored. */
 static size_t needed(
     const struct making *making, uint32_t node, uint32_t gpus, struct sched_run **victims, size_t count)
 {
@@ -260,7 +260,8 @@ static bool has_place(const struct making *making)
     return has;
 }
 
-/* Leaves those that must go. False: the job would not start all the same. The ledger is as before. */
+/* Reduces the list to those that must be preempted. False: the job would not start anyway. The ledger is
+ * unchanged. */
 static bool spare(const struct making *making, struct victim *victims, size_t *count)
 {
     struct cluster *cluster = &making->sched->cluster;

@@ -210,7 +210,7 @@ static bool suits(const struct sched *sched, const struct sched_request *request
            is_picked(request, node->name, gpu->index);
 }
 
-/* One that is shared with somebody outside is open, but not for a job that needs all of it. */
+/* A GPU shared with an external process is open, but not for a job that needs the whole GPU. */
 static bool is_used_externally(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
     if (cluster_gpu_is_adoptee(gpu, request))
@@ -377,9 +377,7 @@ static bool could_use_node(const struct sched_request *request, const char *name
     return request->n_picks == 0;
 }
 
-/* It could run with nodes that this mgpud knows from before its start. False: it could not, or none is
- * missing.
- */
+/* It could run with nodes known from before this mgpud started. False: it could not, or none is missing. */
 static bool explain_missing_nodes(
     const struct sched *sched, const struct sched_request *request, struct why *why)
 {

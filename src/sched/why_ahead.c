@@ -32,7 +32,7 @@ struct listing {
     const struct sched_job *job;
     const struct forecast_row *row; // its start; NULL: not known
     struct why *why;
-    enum surety least; // SURETIES: nobody is ahead
+    enum surety least; // SURETIES: no job is ahead
     uint64_t endless;  // one without a time limit, 0: none
 };
 
@@ -164,7 +164,7 @@ static void list_waiting(struct listing *listing, const struct forecast *forecas
             note(listing, ahead, &(struct why_ahead){ row->job, row->start_ms, TIME_NEVER, false });
     }
     if (why->n_reasons == 0 || why->reasons[0].code != WHY_PRIORITY)
-        return; // nothing that it wants is free and kept for others
+        return; // nothing it needs is free and held for others
     for (size_t i = 0; i < why->reasons[0].n_jobs; i++) {
         uint64_t id = why->reasons[0].jobs[i];
         const struct sched_job *ahead = sched_find(listing->sched, id);
@@ -222,7 +222,7 @@ static void tell_latest_basis(const struct listing *listing)
             why->latest_basis, sizeof(why->latest_basis), "unknown: a job ahead of it has no time limit");
 }
 
-/* What it gets will be free by then, so nobody is ahead of it, whoever has it now. */
+/* Its GPUs will be free by then, so no job is ahead of it, whichever has them now. */
 static bool starts_at_begin(const struct listing *listing)
 {
     const struct job_rules *rules = listing->job->rules;

@@ -66,7 +66,7 @@ static void tell(const struct sched *sched, const struct trial *trial, const cha
     why->has_change = true;
 }
 
-/* Tries the changed key; when the job starts with it, it is told and kept. */
+/* Tries the changed key; if the job starts with it, reports and keeps it. */
 static bool try_change(
     const struct sched *sched, uint64_t id, const struct class_key *key, const char *change, struct why *why)
 {
@@ -215,7 +215,7 @@ void why_explain(
         return;
     uint32_t endless = BLOCK_HELD_ADMIN | BLOCK_HELD_USER | BLOCK_NEVER | BLOCK_DEPENDENCY;
     if ((found->blockers & endless) != 0 || (ret->n_reasons > 0 && ret->reasons[0].code == WHY_NEVER_FITS))
-        return; // nobody can tell when that ends
+        return; // its end is unknown
     find_times(sched, job, ret);
     find_change(sched, job, ret);
 }

@@ -55,7 +55,7 @@ static uint64_t count_jobs(
     return count;
 }
 
-/* Those that have what is free kept for them: of each such class the head. */
+/* The jobs for which free resources are held: the head of each such class. */
 static void add_keepers(const struct sched *sched, const struct sched_job *job, struct why_reason *reason)
 {
     const struct sched_request *request = &job->class->key.request;
@@ -73,7 +73,7 @@ static void add_keepers(const struct sched *sched, const struct sched_job *job, 
 struct overtaking {
     uint64_t shorter, poorer, preferred;
     int64_t expected_ms; // of the shorter one
-    double usage;        // of the poorer one's user, GPU-seconds
+    double usage;        // of the user with less usage, GPU-seconds
 };
 
 static double usage_of(const struct sched *sched, const struct queue_class *class)
@@ -137,7 +137,7 @@ static void add_overtaking(const struct sched *sched, const struct overtaking *o
     }
 }
 
-/* Jobs of a better rank that want what it wants: how many, and which. */
+/* Jobs of a better rank that need the same resources: how many, and which. */
 void why_order(const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why)
 {
     const struct queue_class *own = job->class;

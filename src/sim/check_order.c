@@ -17,12 +17,13 @@
 struct waiting {
     const int64_t *job;
     int64_t position;
-    /* When the oldest job that may be of its class came, and the last of those that its owner wants first. */
+    /* Submit times of the oldest job that may be in its class, and of the last of those that its owner
+     * prefers. */
     int64_t class_at, class_id, held_at, held_id;
     bool has_run; // it or one of those: the time that a job ran is no waiting, so it came later than it did
 };
 
-/* The policies whose order among equals is that of submission. */
+/* Policies that order equal jobs by submit time. */
 static bool is_by_submit(const struct sim_case *of)
 {
     static const char *const names[] = { "fifo", "fifo-skip", "easy", "conservative" };
@@ -64,7 +65,7 @@ static void look_around(const struct world *world, struct waiting *waiting)
     }
 }
 
-/* `first` stands before `second`: may it? */
+/* Checks whether `first` may precede `second`. */
 static int compare(
     const struct world *world, const struct waiting *first, const struct waiting *second, struct error *err)
 {

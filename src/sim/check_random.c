@@ -119,7 +119,7 @@ static void add_event(struct sim_case *ret, int64_t at_ms, enum case_event_kind 
     event[EVENT_D] = d;
 }
 
-/* What goes away comes back, so that in the end everything that could ever run must have run. */
+/* What goes away returns, so that in the end every job that could run must have run. */
 static void make_event(struct sim_case *ret, struct random *random)
 {
     int64_t from_ms = moment(random), until_ms = from_ms + 1000 * (1 + up_to(random, 120));
@@ -147,9 +147,8 @@ static void make_event(struct sim_case *ret, struct random *random)
     }
 }
 
-/* Users with equal shares and more alike jobs than the cluster can do at a time, long ones: who has used less
- * than about a GPU-hour counts as new. What one of them gives the own jobs for priorities changes no share.
- */
+/* Users with equal shares and more similar, long jobs than the cluster can run at a time, because a user with
+ * less usage than about a GPU-hour counts as new. Own priorities of a user's jobs do not change shares. */
 static void make_fair(struct sim_case *ret, struct random *random)
 {
     int64_t users = 2 + up_to(random, 3), gpus = 1 + up_to(random, 3),

@@ -44,7 +44,7 @@ static int check_fairness(const struct world *world, struct error *err)
     return 0;
 }
 
-/* The job that stands first: is it kept waiting beyond what it was promised? */
+/* Checks whether the first job in the queue waits beyond its promised start. */
 static int check_starvation(struct world *world, struct error *err)
 {
     enum backfill backfill = policies[world->of->settings[SET_POLICY]]->backfill;

@@ -56,7 +56,7 @@ bool world_is_held_by(const int64_t *job, const int64_t *other)
            job[JOB_PRIORITY] <= 0 && other[JOB_PRIORITY] <= 0 && other[JOB_OWN] > job[JOB_OWN];
 }
 
-/* --- what is told of a job --- */
+/* --- descriptions of jobs --- */
 
 static void make_spec(const struct world *world, const int64_t *job, struct sched_job_spec *ret,
     struct ask_after *after, struct gpu_pick *pick, uint32_t *allow)
@@ -190,8 +190,8 @@ static void check_rules(struct world *world, const int64_t *job, const struct ca
         fail(world, job, "beyond its user's limit of GPUs");
 }
 
-/* Does it stand before the job that stands first? Under policies whose order is not that of submission only
- * older jobs are surely no newcomers. */
+/* Whether it precedes the first job. Under policies that do not order by submit time only older jobs
+ * certainly do. */
 static bool is_ahead(const struct world *world, const int64_t *job)
 {
     const int64_t *first = world->of->jobs[find_job(world, (int64_t)world->first)];
@@ -210,7 +210,7 @@ static bool is_ahead(const struct world *world, const int64_t *job)
     return job[JOB_AT] <= first[JOB_AT];
 }
 
-/* An element that gave way starts again; its job's number. */
+/* A preempted element starts again; returns the number of its job. */
 static size_t take_returned(struct world *world, uint64_t id)
 {
     for (size_t i = 0; i < world->n_returned; i++)
@@ -377,14 +377,14 @@ static void reserve(struct world *world, const int64_t *event)
     free(reservation.gpus);
 }
 
-/* Its jobs come back to the queue. */
+/* Its jobs are requeued. */
 static void lose_node(struct world *world, uint32_t node)
 {
     for (size_t i = world->n_attempts; i-- > 0;)
         for (size_t k = 0; k < world->attempts[i].allocation.n_nodes; k++)
             if (world->attempts[i].allocation.nodes[k].node == node) {
                 stop(world, &world->attempts[i]);
-                i = world->n_attempts; // the last one has taken its place: once more from the end
+                i = world->n_attempts; // the last one has taken its place: start again from the end
                 break;
             }
 }

@@ -160,7 +160,7 @@ static void choose_settings(const struct run_call *call, struct sched_settings *
         settings->age_cap_ms = call->age_cap_ms;
 }
 
-/* The reference takes what the trace predicts, where it does; everything else learns. */
+/* As in the reference: uses the trace's predictions if it has them, otherwise learns. */
 static void choose_estimate(
     struct run_call *call, const struct sched_settings *settings, const struct workload *workload)
 {

@@ -80,7 +80,7 @@ static void add_point(struct engine *engine)
     engine->curve[engine->n_curve++] = point;
 }
 
-/* --- what the scheduler is told --- */
+/* --- reports to the scheduler --- */
 
 static void fill_spec(const struct engine *engine, uint32_t number, struct sched_job_spec *ret)
 {
@@ -246,7 +246,7 @@ static void pass(struct engine *engine)
     for (size_t i = 0; i < engine->n_started; i++) {
         uint32_t number = engine->started[i];
         struct job_result *result = &engine->results[number];
-        if (!result->is_running) // it had to give way in the same pass
+        if (!result->is_running) // it was preempted in the same pass
             continue;
         sched_started(engine->sched, engine->now_ms, (uint64_t)number + 1);
         struct heap_event event = {
@@ -264,7 +264,7 @@ static int decide(struct engine *engine, struct error *err)
                 "the scheduler still changes its decisions after %u passes at %lld ms", ROUNDS_MAX,
                 (long long)engine->now_ms);
         pass(engine);
-        /* A timer that is due again at once would be asked for ever; a decision was made, so go on. */
+        /* A timer that is due again at once would repeat forever; a decision was made, so continue. */
         if (!sched_is_dirty(engine->sched))
             break;
     }

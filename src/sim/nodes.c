@@ -12,7 +12,7 @@
 #include "base/parse.h"
 #include "sim/workload.h"
 
-#define CPU_PLENTY 1000000U // thousandths of a CPU per node where the text says nothing of them
+#define CPU_PLENTY 1000000U // thousandths of a CPU per node if not specified
 #define GPU_MEMORY (80ULL << 30)
 
 static void nodes_add(struct sim_nodes *nodes, const struct sim_node *node)
@@ -39,7 +39,7 @@ static void add_alike(struct sim_nodes *nodes, uint64_t count, uint64_t gpus)
     }
 }
 
-/* Where each column of the list stands; COLUMNS: nowhere. */
+/* The position of each column; COLUMNS: missing. */
 enum { NODE_NAME, NODE_GPUS, NODE_MODEL, NODE_CPU, NODE_MEMORY, NODE_VALUES };
 #define NODE_COLUMNS_MAX 32U
 

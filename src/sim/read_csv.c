@@ -16,7 +16,7 @@
 struct csv_row { // one line as it is being read
     struct workload *workload;
     struct sim_job job;
-    int64_t end_ms;    // of the openb lists, which say when a pod was deleted
+    int64_t end_ms;    // of the openb lists, which contain the deletion time of a pod
     int64_t gpu_milli; // of each GPU
     bool has_end, has_command;
 };
@@ -226,7 +226,7 @@ static int read_header(struct line_reader *reader, char *line, struct error *err
     return 0;
 }
 
-/* What several columns together say. */
+/* Combines the values of several columns. */
 static int finish_row(struct csv_row *row, struct error *err)
 {
     struct sim_job *job = &row->job;

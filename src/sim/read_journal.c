@@ -16,7 +16,7 @@
 
 /* A job that is not over, by its id. */
 struct journal_job {
-    int64_t submit_ms; // 0: none, or it is over
+    int64_t submit_ms; // 0: none, or ended
     int64_t started_ms;
     uint32_t uid, gid;
     uint64_t stem;
@@ -69,7 +69,7 @@ static int on_submitted(
     return 0;
 }
 
-/* It is over: what is known of it becomes a job of the workload. */
+/* It has ended: adds a job to the workload. */
 static int on_ended(struct workload *workload, const struct journal_job *job, const struct job_event *event,
     struct error *err)
 {

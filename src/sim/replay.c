@@ -136,9 +136,9 @@ static bool is_decision(const struct job_event *event)
 {
     const struct cluster_change *change = change_of(event);
     if (change != NULL)
-        return change->kind == CHANGE_UNRESERVE && change->text != NULL; // somebody else's has no reason
+        return change->kind == CHANGE_UNRESERVE && change->text != NULL; // an administrator's has no reason
     bool gives_way =
-        event->type == EVENT_PREEMPTED && event->cause == REQUEUE_PREEMPTED; // else somebody asked
+        event->type == EVENT_PREEMPTED && event->cause == REQUEUE_PREEMPTED; // otherwise requested by a user
     return event->type == EVENT_ALLOCATED || gives_way;
 }
 
@@ -200,8 +200,8 @@ static int compare(struct replay *replay, const struct job_event *event, struct 
 
 /* --- turns --- */
 
-/* The id before the first that the present turn gives to an element: ids are given out one after the other,
- * but for those that were reserved by an mgpud that was killed. */
+/* The id before the first one assigned to an element in the current turn: ids are assigned consecutively,
+ * except for those reserved by an mgpud that was killed. */
 static uint64_t last_id_before_turn(const struct replay *replay)
 {
     for (size_t i = 0; replay->may_skip_ids && i < replay->n_turn; i++) {
@@ -219,7 +219,7 @@ static void pass_at(struct replay *replay, int64_t at_ms)
     replay->last_ms = at_ms;
 }
 
-/* What the scheduler wants by itself before this time. The box decided nothing then. */
+/* Runs the scheduler's own timers before this time. The original made no decision then. */
 static int catch_up(struct replay *replay, int64_t until_ms, struct error *err)
 {
     int64_t due_ms = sched_next_ms(replay->sched);
@@ -251,7 +251,7 @@ static size_t first_decision(const struct replay *replay)
     return is_pair ? at - 2 : at;
 }
 
-/* A pass takes the lowest index of an array; another was split off for somebody who named it. */
+/* A pass splits off the lowest index of an array; others were split off by request. */
 static bool is_named_split(const struct replay *replay, const struct job_event *event)
 {
     const struct job *array = replay_find(replay, event->job);

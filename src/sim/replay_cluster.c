@@ -80,7 +80,7 @@ static int on_node_down(struct replay *replay, const struct cluster_change *chan
     struct cluster *cluster = sched_cluster(replay->sched);
     struct cluster_node *node = cluster_find(cluster, change->node);
     if (node == NULL)
-        return 0; // it left before it was rid of what nobody wants there
+        return 0; // it disconnected before its orphaned attempts had ended
     node->is_up = false;
     cluster_touch(cluster, node);
     return 0;
@@ -104,7 +104,7 @@ static int on_mark(struct replay *replay, const struct cluster_change *change, s
 
 /* --- reservations --- */
 
-/* `now_ms` 0: at a start, when its GPUs are known by name before their nodes have said anything. */
+/* `now_ms` 0: at a start, when its GPUs are known by name before their nodes have reported. */
 static int reserve(
     struct replay *replay, const struct cluster_change *change, int64_t now_ms, struct error *err)
 {
@@ -134,7 +134,7 @@ static int on_unreserve(struct replay *replay, const struct cluster_change *chan
     return error_set(err, -EPROTO, "unknown reservation %" PRIu64, change->reservation);
 }
 
-/* What follows from it is said of the node's devices. */
+/* Its effects are part of the node's devices. */
 static int on_remark(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
     (void)replay, (void)change, (void)err;

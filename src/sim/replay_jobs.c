@@ -90,7 +90,7 @@ static bool comes_true(enum after_kind kind, bool is_ok)
     return kind == AFTER_ANY || (kind == AFTER_OK) == is_ok;
 }
 
-/* Those that are not over, then those that can never come true: what did come true is left out. */
+/* Dependencies that have not ended, then those that can never be satisfied; satisfied ones are left out. */
 static int read_after(const struct replay *replay, const struct job *job, struct ask_after **ret,
     size_t *ret_open, size_t *ret_count, struct error *err)
 {
@@ -199,7 +199,7 @@ int replay_apply(
     return job_apply(job, event, err);
 }
 
-/* --- what an event tells --- */
+/* --- how events are reported to the scheduler --- */
 
 static int tell_submitted(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
@@ -224,8 +224,8 @@ static int tell_stop(
     return 0;
 }
 
-/* It comes back as another one: preemptible because it was idle, with another time limit, or in another
- * place. What it waited for is over. */
+/* It is requeued with other properties: it was preemptible because it was idle, had another time limit, or
+ * another place. Its dependencies are settled. */
 static int stop_run(struct replay *replay, const struct job *job, struct error *err)
 {
     struct sched_look look;

@@ -125,7 +125,7 @@ void report_json(const struct report *report, FILE *out)
     (void)fputs(buffer_text(&text), out);
 }
 
-/* --- for people --- */
+/* --- text --- */
 
 static void put_row(FILE *out, const char *name, const struct summary *summary)
 {

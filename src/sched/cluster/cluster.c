@@ -266,7 +266,7 @@ static void offer_gpu(const struct cluster_gpu *gpu, enum cluster_held held, str
     if (!cluster_gpu_takes_share(gpu))
         return;
     uint32_t share = (uint32_t)left_of(SHARE_WHOLE, gpu->share_booked, is_kept ? gpu->hold_share : 0);
-    if (share == 0) // its memory helps nobody then
+    if (share == 0) // its memory is then unusable
         return;
     uint64_t memory = left_of(cluster_gpu_memory_left(gpu), 0, is_kept ? gpu->hold_memory : 0);
     uint64_t part = gpu->memory_bytes > 0 ? ((memory + 1) * SHARE_WHOLE - 1) / gpu->memory_bytes + 1 : share;

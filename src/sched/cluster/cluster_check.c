@@ -89,7 +89,7 @@ static struct division division_of(const struct sched_request *request)
     return (struct division){ part + (rest > 0), rest > 0 ? rest : nodes, part };
 }
 
-/* What a job needs on nodes that are looked at one after another. */
+/* The needs of a job while nodes are examined one after another. */
 struct found {
     uint32_t n_most, n_least; // nodes with so many GPUs
     uint64_t gpus;
@@ -167,7 +167,7 @@ static bool could_have_picks(const struct cluster *cluster, const struct sched_r
 
 /* --- the sentences --- */
 
-/* The most of everything, and who has it. */
+/* The maximum of each resource, and the node that has it. */
 struct largest {
     const struct cluster_node *wide, *cpu, *memory;
     uint32_t gpus;     // GPUs of `wide`
@@ -426,7 +426,7 @@ int cluster_check(const struct cluster *cluster, const struct sched_request *req
         request->n_picks > 0 ? could_have_picks(cluster, request) : could_run(cluster, request);
     if (cluster->n_nodes == 0 || is_possible)
         return 0;
-    /* A node that has not said what it has may have anything. */
+    /* A node that has not reported yet may have anything. */
     for (size_t i = 0; i < cluster->n_nodes; i++)
         if (!cluster->nodes[i].is_described)
             return 0;

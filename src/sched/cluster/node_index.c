@@ -165,9 +165,9 @@ static bool row_meets(const struct row *row, const struct node_need *need, uint6
 }
 
 /*
- * The walk goes up from the leaf `from` while there is nothing to its right within a subtree, and down into
- * the first subtree that may have what is sought. What an inner row promises may come from two different
- * nodes; the walk then leaves that subtree on its right side and goes on.
+ * The search goes up from the leaf `from` while a subtree has nothing to its right, and down into the first
+ * subtree that may match. The maxima of an inner row may come from two different nodes; the search then
+ * leaves that subtree on its right side and continues.
  */
 static int64_t find(const struct node_index *index, const struct node_need *need, uint64_t wholes,
     uint32_t from, uint64_t *work)

@@ -163,7 +163,8 @@ static void leave_list(struct history *history, struct history_cell *cell)
 static void forget_oldest(struct history *history)
 {
     struct history_cell *cell = history->oldest;
-    if (cell->key.basis == BASIS_ALL) { // oldest only after a restart, which does not know the order
+    if (cell->key.basis ==
+        BASIS_ALL) { // becomes the oldest only after a restart, which does not know the order
         leave_list(history, cell);
         enter_list(history, cell);
         cell = history->oldest;
@@ -188,7 +189,7 @@ static void grow(struct history *history)
         enter_bucket(history, cell);
 }
 
-/* The cell, made when it is new, as the newest in the list. */
+/* The cell, created if it is new, moved to the newest end of the list. */
 static struct history_cell *touch_cell(struct history *history, const struct cell_key *key)
 {
     struct history_cell *cell = find_cell(history, key);
@@ -280,7 +281,7 @@ void history_survived(struct history *history, uint64_t number, unsigned known, 
         burst_survived(burst, known, stage);
 }
 
-/* Tells the burst. Returns how many of it have ended now, at least 1. */
+/* Adds it to the burst. Returns the number of ended members, at least 1. */
 static uint32_t add_to_burst(struct history *history, uint64_t number, unsigned known, int64_t run_ms)
 {
     struct burst *burst = burst_find(history->bursts, number);
@@ -305,7 +306,7 @@ void history_add(struct history *history, const struct history_key *key, unsigne
 
 /* --- estimates --- */
 
-/* What is believed of any job with this key; where most of that comes from, into `ret`. */
+/* The distribution for all jobs with this key; sets in `ret` where most of it comes from. */
 static void learn_levels(const struct history *history, const struct history_key *key,
     struct run_belief *belief, struct estimate *ret)
 {
@@ -383,7 +384,7 @@ void history_estimate(const struct history *history, const struct history_key *k
 
 /* --- what outlives a restart --- */
 
-/* A cell as it is stored: `weights` has six hexadecimal digits for each bin up to the last that is not 0. */
+/* A cell in stored form: `weights` has six hexadecimal digits for each bin up to the last nonzero one. */
 struct cell_state {
     struct cell_key key;
     uint32_t samples;

@@ -30,14 +30,14 @@
 #include "base/memory.h"
 
 #define GAP_MS     INT64_C(30000) // between submissions of one burst: a person's next command takes longer
-#define STRAY      0.1            // members that have nothing to do with the others, such as those that crash
+#define STRAY      0.1            // fraction of members unrelated to the others, such as those that crash
 #define FALL       0.36787944117144233 // e^-1, with each bin away from the centre
 #define STICK      0.9                 // bursts that follow at once and are like the one before
 #define STICK_MS   60000.0             // time over which that begins to fade
 #define STICK_FADE 0.15                // how fast it then does: after a day it has come to a third
-#define HOPS       3U                  // bursts with evidence that are looked at, to each side
+#define HOPS       3U                  // bursts with evidence that are used, on each side
 #define STEPS_MAX  32U                 // and bursts altogether
-#define FLOOR      1e-9                // of a chance: evidence may contradict all that was believed
+#define FLOOR      1e-9                // minimum probability: evidence may contradict the prior
 
 #define LIVE_MAX    65536U // bursts with jobs: some 25 MB
 #define KEPT_MAX    16384U // bursts without
@@ -50,7 +50,7 @@ struct evidence {
     bool is_ended;
 };
 
-/* How likely the evidence is by the centre, the most likely one 1. Reckoned when it is asked for. */
+/* The likelihood of the evidence for each centre, scaled to a maximum of 1. Computed on demand. */
 struct weights {
     bool is_known;
     float parts[RUN_BINS];
@@ -258,8 +258,8 @@ static void forget(struct burst_table *table, struct burst *burst)
     burst_free(burst);
 }
 
-/* A job that comes back to the queue, by an edit or a restart, is older than the latest burst: its own is one
- * of the last. */
+/* A job that returns to the queue, by an edit or a restart, is older than the latest burst: its own is one of
+ * the last. */
 static struct burst *burst_at(struct burst *last, int64_t submit_ms)
 {
     unsigned steps = 0;
@@ -417,7 +417,7 @@ static const float *weights_of(const struct burst_table *table, const struct bur
     return burst->weights->parts;
 }
 
-/* By what its own members tell; the most likely centre keeps its weight. */
+/* Applies the evidence of its own members; the weight of the most likely centre is unchanged. */
 static void weigh(const struct burst_table *table, const struct burst *burst, struct run_belief *belief)
 {
     if (burst->n_evidence == 0)
@@ -427,7 +427,7 @@ static void weigh(const struct burst_table *table, const struct burst *burst, st
         belief->parts[k] *= (double)weights[k];
 }
 
-/* From the earlier bursts: what is believed of the centre before its own members were asked. */
+/* From earlier bursts: the distribution of the centre before its own members are considered. */
 static void look_back(const struct burst_table *table, const struct burst *burst,
     const struct run_belief *base, struct run_belief *ret)
 {

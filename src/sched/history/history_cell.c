@@ -46,7 +46,7 @@ int64_t run_bin_start_ms(unsigned bin)
 void run_histogram_add(struct run_histogram *histogram, int64_t run_ms, uint32_t weight)
 {
     const uint64_t most = (uint64_t)RUN_FADE * RUN_UNIT;
-    for (size_t i = 0; i < RUN_BINS; i++) // rounded up: what is small is forgotten in the end
+    for (size_t i = 0; i < RUN_BINS; i++) // rounded up, so that small weights finally vanish
         histogram->weights[i] -= (uint32_t)(((uint64_t)histogram->weights[i] * weight + most - 1) / most);
     histogram->weights[run_bin_of(run_ms)] += weight;
 }
@@ -87,7 +87,7 @@ void run_belief_limit(struct run_belief *belief, int64_t limit_ms)
     run_belief_scale(belief);
 }
 
-/* One bin of those that are left after the elapsed time. */
+/* A bin that remains possible after the elapsed time. */
 struct rest {
     double part, from_ms, to_ms;
     double middle_ms; // geometric for a whole bin: jobs are spread evenly by ratio

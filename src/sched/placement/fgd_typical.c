@@ -43,7 +43,7 @@ void fgd_counts_clear(struct fgd_counts *counts)
     *counts = (struct fgd_counts){ 0 };
 }
 
-/* A job on several nodes is one that wants a part of it on each; one wider than all nodes wants a widest
+/* A job on several nodes counts as its part on each node; one wider than all nodes counts as the widest
  * node. */
 static struct fgd_shape shape_of(const struct cluster *cluster, const struct sched_request *request)
 {

@@ -166,7 +166,7 @@ static void tightest_first(const struct cluster_node *node, const struct sched_r
     }
 }
 
-/* A job that is over before others need these GPUs takes such ones, and leaves the others to longer jobs. */
+/* A job that ends before others need these GPUs takes held ones, and leaves the others to longer jobs. */
 static uint32_t held_first(const struct cluster_node *node, uint32_t *at, uint32_t n, uint32_t count)
 {
     uint32_t held = 0;

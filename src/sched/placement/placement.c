@@ -129,9 +129,9 @@ static void count_widths(const struct cluster *cluster, const struct sched_reque
 }
 
 /*
- * As few nodes as the idle cluster would need: the widest nodes as a whole, as many as there are and are
- * needed, then the next width, and the rest where it leaves least over. While these are not free it waits:
- * pieces of more nodes would make the job slower for as long as it runs.
+ * Uses as few nodes as the idle cluster would need: the widest nodes completely, as many as exist and are
+ * needed, then the next width, and the rest where it leaves least over. If these are not free the job waits:
+ * parts on more nodes would slow it down for its whole run.
  */
 static bool choose_wide(const struct cluster *cluster, const struct sched_request *request,
     const struct fit *fit, struct allocation *found, uint64_t *work)

@@ -221,7 +221,7 @@ static void start(struct fgd *fgd, struct shape *shape)
     shape->is_started = true;
 }
 
-/* The nodes touched since; those that do not offer enough cost next to nothing. */
+/* Scores the nodes changed since; those that do not offer enough cost almost nothing. */
 static uint32_t score_touched(struct fgd *fgd, struct shape *shape, const struct cluster *cluster,
     const struct node_need *need, uint32_t left)
 {
@@ -239,7 +239,7 @@ static uint32_t score_touched(struct fgd *fgd, struct shape *shape, const struct
     return left;
 }
 
-/* Goes on with the nodes that are due. One that does not offer enough has no score, or was touched. */
+/* Scores further nodes that are due. A node that does not offer enough has no score, or was changed. */
 static uint32_t score_due(struct fgd *fgd, struct shape *shape, const struct cluster *cluster,
     const struct node_need *need, uint32_t left, uint64_t *work)
 {

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* A job on several nodes takes them whole and the rest of one more; on unequal nodes nobody can say how many.
- */
+/* A job on several nodes takes whole nodes and a part of one more; with unequal nodes the number is
+ * unknown. */
 static uint32_t least_part(const struct cluster *cluster, const struct sched_request *request)
 {
     uint32_t width = request->n_picks == 0 ? cluster_width(cluster) : 0;
@@ -20,7 +20,7 @@ void request_need(const struct cluster *cluster, const struct sched_request *req
     uint64_t models = request->model != NULL ? cluster_models(cluster, request) : 0, work = 0;
     *ret = (struct node_need){ .cpu_milli = request->cpu_milli, .memory = request->memory, .models = models };
     if (request->adopted_pid != 0 && request->n_picks > 0)
-        return; // its own process may be all that closes them: only a look at each GPU tells
+        return; // its own process may be all that closes them: each GPU must be checked
     if (request->model != NULL && models == 0)
         ret->whole = UINT32_MAX; // nothing has it, and 0 would mean any
     else if (request_is_shared(request)) {

@@ -26,8 +26,8 @@
 
 #define BUCKETS_MIN 64U
 
-/* GPU-seconds per share that everybody is taken to have used: the first GPU-hour makes little difference, so
- * that somebody new is ahead but not by orders of magnitude. */
+/* GPU-seconds per share added to the usage of every account: the first GPU-hour makes little difference, so a
+ * new user is ahead, but not by orders of magnitude. */
 #define USAGE_FLOOR 3600.0
 
 void fairshare_init(struct fairshare *fairshare, double half_life_ms)
@@ -143,8 +143,8 @@ static struct fairshare_total *total_at(
     return total;
 }
 
-/* The account joins (+1) or leaves (-1) the sum over those that have jobs. It has been brought to `now_ms`.
- */
+/* The account is added to (+1) or removed from (-1) the total over accounts with jobs. It has been updated to
+ * `now_ms`. */
 static void join_total(struct fairshare *fairshare, const struct account *account, int64_t now_ms, int sign)
 {
     struct fairshare_total *total = total_at(fairshare, account, now_ms);
@@ -274,7 +274,7 @@ bool fairshare_is_limited(const struct fairshare *fairshare, const struct accoun
     return true;
 }
 
-/* Usage is kept in GPU-milliseconds: half of one is far below what anybody could notice. */
+/* Usage is stored in GPU-milliseconds: half of one is negligible. */
 struct account_state {
     uint32_t id;
     bool is_group;

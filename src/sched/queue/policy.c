@@ -59,14 +59,14 @@ static int64_t when_aged(const struct policy_view *view)
 }
 
 /*
- * A job may be overtaken by those submitted within PATIENCE times its expected duration after it, and by no
- * others: jobs stand in order of that moment. Short jobs thus come before long ones, as under shortest job
- * first, but nobody waits for a stream of them for ever. Of 3, 10, 30 and 100 the average wait was within the
- * noise of shortest job first from 30 on (docs/scheduling.md).
+ * A job may only be overtaken by jobs submitted within PATIENCE times its expected duration after it: jobs
+ * are ordered by that time. Short jobs thus precede long ones, as under shortest job first, but no job waits
+ * forever for a stream of them. Of 3, 10, 30 and 100, the average wait was within the noise of shortest job
+ * first from 30 on (docs/scheduling.md).
  *
- * Somebody who used twice as much as others has jobs that count as longer by 2^FAIRNESS, so that a user with
- * a flood of short jobs does not keep all others waiting. How many GPUs a job asks for does not count:
- * exponents of it between -1 and 1 made nothing better that they did not make worse elsewhere.
+ * The jobs of a user with twice the usage of others count as longer by 2^FAIRNESS, so that a user with a
+ * flood of short jobs does not keep all others waiting. The number of requested GPUs does not count: no
+ * exponent of it between -1 and 1 was an improvement in every respect.
  */
 #define PATIENCE   30.0
 #define FAIRNESS   0.7
@@ -90,8 +90,8 @@ static int64_t overtaken_by_submit(const struct policy_view *view)
     return view->submit_ms;
 }
 
-/* The same without fair share: whoever comes first must be whom others give way to, or work is thrown to and
- * fro, and among short jobs nobody waits long. */
+/* The same without fair share: the order must agree with the order of preemption, to avoid thrashing, and
+ * among short jobs no wait is long. */
 static double rank_by_index(const struct policy_view *view)
 {
     return in_tier(view, is_aged(view), is_aged(view) ? (double)view->submit_ms : (double)view->order_ms);

@@ -137,8 +137,8 @@ static bool is_older(const struct queue_entry *a, const struct queue_entry *b)
     return a->submit_ms != b->submit_ms ? a->submit_ms < b->submit_ms : a->job < b->job;
 }
 
-/* The entry that the new one goes behind, NULL: it becomes the head. Sought from both ends at once, so that
- * the newest and one that comes back to its old place near the front are both found at once. */
+/* The entry after which the new one is inserted, NULL: it becomes the head. Searched from both ends at once,
+ * so that the newest, and a job that returns to its old place near the front, are found quickly. */
 static struct queue_entry *entry_before(const struct queue_class *class, const struct queue_entry *entry)
 {
     struct queue_entry *front = class->first, *back = class->last;
@@ -227,8 +227,8 @@ void queue_unpark(struct queue *queue, struct queue_class *class)
         queue_tree_insert(queue, class);
 }
 
-/* How many of its class stand before it. They are counted when the first one is asked for, and stay so while
- * jobs come and go at the ends only: who lists a queue asks for all of them. */
+/* Number of jobs of its class ahead of it. Counted when first needed, and valid while jobs are added and
+ * removed at the ends only, because listing a queue queries all of them. */
 static uint64_t place_in_class(const struct queue_entry *entry)
 {
     struct queue_class *class = entry->class;

@@ -49,7 +49,7 @@ static void join_child(struct queue_class *class, const struct queue_class *chil
     least->models = least->models == 0 || other->models == 0 ? 0 : least->models | other->models;
 }
 
-/* What a node tells of its subtree, from itself and its children. */
+/* Computes the aggregates of a subtree from the node and its children. */
 static void sum_up(struct queue_class *class)
 {
     class->size = 1;
@@ -259,7 +259,7 @@ struct queue_class *queue_next(const struct queue_class *class)
 
 #define OTHER_KINDS (1ULL << QUEUE_KINDS)
 
-/* Holds the offers against all needs. The bit of those that have none of their own is always set. */
+/* Compares the offers with all needs. The bit shared by needs without their own is always set. */
 static void prepare(const struct queue *queue, struct queue_search *search)
 {
     assert(search->n_offers <= QUEUE_OFFERS_MAX);
