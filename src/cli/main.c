@@ -22,7 +22,7 @@ static int set_version(void *target, const char *value, struct error *err)
     return 0;
 }
 
-/* What people type at a program they do not know yet; only before a verb. */
+/* Options that new users try first; only before a verb. */
 static const struct option_row first_rows[] = {
     { 'V', "version", NULL, "show the versions", set_version },
     { 0 },

@@ -49,7 +49,7 @@ void client_init(struct client *client, const char *socket, const char *host)
 {
     const char *from_environment = getenv("MGPU_SOCKET"), *elsewhere = getenv("MGPU_HOST");
     *client = (struct client){ .asked_path = socket, .host = host };
-    /* The more special wish counts: an option before the environment, a socket before a host. */
+    /* The more specific setting wins: an option before the environment, a socket before a host. */
     if (socket == NULL && host == NULL && elsewhere != NULL && *elsewhere != '\0')
         client->host = elsewhere;
     if (client->host != NULL)
@@ -161,7 +161,7 @@ const char *client_absence_hint(void)
                : "systemctl status mgpud, or start your own without root: mgpud --detach";
 }
 
-/* Nobody listens there, as opposed to a listener that must not be talked to. */
+/* No process listens there, as opposed to a listener that must not be used. */
 static int explain_unreachable(const struct client *client, struct error *err)
 {
     if (err == NULL)
@@ -188,7 +188,7 @@ static int find(struct client *client, struct http_client **ret, struct error *e
             client->path = xstrdup(places.items[i]);
             return 0;
         }
-        /* The most telling failure is kept: of sockets that exist, else of the last place. */
+        /* Keeps the most informative failure: of sockets that exist, else of the last place. */
         if (first.code == 0 || first.code == -ENOENT)
             first = here;
     }
@@ -271,7 +271,7 @@ bool client_is_loss(int code)
     return code == -EHOSTDOWN || code == -ECONNRESET || code == -EPIPE || code == -EAGAIN;
 }
 
-/* Words of the API's `code` that deserve a status of their own. */
+/* Values of the API's `code` with an exit status of their own. */
 static int problem_error(const char *code, unsigned status)
 {
     static const struct {

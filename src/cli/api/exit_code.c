@@ -66,7 +66,7 @@ static int unknown_status(const json_t *job)
     return EXIT_SELF;
 }
 
-/* How its process ended nobody told us; that it is over is what was waited for. */
+/* How its process ended is unknown; that it has ended is what was waited for. */
 static int released_status(const json_t *job)
 {
     (void)job;

@@ -58,7 +58,7 @@ int feed_events_open(struct feed_events *events, struct client *client, struct e
     int r = client_connect(client, &events->http, err);
     if (r == 0)
         r = http_client_send(events->http, &request, err);
-    /* Until the head of the answer is here nobody knows from when on events come. */
+    /* Before the header of the answer it is unknown from which event on the stream begins. */
     while (r == 0 && http_client_answer(events->http)->status == 0)
         r = receive_soon(events, client, err);
     if (r >= 0 && http_client_answer(events->http)->status != 200)

@@ -71,7 +71,8 @@ int remote_start(const char *const *arguments, int fd, int as_fd, struct error *
     return 0;
 }
 
-/* The next line of what the helper says, byte by byte, for what follows is not ours. False at the end. */
+/* The next line from the helper, byte by byte, because the following data is not for this process. False at
+ * the end. */
 static bool read_line(int fd, char *line, size_t size)
 {
     size_t length = 0;
@@ -105,7 +106,7 @@ static int hear(int fd, struct error *err)
                              : -EPERM;
 }
 
-/* A helper that says nothing in time is left alone: it ends with our end of the socket. */
+/* A helper that does not answer in time is abandoned: it ends when this end of the socket is closed. */
 static int hear_in_time(int fd, const char *host, int timeout_ms, struct error *err)
 {
     const struct timeval limit = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 },

@@ -100,7 +100,7 @@ static int plan_retry(struct stream *stream, int code, struct error *err)
     int64_t now = clock_boot_ms();
     http_client_free(stream->http);
     stream->http = NULL;
-    /* A connection that held for a second was a good one, even when nothing was said on it. */
+    /* A connection that lasted a second was a good one, even without any data. */
     bool is_new = stream->lost_ms > 0 && stream->asked_ms > stream->lost_ms;
     bool was_well = stream->lost_ms == 0 || (is_new && now - stream->asked_ms > DELAY_MAX_MS);
     if (was_well) {

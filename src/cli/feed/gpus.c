@@ -91,7 +91,7 @@ static int set_missing(
     return 0;
 }
 
-/* The GPUs that are paused, and with `is_ours` only those that were paused here. */
+/* The paused GPUs; with `is_ours` only those paused by this program. */
 static json_t *list_paused(const json_t *gpus, bool is_ours)
 {
     json_t *list = json_array(), *gpu = NULL;

@@ -139,7 +139,7 @@ static void take_up(struct feed *feed, const char *id, json_t *entry, const json
         (void)json_object_del(feed->hashes, id);
 }
 
-/* mgpud does not have it (any more): nobody can tell what became of it. */
+/* mgpud does not have it (any more): its result is unknown. */
 static void note_gone(struct feed *feed, const char *id, json_t *entry)
 {
     feed_log_say(&feed->log, "job %s is no longer known to mgpud: %s", id, field_text(entry, "script"));

@@ -82,7 +82,7 @@ static void add_line(struct feed *feed, struct feed_line *line)
     *line = (struct feed_line){ 0 };
 }
 
-/* Says what is wrong with a line unless it was wrong in the same way when the file was read before. */
+/* Reports an invalid line, unless it had the same error when the file was last read. */
 static void refuse(struct feed *feed, const struct text_file *file, json_t *told, struct error *err)
 {
     (void)error_wrap(err, "%.200s:%u", file->path, file->line);
@@ -196,7 +196,7 @@ static void note_job(struct feed *feed, const struct feed_line *line, const char
         line->conda != NULL ? line->conda : "");
 }
 
-/* What mgpud refuses for good; all else passes by itself, such as a full queue or disk. */
+/* Errors of mgpud that are permanent; others, such as a full queue or disk, are temporary. */
 static bool is_for_good(int code)
 {
     return code == -EINVAL || code == -EPERM || code == -ENOENT || code == -E2BIG || code == -EEXIST;

@@ -160,8 +160,8 @@ static int wait_ms(const struct feed *feed, int at_most_ms)
     return first - now < INT_MAX ? (int)(first - now) : INT_MAX;
 }
 
-/* What this turn could not do: mgpud is asked again later, all else is said and tried at the next occasion.
- */
+/* Handles a failure of this turn: requests to mgpud are retried later; others are reported and retried at the
+ * next occasion. */
 static void take_failure(struct feed *feed, int r, const struct error *err)
 {
     if (r >= 0)

@@ -92,8 +92,8 @@ static int make_ask(const struct feed *feed, const struct feed_line *line, json_
     return 0;
 }
 
-/* In the folder everybody knows, which may have been cleaned away, with the time of now; NULL: where mgpud
- * puts logs, as on other machines, which do not have it. */
+/* In the usual directory, which may have been removed, with the current time; NULL: mgpud's default log, as
+ * on other machines, which do not have that directory. */
 static char *choose_output(const struct feed *feed)
 {
     char at[FEED_STAMP_SIZE];

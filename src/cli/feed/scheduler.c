@@ -70,7 +70,7 @@ static const struct option_row add_rows[] = {
     { 0 },
 };
 
-/* True when the file has text whose last line is not ended. */
+/* True if the last line of the file has no line end. */
 static bool is_open_ended(int fd)
 {
     struct stat status;
@@ -137,7 +137,7 @@ static bool is_called(const json_t *gpu, const char *name)
     return strcmp(index, name) == 0 || strcmp(with_node, name) == 0;
 }
 
-/* Refuses a GPU that is none, with those that there are. */
+/* Rejects an unknown GPU and lists the existing ones. */
 static int check_gpu(struct call *call, const char *name, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;

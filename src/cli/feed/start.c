@@ -16,7 +16,7 @@
 #include "cli/options/talk.h"
 #include "job/ask.h"
 
-#define THRESHOLD     "0.8" // no preset: one that was not wished for says nothing of a mgpud that runs
+#define THRESHOLD     "0.8" // no preset: an option that was not given does not apply to a running mgpud
 #define INTERVAL_MAX  86400
 #define ATTEMPTS_MAX  101
 #define WAIT_MAX      3600

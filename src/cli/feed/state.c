@@ -130,8 +130,8 @@ int feed_state_look(
     return 0;
 }
 
-/* The file changes places with the new one, so that it can be told afterwards what it was. Where the file
- * system cannot do that the new one is put over it. */
+/* Exchanges the file with the new one, so that its previous contents can be checked afterwards. If the file
+ * system does not support that, the file is replaced. */
 static int swap(int folder, const char *fresh, const char *name, const char *expected)
 {
     _cleanup_buffer_ struct buffer old = { 0 };

@@ -134,7 +134,7 @@ static void add_allocations(json_t *gpus, const json_t *jobs)
     }
 }
 
-/* Of those that are over, only what failed tells anything here. */
+/* Of ended jobs, only failed ones are shown. */
 static void leave_out_ended(json_t *jobs)
 {
     for (size_t i = json_array_size(jobs); i > 0; i--) {

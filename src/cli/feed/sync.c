@@ -13,8 +13,8 @@
 
 #define MISSING_MS 1000 // editors let a file be missing for a moment
 
-/* Of an edited file that is right the pauses count; what was asked for there is told from what was known by
- * the next look at the GPUs. False for one that is broken, which is not written over. */
+/* The pauses of a valid edited file are taken over; the next query of the GPUs compares them with the known
+ * ones. False for an invalid file, which is not overwritten. */
 static bool take_edits(struct feed *feed, char **text)
 {
     _cleanup_json_ json_t *root = NULL;
@@ -50,7 +50,7 @@ static int reset(struct feed *feed, struct error *err)
     return feed_state_save(&feed->state, err);
 }
 
-/* Looks at the file before it is written; *ret_may_write is false while somebody else's hand is in it. */
+/* Checks the file before it is written; *ret_may_write is false while it is being edited. */
 static int look(struct feed *feed, int64_t now, bool *ret_may_write, struct error *err)
 {
     enum feed_state_look what = FEED_STATE_SAME;
@@ -74,8 +74,7 @@ static int look(struct feed *feed, int64_t now, bool *ret_may_write, struct erro
     return reset(feed, err);
 }
 
-/* Writes what is known; when somebody edited or deleted the file while GPUs were asked for, that comes first.
- */
+/* Writes the state; if the file was edited or deleted while GPUs were queried, that is handled first. */
 static int save(struct feed *feed, struct error *err)
 {
     int r = feed_state_save(&feed->state, err);

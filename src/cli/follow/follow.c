@@ -54,8 +54,8 @@ struct follow {
     struct call *call;
     uint64_t id;
     enum phase phase;
-    int64_t attempt; // whose log is followed
-    json_t *job;     // as last heard of
+    int64_t attempt; // attempt of the followed log
+    json_t *job;     // latest state
     struct stream channels[CHANNELS];
     struct follow_ranks ranks; // its outputs on further nodes
     struct labelled first;     // and then that on the first one
@@ -63,15 +63,15 @@ struct follow {
     struct buffer pending; // output that stdout has not taken yet, from `written` on
     size_t written;
     bool is_stdout_gone, is_output_lost;
-    unsigned stops;      // how often the user asked for the end
-    int stop_signal;     // the first signal that asked for it
-    unsigned log_reasks; // how often a log that ended early was asked for again
+    unsigned stops;      // number of stop requests of the user
+    int stop_signal;     // the first signal that requested a stop
+    unsigned log_reasks; // number of times a log that ended early was requested again
     bool is_abandoned;   // the user does not want to wait for the end either
     const struct follow_options *options;
     int64_t stopped_ms;               // boot clock: the last Ctrl-C
     bool is_left;                     // the user goes, the job stays
     struct raw_terminal raw;          // while it waits: single keys
-    char idle_level[IDLE_LEVEL_SIZE]; // that was told
+    char idle_level[IDLE_LEVEL_SIZE]; // last level reported
 };
 
 static int take_output(void *target, const void *bytes, size_t length)
@@ -90,7 +90,7 @@ static int take_first(void *target, const void *bytes, size_t length)
                                    : take_output(target, bytes, length);
 }
 
-/* As many as it has nodes, or will have when that is what it asked for. */
+/* As many as it has nodes, or will have if it requested a number. */
 static void listen_to_ranks(struct follow *follow)
 {
     size_t count = json_array_size(json_object_get(follow->job, "ranks"));
@@ -138,7 +138,7 @@ static void post(struct follow *follow, const char *action, const char *body)
     open_channel(follow, CHANNEL_CANCEL, action);
 }
 
-/* The steps of repeated Ctrl-C, each said with what the next one does. */
+/* The steps of repeated Ctrl-C, each announced with the effect of the next. */
 static const struct {
     const char *action, *body, *text;
 } escalation[] = {
@@ -148,7 +148,7 @@ static const struct {
 };
 #define ESCALATIONS (sizeof(escalation) / sizeof(escalation[0]))
 
-/* Which step comes next: what was signalled and goes on is signalled again when some time has passed. */
+/* The next step: a job that was signalled and continues is signalled again after some time. */
 static size_t next_step(const struct follow *follow, int signal)
 {
     bool is_direct =
@@ -238,7 +238,7 @@ static void write_output(struct follow *follow)
                 strerror(errno), follow->id);
         follow->is_stdout_gone = true;
         follow->is_output_lost = !is_reader_gone;
-        /* As in a pipeline of the shell: nobody reads any more, so the program ends. */
+        /* As in a shell pipeline: without a reader the program ends. */
         if (is_reader_gone && follow->phase != FOLLOW_DONE)
             stop(follow, SIGPIPE);
         buffer_clear(&follow->pending);
@@ -267,7 +267,7 @@ static void tell_idleness(struct follow *follow)
         talk_line("%s", sentence);
 }
 
-/* The watch was answered: with the job in a state asked for, or with an error. */
+/* The wait was answered: the job is in a requested state, or there was an error. */
 static int on_watch(struct follow *follow, struct error *err)
 {
     const struct http_answer *answer = stream_answer(&follow->channels[CHANNEL_WATCH]);
@@ -294,7 +294,7 @@ static int on_watch(struct follow *follow, struct error *err)
     if (is_start)
         waiting_line_started(&follow->line, job);
     raw_terminal_restore(&follow->raw);
-    listen_to_ranks(follow); // also when the first that is heard of it is its end
+    listen_to_ranks(follow); // also if its end is the first state received
     if (job_is_done(job)) {
         follow->phase = FOLLOW_DONE;
         follow->line.next_ms = 0;
@@ -312,7 +312,7 @@ static bool is_wide(const struct follow *follow)
     return follow->ranks.count > 0;
 }
 
-/* The job is over, and every byte of its output is here. Its size is that of all nodes together. */
+/* The job has ended, and all output was received. Its size is the sum over all nodes. */
 static bool is_output_whole(const struct follow *follow)
 {
     uint64_t here = follow->channels[CHANNEL_LOG].offset;
@@ -320,8 +320,8 @@ static bool is_output_whole(const struct follow *follow)
            here >= (uint64_t)field_integer(follow->job, "log_bytes", 0);
 }
 
-/* An answer has ended: was it the last? Of several nodes each knows the end of its own. "None" may have been
- * the answer just before the job was heard to have started. */
+/* Whether an answer that ended was the last. With several nodes each has its own end. "None" may have been
+ * the answer just before the job was reported as started. */
 static bool is_log_at_its_end(const struct follow *follow, bool is_absent)
 {
     if (!is_wide(follow) || follow->phase != FOLLOW_DONE)
@@ -342,8 +342,8 @@ static int on_log(struct follow *follow, struct error *err)
     }
     if (status != 200 && status != 206 && !is_absent)
         return client_problem(stream_answer(&follow->channels[CHANNEL_LOG]), err);
-    /* While the job goes on the end of the log is not its end; afterwards a file that was cut, moved away or
-     * written by nobody is not waited for. */
+    /* While the job runs, the end of the log is not its end; afterwards a file that was truncated, moved or
+     * never written is not waited for. */
     if (is_log_at_its_end(follow, is_absent))
         return labelled_flush(&follow->first);
     if (follow->phase == FOLLOW_DONE && ++follow->log_reasks > LOG_REASKS_MAX) {
@@ -356,7 +356,7 @@ static int on_log(struct follow *follow, struct error *err)
     return 0;
 }
 
-/* A job that is over already needs no cancelling. */
+/* A job that has already ended need not be cancelled. */
 static int on_cancel(struct follow *follow, struct error *err)
 {
     const struct http_answer *answer = stream_answer(&follow->channels[CHANNEL_CANCEL]);
@@ -379,7 +379,7 @@ static int on_news(struct follow *follow, struct error *err)
 
 static const struct {
     int (*on_complete)(struct follow *follow, struct error *err);
-    bool is_vital; // its failure ends the following; others are only told
+    bool is_vital; // its failure ends following; others are only reported
     bool is_told;
 } channel_rows[CHANNELS] = {
     [CHANNEL_LOG] = { on_log, true, true },
@@ -409,7 +409,7 @@ static int advance(struct follow *follow, enum channel channel, bool is_readable
     return 0;
 }
 
-/* All of the attempt that is over is here, or is about to be asked for again. */
+/* All output of the ended attempt was received, or is about to be requested again. */
 static bool is_attempt_read(const struct follow *follow)
 {
     const struct stream *log = &follow->channels[CHANNEL_LOG];
@@ -501,7 +501,7 @@ static void paint(struct follow *follow)
         return;
     if (session_is_on_terminal())
         raw_terminal_set_keys(&follow->raw);
-    /* The answer to the submission does not know the position yet: it is asked for before the first line. */
+    /* The answer to the submit does not contain the position: it is requested before the first line. */
     if (follow->channels[CHANNEL_NEWS].state == STREAM_IDLE) {
         open_channel(follow, CHANNEL_NEWS, "");
         follow->line.next_ms += NEWS_WAIT_MS;

@@ -47,7 +47,7 @@ void idle_news_start(struct idle_news *news, struct client *client, const char *
     ask(news);
 }
 
-/* The job at its new level; a job that is over has none. */
+/* The job at its new level; none for an ended job. */
 static char *take_answer(struct idle_news *news)
 {
     const struct http_answer *answer = stream_answer(&news->stream);

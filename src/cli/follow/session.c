@@ -51,7 +51,7 @@ struct session {
     size_t written[2];
     struct buffer output; // frames that the socket has not taken yet, from `sent` on
     size_t sent;
-    uint64_t position; // of the output: where the next byte stands
+    uint64_t position; // of the output: position of the next byte
     int terminal_fd;   // standard output again, which never blocks; -1: it is no terminal
     bool has_joined;   // once
     bool is_stdin_over;
@@ -59,14 +59,14 @@ struct session {
     enum session_result result;
     int status;
     struct detach_keys keys;
-    int64_t keys_ms; // boot clock: when held back keys are let go
+    int64_t keys_ms; // boot clock: when keys held back are sent
     struct raw_terminal raw;
     struct idle_news news;
 };
 
 bool session_is_on_terminal(void)
 {
-    /* In the background the terminal is somebody else's. */
+    /* In the background the terminal belongs to another process group. */
     return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
@@ -77,7 +77,7 @@ void session_say_detached(const struct call *call, const char *path)
             path, path, path);
 }
 
-/* A line of ours between those of the job, on a terminal that may be raw. */
+/* Prints a message between lines of the job, on a terminal that may be raw. */
 static void say(const char *text)
 {
     (void)fprintf(stderr, "\r\n\033[0m%s\r\n", text);
@@ -105,7 +105,7 @@ static void send_output(struct session *session)
         ssize_t n = send(http_client_fd(session->http), session->output.bytes + session->sent,
             session->output.length - session->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n <= 0)
-            return; // EAGAIN: poll tells; else reading tells
+            return; // EAGAIN: poll waits; other errors are detected by reading
         session->sent += (size_t)n;
     }
     session->sent = session->output.length = 0;
@@ -165,7 +165,7 @@ static int join_once(struct session *session, struct error *err)
     return 0;
 }
 
-/* Through a restart of mgpud. A job that is over meanwhile is the end, not a failure. */
+/* Survives a restart of mgpud. If the job has ended meanwhile, that is the end, not a failure. */
 static int join(struct session *session, struct error *err)
 {
     int64_t first_ms = clock_boot_ms();
@@ -468,7 +468,7 @@ static void write_pending(struct session *session, int index)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n < 0) {
-        /* Nobody looks any more. */
+        /* The output has no reader any more. */
         n = (ssize_t)left;
         if (index == 0 && !session->is_over)
             detach(session);
@@ -552,7 +552,7 @@ static void session_clear(struct session *session)
     buffer_clear(&session->pending[1]);
 }
 
-/* O_NONBLOCK on the descriptor we were given would hold for the shell too: so the terminal is opened anew. */
+/* O_NONBLOCK on the inherited descriptor would also affect the shell, so the terminal is opened again. */
 static int open_terminal(void)
 {
     const char *name = isatty(STDOUT_FILENO) == 1 ? ttyname(STDOUT_FILENO) : NULL;
@@ -576,7 +576,7 @@ int session_run(struct call *call, const struct session_options *options, int *r
     if (options->is_told_idleness)
         idle_news_start(&session.news, &call->client, options->path, call->times);
     r = take_frames(&session, err);
-    /* What was heard before the end is written; who detaches has seen enough. */
+    /* Output received before the end is written; not after detaching. */
     while (r == 0 && (!session.is_over || (session.result == SESSION_ENDED &&
                                               session.pending[0].length + session.pending[1].length > 0)))
         r = turn(&session, signal_fd, err);

@@ -56,7 +56,7 @@ static int sleep_until_news(struct race *race, int64_t deadline_ms, struct error
     return 0;
 }
 
-/* 1: this job is over; 0: not yet. */
+/* 1: this job has ended; 0: not yet. */
 static int look(struct race *race, size_t i, json_t **ret, struct error *err)
 {
     int r = stream_advance(&race->streams[i], race->fds[i].revents != 0, err);

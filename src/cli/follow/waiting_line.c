@@ -27,7 +27,7 @@ void waiting_line_init(struct waiting_line *line, const struct call *call, bool 
     *line = (struct waiting_line){ .call = call, .since_ms = clock_boot_ms(), .is_detaching = is_detaching };
     if (call->is_quiet)
         return;
-    /* The locale and the terminal are only looked at when there is somebody to look. */
+    /* The locale and the terminal are only examined on a terminal. */
     if (isatty(STDERR_FILENO) == 1)
         screen_open(&line->screen, STDERR_FILENO, call->color);
     line->next_ms = line->since_ms + PATIENT_MS;

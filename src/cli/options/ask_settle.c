@@ -10,7 +10,7 @@
 #include "cli/term/field.h"
 #include "job/ask.h"
 
-/* Options that say nothing without a GPU. */
+/* Options that are meaningless without a GPU. */
 static int check_no_gpu(const json_t *request, struct error *err)
 {
     static const struct {
@@ -24,7 +24,7 @@ static int check_no_gpu(const json_t *request, struct error *err)
     return 0;
 }
 
-/* Options that contradict -G, which says all about the GPUs. */
+/* Options that contradict -G, which selects the GPUs completely. */
 static int check_named_gpus(const json_t *request, struct error *err)
 {
     static const struct {

@@ -144,7 +144,7 @@ static int report(const struct call *call, const struct command *command, const 
     return command->is_job_status ? EXIT_SELF : exit_code_of_error(err->code);
 }
 
-/* Where the options of a verb are said, under the name that the program goes by. */
+/* Hint where the options of a verb are documented, under the name of the running program. */
 static int hint_help(const struct command *command, struct error *err)
 {
     if (strcmp(talk_program(), "mgpu") == 0)
@@ -255,7 +255,7 @@ const struct command *call_find_action(const struct command *command, const char
     return NULL;
 }
 
-/* Refuses a missing or unknown action, with those that there are. */
+/* Rejects a missing or unknown action and lists the existing ones. */
 static int refuse_action(const struct command *command, const char *name, struct error *err)
 {
     const char *names[ACTIONS_MAX + 1] = { 0 };
@@ -272,7 +272,7 @@ static int refuse_action(const struct command *command, const char *name, struct
     return error_set(err, -EINVAL, "'%.60s' is not %s", name, buffer_text(&all));
 }
 
-/* The word after the verb says which of its actions runs; global options may stand between them. */
+/* The word after the verb selects the action; global options may come between them. */
 static int run_action(struct call *call, const struct command *command, int argc, char **argv)
 {
     const struct option_row *const tables[] = { call_global_rows, NULL };

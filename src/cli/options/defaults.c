@@ -19,14 +19,14 @@
 
 struct reader {
     struct yaml_source source;
-    const char *verb; // whose options are being read
+    const char *verb; // whose options are being parsed
     /* What to do with one value. */
     int (*take)(struct reader *reader, const yaml_node_t *key, const yaml_node_t *value);
     struct call *call; // of defaults_apply
     json_t *settings;  // of defaults_list
 };
 
-/* Does a section of that name speak of the command that runs? */
+/* True if a section with this name applies to the running command. */
 static bool is_about(const struct call *call, const char *verb)
 {
     const struct command *command = call->command;
@@ -91,7 +91,7 @@ static int read_document(void *arg, struct yaml_source *source, const yaml_node_
     return yaml_each_pair(source, root, read_verb, reader);
 }
 
-/* A file that is not there says nothing; neither does one below a HOME that is still another user's. */
+/* A missing file has no settings; neither has one below a HOME that still belongs to another user. */
 static int read_file(struct reader *reader, const char *path, struct error *err)
 {
     _cleanup_text_file_ struct text_file file = { 0 };

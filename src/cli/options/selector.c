@@ -144,7 +144,7 @@ static int ask_newest(
     return 0;
 }
 
-/* Looks at the newest ids first, so that the usual case costs little however long the history is. */
+/* Examines the newest ids first, so that the usual case is cheap however long the history is. */
 static int find_newest(struct client *client, const char *name, struct strings *jobs, struct error *err)
 {
     int64_t newest = 0;

@@ -12,7 +12,7 @@
 
 #define LINE_MAX_BYTES 2048
 
-/* Set once, before anything is said. */
+/* Set once, before any message. */
 static const char *program_name = "mgpu";
 static const char *verb_name; // NULL: its own
 static const struct wording *hint_words;

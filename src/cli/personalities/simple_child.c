@@ -94,7 +94,7 @@ int simple_child_wait(struct simple_child *child, int also_fd, int wait_ms)
     if (wanted[1].revents != 0)
         pass_signal(child);
     if ((wanted[0].revents & POLLIN) != 0)
-        return 1; // what it said last is heard before its end
+        return 1; // its last output is read before its end is reported
     if (wanted[2].revents != 0)
         return -ECHILD;
     if (wanted[0].revents != 0)

@@ -62,7 +62,7 @@ static int check_own_gpus(struct call *call, struct error *err)
     return r;
 }
 
-/* Of the master on this machine, who knows us by the kernel's word. */
+/* From the master on this machine, which identifies the caller through the kernel. */
 static int ask_for_ticket(struct call *call, const char *node, char **ret, struct error *err)
 {
     _cleanup_json_ json_t *body = json_pack("{s:s, s:i}", "node", node, "expires_s", EXPIRES_S),

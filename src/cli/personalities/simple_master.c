@@ -26,7 +26,7 @@
 
 #define RETRY_FIRST_MS 20 // until mgpud, which was just started, listens
 #define RETRY_MAX_MS   1000
-#define ANSWER_MS      2000  // a signal waits meanwhile
+#define ANSWER_MS      2000  // a signal is handled after this time at the latest
 #define PORT_MAX       65534 // the next one is for the nodes
 
 struct master_options {
@@ -111,8 +111,8 @@ static void take_event(void *arg, const json_t *event)
     news->is_look_due |= field_is(event, "type", "cluster");
 }
 
-/* Whoever listens from now on looks once, too: what came before is not told. Where too many listen already,
- * each try is a look. */
+/* A new subscription is followed by one query, because earlier events are missed. If the limit of
+ * subscriptions is reached, each try is a query. */
 static void listen_anew(struct news *news)
 {
     struct call *call = news->call;
@@ -169,8 +169,7 @@ static int master(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_(simple_child_clear) struct simple_child child = SIMPLE_CHILD_NONE;
     (void)unsetenv("MGPU_SOCKET");
     (void)unsetenv("MGPU_HOST");
-    (void)simple_place_set_host(
-        "--host", simple_place_host(), NULL); // asked for, also when it is the default
+    (void)simple_place_set_host("--host", simple_place_host(), NULL); // specified, also if it is the default
     make_words(options, &words);
     complete_words(call, argc, argv, &words);
     if (!call->is_quiet)

@@ -130,12 +130,12 @@ static int make_words(
     return 0;
 }
 
-/* --- what the agent says --- */
+/* --- output of the agent --- */
 
 struct hearing {
     const struct node_options *options;
     struct buffer line;
-    char *last; // what was said last, without time and name
+    char *last; // last line, without time and name
     bool is_registered;
 };
 
@@ -161,7 +161,7 @@ static const struct wording agent_wording[] = {
     { 0 },
 };
 
-/* Until it is registered only the last words count: they say why it is not. */
+/* Until it is registered only the last line matters: it has the reason. */
 static void on_line(struct hearing *hearing)
 {
     const char *line = buffer_text(&hearing->line), *words = strstr(line, SPEAKER);

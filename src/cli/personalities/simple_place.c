@@ -103,7 +103,7 @@ char *simple_place_text(unsigned further)
         strtol(simple_place_port(), NULL, 10) + (long)further);
 }
 
-/* Of the master on another machine: MGPU_HOST has the pin, which says whom to believe wherever it is. */
+/* The master on another machine: MGPU_HOST has the pin that identifies it at any address. */
 static int find_elsewhere(struct call *call, struct error *err)
 {
     const char *from_environment = getenv("MGPU_HOST");

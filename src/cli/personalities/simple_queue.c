@@ -41,7 +41,7 @@ static char *where_it_is(const json_t *job)
     return buffer_take(&out);
 }
 
-/* False when one of the nodes it is on cannot tell what became of it. */
+/* False if one of its nodes is not connected, so that its state is unknown. */
 static bool is_heard_of(const json_t *job, const json_t *nodes)
 {
     const json_t *granted = json_object_get(job, "granted");

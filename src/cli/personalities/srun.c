@@ -26,7 +26,7 @@
 #define PORT_VARIABLE "GPUSCHED_PORT"
 #define PORT_DEFAULT  "9123"
 #define CONNECT_MS    10000
-#define NO_COMMAND    126 // as a shell says it
+#define NO_COMMAND    126 // as in a shell
 #define NOT_FOUND     127
 
 /* --- the server at GPUSCHED_URL --- */
@@ -74,7 +74,8 @@ static const struct option_row srun_rows[] = {
     { 0 },
 };
 
-/* Waits for as long as it takes. A Ctrl-C ends this process, and with its connection the request. */
+/* Waits without a timeout. A Ctrl-C ends this process, which closes the connection and cancels the
+ * request. */
 static int acquire(struct call *call, int64_t gpus, json_t **ret, struct error *err)
 {
     _cleanup_(http_client_freep) struct http_client *http = NULL;

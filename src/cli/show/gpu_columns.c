@@ -94,7 +94,7 @@ static bool has_jobs(const json_t *gpu)
     return json_array_size(json_object_get(gpu, "jobs")) > 0;
 }
 
-/* Those who use it without a job, each once; NULL when there are none. */
+/* Users of external processes on it, each once; NULL if there are none. */
 static char *external_users(const json_t *gpu)
 {
     _cleanup_strings_ struct strings users = { 0 };

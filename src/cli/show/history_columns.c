@@ -52,7 +52,7 @@ static char *render_used(const struct view *view, const json_t *row, enum color 
 
 /* --- jobs --- */
 
-/* One word: its state, or what ended it when that says more. */
+/* One word: its state, or the reason of its end if that is more specific. */
 static char *render_end(const struct view *view, const json_t *job, enum color *color)
 {
     (void)view;
@@ -166,7 +166,7 @@ static void append_cells(struct buffer *out, const char *cell, double cells)
         buffer_append_text(out, cell);
 }
 
-/* What was used, what was wasted, and what nobody measured. */
+/* Used, wasted and unmeasured parts. */
 static char *render_bar(const struct view *view, const json_t *row, enum color *color)
 {
     static const char *const cells[2][3] = { { "#", "-", "." }, { "█", "░", "·" } };

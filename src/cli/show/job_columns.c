@@ -20,7 +20,7 @@
 #include "job/state.h"
 
 #define TEXT_MAX    1024
-#define SHARE_WHOLE 1000.0 // the API says shares in thousandths
+#define SHARE_WHOLE 1000.0 // the API's shares are in thousandths
 
 static const struct {
     const char *state, *glyph, *plain_glyph;
@@ -241,8 +241,8 @@ static char *with_fault(const json_t *job, char *text)
     return xasprintf("%s (warning: %s)", start, fault);
 }
 
-/* That its node is away, or what it runs; before that how far it says it is, and for how long it has left its
- * GPUs unused when that is too long. */
+/* Its unreachable node, or its command; before that its progress, and how long its GPUs have been unused, if
+ * too long. */
 static char *running_text(const struct view *view, const json_t *job, enum color *color)
 {
     char *away = node_unreachable_text(view, job);

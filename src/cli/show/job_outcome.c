@@ -76,7 +76,7 @@ static char *outcome_dependency(const json_t *job)
     return xstrdup("its dependency could never be satisfied");
 }
 
-/* The message says how much it was. */
+/* The message has the amount. */
 static char *outcome_oom(const json_t *job)
 {
     return xstrdup(field_text(job, "message") == NULL ? "out of memory" : "killed");
@@ -88,7 +88,7 @@ static char *outcome_gpu_fault(const json_t *job)
     return field_integer(job, "signal", 0) != 0 ? outcome_signal(job) : outcome_exit(job);
 }
 
-/* The message says what was idle, and for how long. */
+/* The message has the GPUs and the time. */
 static char *outcome_idle(const json_t *job)
 {
     (void)job;

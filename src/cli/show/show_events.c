@@ -59,7 +59,7 @@ void show_print_notifications(const struct page *page)
     json_array_foreach(json_object_get(page->job, "notices"), i, item) print_notification(page, item);
 }
 
-/* Members of an event that its line already tells. */
+/* Members of an event that its line already shows. */
 static bool is_told(const char *key)
 {
     static const char *const told[] = { "seq", "type", "at", "attempt", "job" };

@@ -54,7 +54,7 @@ void why_print_codes(FILE *out)
         (void)fprintf(out, "  %-18s %s\n", labels[i].code, labels[i].meaning);
 }
 
-/* A newer mgpud may know more of them: their own word then. */
+/* A newer mgpud may have more codes: those are shown unchanged. */
 static char *label_of(const json_t *reason)
 {
     for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
@@ -124,7 +124,7 @@ char *why_request(const json_t *job)
     return buffer_take(&out);
 }
 
-/* Goes on at `column` and is broken between words when the screen is narrow; further lines are set in by
+/* Continues at `column` and breaks lines between words on a narrow screen; further lines are indented by
  * `indent`. */
 static void print_wrapped(const struct view *view, const char *text, size_t column, size_t indent, FILE *out)
 {
@@ -155,7 +155,7 @@ static void print_reason(const struct view *view, const json_t *reason, size_t n
     print_wrapped(view, sentence, LABEL_END - 2, LABEL_END, out);
 }
 
-/* How many GPUs it has or wants: "2 GPUs", "0.5 GPU". */
+/* Allocated or requested GPUs: "2 GPUs", "0.5 GPU". */
 static char *gpus_text(const json_t *job)
 {
     double share = job_gpu_share(job);
@@ -222,7 +222,7 @@ static char *latest_text(const struct view *view, const json_t *why)
     return xasprintf("; the latest start is %s", cause);
 }
 
-/* " No job submitted after 15:40 ...", or nothing when nothing bounds who comes before it. */
+/* " No job submitted after 15:40 ...", or nothing if there is no such bound. */
 static char *bound_text(const struct view *view, const json_t *why)
 {
     char until[64];
@@ -301,7 +301,7 @@ static void print_commands(const struct view *view, const json_t *why, FILE *out
         print_wrapped(view, buffer_text(&line), 0, 2, out);
 }
 
-/* Processes from outside that do not keep jobs away, so that nobody need wonder about them. */
+/* External processes that do not keep jobs away, for information. */
 static void print_external(const struct view *view, const json_t *external, FILE *out)
 {
     size_t index = 0;

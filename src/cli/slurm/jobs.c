@@ -237,7 +237,7 @@ static bool is_wanted(const struct slurm_query *query, const json_t *job)
            !slurm_job_is_shell(job);
 }
 
-/* Sorted, each once, and those alone that were asked for. */
+/* Sorted, without duplicates, only the requested ones. */
 static json_t *sift(const struct slurm_query *query, json_t *jobs)
 {
     json_t *ret = json_array();

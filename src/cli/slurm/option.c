@@ -55,7 +55,7 @@ static int set(const struct slurm_reading *reading, const struct slurm_option *o
     return r < 0 && reading->where != NULL ? error_wrap(err, "%s", reading->where) : r;
 }
 
-/* What getopt_long() wants: the same rows, for as long as it runs. */
+/* The tables for getopt_long(): built from the same rows, valid while it runs. */
 struct getopt_tables {
     struct option *names;
     const struct slurm_option **rows; // of names
@@ -104,7 +104,7 @@ int slurm_options_read(
     struct getopt_tables tables = { 0 };
     int value, r = 0;
     make_tables(reading->program, stops, &tables);
-    optind = 0; // glibc: begin anew
+    optind = 0; // glibc: restart
     while (
         r == 0 && (value = getopt_long(argc, argv, buffer_text(&tables.letters), tables.names, NULL)) != -1) {
         const struct slurm_option *option = value == '?' ? NULL : find_value(&tables, value);

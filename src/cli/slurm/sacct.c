@@ -255,7 +255,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
 
 /* --- print --- */
 
-/* "JobID,State%20": fields and their widths; a name may be cut short as long as it is the only one. */
+/* "JobID,State%20": fields and their widths; names may be abbreviated if unambiguous. */
 static int read_format(struct slurm_table *table, const char *format, struct error *err)
 {
     _cleanup_free_ char *copy = xstrdup(format);

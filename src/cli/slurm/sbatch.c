@@ -41,7 +41,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     return r == 0 ? slurm_options_read(&reading, argc, argv, true, ret_first, err) : r;
 }
 
-/* What the job around this command was told is not for the new one. */
+/* Variables of the job around this command do not apply to the new one. */
 static void forget_job_around(void)
 {
     _cleanup_strings_ struct strings names = { 0 };

@@ -131,7 +131,7 @@ TEXT(summary)
         "%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64, counts[0], counts[1], counts[2], count_of(group));
 }
 
-/* The same of CPUs, of which mgpu counts those that were asked for alone. */
+/* The same for CPUs, of which mgpu counts only requested ones. */
 TEXT(cpu_summary)
 {
     int64_t cpus = field_integer(first_of(group), "cpus", 1) * count_of(group);

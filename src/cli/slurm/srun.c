@@ -24,7 +24,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
 {
     const struct slurm_reading reading = { .program = program, .target = job, .record = slurm_job_record };
     bool is_inside = getenv("SLURM_JOB_ID") != NULL;
-    /* What the job around was told of itself is no wish of its steps. */
+    /* Variables set for the surrounding job are not options of its steps. */
     int r = slurm_options_from_environment(&reading, is_inside ? "SRUN" : "SLURM", err);
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
@@ -47,7 +47,7 @@ static int run_step(const struct slurm_job *job, char **command, struct error *e
 
 /* --- outside --- */
 
-/* The words of the job: those of the user, or this program with as many tasks. */
+/* The command of the job: that of the user, or this program with the same number of tasks. */
 static int make_command(const struct slurm_job *job, int argc, char **argv, json_t **ret, struct error *err)
 {
     _cleanup_strings_ struct strings words = { 0 };

@@ -68,7 +68,7 @@ static int choose_nodes(struct step *step, const struct strings *all, struct err
     return 0;
 }
 
-/* As many as were asked for; else those of the job, when the step has all its nodes; else one on each. */
+/* The requested number; else that of the job, if the step has all its nodes; else one per node. */
 static int64_t count_tasks(const struct step *step, size_t all)
 {
     const struct slurm_job *job = step->job;
@@ -123,7 +123,7 @@ void step_clear(struct step *step)
     free(step->tasks);
 }
 
-/* --- what a task is told --- */
+/* --- the environment of a task --- */
 
 static void set_number(struct strings *env, const char *name, uint64_t value)
 {
@@ -220,8 +220,8 @@ static char *count_up(size_t count)
     return buffer_take(&out);
 }
 
-/* A step that requests GPUs sees those that mgpud has chosen for it, and with --gpus-per-task each task its
- * own of them. Other steps see all of the job. */
+/* A step that requests GPUs sees those that mgpud has chosen for it, and with --gpus-per-task each task sees
+ * its own. Other steps see all GPUs of the job. */
 static void set_gpus(const struct step *step, const struct step_task *task, struct strings *env)
 {
     static const char *const lists[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES" };

@@ -18,7 +18,7 @@
 
 #define ABSENT_MS 5000  // how long mgpud may take to come back before a step begins
 #define KILL_MS   30000 // from a cancel to SIGKILL, as KillWait of Slurm
-#define NOTICE_MS 1000  // after which a step that waits says so
+#define NOTICE_MS 1000  // after this time a waiting step prints a message
 
 static json_t *write_nodes(const struct step *step)
 {
@@ -166,8 +166,8 @@ int step_record_begin(struct step_record *record, const struct step *step, struc
 {
     *record = (struct step_record){ 0 };
     int r = prepare(record, step, err);
-    /* A job on the machine of mgpud has its socket: mgpud may be starting anew. On other machines it may be
-     * out of reach. */
+    /* A job on mgpud's machine has its socket: mgpud may be restarting. On other machines it may be
+     * unreachable. */
     bool is_known = getenv("MGPU_SOCKET") != NULL || getenv("MGPU_HOST") != NULL;
     int64_t until_ms = is_known ? clock_boot_ms() + ABSENT_MS : 0;
     int delay_ms = 0;

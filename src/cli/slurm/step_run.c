@@ -22,7 +22,7 @@
 #include "cli/slurm/step.h"
 #include "cli/slurm/step_record.h"
 
-#define NOT_FOUND 2 // as slurmstepd ends a task whose program is not there
+#define NOT_FOUND 2 // as slurmstepd ends a task whose program does not exist
 
 static const int passed_signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT };
 

@@ -108,7 +108,7 @@ static int settle_gpus(struct slurm_job *job, struct error *err)
     return 0;
 }
 
-/* CPUs are asked for when something was said of them; memory below what a command needs to start is that. */
+/* CPUs are requested if specified; memory below the minimum for a command is raised to it. */
 static void settle_host(struct slurm_job *job)
 {
     json_t *ask = job->submit.ask;
@@ -165,7 +165,7 @@ static void settle_files(struct slurm_job *job, bool is_batch)
         is_batch && (job->open_mode == NULL || strcmp(job->open_mode, "truncate") == 0);
 }
 
-/* What the job is told of where it came from. */
+/* Variables about the job's submission. */
 static void add_variables(struct slurm_job *job)
 {
     char host[256] = "";

@@ -190,7 +190,7 @@ SETTER(dependency)
     return 0;
 }
 
-/* "USR1@60", "B:10@30": whom it is for is told by the note. */
+/* "USR1@60", "B:10@30": the recipients are kept in the note. */
 SETTER(signal)
 {
     struct slurm_job *job = target;
@@ -280,7 +280,7 @@ SETTER(partition)
     return 0;
 }
 
-/* Slurm's words and ours: what is not here is no event of ours. */
+/* Slurm's names and mgpu's; others have no equivalent. */
 SETTER(mail_type)
 {
     static const struct {

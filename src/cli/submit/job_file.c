@@ -16,7 +16,7 @@
 #define MERGE       "<<"
 #define MERGE_DEPTH 8
 #define OWN_PREFIX  "x-" // keys for the user's own purposes, for example anchors
-#define PAIRS_MAX   4096 // of one document, those that are merged into it included
+#define PAIRS_MAX   4096 // of one document, including merged ones
 
 struct document {
     struct call *call;
@@ -50,7 +50,7 @@ static const char *option_name(const char *key, char *ret, size_t size)
     return ret;
 }
 
-/* The option takes NAME=VALUE, which a mapping says too. */
+/* True if the option takes NAME=VALUE, for which a mapping is also accepted. */
 static bool takes_assignments(const struct option_row *row)
 {
     return row->argument != NULL && strncmp(row->argument, "NAME=", 5) == 0;

@@ -108,7 +108,7 @@ static size_t next_in_circle(const struct plan *plan, const bool *is_placed, siz
     return unit->needs[k].unit;
 }
 
-/* Whoever is left stands in a circle or waits for one: following what it needs leads into it. */
+/* The remaining units are in a cycle or depend on one: following dependencies leads into it. */
 static int refuse_circle(const struct plan *plan, const bool *is_placed, struct error *err)
 {
     _cleanup_buffer_ struct buffer text = { 0 };

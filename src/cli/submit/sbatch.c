@@ -19,7 +19,7 @@
 struct row {
     const char *name;
     const char *option; // of submit; NULL: `read` says it all
-    /* Makes the value of `option`; *ret stays NULL when nothing is asked for. NULL: as it stands. */
+    /* Converts the value of `option`; *ret stays NULL if there is nothing to request. NULL: unchanged. */
     int (*read)(struct sbatch *sbatch, const char *value, char **ret, struct error *err);
     char letter;
     bool is_flag;
@@ -193,7 +193,7 @@ static int read_mounts(struct sbatch *sbatch, const char *value, char **ret, str
     return r;
 }
 
-/* Slurm's words and ours. What is not here is left out, and said so. */
+/* Slurm's names and mgpu's. Others are left out with a message. */
 static int read_mail_type(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
 {
     static const struct {

@@ -41,8 +41,8 @@ static const char module_text[] =
     "  esac\n"                                                                                               \
     "done\n"
 
-/* A shell that is not interactive does not know the function `conda` of those who type; the command does not
- * do without it. Where there is no conda the command finds that out itself. */
+/* A non-interactive shell does not have the function `conda`, which the command needs. If conda is not
+ * installed, the command reports that. */
 static const char conda_function_text[] =
     CONDA_SEARCH "if [ -n \"$mgpu_conda\" ]; then eval \"$(\"$mgpu_conda\" shell.posix hook)\"; fi\n"
                  "unset mgpu_conda mgpu_file\n";
@@ -77,7 +77,7 @@ static char *quote(const char *word)
     return text_quote_command(&words);
 }
 
-/* No wish can end the line: control characters are escaped. */
+/* No option can end the line: control characters are escaped. */
 static void add_mark(const struct setup_wishes *wishes, struct buffer *out)
 {
     const struct {
@@ -99,7 +99,7 @@ static void add_mark(const struct setup_wishes *wishes, struct buffer *out)
     buffer_printf(out, SETUP_TEXT_MARK "%s\n", shown);
 }
 
-/* Does somebody type `conda activate` in there? */
+/* True if the command contains `conda activate`. */
 static bool types_conda(const char *command)
 {
     const char *found = command == NULL ? NULL : strstr(command, "conda activate");

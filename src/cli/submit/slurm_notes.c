@@ -68,7 +68,7 @@ static bool is_of_name(char c)
     return isupper((unsigned char)c) || isdigit((unsigned char)c) || c == '_';
 }
 
-/* The variables that the text reads, in order, each once; those that it sets itself are left out. */
+/* The variables that the text reads, in order, each once; those that it sets itself are excluded. */
 static void find_variables(const char *text, struct strings *names)
 {
     for (const char *p = strstr(text, PREFIX); p != NULL && names->count < NAMES_MAX; p = strstr(p, PREFIX)) {

@@ -109,7 +109,7 @@ int submit_renew_key(json_t *request, struct error *err)
     return json_object_set_new(request, "submit_key", json_string(key));
 }
 
-/* Its size is that of ours, until somebody joins it. */
+/* Its size is that of this terminal, until a viewer attaches. */
 static void add_terminal(json_t *request)
 {
     unsigned rows, columns;
@@ -252,7 +252,7 @@ int submit_send(struct call *call, const json_t *request, json_t **ret, struct e
     return r;
 }
 
-/* A request that says how many GPUs means it; one that does not means those that the process is on. */
+/* A request with a number of GPUs uses that; one without uses those of the process. */
 static int build_adoption(struct call *call, uint32_t pid, json_t **ret, struct error *err)
 {
     _cleanup_json_ json_t *request = json_object();
@@ -325,7 +325,7 @@ static void print_place(const struct call *call, const json_t *job)
         (void)fprintf(stderr, "  held; mgpu release %" PRId64 " starts it\n", field_integer(job, "id", 0));
 }
 
-/* The answer to a submission comes before the scheduler has looked at the job; a moment later it has. */
+/* The answer to a submit arrives before the scheduler has considered the job; a moment later it has. */
 static void tell_place(struct call *call, int64_t id)
 {
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, id);

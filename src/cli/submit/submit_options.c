@@ -34,7 +34,7 @@ static int set(void *target, const char *key, const char *option, const char *va
     return ask_set(ask_of(target), NULL, key, option, value, err);
 }
 
-/* An option that is a key of the request; a flag says yes. */
+/* An option that is a key of the request; a flag sets it to true. */
 static int set_key(void *target, const struct option_row *row, const char *value, struct error *err)
 {
     char letter[] = { '-', row->letter, '\0' };
@@ -49,7 +49,7 @@ static int set_mem(void *target, const char *value, struct error *err)
     return set(target, "gpu_mem", "--mem", value, err);
 }
 
-/* `none` is what a shell or one's defaults need to be without it. */
+/* `none` disables the default of a shell or of the user. */
 static int set_tty_idle(void *target, const char *value, struct error *err)
 {
     if (strcmp(value, "none") != 0)
@@ -182,7 +182,7 @@ static int set_no_tty(void *target, const char *value, struct error *err)
     return 0;
 }
 
-/* Each occurrence adds; "none" takes back what was said before, such as in one's defaults. */
+/* Each occurrence adds a target; "none" removes earlier ones, for example from the user's defaults. */
 static int set_notify(void *target, const char *value, struct error *err)
 {
     struct submit_options *options = options_of(target);

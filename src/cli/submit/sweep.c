@@ -161,7 +161,7 @@ static void choose(struct combination *combination)
     }
 }
 
-/* The value whose {NAME} stands at `p`, or NULL; *ret_length is the length of that. */
+/* The value for the {NAME} at `p`, or NULL; *ret_length is the length of the {NAME}. */
 static const char *find_value(const struct combination *combination, const char *p, size_t *ret_length)
 {
     for (size_t i = 0; p[0] == '{' && i < combination->axes->count; i++) {
@@ -208,7 +208,7 @@ static json_t *replace_command(const struct combination *combination, const json
     return words;
 }
 
-/* What stands before the values: the name that was given, or that of the program. */
+/* The text before the values: the given name, or that of the program. */
 static char *base_name(const json_t *request)
 {
     const json_t *command = json_object_get(request, "command");

@@ -108,7 +108,7 @@ enum key_action detach_keys_feed(
         return KEY_DETACH;
     }
     detach_keys_expire(keys, out, ret_length);
-    /* It may begin the sequence anew. */
+    /* It may start the sequence again. */
     if (keys->length > 0 && *ret_length > 0 && key == keys->sequence[0]) {
         keys->matched = 1;
         return KEY_PASS;

@@ -130,7 +130,7 @@ static int read_relative(struct reader *reader, int64_t *ret_ms)
     return 1;
 }
 
-/* Z or +HH:MM, as seconds east of Greenwich; false when the text goes on otherwise. */
+/* Z or +HH:MM, in seconds east of Greenwich; false for any other text. */
 static bool take_offset(struct reader *reader, int *ret_seconds)
 {
     int hours = 0, minutes = 0;
@@ -178,7 +178,7 @@ static int read_date(struct reader *reader, int64_t *ret_ms)
     return r < 0 ? r : 1;
 }
 
-/* The clock of the next day of that kind that lies ahead; `step` days later when today's is over. */
+/* The time on the next such day; `step` days later if today's has passed. */
 static int read_clock_ahead(struct reader *reader, int days, int step, int64_t *ret_ms)
 {
     struct tm date = today(reader);

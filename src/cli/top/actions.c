@@ -193,7 +193,7 @@ void top_explain(struct top *top)
     top_open_text(top, title, text);
 }
 
-/* The terminal itself takes it: also through ssh and, when it is let through, tmux. */
+/* The terminal copies it: also through ssh and, if allowed there, tmux. */
 void top_copy_id(struct top *top)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -220,7 +220,7 @@ static char *detail_past_path(struct top *top)
     int64_t started_ms = time_parse(field_text(job, "started_at"));
     int64_t seconds = top->view.range == RANGE_MINUTES ? 600 : 3600, step = 10;
     bool is_for_all = json_array_size(top->model.gpus) <= LAYOUT_GPU_ROWS_MAX;
-    if (uuid == NULL || started_ms == 0 || job_is_done(job)) // what is over has a timeline of its own
+    if (uuid == NULL || started_ms == 0 || job_is_done(job)) // an ended job has its own timeline
         return NULL;
     if (top->view.range == RANGE_ALL)
         seconds = (clock_wall_ms() - started_ms) / 1000 + 1;
@@ -293,7 +293,7 @@ const struct top_ask top_asks[ASKS] = {
     [ASK_OPEN] = { 0, NULL, open_path, take_open, NULL },
     [ASK_ENDED] = { 0, is_list_there, ended_path, take_jobs, NULL },
     [ASK_CHANGED] = { CALM_MS, is_list_there, changed_path, take_changed, NULL },
-    [ASK_GPUS] = { 1, NULL, gpus_path, take_gpus, NULL }, // as often as --refresh says
+    [ASK_GPUS] = { 1, NULL, gpus_path, take_gpus, NULL }, // at the interval of --refresh
     [ASK_PAST] = { CALM_MS, is_past_wanted, past_path, take_past, NULL },
     [ASK_NODES] = { CALM_MS, NULL, nodes_path, take_nodes, NULL },
     [ASK_WHY] = { CALM_MS, is_why_wanted, why_path, take_why, NULL },

@@ -33,7 +33,7 @@ static char *render_user(const struct view *view, const json_t *job, enum color 
     return xstrdup("you");
 }
 
-/* Of a job on several nodes the numbers alone would say little. */
+/* For a job on several nodes indexes alone would be ambiguous. */
 static char *render_gpus(const struct view *view, const json_t *job, enum color *color)
 {
     _cleanup_free_ char *where = job_where(job);
@@ -45,7 +45,7 @@ static char *render_gpus(const struct view *view, const json_t *job, enum color 
     return is_array ? take_ptr(count) : xasprintf("×%s", count);
 }
 
-/* What the job says of itself comes first: "[####  ] 42% epoch 3". */
+/* Status reports come first: "[#### ] 42% epoch 3". */
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
     static const char *const shapes[] = { "█", "░" };

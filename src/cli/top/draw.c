@@ -347,7 +347,7 @@ static void draw_main(struct top *top, const struct rect *body)
     }
 }
 
-/* Nothing has been told yet, and nobody is there to tell it. */
+/* There is no data yet, and mgpud is not reachable. */
 static void draw_absence(struct top *top)
 {
     struct rect box = { top->layout.body.y + top->layout.body.height / 3, 2, 5, top->canvas.columns - 4 };

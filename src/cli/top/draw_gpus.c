@@ -205,7 +205,7 @@ static struct gpu_row divide(const struct top *top, int width)
     return row;
 }
 
-/* In columns from top to bottom; those that do not fit are scrolled to with the selection. */
+/* In columns from top to bottom; the selection scrolls to those that do not fit. */
 static void draw_rows(struct top *top, const struct rect *inside)
 {
     size_t count = json_array_size(top->model.gpus), columns = (size_t)top->layout.gpu_columns;

@@ -54,7 +54,7 @@ static int mark_of(const json_t *gpu)
     return field_number(gpu, "idle_s", 0) >= 60 ? MARK_IDLE : MARK_BUSY;
 }
 
-/* The cells of a node's GPUs and "5/8"; the columns they took. */
+/* Draws the cells of a node's GPUs and "5/8"; returns the columns used. */
 static int draw_cells(struct top *top, int y, int x, int width, const char *node)
 {
     size_t index = 0;

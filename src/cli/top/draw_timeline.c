@@ -44,7 +44,7 @@ static void draw_span(struct top *top, const struct chart *chart, int y, int64_t
         (void)canvas_put(&top->canvas, y, chart->area.x + x, 1, look, glyph);
 }
 
-/* Whose it is, over the bar where that is long enough. */
+/* The owner, on the bar if it is long enough. */
 static void draw_label(
     struct top *top, const struct chart *chart, int y, int64_t from_ms, int64_t to_ms, const json_t *job)
 {

@@ -86,7 +86,7 @@ static double at(const double *values, size_t count, long i)
     return i < 0 || (size_t)i >= count ? GRAPH_UNKNOWN : values[i];
 }
 
-/* On one line a known zero is a low mark, so that it is told from what is not known. */
+/* On a single line a zero is drawn as a low mark, to distinguish it from an unknown value. */
 static int height_on_line(enum graph graph, double value)
 {
     int height = height_of(graph, 1, value);

@@ -47,7 +47,7 @@ static void ask(struct top *top)
     log->again_ms = 0;
 }
 
-/* Forgets where it was and begins near the end. */
+/* Discards the position and starts again near the end. */
 static void ask_for_end(struct top *top)
 {
     top->log.status = 0;
@@ -62,8 +62,8 @@ static json_t *job_of(const struct top *top, int64_t id)
     return job == NULL ? NULL : job->job;
 }
 
-/* The attempt whose output is in the job's log. One that is only starting has not opened it yet: there is
- * that of the one before, which would be followed for good. */
+/* The attempt whose output is in the job's log. A starting one has not opened it yet: the log is then still
+ * that of the previous one, which must not be followed permanently. */
 static int64_t attempt_in_log(const struct top *top, int64_t id)
 {
     const json_t *job = job_of(top, id);

@@ -33,7 +33,7 @@ static struct value by_name(const json_t *job)
     return (struct value){ .text = field_text(job, "name") };
 }
 
-/* What happens now, then what waits, then what is over. */
+/* Running jobs, then waiting ones, then ended ones. */
 static struct value by_state(const json_t *job)
 {
     static const char *const states[] = { "running", "suspended", "stopping", "starting", "queued", "held" };
@@ -70,7 +70,8 @@ static struct value by_where(const json_t *job)
         struct value){ .text = node == NULL ? "\x7f" : node, .number = field_number(first, "index", 1e9) };
 }
 
-/* Who is next: of those that wait the place in the queue, of those that run the longest, the latest end. */
+/* Next events first: waiting jobs by position in the queue, running ones by run time, ended ones by the
+ * latest end. */
 static struct value by_turn(const json_t *job)
 {
     if (job_is_done(job))

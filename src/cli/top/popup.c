@@ -63,7 +63,7 @@ static void press_sort(struct top *top, int code)
     top_sort_by(top, key);
 }
 
-/* --- columns: those that are shown in their order, then the others --- */
+/* --- columns: visible ones in their order, then the others --- */
 
 static void list_columns(struct top *top)
 {

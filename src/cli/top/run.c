@@ -37,8 +37,8 @@ static void on_signal(int signal)
     leaving_signal = signal;
 }
 
-/* Before curses, which leaves alone what has a handler already. Its own ones, for a new size and for Ctrl-Z,
- * draw, and must find nobody who is drawing. */
+/* Before curses, which keeps existing handlers. Its own, for a new size and Ctrl-Z, draw, and must not
+ * interrupt drawing. */
 static void take_signals(void)
 {
     static const int leaving[] = { SIGINT, SIGTERM, SIGHUP };
@@ -54,14 +54,15 @@ static void take_signals(void)
     (void)sigprocmask(SIG_BLOCK, &held, &outside_signals);
 }
 
-/* Something else has the terminal meanwhile, with signals as it knows them. */
+/* Runs another program on the terminal, with the original signal mask. */
 static void go_outside(struct top *top, void (*act)(struct top *top))
 {
     sigset_t held;
     const struct sigaction as_usual = { .sa_handler = SIG_DFL };
     struct sigaction of_curses;
     curses_leave();
-    (void)sigaction(SIGTSTP, &as_usual, &of_curses); // that one comes back to a screen which is not ours now
+    (void)sigaction(
+        SIGTSTP, &as_usual, &of_curses); // the handler of curses would redraw a screen that is not in use now
     (void)sigprocmask(SIG_SETMASK, &outside_signals, &held);
     act(top);
     (void)sigprocmask(SIG_SETMASK, &held, NULL);
@@ -223,12 +224,12 @@ int top_run(struct top *top, const char *place, struct error *err)
 
 int top_print(struct top *top, int rows, int columns, const char *place, struct error *err)
 {
-    int r = client_get(
-        &top->call->client, API_PATH "/version", NULL, err); // who is not there is told as elsewhere
+    int r = client_get(&top->call->client, API_PATH "/version", NULL,
+        err); // an unreachable mgpud is reported as by other verbs
     if (r < 0)
         return r;
     top->screen.has_color = false;
-    top->screen.is_tty = true; // as people read it
+    top->screen.is_tty = true; // formatted for display
     top_wire_init(top);
     top_draw(top, rows, columns);
     r = top_wire_settle(top, SETTLE_MS, err);

@@ -22,7 +22,7 @@
 struct top_options {
     bool is_once, has_graph;
     int64_t rows, columns; // of --size, 0: not given
-    int64_t refresh_ms;    // 0: as it was last time
+    int64_t refresh_ms;    // 0: as in the last session
     enum graph graph;
     const char *theme;
 };
@@ -82,7 +82,7 @@ static const struct option_row rows[] = {
     { 0 },
 };
 
-/* In a pipe: what can be said without a screen. */
+/* In a pipe: the information as lists. */
 static int print_lists(struct call *call, struct error *err)
 {
     int r = ps_show(call, API_PATH "/jobs", &(struct ps_choice){ .has_user = true }, stdout, err);

@@ -74,7 +74,7 @@ static void advance_events(struct top *top, bool is_readable)
     int r = stream_advance(stream, is_readable, &err);
     stream->offset = 0; // events are no bytes to be read on from
     if (r > 0 && stream_answer(stream)->status != 200 && stream_answer(stream)->status != 503) {
-        /* Too many listen already: the list tells it, less often. */
+        /* The limit of subscriptions is reached: the list shows changes, less often. */
         (void)client_problem(stream_answer(stream), &err);
         top_asks_begin(top);
         listen_again(top, REFUSED_MS);
@@ -226,14 +226,14 @@ int64_t top_wire_lost_s(const struct top *top)
 {
     int64_t now = clock_boot_ms();
     if (top->view.is_frozen)
-        return 0; // nobody listens to it
+        return 0; // it is not subscribed
     if (top->wire.lost_ms > 0)
         return (now - top->wire.lost_ms) / 1000 + 1;
     bool is_silent = top->wire.asked >= 0 && now - top->wire.asked_ms > SILENT_MS;
     return is_silent ? (now - top->wire.asked_ms) / 1000 : 0;
 }
 
-/* Nothing is under way, and what is wanted has been told once. */
+/* True if no request is in progress and all wanted ones were answered once. */
 static bool is_settled(const struct top *top)
 {
     bool is_settled = top->wire.is_listening && top->wire.asked < 0;
@@ -242,7 +242,7 @@ static bool is_settled(const struct top *top)
     return is_settled;
 }
 
-/* The log that is followed has said something, or will not. */
+/* The followed log has output, or will have none. */
 static bool is_log_settled(const struct top *top)
 {
     return top->log.job == 0 || top->log.status != 0;

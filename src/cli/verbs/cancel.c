@@ -110,8 +110,8 @@ static bool has_filter(const struct cancel_options *options)
     return options->is_all || options->name != NULL || options->user != NULL || options->states != NULL;
 }
 
-/* The waiting ones come first, the newest before those that they may wait for, so that nothing starts only
- * because something else was cancelled. */
+/* Waiting jobs first, the newest before those they may depend on, so that no job starts because another was
+ * cancelled. */
 static void add_in_order(const json_t *found, const struct cancel_options *options, struct strings *jobs)
 {
     for (size_t i = json_array_size(found); i > 0; i--)
@@ -158,7 +158,7 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
         (void)json_object_set_new(body, "kill", json_true());
     int r = client_call(&call->client, "POST", path, body, &job, err);
     if (r == -EALREADY && has_filter(options))
-        return 0; // it ended meanwhile, such as an element with its array
+        return 0; // it has ended meanwhile, such as an element with its array
     if (r < 0)
         return r;
     if (call->is_json) {

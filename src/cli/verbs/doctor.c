@@ -159,7 +159,7 @@ static void check_version(struct doctor *doctor)
             "timedatectl set-ntp true");
 }
 
-/* What the files of mgpud say and has no effect. */
+/* Settings in mgpud's files that have no effect. */
 static void check_settings(struct doctor *doctor)
 {
     _cleanup_json_ json_t *answer = NULL;

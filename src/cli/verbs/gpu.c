@@ -91,7 +91,7 @@ static int refuse_policy(const char *word, struct error *err)
     return error_hint(err, "the last argument must be avoid, fit-around, ignore or default");
 }
 
-/* The policy stands last, so that a list of GPUs may have any length. */
+/* The policy is the last operand, so a list of GPUs may have any length. */
 static int run_policy(struct call *call, int argc, char **argv, struct error *err)
 {
     const char *policy = argc > 0 ? argv[argc - 1] : "";

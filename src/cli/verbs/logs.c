@@ -75,7 +75,7 @@ static const struct option_row rows[] = {
 
 struct log_list {
     struct log *items;
-    size_t count; // of those that are followed at most FOLLOWED_MAX, for which there is room
+    size_t count; // at most FOLLOWED_MAX of the followed ones
 };
 
 /* One job's output on its way, or that of its part on one node. */
@@ -162,7 +162,7 @@ static int start(struct log *log, struct error *err)
     return 0;
 }
 
-/* The job's own object, to know whether the end of the log is the end of the job. */
+/* Requests the job's object, to determine whether the end of the log is the end of the job. */
 static int finish_follow(struct log *log, bool is_absent, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
@@ -170,7 +170,7 @@ static int finish_follow(struct log *log, bool is_absent, struct error *err)
     int r = client_get(&log->call->client, path, &job, err);
     if (r < 0)
         return r;
-    /* "None" may have been the answer just before a part was heard of. */
+    /* "None" may have been the answer just before a rank was reported. */
     bool is_too_early = is_absent && log->rank > 0 && !log->is_last;
     if (!job_is_done(job) || is_too_early) {
         ask(log, REASK_MS);
@@ -184,7 +184,7 @@ static int finish_follow(struct log *log, bool is_absent, struct error *err)
     return r;
 }
 
-/* Whose lines these are: the job's where there are several, the rank's where it has several nodes. */
+/* The label of lines: the job's with several jobs, the rank's with several nodes. */
 static void set_label(struct log *log, size_t ranks)
 {
     char *label = log->lines.label;
@@ -300,8 +300,8 @@ static void clear(struct log *log)
     labelled_clear(&log->lines);
 }
 
-/* As many as the job has nodes, or will have; 1 when that is not known, or one is asked for. *ret_is_awaited:
- * it will be known when the job has started. */
+/* The number of the job's nodes, now or later; 1 if unknown, or if one is requested. *ret_is_awaited: it will
+ * be known when the job has started. */
 static int count_ranks(
     struct call *call, const char *job, size_t *ret, bool *ret_is_awaited, struct error *err)
 {
@@ -326,7 +326,7 @@ static int count_ranks(
     return 0;
 }
 
-/* Who may not read the output is told so before the job starts. */
+/* Reports missing permission to read the output before the job starts. */
 static int check_right(struct call *call, const char *job, struct error *err)
 {
     struct error none_yet = { 0 };

@@ -21,7 +21,7 @@
 
 #define LINE_MAX_SHOWN 4096
 
-/* Whose fault it was decides what to do. */
+/* The advice depends on the cause. */
 static const char *fault_advice(const json_t *job)
 {
     uint32_t xid = (uint32_t)field_integer(json_object_get(job, "usage"), "xid", 0);
@@ -30,7 +30,7 @@ static const char *fault_advice(const json_t *job)
     return "The GPU was at fault, and is out of service now: submit the job again.";
 }
 
-/* What an end means for whoever asks "and now?"; NULL: the outcome says it all. */
+/* What the user can do after this end; NULL: the outcome is sufficient. */
 static const char *advice_of(const json_t *job)
 {
     static const struct {

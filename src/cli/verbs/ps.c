@@ -22,7 +22,7 @@
 #include "cli/options/talk.h"
 #include "cli/follow/watch.h"
 
-#define ENDED_SHOWN    20U // of jobs that ended, where nothing else was asked for
+#define ENDED_SHOWN    20U // of ended jobs, unless specified otherwise
 #define NAME_SHOWN_MAX 64
 
 struct ps_options {
@@ -90,7 +90,7 @@ static char *api_states(const char *states)
     return buffer_take(&out);
 }
 
-/* When held jobs were asked for but not all that wait, the others go. */
+/* If held jobs were requested but not all waiting ones, the others are removed. */
 static void drop_unheld(const char *states, json_t *answer)
 {
     json_t *jobs = json_object_get(answer, "jobs");
@@ -103,7 +103,7 @@ static void drop_unheld(const char *states, json_t *answer)
     }
 }
 
-/* What to ask the server: the jobs named, or those that pass the filters. */
+/* Builds the query: the selected jobs, or those that match the filters. */
 static int build_path(struct call *call, int argc, char **argv, struct buffer *path, struct strings *named,
     bool *ret_has_user, struct error *err)
 {
@@ -145,7 +145,7 @@ static size_t drop_old_ended(json_t *jobs)
     return dropped;
 }
 
-/* An empty table says nothing about whose jobs were asked for. */
+/* An empty table does not show whose jobs were requested. */
 static void tell_whose(const struct call *call, const json_t *jobs, bool has_user)
 {
     if (has_user || json_array_size(jobs) > 0 || isatty(STDERR_FILENO) != 1 || call->is_quiet)

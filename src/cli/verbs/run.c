@@ -51,7 +51,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         (void)error_set(err, -EINVAL, "the output of many jobs cannot be shown in the foreground");
         return error_hint(err, "mgpu submit -a ..., or run -d, and then mgpu wait JOB");
     }
-    /* Of a job on several nodes the output of all is shown, and only asked for by name a terminal. */
+    /* For a job on several nodes the output of all is shown, and a terminal only on request. */
     bool is_wide = json_integer_value(json_object_get(options->submit.ask, "nodes")) > 1;
     if (!options->is_detached && !options->submit.is_never_tty && !is_wide && session_is_on_terminal())
         options->submit.is_tty = true;

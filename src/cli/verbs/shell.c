@@ -16,7 +16,7 @@ struct shell_options {
     struct terminal_options terminal;
 };
 
-/* What holds unless it is asked for otherwise: a shell that was forgotten gives its GPUs back. */
+/* Defaults unless specified otherwise: a forgotten shell releases its GPUs. */
 static const struct {
     const char *key, *option, *value;
 } defaults[] = {

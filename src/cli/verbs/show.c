@@ -57,7 +57,7 @@ static void print_field(const struct page *page, const char *label, const char *
     show_print_line(page, label, text);
 }
 
-/* Of a text made for --conda and the like only its first line, which says what it does. */
+/* Of a text generated for --conda etc. only its first line, which describes it. */
 static void print_setup(const struct page *page)
 {
     const char *setup = field_text(page->job, "setup");
@@ -105,7 +105,7 @@ static void print_adopted(const struct page *page)
         "adopted", field_integer(page->job, "adopted_pid", 0), "");
 }
 
-/* The words as one would type them when the server tells them, else the line that everybody may see. */
+/* The command as it would be typed if the server provides it, else the line that all users may see. */
 static void print_command(const struct page *page)
 {
     const json_t *words = json_object_get(page->job, "argv");
@@ -305,7 +305,7 @@ static void print_said(const struct page *page)
     print_time(page, "saved", "checkpointed_at");
 }
 
-/* What it makes of its GPUs, and what somebody should know of that. */
+/* Its resource usage, with remarks. */
 static void print_usage(const struct page *page)
 {
     const json_t *usage = json_object_get(page->job, "usage");
@@ -325,7 +325,7 @@ static void print_usage(const struct page *page)
     usage_print_timeline(page->view.screen, usage, page->out);
 }
 
-/* Who looks at its terminal now; the owner must see that. */
+/* Current viewers of its terminal; the owner must see them. */
 static void print_viewers(const struct page *page)
 {
     const json_t *viewers = json_object_get(page->job, "viewers"), *viewer;
@@ -432,7 +432,7 @@ struct showing {
     bool is_next; // something was shown before
 };
 
-/* Why it waits; it may start between the two questions, and then there is nothing to tell. */
+/* Why it waits; if it has started between the two requests, there is no reason. */
 static json_t *ask_why(struct call *call, const char *id, const json_t *job)
 {
     json_t *why = NULL;
@@ -451,7 +451,7 @@ static char *ask_unenforced(struct call *call, const json_t *job)
     return enforced_warning(job, json_object_get(nodes, "nodes"));
 }
 
-/* As it was, for a file or a pipe. */
+/* Unchanged, for a file or a pipe. */
 static int show_script(struct call *call, const char *id, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;

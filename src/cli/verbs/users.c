@@ -46,7 +46,7 @@ static char *render_gpus(const struct view *view, const json_t *user, enum color
     return xasprintf("%g", (double)(int64_t)(field_number(user, "gpus", 0) * HUNDREDTHS + 0.5) / HUNDREDTHS);
 }
 
-/* What the API says of a limit, and how people read it. */
+/* The API's names of limits, and their display. */
 static const struct {
     const char *key, *shown;
     double unit;
@@ -191,7 +191,7 @@ static bool is_user(const json_t *accounts, const char *name)
     return false;
 }
 
-/* A group of one, with the name of its user, says nothing that the user's own row does not. */
+/* A group of one, with the name of its user, adds nothing to the user's row. */
 static void drop_private_groups(json_t *accounts)
 {
     for (size_t i = json_array_size(accounts); i-- > 0;) {
