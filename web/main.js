@@ -53,6 +53,7 @@ function drawFrame() {
   setText($('link'), isOnline ? '● live' : isKept ? '' : '◌ connecting');
   $('link').className = `link ${isOnline ? 'on' : 'off'}`;
   $('new-job').hidden = !who?.user || who.role === 'viewer';
+  $('view').hidden = isKept && !state.isComplete;
   drawBanner(isKept);
 }
 

@@ -43,7 +43,7 @@ class Chromium:
         self.driver = subprocess.Popen([DRIVER, f'--port={self.port}'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL, env=environment, cwd=place, start_new_session=True, **user.popen_arguments())
         options = webdriver.ChromeOptions()
-        for argument in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-proxy-server',
+        for argument in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-proxy-server', '--ignore-certificate-errors',
                          f'--user-data-dir={place}/profile', '--window-size=1400,1000'):
             options.add_argument(argument)
         options.set_capability('goog:loggingPrefs', {'browser': 'ALL'})
@@ -242,6 +242,21 @@ def test_one_time_address_logs_in_and_leaves_no_trace(web, box, gate):
     web.page.get(f'{PAGE}#login={secret}')
     web.until_text('used before', 'body')
     assert any('401' in text for text in web.complaints())
+
+
+def test_browser_that_is_unknown_over_tls_logs_in(chromium, make_instance):
+    port = free_port()
+    box = make_instance(GPUS, listen=f'0.0.0.0:{port}')
+    chromium.page.get(f'https://localhost:{port}/')
+    chromium.until_text('mgpu web', '#banner')
+    harness.until(lambda: not chromium.one('main').is_displayed(), 'a page without empty lists')
+    address = box.mgpu('web', '--no-browser', '--host', 'localhost', check=True).out.strip()
+    chromium.page.get('about:blank')
+    chromium.page.get(address)
+    chromium.until_text('live', 'header')
+    harness.until(lambda: len(chromium.all('article.gpu-free')) == 4, 'four GPUs')
+    (cookie,) = chromium.page.get_cookies()
+    assert cookie['name'].startswith('__Host-') and cookie['httpOnly'] and cookie['secure'] and cookie['sameSite'] == 'Strict'
 
 
 @pytest.mark.root
