@@ -157,6 +157,25 @@ def test_lists_filter(box, gate):
     gate.open()
 
 
+def test_lists_name_elements_of_arrays(box, gate):
+    array = box.post_job(gate.command(), array='0-3%1')
+    box.await_news(lambda: box.api('GET', f'/jobs/{array}.0').json.get('state') == 'running')
+    first = box.job(f'{array}.0')['id']
+
+    def ids(text):
+        answer = box.api('GET', f'/jobs?ids={text}')
+        assert answer.status == 200, answer
+        return [job['id'] for job in answer.json['jobs']]
+    assert ids(f'{array}.0') == [first]
+    assert ids(f'{array}.2') == [array]  # it waits in its array
+    assert ids(f'{array}.0,{array}.9,{array},99999.1') == [array, first]
+    gate.open(4)
+    box.wait(array)
+    assert ids(f'{array}.0,{array}.3') == sorted(box.job(f'{array}.{index}')['id'] for index in (0, 3))
+    for text in ('1.', '.1', '1.x', '1.2.3', '1.-1'):
+        assert box.api('GET', f'/jobs?ids={text}').status == 400, text
+
+
 def test_lists_leave_out_what_is_not_asked_for(box, gate):
     running = box.post_job(gate.command(), gpus=8)
     waiting = box.post_job(['true'], gpus=1)

@@ -16,7 +16,7 @@
 
 struct search {
     struct request *request;
-    void (*next)(struct request *request);
+    void (*next)(struct request *request), (*none)(struct request *request);
     uint64_t after; // last event examined
 };
 
@@ -45,8 +45,8 @@ static void on_events(void *arg, const struct job_event *events, size_t count)
         return;
     }
     if (!request_is_over(request) && element == 0)
-        reply_none(request);
-    if (!request_is_over(request) && element != 0) {
+        search->none(request);
+    else if (!request_is_over(request)) {
         request->job = element;
         search->next(request);
     }
@@ -79,6 +79,12 @@ static void take_out(struct request *request, void (*next)(struct request *reque
 
 void element_find(struct request *request, void (*next)(struct request *request))
 {
+    element_find_or(request, next, reply_none);
+}
+
+void element_find_or(
+    struct request *request, void (*next)(struct request *request), void (*none)(struct request *request))
+{
     struct core *core = request->serve->controller->core;
     bool waits = false;
     uint64_t element =
@@ -93,7 +99,7 @@ void element_find(struct request *request, void (*next)(struct request *request)
         return;
     }
     struct search *search = xcalloc(1, sizeof(*search));
-    *search = (struct search){ .request = request, .next = next };
+    *search = (struct search){ .request = request, .next = next, .none = none };
     request_ref(request);
     look_on(search);
 }

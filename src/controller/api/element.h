@@ -9,3 +9,7 @@
  * array first becomes a job of its own, which only its owner may request; for a GET, the array is used.
  */
 void element_find(struct request *request, void (*next)(struct request *request));
+
+/* The same; calls `none` where there is no such element, in place of the answer. */
+void element_find_or(
+    struct request *request, void (*next)(struct request *request), void (*none)(struct request *request));

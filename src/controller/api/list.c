@@ -20,14 +20,22 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/api/element.h"
 #include "controller/http/fair_queue.h"
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
+#include "job/array.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 
 #define SLICE_BYTES ((size_t)64 << 10)
 #define RECENT_MS   3600000
+
+/* "42.3" */
+struct named_element {
+    uint64_t array;
+    uint32_t index;
+};
 
 struct list {
     uint32_t states, over; // bits; 0: any
@@ -39,6 +47,8 @@ struct list {
     size_t limit;
     uint64_t *ids; // in order
     size_t count, at;
+    struct named_element *elements; // of `ids=`; those from `n_elements` on are found
+    size_t n_elements;
     size_t positions; // jobs shown with their position so far
     bool is_first;
     bool is_counted; // in the user's share of long lists
@@ -51,6 +61,7 @@ static void release_list(struct request *request)
     if (list->is_counted)
         users_give(request->serve->users, request->who.uid, SHARE_LISTS, 1);
     free(list->ids);
+    free(list->elements);
     buffer_clear(&list->slice);
     free(list);
 }
@@ -105,18 +116,37 @@ static void order_ids(struct list *list)
     list->count = kept - surplus;
 }
 
+/* "42", or "42.3", which is looked up later. */
+static int read_id(struct list *list, char *word, struct error *err)
+{
+    int64_t id, index = 0;
+    char *dot = strchr(word, '.');
+    if (dot != NULL)
+        *dot = '\0';
+    int r = parse_integer(word, "ids", 1, INT64_MAX, &id, err);
+    if (r == 0 && dot != NULL)
+        r = parse_integer(dot + 1, "ids", 0, ARRAY_INDEX_MAX, &index, err);
+    if (r < 0)
+        return r;
+    if (dot == NULL) {
+        add_id(list, (uint64_t)id);
+        return 0;
+    }
+    list->elements = xreallocarray(list->elements, list->n_elements + 1, sizeof(*list->elements));
+    list->elements[list->n_elements++] = (struct named_element){ (uint64_t)id, (uint32_t)index };
+    return 0;
+}
+
 static int read_ids(struct list *list, const char *text, struct error *err)
 {
     while (true) {
         size_t length = strcspn(text, ",");
-        int64_t id;
         _cleanup_free_ char *word = xstrndup(text, length);
-        int r = parse_integer(word, "ids", 1, INT64_MAX, &id, err);
+        if (list->count + list->n_elements >= LIMIT_LIST_IDS)
+            return error_set(err, -EINVAL, "ids names more than %d jobs", LIMIT_LIST_IDS);
+        int r = read_id(list, word, err);
         if (r < 0)
             return r;
-        if (list->count >= LIMIT_LIST_IDS)
-            return error_set(err, -EINVAL, "ids names more than %d jobs", LIMIT_LIST_IDS);
-        add_id(list, (uint64_t)id);
         if (text[length] == '\0')
             return 0;
         text += length + 1;
@@ -167,7 +197,6 @@ static int read_filters(struct request *request, struct list *list, struct error
     list->is_recent = !list->is_deep && states == NULL;
     if (ids == NULL)
         collect(request, list);
-    order_ids(list);
     return 0;
 }
 
@@ -265,6 +294,29 @@ static void fill_slice(struct request *request)
     core_barrier(controller->core, request);
 }
 
+static void find_elements(struct request *request);
+
+static void on_element(struct request *request)
+{
+    add_id(request->work, request->job);
+    find_elements(request);
+}
+
+/* One after the other; then the list is known. */
+static void find_elements(struct request *request)
+{
+    struct list *list = request->work;
+    if (list->n_elements > 0) {
+        const struct named_element *element = &list->elements[--list->n_elements];
+        request->job = element->array;
+        request->element = element->index;
+        element_find_or(request, on_element, find_elements);
+        return;
+    }
+    order_ids(list);
+    fill_slice(request);
+}
+
 void handle_list(struct request *request)
 {
     struct error err = { 0 };
@@ -277,5 +329,5 @@ void handle_list(struct request *request)
     }
     list->is_first = true;
     buffer_append_text(&list->slice, "{\"schema\":\"" SERVE_SCHEMA "\",\"jobs\":[");
-    fill_slice(request);
+    find_elements(request);
 }
