@@ -16,7 +16,7 @@
 struct scancel {
     struct slurm_ids ids;
     const char *users, *name, *states, *signal, *partition, *account, *nodes;
-    bool is_mine, is_quiet, is_verbose;
+    bool is_mine, is_quiet, is_verbose, is_batch;
 };
 
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -41,6 +41,7 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 {
     struct scancel *scancel = target;
     (void)value, (void)err;
+    scancel->is_batch |= option->letter == 'b';
     scancel->is_mine |= strcmp(option->name, "me") == 0;
     scancel->is_quiet |= option->letter == 'Q';
     scancel->is_verbose |= option->letter == 'v';
@@ -58,10 +59,11 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 
 const struct slurm_option slurm_scancel_options[] = {
     ROW("account", 'A', "name", set_text, "ACCOUNT", "jobs of this account"),
-    NO_EFFECT("batch", 'b', NULL, "BATCH", "signal the batch script alone"),
+    ROW("batch", 'b', NULL, set_flag, "BATCH",
+        "end the batch script, and with it the job; refused with --signal"),
     NO_EFFECT("clusters", 'M', "list", NULL, "jobs of these clusters"),
     NO_EFFECT("ctld", 0, NULL, "CTLD", "through the controller"),
-    NO_EFFECT("full", 'f', NULL, "FULL", "signal the batch script and its steps"),
+    NO_EFFECT("full", 'f', NULL, "FULL", "signal the batch script and its steps, as every signal does here"),
     NO_EFFECT("hurry", 'H', NULL, "HURRY", "no stage-out"),
     NO_EFFECT("interactive", 'i', NULL, "INTERACTIVE", "ask first"),
     ROW("jobname", 0, "name", set_text, NULL, "jobs with this name"),
@@ -198,6 +200,11 @@ int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     for (int i = first; r == 0 && i < argc; i++)
         r = slurm_ids_parse(argv[i], &scancel.ids, &err);
+    if (r == 0 && scancel.is_batch && scancel.signal != NULL)
+        r = error_set(&err, -ENOTSUP,
+            "--batch with --signal is not supported: a signal reaches all processes of a job (sbatch "
+            "--signal=B:USR1@60 "
+            "reaches the script alone)");
     if (r == 0 && scancel.ids.count == 0 && !has_filter(&scancel))
         r = error_set(&err, -EINVAL, "No job identification provided");
     if (r < 0) {
