@@ -111,7 +111,7 @@ struct job_ask {
         X(base, 41, RECORD_TIME, deadline_ms, deadline, 0, "give up if not started by then",                 \
             ASK_SHOWN_ALSO_AS("deadline_at")),                                                               \
         X(base, 42, RECORD_STRING, after, after, ASK_AFTER_TEXT_MAX,                                         \
-            "jobs it depends on, each with ok, any or fail", ASK_SHOWN),                                     \
+            "jobs it depends on, each with ok, any, fail or start", ASK_SHOWN),                              \
         X(base, 43, RECORD_STRING, array, array, ASK_TEXT_MAX,                                               \
             "array of jobs: 0-99, 0-99:2, at most 8 at a time: 0-99%8", ASK_SHOWN),                          \
         X(base, 44, RECORD_BOOL, preemptible, preemptible, 0, "use idle resources, and yield to other jobs", \
@@ -169,7 +169,7 @@ struct job_ask {
 #define ASK_HELP_NAME(base, tag, kind, member, name, ...) ask_help_##name[]
 extern const char JOB_ASK_TABLE(ASK_HELP_NAME, 0);
 
-#define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 25U) // 20 digits, ":fail" or ":any", a comma
+#define ASK_AFTER_TEXT_MAX (ASK_AFTER_MAX * 27U) // 20 digits, ":start" or less, a comma
 
 extern const struct record_type job_ask_record;
 
@@ -204,17 +204,21 @@ struct ask_gpu {
 int parse_gpu_ids(const char *text, struct ask_gpu **ret, size_t *ret_count, struct error *err);
 void ask_gpus_free(struct ask_gpu *gpus, size_t count);
 
-/* The condition on the end of the job that is waited for. */
-enum after_kind { AFTER_OK, AFTER_ANY, AFTER_FAIL, AFTER_KINDS };
+/* The condition on the job that is waited for: on its end, or (AFTER_START) on its start. */
+enum after_kind { AFTER_OK, AFTER_ANY, AFTER_FAIL, AFTER_START, AFTER_KINDS };
 
 struct ask_after {
     uint64_t job;
     enum after_kind kind;
+    bool is_any; // one of the list suffices; the same in all items
 };
 
-/* Parses "41:ok,42,43:fail"; the default kind is ok. The caller frees *ret. */
+/* Parses "41:ok,42,43:fail", or "41:ok?42:fail", of which one suffices; the default kind is ok. The caller
+ * frees *ret. */
 int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
 const char *after_kind_name(enum after_kind kind);
+/* True if the end of a job satisfies the condition. */
+bool after_comes_true(enum after_kind kind, bool is_ok);
 
 /* Parses "USR1@60", "SIGUSR1@2m" or "USR1": the signal, and the time before the limit at which it is sent. */
 int parse_warn_signal(const char *text, int *ret_signal, int64_t *ret_before_ms, struct error *err);

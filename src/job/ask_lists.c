@@ -89,11 +89,17 @@ static const char *const after_names[AFTER_KINDS] = {
     [AFTER_OK] = "ok",
     [AFTER_ANY] = "any",
     [AFTER_FAIL] = "fail",
+    [AFTER_START] = "start",
 };
 
 const char *after_kind_name(enum after_kind kind)
 {
     return (size_t)kind < AFTER_KINDS ? after_names[kind] : "invalid";
+}
+
+bool after_comes_true(enum after_kind kind, bool is_ok)
+{
+    return kind == AFTER_ANY || kind == AFTER_START || (kind == AFTER_OK) == is_ok;
 }
 
 /* "41" or "41:ok". */
@@ -109,7 +115,8 @@ static int read_after(char *word, struct ask_after *ret, struct error *err)
     }
     if (kind == AFTER_KINDS) {
         (void)error_set(err, -EINVAL, "after: '%.60s' is not a condition", colon + 1);
-        return error_hint(err, "write 41:ok (job 41 succeeds), 41:any (it ends) or 41:fail (it fails)");
+        return error_hint(err,
+            "write 41:ok (job 41 succeeds), 41:any (it ends), 41:fail (it fails) or 41:start (it starts)");
     }
     int r = parse_integer(word, "after", 1, INT64_MAX, &job, err);
     if (r == 0)
@@ -121,9 +128,12 @@ int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, str
 {
     _cleanup_free_ struct ask_after *list = NULL;
     size_t count = 0;
+    bool is_any = strchr(text, '?') != NULL;
+    if (is_any && strchr(text, ',') != NULL)
+        return error_set(err, -EINVAL, "after: ',' (all of them) and '?' (one of them) cannot be mixed");
     for (const char *p = text, *end = p;; p = end + 1) {
         struct ask_after item;
-        end = p + strcspn(p, ",");
+        end = p + strcspn(p, ",?");
         _cleanup_free_ char *word = xstrndup(p, (size_t)(end - p));
         int r = read_after(word, &item, err);
         if (r < 0)
@@ -134,7 +144,8 @@ int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, str
         if (count >= ASK_AFTER_MAX)
             return error_set(err, -E2BIG, "after: more than %u jobs", ASK_AFTER_MAX);
         list = xreallocarray(list, count + 1, sizeof(*list));
-        list[count++] = item;
+        list[count] = item;
+        list[count++].is_any = is_any;
         if (*end == '\0')
             break;
     }

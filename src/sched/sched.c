@@ -293,6 +293,7 @@ void sched_started(struct sched *sched, int64_t now_ms, uint64_t id)
         return;
     job->run->started_ms = sched->now_ms;
     sched_run_expect(sched, job->run);
+    sched_settle_start(sched, id);
 }
 
 void sched_idle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_idle)

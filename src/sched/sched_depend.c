@@ -95,9 +95,31 @@ static void forget_dependency(struct job_rules *rules, uint64_t job)
     rules->n_after = kept;
 }
 
-static bool comes_true(enum after_kind kind, bool is_ok)
+static void give_up(struct sched *sched, struct sched_job *job)
 {
-    return kind == AFTER_ANY || (kind == AFTER_OK) == is_ok;
+    job->blockers |= BLOCK_NEVER;
+    if (sched->callbacks.never != NULL)
+        sched->callbacks.never(sched->callbacks.arg, job->entry.job);
+}
+
+/* What `job` waits for has come true, or can never come true. */
+static void settle_one(struct sched *sched, struct sched_job *job, uint64_t id, bool is_true)
+{
+    struct job_rules *rules = job->rules;
+    bool is_any = rules->n_after > 0 && rules->after[0].is_any;
+    if (!is_true && (!is_any || rules->n_after == 1)) {
+        give_up(sched, job);
+        return;
+    }
+    if (is_true && is_any)
+        sched_depend_no_more(sched, job);
+    else
+        forget_dependency(rules, id);
+    if (rules->n_after > 0 && !is_true)
+        return;
+    if (rules->n_after == 0)
+        job->blockers &= ~(uint32_t)BLOCK_DEPENDENCY;
+    sched_place_in_queue(sched, job);
 }
 
 void sched_settle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_ok)
@@ -106,20 +128,30 @@ void sched_settle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_ok)
     struct dependent *taken = take_out(sched, id, 0);
     for (const struct dependent *dependent = taken; dependent != NULL; dependent = dependent->chain) {
         struct sched_job *job = sched_find(sched, dependent->waiting);
-        if (job == NULL || job->rules == NULL)
-            continue;
-        if (!comes_true(dependent->kind, is_ok)) {
-            job->blockers |= BLOCK_NEVER;
-            if (sched->callbacks.never != NULL)
-                sched->callbacks.never(sched->callbacks.arg, job->entry.job);
-            continue;
-        }
-        forget_dependency(job->rules, id);
-        if (job->rules->n_after == 0)
-            job->blockers &= ~(uint32_t)BLOCK_DEPENDENCY;
-        sched_place_in_queue(sched, job);
+        if (job != NULL && job->rules != NULL)
+            settle_one(sched, job, id, after_comes_true(dependent->kind, is_ok));
     }
     free_all(taken);
+}
+
+/* Those that wait for the start of `id` alone; the others stay. */
+void sched_settle_start(struct sched *sched, uint64_t id)
+{
+    struct dependent *taken = take_out(sched, id, 0), *next = NULL;
+    for (struct dependent *dependent = taken; dependent != NULL; dependent = next) {
+        struct sched_job *job = sched_find(sched, dependent->waiting);
+        next = dependent->chain;
+        if (dependent->kind != AFTER_START) {
+            struct dependent **bucket = bucket_of(sched, id);
+            dependent->chain = *bucket;
+            *bucket = dependent;
+            sched->n_dependents++;
+            continue;
+        }
+        free(dependent);
+        if (job != NULL && job->rules != NULL)
+            settle_one(sched, job, id, true);
+    }
 }
 
 static bool is_open(const struct sched *sched, uint64_t job, uint64_t awaited)

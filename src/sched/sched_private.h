@@ -130,6 +130,7 @@ void sched_element_over(struct sched *sched, uint64_t array);
 /* --- sched_depend.c --- */
 void sched_depend(struct sched *sched, struct sched_job *job);
 void sched_depend_no_more(struct sched *sched, struct sched_job *job);
+void sched_settle_start(struct sched *sched, uint64_t job);
 void sched_depend_clear(struct sched *sched);
 
 /* --- sched_rank.c: classes' estimates and ranks --- */

@@ -85,11 +85,6 @@ static int describe(
     return r == 0 ? read_elements(job, ret, err) : r;
 }
 
-static bool comes_true(enum after_kind kind, bool is_ok)
-{
-    return kind == AFTER_ANY || (kind == AFTER_OK) == is_ok;
-}
-
 /* Dependencies that have not ended, then those that can never be satisfied; satisfied ones are left out. */
 static int read_after(const struct replay *replay, const struct job *job, struct ask_after **ret,
     size_t *ret_open, size_t *ret_count, struct error *err)
@@ -102,14 +97,21 @@ static int read_after(const struct replay *replay, const struct job *job, struct
     if (r < 0 || count == 0)
         return r;
     *ret = xcalloc(count, sizeof(**ret));
-    for (size_t i = 0; i < count; i++)
-        if (replay_find(replay, named[i].job) != NULL)
+    for (size_t i = 0; i < count; i++) {
+        const struct job *job_named = replay_find(replay, named[i].job);
+        bool has_started = job_named != NULL && named[i].kind == AFTER_START && job_named->started_ms != 0;
+        if (job_named != NULL && !has_started)
             (*ret)[(*ret_open)++] = named[i];
+    }
     *ret_count = *ret_open;
     for (size_t i = count; i-- > 0;)
         if (is_known(replay, named[i].job) && replay_find(replay, named[i].job) == NULL &&
-            !comes_true(named[i].kind, replay->jobs[named[i].job].is_ok))
+            !after_comes_true(named[i].kind, replay->jobs[named[i].job].is_ok))
             (*ret)[(*ret_count)++] = named[i];
+    if (named[0].is_any && *ret_count < count)
+        *ret_open = *ret_count = 0; // one has come true
+    if (named[0].is_any && *ret_open > 0)
+        *ret_count = *ret_open;
     return 0;
 }
 

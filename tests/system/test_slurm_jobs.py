@@ -136,6 +136,31 @@ def test_a_time_limit_is_a_timeout(cluster):
     assert cluster.out('squeue', '-h', '-t', 'all', '-j', job, '-o', '%t %r').strip() == 'TO TimeLimit'
 
 
+def test_dependencies_on_a_start_and_on_one_of_several(cluster, gate):
+    first = cluster.wrap(gate.command()[2])
+    started = cluster.wrap('true', '-d', f'after:{first}')
+    assert cluster.finish(started)['state'] == 'done'
+    failed = cluster.wrap('exit 1')
+    cluster.finish(failed)
+    one = cluster.wrap('true', '-d', f'afterok:{failed}?afterok:{first}')
+    assert cluster.out('squeue', '-h', '-j', one, '-o', '%r %E').strip() == f'Dependency afterok:{failed}(unfulfilled)?afterok:{first}(unfulfilled)'
+    either = cluster.wrap('true', '-d', f'after:{failed}?afterok:{first}')
+    assert cluster.finish(either)['state'] == 'done'
+    cluster.box.kill()
+    cluster.box.start()
+    assert cluster.box.job(one)['state'] == 'queued'
+    gate.open()
+    assert cluster.finish(one)['state'] == 'done'
+
+
+@pytest.mark.parametrize('value, words', [
+    ('singleton', 'is not supported'), ('aftercorr:1', 'is not supported'), ('after:1+10', 'is not supported'),
+    ('afterok:1,afterok:2?afterok:3', 'dependency problem'), ('nosuch:1', 'dependency problem')])
+def test_a_dependency_that_cannot_be_kept_is_refused(cluster, value, words):
+    done = cluster.run('sbatch', '-d', value, '--wrap', 'true')
+    assert done.code == 1 and done.out == '' and words in done.err, done
+
+
 # --- steps ---
 
 

@@ -143,7 +143,7 @@ static const struct {
     { "LIST", "gpu-allow", true, complete_gpus },
     { "USER", NULL, false, complete_users },
     { "GLOB", NULL, false, complete_job_names },
-    { "JOB[:ok|any|fail]", NULL, true, complete_after },
+    { "JOB[:ok|any|fail|start]", NULL, true, complete_after },
     { "WHEN", "color", false, complete_colors },
     { "SIGNAL", NULL, false, complete_signals },
     { "SIGNAL[@TIME]", NULL, false, complete_signals },

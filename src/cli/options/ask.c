@@ -381,8 +381,9 @@ static int read_after(
 {
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_free_ char *copy = xstrdup(text);
+    const char *separator = strchr(text, '?') != NULL && strchr(text, ',') == NULL ? "?" : ",";
     char *rest = copy;
-    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
+    for (char *word = NULL; (word = strsep(&rest, separator)) != NULL;) {
         int64_t id = 0;
         char *colon = strrchr(word, ':');
         const char *kind = colon == NULL ? "ok" : colon + 1;
@@ -391,7 +392,7 @@ static int read_after(
         int r = find_job(client, what, word, &id, err);
         if (r < 0)
             return r;
-        buffer_printf(&out, "%s%" PRId64 ":%s", out.length > 0 ? "," : "", id, kind);
+        buffer_printf(&out, "%s%" PRId64 ":%s", out.length > 0 ? separator : "", id, kind);
     }
     struct ask_after *jobs = NULL;
     size_t count = 0;
@@ -417,7 +418,7 @@ static const struct ask_key forms[] = {
     { "gpus_per_node", NULL, "N", NULL, read_gpus_per_node },
     { "time_limit", "time", "TIME", NULL, read_duration },
     { "priority", NULL, "N", NULL, read_priority },
-    { "after", NULL, "JOB[:ok|any|fail],...", "start after these jobs have ended", read_after },
+    { "after", NULL, "JOB[:ok|any|fail|start],...", "start after these jobs have ended", read_after },
     { "begin", NULL, "TIME", "earliest start: 18:00, 'Fri 18:00', +2h", read_when },
     { "array", NULL, "LIST", NULL, read_array },
     { "warn_signal", "signal", "SIGNAL[@TIME]", NULL, read_warn_signal },

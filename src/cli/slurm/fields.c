@@ -370,20 +370,22 @@ TEXT(nice)
 TEXT(dependency)
 {
     static const char *const kinds[][2] = { { "ok", "afterok" }, { "any", "afterany" },
-        { "fail", "afternotok" } };
+        { "fail", "afternotok" }, { "start", "after" } };
     _cleanup_buffer_ struct buffer out = { 0 };
     const char *after = field_text(job, "after");
     _cleanup_free_ char *copy = after != NULL && is_waiting(job) ? xstrdup(after) : NULL;
+    const char *separator = copy != NULL && strchr(copy, '?') != NULL ? "?" : ",";
     char *rest = copy;
     (void)now_ms;
-    for (char *one = NULL; rest != NULL && (one = strsep(&rest, ",")) != NULL;) {
+    for (char *one = NULL; rest != NULL && (one = strsep(&rest, separator)) != NULL;) {
         char *colon = strchr(one, ':');
         const char *kind = colon != NULL ? colon + 1 : "ok";
         if (colon != NULL)
             *colon = '\0';
-        for (size_t i = 0; i < 3; i++)
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
             if (strcmp(kind, kinds[i][0]) == 0)
-                buffer_printf(&out, "%s%s:%s(unfulfilled)", out.length > 0 ? "," : "", kinds[i][1], one);
+                buffer_printf(
+                    &out, "%s%s:%s(unfulfilled)", out.length > 0 ? separator : "", kinds[i][1], one);
     }
     return out.length > 0 ? buffer_take(&out) : xstrdup("(null)");
 }

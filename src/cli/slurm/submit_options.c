@@ -143,46 +143,59 @@ SETTER(moment)
     return ask_set(ask_of(job), NULL, option->name, name, moment, err);
 }
 
-static int add_after(char *words, struct buffer *out)
+static int add_after(char *words, const char *separator, struct buffer *out)
 {
     static const struct {
         const char *slurm, *kind;
-    } kinds[] = { { "afterok", "ok" }, { "afterany", "any" }, { "afternotok", "fail" } };
+    } kinds[] = { { "after", "start" }, { "afterok", "ok" }, { "afterany", "any" },
+        { "afternotok", "fail" } };
+    static const char *const unsupported[] = { "singleton", "aftercorr", "expand", "afterburstbuffer" };
     char *rest = words;
     const char *name = strsep(&rest, ":"), *kind = NULL;
-    if (strcmp(name, "singleton") == 0)
-        return -ENOTSUP;
+    for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++)
+        if (strcmp(name, unsupported[i]) == 0)
+            return -ENOTSUP;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (strcmp(name, kinds[i].slurm) == 0)
             kind = kinds[i].kind;
     if (kind == NULL || rest == NULL)
-        return kind == NULL && rest != NULL ? -ENOTSUP : -EINVAL;
+        return -EINVAL;
     for (char *id = NULL; (id = strsep(&rest, ":")) != NULL;) {
+        if (strcmp(kind, "start") == 0 && strchr(id, '+') != NULL)
+            return -ENOTSUP;
         if (id[0] == '\0' || id[strspn(id, "0123456789_*")] != '\0')
             return -EINVAL;
         if (strstr(id, "_*") != NULL)
             *strchr(id, '_') = '\0';
         if (strchr(id, '_') != NULL)
             *strchr(id, '_') = '.';
-        buffer_printf(out, "%s%s:%s", out->length > 0 ? "," : "", id, kind);
+        buffer_printf(out, "%s%s:%s", out->length > 0 ? separator : "", id, kind);
     }
     return 0;
 }
 
+/* All of them are separated by commas, of which all count, or by question marks, of which one suffices. */
 SETTER(dependency)
 {
     struct slurm_job *job = target;
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_free_ char *copy = xstrdup(value);
+    const char *separator = strchr(value, '?') != NULL ? "?" : ",";
     char *rest = copy;
+    bool is_mixed = separator[0] == '?' && strchr(value, ',') != NULL;
     (void)option;
     strings_clear(&job->submit.after);
-    for (char *one = NULL; (one = strsep(&rest, ",")) != NULL;) {
-        int r = add_after(one, &out);
+    for (char *one = NULL; (one = strsep(&rest, separator)) != NULL;) {
+        /* All jobs of one type count, so they cannot be some of which one suffices. */
+        bool is_list = separator[0] == '?' && strchr(one, ':') != strrchr(one, ':');
+        int r = is_mixed ? -EINVAL : is_list ? -ENOTSUP : add_after(one, separator, &out);
         if (r == -ENOTSUP)
             return error_set(err, r,
-                "--dependency=%.80s is not supported: known are afterok, afterany and afternotok", value);
-        if (r < 0 || strchr(value, '?') != NULL)
+                "--dependency=%.80s is not supported: known are after, afterok, afterany and afternotok, "
+                "without +minutes, "
+                "and with '?' one job each",
+                value);
+        if (r < 0)
             return error_set(err, -EINVAL, "Batch job submission failed: Job dependency problem");
     }
     if (out.length > 0)

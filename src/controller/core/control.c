@@ -215,9 +215,14 @@ static void read_settled(const struct core *core, const struct job *array, struc
     if (array->ask->after == NULL || parse_after(array->ask->after, &named, &count, &err) < 0)
         return;
     ret->items = xcalloc(count, sizeof(*ret->items));
+    bool is_any_open = false;
+    for (size_t i = 0; i < count && named[i].is_any; i++)
+        is_any_open |= sched_wait_of(core->sched, array->id, named[i].job) == SCHED_WAIT_OPEN;
     for (size_t i = 0; i < count; i++) {
         enum sched_wait wait = sched_wait_of(core->sched, array->id, named[i].job);
-        bool is_true = wait == SCHED_WAIT_TRUE;
+        /* Of several of which one suffices, those that were given up are gone; when one has come true all
+         * are. */
+        bool is_true = wait == SCHED_WAIT_TRUE && !is_any_open;
         if (wait != SCHED_WAIT_OPEN)
             ret->items[ret->count++] =
                 (struct core_fact){ named[i].job, is_true == (named[i].kind != AFTER_FAIL) };

@@ -34,9 +34,13 @@ static enum outcome outcome_of(const struct core *core, const struct core_facts 
     return OUTCOME_UNKNOWN;
 }
 
-static bool comes_true(enum after_kind kind, enum outcome outcome)
+/* It has been settled already: by the start of a job that runs, or by the end of one. */
+static bool is_settled(const struct core *core, const struct ask_after *after, enum outcome outcome)
 {
-    return kind == AFTER_ANY || (kind == AFTER_OK) == (outcome == OUTCOME_OK);
+    const struct core_entry *entry = core_find(core, after->job);
+    if (outcome == OUTCOME_OPEN)
+        return after->kind == AFTER_START && entry->job->started_ms != 0;
+    return outcome != OUTCOME_UNKNOWN;
 }
 
 /* Ended dependencies are settled here: satisfied ones are left out, and those that can never be satisfied
@@ -62,11 +66,16 @@ static int read_after(const struct core *core, const struct job *job, const stru
         }
         if (outcome == OUTCOME_UNKNOWN)
             ret->unknown[ret->n_unknown++] = named[i].job;
-        if (outcome == OUTCOME_OPEN || outcome == OUTCOME_UNKNOWN)
+        if (!is_settled(core, &named[i], outcome))
             ret->after[ret->n_open++] = named[i];
-        else if (!comes_true(named[i].kind, outcome))
+        else if (!after_comes_true(named[i].kind, outcome == OUTCOME_OK))
             ret->after[count - ++n_never] = named[i];
     }
+    bool is_any = count > 0 && named[0].is_any;
+    if (is_any && ret->n_open + n_never < count)
+        ret->n_open = ret->n_unknown = n_never = 0; // one has come true
+    if (is_any && ret->n_open > 0)
+        n_never = 0;
     for (size_t i = 0; i < n_never; i++)
         ret->after[ret->n_open + i] = ret->after[count - n_never + i];
     ret->spec.after = ret->after;

@@ -65,7 +65,7 @@ static void backoff_ends_by_itself(void **state)
 
 static uint64_t submit_after(struct scene *scene, uint64_t job, enum after_kind kind)
 {
-    struct ask_after after = { job, kind };
+    struct ask_after after = { .job = job, .kind = kind };
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.after = &after;
     spec.n_after = 1;
@@ -112,7 +112,7 @@ static void a_job_waits_for_all_it_names(void **state)
 {
     struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), second = scene_add(scene, 1, 60);
-    struct ask_after after[] = { { first, AFTER_OK }, { second, AFTER_OK } };
+    struct ask_after after[] = { { .job = first, .kind = AFTER_OK }, { .job = second, .kind = AFTER_OK } };
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.after = after;
     spec.n_after = 2;
@@ -123,13 +123,64 @@ static void a_job_waits_for_all_it_names(void **state)
     assert_true(scene_runs(scene, job));
 }
 
+static uint64_t submit_any(struct scene *scene, uint64_t good, uint64_t bad, enum after_kind kind)
+{
+    struct ask_after after[] = { { .job = good, .kind = kind, .is_any = true },
+        { .job = bad, .kind = kind, .is_any = true } };
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.after = after;
+    spec.n_after = 2;
+    return scene_submit(scene, &spec);
+}
+
+static bool can_never_start(const struct scene *scene, uint64_t job)
+{
+    struct sched_look look;
+    assert_true(sched_look(scene->sched, job, scene->now_ms, &look));
+    return (look.blockers & BLOCK_NEVER) != 0;
+}
+
+static void one_of_several_suffices_and_none_is_never(void **state)
+{
+    struct scene *scene = *state;
+    uint64_t first = scene_add(scene, 1, 60), second = scene_add(scene, 1, 60);
+    uint64_t succeeds = submit_any(scene, first, second, AFTER_OK);
+    uint64_t fails = submit_any(scene, first, second, AFTER_FAIL);
+    uint64_t open = scene_add(scene, 1, 60);
+    uint64_t mixed = submit_any(scene, open, second, AFTER_OK);
+    scene_fail(scene, second);
+    assert_false(scene_runs(scene, succeeds));
+    assert_false(can_never_start(scene, succeeds));
+    assert_true(scene_runs(scene, fails));
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, succeeds));
+    scene_fail(scene, open);
+    assert_false(scene_runs(scene, mixed));
+    assert_true(can_never_start(scene, mixed));
+}
+
+static void a_job_may_wait_for_the_start_of_another(void **state)
+{
+    struct scene *scene = *state;
+    uint64_t first = scene_add(scene, 1, 60);
+    uint64_t after_start = submit_after(scene, first, AFTER_START),
+             after_end = submit_after(scene, first, AFTER_OK);
+    assert_false(scene_runs(scene, after_start));
+    sched_started(scene->sched, scene->now_ms, first);
+    scene_wait(scene, 1);
+    assert_true(scene_runs(scene, after_start));
+    assert_false(scene_runs(scene, after_end));
+    scene_end(scene, first);
+    assert_true(scene_runs(scene, after_end));
+}
+
 static void circles_and_unknown_jobs_are_refused(void **state)
 {
     struct scene *scene = *state;
     struct error err = { 0 };
     uint64_t first = scene_add(scene, 4, 60);
     uint64_t second = submit_after(scene, first, AFTER_OK), third = submit_after(scene, second, AFTER_OK);
-    struct ask_after after = { third, AFTER_OK };
+    struct ask_after after = { .job = third, .kind = AFTER_OK };
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.id = second;
     spec.after = &after;
@@ -307,6 +358,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(backoff_ends_by_itself, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(dependents_start_when_the_end_is_as_asked, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(a_job_waits_for_all_it_names, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(one_of_several_suffices_and_none_is_never, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(a_job_may_wait_for_the_start_of_another, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(circles_and_unknown_jobs_are_refused, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             an_array_starts_element_after_element_and_keeps_its_limit, open_scene, close_scene),

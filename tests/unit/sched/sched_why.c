@@ -114,7 +114,7 @@ static void dependencies_are_told_with_the_jobs_and_their_end(void **state)
     struct scene *scene = *state;
     struct why why;
     uint64_t first = scene_add(scene, 1, 60);
-    struct ask_after after = { first, AFTER_OK };
+    struct ask_after after = { .job = first, .kind = AFTER_OK };
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.after = &after;
     spec.n_after = 1;
