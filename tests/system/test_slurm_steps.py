@@ -37,6 +37,14 @@ def test_steps_are_numbered_and_recorded_with_their_status(cluster):
         (0, 'done', 0, None), (1, 'failed', 3, None), (2, 'failed', 0, 9)]
 
 
+def test_show_lists_the_steps(cluster):
+    job = cluster.wrap('srun true; srun bash -c "exit 3"; true', '-n', 2, '-o', 'out')
+    node = cluster.finish(job)['node']
+    page = cluster.box.mgpu('show', job, check=True).out
+    assert f'{job}.0 true: 2 tasks on {node}, done\n' in page and f'{job}.1 bash: 2 tasks on {node}, failed (exit status 3)\n' in page
+    assert 'step_started' not in page
+
+
 def test_tasks_know_the_number_of_their_step(cluster):
     job = cluster.wrap('for i in 1 2; do srun -o "%j.%s.%t" bash -c "echo \\$SLURM_STEP_ID \\$SLURM_STEPID"; done', '-n', 2)
     cluster.finish(job)

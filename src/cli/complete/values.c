@@ -87,6 +87,7 @@ static void complete_after(const struct completion *completion)
         { "ok", "after it exits with 0" },
         { "any", "after it ends in any way" },
         { "fail", "after it fails" },
+        { "start", "after it has started" },
     };
     const char *colon = strchr(completion->part, ':');
     if (colon == NULL) {

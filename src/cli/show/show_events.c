@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/hostlist.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/term/field.h"
@@ -57,6 +58,44 @@ void show_print_notifications(const struct page *page)
     buffer_printf(&text, " (%s)", events);
     show_print_line(page, "tells", buffer_text(&text));
     json_array_foreach(json_object_get(page->job, "notices"), i, item) print_notification(page, item);
+}
+
+/* "  12:04  42.0 train: 4 tasks on n[1-2], failed (exit status 3)". */
+static void print_step(const struct page *page, const json_t *step)
+{
+    char when[64];
+    size_t index = 0;
+    const json_t *node = NULL;
+    _cleanup_strings_ struct strings names = { 0 };
+    _cleanup_free_ char *name = field_shown(step, "name"), *state = field_shown(step, "state");
+    int64_t tasks = field_integer(step, "tasks", 0);
+    int64_t code = field_integer(step, "exit_code", 0), signal = field_integer(step, "signal", 0);
+    json_array_foreach(json_object_get(step, "nodes"), index, node) if (field_text(node, "node") != NULL)
+        strings_add(&names, field_text(node, "node"));
+    _cleanup_free_ char *list = hostlist_compress(&names);
+    _cleanup_free_ char *nodes = text_escape(list, WORD_MAX);
+    time_format(
+        time_parse(field_text(step, "started_at")), page->view.now_ms, page->view.times, when, sizeof(when));
+    (void)fprintf(page->out, "  %s  %" PRId64 ".%" PRId64 " %s: %" PRId64 " task%s on %s, %s", when,
+        field_integer(step, "job", 0), field_integer(step, "id", 0), name, tasks, tasks == 1 ? "" : "s",
+        nodes, state);
+    if (signal != 0)
+        (void)fprintf(page->out, " (signal %" PRId64 ")", signal);
+    else if (code != 0)
+        (void)fprintf(page->out, " (exit status %" PRId64 ")", code);
+    else if (field_is(step, "ended_by", "unknown"))
+        (void)fprintf(page->out, " (its client disappeared)");
+    (void)fputc('\n', page->out);
+}
+
+void show_print_steps(const struct page *page)
+{
+    size_t index = 0;
+    const json_t *step = NULL;
+    if (json_array_size(page->steps) == 0)
+        return;
+    (void)fprintf(page->out, "steps\n");
+    json_array_foreach(page->steps, index, step) print_step(page, step);
 }
 
 /* Members of an event that its line already shows. */

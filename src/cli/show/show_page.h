@@ -13,6 +13,7 @@
 struct page {
     const json_t *job;
     const json_t *why;      // for a waiting job, else NULL
+    const json_t *steps;    // those that it has had, or NULL
     const char *unenforced; // limits that are counted but not enforced, or NULL
     struct view view;
     FILE *out;
@@ -23,6 +24,9 @@ void show_print_line(const struct page *page, const char *label, const char *tex
 
 /* Its notification targets, and the results. */
 void show_print_notifications(const struct page *page);
+
+/* Its steps, one line each. */
+void show_print_steps(const struct page *page);
 
 /* Its events, one line each. */
 void show_print_events(const struct page *page);

@@ -422,9 +422,21 @@ static void print_page(const struct page *page, bool has_env)
     print_field(page, "log", "log");
     print_size(page, "log size", "log_bytes");
     show_print_notifications(page);
+    show_print_steps(page);
     show_print_events(page);
     if (has_env)
         print_env(page);
+}
+
+/* The page is worth having without them. */
+static json_t *ask_steps(struct call *call, const char *id, const json_t *job)
+{
+    json_t *answer = NULL;
+    struct error err;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/steps", id);
+    if (field_is_known(job, "started_at") || field_integer(job, "attempt", 0) > 1)
+        (void)client_get(&call->client, path, &answer, &err);
+    return answer;
 }
 
 struct showing {
@@ -487,10 +499,12 @@ static int show(struct call *call, const char *id, void *arg, struct error *err)
         (void)fputc('\n', stdout);
     showing->is_next = true;
     _cleanup_json_ json_t *why = ask_why(call, id, job);
+    _cleanup_json_ json_t *answer = ask_steps(call, id, job);
     _cleanup_free_ char *unenforced = ask_unenforced(call, job);
     struct page page = {
         .job = job,
         .why = why,
+        .steps = json_object_get(answer, "steps"),
         .unenforced = unenforced,
         .view = { .screen = &showing->screen, .times = call->times, .now_ms = clock_wall_ms() },
         .out = stdout,
