@@ -8,8 +8,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -275,4 +277,10 @@ int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_
     if (r == 0)
         *ret = sift(query, jobs);
     return r;
+}
+
+const char *slurm_own_name(void)
+{
+    const struct passwd *user = getpwuid(geteuid());
+    return user != NULL ? user->pw_name : "";
 }

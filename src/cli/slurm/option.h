@@ -35,6 +35,16 @@ struct slurm_option {
     const char *key;      // for `set`: the option to set; for SLURM_RECORDED: the name to keep it under
 };
 
+/* Rows of a table: an option that mgpu does, and one that makes no difference here. */
+#define SLURM_ROW(program, name, letter, argument, set, variable, help)                                      \
+    {                                                                                                        \
+        name, letter, argument, program, SLURM_DONE, set, variable, help, NULL                               \
+    }
+#define SLURM_NO_EFFECT(program, name, letter, argument, variable, help)                                     \
+    {                                                                                                        \
+        name, letter, argument, program, SLURM_ACCEPTED, NULL, variable, help, NULL                          \
+    }
+
 /* Called for each option of SLURM_RECORDED. */
 typedef void slurm_record_fn(void *target, const struct slurm_option *option, const char *value);
 

@@ -48,33 +48,24 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     return 0;
 }
 
-#define DONE(name, letter, argument, set, help)                                                              \
-    {                                                                                                        \
-        name, letter, argument, SLURM_OTHER, SLURM_DONE, set, NULL, help, NULL                               \
-    }
-#define NO_EFFECT(name, letter, argument, help)                                                              \
-    {                                                                                                        \
-        name, letter, argument, SLURM_OTHER, SLURM_ACCEPTED, NULL, NULL, help, NULL                          \
-    }
-
 const struct slurm_option slurm_other_options[] = {
-    NO_EFFECT("accounts", 'A', "list", "of these accounts"),
-    NO_EFFECT("all", 'a', NULL, "of all users"),
-    NO_EFFECT("associations", 's', NULL, "with associations"),
-    NO_EFFECT("clusters", 'M', "list", "of these clusters"),
-    NO_EFFECT("compress", 'C', "[kind]", "compress what is copied"),
-    NO_EFFECT("force", 'f', NULL, "over a file that is there"),
-    DONE("format", 'o', "fields", set_text, "fields that are printed"),
-    NO_EFFECT("immediate", 'i', NULL, "do not ask"),
-    DONE("jobs", 'j', "list", set_text, "these jobs"),
-    NO_EFFECT("long", 'l', NULL, "more fields"),
-    DONE("noheader", 'n', NULL, set_flag, "no header"),
-    DONE("parsable", 'p', NULL, set_flag, "fields with a | between them"),
-    DONE("parsable2", 'P', NULL, set_flag, "fields with a | between them"),
-    NO_EFFECT("preserve", 0, NULL, "times and modes of what is copied"),
-    NO_EFFECT("quiet", 'Q', NULL, "print errors only"),
-    NO_EFFECT("users", 'u', "list", "of these users"),
-    NO_EFFECT("verbose", 'v', NULL, "say more"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "accounts", 'A', "list", NULL, "of these accounts"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "all", 'a', NULL, NULL, "of all users"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "associations", 's', NULL, NULL, "with associations"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "clusters", 'M', "list", NULL, "of these clusters"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "compress", 'C', "[kind]", NULL, "compress what is copied"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "force", 'f', NULL, NULL, "over a file that is there"),
+    SLURM_ROW(SLURM_OTHER, "format", 'o', "fields", set_text, NULL, "fields that are printed"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "immediate", 'i', NULL, NULL, "do not ask"),
+    SLURM_ROW(SLURM_OTHER, "jobs", 'j', "list", set_text, NULL, "these jobs"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "long", 'l', NULL, NULL, "more fields"),
+    SLURM_ROW(SLURM_OTHER, "noheader", 'n', NULL, set_flag, NULL, "no header"),
+    SLURM_ROW(SLURM_OTHER, "parsable", 'p', NULL, set_flag, NULL, "fields with a | between them"),
+    SLURM_ROW(SLURM_OTHER, "parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "preserve", 0, NULL, NULL, "times and modes of what is copied"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "quiet", 'Q', NULL, NULL, "print errors only"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "users", 'u', "list", NULL, "of these users"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "verbose", 'v', NULL, NULL, "say more"),
     { 0 },
 };
 

@@ -4,7 +4,6 @@
  * for its batch script.
  */
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -131,48 +130,40 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     return 0;
 }
 
-#define ROW(name, letter, argument, set, variable, help)                                                     \
-    {                                                                                                        \
-        name, letter, argument, SLURM_SACCT, SLURM_DONE, set, variable, help, NULL                           \
-    }
-#define NO_EFFECT(name, letter, argument, help)                                                              \
-    {                                                                                                        \
-        name, letter, argument, SLURM_SACCT, SLURM_ACCEPTED, NULL, NULL, help, NULL                          \
-    }
-
 const struct slurm_option slurm_sacct_options[] = {
-    NO_EFFECT("accounts", 'A', "list", "jobs of these accounts"),
-    ROW("allocations", 'X', NULL, set_flag, NULL, "no lines for steps"),
-    NO_EFFECT("allclusters", 'L', NULL, "jobs of all clusters"),
-    ROW("allusers", 'a', NULL, set_flag, NULL, "jobs of all users"),
-    NO_EFFECT("array", 0, NULL, "one line for each element of an array"),
-    ROW("brief", 'b', NULL, set_flag, NULL, "JobID, State and ExitCode"),
-    NO_EFFECT("clusters", 'M', "list", "jobs of these clusters"),
-    ROW("delimiter", 0, "text", set_text, NULL, "what stands between fields of -p and -P"),
-    NO_EFFECT("duplicates", 'D', NULL, "all jobs that have the same number"),
-    ROW("endtime", 'E', "time", set_text, NULL, "jobs that were there before this time"),
-    ROW("format", 'o', "fields", set_text, "FORMAT", "fields, each with %width"),
-    ROW("helpformat", 'e', NULL, set_flag, NULL, "print the names of all fields"),
-    ROW("jobs", 'j', "list", set_ids, NULL, "these jobs"),
-    ROW("json", 0, NULL, set_flag, NULL, "print JSON"),
-    NO_EFFECT("local", 0, NULL, "jobs of this cluster"),
-    ROW("long", 'l', NULL, set_flag, NULL, "more fields"),
-    ROW("name", 0, "list", set_text, NULL, "jobs with these names"),
-    NO_EFFECT("noconvert", 0, NULL, "sizes as they are kept"),
-    NO_EFFECT("nodelist", 'N', "list", "jobs on these nodes"),
-    ROW("noheader", 'n', NULL, set_flag, NULL, "no header"),
-    ROW("parsable", 'p', NULL, set_flag, NULL, "fields with a | behind each"),
-    ROW("parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
-    NO_EFFECT("partition", 'r', "list", "jobs of these partitions"),
-    NO_EFFECT("qos", 'q', "list", "jobs of these QOS"),
-    ROW("starttime", 'S', "time", set_text, NULL, "jobs that were there after this time (midnight)"),
-    ROW("state", 's', "list", set_text, NULL, "jobs in these states"),
-    NO_EFFECT("truncate", 'T', NULL, "times within those of -S and -E"),
-    NO_EFFECT("units", 0, "unit", "unit of sizes"),
-    ROW("uid", 'u', "list", set_text, NULL, "jobs of these users (you)"),
-    ROW("user", 0, "list", set_text, NULL, "jobs of these users (you)"),
-    NO_EFFECT("wckeys", 'W', "list", "jobs with these keys"),
-    NO_EFFECT("yaml", 0, NULL, "print YAML"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "accounts", 'A', "list", NULL, "jobs of these accounts"),
+    SLURM_ROW(SLURM_SACCT, "allocations", 'X', NULL, set_flag, NULL, "no lines for steps"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "allclusters", 'L', NULL, NULL, "jobs of all clusters"),
+    SLURM_ROW(SLURM_SACCT, "allusers", 'a', NULL, set_flag, NULL, "jobs of all users"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "array", 0, NULL, NULL, "one line for each element of an array"),
+    SLURM_ROW(SLURM_SACCT, "brief", 'b', NULL, set_flag, NULL, "JobID, State and ExitCode"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "clusters", 'M', "list", NULL, "jobs of these clusters"),
+    SLURM_ROW(SLURM_SACCT, "delimiter", 0, "text", set_text, NULL, "what stands between fields of -p and -P"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "duplicates", 'D', NULL, NULL, "all jobs that have the same number"),
+    SLURM_ROW(SLURM_SACCT, "endtime", 'E', "time", set_text, NULL, "jobs that were there before this time"),
+    SLURM_ROW(SLURM_SACCT, "format", 'o', "fields", set_text, "FORMAT", "fields, each with %width"),
+    SLURM_ROW(SLURM_SACCT, "helpformat", 'e', NULL, set_flag, NULL, "print the names of all fields"),
+    SLURM_ROW(SLURM_SACCT, "jobs", 'j', "list", set_ids, NULL, "these jobs"),
+    SLURM_ROW(SLURM_SACCT, "json", 0, NULL, set_flag, NULL, "print JSON"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "local", 0, NULL, NULL, "jobs of this cluster"),
+    SLURM_ROW(SLURM_SACCT, "long", 'l', NULL, set_flag, NULL, "more fields"),
+    SLURM_ROW(SLURM_SACCT, "name", 0, "list", set_text, NULL, "jobs with these names"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "nodelist", 'N', "list", NULL, "jobs on these nodes"),
+    SLURM_ROW(SLURM_SACCT, "noheader", 'n', NULL, set_flag, NULL, "no header"),
+    SLURM_ROW(SLURM_SACCT, "parsable", 'p', NULL, set_flag, NULL, "fields with a | behind each"),
+    SLURM_ROW(SLURM_SACCT, "parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "partition", 'r', "list", NULL, "jobs of these partitions"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "qos", 'q', "list", NULL, "jobs of these QOS"),
+    SLURM_ROW(SLURM_SACCT, "starttime", 'S', "time", set_text, NULL,
+        "jobs that were there after this time (midnight)"),
+    SLURM_ROW(SLURM_SACCT, "state", 's', "list", set_text, NULL, "jobs in these states"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "truncate", 'T', NULL, NULL, "times within those of -S and -E"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "units", 0, "unit", NULL, "unit of sizes"),
+    SLURM_ROW(SLURM_SACCT, "uid", 'u', "list", set_text, NULL, "jobs of these users (you)"),
+    SLURM_ROW(SLURM_SACCT, "user", 0, "list", set_text, NULL, "jobs of these users (you)"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "wckeys", 'W', "list", NULL, "jobs with these keys"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "yaml", 0, NULL, NULL, "print YAML"),
     { 0 },
 };
 
@@ -214,12 +205,6 @@ static bool is_wanted(const struct sacct *sacct, const json_t *job)
     return false;
 }
 
-static const char *own_name(void)
-{
-    const struct passwd *user = getpwuid(geteuid());
-    return user != NULL ? user->pw_name : "";
-}
-
 static int load(struct sacct *sacct, json_t **ret, struct error *err)
 {
     struct client client;
@@ -230,7 +215,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
     const struct slurm_query query = { .ids = &sacct->ids,
         .users = sacct->users != NULL ? sacct->users
                  : is_everybody       ? NULL
-                                      : own_name(),
+                                      : slurm_own_name(),
         .name = sacct->name,
         .is_quick = true,
         .has_ended = true };

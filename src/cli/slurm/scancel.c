@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* scancel: an unknown job is not an error, as in Slurm. */
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,38 +47,31 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     return 0;
 }
 
-#define ROW(name, letter, argument, set, variable, help)                                                     \
-    {                                                                                                        \
-        name, letter, argument, SLURM_SCANCEL, SLURM_DONE, set, variable, help, NULL                         \
-    }
-#define NO_EFFECT(name, letter, argument, variable, help)                                                    \
-    {                                                                                                        \
-        name, letter, argument, SLURM_SCANCEL, SLURM_ACCEPTED, NULL, variable, help, NULL                    \
-    }
-
 const struct slurm_option slurm_scancel_options[] = {
-    ROW("account", 'A', "name", set_text, "ACCOUNT", "jobs of this account"),
-    ROW("batch", 'b', NULL, set_flag, "BATCH",
+    SLURM_ROW(SLURM_SCANCEL, "account", 'A', "name", set_text, "ACCOUNT", "jobs of this account"),
+    SLURM_ROW(SLURM_SCANCEL, "batch", 'b', NULL, set_flag, "BATCH",
         "end the batch script, and with it the job; refused with --signal"),
-    NO_EFFECT("clusters", 'M', "list", NULL, "jobs of these clusters"),
-    NO_EFFECT("ctld", 0, NULL, "CTLD", "through the controller"),
-    NO_EFFECT("full", 'f', NULL, "FULL", "signal the batch script and its steps, as every signal does here"),
-    NO_EFFECT("hurry", 'H', NULL, "HURRY", "no stage-out"),
-    NO_EFFECT("interactive", 'i', NULL, "INTERACTIVE", "ask first"),
-    ROW("jobname", 0, "name", set_text, NULL, "jobs with this name"),
-    ROW("me", 0, NULL, set_flag, NULL, "your own jobs"),
-    ROW("name", 'n', "name", set_text, "NAME", "jobs with this name"),
-    ROW("nodelist", 'w', "nodes", set_text, NULL, "jobs on these nodes"),
-    ROW("partition", 'p', "name", set_text, "PARTITION", "jobs of this partition"),
-    NO_EFFECT("qos", 'q', "name", "QOS", "jobs of this QOS"),
-    ROW("quiet", 'Q', NULL, set_flag, NULL, "nothing about jobs that have ended"),
-    NO_EFFECT("reservation", 'R', "name", NULL, "jobs of this reservation"),
-    NO_EFFECT("sibling", 0, "name", NULL, "siblings of a federation"),
-    ROW("signal", 's', "signal", set_text, NULL, "send this signal instead of ending the job"),
-    ROW("state", 't', "state", set_text, "STATE", "jobs in this state"),
-    ROW("user", 'u', "name", set_text, "USER", "jobs of this user"),
-    ROW("verbose", 'v', NULL, set_flag, "VERBOSE", "say more"),
-    NO_EFFECT("wckey", 0, "key", NULL, "jobs with this key"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "clusters", 'M', "list", NULL, "jobs of these clusters"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "ctld", 0, NULL, "CTLD", "through the controller"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "full", 'f', NULL, "FULL",
+        "signal the batch script and its steps, as every signal does here"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "hurry", 'H', NULL, "HURRY", "no stage-out"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "interactive", 'i', NULL, "INTERACTIVE", "ask first"),
+    SLURM_ROW(SLURM_SCANCEL, "jobname", 0, "name", set_text, NULL, "jobs with this name"),
+    SLURM_ROW(SLURM_SCANCEL, "me", 0, NULL, set_flag, NULL, "your own jobs"),
+    SLURM_ROW(SLURM_SCANCEL, "name", 'n', "name", set_text, "NAME", "jobs with this name"),
+    SLURM_ROW(SLURM_SCANCEL, "nodelist", 'w', "nodes", set_text, NULL, "jobs on these nodes"),
+    SLURM_ROW(SLURM_SCANCEL, "partition", 'p', "name", set_text, "PARTITION", "jobs of this partition"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "qos", 'q', "name", "QOS", "jobs of this QOS"),
+    SLURM_ROW(SLURM_SCANCEL, "quiet", 'Q', NULL, set_flag, NULL, "nothing about jobs that have ended"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "reservation", 'R', "name", NULL, "jobs of this reservation"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "sibling", 0, "name", NULL, "siblings of a federation"),
+    SLURM_ROW(
+        SLURM_SCANCEL, "signal", 's', "signal", set_text, NULL, "send this signal instead of ending the job"),
+    SLURM_ROW(SLURM_SCANCEL, "state", 't', "state", set_text, "STATE", "jobs in this state"),
+    SLURM_ROW(SLURM_SCANCEL, "user", 'u', "name", set_text, "USER", "jobs of this user"),
+    SLURM_ROW(SLURM_SCANCEL, "verbose", 'v', NULL, set_flag, "VERBOSE", "say more"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "wckey", 0, "key", NULL, "jobs with this key"),
     { 0 },
 };
 
@@ -160,14 +152,13 @@ static bool is_wanted(const struct scancel *scancel, const json_t *job)
 static int end_found(
     struct client *client, const struct slurm_program *program, const struct scancel *scancel)
 {
-    const struct passwd *self = getpwuid(geteuid());
     _cleanup_json_ json_t *jobs = NULL;
     struct error err = { 0 };
     size_t index = 0;
     json_t *job = NULL;
     int status = 0;
     const char *users = scancel->users != NULL               ? scancel->users
-                        : scancel->is_mine || geteuid() != 0 ? (self != NULL ? self->pw_name : "")
+                        : scancel->is_mine || geteuid() != 0 ? slurm_own_name()
                                                              : NULL;
     const struct slurm_query query = { .ids = &scancel->ids,
         .users = users,

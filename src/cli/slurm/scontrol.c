@@ -28,28 +28,19 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     return 0;
 }
 
-#define ROW(name, letter, help)                                                                              \
-    {                                                                                                        \
-        name, letter, NULL, SLURM_SCONTROL, SLURM_DONE, set_flag, NULL, help, NULL                           \
-    }
-#define NO_EFFECT(name, letter, argument, help)                                                              \
-    {                                                                                                        \
-        name, letter, argument, SLURM_SCONTROL, SLURM_ACCEPTED, NULL, NULL, help, NULL                       \
-    }
-
 const struct slurm_option slurm_scontrol_options[] = {
-    NO_EFFECT("all", 'a', NULL, "hidden partitions, too"),
-    NO_EFFECT("clusters", 'M', "list", "of these clusters"),
-    NO_EFFECT("details", 'd', NULL, "more details"),
-    NO_EFFECT("federation", 0, NULL, "of the federation"),
-    NO_EFFECT("future", 'F', NULL, "nodes of the future"),
-    NO_EFFECT("hide", 0, NULL, "no hidden partitions"),
-    NO_EFFECT("local", 0, NULL, "of this cluster"),
-    ROW("oneliner", 'o', "each thing on one line"),
-    ROW("quiet", 'Q', "print errors only"),
-    NO_EFFECT("sibling", 0, NULL, "siblings of a federation"),
-    NO_EFFECT("uid", 'u', "user", "as this user"),
-    NO_EFFECT("verbose", 'v', NULL, "say more"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "all", 'a', NULL, NULL, "hidden partitions, too"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "clusters", 'M', "list", NULL, "of these clusters"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "details", 'd', NULL, NULL, "more details"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "federation", 0, NULL, NULL, "of the federation"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "future", 'F', NULL, NULL, "nodes of the future"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "hide", 0, NULL, NULL, "no hidden partitions"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "local", 0, NULL, NULL, "of this cluster"),
+    SLURM_ROW(SLURM_SCONTROL, "oneliner", 'o', NULL, set_flag, NULL, "each thing on one line"),
+    SLURM_ROW(SLURM_SCONTROL, "quiet", 'Q', NULL, set_flag, NULL, "print errors only"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "sibling", 0, NULL, NULL, "siblings of a federation"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "uid", 'u', "user", NULL, "as this user"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "verbose", 'v', NULL, NULL, "say more"),
     { 0 },
 };
 

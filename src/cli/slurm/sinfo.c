@@ -240,42 +240,35 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     return 0;
 }
 
-#define ROW(name, letter, argument, set, variable, help)                                                     \
-    {                                                                                                        \
-        name, letter, argument, SLURM_SINFO, SLURM_DONE, set, variable, help, NULL                           \
-    }
-#define NO_EFFECT(name, letter, argument, help)                                                              \
-    {                                                                                                        \
-        name, letter, argument, SLURM_SINFO, SLURM_ACCEPTED, NULL, NULL, help, NULL                          \
-    }
-
 const struct slurm_option slurm_sinfo_options[] = {
-    NO_EFFECT("all", 'a', NULL, "all partitions"),
-    NO_EFFECT("clusters", 'M', "list", "of these clusters"),
-    NO_EFFECT("cluster", 0, "list", "of these clusters"),
-    NO_EFFECT("dead", 'd', NULL, "nodes that do not answer"),
-    NO_EFFECT("exact", 'e', NULL, "nodes that are alike alone share a line"),
-    NO_EFFECT("federation", 0, NULL, "of the federation"),
-    ROW("format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%P %t'"),
-    ROW("Format", 'O', "names", set_text, NULL, "what is printed, as names: Partition,Nodes"),
-    NO_EFFECT("future", 'F', NULL, "nodes of the future"),
-    NO_EFFECT("hide", 0, NULL, "no hidden partitions"),
-    ROW("json", 0, NULL, set_flag, NULL, "print JSON"),
-    ROW("list-reasons", 'R', NULL, set_flag, NULL, "why nodes are out of service"),
-    NO_EFFECT("local", 0, NULL, "of this cluster"),
-    ROW("long", 'l', NULL, set_flag, NULL, "more columns"),
-    ROW("Node", 'N', NULL, set_flag, NULL, "one line for each node"),
-    ROW("nodes", 'n', "list", set_text, NULL, "these nodes"),
-    NO_EFFECT("noconvert", 0, NULL, "sizes as they are kept"),
-    ROW("noheader", 'h', NULL, set_flag, NULL, "no header"),
-    ROW("partition", 'p', "list", set_text, "PARTITION", "these partitions"),
-    NO_EFFECT("responding", 'r', NULL, "nodes that answer"),
-    NO_EFFECT("sort", 'S', "letters", "order"),
-    ROW("states", 't', "list", set_text, NULL, "nodes in these states"),
-    ROW("summarize", 's', NULL, set_flag, NULL, "one line for each partition"),
-    NO_EFFECT("reservation", 'T', NULL, "reservations"),
-    NO_EFFECT("verbose", 'v', NULL, "say more"),
-    NO_EFFECT("yaml", 0, NULL, "print YAML"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "all", 'a', NULL, NULL, "all partitions"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "clusters", 'M', "list", NULL, "of these clusters"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "cluster", 0, "list", NULL, "of these clusters"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "dead", 'd', NULL, NULL, "nodes that do not answer"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "exact", 'e', NULL, NULL, "nodes that are alike alone share a line"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "federation", 0, NULL, NULL, "of the federation"),
+    SLURM_ROW(
+        SLURM_SINFO, "format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%P %t'"),
+    SLURM_ROW(
+        SLURM_SINFO, "Format", 'O', "names", set_text, NULL, "what is printed, as names: Partition,Nodes"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "future", 'F', NULL, NULL, "nodes of the future"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "hide", 0, NULL, NULL, "no hidden partitions"),
+    SLURM_ROW(SLURM_SINFO, "json", 0, NULL, set_flag, NULL, "print JSON"),
+    SLURM_ROW(SLURM_SINFO, "list-reasons", 'R', NULL, set_flag, NULL, "why nodes are out of service"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "local", 0, NULL, NULL, "of this cluster"),
+    SLURM_ROW(SLURM_SINFO, "long", 'l', NULL, set_flag, NULL, "more columns"),
+    SLURM_ROW(SLURM_SINFO, "Node", 'N', NULL, set_flag, NULL, "one line for each node"),
+    SLURM_ROW(SLURM_SINFO, "nodes", 'n', "list", set_text, NULL, "these nodes"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
+    SLURM_ROW(SLURM_SINFO, "noheader", 'h', NULL, set_flag, NULL, "no header"),
+    SLURM_ROW(SLURM_SINFO, "partition", 'p', "list", set_text, "PARTITION", "these partitions"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "responding", 'r', NULL, NULL, "nodes that answer"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "sort", 'S', "letters", NULL, "order"),
+    SLURM_ROW(SLURM_SINFO, "states", 't', "list", set_text, NULL, "nodes in these states"),
+    SLURM_ROW(SLURM_SINFO, "summarize", 's', NULL, set_flag, NULL, "one line for each partition"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "reservation", 'T', NULL, NULL, "reservations"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "verbose", 'v', NULL, NULL, "say more"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "yaml", 0, NULL, NULL, "print YAML"),
     { 0 },
 };
 

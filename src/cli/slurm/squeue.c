@@ -5,7 +5,6 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -151,47 +150,41 @@ static int set_repeat(void *target, const struct slurm_option *option, const cha
     return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct squeue *)target)->repeat_s, err);
 }
 
-#define ROW(name, letter, argument, set, variable, help)                                                     \
-    {                                                                                                        \
-        name, letter, argument, SLURM_SQUEUE, SLURM_DONE, set, variable, help, NULL                          \
-    }
-#define NO_EFFECT(name, letter, argument, help)                                                              \
-    {                                                                                                        \
-        name, letter, argument, SLURM_SQUEUE, SLURM_ACCEPTED, NULL, NULL, help, NULL                         \
-    }
-
 const struct slurm_option slurm_squeue_options[] = {
-    ROW("account", 'A', "list", set_text, "ACCOUNT", "jobs of these accounts"),
-    NO_EFFECT("all", 'a', NULL, "jobs of all partitions"),
-    NO_EFFECT("array", 'r', NULL, "one line for each element of an array"),
-    NO_EFFECT("array-unique", 0, NULL, "one line for each element of an array"),
-    NO_EFFECT("clusters", 'M', "list", "jobs of these clusters"),
-    NO_EFFECT("federation", 0, NULL, "jobs of the federation"),
-    ROW("format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%i %t'"),
-    ROW("Format", 'O', "names", set_text, "FORMAT2", "what is printed, as names: JobID:20,State"),
-    NO_EFFECT("hide", 0, NULL, "no jobs of hidden partitions"),
-    ROW("iterate", 'i', "seconds", set_repeat, NULL, "print again after this time"),
-    ROW("jobs", 'j', "list", set_ids, NULL, "these jobs"),
-    ROW("json", 0, NULL, set_flag, NULL, "print JSON"),
-    NO_EFFECT("local", 0, NULL, "jobs of this cluster"),
-    ROW("long", 'l', NULL, set_flag, NULL, "more columns"),
-    ROW("me", 0, NULL, set_flag, NULL, "your own jobs"),
-    ROW("name", 'n', "list", set_text, "NAMES", "jobs with these names"),
-    ROW("nodelist", 'w', "list", set_text, NULL, "jobs on these nodes"),
-    ROW("noheader", 'h', NULL, set_flag, NULL, "no header"),
-    NO_EFFECT("noconvert", 0, NULL, "sizes as they are kept"),
-    ROW("partition", 'p', "list", set_text, "PARTITION", "jobs of these partitions"),
-    NO_EFFECT("priority", 'P', NULL, "a line for each partition"),
-    NO_EFFECT("qos", 'q', "list", "jobs of these QOS"),
-    NO_EFFECT("sibling", 0, NULL, "siblings of a federation"),
-    ROW("sort", 'S', "letters", set_text, "SORT", "order: by letters of -o, '-' for descending"),
-    ROW("start", 0, NULL, set_flag, NULL, "when jobs that wait are expected to start"),
-    ROW("states", 't', "list", set_states, "STATES", "jobs in these states, or all"),
-    ROW("steps", 's', "[list]", set_steps, NULL,
+    SLURM_ROW(SLURM_SQUEUE, "account", 'A', "list", set_text, "ACCOUNT", "jobs of these accounts"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "all", 'a', NULL, NULL, "jobs of all partitions"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "array", 'r', NULL, NULL, "one line for each element of an array"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "array-unique", 0, NULL, NULL, "one line for each element of an array"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "clusters", 'M', "list", NULL, "jobs of these clusters"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "federation", 0, NULL, NULL, "jobs of the federation"),
+    SLURM_ROW(
+        SLURM_SQUEUE, "format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%i %t'"),
+    SLURM_ROW(SLURM_SQUEUE, "Format", 'O', "names", set_text, "FORMAT2",
+        "what is printed, as names: JobID:20,State"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "hide", 0, NULL, NULL, "no jobs of hidden partitions"),
+    SLURM_ROW(SLURM_SQUEUE, "iterate", 'i', "seconds", set_repeat, NULL, "print again after this time"),
+    SLURM_ROW(SLURM_SQUEUE, "jobs", 'j', "list", set_ids, NULL, "these jobs"),
+    SLURM_ROW(SLURM_SQUEUE, "json", 0, NULL, set_flag, NULL, "print JSON"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "local", 0, NULL, NULL, "jobs of this cluster"),
+    SLURM_ROW(SLURM_SQUEUE, "long", 'l', NULL, set_flag, NULL, "more columns"),
+    SLURM_ROW(SLURM_SQUEUE, "me", 0, NULL, set_flag, NULL, "your own jobs"),
+    SLURM_ROW(SLURM_SQUEUE, "name", 'n', "list", set_text, "NAMES", "jobs with these names"),
+    SLURM_ROW(SLURM_SQUEUE, "nodelist", 'w', "list", set_text, NULL, "jobs on these nodes"),
+    SLURM_ROW(SLURM_SQUEUE, "noheader", 'h', NULL, set_flag, NULL, "no header"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
+    SLURM_ROW(SLURM_SQUEUE, "partition", 'p', "list", set_text, "PARTITION", "jobs of these partitions"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "priority", 'P', NULL, NULL, "a line for each partition"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "qos", 'q', "list", NULL, "jobs of these QOS"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "sibling", 0, NULL, NULL, "siblings of a federation"),
+    SLURM_ROW(SLURM_SQUEUE, "sort", 'S', "letters", set_text, "SORT",
+        "order: by letters of -o, '-' for descending"),
+    SLURM_ROW(SLURM_SQUEUE, "start", 0, NULL, set_flag, NULL, "when jobs that wait are expected to start"),
+    SLURM_ROW(SLURM_SQUEUE, "states", 't', "list", set_states, "STATES", "jobs in these states, or all"),
+    SLURM_ROW(SLURM_SQUEUE, "steps", 's', "[list]", set_steps, NULL,
         "running steps instead of jobs; of these jobs, or these steps"),
-    ROW("user", 'u', "list", set_text, "USERS", "jobs of these users"),
-    NO_EFFECT("verbose", 'v', NULL, "say more"),
-    NO_EFFECT("yaml", 0, NULL, "print YAML"),
+    SLURM_ROW(SLURM_SQUEUE, "user", 'u', "list", set_text, "USERS", "jobs of these users"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "verbose", 'v', NULL, NULL, "say more"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "yaml", 0, NULL, NULL, "print YAML"),
     { 0 },
 };
 
@@ -325,12 +318,6 @@ static int print(struct squeue *squeue, struct error *err)
     return r;
 }
 
-static const char *own_name(void)
-{
-    const struct passwd *user = getpwuid(geteuid());
-    return user != NULL ? user->pw_name : "";
-}
-
 int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
 {
     struct squeue squeue = { 0 };
@@ -348,7 +335,7 @@ int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
         slurm_ids_clear(&squeue.ids);
         return slurm_fail(program, &err);
     }
-    squeue.users = squeue.is_mine ? own_name() : squeue.users;
+    squeue.users = squeue.is_mine ? slurm_own_name() : squeue.users;
     do {
         r = print(&squeue, &err);
         (void)fflush(stdout);
