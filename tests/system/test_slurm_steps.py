@@ -4,6 +4,7 @@
 import os
 import shlex
 import signal
+import subprocess
 
 import harness
 import pytest
@@ -164,3 +165,28 @@ def test_a_signal_for_the_script_alone_is_refused(cluster, gate):
 def test_nodes_of_a_job_are_not_chosen(cluster, option):
     done = cluster.run('sbatch', option, '--wrap', 'true')
     assert done.code == 1 and done.out == '' and 'is not supported' in done.err, done
+
+
+def test_steps_and_dependencies_replay_to_the_same_decisions_and_pass_fsck(cluster, gate, place):
+    job = cluster.wrap('srun true; for i in 1 2 3; do srun --overlap true & done; wait', '-n', 2, '--gres=gpu:1', '-o', 'out')
+    first = cluster.wrap(gate.command()[2], '--gres=gpu:1')
+    started = cluster.wrap('true', '-d', f'after:{first}', '--gres=gpu:1')
+    failed = cluster.wrap('exit 1')
+    cluster.finish(failed)
+    one = cluster.wrap('true', '-d', f'afterok:{failed}?afterok:{first}', '--gres=gpu:1')
+    cluster.finish(job)
+    cluster.finish(started)
+    gate.open()
+    assert cluster.finish(one)['state'] == 'done'
+    box, path = cluster.box, os.path.join(place, 'journal')
+    box.mgpu('journal', 'export', '-o', path, user=box.user, check=True)
+    with open(path, encoding='utf-8') as journal:
+        assert journal.read().count('"step_ended"') >= 4
+    done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', path], capture_output=True, text=True,
+                          timeout=120, check=False)
+    assert done.returncode == 0 and 'all identical' in done.stdout, done
+    box.stop()
+    done = subprocess.run([f'{harness.programs()}/mgpud', '--fsck', '--state-dir', box.state_dir], capture_output=True, text=True,
+                          timeout=120, check=False)
+    box.start()
+    assert done.returncode == 0 and 'match' in done.stdout, done
