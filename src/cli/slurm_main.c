@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/api/exit_code.h"
+#include "cli/slurm/check.h"
 #include "cli/slurm/document.h"
 #include "cli/slurm/slurm.h"
 #include "cli/term/standard.h"
@@ -34,5 +35,7 @@ int main(int argc, char **argv)
         slurm_document();
         return standard_output_end(EXIT_OK);
     }
+    if (program == NULL && argc > 0 && strcmp(argv[0], "check") == 0)
+        return standard_output_end(slurm_check(argc, argv));
     return standard_output_end(program == NULL ? explain() : program->run(program, argc, argv));
 }

@@ -22,3 +22,24 @@ def test_help_usage_and_version_are_answered():
         assert call(name, '--help').startswith(f'Usage: {name} ') and '--' in call(name, '--help')
         assert call(name, '--usage') == call(name, '--help').splitlines()[0] + '\n'
         assert call(name, '--version') == 'slurm 22.05.8\n'
+
+
+def test_scripts_are_checked_for_what_differs(tmp_path):
+    texts = {'plain': '#SBATCH -J a -n 2\n#SBATCH --gres=gpu:1\n', 'soft': '#SBATCH --qos=high --switches=1\n',
+             'hard': '#SBATCH -J a\n\n#SBATCH --constraint=a100 -t nonsense\n', 'whole': '#SBATCH --exclusive\n'}
+    for name, text in texts.items():
+        (tmp_path / name).write_text('#!/bin/sh\n' + text + 'true\n', encoding='utf-8')
+
+    def check(*names):
+        done = subprocess.run([f'{harness.programs()}/mgpu', 'compat', 'check', *names], capture_output=True, text=True,
+                              cwd=tmp_path, check=False)
+        assert done.stderr == '', done
+        return done.returncode, done.stdout.splitlines()
+    assert check('plain') == (0, ['plain: no difference'])
+    assert check('soft') == (0, ['soft: line 2: --qos=high: recorded, and shown again',
+                                 'soft: line 2: --switches=1: accepted, without effect'])
+    code, lines = check('plain', 'hard')
+    assert code == 1 and lines[0] == 'plain: no difference' and len(lines) == 3, lines
+    assert lines[1].startswith('hard: line 4: --constraint=a100: refused: nodes have no features')
+    assert lines[2].startswith('hard: line 4: refused: ') and 'nonsense' in lines[2]
+    assert check('whole')[0] == 1 and check('nosuch')[0] == 1

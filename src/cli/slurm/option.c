@@ -43,6 +43,12 @@ static int set(const struct slurm_reading *reading, const struct slurm_option *o
     struct error *err)
 {
     int r = 0;
+    if (reading->report != NULL) {
+        struct error problem = { 0 };
+        r = option->effect == SLURM_DONE ? option->set(reading->target, option, value, &problem) : 0;
+        reading->report(reading, option, value, r < 0 ? &problem : NULL);
+        return 0;
+    }
     switch (option->effect) {
     case SLURM_DONE: r = option->set(reading->target, option, value, err); break;
     case SLURM_RECORDED:

@@ -48,9 +48,16 @@ struct slurm_option {
 /* Called for each option of SLURM_RECORDED. */
 typedef void slurm_record_fn(void *target, const struct slurm_option *option, const char *value);
 
+struct slurm_reading;
+
+/* Called for each option, with the problem of its value or NULL. */
+typedef void slurm_report_fn(const struct slurm_reading *reading, const struct slurm_option *option,
+    const char *value, const struct error *problem);
+
 struct slurm_reading {
     const struct slurm_program *program;
-    void *target;
+    void *target;            // begins with what the options set
+    slurm_report_fn *report; // or NULL; with it no option is an error
     slurm_record_fn *record; // or NULL, for a command that keeps none
     const char *where;       // "script.sh: line 3", or NULL: the command line
 };

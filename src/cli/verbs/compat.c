@@ -153,6 +153,23 @@ static int run_as(struct call *call, int argc, char **argv, struct error *err)
     return error_set_errno(err, -errno, "cannot execute %s", program);
 }
 
+static int run_check(struct call *call, int argc, char **argv, struct error *err)
+{
+    char program[PATH_MAX], verb[] = "check";
+    (void)call;
+    if (argc == 0)
+        return error_set(err, -EINVAL, "no script given");
+    if (find_program(SLURM_COMPAT_PROGRAM, program, err) < 0)
+        return err->code;
+    _cleanup_free_ char **words = xcalloc((size_t)argc + 3, sizeof(*words));
+    words[0] = program;
+    words[1] = verb;
+    for (int i = 0; i < argc; i++)
+        words[i + 2] = argv[i];
+    (void)execv(program, words);
+    return error_set_errno(err, -errno, "cannot execute %s", program);
+}
+
 static const struct command list_command = {
     .name = "compat list",
     .usage = "",
@@ -179,11 +196,21 @@ static const struct command run_command = {
     .run = run_as,
 };
 
-static const struct command *const actions[] = { &list_command, &install_command, &run_command, NULL };
+static const struct command check_command = {
+    .name = "compat check",
+    .usage = "SCRIPT...",
+    .help = "Report which options of scripts for Slurm differ here",
+    .detail = "The exit status is 1 if sbatch would refuse one of the scripts.",
+    .stops_at_operand = true,
+    .run = run_check,
+};
+
+static const struct command *const actions[] = { &list_command, &install_command, &run_command,
+    &check_command, NULL };
 
 const struct command command_compat = {
     .name = "compat",
-    .usage = "list|install|run ...",
+    .usage = "list|install|run|check ...",
     .help = "The commands of other small schedulers: list them, install them, run one",
     .actions = actions,
 };
