@@ -28,11 +28,11 @@
 #include "base/process.h"
 #include "job/state.h"
 
-/* A shepherd whose end will be noticed. An attempt can briefly have two: one that ends and one that
- * adopts. */
+/* A step whose shepherd's end is noticed. It can briefly have two: one that ends and one that adopts. */
 struct watch {
     struct effects *effects;
     struct spool_id id;
+    pid_t pid; // of its shepherd; 0: of an earlier agent
     struct child *child;
     struct watch *next, **where; // the list and the pointer that points here
 };
@@ -62,23 +62,23 @@ static void on_shepherd_end(void *arg, int status)
     struct effects *effects = watch->effects;
     struct spool_id id = watch->id;
     watch->child = NULL;
+    launcher_note_end(effects->parts.launcher, watch->pid);
     watch_free(watch);
-    if (status != 0)
-        log_debug("job %" PRIu64 ": its shepherd ended with wait status %d", id.job, status);
     agent_core_look(effects->core, clock_boot_ms(), &id);
 }
 
-static void watch_add(struct effects *effects, const struct spool_id *id, int pidfd)
+static void watch_add(struct effects *effects, const struct spool_id *id, pid_t pid, int end_fd)
 {
     struct watch *watch = xcalloc(1, sizeof(*watch));
     watch->effects = effects;
     watch->id = *id;
+    watch->pid = pid;
     watch->where = &effects->watches;
     watch->next = effects->watches;
     if (watch->next != NULL)
         watch->next->where = &watch->next;
     effects->watches = watch;
-    watch->child = child_watch(effects->parts.base, pidfd, on_shepherd_end, watch);
+    watch->child = child_watch(effects->parts.base, end_fd, on_shepherd_end, watch);
 }
 
 static bool is_watched(const struct effects *effects, const struct spool_id *id)
@@ -212,10 +212,10 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
     struct effects *effects = arg;
     struct launcher_process process;
     _cleanup_close_ int dirfd = open_entry(effects, id);
-    if (dirfd >= 0 && adopted_is(dirfd))
+    if (dirfd >= 0 && adopted_is(dirfd)) {
         inspector_forget(effects->parts.looks, id->job); // from here on the spool describes it
-    if (dirfd >= 0 && adopted_is(dirfd))
         return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
+    }
     int r = adopt ? 0 : gpu_check_start(effects->parts.check, id, err);
     if (r < 0)
         return r;
@@ -223,7 +223,7 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
               : launcher_start(effects->parts.launcher, id, &process, err);
     if (r < 0)
         return r;
-    watch_add(effects, id, process.pidfd);
+    watch_add(effects, id, process.pid, process.end_fd);
     return 0;
 }
 
@@ -237,7 +237,7 @@ static bool effect_watch(void *arg, const struct spool_id *id, const struct atte
     int pidfd = process_open((pid_t)sight->started.shepherd_pid, sight->started.shepherd_start);
     if (pidfd < 0)
         return false;
-    watch_add(effects, id, pidfd);
+    watch_add(effects, id, 0, pidfd);
     return true;
 }
 

@@ -348,11 +348,20 @@ static int launch(struct shepherd *shepherd)
     return r == VERDICT_NOGO ? SHEPHERD_SETTLED : SHEPHERD_UNUSABLE;
 }
 
-int shepherd_launch(const char *spool_dir)
+/* What has more processes, descriptors or memory than the usual step takes its shepherd with it. */
+static bool is_plain(const struct shepherd *shepherd)
+{
+    const struct launch_spec *spec = &shepherd->spec;
+    return !shepherd->terminal.is_open && !spec->is_gated && !spec->is_exec_step && spec->image.count == 0;
+}
+
+int shepherd_launch_kept(const char *spool_dir, int agent_fd, bool *ret_is_plain)
 {
     _cleanup_(shepherd_close) struct shepherd shepherd;
     struct error err = { 0 };
+    *ret_is_plain = false;
     int r = shepherd_open(&shepherd, spool_dir, false, &err);
+    shepherd.agent_fd = agent_fd;
     if (r == -EAGAIN)
         return SHEPHERD_BUSY;
     if (r < 0)
@@ -361,5 +370,13 @@ int shepherd_launch(const char *spool_dir)
     r = spool_verdict(shepherd.spool_fd);
     if (r != VERDICT_NONE)
         return r > 0 ? SHEPHERD_SETTLED : SHEPHERD_UNUSABLE;
-    return launch(&shepherd);
+    int status = launch(&shepherd);
+    *ret_is_plain = status == SHEPHERD_DONE && is_plain(&shepherd);
+    return status;
+}
+
+int shepherd_launch(const char *spool_dir)
+{
+    bool is_plain;
+    return shepherd_launch_kept(spool_dir, -1, &is_plain);
 }

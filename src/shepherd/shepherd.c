@@ -71,6 +71,7 @@ int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, s
     const char *slash = strrchr(spool_dir, '/');
     *shepherd = (struct shepherd){ .spool_fd = -1,
         .lock_fd = -1,
+        .agent_fd = -1,
         .ctl_fd = -1,
         .status_fd = -1,
         .exit_fd = -1,
@@ -155,8 +156,9 @@ void shepherd_hint(const struct shepherd *shepherd, const char *word)
 
 void shepherd_drop(const struct shepherd *shepherd)
 {
-    const int fds[] = { shepherd->lock_fd, shepherd->channel_fd, shepherd->ctl_fd, shepherd->exit_fd,
-        shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd, shepherd->status_pipe.file_fd };
+    const int fds[] = { shepherd->lock_fd, shepherd->agent_fd, shepherd->channel_fd, shepherd->ctl_fd,
+        shepherd->exit_fd, shepherd->exit_copy_fd, shepherd->cgroup_fd, shepherd->spool_fd,
+        shepherd->status_pipe.file_fd };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);

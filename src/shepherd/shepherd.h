@@ -49,6 +49,7 @@ struct shepherd {
     struct launch_spec spec;
     int spool_fd;     // the spool directory, also the working directory
     int lock_fd;      // proves that this shepherd is alive
+    int agent_fd;     // of a kept shepherd, borrowed; -1: it exits after this step
     int ctl_fd;       // receives commands, sends hints to the agent
     int status_fd;    // shared with I
     int exit_fd;      // the exit record's file, with its space reserved
@@ -98,4 +99,8 @@ int shepherd_complain(const struct error *err);
 
 /* The modes of operation; each returns an enum shepherd_status. */
 int shepherd_launch(const char *spool_dir);
+
+/* As shepherd_launch(), for a kept shepherd: no child inherits `agent_fd`. *ret_is_plain: it was an ordinary
+ * step and has ended, so this process may launch another one. */
+int shepherd_launch_kept(const char *spool_dir, int agent_fd, bool *ret_is_plain);
 int shepherd_adopt(const char *spool_dir);

@@ -361,7 +361,7 @@ static int start(
     exec_step->stream = request->stream;
     exec_step->stream_fd = take_fd(stream_fd);
     exec_step->size = (struct terminal_size){ (uint16_t)request->rows, (uint16_t)request->columns };
-    exec_step->child = child_watch(exec_steps->base, shepherd.pidfd, on_shepherd_end, exec_step);
+    exec_step->child = child_watch(exec_steps->base, shepherd.end_fd, on_shepherd_end, exec_step);
     return 0;
 }
 

@@ -10,7 +10,8 @@ struct child;
 /* `status` is the raw wait status, 0 for a process that is not a child. The struct is freed afterwards. */
 typedef void child_ended_fn(void *arg, int status);
 
-/* Watches a process; takes ownership of the pidfd. Reaps it if it is a child. */
+/* Watches a process; takes ownership of the pidfd, or of another descriptor that becomes readable when the
+ * process has ended its work. Reaps the process if it is a child. */
 struct child *child_watch(struct event_base *base, int pidfd, child_ended_fn *on_end, void *arg);
 
 /* Forks. In the child, returns 0; only standard error and `keep_fd` (none: -1), as descriptor 3, are open,

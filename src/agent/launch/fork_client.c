@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/fork_request.h"
 #include "base/memory.h"
@@ -18,9 +20,21 @@
 
 #define ANSWER_SECONDS 2 // a clone takes well under a millisecond; a stopped server must not block the agent
 
+#define KEPT_MAX   16U  // each has a few descriptors here, and a hundred KiB
+#define LEAVING_MS 1000 // until the idle ones are gone
+
+struct kept {
+    int fd;
+    int pidfd;
+    pid_t pid;
+    bool is_watched; // its watcher has not noticed the end of its step
+};
+
 struct fork_client {
     int fd;
     int pidfd;
+    struct kept kept[KEPT_MAX]; // the latest last
+    size_t n_kept;
 };
 
 /* Room in the server's arguments for the spool directory that each shepherd shows there. */
@@ -61,11 +75,106 @@ struct fork_client *fork_client_open(const char *shepherd)
     return client;
 }
 
+/* --- kept shepherds --- */
+
+enum kept_state { KEPT_BUSY, KEPT_IDLE, KEPT_GONE };
+
+/* Looks at the word and leaves it there, because the watcher of the step waits for it. */
+static enum kept_state look_at_kept(const struct kept *kept)
+{
+    char word;
+    ssize_t n = recv(kept->fd, &word, sizeof(word), MSG_DONTWAIT | MSG_PEEK);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return KEPT_BUSY;
+    return n == (ssize_t)sizeof(word) && word == SHEPHERD_IDLE ? KEPT_IDLE : KEPT_GONE;
+}
+
+/* An idle one leaves; a busy one does when its step has ended. */
+static void forget_kept(struct fork_client *client, size_t i)
+{
+    closep(&client->kept[i].fd);
+    closep(&client->kept[i].pidfd);
+    client->n_kept--;
+    memmove(&client->kept[i], &client->kept[i + 1], (client->n_kept - i) * sizeof(struct kept));
+}
+
+/* Takes the word away. The descriptor that the next watcher owns is another one of the same socket. */
+static bool give_step(struct kept *kept, const struct fork_request *request, int *ret_end_fd)
+{
+    char word;
+    _cleanup_close_ int end_fd = fcntl(kept->fd, F_DUPFD_CLOEXEC, 0);
+    if (end_fd < 0 || recv(kept->fd, &word, sizeof(word), MSG_DONTWAIT) != (ssize_t)sizeof(word) ||
+        descriptor_send(kept->fd, request, sizeof(*request), -1) < 0)
+        return false;
+    kept->is_watched = true;
+    *ret_end_fd = take_fd(&end_fd);
+    return true;
+}
+
+static bool start_in_idle(
+    struct fork_client *client, const struct fork_request *request, pid_t *ret_pid, int *ret_end_fd)
+{
+    for (size_t i = client->n_kept; i > 0; i--) {
+        struct kept *kept = &client->kept[i - 1];
+        enum kept_state state = look_at_kept(kept);
+        if (state == KEPT_BUSY || (state == KEPT_IDLE && kept->is_watched))
+            continue;
+        if (state == KEPT_IDLE && give_step(kept, request, ret_end_fd)) {
+            *ret_pid = kept->pid;
+            return true;
+        }
+        forget_kept(client, i - 1);
+    }
+    return false;
+}
+
+/* The new shepherd's socket follows its reply. Without it the shepherd serves this step alone. */
+static void keep(struct fork_client *client, pid_t pid, int *pidfd)
+{
+    struct fork_reply reply;
+    _cleanup_close_ int fd = -1;
+    if (descriptor_receive(client->fd, &reply, sizeof(reply), &fd) <= 0 || reply.magic != FORK_MAGIC ||
+        fd < 0)
+        return;
+    int end_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (end_fd < 0)
+        return;
+    client->kept[client->n_kept++] = (struct kept){ take_fd(&fd), take_fd(pidfd), pid, true };
+    *pidfd = end_fd;
+}
+
+void fork_client_note_end(struct fork_client *client, pid_t pid)
+{
+    for (size_t i = 0; i < client->n_kept; i++)
+        if (client->kept[i].pid == pid)
+            client->kept[i].is_watched = false;
+}
+
+/* --- the server --- */
+
+/* Their cgroup can be removed when they are gone. */
+static void dismiss_idle(struct fork_client *client)
+{
+    int64_t ends_ms = clock_boot_ms() + LEAVING_MS;
+    for (size_t i = client->n_kept; i > 0; i--) {
+        struct kept *kept = &client->kept[i - 1];
+        bool is_busy = kept->is_watched || look_at_kept(kept) == KEPT_BUSY;
+        struct pollfd source = { kept->pidfd, POLLIN, 0 };
+        closep(&kept->fd);
+        kept->fd = -1;
+        int64_t left_ms = ends_ms - clock_boot_ms();
+        if (!is_busy && left_ms > 0)
+            (void)poll(&source, 1, (int)left_ms);
+        forget_kept(client, i - 1);
+    }
+}
+
 void fork_client_close(struct fork_client *client)
 {
     siginfo_t ended;
     if (client == NULL)
         return;
+    dismiss_idle(client);
     closep(&client->fd);
     (void)process_signal(client->pidfd, SIGKILL); // it may be stopped; shepherds are no part of it
     (void)waitid(P_PIDFD, (id_t)client->pidfd, &ended, WEXITED);
@@ -74,13 +183,16 @@ void fork_client_close(struct fork_client *client)
 }
 
 int fork_client_start(struct fork_client *client, const char *spool_dir, bool is_adopter, int cgroup_fd,
-    pid_t *ret_pid, int *ret_pidfd)
+    pid_t *ret_pid, int *ret_end_fd)
 {
     struct fork_request request = { .magic = FORK_MAGIC, .is_adopter = is_adopter };
     size_t length = strlen(spool_dir);
     if (length >= sizeof(request.spool_dir))
         return -EPIPE;
     memcpy(request.spool_dir, spool_dir, length);
+    if (!is_adopter && start_in_idle(client, &request, ret_pid, ret_end_fd))
+        return 0;
+    request.is_kept = !is_adopter && client->n_kept < KEPT_MAX;
     if (descriptor_send(client->fd, &request, sizeof(request), cgroup_fd) < 0)
         return -EPIPE;
     struct fork_reply reply;
@@ -89,7 +201,9 @@ int fork_client_start(struct fork_client *client, const char *spool_dir, bool is
         return -EPIPE;
     if (reply.error != 0 || pidfd < 0)
         return reply.error > 0 ? -reply.error : -EPIPE;
+    if (request.is_kept != 0)
+        keep(client, reply.pid, &pidfd);
     *ret_pid = reply.pid;
-    *ret_pidfd = take_fd(&pidfd);
+    *ret_end_fd = take_fd(&pidfd);
     return 0;
 }

@@ -446,12 +446,12 @@ static int start(struct launcher *launcher, const struct spool_id *id, bool is_a
         launcher->forks = fork_client_open(launcher->shepherd);
     r = launcher->forks == NULL
             ? -EPIPE
-            : fork_client_start(launcher->forks, dir, is_adopter, shepherd_fd, &ret->pid, &ret->pidfd);
+            : fork_client_start(launcher->forks, dir, is_adopter, shepherd_fd, &ret->pid, &ret->end_fd);
     if (r == -EPIPE) {
         /* Did it make one before it went? Then that one holds the lock, and the second leaves. */
         fork_client_close(take_ptr(launcher->forks));
         r = spawn_program(
-            launcher->shepherd, argv, shepherd_environment, shepherd_fd, &ret->pid, &ret->pidfd);
+            launcher->shepherd, argv, shepherd_environment, shepherd_fd, &ret->pid, &ret->end_fd);
     }
     return r < 0 ? error_set_errno(err, r, "cannot start %s", launcher->shepherd) : 0;
 }
@@ -466,6 +466,12 @@ int launcher_adopt(
     struct launcher *launcher, const struct spool_id *id, struct launcher_process *ret, struct error *err)
 {
     return start(launcher, id, true, ret, err);
+}
+
+void launcher_note_end(struct launcher *launcher, pid_t pid)
+{
+    if (launcher->forks != NULL)
+        fork_client_note_end(launcher->forks, pid);
 }
 
 static int send_command(

@@ -2,7 +2,7 @@
 /*
  * The launcher: from a launch message to a running shepherd. It works on files and processes and makes no
  * decisions about attempts: the agent's core requests each step (stage, start, adopt, discard) and learns the
- * result from the spool directory, from the pidfd returned here, and from hints on the hint socket.
+ * result from the spool directory, from the descriptor returned here, and from hints on the hint socket.
  */
 #pragma once
 
@@ -33,11 +33,11 @@ struct launcher_options {
     bool is_guarding;                  // jobs may open only their own GPUs; requires `devices`
 };
 
-/* A started shepherd. The caller owns the pidfd, which becomes readable when the shepherd has ended, and
- * reaps it with waitid(P_PIDFD). */
+/* A started shepherd. The caller owns the descriptor, which becomes readable when the shepherd has finished
+ * the step or is dead. It is a pidfd if the shepherd is a child, which is reaped with waitid(P_PIDFD). */
 struct launcher_process {
     pid_t pid;
-    int pidfd;
+    int end_fd;
 };
 
 /* Successful results of launcher_stage(). */
@@ -86,6 +86,9 @@ int launcher_start(
  * the lock, exits if there is an exit record, else waits for the end of the step and writes one. */
 int launcher_adopt(
     struct launcher *launcher, const struct spool_id *id, struct launcher_process *ret, struct error *err);
+
+/* The end_fd of that process was readable and has been noticed: the shepherd may get another step. */
+void launcher_note_end(struct launcher *launcher, pid_t pid);
 
 /* Sends a command to the step's shepherd; `signal` as in STOP. -ECONNREFUSED or -ENOENT if there is none. */
 int launcher_command(struct launcher *launcher, const struct spool_id *id, uint32_t signal, int64_t grace_ms);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -27,6 +28,7 @@
 #include "agent/host/pids_max.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "job/launch.h"
 #include "job/state.h"
 
@@ -169,9 +171,9 @@ static void read_exit(struct node *node)
 /* It is the fork server's child, not ours: its end shows on the pidfd, its status nowhere. */
 static void await_end(struct launcher_process *process)
 {
-    struct pollfd source = { process->pidfd, POLLIN, 0 };
+    struct pollfd source = { process->end_fd, POLLIN, 0 };
     assert_int_equal(poll(&source, 1, DEADLINE_MS), 1);
-    (void)close(process->pidfd);
+    (void)close(process->end_fd);
 }
 
 static struct launcher_process stage_and_start(struct node *node)
@@ -657,7 +659,150 @@ static void a_fork_server_that_dies_costs_nothing(void **state)
         pid_t server = find_server();
         if (server > 0)
             assert_int_equal(kill(server, SIGKILL), 0);
+        (void)kill(process.pid, SIGKILL); // it would serve the next one
     }
+}
+
+/* --- shepherds that are kept --- */
+
+static struct launcher_process run_step(struct node *node)
+{
+    struct launcher_process process = stage_and_start(node);
+    await_hint(node, "42.1.0.0 exit");
+    read_exit(node);
+    assert_int_equal(node->exit.exit_code, 17);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    await_end(&process);
+    launcher_note_end(node->launcher, process.pid);
+    return process;
+}
+
+static void await_gone(int pidfd)
+{
+    struct pollfd source = { pidfd, POLLIN, 0 };
+    assert_int_equal(poll(&source, 1, DEADLINE_MS), 1);
+}
+
+static int open_process(pid_t pid)
+{
+    int pidfd = process_open(pid, process_start_time(pid));
+    assert_true(pidfd >= 0);
+    return pidfd;
+}
+
+static size_t count_entries(pid_t pid, const char *name)
+{
+    size_t count = 0;
+    _cleanup_free_ char *path = xasprintf("/proc/%d/%s", (int)pid, name);
+    DIR *directory = opendir(path);
+    assert_non_null(directory);
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        count += entry->d_name[0] != '.';
+    (void)closedir(directory);
+    return count;
+}
+
+static void a_shepherd_has_one_step_after_the_other(void **state)
+{
+    struct node *node = *state;
+    pid_t first = run_step(node).pid;
+    for (int round = 0; round < 5; round++)
+        assert_int_equal(run_step(node).pid, first);
+}
+
+/* The agent may take the next launch before it looks at the end of the last step. */
+static void a_shepherd_whose_end_was_not_noticed_gets_no_step(void **state)
+{
+    struct node *node = *state;
+    struct launcher_process first = stage_and_start(node);
+    struct pollfd source = { first.end_fd, POLLIN, 0 };
+    await_hint(node, "42.1.0.0 exit");
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    assert_int_equal(poll(&source, 1, DEADLINE_MS), 1);
+    assert_int_not_equal(run_step(node).pid, first.pid);
+    assert_int_equal(poll(&source, 1, 0), 1);
+    launcher_note_end(node->launcher, first.pid);
+    await_end(&first);
+    assert_int_not_equal(run_step(node).pid, 0);
+}
+
+static void an_idle_shepherd_keeps_nothing_of_its_step(void **state)
+{
+    struct node *node = *state;
+    char target[64] = "";
+    pid_t pid = run_step(node).pid;
+    _cleanup_free_ char *cwd = xasprintf("/proc/%d/cwd", (int)pid);
+    _cleanup_free_ char *cmdline = xasprintf("/proc/%d/cmdline", (int)pid);
+    _cleanup_buffer_ struct buffer words = { 0 };
+    assert_int_equal(count_entries(pid, "fd"), 4); // the standard ones, and the agent's
+    assert_int_equal(readlink(cwd, target, sizeof(target) - 1), 1);
+    assert_string_equal(target, "/");
+    assert_int_equal(file_read(AT_FDCWD, cmdline, 8192, &words), 0);
+    assert_string_equal(buffer_text(&words) + sizeof("mgpu-shepherd"), "--idle");
+}
+
+static void an_idle_shepherd_that_was_killed_is_replaced(void **state)
+{
+    struct node *node = *state;
+    pid_t first = run_step(node).pid;
+    _cleanup_close_ int pidfd = open_process(first);
+    assert_int_equal(kill(first, SIGKILL), 0);
+    await_gone(pidfd);
+    pid_t second = run_step(node).pid;
+    assert_int_not_equal(second, first);
+    assert_int_equal(run_step(node).pid, second);
+}
+
+static void idle_shepherds_leave_with_the_agent_and_busy_ones_stay(void **state)
+{
+    struct node *node = *state;
+    _cleanup_close_ int idle = open_process(run_step(node).pid);
+    launcher_close(take_ptr(node->launcher));
+    struct pollfd source = { idle, POLLIN, 0 };
+    assert_int_equal(poll(&source, 1, 0), 1); // waited for, because its cgroup is to be removed
+    open_launcher(node);
+    strings_clear(&node->job.command);
+    strings_add(&node->job.command, "/bin/sleep");
+    strings_add(&node->job.command, "1000");
+    struct launcher_process process = stage_and_start(node);
+    _cleanup_close_ int busy = open_process(process.pid);
+    await_hint(node, "42.1.0.0 started");
+    launcher_close(take_ptr(node->launcher));
+    open_launcher(node);
+    assert_int_equal(launcher_command(node->launcher, &node->id, SIGKILL, 0), 0);
+    await_hint(node, "42.1.0.0 exit");
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    await_end(&process);
+    await_gone(busy); // it has no agent any more
+}
+
+static void a_step_with_a_terminal_takes_its_shepherd_along(void **state)
+{
+    struct node *node = *state;
+    node->job.tty = true;
+    struct launcher_process process = stage_and_start(node);
+    _cleanup_close_ int pidfd = open_process(process.pid);
+    await_hint(node, "42.1.0.0 exit");
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    await_end(&process);
+    await_gone(pidfd);
+}
+
+static void a_shepherd_that_is_not_needed_leaves(void **state)
+{
+    struct node *node = *state;
+    _cleanup_close_ int pidfd = open_process(run_step(node).pid);
+    await_gone(pidfd);
+    (void)run_step(node);
+}
+
+static void a_shepherd_does_not_serve_for_ever(void **state)
+{
+    struct node *node = *state;
+    pid_t first = run_step(node).pid, last = first;
+    for (int round = 0; round < 100; round++)
+        last = run_step(node).pid;
+    assert_int_not_equal(last, first);
 }
 
 static void a_shepherd_shows_its_step(void **state)
@@ -708,6 +853,14 @@ int main(void)
         CASE(each_user_gets_a_log_directory_of_his_own),
         CASE(a_fork_server_that_dies_costs_nothing),
         CASE(a_shepherd_shows_its_step),
+        CASE(a_shepherd_has_one_step_after_the_other),
+        CASE(a_shepherd_whose_end_was_not_noticed_gets_no_step),
+        CASE(an_idle_shepherd_keeps_nothing_of_its_step),
+        CASE(an_idle_shepherd_that_was_killed_is_replaced),
+        CASE(idle_shepherds_leave_with_the_agent_and_busy_ones_stay),
+        CASE(a_step_with_a_terminal_takes_its_shepherd_along),
+        CASE(a_shepherd_that_is_not_needed_leaves),
+        CASE(a_shepherd_does_not_serve_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
