@@ -307,6 +307,7 @@ static int open_launcher(struct worker *worker, struct error *err)
         .shepherd = options->shepherd,
         .users = worker->users,
         .has_joined = options->uplink_fd >= 0,
+        .has_no_new_privs = options->has_no_new_privs,
         .pids_max = options->pids_max,
         .devices = worker->devices,
         .is_guarding = worker->devices_err.code == 0,

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -98,6 +99,8 @@ int user_become(const struct launch_spec *spec, enum launch_step *ret_step)
     if (r < 0)
         return fail(ret_step, STEP_LIMITS, -r);
     (void)umask(spec->umask & 0777);
+    if (spec->has_no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return fail(ret_step, STEP_PROOF, errno);
     if (geteuid() != 0)
         return spec->uid == geteuid() ? 0 : fail(ret_step, STEP_UID, EPERM);
     if (setgroups(spec->groups.count, spec->groups.items) < 0)

@@ -148,6 +148,13 @@ def test_root_jobs_are_refused_unless_allowed(box, make_instance):
     assert instance.mgpu('run', '--', 'id', '-u', user=instance.user).out == '0\n'
 
 
+@pytest.mark.parametrize('tty', [[], ['-T']], ids=['plain', 'terminal'])
+def test_a_site_keeps_jobs_from_gaining_rights(make_instance, tty):
+    box = make_instance(gpus='sim:1x8G', arguments=['--no-new-privileges'])
+    done = box.mgpu('run', '-g', '0', *tty, '--', 'grep', 'NoNewPrivs', '/proc/self/status', check=True)
+    assert done.out.split() == ['NoNewPrivs:', '1'], done
+
+
 def test_the_log_belongs_to_the_user_and_is_private(box, ana):
     job = box.submit('--', 'echo', 'x', user=ana)
     path = box.wait(job)['log']

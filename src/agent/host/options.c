@@ -194,6 +194,8 @@ const struct option_row agent_option_rows[] = {
         OPTION_VALUE(flag, struct agent_options, is_root_job_allowed) },
     { 0, "min-uid", "auto|N", "lowest user id that jobs may have; auto: UID_MIN of login.defs", set_min_uid,
         "auto" },
+    { 0, "no-new-privileges", NULL, "keep jobs from gaining rights: sudo, ping and rootless podman fail",
+        OPTION_VALUE(flag, struct agent_options, has_no_new_privs) },
     { 0, "user-check", "name|number", "how to match users with those of mgpud", set_user_check, "name" },
     { 'v', "verbose", NULL, "log all decisions about attempts",
         OPTION_VALUE(flag, struct agent_options, is_verbose) },

@@ -34,6 +34,7 @@ struct agent_options {
     uint32_t pids_max; // of a job; 0: unlimited
     uint32_t min_uid;  // lowest of job owners other than root
     bool is_root_job_allowed;
+    bool has_no_new_privs; // jobs cannot gain rights by executing a program
     bool is_number_enough; // names of users are not compared
     bool is_verbose;
     bool is_help, is_version;

@@ -359,6 +359,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .memory_limit = job->ask.memory,
         .cpu_milli = job->ask.cpu_milli,
         .pids_max = node->pids_max,
+        .has_no_new_privs = node->has_no_new_privs,
         .is_tty = job->tty,
         .tty_rows = job->tty_rows,
         .tty_columns = job->tty_columns,

@@ -21,6 +21,7 @@ struct launch_node {
     bool has_joined; // mgpud is on another machine
     uint64_t nofile_soft, nofile_hard;
     uint32_t pids_max;
+    bool has_no_new_privs;
 };
 
 /*

@@ -43,6 +43,7 @@ struct launcher {
     struct job_users users;
     uint64_t nofile_soft, nofile_hard;
     uint32_t pids_max;
+    bool has_no_new_privs;
     const struct gpu_devices *devices; // NULL: not known
     bool is_guarding;
     const struct confine *confine;
@@ -136,6 +137,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .nofile_soft = options->nofile_soft,
         .nofile_hard = options->nofile_hard,
         .pids_max = options->pids_max,
+        .has_no_new_privs = options->has_no_new_privs,
         .devices = options->devices,
         .is_guarding = options->is_guarding,
         .confine = confine,
@@ -342,7 +344,8 @@ static int stage(struct launcher *launcher, const struct message_launch *launch,
         .has_joined = launcher->has_joined,
         .nofile_soft = launcher->nofile_soft,
         .nofile_hard = launcher->nofile_hard,
-        .pids_max = launcher->pids_max };
+        .pids_max = launcher->pids_max,
+        .has_no_new_privs = launcher->has_no_new_privs };
     bool is_adopted = job->ask.adopted_pid != 0;
     int r = find_user(launcher, launch, job, &user, err);
     if (r == -EPERM || (r == -ENOENT && !is_adopted))

@@ -60,6 +60,7 @@ struct controller_options {
     struct strings warnings; // about settings that have no effect
     bool is_munge_on;        // accept MUNGE credentials on TCP
     bool allow_root_jobs;
+    bool has_no_new_privs;    // jobs cannot gain rights by executing a program
     bool may_create_user;     // create `user` if missing
     bool may_watch_terminals; // administrators may view terminals of other users
     bool is_detached;

@@ -114,6 +114,7 @@ static size_t list_fields(
         { "min-uid", TEXT, &o->min_uid },
         { "pids-max", TEXT, &o->pids_max },
         { "allow-root-jobs", BOOLEAN, &o->allow_root_jobs },
+        { "no-new-privileges", BOOLEAN, &o->has_no_new_privs },
         { "watch-terminals", BOOLEAN, &o->may_watch_terminals },
         { "verbose", BOOLEAN, &o->is_verbose },
         { "policy", POLICY, &c->sched.policy },

@@ -89,6 +89,26 @@ static void a_switch_that_kept_something_of_root_is_refused(void **state)
     assert_int_equal(become(&spec, is_unchanged), CHILD_FINE);
 }
 
+static bool is_kept_from_rights(void)
+{
+    return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+}
+
+static bool may_gain_rights(void)
+{
+    return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
+}
+
+static void a_job_gains_rights_unless_the_site_says_otherwise(void **state)
+{
+    struct launch_spec spec = { .uid = geteuid() != 0 ? geteuid() : JOB_UID, .gid = JOB_UID };
+    if (!may_gain_rights())
+        skip();
+    assert_int_equal(become(&spec, may_gain_rights), CHILD_FINE);
+    spec.has_no_new_privs = true;
+    assert_int_equal(become(&spec, is_kept_from_rights), CHILD_FINE);
+}
+
 static void without_root_only_our_own_uid_can_be_had(void **state)
 {
     struct launch_spec spec = { .uid = geteuid(), .gid = getegid() };
@@ -110,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_switch_is_whole),
         cmocka_unit_test(a_switch_that_kept_something_of_root_is_refused),
+        cmocka_unit_test(a_job_gains_rights_unless_the_site_says_otherwise),
         cmocka_unit_test(without_root_only_our_own_uid_can_be_had),
         cmocka_unit_test(a_limit_that_cannot_be_set_fails),
     };
