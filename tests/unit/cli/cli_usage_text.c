@@ -48,6 +48,15 @@ static void a_stray_and_an_idle_job_are_told(void **state)
     assert_null(usage_idle_mark(&(struct screen){ 0 }, usage));
 }
 
+static void energy_is_shown_in_watt_hours_and_kilowatt_hours(void **state)
+{
+    _cleanup_json_ json_t *little = object("{\"energy_joules\": 18000}"),
+                          *much = object("{\"energy_joules\": 9000000}");
+    _cleanup_free_ char *few = usage_sentence(little), *many = usage_sentence(much);
+    assert_string_equal(few, "5.0 Wh");
+    assert_string_equal(many, "2.50 kWh");
+}
+
 static void a_told_job_has_a_mark_that_names_the_time(void **state)
 {
     _cleanup_json_ json_t *job = object("{\"idle_s\": 5, \"idle\": \"yields\"}");
@@ -94,6 +103,7 @@ int main(void)
         cmocka_unit_test(a_sentence_has_what_was_measured),
         cmocka_unit_test(nothing_measured_is_no_sentence),
         cmocka_unit_test(a_stray_and_an_idle_job_are_told),
+        cmocka_unit_test(energy_is_shown_in_watt_hours_and_kilowatt_hours),
         cmocka_unit_test(a_told_job_has_a_mark_that_names_the_time),
         cmocka_unit_test(gpus_that_are_unused_beside_others_are_named),
         cmocka_unit_test(a_timeline_is_drawn_without_what_nobody_measured),

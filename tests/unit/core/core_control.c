@@ -60,6 +60,20 @@ static void a_signal_is_sent_when_it_is_durable(void **state)
     assert_non_null(bench_sent(b, MESSAGE_SIGNAL, 11));
 }
 
+static void signal_is_not_sent_to_the_next_attempt(void **state)
+{
+    struct bench *b = *state;
+    struct sent launch = *run_first(b);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, &two);
+    bench_turn(b); // not durable yet
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
+    assert_int_equal(bench_exited(b, 1, &launch, END_CANCELLED, 143), 0);
+    bench_turn(b);
+    assert_int_equal(code(b, &two), 0);
+    assert_int_equal(core_job(b->core, 11)->attempt, 2);
+    assert_null(bench_sent(b, MESSAGE_SIGNAL, 11));
+}
+
 static void a_signal_to_a_node_that_is_away_is_refused(void **state)
 {
     struct bench *b = *state;
@@ -150,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_signal_is_sent_when_it_is_durable),
+        CASE(signal_is_not_sent_to_the_next_attempt),
         CASE(a_signal_to_a_node_that_is_away_is_refused),
         CASE(a_suspension_is_said_again_after_every_hello),
         CASE(what_does_not_run_is_refused),

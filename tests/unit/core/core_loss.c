@@ -104,6 +104,17 @@ static void a_silent_node_is_unreachable_and_its_jobs_stay(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
+/* A store that was restored gives attempts the numbers of others. */
+static void end_of_an_attempt_with_another_token_is_ignored(void **state)
+{
+    struct bench *b = *state;
+    struct sent other = run_one(b);
+    other.token++;
+    (void)bench_exited(b, 1, &other, END_EXIT, 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+}
+
 static void nothing_starts_on_an_unreachable_node(void **state)
 {
     struct bench *b = *state;
@@ -438,6 +449,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_silent_node_is_unreachable_and_its_jobs_stay),
+        CASE(end_of_an_attempt_with_another_token_is_ignored),
         CASE(nothing_starts_on_an_unreachable_node),
         CASE(heartbeats_are_answered_and_keep_a_node_up),
         CASE(each_coming_and_going_of_a_node_is_an_event),
