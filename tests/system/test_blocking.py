@@ -121,6 +121,13 @@ def test_slow_user_database_stalls_no_loop(box, ana, bo):
     assert box.run_job(['true'], user=ana, cwd='/')[0]['exit_code'] == 0
 
 
+def test_submission_without_a_directory_says_that_the_user_database_is_slow(box, ana):
+    slow(box, f'users {STALL_MS}\n')
+    answer = box.api('POST', '/jobs', {'command': ['true']}, user=ana)
+    slow(box, '')
+    assert (answer.status, answer.json['code']) == (503, 'directory_away'), answer
+
+
 def test_slow_files_of_users_stall_no_loop(box, ana, bo):
     made = []
     script = f'{ana.home}/mgpu-slow.sh'

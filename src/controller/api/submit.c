@@ -58,6 +58,20 @@ int submit_check_store(const struct controller *controller, struct error *err)
     return 0;
 }
 
+/* Of a job that names no directory. */
+static int start_at_home(const struct request *request, struct job_spec *spec, struct error *err)
+{
+    uint32_t uid = request->who.uid;
+    int r = usernames_account(uid, NULL, &spec->cwd);
+    if (r == -EAGAIN) {
+        (void)error_set(err, r,
+            "cwd is missing, and the user database does not report the home directory of user %" PRIu32, uid);
+        return error_hint(err, "try again, or name the directory");
+    }
+    return r < 0 ? error_set(err, -EINVAL, "cwd is missing, and user %" PRIu32 " has no home directory", uid)
+                 : 0;
+}
+
 static int read_spec(struct request *request, struct job_spec *spec, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
@@ -66,10 +80,8 @@ static int read_spec(struct request *request, struct job_spec *spec, struct erro
     if (r == 0)
         r = json_spec_read(body, spec, err);
     /* For an adoption, other fields are known only when its node has identified the process. */
-    if (r == 0 && spec->ask.adopted_pid == 0 && spec->cwd == NULL &&
-        usernames_account(request->who.uid, NULL, &spec->cwd) < 0)
-        r = error_set(
-            err, -EINVAL, "cwd is missing, and user %" PRIu32 " has no home directory", request->who.uid);
+    if (r == 0 && spec->ask.adopted_pid == 0 && spec->cwd == NULL)
+        r = start_at_home(request, spec, err);
     return r;
 }
 
