@@ -46,7 +46,7 @@ static int get_text(const struct mcp *mcp, const char *path, char **ret, struct 
 /* The job that the arguments name. The caller owns *ret. */
 static int get_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
 {
-    const char *job;
+    const char *job = NULL;
     int r = read_job(arguments, &job, err);
     if (r < 0)
         return r;
@@ -104,7 +104,7 @@ int mcp_show_job(const struct mcp *mcp, const json_t *arguments, char **ret, str
 
 int mcp_explain_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
 {
-    const char *job;
+    const char *job = NULL;
     int r = read_job(arguments, &job, err);
     if (r < 0)
         return r;
