@@ -5,8 +5,8 @@
  * are, which nobody writes and no lock protects. A check may therefore take minutes without keeping a commit
  * or a checkpoint waiting, and no damaged copy ever displaces a sound snapshot.
  *
- * Copy and check together take at most one part in SHARE of the time, so a store of a gigabyte gets a
- * snapshot every half hour instead of every ten minutes.
+ * Copy and check together take at most one part in SHARE of the time, so one that needs two minutes gets a
+ * snapshot every forty minutes instead of every ten.
  */
 #include "store/store_verify.h"
 
