@@ -217,3 +217,13 @@ void format_duration(int64_t ms, char *text, size_t size)
     else
         (void)snprintf(text, size, "%" PRId64 "d%02" PRId64 "h", s / 86400, s / 3600 % 24);
 }
+
+int parse_number(const char *text, const char *what, double max, double *ret, struct error *err)
+{
+    char *end = NULL;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value >= 0 && value <= max))
+        return error_set(err, -EINVAL, "%s: '%.60s' is not a number from 0 to %g", what, text, max);
+    *ret = value;
+    return 0;
+}

@@ -30,3 +30,6 @@ void format_size(uint64_t bytes, char *text, size_t size);
 
 /* Formats a duration for display: "3h12m", "1m04s", "5s", "12ms". */
 void format_duration(int64_t ms, char *text, size_t size);
+
+/* A number from 0 to `max`, with or without a fraction. -EINVAL. */
+int parse_number(const char *text, const char *what, double max, double *ret, struct error *err);

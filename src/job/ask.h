@@ -62,6 +62,7 @@ struct job_ask {
     int64_t grace_ms;          // between SIGTERM and SIGKILL; 0: the site's default
     char *warn_signal;         // "USR1@60": signal and seconds before the time limit; NULL: none
     char *retry_on;            // "75,137": exit codes that cause a retry; NULL: none
+    char *retry_oom;           // "x1.5,max=80G": retried with more GPU memory; NULL: never (job/gpu_oom.h)
     bool checkpoint;           // saves its work when asked to, and reports CHECKPOINTED
     uint32_t max_requeues;     // at time limits and after losses; 0: unlimited, and ASK_REQUEUES
     struct strings notify;     // notification targets: job/notify.h; may be empty
@@ -141,6 +142,8 @@ struct job_ask {
         X(base, 64, RECORD_U32, retry, retry, 0, "retry if the start, the node or a GPU failed", ASK_SHOWN), \
         X(base, 65, RECORD_STRING, retry_on, retry_on, ASK_TEXT_MAX,                                         \
             "also retry after these exit codes: 75,137", ASK_SHOWN),                                         \
+        X(base, 66, RECORD_STRING, retry_oom, retry_oom, ASK_TEXT_MAX,                                       \
+            "retry a share of a GPU with more GPU memory if it ran out: x1.5,max=40G", ASK_SHOWN),           \
         X(base, 70, RECORD_BOOL, checkpoint, checkpoint, 0,                                                  \
             "the job saves its work on request, and reports CHECKPOINTED", ASK_SHOWN),                       \
         X(base, 71, RECORD_STRINGS, notify, notify, ASK_NOTIFY_MAX,                                          \

@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "base/signals.h"
+#include "job/gpu_oom.h"
 
 #define EXIT_CODE_MAX 255
 
@@ -62,6 +63,24 @@ static int check_warning(const struct job_ask *ask, struct error *err)
     return ask->warn_signal != NULL ? parse_warn_signal(ask->warn_signal, &signal, &before_ms, err) : 0;
 }
 
+/* What the next try would ask for more of. */
+static int check_memory(const struct job_ask *ask, struct error *err)
+{
+    struct gpu_oom_retry retry;
+    if (ask->retry_oom == NULL)
+        return 0;
+    int r = gpu_oom_parse_retry(ask->retry_oom, &retry, err);
+    if (r < 0)
+        return r;
+    if (ask->gpu_mem == 0 && ask->gpu_share == 0) {
+        (void)error_set(err, -EINVAL, "retry_oom requires a share of a GPU: a whole GPU has no more memory");
+        return error_hint(err, "request a share: -m 8G or -g 0.5");
+    }
+    if (retry.max_bytes != 0 && ask->gpu_mem > retry.max_bytes)
+        return error_set(err, -ERANGE, "retry_oom: max is less than the memory requested first");
+    return 0;
+}
+
 int ask_check_tries(const struct job_ask *ask, struct error *err)
 {
     bool is_adopted = ask->adopted_pid != 0;
@@ -73,13 +92,16 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
         return error_set(
             err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
     bool is_requeued = ask->requeue_on_timeout || ask->requeue_on_node_lost;
-    if (is_adopted && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint)) {
+    if (is_adopted && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint ||
+                          ask->retry_oom != NULL)) {
         (void)error_set(err, -EINVAL, "an adopted process cannot be restarted or signalled by mgpu");
-        return error_hint(
-            err, "omit retry, requeue_on_timeout, requeue_on_node_lost, warn_signal and checkpoint");
+        return error_hint(err,
+            "omit retry, requeue_on_timeout, requeue_on_node_lost, retry_oom, warn_signal and checkpoint");
     }
     int r = check_warning(ask, err);
-    return r == 0 ? check_codes(ask, err) : r;
+    if (r == 0)
+        r = check_codes(ask, err);
+    return r == 0 ? check_memory(ask, err) : r;
 }
 
 bool ask_retries_on(const struct job_ask *ask, int32_t exit_code)

@@ -29,6 +29,7 @@ static bool has_code(const struct job_event *end)
     case END_EXIT:
     case END_SIGNAL:
     case END_SETUP_FAILED:
+    case END_GPU_OOM:
     case END_OOM: return true;
     default: return false;
     }

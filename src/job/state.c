@@ -123,6 +123,7 @@ static const char *const cause_names[REQUEUE_CAUSES] = {
     [REQUEUE_TIME_LIMIT] = "time_limit",
     [REQUEUE_FAILED] = "failed",
     [REQUEUE_NODE_LOST] = "node_lost",
+    [REQUEUE_GPU_OOM] = "gpu_oom",
 };
 
 static const char *const end_names[END_KINDS] = {
@@ -142,6 +143,7 @@ static const char *const end_names[END_KINDS] = {
     [END_IDLE_TIMEOUT] = "idle_timeout",
     [END_RELEASED] = "released",
     [END_NODE_LOST] = "node_lost",
+    [END_GPU_OOM] = "gpu_oom",
 };
 
 bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next)

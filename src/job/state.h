@@ -56,6 +56,7 @@ enum job_end {
     END_IDLE_TIMEOUT, // its GPUs were unused for too long; `exit_code` is 124
     END_RELEASED,     // an adopted process has ended; only its parent knows the status
     END_NODE_LOST,    // its node was fenced, or unreachable for longer than the job's lease
+    END_GPU_OOM,      // the command failed because it ran out of GPU memory
     END_KINDS,
 };
 
@@ -66,6 +67,7 @@ enum requeue_cause {
     REQUEUE_TIME_LIMIT, // time limit reached, with requeue_on_timeout
     REQUEUE_FAILED,     // failed, with retries left
     REQUEUE_NODE_LOST,  // node lost, with requeue_on_node_lost
+    REQUEUE_GPU_OOM,    // ran out of GPU memory: retried with more
     REQUEUE_CAUSES,
 };
 

@@ -375,7 +375,7 @@ def test_postmortem_as_json_has_the_job_and_what_is_made_of_its_end(box):
 
 @pytest.mark.parametrize(('script', 'sentence'), [
     ('echo begin; echo "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"; echo bye; exit 1',
-     'GPU out of memory: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB'),
+     'ran out of GPU memory: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB'),
     ('echo "CUDA is fine"; exit 1', None)])
 def test_postmortem_knows_a_gpu_that_was_out_of_memory(box, script, sentence):
     job = box.submit('sh', '-c', script)

@@ -103,6 +103,7 @@ int exit_code_of_job(const json_t *job)
         [END_IDLE_TIMEOUT] = time_limit_status,
         [END_RELEASED] = released_status,
         [END_NODE_LOST] = unknown_status,
+        [END_GPU_OOM] = fault_status,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

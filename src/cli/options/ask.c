@@ -20,6 +20,7 @@
 #include "cli/term/when.h"
 #include "job/array.h"
 #include "job/ask.h"
+#include "job/gpu_oom.h"
 #include "job/notify.h"
 
 #define THOUSANDTHS 1000
@@ -209,6 +210,14 @@ static int read_retry(
 {
     (void)client;
     return read_integer(what, text, 0, ASK_RETRY_MAX, ret, err);
+}
+
+static int read_retry_oom(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    struct gpu_oom_retry retry;
+    int r = gpu_oom_parse_retry(text, &retry, err);
+    return r < 0 ? name_option("retry_oom", what, err) : read_text(client, what, text, ret, err);
 }
 
 static int read_warn_signal(
@@ -425,6 +434,7 @@ static const struct ask_key forms[] = {
     { "max_requeues", NULL, "N", NULL, read_requeues },
     { "retry", NULL, "N", NULL, read_retry },
     { "retry_on", NULL, "LIST", NULL, read_codes },
+    { "retry_oom", NULL, "FACTOR[,max=SIZE]", NULL, read_retry_oom },
     { "notify", NULL, "TARGET", NULL, read_notify },
     { "notify_on", NULL, "EVENTS", NULL, read_notify_on },
     { "slurm", NULL, NULL, NULL, NULL },       // by the commands of Slurm

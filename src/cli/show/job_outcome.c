@@ -101,6 +101,13 @@ static char *outcome_released(const json_t *job)
     return xstrdup("released");
 }
 
+/* The message says how much there was, and who reported it. */
+static char *outcome_gpu_oom(const json_t *job)
+{
+    (void)job;
+    return xstrdup("ran out of GPU memory");
+}
+
 static char *outcome_node_lost(const json_t *job)
 {
     (void)job;
@@ -125,6 +132,7 @@ char *job_outcome(const json_t *job)
         [END_IDLE_TIMEOUT] = outcome_idle,
         [END_RELEASED] = outcome_released,
         [END_NODE_LOST] = outcome_node_lost,
+        [END_GPU_OOM] = outcome_gpu_oom,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

@@ -6,28 +6,9 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/term/field.h"
+#include "job/gpu_oom.h"
 
 #define LINE_SHOWN_MAX 300
-
-/* Messages of frameworks and drivers about exhausted GPU memory. */
-static const char *const out_of_gpu_memory[] = {
-    "CUDA out of memory",         // PyTorch
-    "HIP out of memory",          // PyTorch on AMD GPUs
-    "CUDA_ERROR_OUT_OF_MEMORY",   // the driver, TensorFlow
-    "cudaErrorMemoryAllocation",  // the runtime
-    "CUDA error: out of memory",  // the runtime, PyTorch
-    "hipErrorOutOfMemory",        // the runtime on AMD GPUs
-    "RESOURCE_EXHAUSTED: Out of", // JAX
-    "OOM when allocating tensor", // TensorFlow
-};
-
-static bool has_any(const char *line)
-{
-    for (size_t i = 0; i < sizeof(out_of_gpu_memory) / sizeof(out_of_gpu_memory[0]); i++)
-        if (strstr(line, out_of_gpu_memory[i]) != NULL)
-            return true;
-    return false;
-}
 
 /* The last line for which `is_it` holds, escaped; NULL: there is none. */
 static char *last_line(const char *text, bool (*is_it)(const char *line))
@@ -55,12 +36,16 @@ char *tail_cause(const json_t *job)
         _cleanup_free_ char *line = last_line(tail, is_of_setup);
         return line == NULL ? NULL : xasprintf("Its setup reported: %s", line);
     }
-    _cleanup_free_ char *line = last_line(tail, has_any);
+    _cleanup_free_ char *line = gpu_oom_line(tail);
     if (line == NULL)
         return NULL;
     bool is_shared = field_integer(job, "gpu_mem", 0) > 0 || field_integer(job, "gpu_share", 0) > 0;
-    return xasprintf("GPU out of memory: %s\n%s", line,
-        is_shared ? "It shared the GPU; -m is not enforced. Request more with -m, or the whole GPU."
-                  : "Reduce its memory use, for example with smaller batches, or request more GPUs or a "
-                    "model with more memory.");
+    const char *advice = is_shared
+                             ? "It shared the GPU; -m is not enforced. Request more with -m, or the whole "
+                               "GPU; with --retry-oom x1.5 mgpu does so itself."
+                             : "Reduce its memory use, for example with smaller batches, or request more "
+                               "GPUs or a model with more memory.";
+    if (field_is(job, "ended_by", "gpu_oom"))
+        return xstrdup(advice); // its message contains the line
+    return xasprintf("GPU out of memory: %s\n%s", line, advice);
 }

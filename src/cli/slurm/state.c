@@ -52,6 +52,7 @@ static const struct {
 } ends[] = {
     { "time_limit", TIMEOUT, "TimeLimit" },
     { "oom", OUT_OF_MEMORY, "OutOfMemory" },
+    { "gpu_oom", OUT_OF_MEMORY, "OutOfMemory" },
     { "deadline", DEADLINE, "DeadLine" },
     { "node_lost", NODE_FAIL, "NodeDown" },
     { "reboot", NODE_FAIL, "NodeDown" },

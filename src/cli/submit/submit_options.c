@@ -232,6 +232,7 @@ const struct option_row submit_rows[] = {
     { 0, "max-requeues", "N", ask_help_max_requeues, .set_key = set_key, .key = "max_requeues" },
     { 0, "retry", "N", ask_help_retry, .set_key = set_key, .key = "retry" },
     { 0, "retry-on", "LIST", ask_help_retry_on, .set_key = set_key, .key = "retry_on" },
+    { 0, "retry-oom", "FACTOR[,max=SIZE]", ask_help_retry_oom, .set_key = set_key, .key = "retry_oom" },
     { 0, "notify", "TARGET", ask_help_notify, set_notify },
     { 0, "notify-on", "EVENTS", ask_help_notify_on, .set_key = set_key, .key = "notify_on" },
     { 'p', "priority", "N", ask_help_priority, .set_key = set_key, .key = "priority" },

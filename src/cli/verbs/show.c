@@ -157,6 +157,7 @@ static void print_request(const struct page *page)
     if (field_integer(page->job, "retry", 0) > 0)
         buffer_printf(&text, ", retried up to %" PRId64 " times", field_integer(page->job, "retry", 0));
     append_text_of(&text, page->job, "retry_on", ", also after exit ");
+    append_text_of(&text, page->job, "retry_oom", ", with more GPU memory if it runs out: ");
     buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
     if (json_is_true(json_object_get(page->job, "own_priority")))
         buffer_append_text(&text, " among its owner's jobs");

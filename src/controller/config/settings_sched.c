@@ -23,16 +23,6 @@ static struct controller_options *options_of(void *target)
     return *(struct controller_options **)target;
 }
 
-static int parse_number(const char *text, const char *what, double max, double *ret, struct error *err)
-{
-    char *end = NULL;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= 0 && value <= max))
-        return error_set(err, -EINVAL, "%s: '%.60s' is not a number from 0 to %g", what, text, max);
-    *ret = value;
-    return 0;
-}
-
 static int set_count(uint32_t *field, const char *what, const char *value, int64_t max, struct error *err)
 {
     int64_t number;

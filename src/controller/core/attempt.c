@@ -16,6 +16,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
+#include "controller/core/gpu_oom.h"
 #include "controller/core/tables.h"
 #include "controller/core/usage.h"
 
@@ -69,8 +70,15 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
     uint32_t jitter = (uint32_t)(core->effects.random(core->effects.arg) % (RETRY_JITTER_MAX + 1));
     if (goes_back)
         event->cause = job_run(job)->requeue_cause;
-    event->type = goes_back || job_requeue_decide(job, event, jitter) ? EVENT_REQUEUED : EVENT_ENDED;
+    struct job_ask larger;
+    bool is_larger = !goes_back && core_gpu_oom_enlarge(core, entry, event, &larger);
+    if (is_larger)
+        event->cause = REQUEUE_GPU_OOM;
+    bool is_requeued = goes_back || is_larger || job_requeue_decide(job, event, jitter);
+    event->type = is_requeued ? EVENT_REQUEUED : EVENT_ENDED;
     core_change(core, entry, event, NULL);
+    if (is_larger)
+        core_gpu_oom_edit(core, entry, &larger);
     event->text = text;
     core_drop_usage(entry);
 }
@@ -104,6 +112,9 @@ static void take_fault(struct job_event *event)
 void core_close_attempt(struct core *core, struct core_entry *entry, struct job_event *event)
 {
     take_fault(event);
+    _cleanup_free_ char *out_of_memory = core_gpu_oom_recognise(event);
+    if (out_of_memory != NULL)
+        event->text = out_of_memory;
     end_attempt(core, entry, event);
 }
 

@@ -91,24 +91,14 @@ static int check_adopted(const struct job *job, const struct job_ask *ask, struc
     return error_hint(err, "cancel it and adopt the other process");
 }
 
-/* The job as it would be after the edit, in the eyes of the scheduler. */
-static int check_edit(const struct core *core, const struct identity *who, const struct job *job,
-    const struct job_ask *ask, const struct core_facts *facts, uint32_t *ret_gpus, struct error *err)
+int core_check_changed(const struct core *core, const struct job *job, const struct job_ask *ask,
+    const struct core_facts *facts, uint32_t *ret_gpus, struct error *err)
 {
     static const struct core_facts none = { 0 };
     struct description description;
-    int r = job_ask_validate(ask, err);
-    if (r == 0)
-        r = check_array(job, ask, err);
-    if (r == 0)
-        r = check_adopted(job, ask, err);
-    if (r == 0)
-        r = core_check_ask(core, who, ask, err);
-    if (r < 0)
-        return r;
     struct job edited = *job; // borrowed: nothing of it is freed
     edited.ask = ask;
-    r = core_describe(core, &edited, facts != NULL ? facts : &none, &description, err);
+    int r = core_describe(core, &edited, facts != NULL ? facts : &none, &description, err);
     if (r < 0)
         return r;
     description.spec.n_after = description.n_open;
@@ -116,6 +106,19 @@ static int check_edit(const struct core *core, const struct identity *who, const
     r = sched_check(core->sched, &description.spec, err);
     description_clear(&description);
     return r == -ENOENT ? err->code = -EINVAL : r;
+}
+
+static int check_edit(const struct core *core, const struct identity *who, const struct job *job,
+    const struct job_ask *ask, const struct core_facts *facts, uint32_t *ret_gpus, struct error *err)
+{
+    int r = job_ask_validate(ask, err);
+    if (r == 0)
+        r = check_array(job, ask, err);
+    if (r == 0)
+        r = check_adopted(job, ask, err);
+    if (r == 0)
+        r = core_check_ask(core, who, ask, err);
+    return r < 0 ? r : core_check_changed(core, job, ask, facts, ret_gpus, err);
 }
 
 /* Only an operator gives a running job more time than others could count on. */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Which outputs report that GPU memory is used up, and what the next try asks for. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "job/gpu_oom.h"
+
+#define GIB (1ULL << 30)
+
+static void last_report_of_the_output_is_the_proof(void **state)
+{
+    static const struct {
+        const char *tail, *line;
+    } rows[] = {
+        { "", NULL },
+        { "CUDA is fine\nout of memory\n", NULL },
+        { "a\nRuntimeError: CUDA out of memory. Tried 2 GiB\nb\n",
+            "RuntimeError: CUDA out of memory. Tried 2 GiB" },
+        { "CUDA out of memory: 1\nCUDA out of memory: 2", "CUDA out of memory: 2" },
+        { "jaxlib: RESOURCE_EXHAUSTED: Out of memory\n", "jaxlib: RESOURCE_EXHAUSTED: Out of memory" },
+        { "CUDA out of memory\x1b[31m\n", "CUDA out of memory\\x1b[31m" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char *line = gpu_oom_line(rows[i].tail);
+        if (rows[i].line == NULL)
+            assert_null(line);
+        else
+            assert_string_equal(line, rows[i].line);
+        free(line);
+    }
+}
+
+static void factor_and_bound_are_read_or_refused(void **state)
+{
+    static const char *const bad[] = { "", "x", "1", "1.05", "11", "nan", "-2", "1.5,", "1.5,80G",
+        "1.5,max=", "1.5,max=x", "x1.5,max=1G,max=2G" };
+    struct gpu_oom_retry retry;
+    struct error err;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_true(gpu_oom_parse_retry(bad[i], &retry, &err) < 0);
+    assert_int_equal(gpu_oom_parse_retry("x1.5,max=80G", &retry, &err), 0);
+    assert_int_equal(retry.percent, 150);
+    assert_int_equal(retry.max_bytes, 80 * GIB);
+    assert_int_equal(gpu_oom_parse_retry("2", &retry, &err), 0);
+    assert_int_equal(retry.percent, 200);
+    assert_int_equal(retry.max_bytes, 0);
+}
+
+static void next_try_asks_for_more_until_it_has_the_whole_gpu(void **state)
+{
+    static const struct {
+        const char *retry;
+        uint64_t gpu_mem;
+        uint32_t share, gpus, nodes;
+        uint64_t peak, size; // size 0: no usage is known
+        bool is_larger;
+        uint64_t then_mem;
+        uint32_t then_share;
+    } rows[] = {
+        { "x1.5", 8 * GIB, 0, 1, 0, 0, 0, true, 12 * GIB, 0 },
+        { "x1.5", 8 * GIB, 0, 1, 0, 10 * GIB, 24 * GIB, true, 15 * GIB, 0 }, // from what it used
+        { "x2", 8 * GIB, 0, 1, 0, 12 * GIB, 24 * GIB, true, 0, 0 },          // the whole GPU
+        { "x2,max=12G", 8 * GIB, 0, 1, 0, 0, 24 * GIB, true, 12 * GIB, 0 },  // its bound
+        { "x2,max=12G", 12 * GIB, 0, 1, 0, 0, 24 * GIB, false, 0, 0 },       // which it has already
+        { "x1.5", 0, 500, 1, 0, 0, 24 * GIB, true, 0, 750 },
+        { "x3", 0, 500, 1, 0, 0, 24 * GIB, true, 0, 0 }, // the whole GPU
+        { "x1.5,max=12G", 0, 500, 1, 0, 0, 24 * GIB, false, 0, 0 },
+        { "x1.5", 0, 0, 1, 0, 24 * GIB, 24 * GIB, false, 0, 0 }, // it had the whole GPU
+        { "x1.5", 8 * GIB, 0, 1, 2, 0, 0, false, 0, 0 },         // several nodes
+        { NULL, 8 * GIB, 0, 1, 0, 0, 0, false, 0, 0 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct job_usage usage = { .gpu_memory_peak = rows[i].peak, .gpu_memory_size = rows[i].size };
+        const struct job_ask ask = { .gpus = rows[i].gpus,
+            .gpu_mem = rows[i].gpu_mem,
+            .gpu_share = rows[i].share,
+            .nodes = rows[i].nodes,
+            .retry_oom = (char *)(uintptr_t)rows[i].retry };
+        struct job_ask larger;
+        bool is_larger = gpu_oom_enlarge(&ask, rows[i].size != 0 ? &usage : NULL, &larger);
+        assert_int_equal(is_larger, rows[i].is_larger);
+        if (!is_larger)
+            continue;
+        assert_in_range(
+            larger.gpu_mem, rows[i].then_mem - (rows[i].then_mem > 0 ? 200 : 0), rows[i].then_mem);
+        assert_int_equal(larger.gpu_share, rows[i].then_share);
+        assert_int_equal(larger.gpus, 1);
+        job_ask_clear(&larger);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(last_report_of_the_output_is_the_proof),
+        cmocka_unit_test(factor_and_bound_are_read_or_refused),
+        cmocka_unit_test(next_try_asks_for_more_until_it_has_the_whole_gpu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
