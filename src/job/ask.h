@@ -142,7 +142,7 @@ struct job_ask {
         X(base, 64, RECORD_U32, retry, retry, 0, "retry if the start, the node or a GPU failed", ASK_SHOWN), \
         X(base, 65, RECORD_STRING, retry_on, retry_on, ASK_TEXT_MAX,                                         \
             "also retry after these exit codes: 75,137", ASK_SHOWN),                                         \
-        X(base, 66, RECORD_STRING, retry_oom, retry_oom, ASK_TEXT_MAX,                                       \
+        X(base, 94, RECORD_STRING, retry_oom, retry_oom, ASK_TEXT_MAX,                                       \
             "retry a share of a GPU with more GPU memory if it ran out: x1.5,max=40G", ASK_SHOWN),           \
         X(base, 70, RECORD_BOOL, checkpoint, checkpoint, 0,                                                  \
             "the job saves its work on request, and reports CHECKPOINTED", ASK_SHOWN),                       \
