@@ -243,8 +243,10 @@ int step_record_signal(struct step_record *record)
         record->kill_ms = 0;
         return SIGKILL;
     }
-    for (json_t *line = NULL; (line = read_line(record)) != NULL;) {
-        _cleanup_json_ json_t *owned = line;
+    for (;;) {
+        _cleanup_json_ json_t *line = read_line(record);
+        if (line == NULL)
+            return 0;
         bool is_step = json_object_get(line, "id") != NULL;
         int signal = is_step ? 0 : (int)field_integer(line, "signal", 0);
         if (json_is_true(json_object_get(line, "cancel"))) {
@@ -255,7 +257,6 @@ int step_record_signal(struct step_record *record)
         if (signal > 0)
             return signal;
     }
-    return 0;
 }
 
 void step_record_end(struct step_record *record, int status)
