@@ -48,7 +48,7 @@ static int start_waiting(struct guard *guard, struct event_base *base, struct er
 {
     guard->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (guard->event_fd < 0)
-        return error_set_errno(err, -errno, "cannot make an event descriptor");
+        return error_set_errno(err, -errno, "cannot create an event descriptor");
     int r = -pthread_create(&guard->thread, NULL, wait_for_lock, guard);
     if (r < 0)
         return error_set_errno(err, r, "cannot start the thread that waits for the lock");

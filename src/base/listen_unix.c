@@ -23,7 +23,7 @@ int listen_unix(const char *path, mode_t mode, int *ret_fd, struct error *err)
     memcpy(address.sun_path, path, strlen(path) + 1);
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return error_set_errno(err, -errno, "cannot make a socket");
+        return error_set_errno(err, -errno, "cannot create a socket");
     (void)unlink(path); // the lock of the run directory proves that no process listens there
     mode_t saved = umask(0777 & ~mode);
     int r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;

@@ -118,7 +118,7 @@ static int make_passing(const char *path, struct error *err)
 {
     (void)unlink(path);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return fd < 0 ? error_set_errno(err, -errno, "cannot make %s", path) : fd;
+    return fd < 0 ? error_set_errno(err, -errno, "cannot create %s", path) : fd;
 }
 
 static int write_as_owner(const char *dir, struct collected *collected, int out, struct error *err)
@@ -162,7 +162,7 @@ int backup_write(const struct controller_options *options, const char *path, str
         return r;
     _cleanup_close_ int out = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (out < 0)
-        return error_set_errno(err, -errno, "cannot make %s", path);
+        return error_set_errno(err, -errno, "cannot create %s", path);
     uid_t uid = geteuid();
     gid_t gid = getegid();
     r = become_owner((struct user_ids){ .uid = store.st_uid, .gid = store.st_gid }, err);
@@ -197,7 +197,7 @@ static int write_file(
     const char *dir, const char *name, const struct store_backup_file *file, struct error *err)
 {
     if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(err, -errno, "cannot make %s", dir);
+        return error_set_errno(err, -errno, "cannot create %s", dir);
     _cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     int r = fd < 0 ? -errno : file_write(fd, name, file->bytes, file->length, true);
     return r < 0 ? error_set_errno(err, r, "cannot write %s/%s", dir, name) : 0;
@@ -238,7 +238,7 @@ static char *make_aside(const char *dir, struct error *err)
         if (mkdir(path, 0700) == 0)
             return take_ptr(path);
         if (errno != EEXIST) {
-            (void)error_set_errno(err, -errno, "cannot make %s", path);
+            (void)error_set_errno(err, -errno, "cannot create %s", path);
             return NULL;
         }
     }

@@ -70,11 +70,11 @@ int privileges_make_directory(const char *path, mode_t mode, struct user_ids own
         *slash = '\0';
         int r = make_directories(parent, 0755);
         if (r < 0)
-            return error_set_errno(err, r, "cannot make %s", parent);
+            return error_set_errno(err, r, "cannot create %s", parent);
     }
     bool is_new = mkdir(path, 0700) == 0;
     if (!is_new && errno != EEXIST)
-        return error_set_errno(err, -errno, "cannot make %s", path);
+        return error_set_errno(err, -errno, "cannot create %s", path);
     _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(err, -errno, "cannot open the directory %s", path);

@@ -52,6 +52,6 @@ int store_create(struct store *store, struct error *err)
     if (r < 0)
         return error_wrap(err, "cannot create a store in %s", store->dir);
     if (renameat(store->dirfd, UNFINISHED, store->dirfd, STORE_DATABASE) < 0 || fsync(store->dirfd) < 0)
-        return error_set_errno(err, -errno, "cannot make %s/%s", store->dir, STORE_DATABASE);
+        return error_set_errno(err, -errno, "cannot create %s/%s", store->dir, STORE_DATABASE);
     return 0;
 }

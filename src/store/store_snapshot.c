@@ -141,7 +141,7 @@ void store_snapshot_abandon(struct store *store)
 static int make_file(const struct store *store, struct error *err)
 {
     if (mkdirat(store->dirfd, STORE_BACKUP, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(err, -errno, "cannot make %s/%s", store->dir, STORE_BACKUP);
+        return error_set_errno(err, -errno, "cannot create %s/%s", store->dir, STORE_BACKUP);
     _cleanup_close_ int backupfd = open_backup(store->dirfd);
     if (backupfd < 0)
         return error_set_errno(err, -errno, "cannot open %s/%s", store->dir, STORE_BACKUP);

@@ -60,7 +60,7 @@ def test_progress_and_status_are_shown(box, gate):
     assert box.mgpu('ps', job, '-H', '-o', 'progress,status', check=True).out.split(None, 2)[1:] == ['40%', 'epoch 3\n']
     assert '███░░░░░ 40%' in box.mgpu('ps', job, check=True).out
     assert '[###.....] 40%' in box.mgpu('ps', job, check=True, env={'LANG': 'C', 'LC_ALL': 'C'}).out
-    assert re.search(r'^says +███░░░░░ 40%  epoch 3$', box.mgpu('show', job, check=True).out, re.M)
+    assert re.search(r'^reports +███░░░░░ 40%  epoch 3$', box.mgpu('show', job, check=True).out, re.M)
     gate.open()
     over = box.wait(job)
     assert (over['progress'], over['status']) == (0.4, 'epoch 3')

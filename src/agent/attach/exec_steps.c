@@ -316,7 +316,7 @@ static int make_entry(struct exec_steps *exec_steps, struct spool_id *id, struct
         if (errno != EEXIST)
             break;
     }
-    return error_set_errno(err, -errno, "cannot make a spool directory for job %" PRIu64, id->job);
+    return error_set_errno(err, -errno, "cannot create a spool directory for job %" PRIu64, id->job);
 }
 
 static int stage(struct exec_steps *exec_steps, const struct message_open_step *request,

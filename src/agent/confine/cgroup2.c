@@ -188,7 +188,7 @@ static int take_into_use(struct confine_state *state, struct error *err)
     if (r == 0)
         r = shepherds_fd = open_directory(fd, SHEPHERDS);
     if (r < 0)
-        return error_set_errno(err, r, "cannot make cgroup %s", state->path);
+        return error_set_errno(err, r, "cannot create cgroup %s", state->path);
     if (faccessat(shepherds_fd, "cgroup.kill", W_OK, 0) < 0)
         return error_set_errno(
             err, -errno, "cgroup %s cannot be killed as a whole (needs Linux 5.14)", state->path);
@@ -274,7 +274,7 @@ static int cgroup2_prepare(struct confine_state *state, const struct spool_id *i
         r = make_cell(state, id, attempt, cell);
     }
     if (r < 0)
-        return error_set_errno(err, r, "cannot make cgroup %s/%s", state->path, cell);
+        return error_set_errno(err, r, "cannot create cgroup %s/%s", state->path, cell);
     *ret_job_cgroup = xasprintf("%s/%s", state->path, cell);
     *ret_shepherd_fd = state->shepherds_fd;
     return 0;

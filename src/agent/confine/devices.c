@@ -25,7 +25,7 @@ static int open_directory(int dirfd, const char *name)
 int confine_devices_probe(int instance_fd, struct error *err)
 {
     if (mkdirat(instance_fd, PROBE, 0755) < 0 && errno != EEXIST)
-        return error_set_errno(err, -errno, "cannot make a cgroup to try a device filter on");
+        return error_set_errno(err, -errno, "cannot create a cgroup to try a device filter on");
     _cleanup_close_ int fd = open_directory(instance_fd, PROBE);
     int r = fd < 0 ? error_set_errno(err, fd, "cannot open a cgroup to try a device filter on")
                    : device_filter_probe(fd, err);

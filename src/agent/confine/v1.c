@@ -66,7 +66,7 @@ bool v1_is_base(const char *base, const char *instance, enum limit_controller ki
         return false;
     }
     if (mkdir(probe, 0755) < 0 && errno != EEXIST) {
-        (void)error_set_errno(err, -errno, "cannot make a cgroup in %s", base);
+        (void)error_set_errno(err, -errno, "cannot create a cgroup in %s", base);
         return false;
     }
     bool is_usable = access(file, W_OK) == 0;
@@ -105,7 +105,7 @@ char *v1_make(const char *base, const char *instance, const struct spool_id *id,
     _cleanup_free_ char *dir = group_path(base, instance, id);
     if (mkdir(dir, 0755) == 0 || errno == EEXIST)
         return take_ptr(dir);
-    (void)error_set_errno(err, -errno, "cannot make cgroup %s", dir);
+    (void)error_set_errno(err, -errno, "cannot create cgroup %s", dir);
     return NULL;
 }
 

@@ -53,7 +53,7 @@ int node_home_open(const char *state_dir, struct node_home *ret, struct error *e
     if (node_fd < 0)
         return node_fd;
     if (mkdirat(node_fd, TLS_DIR, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(err, -errno, "cannot make %s/node/" TLS_DIR, state_dir);
+        return error_set_errno(err, -errno, "cannot create %s/node/" TLS_DIR, state_dir);
     home.dirfd = openat(node_fd, TLS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (home.dirfd < 0)
         return error_set_errno(err, -errno, "cannot open %s/node/" TLS_DIR, state_dir);

@@ -37,5 +37,5 @@ int user_logs_make(const char *dir, uid_t uid, gid_t gid, struct error *err)
         r = parent < 0 ? -errno : make_below(parent, name, uid, gid);
     if (r == -EPERM) // -EPERM would mean that the user may never run anything here
         r = -EACCES;
-    return r < 0 ? error_set_errno(err, r, "cannot make the log directory %s/%s", dir, name) : 0;
+    return r < 0 ? error_set_errno(err, r, "cannot create the log directory %s/%s", dir, name) : 0;
 }

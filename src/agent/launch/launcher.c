@@ -67,7 +67,7 @@ static int open_directory(const char *path, mode_t mode, struct error *err)
     int r = make_directories(path, mode);
     int fd = r < 0 ? r : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return error_set_errno(err, r < 0 ? r : -errno, "cannot make directory %s", path);
+        return error_set_errno(err, r < 0 ? r : -errno, "cannot create directory %s", path);
     return fd;
 }
 
@@ -195,7 +195,7 @@ static int refuse(const struct launcher *launcher, const struct message_launch *
     _cleanup_close_ int fd = open_entry(launcher, id, true);
     if (fd < 0)
         return error_set_errno(
-            err, fd, "cannot make the spool directory of job %llu", (unsigned long long)id->job);
+            err, fd, "cannot create the spool directory of job %llu", (unsigned long long)id->job);
     struct launch_exit record = { .id = *id,
         .token = launch->token,
         .end = END_START_FAILED,

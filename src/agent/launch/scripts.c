@@ -25,7 +25,7 @@ int scripts_open(const char *run_dir, mode_t mode, struct error *err)
     _cleanup_free_ char *path = xasprintf("%s/" SCRIPTS_DIR, run_dir);
     int r = make_directories(path, mode);
     int fd = r < 0 ? r : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? error_set_errno(err, r < 0 ? r : -errno, "cannot make directory %s", path) : fd;
+    return fd < 0 ? error_set_errno(err, r < 0 ? r : -errno, "cannot create directory %s", path) : fd;
 }
 
 char *scripts_directory(const char *run_dir, const struct spool_id *id)

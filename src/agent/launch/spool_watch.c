@@ -49,7 +49,7 @@ int spool_watch_open(
         return error_set_errno(err, -errno, "cannot create a socket");
     (void)unlink(SPOOL_HINTS);
     if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-        return error_set_errno(err, -errno, "cannot make the socket %s in the spool", SPOOL_HINTS);
+        return error_set_errno(err, -errno, "cannot create the socket %s in the spool", SPOOL_HINTS);
     struct spool_watch *watch = xcalloc(1, sizeof(*watch));
     watch->fd = take_fd(&fd);
     watch->on_hint = on_hint;

@@ -87,7 +87,7 @@ int feed_log_folder(const char *path, struct error *err)
     struct stat status;
     bool is_made = mkdir(path, 0755) == 0;
     if (!is_made && errno != EEXIST)
-        return error_set_errno(err, -errno, "cannot make %s", path);
+        return error_set_errno(err, -errno, "cannot create %s", path);
     if (is_made)
         (void)chmod(path, 0755);
     if (lstat(path, &status) < 0)

@@ -65,7 +65,7 @@ const struct slurm_option slurm_other_options[] = {
     SLURM_NO_EFFECT(SLURM_OTHER, "preserve", 0, NULL, NULL, "times and modes of what is copied"),
     SLURM_NO_EFFECT(SLURM_OTHER, "quiet", 'Q', NULL, NULL, "print errors only"),
     SLURM_NO_EFFECT(SLURM_OTHER, "users", 'u', "list", NULL, "of these users"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "verbose", 'v', NULL, NULL, "say more"),
+    SLURM_NO_EFFECT(SLURM_OTHER, "verbose", 'v', NULL, NULL, "increase verbosity"),
     { 0 },
 };
 

@@ -70,7 +70,7 @@ const struct slurm_option slurm_scancel_options[] = {
         SLURM_SCANCEL, "signal", 's', "signal", set_text, NULL, "send this signal instead of ending the job"),
     SLURM_ROW(SLURM_SCANCEL, "state", 't', "state", set_text, "STATE", "jobs in this state"),
     SLURM_ROW(SLURM_SCANCEL, "user", 'u', "name", set_text, "USER", "jobs of this user"),
-    SLURM_ROW(SLURM_SCANCEL, "verbose", 'v', NULL, set_flag, "VERBOSE", "say more"),
+    SLURM_ROW(SLURM_SCANCEL, "verbose", 'v', NULL, set_flag, "VERBOSE", "increase verbosity"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "wckey", 0, "key", NULL, "jobs with this key"),
     { 0 },
 };

@@ -40,7 +40,7 @@ const struct slurm_option slurm_scontrol_options[] = {
     SLURM_ROW(SLURM_SCONTROL, "quiet", 'Q', NULL, set_flag, NULL, "print errors only"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "sibling", 0, NULL, NULL, "siblings of a federation"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "uid", 'u', "user", NULL, "as this user"),
-    SLURM_NO_EFFECT(SLURM_SCONTROL, "verbose", 'v', NULL, NULL, "say more"),
+    SLURM_NO_EFFECT(SLURM_SCONTROL, "verbose", 'v', NULL, NULL, "increase verbosity"),
     { 0 },
 };
 

@@ -267,7 +267,7 @@ const struct slurm_option slurm_sinfo_options[] = {
     SLURM_ROW(SLURM_SINFO, "states", 't', "list", set_text, NULL, "nodes in these states"),
     SLURM_ROW(SLURM_SINFO, "summarize", 's', NULL, set_flag, NULL, "one line for each partition"),
     SLURM_NO_EFFECT(SLURM_SINFO, "reservation", 'T', NULL, NULL, "reservations"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "verbose", 'v', NULL, NULL, "say more"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "verbose", 'v', NULL, NULL, "increase verbosity"),
     SLURM_NO_EFFECT(SLURM_SINFO, "yaml", 0, NULL, NULL, "print YAML"),
     { 0 },
 };

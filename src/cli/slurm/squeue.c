@@ -183,7 +183,7 @@ const struct slurm_option slurm_squeue_options[] = {
     SLURM_ROW(SLURM_SQUEUE, "steps", 's', "[list]", set_steps, NULL,
         "running steps instead of jobs; of these jobs, or these steps"),
     SLURM_ROW(SLURM_SQUEUE, "user", 'u', "list", set_text, "USERS", "jobs of these users"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "verbose", 'v', NULL, NULL, "say more"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "verbose", 'v', NULL, NULL, "increase verbosity"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "yaml", 0, NULL, NULL, "print YAML"),
     { 0 },
 };

@@ -135,7 +135,7 @@ static int start(const struct step *step, struct step_task *task, const sigset_t
     bool is_labelled = step->job->is_labelled;
     step_environment(step, task, &variables);
     if (is_labelled && pipe2(pipe_fds, O_CLOEXEC) < 0)
-        return error_set_errno(err, -errno, "cannot make a pipe");
+        return error_set_errno(err, -errno, "cannot create a pipe");
     (void)fflush(NULL);
     task->pid = fork();
     if (task->pid < 0)

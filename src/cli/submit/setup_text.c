@@ -57,7 +57,7 @@ static const char conda_text[] =
     "mgpu_text=$(PS1=\"${PS1:-}\" \"$mgpu_conda\" shell.posix activate \"$mgpu_name\") ||\n"
     "  { echo \"mgpu: --conda: $mgpu_conda cannot activate the environment $mgpu_name\" >&2; exit 1; }\n"
     "eval \"$mgpu_text\" ||\n"
-    "  { echo \"mgpu: --conda: what $mgpu_conda says to activate $mgpu_name fails\" >&2; exit 1; }\n"
+    "  { echo \"mgpu: --conda: $mgpu_conda cannot activate $mgpu_name\" >&2; exit 1; }\n"
     "unset mgpu_name mgpu_conda mgpu_file mgpu_text\n";
 
 static const char venv_text[] =

@@ -76,7 +76,7 @@ static int make_link(int folder, const char *name, const char *self, struct erro
     if (symlinkat(self, folder, name) == 0)
         return 0;
     if (errno != EEXIST)
-        return error_set_errno(err, -errno, "cannot make the link %s", name);
+        return error_set_errno(err, -errno, "cannot create the link %s", name);
     _cleanup_free_ char *before = program_find("mgpu");
     bool is_link = readlinkat(folder, name, target, sizeof(target) - 1) > 0;
     if (is_link && strcmp(target, self) == 0)

@@ -44,7 +44,8 @@ static char *render_state(const struct view *view, const json_t *node, enum colo
     if (since != NULL && strcmp(state, "unreachable") == 0)
         return xasprintf("%s %s", text, since);
     if (stopping > 0)
-        return xasprintf("%s, ending %" PRId64 " that nobody wants", text, stopping);
+        return xasprintf(
+            "%s, ending %" PRId64 " orphaned attempt%s", text, stopping, stopping == 1 ? "" : "s");
     return take_ptr(text);
 }
 

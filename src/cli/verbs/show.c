@@ -298,11 +298,11 @@ static void print_use(const struct page *page)
     (void)fprintf(page->out, "%-10s %s of CPU time, peak memory %s\n", "used", cpu, memory);
 }
 
-static void print_said(const struct page *page)
+static void print_reported(const struct page *page)
 {
     _cleanup_free_ char *said = progress_sentence(page->view.screen, page->job);
     if (said != NULL)
-        show_print_line(page, "says", said);
+        show_print_line(page, "reports", said);
     print_time(page, "saved", "checkpointed_at");
 }
 
@@ -414,7 +414,7 @@ static void print_page(const struct page *page, bool has_env)
     print_viewers(page);
     print_timeline(page);
     print_use(page);
-    print_said(page);
+    print_reported(page);
     print_usage(page);
     print_field(page, "directory", "cwd");
     print_field(page, "else in", "cwd_fallback");

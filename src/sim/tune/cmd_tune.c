@@ -161,7 +161,7 @@ static int run(int argc, char **argv)
 
 const struct sim_command command_tune = {
     .name = "tune",
-    .summary = "replay one's own journal with other settings and compare",
+    .summary = "replay the journal of a machine with other settings, and compare",
     .usage = "tune JOURNAL [OPTIONS]",
     .run = run,
 };
