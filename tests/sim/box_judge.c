@@ -74,7 +74,7 @@ static void judge_job(struct box *box, const struct job *job)
     if (executions > 1 + job->preemptions)
         box_break(box, "it ran twice", job->id);
     if (!is_cancelled && job->end == END_CANCELLED)
-        box_break(box, "it was cancelled by nobody", job->id);
+        box_break(box, "it was cancelled without a request", job->id);
     if (job->end == END_IDLE_TIMEOUT && job->ask->idle_timeout_ms == 0)
         box_break(box, "it was ended for an idleness that is nobody's business", job->id);
     if (job_is_array(job))
@@ -89,7 +89,7 @@ static void judge_job(struct box *box, const struct job *job)
     bool may_tell_time = !box->has_copies; // a word that comes again is later than it was
     if (job_is_wide(job) && is_failure && !is_cancelled && may_tell_time &&
         !box_has_own_failure(box, job->id, latest))
-        box_break(box, "it ended by a failure that had its cause in another part's end", job->id);
+        box_break(box, "it ended by a failure that had its cause in another rank's end", job->id);
     if (!is_cancelled && latest == 0 && job->end != END_START_FAILED && !went_down(box, job))
         box_break(box, "it never ran", job->id);
 }

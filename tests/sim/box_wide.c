@@ -34,7 +34,7 @@ void box_check_execution(struct box *box, const struct spooled *begun)
             ready += is_same && entry->was_ready;
         }
     if (begun->n_parts > 0 && ready + 1 < begun->n_parts)
-        box_break(box, "a part runs, and not all were ready", begun->id.job);
+        box_break(box, "a rank runs although not all were ready", begun->id.job);
 }
 
 uint32_t box_executed_attempts(const struct box *box, uint64_t job, uint32_t *ret_latest)

@@ -10,7 +10,7 @@
  * When the storm is over everything must come to rest, and then: every acknowledged job is done; nothing ran
  * twice; no GPU had two users; no job ran in two places; exit codes are true; ids are never reused; a submit
  * repeated with its key made one job; an end that a client knows of stands; no job ended by a failure that
- * another part's end had caused; the nodes' spools are empty; the fold of the events is the truth, and
+ * another rank's end had caused; the nodes' spools are empty; the fold of the events is the truth, and
  * another scheduler that is told of them decides the same. Some jobs are arrays, wait for others, are held
  * for a while or give way to others, leave their GPUs unused, and GPUs are paused. A seed is a whole history:
  * `sim_box SEED` replays one (campaign.c).
