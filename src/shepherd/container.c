@@ -318,10 +318,11 @@ enum launch_step container_words(
 
 /* --- what killed containers leave --- */
 
-/* Podman does not notice that a container was killed. A container whose process has just ended is left to its
- * own podman for a while, and one without a process may be about to start. */
+/* Podman does not notice that a container was killed. First the killed processes of a job that has just ended
+ * are left time to be reaped, for until then they look alive. A container whose process has just ended is
+ * left to its own podman for a while, and one without a process may be about to start. */
 static char tidy_text[] =
-    "podman ps --filter label=" LABEL " --format '{{.ID}} {{.Pid}}' | while read -r id pid; do "
+    "sleep 2; podman ps --filter label=" LABEL " --format '{{.ID}} {{.Pid}}' | while read -r id pid; do "
     "[ -d \"/proc/$pid\" ] || { sleep 5; podman rm --force \"$id\"; }; done; "
     "exec podman container prune --force --filter label=" LABEL " --filter until=10m";
 
