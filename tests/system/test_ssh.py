@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -73,7 +74,7 @@ def test_a_node_that_is_started_over_ssh_lets_the_shell_go(make_instance, far, p
         done = subprocess.run(['sh', '-c', piped], input=token, capture_output=True, text=True, timeout=harness.DEADLINE_S,
                               check=False)
         assert done.returncode == 0 and not harness.SANITIZER.search(done.stdout), done
-        harness.until(lambda: 'gpu1' in box.mgpu('nodes', check=True).out, 'the node is there')
+        harness.until(lambda: re.search(r'^gpu1 +up', box.mgpu('nodes', check=True).out, re.M), 'the node is up')
         job = box.submit('-g', '1', '--', 'sh', '-c', 'echo $MGPU_NODE_NAME $CUDA_VISIBLE_DEVICES', cwd='/')
         assert box.wait(job)['state'] == 'done' and box.job(job)['node'] == 'gpu1'
     finally:
