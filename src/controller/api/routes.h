@@ -45,8 +45,8 @@ void handle_node_token(struct request *request);    // api/nodes.c
 void handle_forget(struct request *request);        // api/nodes.c
 void handle_events(struct request *request);        // api/events.c
 void handle_make_token(struct request *request);    // api/tokens.c
-void handle_tokens(struct request *request);        // api/token_list.c
-void handle_revoke_token(struct request *request);  // api/token_list.c
+void handle_tokens(struct request *request);        // api/tokens.c
+void handle_revoke_token(struct request *request);  // api/tokens.c
 void handle_config(struct request *request);        // api/meta.c
 void handle_version(struct request *request);       // api/meta.c
 void handle_health(struct request *request);        // api/meta.c
