@@ -90,6 +90,12 @@ def test_a_planted_violation_is_found(tmp_path, name):
     assert sentence in done.stdout and path.rsplit('/', 1)[0] in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize(('count', 'code'), [(40, 0), (41, 1)])
+def test_a_folder_with_too_many_sources_is_found(tmp_path, count, code):
+    done = check(tmp_path, {**CLEAN, **{f'src/base/b{n}.c': SPDX for n in range(count)}})
+    assert done.returncode == code and ('41 source files' in done.stdout) == (code == 1), done.stdout
+
+
 def test_the_tree_itself_is_clean():
     done = subprocess.run([f'{ROOT}/tools/check-layers'], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
