@@ -380,7 +380,8 @@ static const struct {
           "why it waits in the queue: the first `code` of [why](#why), a closed list; null in other states" },
         make_reason },
     { { "reason_text", "string|null",
-          "the same in words; of a job that is starting or stopping for long, what it waits for" },
+          "the same as a sentence; for a job that has been starting or stopping for long, what it is waiting "
+          "for" },
         make_reason_text },
     { { "eta", "string|null", "expected start" }, make_eta },
     { { "eta_latest", "string|null", "latest start expected" }, make_eta_latest },
