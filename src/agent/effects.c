@@ -5,7 +5,6 @@
  */
 #include "agent/effects.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,6 +20,8 @@
 #include "agent/host/persist.h"
 #include "agent/host/run_reserve.h"
 #include "agent/attach/terminal_visit.h"
+#include "agent/spool_load.h"
+#include "agent/spool_sight.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -89,15 +90,6 @@ static bool is_watched(const struct effects *effects, const struct spool_id *id)
     return false;
 }
 
-static int open_entry(const struct effects *effects, const struct spool_id *id)
-{
-    char name[SPOOL_NAME_SIZE];
-    spool_name(id, name);
-    int fd = openat(
-        launcher_spool_fd(effects->parts.launcher), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return fd < 0 ? -errno : fd;
-}
-
 static void effect_send(void *arg, const struct record_type *type, const void *message)
 {
     struct effects *effects = arg;
@@ -105,97 +97,13 @@ static void effect_send(void *arg, const struct record_type *type, const void *m
         agent_link_send(effects->link, type, message);
 }
 
-/* By itself: an error of the driver may be why. */
-static bool has_failed(const struct launch_exit *record)
-{
-    return (record->end == END_EXIT && record->exit_code != 0) || record->end == END_SIGNAL;
-}
-
-/* On the boot clock, by which the errors of a GPU are attributed. */
-static int64_t started_ms(int dirfd, const struct launch_exit *record)
-{
-    struct launch_started started;
-    if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) < 0)
-        started = (struct launch_started){ .wall_ms = record->started_wall_ms };
-    int64_t ms = launch_started_boot_ms(&started, clock_boot_ms(), clock_wall_ms());
-    record_clear(&launch_started_record, &started);
-    return ms;
-}
-
-static void note_usage(
-    const struct effects *effects, const struct spool_id *id, int dirfd, struct launch_exit *record)
-{
-    struct job_usage *usage = usage_watch_end(effects->parts.watch, id);
-    if (record->is_executed != 0)
-        gpu_check_note_fault(effects->parts.check, id, started_ms(dirfd, record), &usage);
-    if (usage != NULL && record->usage.count == 0)
-        record->usage = (struct record_list){ take_ptr(usage), 1 };
-    job_usage_free(usage);
-}
-
-static void read_exit(
-    const struct effects *effects, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
-{
-    struct error err = { 0 };
-    int r = file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &sight->exit, &err);
-    if (r == -EBADMSG)
-        log_error("job %" PRIu64 ": its exit record is damaged: %s", id->job, err.message);
-    sight->has_exit = r == 0;
-    if (!sight->has_exit)
-        return;
-    sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
-    if (!sight->is_populated)
-        gpu_check_end(effects->parts.check, id, clock_boot_ms());
-    sight->is_checking =
-        has_failed(&sight->exit) && gpu_check_awaits_errors(effects->parts.check, id, clock_boot_ms());
-    if (!sight->is_checking)
-        note_usage(effects, id, dirfd, &sight->exit);
-}
-
-static void look_for_exit(
-    const struct effects *effects, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
-{
-    sight->has_exit = faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0;
-    if (sight->has_exit)
-        sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
-}
-
-/* The report of a dead shepherd does not apply to its successor. */
-static void read_ready(int dirfd, struct attempt_sight *sight)
-{
-    struct launch_started *ready = &sight->started;
-    if (!sight->is_alive || file_read_record(dirfd, SPOOL_READY, &launch_started_record, ready, NULL) < 0)
-        return;
-    sight->is_ready = process_is_alive((pid_t)ready->shepherd_pid, ready->shepherd_start);
-}
-
 static void effect_observe(
     void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight)
 {
-    struct effects *effects = arg;
-    _cleanup_close_ int dirfd = open_entry(effects, id);
+    const struct effects *effects = arg;
     sight->is_watched = is_watched(effects, id);
     sight->is_alive = sight->is_watched;
-    if (dirfd < 0) {
-        sight->is_populated = effects->parts.confine->is_populated(effects->parts.cells, id) == 1;
-        return;
-    }
-    int verdict = spool_verdict(dirfd);
-    sight->verdict = verdict < 0 ? VERDICT_NONE : (enum spool_verdict)verdict;
-    sight->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, 0) == 0;
-    sight->is_alive = sight->is_alive || spool_is_alive(dirfd);
-    if (sight->verdict == VERDICT_NONE) {
-        read_ready(dirfd, sight);
-        return;
-    }
-    if (is_reported)
-        look_for_exit(effects, id, dirfd, sight);
-    else
-        read_exit(effects, id, dirfd, sight);
-    if (sight->verdict == VERDICT_GO && adopted_is(dirfd))
-        sight->is_alive = adopted_is_alive(dirfd);
-    if (sight->verdict == VERDICT_GO && !sight->has_exit)
-        (void)file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &sight->started, NULL);
+    spool_sight(&effects->parts, id, is_reported, sight);
 }
 
 static int effect_stage(void *arg, const struct message_launch *launch, struct error *err)
@@ -211,7 +119,7 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
 {
     struct effects *effects = arg;
     struct launcher_process process;
-    _cleanup_close_ int dirfd = open_entry(effects, id);
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd >= 0 && adopted_is(dirfd)) {
         inspector_forget(effects->parts.looks, id->job); // from here on the spool describes it
         return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
@@ -249,7 +157,7 @@ static int make_entry(struct effects *effects, const struct spool_id *id, uint64
     spool_name(id, name);
     if (mkdirat(launcher_spool_fd(effects->parts.launcher), name, 0700) < 0)
         return -errno;
-    _cleanup_close_ int dirfd = open_entry(effects, id);
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd < 0)
         return dirfd;
     int r = spool_settle(dirfd, VERDICT_NOGO);
@@ -262,7 +170,7 @@ static int make_entry(struct effects *effects, const struct spool_id *id, uint64
 
 static int settle_nogo(struct effects *effects, const struct spool_id *id, uint64_t token)
 {
-    _cleanup_close_ int dirfd = open_entry(effects, id);
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     int r = dirfd >= 0 ? spool_settle(dirfd, VERDICT_NOGO) : dirfd;
     return r == -ENOENT ? make_entry(effects, id, token) : r;
 }
@@ -279,7 +187,7 @@ static int effect_settle_nogo(void *arg, const struct spool_id *id, uint64_t tok
 static int effect_command(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms)
 {
     struct effects *effects = arg;
-    _cleanup_close_ int dirfd = open_entry(effects, id);
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd >= 0 && adopted_is(dirfd)) {
         int r = (signal & STOP_ADOPTED) != 0
                     ? adopted_kills_start(effects->kills, dirfd, signal & ~STOP_ADOPTED, grace_ms)
@@ -339,7 +247,7 @@ static void unwatch(struct effects *effects, const struct spool_id *id)
 static int effect_remove(void *arg, const struct spool_id *id)
 {
     struct effects *effects = arg;
-    _cleanup_close_ int dirfd = open_entry(effects, id);
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd >= 0 && adopted_is(dirfd))
         unwatch(effects, id); // the process may live on
     int r = launcher_discard(effects->parts.launcher, id);
@@ -399,7 +307,7 @@ static void effect_notify(void *arg, const struct message_notify *request)
 static int effect_renew(void *arg, const struct spool_id *id, int64_t until_ms)
 {
     struct effects *effects = arg;
-    _cleanup_close_ int dirfd = open_entry(effects, id);
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd < 0)
         return dirfd;
     int r = spool_renew(dirfd, until_ms);
@@ -503,98 +411,7 @@ void effects_set_link(struct effects *effects, struct agent_link *link)
     effects->link = link;
 }
 
-/* The token of an attempt from its spec or, for an entry recreated from a durable copy, from its exit
- * record. */
-static uint64_t read_token(const struct effects *effects, const struct spool_id *id, int dirfd)
-{
-    struct launch_spec spec;
-    struct launch_exit record;
-    uint64_t token = 0;
-    if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) == 0) {
-        token = spec.token;
-        gpu_check_take(effects->parts.check, id, &spec.gpus);
-        if (spool_verdict(dirfd) == VERDICT_GO)
-            gpu_check_resume(effects->parts.check, id);
-        record_clear(&launch_spec_record, &spec);
-    } else if (file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &record, NULL) == 0) {
-        token = record.token;
-        record_clear(&launch_exit_record, &record);
-    }
-    return token;
-}
-
-/* A cgroup without a spool entry was left by a crash between creating the two, or belongs to a live process
- * and is kept. */
-static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
-{
-    struct effects *effects = arg;
-    char name[SPOOL_NAME_SIZE];
-    if (notifiers_is_cell(id)) {
-        notifiers_clear_cell(effects->parts.notifiers, id);
-        return;
-    }
-    _cleanup_close_ int dirfd = open_entry(effects, id);
-    spool_name(id, name);
-    if (dirfd >= 0)
-        return;
-    if (is_populated)
-        log_error("the cgroup of %s has processes, but the spool has no entry for it: inspect them", name);
-    else
-        (void)effects->parts.confine->remove(effects->parts.cells, id);
-}
-
-/* Completes the work of an agent that died in between. Running jobs continue in any case. */
-static void guard_again(const struct effects *effects, const struct spool_id *id, int dirfd)
-{
-    struct error err = { 0 };
-    if (spool_verdict(dirfd) == VERDICT_NOGO || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0)
-        return;
-    int r = launcher_guard(effects->parts.launcher, id, &err);
-    if (r == 1)
-        log_warning("job %" PRIu64 ": its device filter was missing and has been restored", id->job);
-    else if (r < 0 && r != -ENOENT)
-        log_error("job %" PRIu64 ": its devices are not confined: %s", id->job, err.message);
-}
-
-/* What was written to "renewed" since does not matter: the next HEARTBEAT_ACK is later. */
-static void note_lease(const struct effects *effects, const struct spool_id *id, int dirfd)
-{
-    struct launch_spec spec;
-    if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
-        return;
-    agent_core_note_lease(effects->core, id, spec.lease_ms, spec.lease_until_ms);
-    record_clear(&launch_spec_record, &spec);
-}
-
 int effects_load(struct effects *effects, struct error *err)
 {
-    int spoolfd = launcher_spool_fd(effects->parts.launcher);
-    int fd = openat(spoolfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *entry;
-    if (dir == NULL)
-        return error_set_errno(err, -errno, "cannot read the spool");
-    while ((entry = readdir(dir)) != NULL) {
-        struct spool_id id;
-        if (!spool_parse_name(entry->d_name, &id))
-            continue;
-        if (id.step != 0) {
-            exec_steps_find(effects->parts.exec_steps, &id);
-            continue;
-        }
-        _cleanup_close_ int dirfd = open_entry(effects, &id);
-        if (dirfd < 0)
-            continue;
-        uint64_t token = read_token(effects, &id, dirfd);
-        guard_again(effects, &id, dirfd);
-        /* The agent died between creating the entry and writing its contents, so nothing depends on it. */
-        if (token == 0 && spool_verdict(dirfd) == VERDICT_NONE)
-            (void)spool_remove(spoolfd, entry->d_name);
-        else
-            agent_core_load(effects->core, clock_boot_ms(), &id, token);
-        note_lease(effects, &id, dirfd);
-    }
-    (void)closedir(dir);
-    (void)effects->parts.confine->list(effects->parts.cells, on_cell, effects);
-    return 0;
+    return spool_load(&effects->parts, effects->core, err);
 }

@@ -97,15 +97,6 @@ static struct exec_step *find(const struct exec_steps *exec_steps, const struct 
     return exec_step;
 }
 
-static int open_entry(const struct exec_steps *exec_steps, const struct spool_id *id)
-{
-    char name[SPOOL_NAME_SIZE];
-    spool_name(id, name);
-    int fd = openat(
-        launcher_spool_fd(exec_steps->launcher), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return fd < 0 ? -errno : fd;
-}
-
 static void discard(const struct exec_steps *exec_steps, const struct spool_id *id)
 {
     int r = launcher_discard(exec_steps->launcher, id);
@@ -175,7 +166,7 @@ static bool has_file(int dirfd, const char *name)
 void exec_steps_look(struct exec_steps *exec_steps, const struct spool_id *id)
 {
     struct exec_step *exec_step = find(exec_steps, id);
-    _cleanup_close_ int dirfd = open_entry(exec_steps, id);
+    _cleanup_close_ int dirfd = launcher_open_entry(exec_steps->launcher, id);
     if (dirfd < 0)
         return;
     if (exec_step == NULL) {
@@ -194,14 +185,14 @@ static void on_shepherd_end(void *arg, int status)
 {
     struct exec_step *exec_step = arg;
     exec_step->child = NULL;
-    _cleanup_close_ int dirfd = open_entry(exec_step->exec_steps, &exec_step->id);
+    _cleanup_close_ int dirfd = launcher_open_entry(exec_step->exec_steps->launcher, &exec_step->id);
     end(exec_step, dirfd);
 }
 
 void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id)
 {
     struct launch_started started;
-    _cleanup_close_ int dirfd = open_entry(exec_steps, id);
+    _cleanup_close_ int dirfd = launcher_open_entry(exec_steps->launcher, id);
     if (dirfd < 0)
         return;
     if (!spool_is_alive(dirfd)) {
@@ -236,7 +227,7 @@ static int read_host(const struct exec_steps *exec_steps, const struct message_o
     struct launch_spec *ret, struct error *err)
 {
     struct spool_id host = { request->id.job, request->id.attempt, 0, request->id.rank };
-    _cleanup_close_ int dirfd = open_entry(exec_steps, &host);
+    _cleanup_close_ int dirfd = launcher_open_entry(exec_steps->launcher, &host);
     bool is_running = dirfd >= 0 && has_file(dirfd, SPOOL_STARTED) && !has_file(dirfd, SPOOL_EXIT);
     if (!is_running || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, ret, NULL) < 0)
         return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->id.job);
@@ -312,7 +303,7 @@ static int make_entry(struct exec_steps *exec_steps, struct spool_id *id, struct
     for (id->step = 1; id->step < STEPS_MAX; id->step++) {
         spool_name(id, name);
         if (mkdirat(launcher_spool_fd(exec_steps->launcher), name, 0700) == 0)
-            return open_entry(exec_steps, id);
+            return launcher_open_entry(exec_steps->launcher, id);
         if (errno != EEXIST)
             break;
     }

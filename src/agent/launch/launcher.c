@@ -176,23 +176,30 @@ int launcher_spool_fd(const struct launcher *launcher)
     return launcher->spool_fd;
 }
 
-/* --- stage --- */
-
-static int open_entry(const struct launcher *launcher, const struct spool_id *id, bool make)
+int launcher_open_entry(const struct launcher *launcher, const struct spool_id *id)
 {
     char name[SPOOL_NAME_SIZE];
     spool_name(id, name);
-    if (make && mkdirat(launcher->spool_fd, name, 0700) < 0 && errno != EEXIST)
-        return -errno;
     int fd = openat(launcher->spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return fd < 0 ? -errno : fd;
+}
+
+/* --- stage --- */
+
+static int make_entry(const struct launcher *launcher, const struct spool_id *id)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name(id, name);
+    if (mkdirat(launcher->spool_fd, name, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    return launcher_open_entry(launcher, id);
 }
 
 /* This can never run here. The record comes first: a verdict "go" without one would ask for an adopter. */
 static int refuse(const struct launcher *launcher, const struct message_launch *launch, struct error *err)
 {
     const struct spool_id *id = &launch->id;
-    _cleanup_close_ int fd = open_entry(launcher, id, true);
+    _cleanup_close_ int fd = make_entry(launcher, id);
     if (fd < 0)
         return error_set_errno(
             err, fd, "cannot create the spool directory of job %llu", (unsigned long long)id->job);
@@ -276,7 +283,7 @@ static int write_entry(struct launcher *launcher, const struct message_launch *l
     r = launcher->confine->guard(launcher->cells, id, spec, err);
     if (r < 0)
         return r;
-    _cleanup_close_ int fd = open_entry(launcher, id, true);
+    _cleanup_close_ int fd = make_entry(launcher, id);
     if (fd >= 0)
         (void)unlinkat(
             fd, SPOOL_EXIT, 0); // of a refusal that came to no verdict: it would be the end of this
@@ -292,7 +299,7 @@ static int write_entry(struct launcher *launcher, const struct message_launch *l
 static bool is_staged(const struct launcher *launcher, const struct spool_id *id)
 {
     struct stat st;
-    _cleanup_close_ int fd = open_entry(launcher, id, false);
+    _cleanup_close_ int fd = launcher_open_entry(launcher, id);
     return fd >= 0 &&
            (fstatat(fd, SPOOL_SPEC, &st, AT_SYMLINK_NOFOLLOW) == 0 || spool_verdict(fd) == VERDICT_NOGO);
 }
@@ -301,7 +308,7 @@ static int stage_adopted(const struct launcher *launcher, const struct message_l
     const struct job_spec *job, struct error *err)
 {
     const struct spool_id *id = &launch->id;
-    _cleanup_close_ int fd = open_entry(launcher, id, true);
+    _cleanup_close_ int fd = make_entry(launcher, id);
     int r = fd < 0 ? fd : adopted_stage(fd, launch, job);
     if (r < 0)
         return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
@@ -387,7 +394,7 @@ int launcher_guard(const struct launcher *launcher, const struct spool_id *id, s
 {
     struct launch_spec spec;
     struct error why = { 0 };
-    _cleanup_close_ int fd = open_entry(launcher, id, false);
+    _cleanup_close_ int fd = launcher_open_entry(launcher, id);
     int r = fd < 0 ? fd : file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, &why);
     if (r < 0)
         return error_set_errno(err, r, "cannot read the spec of job %llu", (unsigned long long)id->job);
@@ -406,7 +413,7 @@ int launcher_guard(const struct launcher *launcher, const struct spool_id *id, s
 static int limit_again(const struct launcher *launcher, const struct spool_id *id, struct error *err)
 {
     struct launch_spec spec;
-    _cleanup_close_ int fd = open_entry(launcher, id, false);
+    _cleanup_close_ int fd = launcher_open_entry(launcher, id);
     int r = fd < 0 ? fd : file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, NULL);
     if (r < 0)
         return error_set_errno(err, r, "cannot read the spec of job %llu", (unsigned long long)id->job);
@@ -512,7 +519,7 @@ int launcher_release(struct launcher *launcher, const struct spool_id *id, uint3
 int launcher_update(
     struct launcher *launcher, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {
-    _cleanup_close_ int fd = open_entry(launcher, id, false);
+    _cleanup_close_ int fd = launcher_open_entry(launcher, id);
     int r = fd < 0 ? fd : file_write(fd, SPOOL_TERMS, terms, sizeof(*terms), false);
     if (r < 0)
         return error_set_errno(err, r, "its new limits cannot be written to the spool");

@@ -66,6 +66,9 @@ void launcher_set_resolver(struct launcher *launcher, struct user_resolver *reso
 /* Descriptor of RUN/spool, owned by the launcher. */
 int launcher_spool_fd(const struct launcher *launcher);
 
+/* Opens the spool entry of a step. Returns its directory, or a negative errno; -ENOENT: it has none. */
+int launcher_open_entry(const struct launcher *launcher, const struct spool_id *id);
+
 /*
  * Creates the step's spool directory, cgroup and `spec`. Idempotent: an existing spec is kept. Returns an
  * enum launcher_stage. A negative errno means that it failed this time (memory, disk, processes): no spec was

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* What an agent finds when it starts: the attempts of the one before it. */
+#include "agent/spool_load.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+
+/* The token of an attempt from its spec or, for an entry recreated from a durable copy, from its exit
+ * record. */
+static uint64_t read_token(const struct effects_parts *parts, const struct spool_id *id, int dirfd)
+{
+    struct launch_spec spec;
+    struct launch_exit record;
+    uint64_t token = 0;
+    if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) == 0) {
+        token = spec.token;
+        gpu_check_take(parts->check, id, &spec.gpus);
+        if (spool_verdict(dirfd) == VERDICT_GO)
+            gpu_check_resume(parts->check, id);
+        record_clear(&launch_spec_record, &spec);
+    } else if (file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &record, NULL) == 0) {
+        token = record.token;
+        record_clear(&launch_exit_record, &record);
+    }
+    return token;
+}
+
+/* A cgroup without a spool entry was left by a crash between creating the two, or belongs to a live process
+ * and is kept. */
+static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
+{
+    const struct effects_parts *parts = arg;
+    char name[SPOOL_NAME_SIZE];
+    if (notifiers_is_cell(id)) {
+        notifiers_clear_cell(parts->notifiers, id);
+        return;
+    }
+    _cleanup_close_ int dirfd = launcher_open_entry(parts->launcher, id);
+    spool_name(id, name);
+    if (dirfd >= 0)
+        return;
+    if (is_populated)
+        log_error("the cgroup of %s has processes, but the spool has no entry for it: inspect them", name);
+    else
+        (void)parts->confine->remove(parts->cells, id);
+}
+
+/* Completes the work of an agent that died in between. Running jobs continue in any case. */
+static void guard_again(const struct effects_parts *parts, const struct spool_id *id, int dirfd)
+{
+    struct error err = { 0 };
+    if (spool_verdict(dirfd) == VERDICT_NOGO || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0)
+        return;
+    int r = launcher_guard(parts->launcher, id, &err);
+    if (r == 1)
+        log_warning("job %" PRIu64 ": its device filter was missing and has been restored", id->job);
+    else if (r < 0 && r != -ENOENT)
+        log_error("job %" PRIu64 ": its devices are not confined: %s", id->job, err.message);
+}
+
+/* What was written to "renewed" since does not matter: the next HEARTBEAT_ACK is later. */
+static void note_lease(struct agent_core *core, const struct spool_id *id, int dirfd)
+{
+    struct launch_spec spec;
+    if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+        return;
+    agent_core_note_lease(core, id, spec.lease_ms, spec.lease_until_ms);
+    record_clear(&launch_spec_record, &spec);
+}
+
+int spool_load(struct effects_parts *parts, struct agent_core *core, struct error *err)
+{
+    int spoolfd = launcher_spool_fd(parts->launcher);
+    int fd = openat(spoolfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    if (dir == NULL)
+        return error_set_errno(err, -errno, "cannot read the spool");
+    while ((entry = readdir(dir)) != NULL) {
+        struct spool_id id;
+        if (!spool_parse_name(entry->d_name, &id))
+            continue;
+        if (id.step != 0) {
+            exec_steps_find(parts->exec_steps, &id);
+            continue;
+        }
+        _cleanup_close_ int dirfd = launcher_open_entry(parts->launcher, &id);
+        if (dirfd < 0)
+            continue;
+        uint64_t token = read_token(parts, &id, dirfd);
+        guard_again(parts, &id, dirfd);
+        /* The agent died between creating the entry and writing its contents, so nothing depends on it. */
+        if (token == 0 && spool_verdict(dirfd) == VERDICT_NONE)
+            (void)spool_remove(spoolfd, entry->d_name);
+        else
+            agent_core_load(core, clock_boot_ms(), &id, token);
+        note_lease(core, &id, dirfd);
+    }
+    (void)closedir(dir);
+    (void)parts->confine->list(parts->cells, on_cell, parts);
+    return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads the files of an entry in the order in which the shepherd writes them. */
+#include "agent/spool_sight.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "agent/launch/adopted.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "job/state.h"
+
+/* By itself: an error of the driver may be why. */
+static bool has_failed(const struct launch_exit *record)
+{
+    return (record->end == END_EXIT && record->exit_code != 0) || record->end == END_SIGNAL;
+}
+
+/* On the boot clock, by which the errors of a GPU are attributed. */
+static int64_t started_ms(int dirfd, const struct launch_exit *record)
+{
+    struct launch_started started;
+    if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) < 0)
+        started = (struct launch_started){ .wall_ms = record->started_wall_ms };
+    int64_t ms = launch_started_boot_ms(&started, clock_boot_ms(), clock_wall_ms());
+    record_clear(&launch_started_record, &started);
+    return ms;
+}
+
+static void note_usage(
+    const struct effects_parts *parts, const struct spool_id *id, int dirfd, struct launch_exit *record)
+{
+    struct job_usage *usage = usage_watch_end(parts->watch, id);
+    if (record->is_executed != 0)
+        gpu_check_note_fault(parts->check, id, started_ms(dirfd, record), &usage);
+    if (usage != NULL && record->usage.count == 0)
+        record->usage = (struct record_list){ take_ptr(usage), 1 };
+    job_usage_free(usage);
+}
+
+static void read_exit(
+    const struct effects_parts *parts, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
+{
+    struct error err = { 0 };
+    int r = file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &sight->exit, &err);
+    if (r == -EBADMSG)
+        log_error("job %" PRIu64 ": its exit record is damaged: %s", id->job, err.message);
+    sight->has_exit = r == 0;
+    if (!sight->has_exit)
+        return;
+    sight->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
+    if (!sight->is_populated)
+        gpu_check_end(parts->check, id, clock_boot_ms());
+    sight->is_checking =
+        has_failed(&sight->exit) && gpu_check_awaits_errors(parts->check, id, clock_boot_ms());
+    if (!sight->is_checking)
+        note_usage(parts, id, dirfd, &sight->exit);
+}
+
+static void look_for_exit(
+    const struct effects_parts *parts, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
+{
+    sight->has_exit = faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0;
+    if (sight->has_exit)
+        sight->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
+}
+
+/* The report of a dead shepherd does not apply to its successor. */
+static void read_ready(int dirfd, struct attempt_sight *sight)
+{
+    struct launch_started *ready = &sight->started;
+    if (!sight->is_alive || file_read_record(dirfd, SPOOL_READY, &launch_started_record, ready, NULL) < 0)
+        return;
+    sight->is_ready = process_is_alive((pid_t)ready->shepherd_pid, ready->shepherd_start);
+}
+
+void spool_sight(const struct effects_parts *parts, const struct spool_id *id, bool is_reported,
+    struct attempt_sight *sight)
+{
+    _cleanup_close_ int dirfd = launcher_open_entry(parts->launcher, id);
+    if (dirfd < 0) {
+        sight->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
+        return;
+    }
+    int verdict = spool_verdict(dirfd);
+    sight->verdict = verdict < 0 ? VERDICT_NONE : (enum spool_verdict)verdict;
+    sight->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, 0) == 0;
+    sight->is_alive = sight->is_alive || spool_is_alive(dirfd);
+    if (sight->verdict == VERDICT_NONE) {
+        read_ready(dirfd, sight);
+        return;
+    }
+    if (is_reported)
+        look_for_exit(parts, id, dirfd, sight);
+    else
+        read_exit(parts, id, dirfd, sight);
+    if (sight->verdict == VERDICT_GO && adopted_is(dirfd))
+        sight->is_alive = adopted_is_alive(dirfd);
+    if (sight->verdict == VERDICT_GO && !sight->has_exit)
+        (void)file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &sight->started, NULL);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* What the spool entry and the cgroup of an attempt tell about it. */
+#pragma once
+
+#include "agent/effects.h"
+
+/* Completes `sight`, in which the caller has set is_watched and is_alive. The exit record is not read again
+ * when it `is_reported`. */
+void spool_sight(const struct effects_parts *parts, const struct spool_id *id, bool is_reported,
+    struct attempt_sight *sight);
