@@ -27,7 +27,7 @@
 #include "controller/effects.h"
 #include "controller/history_keeper.h"
 #include "controller/nodes/links.h"
-#include "controller/api/munge_worker.h"
+#include "controller/identity/munge_worker.h"
 #include "controller/nodes/listener.h"
 #include "controller/nodes/registry.h"
 #include "controller/prepare.h"

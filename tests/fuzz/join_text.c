@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "wire/join_token.h"
+#include "wire/tls/join_token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

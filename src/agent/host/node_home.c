@@ -18,7 +18,7 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "wire/join_token.h"
+#include "wire/tls/join_token.h"
 
 #define TLS_DIR         "tls"
 #define CONTROLLER_FILE "controller"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "wire/address.h"
-#include "wire/tls_key.h"
+#include "wire/tls/key.h"
 
 struct node_home {
     int dirfd;

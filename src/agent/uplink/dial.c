@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "wire/tls_dial.h"
+#include "wire/tls/dial.h"
 
 #define DIAL_MS 10000
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "agent/host/node_home.h"
-#include "wire/join_token.h"
+#include "wire/tls/join_token.h"
 
 /* Joins as node NAME and stores the result in `home`. Blocks for at most half a minute. A repetition with the
  * same token and home is harmless. */

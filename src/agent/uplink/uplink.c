@@ -35,8 +35,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "wire/listening.h"
-#include "wire/tls_context.h"
-#include "wire/tls_sessions.h"
+#include "wire/tls/context.h"
+#include "wire/tls/sessions.h"
 
 #define LINK           "link"
 #define STREAM         "stream"

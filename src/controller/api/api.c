@@ -3,7 +3,7 @@
 
 #include "controller/api/events.h"
 #include "controller/api/jobs.h"
-#include "controller/api/rights.h"
+#include "controller/identity/rights.h"
 #include "controller/api/route.h"
 #include "controller/api/steps.h"
 #include "wire/json_text.h"

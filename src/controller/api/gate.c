@@ -13,9 +13,9 @@
 #include "base/memory.h"
 #include "controller/controller.h"
 #include "controller/http/server.h"
-#include "wire/tls_context.h"
-#include "wire/tls_gate.h"
-#include "wire/tls_sessions.h"
+#include "wire/tls/context.h"
+#include "wire/tls/gate.h"
+#include "wire/tls/sessions.h"
 
 #define API_SESSIONS_MAX 1024U
 

@@ -20,7 +20,7 @@
 #include "wire/limits.h"
 #include "wire/node_name.h"
 #include "wire/requests.h"
-#include "wire/tls_authority.h"
+#include "wire/tls/authority.h"
 
 #define DEFAULT_EXPIRES_S 3600U
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/api/jobs.h"
-#include "controller/api/rights.h"
+#include "controller/identity/rights.h"
 #include "controller/api/routes.h"
 #include "controller/api/submit.h"
 #include "wire/json_record.h"

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "controller/api/after.h"
 #include "controller/api/jobs.h"
-#include "controller/api/rights.h"
+#include "controller/identity/rights.h"
 #include "controller/api/routes.h"
 #include "wire/json_record.h"
 #include "wire/json_spec.h"

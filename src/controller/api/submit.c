@@ -11,7 +11,7 @@
 #include "controller/api/after.h"
 #include "controller/http/fair_queue.h"
 #include "controller/api/jobs.h"
-#include "controller/api/rights.h"
+#include "controller/identity/rights.h"
 #include "controller/api/routes.h"
 #include "controller/api/submit.h"
 #include "controller/api/why.h"

@@ -27,7 +27,7 @@
 #include "wire/limits.h"
 #include "wire/requests.h"
 #include "wire/address.h"
-#include "wire/tls_authority.h"
+#include "wire/tls/authority.h"
 #include "wire/token.h"
 
 #define DEFAULT_EXPIRES_S (30UL * 24 * 3600)

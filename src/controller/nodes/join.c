@@ -27,7 +27,7 @@
 #include "controller/nodes/registry.h"
 #include "wire/frame.h"
 #include "wire/node_name.h"
-#include "wire/tls_authority.h"
+#include "wire/tls/authority.h"
 
 #define JOIN_SECONDS 5
 

@@ -31,10 +31,10 @@
 #include "controller/nodes/streams.h"
 #include "wire/address.h"
 #include "wire/message.h"
-#include "wire/tls_authority.h"
-#include "wire/tls_context.h"
-#include "wire/tls_gate.h"
-#include "wire/tls_sessions.h"
+#include "wire/tls/authority.h"
+#include "wire/tls/context.h"
+#include "wire/tls/gate.h"
+#include "wire/tls/sessions.h"
 
 #define NODE_SESSIONS_MAX 1024U // of one node: its link and its streams
 #define JOINS_MAX         32U   // machines that are joining at once

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "store/store_node.h"
-#include "wire/join_token.h"
+#include "wire/tls/join_token.h"
 
 struct controller;
 struct node_registry;

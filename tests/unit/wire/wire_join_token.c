@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "base/version.h"
-#include "wire/join_token.h"
+#include "wire/tls/join_token.h"
 #include "wire/message.h"
 #include "wire/node_name.h"
 

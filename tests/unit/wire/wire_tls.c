@@ -27,12 +27,12 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "wire/tls_authority.h"
-#include "wire/tls_context.h"
-#include "wire/tls_dial.h"
-#include "wire/tls_gate.h"
-#include "wire/tls_sessions.h"
-#include "wire/tls_trouble.h"
+#include "wire/tls/authority.h"
+#include "wire/tls/context.h"
+#include "wire/tls/dial.h"
+#include "wire/tls/gate.h"
+#include "wire/tls/sessions.h"
+#include "wire/tls/trouble.h"
 
 #define WAIT_MS 20000
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/api/rights.h"
+#include "controller/identity/rights.h"
 
 #include "controller/config/groups.h"
 #include "controller/config/roles.h"

@@ -16,7 +16,7 @@
 #include "base/strings.h"
 #include "base/version.h"
 #include "cli/verbs/verbs.h"
-#include "cli/verbs/connectivity_check.h"
+#include "cli/cluster/connectivity_check.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/api/show_json.h"

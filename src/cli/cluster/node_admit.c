@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/verbs/node_admit.h"
+#include "cli/cluster/node_admit.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -14,7 +14,7 @@
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
-#include "cli/verbs/node_admit.h"
+#include "cli/cluster/node_admit.h"
 #include "cli/options/maintenance.h"
 #include "cli/options/maintenance_wait.h"
 

@@ -3,7 +3,7 @@
  * A key is written once, into a new file that no other user can open at any time. A file with wider
  * permissions is refused, because it may have been read.
  */
-#include "wire/tls_key.h"
+#include "wire/tls/key.h"
 
 #include <errno.h>
 #include <fcntl.h>

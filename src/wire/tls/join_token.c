@@ -4,7 +4,7 @@
  *
  *      version (1 byte)   id (8, big endian)   secret (16)   pin (32)
  */
-#include "wire/join_token.h"
+#include "wire/tls/join_token.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -3,7 +3,7 @@
  * One table. A row is found by the kind of failure and its number: an EAI_ code, an errno, a reason of
  * OpenSSL, or a result of checking a certificate.
  */
-#include "wire/tls_trouble.h"
+#include "wire/tls/trouble.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/record.h"
-#include "wire/join_token.h"
+#include "wire/tls/join_token.h"
 
 struct join_talk {
     SSL *ssl;

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "wire/address.h"
-#include "wire/tls_key.h"
+#include "wire/tls/key.h"
 
 #define JOIN_SECRET_SIZE     16
 #define JOIN_HASH_SIZE       32

@@ -4,7 +4,7 @@
  * everyone who trusts this cluster has the hash of the authority's key. So nothing needs to be renewed, and
  * the clocks of nodes do not matter; dates are only present because the format requires them.
  */
-#include "wire/tls_authority.h"
+#include "wire/tls/authority.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire/join_talk.h"
+#include "wire/tls/join_talk.h"
 
 #include <errno.h>
 #include <openssl/ssl.h>
@@ -9,8 +9,8 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "wire/message.h"
-#include "wire/tls_context.h"
-#include "wire/tls_dial.h"
+#include "wire/tls/context.h"
+#include "wire/tls/dial.h"
 
 void join_talk_secret(const struct join_token *token, char text[2 * JOIN_SECRET_SIZE + 1])
 {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/tls_key.h"
+#include "wire/tls/key.h"
 
 struct tls_authority;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire/tls_context.h"
+#include "wire/tls/context.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -3,7 +3,7 @@
  * Not for use in an event loop: programs that have one call this in a thread (agent/uplink/dial.h). Several
  * addresses share the available time, so that an unreachable first one does not use all of it.
  */
-#include "wire/tls_dial.h"
+#include "wire/tls/dial.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -18,8 +18,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "wire/tls_context.h"
-#include "wire/tls_trouble.h"
+#include "wire/tls/context.h"
+#include "wire/tls/trouble.h"
 
 #define KEEPALIVE_IDLE_S  10
 #define KEEPALIVE_EVERY_S 5
@@ -122,7 +122,7 @@ static int wait_to_repeat(SSL *ssl, int result, int64_t until_boot_ms, const cha
     return r < 0 ? trouble_of_connect(r, where, err) : 0;
 }
 
-/* Agrees on what the connection is for (wire/tls_context.h). The session does not own the socket. */
+/* Agrees on what the connection is for (wire/tls/context.h). The session does not own the socket. */
 static int tls_dial_handshake(SSL_CTX *context, int fd, const char *purpose, const struct address *address,
     int64_t until_boot_ms, SSL **ret, struct error *err)
 {

@@ -19,7 +19,7 @@
  * The plain side's event is edge-triggered, which is the only way to detect that a side whose end was read
  * before has now been closed completely. Readiness is remembered until a call would block.
  */
-#include "wire/tls_pump.h"
+#include "wire/tls/pump.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -34,8 +34,8 @@
 
 #include "base/memory.h"
 #include "wire/address.h"
-#include "wire/tls_dial.h"
-#include "wire/tls_trouble.h"
+#include "wire/tls/dial.h"
+#include "wire/tls/trouble.h"
 
 #define BUFFER_SIZE ((size_t)64 << 10)
 #define RECORD_MAX  ((size_t)16 << 10) // bytes of a record of TLS

@@ -3,7 +3,7 @@
  * munged accepts a credential once. Its payload must be exactly this controller's instance and the request's
  * method and target, so credentials for another service, cluster or request are useless here.
  */
-#include "controller/api/munge.h"
+#include "controller/identity/munge.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "controller/api/munge_worker.h"
+#include "controller/identity/munge_worker.h"
 #include "controller/http/request.h"
 
 struct visit {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire/tls_sessions.h"
+#include "wire/tls/sessions.h"
 
 #include <errno.h>
 #include <openssl/ssl.h>
@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "wire/tls_context.h"
-#include "wire/tls_dial.h"
-#include "wire/tls_pump.h"
+#include "wire/tls/context.h"
+#include "wire/tls/dial.h"
+#include "wire/tls/pump.h"
 
 struct session {
     struct tls_sessions *sessions;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu-tls performs the steps and reports a line for each. The token is sent over the socket, where no other
  * user can see it. */
-#include "cli/verbs/connectivity_check.h"
+#include "cli/cluster/connectivity_check.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "wire/tls_authority.h"
+#include "wire/tls/authority.h"
 
 /* The purpose of a connection is negotiated in the handshake (ALPN), before any data is read. */
 #define TLS_FOR_LINK   "mgpu-link/1"

@@ -9,7 +9,7 @@
  * Thread and loop share one reference-counted struct, freed by the last: a thread that is inside libmunge
  * cannot be waited for when the program exits.
  */
-#include "controller/api/munge_worker.h"
+#include "controller/identity/munge_worker.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  * Failures are logged, at most once a second: the port is open to anyone. If there are too many connections
  * the oldest is closed: a handshake takes milliseconds, so silent clients keep nobody out.
  */
-#include "wire/tls_gate.h"
+#include "wire/tls/gate.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "wire/listening.h"
 #include "wire/address.h"
-#include "wire/tls_trouble.h"
+#include "wire/tls/trouble.h"
 
 struct pending {
     struct tls_gate *gate;
