@@ -18,7 +18,7 @@ $(BUILD)/build.ninja:
 # Names of targets that other schedulers had. The programs, by all their names, are in dist/ too.
 build: all
 	mkdir -p $(DIST)
-	for program in mgpu mgpu-compat mgpu-slurm mgpud mgpu-agent mgpu-shepherd mgpu-tls mgpu-sim; do \
+	for program in mgpu mgpu-compat mgpu-slurm mgpud mgpu-agent mgpu-shepherd mgpu-tls mgpu-gpu-test mgpu-sim; do \
 	    if [ -x $(BUILD)/$$program ]; then cp -f $(BUILD)/$$program $(DIST)/; fi; \
 	done
 	$(DIST)/mgpu -q compat install --force $(DIST)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The part of CUDA's driver API that mgpu uses. The declarations are mgpu's own, because the library comes
+ * with the driver but its header does not. Only short-lived processes load it, never a daemon: its first call
+ * takes hundreds of milliseconds and memory on each GPU, and it may hang. Functions that old drivers lack are
+ * NULL.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+#define CUDA_LIBRARY              "libcuda.so.1"
+#define CUDA_SUCCESS              0
+#define CUDA_OUT_OF_MEMORY        2
+#define CUDA_NO_DEVICE            100
+#define CUDA_NOT_PERMITTED        800
+#define CUDA_ATTRIBUTE_PROCESSORS 16
+#define CUDA_ATTRIBUTE_MAJOR      75
+#define CUDA_ATTRIBUTE_MINOR      76
+#define CUDA_MANAGED_GLOBAL       1U
+#define CUDA_IPC_PEER             1U
+#define CUDA_UUID_SIZE            16
+#define CUDA_BUS_ID_SIZE          32
+#define CUDA_TEXT_SIZE            96
+
+typedef int cuda_device;
+typedef unsigned long long cuda_pointer;
+typedef void *cuda_context, *cuda_module, *cuda_function, *cuda_event;
+
+struct cuda_uuid {
+    unsigned char bytes[CUDA_UUID_SIZE];
+};
+
+struct cuda_ipc_memory {
+    char reserved[64];
+};
+
+struct cuda_api {
+    void *library;
+    int (*init)(unsigned int flags);
+    int (*version)(int *version); // 13000 is CUDA 13.0
+    int (*error_name)(int code, const char **name);
+    int (*count)(int *count);
+    int (*device)(cuda_device *device, int number);
+    int (*name)(char *text, int size, cuda_device device);
+    int (*uuid)(struct cuda_uuid *uuid, cuda_device device); // of a MIG instance where it is one
+    int (*bus_id)(char *text, int size, cuda_device device);
+    int (*total)(size_t *bytes, cuda_device device);
+    int (*attribute)(int *value, int attribute, cuda_device device);
+    int (*context_retain)(cuda_context *context, cuda_device device);
+    int (*context_release)(cuda_device device);
+    int (*context_set)(cuda_context context);
+    int (*synchronize)(void);
+    int (*memory)(size_t *free_bytes, size_t *total);
+    int (*allocate)(cuda_pointer *pointer, size_t bytes);
+    int (*allocate_managed)(cuda_pointer *pointer, size_t bytes, unsigned int flags);
+    int (*release)(cuda_pointer pointer);
+    int (*allocate_host)(void **pointer, size_t bytes); // page-locked
+    int (*release_host)(void *pointer);
+    int (*copy_in)(cuda_pointer to, const void *from, size_t bytes);
+    int (*copy_out)(void *to, cuda_pointer from, size_t bytes);
+    int (*copy_on)(cuda_pointer to, cuda_pointer from, size_t bytes);
+    int (*set_bytes)(cuda_pointer to, unsigned char value, size_t bytes);
+    int (*module_load)(cuda_module *module, const void *image);
+    int (*module_function)(cuda_function *function, cuda_module module, const char *name);
+    int (*launch)(cuda_function function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+        void *stream, void **parameters, void **extra);
+    int (*event_create)(cuda_event *event, unsigned int flags);
+    int (*event_record)(cuda_event event, void *stream);
+    int (*event_wait)(cuda_event event);
+    int (*event_elapsed)(float *milliseconds, cuda_event from, cuda_event to);
+    int (*event_destroy)(cuda_event event);
+    int (*ipc_handle)(struct cuda_ipc_memory *handle, cuda_pointer pointer);
+    int (*ipc_open)(cuda_pointer *pointer, struct cuda_ipc_memory handle, unsigned int flags);
+    int (*checkpoint_lock)(int pid, void *arguments); // only to know that the driver has it
+};
+
+/* Loads the library; `path` NULL: the driver's. -ENODEV with a sentence if it is missing or too old. */
+int cuda_api_load(const char *path, struct cuda_api *ret, struct error *err);
+
+/* Unloads the library; allowed if it was never loaded. */
+void cuda_api_unload(struct cuda_api *api);
+
+/* CUDA's name of an error code: "CUDA_ERROR_OUT_OF_MEMORY". */
+const char *cuda_api_describe(const struct cuda_api *api, int code);

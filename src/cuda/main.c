@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mgpu-gpu-test: uses a GPU through CUDA's driver API, and says what came of it. `mgpu gpu test` runs it as a
+ * job; the kit for new hardware runs all of its verbs. It needs the driver, and no CUDA toolkit.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/option_values.h"
+#include "base/parse.h"
+#include "base/version.h"
+#include "cuda/probes.h"
+
+#define SECONDS_MAX 86400.0
+
+static const struct {
+    const char *name, *help;
+    probe_fn *run;
+} verbs[] = {
+    { "health", "speeds of copies and products, and a pattern in the memory", probe_health },
+    { "list", "the GPUs as CUDA numbers them", probe_list },
+    { "hold", "take memory (256M), keep it for some seconds, and check it", probe_hold },
+    { "need", "take memory, or end with CUDA's out of memory", probe_need },
+    { "fault", "write to an address that is not mapped: expected to fail", probe_fault },
+    { "managed", "memory that GPU and program share", probe_managed },
+};
+
+struct command_line {
+    struct probe_options options;
+    bool is_help, is_version;
+};
+
+static int set_memory(void *target, const char *value, struct error *err)
+{
+    return parse_size(value, "--memory", &((struct command_line *)target)->options.memory_bytes, err);
+}
+
+static int set_seconds(void *target, const char *value, struct error *err)
+{
+    return parse_number(
+        value, "--seconds", SECONDS_MAX, &((struct command_line *)target)->options.seconds, err);
+}
+
+static const struct option_row rows[] = {
+    { 'g', "gpu", "N", "CUDA's number of the GPU", OPTION_VALUE(integer, struct command_line, options.gpu),
+        OPTION_RANGE(0, 1023), .preset = "0" },
+    { 'm', "memory", "SIZE", "how much memory to use", set_memory },
+    { 's', "seconds", "N", "how long to hold it", set_seconds, "1" },
+    { 0, "cuda-library", "FILE", "the driver's library",
+        OPTION_VALUE(library, struct command_line, options.library), .preset = "auto" },
+    { 'h', "help", NULL, "show this help", OPTION_VALUE(flag, struct command_line, is_help) },
+    { 'V', "version", NULL, "show the version", OPTION_VALUE(flag, struct command_line, is_version) },
+    { 0 },
+};
+static const struct option_row *const tables[] = { rows, NULL };
+
+static void print_help(void)
+{
+    (void)puts("Usage: mgpu-gpu-test [OPTION]... [VERB]\n"
+               "Tests a GPU through the NVIDIA driver. Without a verb: health. Verbs:");
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+        (void)printf("  %-8s %s\n", verbs[i].name, verbs[i].help);
+    options_print(rows, stdout);
+    (void)puts("Exit status: 0 right, 1 wrong, 2 wrong use, 77 no driver or no GPU.");
+}
+
+static int run(const struct command_line *line, const char *verb)
+{
+    struct cuda_api api;
+    struct error err = { 0 };
+    size_t i = 0;
+    while (i < sizeof(verbs) / sizeof(verbs[0]) && strcmp(verbs[i].name, verb) != 0)
+        i++;
+    if (i == sizeof(verbs) / sizeof(verbs[0])) {
+        (void)fprintf(stderr, "mgpu-gpu-test: there is no verb '%.40s'\nhint: mgpu-gpu-test --help\n", verb);
+        return PROBE_USAGE;
+    }
+    if (cuda_api_load(line->options.library, &api, &err) < 0) {
+        (void)fprintf(stderr, "mgpu-gpu-test: %s\n", err.message);
+        return PROBE_SKIPPED;
+    }
+    int status = probe_start(&api);
+    if (status == PROBE_OK)
+        status = verbs[i].run(&line->options, &api);
+    cuda_api_unload(&api);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct command_line line = { 0 };
+    struct error err = { 0 };
+    int first = argc, status = PROBE_OK;
+    int r = options_preset(tables, &line, &err);
+    if (r == 0)
+        r = options_parse(argc, argv, tables, &line, false, &first, &err);
+    if (r < 0) {
+        (void)fprintf(stderr, "mgpu-gpu-test: %s\n", err.message);
+        status = PROBE_USAGE;
+    } else if (line.is_help) {
+        print_help();
+    } else if (line.is_version) {
+        (void)puts("mgpu-gpu-test " MGPU_VERSION);
+    } else {
+        status = run(&line, first < argc ? argv[first] : verbs[0].name);
+    }
+    free(line.options.library);
+    return status;
+}

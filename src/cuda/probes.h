@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verbs of mgpu-gpu-test. Each uses one GPU, writes lines of JSON to standard output, and returns the
+ * program's exit status.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "cuda/api.h"
+
+#define PROBE_OK      0
+#define PROBE_WRONG   1 // the GPU or the driver did something wrong
+#define PROBE_USAGE   2
+#define PROBE_SKIPPED 77 // there is no CUDA driver, or no GPU
+
+struct probe_options {
+    char *library;         // NULL: the driver's
+    int64_t gpu;           // CUDA's number
+    uint64_t memory_bytes; // 0: what the verb takes by default
+    double seconds;
+};
+
+typedef int probe_fn(const struct probe_options *options, const struct cuda_api *api);
+
+probe_fn probe_list;    // GPUs as CUDA numbers them, and how long its start takes
+probe_fn probe_health;  // speeds and the memory pattern
+probe_fn probe_hold;    // takes memory, keeps it for some seconds, and checks that it has not changed
+probe_fn probe_need;    // takes memory or ends with CUDA's out of memory
+probe_fn probe_fault;   // writes to an address that is not mapped
+probe_fn probe_managed; // memory that both sides use
+
+/* cuInit. Returns PROBE_OK, or what to exit with, after a line that says why. */
+int probe_start(const struct cuda_api *api);
