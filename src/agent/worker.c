@@ -61,6 +61,7 @@ struct worker {
     struct error confine_err; // why no better kind is used
     struct error devices_err; // why jobs may open every device
     struct gpu_devices *devices;
+    struct share_ways shares; // of GPUs
     struct launcher *launcher;
     struct job_users users;
     struct user_resolver *resolver;
@@ -166,6 +167,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .gpus = report,
         .limits = worker->confine->limits(worker->cells),
         .pids_max = worker->options->pids_max,
+        .shares = &worker->shares,
     };
     struct message_hello hello = {
         .protocol = LINK_PROTOCOL,
@@ -297,6 +299,14 @@ static void open_devices(struct worker *worker)
         log_info("jobs are not confined to their GPUs: %s", worker->devices_err.message);
 }
 
+/* The watch of the memory needs only what every driver that reports processes provides. */
+static void find_shares(struct worker *worker)
+{
+    worker->shares.is_available[SHARE_TIME] = true;
+    share_ways_refuse(&worker->shares, SHARE_MPS, "it is not installed");
+    share_ways_refuse(&worker->shares, SHARE_DMEM, "the kernel has no dmem controller");
+}
+
 static int open_launcher(struct worker *worker, struct error *err)
 {
     const struct agent_options *options = worker->options;
@@ -310,6 +320,7 @@ static int open_launcher(struct worker *worker, struct error *err)
         .has_no_new_privs = options->has_no_new_privs,
         .pids_max = options->pids_max,
         .devices = worker->devices,
+        .shares = &worker->shares,
         .is_guarding = worker->devices_err.code == 0,
     };
     int r = launcher_open(&launcher, worker->confine, worker->cells, &worker->launcher, err);
@@ -429,6 +440,7 @@ static int begin(struct worker *worker, struct error *err)
     if (r < 0)
         return r;
     open_devices(worker);
+    find_shares(worker);
     r = open_launcher(worker, err);
     if (r < 0)
         return r;

@@ -14,6 +14,7 @@
 #include "job/array.h"
 #include "job/ask_tries.h"
 #include "job/notify.h"
+#include "job/share.h"
 
 #define ASK_HELP_TEXT(base, tag, kind, member, name, limit, text, ...) ask_help_##name[] = text
 
@@ -238,6 +239,8 @@ int job_ask_validate(const struct job_ask *ask, struct error *err)
         r = check_rules(ask, err);
     if (r == 0)
         r = ask_check_tries(ask, err);
+    if (r == 0)
+        r = share_check(ask, err);
     if (r == 0)
         r = ask_check_notify(ask, err);
     return r == 0 ? check_lists(ask, err) : r;

@@ -63,6 +63,7 @@ struct job_ask {
     char *warn_signal;         // "USR1@60": signal and seconds before the time limit; NULL: none
     char *retry_on;            // "75,137": exit codes that cause a retry; NULL: none
     char *retry_oom;           // "x1.5,max=80G": retried with more GPU memory; NULL: never (job/gpu_oom.h)
+    char *share;               // "auto", "mps": how its share of a GPU is enforced; NULL: not (job/share.h)
     bool checkpoint;           // saves its work when asked to, and reports CHECKPOINTED
     uint32_t max_requeues;     // at time limits and after losses; 0: unlimited, and ASK_REQUEUES
     struct strings notify;     // notification targets: job/notify.h; may be empty
@@ -92,7 +93,7 @@ struct job_ask {
         X(base, 8, RECORD_STRING, gpu_ids, gpu_ids, ASK_TEXT_MAX,                                            \
             "exactly these GPUs, in this order: 0,2-3 or gpu1:0,1;gpu2:0", ASK_SHOWN),                       \
         X(base, 9, RECORD_SIZE, gpu_mem, gpu_mem, 0,                                                         \
-            "memory needed on each GPU, which can then be shared; not enforced: 8G", ASK_SHOWN),             \
+            "memory needed on each GPU, which can then be shared: 8G", ASK_SHOWN),                           \
         X(base, 10, RECORD_I32, priority, priority, 0, "priority, higher runs first (0)",                    \
             ASK_SHOWN_WITH_ZERO),                                                                            \
         X(base, 32, RECORD_U32, gpu_share, gpu_share, 0, "thousandths of a GPU, if it shares one",           \
@@ -144,6 +145,8 @@ struct job_ask {
             "also retry after these exit codes: 75,137", ASK_SHOWN),                                         \
         X(base, 94, RECORD_STRING, retry_oom, retry_oom, ASK_TEXT_MAX,                                       \
             "retry a share of a GPU with more GPU memory if it ran out: x1.5,max=40G", ASK_SHOWN),           \
+        X(base, 330, RECORD_STRING, share, share, ASK_TEXT_MAX,                                              \
+            "enforce its share of a GPU: auto, dmem, mps, time or none (none)", ASK_SHOWN),                  \
         X(base, 70, RECORD_BOOL, checkpoint, checkpoint, 0,                                                  \
             "the job saves its work on request, and reports CHECKPOINTED", ASK_SHOWN),                       \
         X(base, 71, RECORD_STRINGS, notify, notify, ASK_NOTIFY_MAX,                                          \

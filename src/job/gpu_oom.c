@@ -75,6 +75,7 @@ static void take_whole(struct job_ask *ask)
     ask->gpu_mem = 0;
     ask->gpu_share = 0;
     free(take_ptr(ask->retry_oom));
+    free(take_ptr(ask->share));
 }
 
 /* `size`: of the GPU that it had, 0: not known. */

@@ -85,6 +85,10 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(96, RECORD_BOOL, struct launch_spec, is_truncated, 0),
     RECORD_FIELD(97, RECORD_U32, struct launch_spec, warn_scope, 0),
     RECORD_FIELD(98, RECORD_BOOL, struct launch_spec, has_no_new_privs, 0),
+    RECORD_FIELD(330, RECORD_STRING, struct launch_spec, share, USAGE_SHARE_MAX),
+    RECORD_FIELD(331, RECORD_STRING, struct launch_spec, share_why, USAGE_SHARE_MAX),
+    RECORD_FIELD(332, RECORD_STRING, struct launch_spec, notices, SPEC_PATH_MAX),
+    RECORD_FIELD(333, RECORD_STRING, struct launch_spec, mps, SPEC_NAME_MAX),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);

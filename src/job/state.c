@@ -144,6 +144,7 @@ static const char *const end_names[END_KINDS] = {
     [END_RELEASED] = "released",
     [END_NODE_LOST] = "node_lost",
     [END_GPU_OOM] = "gpu_oom",
+    [END_GPU_MEM] = "gpu_mem",
 };
 
 bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next)

@@ -57,6 +57,7 @@ enum job_end {
     END_RELEASED,     // an adopted process has ended; only its parent knows the status
     END_NODE_LOST,    // its node was fenced, or unreachable for longer than the job's lease
     END_GPU_OOM,      // the command failed because it ran out of GPU memory
+    END_GPU_MEM,      // it stayed above its share of GPU memory; `exit_code` is 137
     END_KINDS,
 };
 

@@ -36,6 +36,11 @@ static const struct record_field fields[] = {
     RECORD_SUBLIST(51, struct job_usage, gpus, USAGE_GPUS_MAX, &usage_gpu_record),
     RECORD_FIELD(71, RECORD_U32, struct job_usage, progress_ppm, 0),
     RECORD_FIELD(72, RECORD_STRING, struct job_usage, status, USAGE_STATUS_MAX),
+    RECORD_FIELD(330, RECORD_STRING, struct job_usage, share, USAGE_SHARE_MAX),
+    RECORD_FIELD(331, RECORD_STRING, struct job_usage, share_why, USAGE_SHARE_MAX),
+    RECORD_FIELD(332, RECORD_SIZE, struct job_usage, gpu_memory_cap, 0),
+    RECORD_FIELD(333, RECORD_SIZE, struct job_usage, gpu_memory_over, 0),
+    RECORD_FIELD(334, RECORD_U64, struct job_usage, over_ms, 0),
     RECORD_FIELD(73, RECORD_TIME, struct job_usage, checkpointed_ms, 0),
 };
 const struct record_type job_usage_record = RECORD_TYPE(7, "usage", struct job_usage, fields);

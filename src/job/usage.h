@@ -16,6 +16,7 @@
 #define USAGE_TAIL_MAX    2048U // bytes of the last lines
 #define USAGE_GPUS_MAX    1024U
 #define USAGE_STATUS_MAX  256U
+#define USAGE_SHARE_MAX   512U
 
 /* A percentage of the timeline that was not measured. */
 #define USAGE_NOT_KNOWN 0xffU
@@ -54,6 +55,12 @@ struct job_usage {
     uint32_t bucket_s;        // seconds per bucket of the timeline; doubled whenever all are full
     char *timeline; // per bucket six hexadecimal digits: busy, memory, power in percent; ff: unknown
     char *tail;     // the last lines of its output when it failed
+    /* Of a share of a GPU that is enforced (job/share.h). */
+    char *share;              // the kind that is in force: "mps"; NULL: none
+    char *share_why;          // why this one, and no stronger one
+    uint64_t gpu_memory_cap;  // bytes on one GPU; 0: none
+    uint64_t gpu_memory_over; // bytes used on a GPU on which they exceed the cap; 0: on none
+    uint64_t over_ms;         // for how long they have
     /* Status reports of the job. */
     uint32_t progress_ppm;   // of PROGRESS_WHOLE
     char *status;            // or NULL

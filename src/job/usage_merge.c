@@ -25,6 +25,21 @@ static void add_utilization(const struct usage_part *parts, size_t count, struct
     merged->utilization_milli = weight > 0 ? (uint32_t)(sum / weight) : 0;
 }
 
+/* Of the rank that has been above its share for longest. */
+static void add_share(const struct job_usage *usage, struct job_usage *merged)
+{
+    if (merged->share == NULL) {
+        merged->share = xstrdup(usage->share);
+        merged->share_why = xstrdup(usage->share_why);
+    }
+    bool is_worse = merged->gpu_memory_over == 0 || usage->over_ms > merged->over_ms;
+    if (merged->gpu_memory_cap != 0 && (usage->gpu_memory_over == 0 || !is_worse))
+        return;
+    merged->gpu_memory_cap = usage->gpu_memory_cap;
+    merged->gpu_memory_over = usage->gpu_memory_over;
+    merged->over_ms = usage->over_ms;
+}
+
 static void add_numbers(const struct job_usage *usage, struct job_usage *merged)
 {
     merged->valid |= usage->valid;
@@ -44,6 +59,7 @@ static void add_numbers(const struct job_usage *usage, struct job_usage *merged)
     }
     if (merged->stray == NULL)
         merged->stray = xstrdup(usage->stray);
+    add_share(usage, merged);
 }
 
 /* As long as the part that has been idle for the shortest time. Of a part that is not known it is not. */

@@ -35,6 +35,7 @@ static bool has_status(const struct job *job)
     case END_OOM:
     case END_GPU_FAULT:
     case END_GPU_OOM:
+    case END_GPU_MEM:
     case END_START_FAILED:
     case END_SETUP_FAILED: return is_over(job);
     case END_IDLE_TIMEOUT:
@@ -360,7 +361,8 @@ static const struct {
     { { "signal", "integer|null", "the signal that ended it" }, make_signal },
     { { "ended_by", "string|null",
           "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot, time_limit, deadline,"
-          " dependency, oom, gpu_fault, idle_timeout, released, node_lost, gpu_oom" },
+          " dependency, oom, gpu_fault, idle_timeout, released, node_lost, gpu_oom,"
+          " gpu_mem" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
     { { "log", "string|null", "output file, on its node" }, make_log },

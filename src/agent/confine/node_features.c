@@ -65,6 +65,22 @@ static void describe_devices(const struct feature_facts *facts, struct node_feat
     feature->fix = xstrdup(devices_fix(facts));
 }
 
+/* Whether the driver reports what the watch needs is known for each GPU at a start. */
+static void describe_share(const struct feature_facts *facts, struct node_feature *feature)
+{
+    static const char *const effects[SHARE_KINDS] = {
+        [SHARE_TIME] = "a job that stays above its share is ended",
+        [SHARE_MPS] = "allocations above the share fail",
+        [SHARE_DMEM] = "the kernel limits the GPU memory of a job",
+    };
+    enum share_kind kind = share_ways_strongest(facts->shares);
+    _cleanup_free_ char *missing = share_ways_text(facts->shares, kind);
+    feature->is_on = kind != SHARE_NONE;
+    feature->text = xasprintf("--share auto uses %s%s%s%s%s", share_kind_name(kind),
+        kind != SHARE_NONE ? ": " : "", kind != SHARE_NONE ? effects[kind] : "", missing != NULL ? "; " : "",
+        missing != NULL ? missing : "");
+}
+
 /* `text` is taken over. */
 static void describe_limit(const struct feature_facts *facts, enum limit_controller controller, char *text,
     const char *without, struct node_feature *feature)
@@ -198,6 +214,7 @@ static const struct {
     { "cgroup", describe_cgroup },
     { "gpu", describe_gpu },
     { "devices", describe_devices },
+    { "share", describe_share },
     { "memory", describe_memory },
     { "cpu", describe_cpu },
     { "pids", describe_pids },

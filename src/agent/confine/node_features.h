@@ -7,6 +7,7 @@
 #include "agent/confine/limits.h"
 #include "agent/gpu/report.h"
 #include "base/error.h"
+#include "job/share.h"
 
 struct feature_facts {
     bool is_root;
@@ -21,6 +22,7 @@ struct feature_facts {
     const struct gpu_report *gpus;
     const struct limits *limits;
     uint32_t pids_max; // of a job
+    const struct share_ways *shares;
 };
 
 /* List of struct node_feature, to be freed with node_features_clear(). */

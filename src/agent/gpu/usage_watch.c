@@ -14,14 +14,17 @@
 
 #include "agent/gpu/fault.h"
 #include "agent/gpu/owner.h"
+#include "agent/host/notices.h"
 #include "agent/usage/host.h"
 #include "agent/usage/reported.h"
 #include "agent/usage/meter.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "base/strings.h"
 #include "job/launch.h"
+#include "job/share.h"
 
 #define KEEP_MS 5000 // what a killed agent can lose
 
@@ -118,12 +121,14 @@ static void open_meter(struct watched *watched, int dirfd, int64_t boot_ms, int6
 {
     int64_t began_ms = launch_started_boot_ms(&watched->started, boot_ms, wall_ms);
     size_t n_grants = watched->spec.gpus.count;
-    if (load_meter(dirfd, &watched->id, &watched->meter)) {
-        if (watched->meter.gpus.count == n_grants)
-            return;
+    bool is_loaded = load_meter(dirfd, &watched->id, &watched->meter);
+    if (is_loaded && watched->meter.gpus.count != n_grants) {
         usage_meter_clear(&watched->meter);
+        is_loaded = false;
     }
-    usage_meter_init(&watched->meter, watched->id.job, watched->id.attempt, n_grants, began_ms);
+    if (!is_loaded)
+        usage_meter_init(&watched->meter, watched->id.job, watched->id.attempt, n_grants, began_ms);
+    usage_meter_enforce(&watched->meter, watched->spec.share, watched->spec.share_why);
 }
 
 /* Only what has started and has not ended. */
@@ -266,6 +271,22 @@ static void note_said(const struct usage_watch *watch, struct watched *watched)
         (void)usage_reported_read(dirfd, watched->meter.usage.items);
 }
 
+/* It may still free memory: the controller ends it only if this lasts. */
+static void note_excess(const struct watched *watched, int64_t wall_ms)
+{
+    const struct job_usage *usage = watched->meter.usage.items;
+    char used[32], cap[32], end[32];
+    format_size(usage->gpu_memory_over, used, sizeof(used));
+    format_size(usage->gpu_memory_cap, cap, sizeof(cap));
+    format_duration(SHARE_OVER_MS, end, sizeof(end));
+    _cleanup_free_ char *text =
+        xasprintf("it uses %s of GPU memory, and its share is %s; it is ended if this lasts longer than %s",
+            used, cap, end);
+    log_info("job %" PRIu64 ": %s", watched->id.job, text);
+    if (watched->spec.notices != NULL)
+        (void)notices_add(watched->spec.notices, wall_ms, "gpu_mem", text);
+}
+
 static void measure(struct usage_watch *watch, struct watched *watched, const struct usage_sample *sample)
 {
     const struct job_usage *usage = watched->meter.usage.items;
@@ -275,10 +296,13 @@ static void measure(struct usage_watch *watch, struct watched *watched, const st
         usage_host_read_v1(watched->spec.memory_cgroup, &own.host);
     own.host.is_paused |= is_suspended(watch, &watched->id);
     _cleanup_free_ char *before = xstrdup(usage->stray);
+    bool was_over = usage->gpu_memory_over != 0;
     usage_meter_add(&watched->meter, &watched->spec.gpus, &own);
     if (!text_equal(before, usage->stray))
         log_warning("job %" PRIu64 " of uid %u uses GPU %s, which is not allocated to it", watched->id.job,
             watched->spec.uid, usage->stray);
+    if (!was_over && usage->gpu_memory_over != 0)
+        note_excess(watched, sample->wall_ms);
     note_said(watch, watched);
     gpu_fault_note(watched->meter.usage.items, &watched->spec.gpus, sample->gpus,
         launch_started_boot_ms(&watched->started, sample->boot_ms, sample->wall_ms));

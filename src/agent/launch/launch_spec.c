@@ -12,7 +12,9 @@
 
 #include "agent/gpu/env.h"
 #include "agent/host/hostfile.h"
+#include "agent/host/notices.h"
 #include "agent/launch/rendezvous.h"
+#include "agent/launch/share.h"
 #include "agent/launch/slurm_env.h"
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -274,6 +276,8 @@ static void set_image(const struct job_spec *job, const struct launch_node *node
     const char *hostfile = strings_get_env(&ret->gpu_env, "MGPU_HOSTFILE");
     if (hostfile != NULL)
         strings_take(&image->mounts, xasprintf("%s:%s:ro", hostfile, hostfile));
+    if (ret->notices != NULL)
+        strings_take(&image->mounts, xasprintf("%s:%s:ro", ret->notices, ret->notices));
     for (size_t i = 0; i < ret->gpus.count; i++)
         strings_take(
             &image->gpus, xasprintf("%u %s", gpus[i].index, gpus[i].uuid != NULL ? gpus[i].uuid : ""));
@@ -327,6 +331,18 @@ static char *say_pipe_path(const struct message_launch *launch, const struct lau
     char name[SPOOL_NAME_SIZE];
     spool_name(&launch->id, name);
     return xasprintf("%s/" SPOOL_PIPES_DIR "/%s", node->run_dir, name);
+}
+
+/* How its share is enforced, and the file in which it is told about it. */
+static int set_share(const struct message_launch *launch, const struct job_spec *job,
+    const struct launch_node *node, struct launch_spec *ret, struct error *err)
+{
+    int r = node->shares != NULL ? share_choose(node->shares, node->gpus, &job->ask, ret, err) : 0;
+    if (r < 0 || ret->share == NULL)
+        return r;
+    ret->notices = notices_path(node->run_dir, &launch->id);
+    strings_set_env(&ret->gpu_env, "MGPU_NOTICES", ret->notices);
+    return 0;
 }
 
 static int check(const struct launch_spec *spec, struct error *err)
@@ -385,6 +401,9 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         strings_unset_env(&ret->env, "MGPU_SOCKET");
     set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);
     slurm_env_set(&ret->gpu_env, launch, job, job_name, node->name);
+    int r = set_share(launch, job, node, ret, err);
+    if (r < 0)
+        return r;
     bool is_held_open = launch->id.rank > 0 && slurm_is_batch(&job->ask.slurm);
     if (is_held_open)
         hold_open(ret);

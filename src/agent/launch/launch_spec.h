@@ -14,9 +14,10 @@ struct launch_node {
     const char *state_dir;
     const char *log_dir; // as in struct launcher_options, never NULL
     const char *exit_dir;
-    const char *script_dir;         // directory for the attempt's script, if it has one
-    const struct record_list *gpus; // struct gpu_state: all of the node; NULL: unknown
-    bool is_guarding;               // a job can open only its own GPUs
+    const char *script_dir;          // directory for the attempt's script, if it has one
+    const struct record_list *gpus;  // struct gpu_state: all of the node; NULL: unknown
+    const struct share_ways *shares; // ways to enforce shares; NULL: none
+    bool is_guarding;                // a job can open only its own GPUs
     bool is_root;
     bool has_joined; // mgpud is on another machine
     uint64_t nofile_soft, nofile_hard;

@@ -21,6 +21,7 @@
 #include "agent/host/exit_copies.h"
 #include "agent/launch/fork_client.h"
 #include "agent/host/hostfile.h"
+#include "agent/host/notices.h"
 #include "agent/launch/launch_spec.h"
 #include "agent/launch/adopted.h"
 #include "agent/launch/scripts.h"
@@ -46,6 +47,7 @@ struct launcher {
     bool has_no_new_privs;
     const struct gpu_devices *devices; // NULL: not known
     bool is_guarding;
+    const struct share_ways *shares;
     const struct confine *confine;
     struct confine_state *cells;
     const struct record_list *gpus; // of the node; NULL: not known
@@ -140,6 +142,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .has_no_new_privs = options->has_no_new_privs,
         .devices = options->devices,
         .is_guarding = options->is_guarding,
+        .shares = options->shares,
         .confine = confine,
         .cells = cells,
         .spool_fd = -1,
@@ -273,6 +276,8 @@ static int write_entry(struct launcher *launcher, const struct message_launch *l
     int r = write_script(launcher, id, spec, job->script, err);
     if (r == 0)
         r = hostfile_write(launcher->run_dir, launch, spec->uid, spec->gid, launcher->users.is_root, err);
+    if (r == 0 && spec->notices != NULL)
+        r = notices_make(launcher->run_dir, id, spec->uid, spec->gid, launcher->users.is_root, err);
     if (r < 0)
         return r;
     r = launcher->confine->prepare(launcher->cells, id, &spec->job_cgroup, &shepherd_fd, err);
@@ -347,6 +352,7 @@ static int stage(struct launcher *launcher, const struct message_launch *launch,
         .exit_dir = launcher->exit_dir,
         .script_dir = script_dir,
         .gpus = launcher->gpus,
+        .shares = launcher->shares,
         .is_root = launcher->users.is_root,
         .has_joined = launcher->has_joined,
         .nofile_soft = launcher->nofile_soft,
@@ -542,6 +548,7 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
     if (launcher->resolver != NULL)
         user_resolver_drop(launcher->resolver, id);
     (void)hostfile_remove(launcher->run_dir, id);
+    (void)notices_remove(launcher->run_dir, id);
     (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his
     return spool_remove(launcher->spool_fd, name);
 }

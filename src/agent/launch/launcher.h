@@ -15,6 +15,7 @@
 #include "agent/host/user_resolver.h"
 #include "base/error.h"
 #include "base/spool.h"
+#include "job/share.h"
 #include "wire/message.h"
 
 #define LAUNCHER_EXIT_DIR "exits" // below the state dir: exit records not fetched in time
@@ -31,6 +32,7 @@ struct launcher_options {
     uint32_t pids_max;                 // processes and threads of a job; 0: unlimited
     bool has_no_new_privs;             // jobs cannot gain rights by executing a program
     const struct gpu_devices *devices; // of this node's GPUs; borrowed, NULL: unknown
+    const struct share_ways *shares;   // ways to enforce shares of GPUs; borrowed, NULL: none
     bool is_guarding;                  // jobs may open only their own GPUs; requires `devices`
 };
 

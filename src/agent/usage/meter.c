@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "job/event.h"
+#include "job/share.h"
 
 #define SAMPLE_MAX_MS     5000
 #define FIRST_SAMPLE_MS   1000                // maximum time that the first sample covers
@@ -80,8 +81,9 @@ struct sum {
     uint64_t power, power_max; // milliwatts of the GPUs with both values
     size_t n_idle;
     bool is_cpu_idle;
-    bool is_gap;      // too long ago for what is idle to be idle since
-    uint64_t idle_ms; // that a GPU gets more idle by, if it is
+    bool is_gap;        // too long ago for what is idle to be idle since
+    uint64_t idle_ms;   // that a GPU gets more idle by, if it is
+    uint64_t over, cap; // of a GPU on which it uses more than its share: bytes used, and the share; 0: none
 };
 
 static bool is_granted(const struct gpu_grant *grant, const struct gpu_state *gpu)
@@ -119,22 +121,30 @@ static uint64_t share_milli(const struct gpu_grant *grant, const struct gpu_stat
     return gpu->memory_bytes > 0 ? grant->memory * 1000 / gpu->memory_bytes : 1000;
 }
 
+/* The memory of the attempt's own processes; false: a process does not report it. */
+static bool read_own_memory(
+    const struct usage_meter *meter, const struct gpu_state *gpu, bool *ret_is_seen, uint64_t *ret)
+{
+    const struct gpu_process *processes = gpu->processes.items;
+    bool is_known = (gpu->valid & GPU_PROCESSES) != 0;
+    *ret = 0;
+    *ret_is_seen = false;
+    for (size_t i = 0; is_known && i < gpu->processes.count; i++) {
+        if (!is_own(meter, &processes[i]))
+            continue;
+        *ret_is_seen = true;
+        is_known = processes[i].is_memory_known != 0;
+        *ret += processes[i].memory_bytes;
+    }
+    return is_known;
+}
+
 /* The attempt's own memory if its processes report it; else all used memory, if the GPU is not shared. */
 static bool read_memory(const struct usage_meter *meter, const struct gpu_grant *grant,
     const struct gpu_state *gpu, uint64_t *ret)
 {
-    const struct gpu_process *processes = gpu->processes.items;
-    uint64_t own = 0;
-    bool is_seen = false, is_known = (gpu->valid & GPU_PROCESSES) != 0;
-    for (size_t i = 0; is_known && i < gpu->processes.count; i++) {
-        if (!is_own(meter, &processes[i]))
-            continue;
-        is_seen = true;
-        is_known = processes[i].is_memory_known != 0;
-        own += processes[i].memory_bytes;
-    }
-    *ret = own;
-    if (is_known && (is_seen || is_shared(grant)))
+    bool is_seen;
+    if (read_own_memory(meter, gpu, &is_seen, ret) && (is_seen || is_shared(grant)))
         return true;
     *ret = gpu->memory_used_bytes;
     return (gpu->valid & GPU_MEMORY_USED) != 0;
@@ -154,6 +164,22 @@ static void add_memory(const struct usage_meter *meter, const struct gpu_grant *
     uint32_t percent = gpu->memory_bytes > 0 ? (uint32_t)(bytes * 100 / gpu->memory_bytes) : 0;
     if (sum->memory == USAGE_NOT_KNOWN || percent > sum->memory)
         sum->memory = percent > 100 ? 100 : percent;
+}
+
+/* The memory of other jobs on the GPU is never held against it. */
+static void compare_share(const struct usage_meter *meter, const struct gpu_grant *grant,
+    const struct gpu_state *gpu, struct sum *sum)
+{
+    struct job_usage *usage = meter->usage.items;
+    uint64_t cap = share_bytes(grant, gpu->memory_bytes), used;
+    bool is_seen;
+    if (usage->share == NULL || cap == 0)
+        return;
+    usage->gpu_memory_cap = cap;
+    if (!read_own_memory(meter, gpu, &is_seen, &used) || used <= cap || used <= sum->over)
+        return;
+    sum->over = used;
+    sum->cap = cap;
 }
 
 /* The counter includes unobserved time; if it went back, it was reset with the driver. */
@@ -197,6 +223,7 @@ static void add_gpu(struct usage_meter *meter, size_t i, const struct gpu_grant 
     bool has_grown =
         (gpu->valid & GPU_MEMORY_USED) != 0 && gpu->memory_used_bytes > last->memory_used + IDLE_GROWTH_BYTES;
     add_memory(meter, grant, gpu, sum, usage);
+    compare_share(meter, grant, gpu, sum);
     add_energy(last, grant, gpu, passed_ms, usage);
     if (has_busy)
         add_busy(meter, gpu, passed_ms, sum, usage);
@@ -317,6 +344,26 @@ static void note_idleness(struct usage_meter *meter, const struct sum *sum, cons
     usage->idle_ms = 0;
 }
 
+/* The time counts from the first sample above the share. */
+static void note_excess(struct usage_meter *meter, const struct sum *sum, uint64_t passed_ms)
+{
+    struct job_usage *usage = meter->usage.items;
+    bool was_over = usage->gpu_memory_over != 0;
+    usage->gpu_memory_over = sum->over;
+    if (sum->over != 0)
+        usage->gpu_memory_cap = sum->cap;
+    usage->over_ms = was_over && sum->over != 0 ? usage->over_ms + passed_ms : 0;
+}
+
+void usage_meter_enforce(struct usage_meter *meter, const char *share, const char *why)
+{
+    struct job_usage *usage = meter->usage.items;
+    free(usage->share);
+    free(usage->share_why);
+    usage->share = xstrdup(share);
+    usage->share_why = xstrdup(why);
+}
+
 void usage_meter_add(
     struct usage_meter *meter, const struct record_list *grants, const struct usage_sample *sample)
 {
@@ -339,6 +386,7 @@ void usage_meter_add(
     }
     note_strays(meter, grants, sample->gpus);
     note_idleness(meter, &sum, sample);
+    note_excess(meter, &sum, passed_ms);
     if (meter->gpus.count > 0)
         fill_bucket(meter, &sum, passed_ms);
     usage->sampled_ms += passed_ms;

@@ -54,6 +54,9 @@ void usage_meter_init(
     struct usage_meter *meter, uint64_t job, uint32_t attempt, size_t n_grants, int64_t started_ms);
 void usage_meter_clear(struct usage_meter *meter);
 
+/* From now on, memory above the share that was granted is noted. `share`: a name of job/share.h, or NULL. */
+void usage_meter_enforce(struct usage_meter *meter, const char *share, const char *why);
+
 /* `grants` (struct gpu_grant) must be the same in each call. */
 void usage_meter_add(
     struct usage_meter *meter, const struct record_list *grants, const struct usage_sample *sample);

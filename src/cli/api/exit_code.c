@@ -104,6 +104,7 @@ int exit_code_of_job(const json_t *job)
         [END_RELEASED] = released_status,
         [END_NODE_LOST] = unknown_status,
         [END_GPU_OOM] = fault_status,
+        [END_GPU_MEM] = own_status,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

@@ -22,6 +22,7 @@
 #include "job/ask.h"
 #include "job/gpu_oom.h"
 #include "job/notify.h"
+#include "job/share.h"
 
 #define THOUSANDTHS 1000
 #define NUMBER_MAX  1000000000 // of GPUs or CPUs, far above what any limit allows
@@ -218,6 +219,17 @@ static int read_retry_oom(
     struct gpu_oom_retry retry;
     int r = gpu_oom_parse_retry(text, &retry, err);
     return r < 0 ? name_option("retry_oom", what, err) : read_text(client, what, text, ret, err);
+}
+
+static int read_share(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    if (share_kind_from_name(text) != SHARE_KINDS)
+        return read_text(client, what, text, ret, err);
+    (void)error_set(err, -EINVAL, "%s: '%.40s' is not " SHARE_NAMES, what, text);
+    return error_hint(err, "%s",
+        strcmp(text, "mig") == 0 ? "a MIG instance is a GPU of its own: request it as one"
+                                 : "auto uses the strongest that works on the node");
 }
 
 static int read_warn_signal(
@@ -434,6 +446,7 @@ static const struct ask_key forms[] = {
     { "max_requeues", NULL, "N", NULL, read_requeues },
     { "retry", NULL, "N", NULL, read_retry },
     { "retry_on", NULL, "LIST", NULL, read_codes },
+    { "share", NULL, "KIND", NULL, read_share },
     { "retry_oom", NULL, "FACTOR[,max=SIZE]", NULL, read_retry_oom },
     { "notify", NULL, "TARGET", NULL, read_notify },
     { "notify_on", NULL, "EVENTS", NULL, read_notify_on },

@@ -108,6 +108,13 @@ static char *outcome_gpu_oom(const json_t *job)
     return xstrdup("ran out of GPU memory");
 }
 
+/* The message has both amounts. */
+static char *outcome_gpu_mem(const json_t *job)
+{
+    (void)job;
+    return xstrdup("exceeded its share of GPU memory");
+}
+
 static char *outcome_node_lost(const json_t *job)
 {
     (void)job;
@@ -133,6 +140,7 @@ char *job_outcome(const json_t *job)
         [END_RELEASED] = outcome_released,
         [END_NODE_LOST] = outcome_node_lost,
         [END_GPU_OOM] = outcome_gpu_oom,
+        [END_GPU_MEM] = outcome_gpu_mem,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

@@ -49,6 +49,26 @@ char *usage_stray(const json_t *usage)
     return xasprintf("uses GPU %s, which is not allocated to it", gpus);
 }
 
+char *usage_share(const json_t *usage)
+{
+    char cap[32];
+    if (!field_is_known(usage, "share") || !field_is_known(usage, "gpu_memory_cap_bytes"))
+        return NULL;
+    _cleanup_free_ char *kind = field_shown(usage, "share"), *why = field_shown(usage, "share_why");
+    format_size((uint64_t)field_integer(usage, "gpu_memory_cap_bytes", 0), cap, sizeof(cap));
+    return xasprintf("%s of GPU memory, enforced by %s (%s)", cap, kind, why);
+}
+
+char *usage_excess(const json_t *usage)
+{
+    char used[32], cap[32];
+    if (!field_is_known(usage, "gpu_memory_over_bytes"))
+        return NULL;
+    format_size((uint64_t)field_integer(usage, "gpu_memory_over_bytes", 0), used, sizeof(used));
+    format_size((uint64_t)field_integer(usage, "gpu_memory_cap_bytes", 0), cap, sizeof(cap));
+    return xasprintf("uses %s of GPU memory, and its share is %s; it will be ended", used, cap);
+}
+
 char *usage_idle_mark(const struct screen *screen, const json_t *job)
 {
     char text[32];

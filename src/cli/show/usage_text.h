@@ -10,6 +10,13 @@
 /* "91 % busy (peak 100 %), at most 18.2 of 24.0 GiB, 0.42 kWh"; NULL if not measured. The caller frees it. */
 char *usage_sentence(const json_t *usage);
 
+/* "12 GiB of GPU memory, enforced by mps (requested)"; NULL: its share is not enforced. The caller frees it.
+ */
+char *usage_share(const json_t *usage);
+
+/* "uses 13.5 GiB of GPU memory, and its share is 12 GiB; ...", or NULL. The caller frees it. */
+char *usage_excess(const json_t *usage);
+
 /* "uses GPU 0, which it was not given", or NULL. The caller frees it. */
 char *usage_stray(const json_t *usage);
 

@@ -53,6 +53,7 @@ static const struct {
     { "time_limit", TIMEOUT, "TimeLimit" },
     { "oom", OUT_OF_MEMORY, "OutOfMemory" },
     { "gpu_oom", OUT_OF_MEMORY, "OutOfMemory" },
+    { "gpu_mem", OUT_OF_MEMORY, "OutOfMemory" },
     { "deadline", DEADLINE, "DeadLine" },
     { "node_lost", NODE_FAIL, "NodeDown" },
     { "reboot", NODE_FAIL, "NodeDown" },

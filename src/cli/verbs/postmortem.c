@@ -44,6 +44,9 @@ static const char *advice_of(const json_t *job)
             "site allows it, or a longer --tty-idle. If its work was done: let the command exit." },
         { END_UNKNOWN, "Both processes that could have seen its end were killed, so its status is unknown." },
         { END_OOM, "It exceeded its memory limit: request more with -M, or let it use less." },
+        { END_GPU_MEM,
+            "It used more GPU memory than the share it requested: request more with -m, or let it use less. "
+            "The share includes the memory of each process's CUDA context." },
         { END_REBOOT, "Its node went down with it. Its last actions are not known." },
         { END_NODE_LOST,
             "Its node was lost while it ran. With --requeue-on node-lost it would have been requeued." },

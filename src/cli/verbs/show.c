@@ -157,6 +157,7 @@ static void print_request(const struct page *page)
     if (field_integer(page->job, "retry", 0) > 0)
         buffer_printf(&text, ", retried up to %" PRId64 " times", field_integer(page->job, "retry", 0));
     append_text_of(&text, page->job, "retry_on", ", also after exit ");
+    append_text_of(&text, page->job, "share", ", share enforced by: ");
     append_text_of(&text, page->job, "retry_oom", ", with more GPU memory if it runs out: ");
     buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
     if (json_is_true(json_object_get(page->job, "own_priority")))
@@ -313,8 +314,14 @@ static void print_usage(const struct page *page)
     _cleanup_free_ char *sentence = usage_sentence(usage), *stray = usage_stray(usage);
     _cleanup_free_ char *idle = job_is_done(page->job) ? NULL : usage_idle(page->job);
     _cleanup_free_ char *idle_gpus = job_is_done(page->job) ? NULL : usage_idle_gpus(page->job);
+    _cleanup_free_ char *share = usage_share(usage);
+    _cleanup_free_ char *excess = job_is_done(page->job) ? NULL : usage_excess(usage);
     if (sentence != NULL)
         show_print_line(page, "GPUs", sentence);
+    if (share != NULL)
+        show_print_line(page, "share", share);
+    if (excess != NULL)
+        show_print_line(page, "warning", excess);
     if (field_is_known(usage, "fault"))
         print_field(&(struct page){ .job = usage, .out = page->out }, "fault", "fault");
     if (stray != NULL)

@@ -21,6 +21,7 @@
 #include "controller/core/usage.h"
 
 #define EXIT_TIME_LIMIT 124 // as timeout(1)
+#define EXIT_GPU_MEM    137 // as a job that exceeds its host memory
 #define ATTEMPTS_MAX    8U  // starts of one job that return before it is given up
 
 /* The message for the end of a job that did not use its GPUs; the caller frees it. */
@@ -29,6 +30,18 @@ static char *idle_text(const struct core *core, const struct job *job)
     char end[32];
     format_duration(idle_end_ms(&core->options.idle, job), end, sizeof(end));
     return xasprintf("it left all of its GPUs unused for %s", end);
+}
+
+/* The message for the end of a job that stayed above its share; the caller frees it. */
+static char *share_text(const struct core_entry *entry, const struct job_event *event)
+{
+    const struct job_usage *usage = event->usage.count > 0 ? event->usage.items : core_extra(entry)->usage;
+    char peak[32], cap[32];
+    if (usage == NULL)
+        return NULL;
+    format_size(usage->gpu_memory_peak, peak, sizeof(peak));
+    format_size(usage->gpu_memory_cap, cap, sizeof(cap));
+    return xasprintf("it used up to %s of GPU memory, and its share is %s", peak, cap);
 }
 
 /* The node's wall clock may be wrong, or may have been set while the job ran: its times are limited to the
@@ -59,9 +72,15 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
         event->end = job->stop_reason;
     if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT)
         event->exit_code = EXIT_TIME_LIMIT;
-    _cleanup_free_ char *idle = event->end == END_IDLE_TIMEOUT && !has_own_text ? idle_text(core, job) : NULL;
+    if (event->end == END_GPU_MEM)
+        event->exit_code = EXIT_GPU_MEM;
+    _cleanup_free_ char *why = NULL;
+    if (event->end == END_IDLE_TIMEOUT && !has_own_text)
+        why = idle_text(core, job);
+    else if (event->end == END_GPU_MEM)
+        why = share_text(entry, event);
     char *text = event->text;
-    event->text = idle != NULL ? idle : text;
+    event->text = why != NULL ? why : text;
     event->wall_ms = core->now_ms;
     bound_start(core, job, event);
     bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT &&

@@ -22,7 +22,9 @@ static void promises_with_long_paths_fit_into_hello(void **state)
     struct error none = { 0 };
     struct gpu_report gpus = { .text = path, .fix = path };
     struct limits *limits = limits_new("/nonexistent", NULL);
+    const struct share_ways shares = { .is_available = { [SHARE_TIME] = true } };
     const struct feature_facts facts = { .confine = "none",
+        .shares = &shares,
         .confine_err = &none,
         .devices_err = &none,
         .state_dir = path,

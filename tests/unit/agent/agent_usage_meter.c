@@ -149,6 +149,50 @@ static void of_a_shared_gpu_another_jobs_memory_does_not_count(void **state)
     assert_int_equal(add(box, 1000)->gpu_memory_peak, 0);
 }
 
+static struct job_usage *use(struct box *box, uint64_t bytes, int64_t passed_ms)
+{
+    box->process.memory_bytes = bytes;
+    box->gpus[0].processes = (struct record_list){ &box->process, 1 };
+    return add(box, passed_ms);
+}
+
+static void time_above_its_share_counts_from_the_first_sample_and_without_interruption(void **state)
+{
+    struct box *box = *state;
+    gpu_grants_add(&box->grants, 0, uuids[0], 1, 20 * GIB);
+    usage_meter_init(&box->meter, 42, 1, 1, box->boot_ms);
+    usage_meter_enforce(&box->meter, "time", "requested");
+    const struct job_usage *usage = use(box, 20 * GIB, 1000);
+    assert_int_equal(usage->gpu_memory_cap, 20 * GIB);
+    assert_int_equal(usage->gpu_memory_over, 0);
+    usage = use(box, 20 * GIB + 1, 1000);
+    assert_int_equal(usage->gpu_memory_over, 20 * GIB + 1);
+    assert_int_equal(usage->over_ms, 0);
+    assert_int_equal(use(box, 21 * GIB, 1000)->over_ms, 1000);
+    assert_int_equal(use(box, 22 * GIB, 2000)->over_ms, 3000);
+    assert_int_equal(use(box, 20 * GIB, 1000)->over_ms, 0);
+    assert_int_equal(use(box, 21 * GIB, 1000)->over_ms, 0);
+}
+
+static void only_memory_that_is_known_to_be_its_own_exceeds_a_share(void **state)
+{
+    struct box *box = *state;
+    gpu_grants_add(&box->grants, 0, uuids[0], 1, 20 * GIB);
+    usage_meter_init(&box->meter, 42, 1, 1, box->boot_ms);
+    usage_meter_enforce(&box->meter, "time", "requested");
+    box->gpus[0].memory_used_bytes = 60 * GIB;
+    box->process.is_memory_known = 0;
+    assert_int_equal(use(box, 30 * GIB, 1000)->gpu_memory_over, 0);
+    box->process.is_memory_known = 1;
+    box->process.job = 43;
+    assert_int_equal(use(box, 30 * GIB, 1000)->gpu_memory_over, 0);
+    box->process.job = 42;
+    usage_meter_enforce(&box->meter, NULL, NULL);
+    assert_int_equal(use(box, 30 * GIB, 1000)->gpu_memory_over, 0);
+    usage_meter_enforce(&box->meter, "time", "requested");
+    assert_int_equal(use(box, 30 * GIB, 1000)->gpu_memory_over, 30 * GIB);
+}
+
 static void energy_is_the_difference_of_the_counter(void **state)
 {
     struct box *box = *state;
@@ -361,6 +405,8 @@ int main(void)
         CASE(memory_is_its_own_where_processes_are_told_apart),
         CASE(memory_is_the_gpus_where_they_are_not),
         CASE(of_a_shared_gpu_another_jobs_memory_does_not_count),
+        CASE(time_above_its_share_counts_from_the_first_sample_and_without_interruption),
+        CASE(only_memory_that_is_known_to_be_its_own_exceeds_a_share),
         CASE(energy_is_the_difference_of_the_counter),
         CASE(without_a_counter_energy_is_power_times_time_and_its_share),
         CASE(it_is_idle_only_while_all_its_gpus_are),

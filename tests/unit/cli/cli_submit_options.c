@@ -52,6 +52,7 @@ static const struct {
     { "max-requeues", { "", "x", "-1", "1.5", "99999999999999999999" } },
     { "retry", { "", "x", "-1", "1.5", "99999999999999999999" } },
     { "retry-on", { "", "x", "256", "-1", "1,,2", "1;2" } },
+    { "share", { "", "MPS", "0.5", "mig", "auto,mps" } },
     { "retry-oom", { "", "x", "1", "x11", "nan", "x2,", "x2,80G", "x2,max=8Q" } },
     { "notify", { "", "mail:", "mail:a b", "mailto:ana", "ftp://h/x", "http://", "https://h/a b", "a\nb" } },
     { "notify-on", { "", "x", "end,", "ends", "END" } },

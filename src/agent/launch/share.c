@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/launch/share.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "wire/message.h"
+
+static bool is_shared(const struct launch_spec *spec)
+{
+    const struct gpu_grant *grants = spec->gpus.items;
+    for (size_t i = 0; i < spec->gpus.count; i++)
+        if (grants[i].slot != 0)
+            return true;
+    return false;
+}
+
+static const struct gpu_state *find_gpu(const struct record_list *gpus, const struct gpu_grant *grant)
+{
+    const struct gpu_state *states = gpus != NULL ? gpus->items : NULL;
+    for (size_t i = 0; gpus != NULL && i < gpus->count; i++)
+        if (text_equal(states[i].uuid, grant->uuid))
+            return &states[i];
+    return NULL;
+}
+
+/* What holds for the node may not hold for these GPUs. Every kind relies on the watch of the memory. */
+static void judge_gpus(
+    const struct record_list *gpus, const struct launch_spec *spec, struct share_ways *ways)
+{
+    const struct gpu_grant *grants = spec->gpus.items;
+    for (size_t i = 0; i < spec->gpus.count; i++) {
+        const struct gpu_state *gpu = find_gpu(gpus, &grants[i]);
+        if (gpu == NULL || (gpu->valid & GPU_PROCESSES) == 0)
+            share_ways_refuse(ways, SHARE_TIME, "the driver does not report the memory of processes");
+        if (gpu == NULL || gpu->vendor != GPU_VENDOR_NVIDIA)
+            share_ways_refuse(ways, SHARE_MPS, "it needs GPUs of NVIDIA");
+    }
+    if (spec->gpus.count > 1)
+        share_ways_refuse(ways, SHARE_MPS, "it is used for jobs with one GPU");
+}
+
+int share_choose(const struct share_ways *ways, const struct record_list *gpus, const struct job_ask *ask,
+    struct launch_spec *spec, struct error *err)
+{
+    enum share_kind wanted = share_kind_from_name(ask->share), kind = wanted;
+    if (wanted == SHARE_NONE || wanted == SHARE_KINDS || !is_shared(spec))
+        return 0;
+    struct share_ways here = *ways;
+    judge_gpus(gpus, spec, &here);
+    if (wanted == SHARE_AUTO)
+        kind = share_ways_strongest(&here);
+    if (kind == SHARE_NONE)
+        return error_set(err, -ENOTSUP, "its share of the GPU cannot be enforced on this node: %s",
+            here.why_not[SHARE_TIME]);
+    if (!here.is_available[kind]) {
+        (void)error_set(err, -ENOTSUP, "its share of the GPU cannot be enforced by %s: %s",
+            share_kind_name(kind), here.why_not[kind]);
+        return error_hint(err, "--share auto uses the strongest kind that works on the node");
+    }
+    _cleanup_free_ char *text = wanted == SHARE_AUTO ? share_ways_text(&here, kind) : xstrdup("requested");
+    spec->share = xstrdup(share_kind_name(kind));
+    spec->share_why = text != NULL ? take_ptr(text) : xstrdup("the strongest kind");
+    return 0;
+}
