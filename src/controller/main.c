@@ -32,12 +32,12 @@
 #include "controller/nodes/registry.h"
 #include "controller/prepare.h"
 #include "controller/reload.h"
+#include "controller/running.h"
 #include "controller/retention.h"
 #include "controller/http/server.h"
 #include "controller/api/api.h"
 #include "controller/backup.h"
 #include "controller/config/settings.h"
-#include "controller/stop.h"
 #include "controller/nodes/streams.h"
 #include "controller/turns.h"
 #include "wire/address.h"
@@ -261,9 +261,10 @@ static int watch(struct program *program, struct error *err)
 {
     struct controller *controller = &program->controller;
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+    bool is_detaching = program->prepared.detached.ready_fd >= 0;
     for (size_t i = 0; i < 3; i++) {
         /* Started by hand in a terminal, it goes with the terminal. */
-        bool is_reload = signals[i] == SIGHUP && isatty(STDIN_FILENO) == 0;
+        bool is_reload = signals[i] == SIGHUP && (is_detaching || isatty(STDIN_FILENO) == 0);
         program->signals[i] =
             evsignal_new(controller->loop, signals[i], is_reload ? on_reload : on_signal, program);
         (void)evsignal_add(program->signals[i], NULL);
@@ -450,11 +451,12 @@ static int do_wish(
         print_config(options);
     else if (wish->example_config)
         settings_print_example();
-    else if (!wish->fsck && !wish->stop && wish->backup == NULL && wish->restore == NULL)
+    else if (!wish->fsck && !wish->stop && !wish->reload && wish->backup == NULL && wish->restore == NULL)
         return -1;
     if (wish->help || wish->version || wish->check_config || wish->example_config)
         return 0;
-    int r = wish->stop              ? stop_running(options->run_dir, &err)
+    int r = wish->stop              ? running_stop(options->run_dir, &err)
+            : wish->reload          ? running_reload(options->run_dir, &err)
             : wish->backup != NULL  ? backup_write(options, wish->backup, &err)
             : wish->restore != NULL ? backup_restore(options, geteuid() == 0, wish->restore, &err)
                                     : fsck(options, &err);

@@ -3,6 +3,7 @@
 
 import ctypes.util
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -83,6 +84,32 @@ def reload(box):
         box.mgpu('version', check=True)  # a turn of mgpud's loop
         said = box.log()[before:]
     return said
+
+
+@pytest.mark.parametrize('is_detached', [True, False], ids=['detached', 'served'])
+def test_reload_reads_the_files_again(make_instance, place, is_detached):
+    """Also when mgpud left a terminal behind: its hangup is then no hangup."""
+    path = f'{place}/mgpu.yaml'
+    write(path, 'half-life: 1d\n')
+    box = make_instance(gpus='sim:1x8G', arguments=['--config', path], start=not is_detached)
+    main, side = pty.openpty()
+    where = {'stdin': side, 'env': box.environment(), 'capture_output': True, 'text': True, 'check': False, 'cwd': '/'}
+    try:
+        if is_detached:
+            assert subprocess.run([*box.command, '--detach'], **where).returncode == 0
+        write(path, 'half-life: 2d\nuser-max-jobs: many\n')
+        done = subprocess.run([*box.command, '--reload'], **where)
+        assert (done.returncode, f'{path}:2' in done.stderr) == (64, True), done
+        write(path, 'half-life: 2d\n')
+        assert subprocess.run([*box.command, '--reload'], **where).returncode == 0
+        deadline = time.monotonic() + LIMIT_S
+        while box.mgpu('config', 'get', 'half-life', check=True).out != '2d\n':
+            assert time.monotonic() < deadline
+    finally:
+        os.close(main)
+        os.close(side)
+        if is_detached:
+            assert subprocess.run([*box.command, '--stop'], **{**where, 'stdin': subprocess.DEVNULL}).returncode == 0
 
 
 def test_drop_ins_and_where_each_setting_is_from(make_instance, place):
@@ -308,7 +335,7 @@ def test_the_example_has_every_setting_and_its_defaults_are_those_in_force(place
     assert not [line for line in text.splitlines() if line and not line.startswith('#')]
     keys = set(re.findall(r'^#([a-z-]+): ', text, re.M))
     shown = set(re.findall(r'^ +(?:-\w, )?--([a-z-]+)', ask('--help'), re.M))
-    assert shown - keys == {'config', 'backup', 'restore', 'check-config', 'example-config', 'create-user', 'detach', 'stop', 'fsck', 'help', 'version'}
+    assert shown - keys == {'config', 'backup', 'restore', 'check-config', 'example-config', 'create-user', 'detach', 'stop', 'reload', 'fsck', 'help', 'version'}
     # Settings without a default of their own show what can be given, in capitals.
     lines = [line[1:] for line in text.splitlines() if re.match(r'#[a-z-]+: (?![A-Z]+$)', line)]
     with open(f'{place}/all.yaml', 'w', encoding='utf-8') as out:

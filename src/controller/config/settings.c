@@ -213,6 +213,8 @@ static const struct option_row command_rows[] = {
         OPTION_INNER(flag, struct controller_options, is_detached) },
     { 0, "stop", NULL, "stop the running mgpud and return once it has exited; jobs are not affected",
         OPTION_VALUE(flag, struct parsed, wish.stop) },
+    { 0, "reload", NULL, "check the configuration files, and have the running mgpud read them again",
+        OPTION_VALUE(flag, struct parsed, wish.reload) },
     { 0, "fsck", NULL, "verify that the tables of the store match its events",
         OPTION_VALUE(flag, struct parsed, wish.fsck) },
     { 0, "backup", "FILE", "write store, keys and settings to a new file, while mgpud runs or not",

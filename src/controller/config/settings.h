@@ -15,7 +15,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
 
 /* Actions on the command line, besides settings. */
 struct settings_wish {
-    bool fsck, stop, check_config, example_config, help, version;
+    bool fsck, stop, reload, check_config, example_config, help, version;
     const char *backup, *restore; // file; points into argv
 };
 

@@ -3,7 +3,7 @@
  * The lock of the run directory proves that an mgpud is running, and contains its pid. The pid is opened as a
  * pidfd first and the lock is checked again afterwards, so that no other process can get the signal.
  */
-#include "controller/stop.h"
+#include "controller/running.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,8 @@ static int refuse_none(const char *run_dir, struct error *err)
     return error_hint(err, "if it was started with --run-dir, use the same --run-dir");
 }
 
-int stop_running(const char *run_dir, struct error *err)
+/* The pidfd of the mgpud with this run directory. */
+static int open_running(const char *run_dir, pid_t *ret_pid, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/mgpud.lock", run_dir);
     _cleanup_close_ int lock_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -45,13 +46,29 @@ int stop_running(const char *run_dir, struct error *err)
     _cleanup_close_ int pidfd = process_open(pid, process_start_time(pid));
     if (pidfd < 0 || holder_of(lock_fd) != pid)
         return refuse_none(run_dir, err);
-    int r = process_signal(pidfd, SIGTERM);
+    *ret_pid = pid;
+    return take_fd(&pidfd);
+}
+
+int running_stop(const char *run_dir, struct error *err)
+{
+    pid_t pid = 0;
+    _cleanup_close_ int pidfd = open_running(run_dir, &pid, err);
+    int r = pidfd < 0 ? pidfd : process_signal(pidfd, SIGTERM);
     if (r < 0)
-        return error_set_errno(err, r, "cannot stop mgpud (pid %d)", (int)pid);
+        return pidfd < 0 ? r : error_set_errno(err, r, "cannot stop mgpud (pid %d)", (int)pid);
     struct pollfd fd = { .fd = pidfd, .events = POLLIN };
     while ((r = poll(&fd, 1, STOP_MS)) < 0 && errno == EINTR)
         continue;
     if (r > 0)
         return 0;
     return error_set(err, -ETIMEDOUT, "mgpud (pid %d) did not exit within %d s", (int)pid, STOP_MS / 1000);
+}
+
+int running_reload(const char *run_dir, struct error *err)
+{
+    pid_t pid = 0;
+    _cleanup_close_ int pidfd = open_running(run_dir, &pid, err);
+    int r = pidfd < 0 ? pidfd : process_signal(pidfd, SIGHUP);
+    return pidfd >= 0 && r < 0 ? error_set_errno(err, r, "cannot signal mgpud (pid %d)", (int)pid) : r;
 }
