@@ -437,6 +437,19 @@ def test_logs_prints_the_output_so_far(box, gate, bell):
     assert box.mgpu('logs', job, check=True).out == 'first\nsecond\n'
 
 
+def test_logs_of_an_array_are_those_of_its_elements(box, gate):
+    array = box.submit('-g', '0', '-a', '1-4:3%1', '-J', 'swept', '--', 'sh', '-c', f'echo is $MGPU_ARRAY_INDEX; read x < {gate.path}')
+    harness.until(lambda: box.mgpu('logs', 'swept').out == f'{array}.1: is 1\n', 'the output of the first element')
+    following = box.popen('logs', '-f', 'swept')
+    gate.open(2)
+    out, err = following.communicate(timeout=LIMIT_S)
+    assert sorted(out.decode().splitlines()) == [f'{array}.1: is 1', f'{array}.4: is 4'], (out, err)
+    assert box.mgpu('logs', array, check=True).out == f'{array}.1: is 1\n{array}.4: is 4\n'
+    held = box.submit('-g', '0', '-a', '0-1', '--hold', '--', 'true')
+    done = box.mgpu('logs', held)
+    assert done.code != 0 and 'none of its elements has started' in done.err and f'mgpu why {held}' in done.err, done
+
+
 def test_logs_follow_ends_with_the_job(box, gate, bell):
     job = box.post_job(['sh', '-c', f'echo first; echo up > {bell.path}; read x < {gate.path}; echo second; exit 9'])
     bell.wait()

@@ -22,6 +22,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow.h"
+#include "cli/follow/log_elements.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/labelled.h"
 #include "cli/follow/log_tail.h"
@@ -321,7 +322,9 @@ static int count_ranks(
     bool may_be_wide = field_integer(object, "gpus", 1) > 1;
     if (ranks == 0 && asked > 1 && options->is_follow)
         ranks = (size_t)asked;
-    *ret_is_awaited = ranks == 0 && may_be_wide && options->is_follow && !job_is_done(object) && !has_begun;
+    bool is_in_array = strchr(job, '.') != NULL && json_is_string(json_object_get(object, "array"));
+    *ret_is_awaited = options->is_follow && !job_is_done(object) &&
+                      (is_in_array || (ranks == 0 && may_be_wide && !has_begun));
     *ret = ranks > 0 ? ranks : 1;
     return 0;
 }
@@ -379,13 +382,13 @@ static int print_list(struct log_list *list, bool is_follow, struct error *err)
     return r == 0 && is_follow ? run_logs(list, err) : r;
 }
 
-static int print_logs(struct call *call, const struct strings *jobs, struct error *err)
+static int print_logs(struct call *call, const struct strings *jobs, bool is_labelled, struct error *err)
 {
     const struct logs_options *options = call->options;
     struct log_list list = { 0 };
     int r = 0;
     for (size_t i = 0; r == 0 && i < jobs->count; i++)
-        r = add_job(call, jobs->items[i], jobs->count > 1, &list, err);
+        r = add_job(call, jobs->items[i], is_labelled, &list, err);
     if (r == 0)
         r = print_list(&list, options->is_follow, err);
     for (size_t i = 0; i < list.count; i++)
@@ -397,14 +400,17 @@ static int print_logs(struct call *call, const struct strings *jobs, struct erro
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct logs_options *options = call->options;
-    _cleanup_strings_ struct strings jobs = { 0 };
-    int r = selector_resolve(&call->client, argc, argv, &jobs, err);
+    _cleanup_strings_ struct strings named = { 0 }, jobs = { 0 };
+    bool has_array = false;
+    int r = selector_resolve(&call->client, argc, argv, &named, err);
+    if (r == 0)
+        r = log_elements(&call->client, &named, options->is_follow, &jobs, &has_array, err);
     if (r < 0)
         return r;
     call->client.timeout_ms = options->is_follow ? CLIENT_PATIENT_MS : READ_PATIENT_MS;
     if (options->is_follow && jobs.count > FOLLOWED_MAX)
         return error_set(err, -E2BIG, "-f: %zu jobs are more than %u at once", jobs.count, FOLLOWED_MAX);
-    return print_logs(call, &jobs, err);
+    return print_logs(call, &jobs, has_array || jobs.count > 1, err);
 }
 
 static int run_follow(struct call *call, int argc, char **argv, struct error *err)
@@ -419,7 +425,7 @@ const struct command command_logs = {
     .help = "Print the output of jobs so far; -f continues until they end",
     .detail = "The output is printed unchanged. --strip removes terminal control sequences, for logs of "
               "users you do\n"
-              "not trust.",
+              "not trust. Of an array, the outputs of its elements are printed, each line with its element.",
     .tables = { follow_rows, rows },
     .options_size = sizeof(struct logs_options),
     .takes_jobs = true,
