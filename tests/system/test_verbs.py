@@ -450,6 +450,17 @@ def test_logs_of_an_array_are_those_of_its_elements(box, gate):
     assert done.code != 0 and 'none of its elements has started' in done.err and f'mgpu why {held}' in done.err, done
 
 
+def test_logs_follow_ends_with_its_reader_though_nothing_is_printed(box, gate, bell):
+    job = box.post_job(['sh', '-c', f'echo up; echo > {bell.path}; read x < {gate.path}'])
+    bell.wait()
+    process = box.popen('logs', '-f', job)
+    assert process.stdout.readline() == b'up\n'
+    process.stdout.close()
+    assert process.wait(LIMIT_S) == -signal.SIGPIPE
+    assert process.stderr.read() == b''
+    gate.open()
+
+
 def test_logs_follow_ends_with_the_job(box, gate, bell):
     job = box.post_job(['sh', '-c', f'echo first; echo up > {bell.path}; read x < {gate.path}; echo second; exit 9'])
     bell.wait()

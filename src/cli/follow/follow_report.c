@@ -17,7 +17,7 @@
 
 void follow_report(const struct call *call, const char *verb, const json_t *job)
 {
-    char ran[32];
+    char ran[32] = "";
     _cleanup_free_ char *outcome = job_outcome(job);
     int64_t id = field_integer(job, "id", 0);
     bool is_exit = field_is(job, "ended_by", "exit");
@@ -32,12 +32,14 @@ void follow_report(const struct call *call, const char *verb, const json_t *job)
     }
     struct screen screen;
     screen_open(&screen, STDERR_FILENO, call->color);
-    format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
+    if (field_is_known(job, "run_seconds")) // not of an array
+        format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
     bool is_success = field_integer(job, "exit_code", 1) == 0;
     _cleanup_free_ char *usage = usage_sentence(json_object_get(job, "usage"));
-    (void)fprintf(stderr, "%s%s job %" PRId64 " %s in %s · %s%s%s%s\n", screen_color(&screen, job_color(job)),
-        job_glyph(&screen, job), id, is_success ? "done" : "failed", ran, outcome,
-        usage == NULL ? "" : " · GPUs ", usage == NULL ? "" : usage, screen_color(&screen, COLOR_NONE));
+    (void)fprintf(stderr, "%s%s job %" PRId64 " %s%s%s · %s%s%s%s\n", screen_color(&screen, job_color(job)),
+        job_glyph(&screen, job), id, is_success ? "done" : "failed", ran[0] != '\0' ? " in " : "", ran,
+        outcome, usage == NULL ? "" : " · GPUs ", usage == NULL ? "" : usage,
+        screen_color(&screen, COLOR_NONE));
 }
 
 void follow_show_why(struct call *call, const json_t *job, const struct screen *screen)

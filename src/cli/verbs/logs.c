@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,13 +251,21 @@ static int on_complete(struct log *log, struct error *err)
     return labelled_flush(&log->lines);
 }
 
+/* Ends as any filter does whose reader has gone, without a word. */
+static int fail_unread(struct error *err)
+{
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)raise(SIGPIPE);
+    return error_set(err, -EPIPE, "the reader of the output has gone");
+}
+
 static int advance(struct log *log, bool is_readable, struct error *err)
 {
     int r = log->is_over ? 0 : stream_advance(&log->stream, is_readable, err);
     if (r > 0)
         r = on_complete(log, err);
     if (r == -EPIPE)
-        return error_set(err, r, "the reader of the output has gone");
+        return fail_unread(err);
     if (r < 0 && err->code == 0)
         return error_set_errno(err, r, "cannot write the output");
     return r;
@@ -266,7 +275,7 @@ static int advance(struct log *log, bool is_readable, struct error *err)
 static int run_logs(struct log_list *list, struct error *err)
 {
     for (;;) {
-        struct pollfd fds[FOLLOWED_MAX];
+        struct pollfd fds[FOLLOWED_MAX + 1];
         int wait_ms = -1;
         bool is_over = true;
         size_t count = 0;
@@ -285,8 +294,11 @@ static int run_logs(struct log_list *list, struct error *err)
         }
         if (is_over)
             return 0;
-        if (poll(fds, (nfds_t)count, wait_ms) < 0 && errno != EINTR)
+        fds[count] = (struct pollfd){ .fd = STDOUT_FILENO }; // POLLERR alone: of a pipe whose reader has gone
+        if (poll(fds, (nfds_t)count + 1, wait_ms) < 0 && errno != EINTR)
             return error_set_errno(err, -errno, "cannot wait");
+        if ((fds[count].revents & POLLERR) != 0)
+            return fail_unread(err);
         for (size_t i = 0; i < count; i++) {
             int r = fds[i].revents == 0 ? 0 : advance(&list->items[i], true, err);
             if (r < 0)
