@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""README.md typed as it stands: its commands on a terminal, in order, and what they print held against what it shows.
+"""README.md and the guides of docs/ typed as they stand: their commands on a terminal, in order, and what they print held
+against what they show.
 
-A machine of one's own is made of namespaces: the usual directories, users and port of mgpu are there and empty.
+A machine of one's own is made of namespaces: the usual directories, users, homes and port of mgpu are there and empty.
 """
 
 import contextlib
@@ -40,9 +41,9 @@ VARYING = (
 ESCAPE = re.compile(r'\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])')
 
 
-def sections():
-    """{heading: [(user of the prompt, command, lines shown)]} of README.md."""
-    with open(f'{harness.ROOT}/README.md', encoding='utf-8') as source:
+def sections(page='README.md'):
+    """{heading: [(user of the prompt, command, lines shown)]}; a command goes on in lines at the prompt `>`."""
+    with open(f'{harness.ROOT}/{page}', encoding='utf-8') as source:
         text = source.read()
     found = {}
     for part in re.split(r'^## ', text, flags=re.M)[1:]:
@@ -52,6 +53,8 @@ def sections():
             for line in block.splitlines():
                 if line[:2] in ('$ ', '# '):
                     steps.append((line[0], line[2:], []))
+                elif line.startswith('> ') and steps and not steps[-1][2]:
+                    steps[-1] = (steps[-1][0], f'{steps[-1][1]}\n{line[2:]}', [])
                 elif steps:
                     steps[-1][2].append(line)
     return found
@@ -80,9 +83,9 @@ def check_shown(shown, printed, names, command):
         while at < len(have) and may_skip and have[at] != line:
             at += 1
         is_there = at < len(have) and (have[at] == line or begins and have[at].startswith(begins))
-        assert is_there, f'$ {command}\nREADME.md shows:  {line}\nit printed:       {have[at:at + 1]}\n\n{printed}'
+        assert is_there, f'$ {command}\nthe page shows:   {line}\nit printed:       {have[at:at + 1]}\n\n{printed}'
         at, may_skip = at + 1, False
-    assert at == len(have) or may_skip, f'$ {command}\nREADME.md does not show: {have[at:]}'
+    assert at == len(have) or may_skip, f'$ {command}\nthe page does not show: {have[at:]}'
 
 
 class Terminal:
@@ -132,6 +135,7 @@ cp -a /etc/. "$1/etc"
 mount --bind "$1/etc" /etc
 mount -t tmpfs -o mode=755 tmpfs /run
 mount -t tmpfs -o mode=755 tmpfs /var/lib
+mount -t tmpfs -o mode=700 tmpfs /root
 mkdir /var/lib/mgpu
 mount -t tmpfs -o "mode=700,uid=$3,gid=$4" tmpfs "$2"
 echo ready
@@ -170,6 +174,22 @@ def own_machine(user, folder, starter):
 def names_of(user):
     """What the README calls the user and the node."""
     return ((user.name, 'ada'), (socket.gethostname(), 'vm'))
+
+
+def type_section(terminal, heading, page, ana, root, names):
+    """Types one section; commands at the prompt # are those of `root`, where `ana` leaves out what only root can do."""
+    steps = sections(page)[heading]
+    for prompt, command, shown in steps:
+        if prompt == '#' and root is ana and not command.startswith('mgpud'):
+            continue
+        typed = command
+        for own, written in names:
+            typed = re.sub(rf'\b{written}\b', own, typed)
+        printed = terminal.type(typed, root if prompt == '#' else ana)
+        if command.startswith('mgpud') and '--detach' in command:
+            assert 'is ready' in printed, printed
+        elif not command.startswith(('cd ', 'useradd')):
+            check_shown(shown, printed, names, command)
 
 
 def clone(user):

@@ -92,25 +92,6 @@ def test_detach_returns_when_the_daemon_answers(make_instance, someone):
 TYPED = ('The first five minutes', 'Sharing fairly', 'Over HTTP')
 
 
-def type_readme(terminal, folder, ana, root, names):
-    """Types these sections; commands at the prompt # are those of `root`, where None leaves out what only root can do."""
-    for heading in TYPED:
-        terminal.folder = folder
-        steps = readme.sections()[heading]
-        assert steps, f'README.md has no commands under {heading}'
-        for prompt, command, shown in steps:
-            if prompt == '#' and root is ana and not command.startswith('mgpud'):
-                continue
-            typed = command
-            for own, written in names:
-                typed = re.sub(rf'\b{written}\b', own, typed)
-            printed = terminal.type(typed, root if prompt == '#' else ana)
-            if command.startswith('mgpud') and '--detach' in command:
-                assert 'is ready' in printed, printed
-            elif not command.startswith(('cd ', 'useradd')):
-                readme.check_shown(shown, printed, names, command)
-
-
 @pytest.fixture
 def clone(ana):
     place = readme.clone(ana)
@@ -124,7 +105,9 @@ def test_the_readme_can_be_typed_as_it_stands(ana, clone, is_rootless):
     root = ana if is_rootless else harness.User('root')
     names = (*readme.names_of(ana), (clone, '/home/ada/mgpu'))
     with readme.own_machine(ana, clone, root) as terminal:
-        type_readme(terminal, clone, ana, root, names)
+        for heading in TYPED:
+            terminal.folder = clone
+            readme.type_section(terminal, heading, 'README.md', ana, root, names)
 
 
 SHOWN = 'ID  NAME  TIME\n 1  sh    8ms\n...\n 9  last  -'
