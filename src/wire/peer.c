@@ -8,9 +8,10 @@
  *  - the answer must repeat exactly the queried addresses and ports: a listening socket or another connection
  *    may be returned if there is no exact match;
  *  - that socket must still be connected and belong to an open file (an inode): the owner of a socket that
- *    lost its process is not reported reliably;
- *  - afterwards this end must still be established: while it is, the four numbers cannot belong to another
- *    socket, so nobody took over the port between connecting and querying.
+ *    lost its process is not reported reliably. It may have ended its own direction (FIN_WAIT);
+ *  - afterwards this end must still be connected, at most with the other direction ended (CLOSE_WAIT): while
+ *    it is, the four numbers cannot belong to another socket, so nobody took over the port between
+ *    connecting and querying.
  */
 #include "wire/peer.h"
 
@@ -107,7 +108,9 @@ static bool ask_owner(const struct end *peer, const struct end *own, uint32_t *r
     struct inet_diag_msg answer;
     memcpy(query.id.idiag_src, peer->address, sizeof(peer->address));
     memcpy(query.id.idiag_dst, own->address, sizeof(own->address));
-    if (!socket_query(&query, &answer) || answer.idiag_state != TCP_ESTABLISHED || answer.idiag_inode == 0)
+    if (!socket_query(&query, &answer) || answer.idiag_inode == 0 ||
+        (answer.idiag_state != TCP_ESTABLISHED && answer.idiag_state != TCP_FIN_WAIT1 &&
+            answer.idiag_state != TCP_FIN_WAIT2))
         return false;
     if (!is_end(answer.idiag_family, answer.id.idiag_src, answer.id.idiag_sport, peer) ||
         !is_end(answer.idiag_family, answer.id.idiag_dst, answer.id.idiag_dport, own))
@@ -116,12 +119,13 @@ static bool ask_owner(const struct end *peer, const struct end *own, uint32_t *r
     return *ret_uid != UINT32_MAX;
 }
 
-static bool is_established(int fd)
+static bool is_connected(int fd)
 {
     struct tcp_info now;
     socklen_t length = sizeof(now);
     memset(&now, 0, sizeof(now));
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &now, &length) == 0 && now.tcpi_state == TCP_ESTABLISHED;
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &now, &length) == 0 &&
+           (now.tcpi_state == TCP_ESTABLISHED || now.tcpi_state == TCP_CLOSE_WAIT);
 }
 
 struct peer peer_of_loopback(int fd)
@@ -135,7 +139,7 @@ struct peer peer_of_loopback(int fd)
         return (struct peer){ 0 };
     if (!read_end(&there, &peer) || !read_end(&here, &own) || peer.family != own.family)
         return (struct peer){ 0 };
-    if (!is_loopback(&peer) || !is_loopback(&own) || !ask_owner(&peer, &own, &uid) || !is_established(fd))
+    if (!is_loopback(&peer) || !is_loopback(&own) || !ask_owner(&peer, &own, &uid) || !is_connected(fd))
         return (struct peer){ 0 };
     if (usernames_account(uid, &gid, NULL) < 0)
         return (struct peer){ 0 };

@@ -89,6 +89,17 @@ static void the_owner_of_a_loopback_peer_is_found(void **state)
     }
 }
 
+/* "echo word | nc -N" has sent everything before it is looked at. */
+static void the_owner_of_a_peer_that_sends_no_more_is_found(void **state)
+{
+    struct pair pair = connect_tcp(AF_INET, AF_INET);
+    assert_int_equal(shutdown(pair.client, SHUT_WR), 0);
+    struct peer peer = peer_of_loopback(pair.server);
+    assert_true(peer.is_known);
+    assert_int_equal(peer.uid, getuid());
+    close_pair(&pair);
+}
+
 static void change_port(struct inet_diag_msg *answer)
 {
     answer->id.idiag_sport ^= 1;
@@ -246,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_owner_of_a_loopback_peer_is_found),
+        cmocka_unit_test(the_owner_of_a_peer_that_sends_no_more_is_found),
         cmocka_unit_test(an_answer_about_another_socket_is_not_believed),
         cmocka_unit_test(a_peer_that_has_gone_is_unknown),
         cmocka_unit_test(a_peer_that_is_no_socket_is_unknown),
