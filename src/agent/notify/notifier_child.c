@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "agent/host/enter_cgroups.h"
 #include "base/buffer.h"
 #include "base/favours.h"
 #include "base/files.h"
@@ -41,23 +42,6 @@ static const char post_text[] =
     "--header \"Mgpu-Notice: $MGPU_NOTICE\" --data-binary @- --config \"$1\") || exit 1\n"
     "case $code in 2[0-9][0-9]) exit 0 ;; esac\n"
     "echo \"it answered $code\" >&2; exit 1";
-
-static int enter_one(const char *dir, const char *file)
-{
-    _cleanup_free_ char *path = xasprintf("%s/%s", dir, file);
-    _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : write_all(fd, "0", 1);
-}
-
-static int enter_cgroups(const struct launch_spec *spec, struct error *err)
-{
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < spec->v1_cgroups.count; i++)
-        r = enter_one(spec->v1_cgroups.items[i], "tasks");
-    if (r == 0 && spec->job_cgroup != NULL)
-        r = enter_one(spec->job_cgroup, "cgroup.procs");
-    return r < 0 ? error_set_errno(err, r, "cannot enter its cgroup") : 0;
-}
 
 static void limit_self(void)
 {

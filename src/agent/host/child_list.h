@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Child processes that each serve one request: counted, reaped, and forgotten at their end. */
+#pragma once
+
+#include <event2/event.h>
+#include <stddef.h>
+
+struct child_list;
+
+struct child_list *child_list_new(struct event_base *base);
+
+/* Takes ownership of the pidfd of a child. */
+void child_list_add(struct child_list *list, int pidfd);
+
+size_t child_list_count(const struct child_list *list);
+
+/* The processes continue. NULL is allowed. */
+void child_list_free(struct child_list *list);
