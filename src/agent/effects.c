@@ -298,6 +298,12 @@ static void effect_open_guest(void *arg, const struct message_open_step *request
     exec_steps_open(effects->parts.exec_steps, request);
 }
 
+static void effect_open_port(void *arg, const struct message_open_port *request)
+{
+    struct effects *effects = arg;
+    port_streams_open(effects->parts.ports, request);
+}
+
 static void effect_notify(void *arg, const struct message_notify *request)
 {
     struct effects *effects = arg;
@@ -360,6 +366,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .open_log = effect_open_log,
         .open_terminal = effect_open_terminal,
         .open_step = effect_open_guest,
+        .open_port = effect_open_port,
         .arm = effect_arm,
         .inspect = effect_inspect,
         .notify = effect_notify,

@@ -9,6 +9,7 @@
 #include "agent/gpu/check.h"
 #include "agent/gpu/usage_watch.h"
 #include "agent/attach/exec_steps.h"
+#include "agent/attach/port_streams.h"
 #include "agent/launch/launcher.h"
 #include "agent/agent_link.h"
 #include "agent/launch/inspector.h"
@@ -25,6 +26,7 @@ struct effects_parts {
     struct confine_state *cells;
     struct log_streams *streams;
     struct exec_steps *exec_steps;
+    struct port_streams *ports;
     const char *link_path; // the controller's socket, relative to the spool
     struct usage_watch *watch;
     struct gpu_check *check;

@@ -67,6 +67,7 @@ struct worker {
     struct user_resolver *resolver;
     struct log_streams *streams;
     struct exec_steps *exec_steps;
+    struct port_streams *ports;
     struct effects *effects;
     struct spool_watch *hints;
     struct agent_link *link; // NULL: the controller is away
@@ -370,6 +371,7 @@ static int open_effects(struct worker *worker, struct error *err)
     worker->looks = inspector_new(worker->base, &worker->users, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
     worker->exec_steps = exec_steps_new(worker->base, worker->launcher, LINK_SOCKET);
+    worker->ports = port_streams_new(worker->base, worker->launcher, LINK_SOCKET, &worker->users);
     open_notifiers(worker);
     struct effects_parts parts = {
         .base = worker->base,
@@ -378,6 +380,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .cells = worker->cells,
         .streams = worker->streams,
         .exec_steps = worker->exec_steps,
+        .ports = worker->ports,
         .link_path = LINK_SOCKET,
         .watch = worker->watch,
         .check = worker->check,
@@ -514,6 +517,7 @@ static void end(struct worker *worker)
     gpu_check_free(worker->check);
     log_streams_free(worker->streams);
     exec_steps_free(worker->exec_steps);
+    port_streams_free(worker->ports);
     launcher_close(worker->launcher);
     user_resolver_free(worker->resolver);
     gpu_devices_free(worker->devices);

@@ -23,6 +23,7 @@ enum terminal_frame {
     TERMINAL_SKIPPED =
         's',            // 8 bytes: how many bytes of output were dropped because the viewer read too slowly
     TERMINAL_END = 'x', // 4 bytes: the exit status; then a message
+    TERMINAL_OUTPUT_END = 'f', // of a connection to a port: the job's side sends no more
     /* from the viewer */
     TERMINAL_INPUT = 'i',
     TERMINAL_WINDOW = 'w',    // 2 bytes rows, 2 bytes columns

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Every verb has one row here and one file in verbs/; a new one needs both and man/verbs/VERB.scd. */
 #include "cli/options/commands.h"
+#include "cli/ports/ports.h"
 #include "cli/verbs/verbs.h"
 
 const struct command *const commands[] = {
@@ -17,6 +18,7 @@ const struct command *const commands[] = {
     &command_follow,
     &command_attach,
     &command_exec,
+    &command_forward,
     &command_wait,
     &command_cancel,
     &command_hold,

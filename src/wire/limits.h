@@ -37,6 +37,10 @@
     X(LIMIT_USER_FOLLOWS, "user_log_streams", 64, "streams", "logs being read by one user; more is 429")     \
     X(LIMIT_TERMINALS, "terminals", 1024, "terminals", "terminals and execs open, all users; more is 429")   \
     X(LIMIT_USER_TERMINALS, "user_terminals", 64, "terminals", "terminals and execs of one user; 429")       \
+    X(LIMIT_PORTS, "port_connections", 2048, "connections",                                                  \
+        "connections to ports of jobs, all users; more is 429")                                              \
+    X(LIMIT_USER_PORTS, "user_port_connections", 256, "connections",                                         \
+        "connections to ports of jobs of one user; 429")                                                     \
     X(LIMIT_EVENT_CLIENTS, "event_streams", 512, "streams", "open /events, all users; more is 429")          \
     X(LIMIT_USER_EVENT_CLIENTS, "user_event_streams", 64, "streams", "open /events of one user; 429")        \
     X(LIMIT_EVENT_BUFFER_BYTES, "event_buffer_bytes", 1048576, "bytes",                                      \

@@ -287,6 +287,15 @@ static const struct record_field open_guest_fields[] = {
 const struct record_type message_open_step_record =
     RECORD_TYPE(MESSAGE_OPEN_STEP, "OPEN_STEP", struct message_open_step, open_guest_fields);
 
+static const struct record_field open_port_fields[] = {
+    ATTEMPT_FIELDS(struct message_open_port),
+    RECORD_FIELD(6, RECORD_U64, struct message_open_port, stream, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_open_port, port, 0),
+    RECORD_FIELD(8, RECORD_STRING, struct message_open_port, path, SOCKET_PATH_MAX),
+};
+const struct record_type message_open_port_record =
+    RECORD_TYPE(MESSAGE_OPEN_PORT, "OPEN_PORT", struct message_open_port, open_port_fields);
+
 static const struct record_field notify_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct message_notify, notification, 0),
     RECORD_FIELD(2, RECORD_U32, struct message_notify, target, 0),
@@ -388,6 +397,7 @@ static const struct record_type *const types[] = {
     &message_process_info_record,
     &message_open_terminal_record,
     &message_open_step_record,
+    &message_open_port_record,
     &message_signal_record,
     &message_update_record,
     &message_notify_record,

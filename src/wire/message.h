@@ -22,7 +22,7 @@
  *                              <───────  RELEASE_GPUS         the whole list; resent until GPUS shows it
  *                              <───────  NOTIFY               once per try
  *   NOTIFIED (result)          ───────>
- *                              <───────  OPEN_LOG, OPEN_TERMINAL, OPEN_STEP (stream id)
+ *                              <───────  OPEN_LOG, OPEN_TERMINAL, OPEN_STEP, OPEN_PORT (stream id)
  *   second connection: STREAM (that id, size), then raw bytes. The controller shuts down its sending side to
  *   request the end at the end of the file, and closes the connection to end at once.
  *
@@ -87,6 +87,7 @@ enum message_id {
     MESSAGE_HEARTBEAT = 185,
     MESSAGE_HEARTBEAT_ACK,
     MESSAGE_RELEASE_GPUS = 190,
+    MESSAGE_OPEN_PORT = 220,
 };
 
 /* Added to the signal of STOP: the signal is sent to the adopted process. Without this bit, the end of an
@@ -388,6 +389,17 @@ struct message_open_step {
     uint32_t rows, columns;
 };
 
+#define SOCKET_PATH_MAX 107U // of a unix socket: sun_path
+
+/* A connection to a port of a running job; the stream opened for it carries frames of base/terminal.h. */
+struct message_open_port {
+    struct spool_id id; // of the attempt's step 0
+    uint64_t token;
+    uint64_t stream;
+    uint32_t port; // of TCP on the node itself; 0: `path`
+    char *path;    // absolute, of a unix socket
+};
+
 #define NOTIFY_TIME_MAX_MS 3600000 // maximum accepted by an agent
 
 /* A notification on behalf of a job's owner, delivered by the agent as that user. */
@@ -468,6 +480,7 @@ extern const struct record_type message_inspect_record;
 extern const struct record_type message_process_info_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_step_record;
+extern const struct record_type message_open_port_record;
 extern const struct record_type message_notify_record;
 extern const struct record_type message_notified_record;
 extern const struct record_type message_join_record;

@@ -23,6 +23,7 @@ static const struct problem rows[] = {
     { ETIMEDOUT, 408, "timeout", "Timed out" },
     { EALREADY, 409, "already_done", "The job has already ended" },
     { ENOTCONN, 409, "not_running", "The job is not running" },
+    { EADDRNOTAVAIL, 409, "port_closed", "No process of the job listens on this port" },
     { EISCONN, 409, "node_up", "The node is up" },
     { ENOTTY, 409, "no_terminal", "The job has no terminal" },
     { EOVERFLOW, 409, "step_too_large", "The step is larger than its job" },

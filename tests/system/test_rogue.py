@@ -195,6 +195,7 @@ CASES = {
     'GO': attempt_orders(port=1),
     'OPEN_TERMINAL': attempt_orders(stream=8, rows=1, columns=1),
     'OPEN_STEP': with_step,
+    'OPEN_PORT': attempt_orders(stream=8, port=22, path=''),
     'OPEN_LOG': logs,
     'NOTIFY': notifications,
     'INSPECT': looks,

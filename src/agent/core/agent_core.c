@@ -328,6 +328,12 @@ static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *m
     return 0;
 }
 
+static int on_open_port(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    core->effects.open_port(core->effects.arg, message);
+    return 0;
+}
+
 static int on_notify(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_notify *tell = message;
@@ -379,6 +385,7 @@ static const struct {
     { MESSAGE_INSPECT, LINK_OBEYING, on_inspect },
     { MESSAGE_OPEN_TERMINAL, LINK_OBEYING, on_open_terminal },
     { MESSAGE_OPEN_STEP, LINK_OBEYING, on_open_guest },
+    { MESSAGE_OPEN_PORT, LINK_OBEYING, on_open_port },
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
     { MESSAGE_UPDATE, LINK_OBEYING, on_update },
     { MESSAGE_NOTIFY, LINK_OBEYING, on_notify },

@@ -51,9 +51,11 @@ struct agent_effects {
     /* Stores the epoch durably before any of its orders is carried out. */
     int (*save_epoch)(void *arg, uint64_t epoch, struct error *err);
     void (*open_log)(void *arg, const struct message_open_log *request);
-    /* Terminals and exec steps are found in the spool; their streams report the result. */
+    /* The attempts of terminals, exec steps and ports are found in the spool; their streams report the
+     * result. */
     void (*open_terminal)(void *arg, const struct message_open_terminal *request);
     void (*open_step)(void *arg, const struct message_open_step *request);
+    void (*open_port)(void *arg, const struct message_open_port *request);
     /* One timer: call agent_core_timer() at that time; replaces the previous setting. */
     void (*arm)(void *arg, int64_t boot_ms);
     /* Inspects a process to be adopted; the result is passed to agent_core_process() later. */

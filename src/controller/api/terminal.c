@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /jobs/ID/terminal and POST /jobs/ID/exec: the node gets OPEN_TERMINAL or OPEN_STEP, connects back, and
- * the client's connection is connected to that stream (http/relay.c). The frames in it are not interpreted
- * here.
+ * GET /jobs/ID/terminal, POST /jobs/ID/exec and GET /jobs/ID/port: the node gets OPEN_TERMINAL, OPEN_STEP or
+ * OPEN_PORT, connects back, and the client's connection is connected to that stream (http/relay.c). The
+ * frames in it are not interpreted here.
  *
  * A terminal belongs to its owner. An administrator may view it, without typing, if the site allows it; the
- * job shows its viewers to the owner.
+ * job shows its viewers to the owner. Processes and ports are for the owner alone.
  */
 #include "controller/api/terminal.h"
 
@@ -34,15 +34,29 @@
 
 #define PROTOCOL "mgpu-terminal"
 
+enum visit_kind { VISIT_TERMINAL, VISIT_EXEC, VISIT_PORT };
+
+static const struct {
+    enum user_share share;
+    const char *only_owner; // "only its owner may ..."
+} kinds[] = {
+    [VISIT_TERMINAL] = { SHARE_TERMINALS, "use its terminal" },
+    [VISIT_EXEC] = { SHARE_TERMINALS, "run something in it" },
+    [VISIT_PORT] = { SHARE_PORTS, "connect to its ports" },
+};
+
 struct terminal_client {
     struct request *request;
     struct terminal_client *next, **where; // among those of the API
     bool is_counted;
-    bool is_exec, is_read_only;
+    enum visit_kind kind;
+    bool is_read_only;
     struct terminal_size size;
     uint64_t position;
     uint64_t rank;            // of a job on several nodes: on which
     struct exec_request wish; // of an exec
+    uint64_t port;            // of a port; 0: the unix socket `path`
+    const char *path;         // borrowed from the query
     uint64_t expected;        // id of the stream that has not come yet, or 0
     int64_t since_wall_ms;    // 0: not joined yet
 };
@@ -55,7 +69,7 @@ static void release(struct request *request)
     if (client->expected != 0)
         streams_forget(serve->controller->streams, client->expected);
     if (client->is_counted)
-        users_give(serve->users, request->who.uid, SHARE_TERMINALS, 1);
+        users_give(serve->users, request->who.uid, kinds[client->kind].share, 1);
     *client->where = client->next;
     if (client->next != NULL)
         client->next->where = client->where;
@@ -63,12 +77,12 @@ static void release(struct request *request)
     free(client);
 }
 
-static struct terminal_client *make_client(struct request *request, bool is_exec)
+static struct terminal_client *make_client(struct request *request, enum visit_kind kind)
 {
     struct serve *serve = request->serve;
     struct terminal_client *client = xcalloc(1, sizeof(*client));
     *client = (struct terminal_client){
-        .request = request, .is_exec = is_exec, .next = serve->terminals, .where = &serve->terminals
+        .request = request, .kind = kind, .next = serve->terminals, .where = &serve->terminals
     };
     if (client->next != NULL)
         client->next->where = &client->next;
@@ -83,7 +97,7 @@ json_t *terminals_write_viewers(const struct serve *serve, uint64_t job)
     json_t *viewers = json_array();
     for (const struct terminal_client *client = serve->terminals; client != NULL; client = client->next) {
         char since[32];
-        if (client->request->job != job || client->is_exec || client->since_wall_ms == 0)
+        if (client->request->job != job || client->kind != VISIT_TERMINAL || client->since_wall_ms == 0)
             continue;
         utc_format(client->since_wall_ms, since, sizeof(since));
         (void)json_array_append_new(
@@ -102,6 +116,10 @@ static const struct {
     { EALREADY, -ENOTCONN },
     { ENOTTY, -ENOTTY },
     { EBUSY, -EUSERS },
+    { ECONNREFUSED, -EADDRNOTAVAIL },
+    { EPERM, -EPERM },
+    { EACCES, -EPERM },
+    { EINVAL, -EINVAL },
 };
 
 static void on_stream(void *arg, struct bufferevent *stream, const struct message_stream *first)
@@ -132,24 +150,9 @@ static void on_stream(void *arg, struct bufferevent *stream, const struct messag
     request_reply_problem(request, &err);
 }
 
-static void send_open(struct request *request, const struct job *job, uint32_t link)
+static void send_open_terminal(struct request *request, const struct job *job, uint32_t link)
 {
     struct terminal_client *client = request->work;
-    struct controller *controller = request->serve->controller;
-    client->expected = streams_expect(controller->streams, on_stream, request);
-    if (client->is_exec) {
-        struct message_open_step message = { .id = core_attempt_id(job, (uint32_t)client->rank),
-            .token = job->token,
-            .stream = client->expected,
-            .command = client->wish.command,
-            .env = client->wish.env,
-            .cwd = client->wish.cwd,
-            .is_tty = client->wish.tty,
-            .rows = client->wish.rows,
-            .columns = client->wish.columns };
-        links_send(controller->links, link, &message_open_step_record, &message);
-        return;
-    }
     struct message_open_terminal message = { .id = core_attempt_id(job, (uint32_t)client->rank),
         .token = job->token,
         .stream = client->expected,
@@ -157,7 +160,46 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
         .rows = client->size.rows,
         .columns = client->size.columns,
         .position = client->position };
-    links_send(controller->links, link, &message_open_terminal_record, &message);
+    links_send(request->serve->controller->links, link, &message_open_terminal_record, &message);
+}
+
+static void send_open_step(struct request *request, const struct job *job, uint32_t link)
+{
+    struct terminal_client *client = request->work;
+    struct message_open_step message = { .id = core_attempt_id(job, (uint32_t)client->rank),
+        .token = job->token,
+        .stream = client->expected,
+        .command = client->wish.command,
+        .env = client->wish.env,
+        .cwd = client->wish.cwd,
+        .is_tty = client->wish.tty,
+        .rows = client->wish.rows,
+        .columns = client->wish.columns };
+    links_send(request->serve->controller->links, link, &message_open_step_record, &message);
+}
+
+static void send_open_port(struct request *request, const struct job *job, uint32_t link)
+{
+    struct terminal_client *client = request->work;
+    _cleanup_free_ char *path = xstrdup(client->path);
+    struct message_open_port message = { .id = core_attempt_id(job, (uint32_t)client->rank),
+        .token = job->token,
+        .stream = client->expected,
+        .port = (uint32_t)client->port,
+        .path = path };
+    links_send(request->serve->controller->links, link, &message_open_port_record, &message);
+}
+
+static void send_open(struct request *request, const struct job *job, uint32_t link)
+{
+    static void (*const send[])(struct request * request, const struct job *job, uint32_t link) = {
+        [VISIT_TERMINAL] = send_open_terminal,
+        [VISIT_EXEC] = send_open_step,
+        [VISIT_PORT] = send_open_port,
+    };
+    struct terminal_client *client = request->work;
+    client->expected = streams_expect(request->serve->controller->streams, on_stream, request);
+    send[client->kind](request, job, link);
 }
 
 /* --- permissions and state --- */
@@ -182,9 +224,9 @@ static int check_rights(struct request *request, const struct job *job, struct e
     const char *owner = jobs_owner(request->serve, job);
     if (core_owns(&request->who, job))
         return 0;
-    if (client->is_exec || !core_may(&request->who, ACTION_READ, job))
+    if (client->kind != VISIT_TERMINAL || !core_may(&request->who, ACTION_READ, job))
         return error_set(err, -EPERM, "job %" PRIu64 " belongs to %s: only its owner may %s", job->id, owner,
-            client->is_exec ? "run something in it" : "use its terminal");
+            kinds[client->kind].only_owner);
     if (!controller->options.may_watch_terminals) {
         (void)error_set(err, -EPERM,
             "job %" PRIu64 " belongs to %s, and administrators may not view terminals here", job->id, owner);
@@ -221,7 +263,8 @@ static void open_for(struct request *request, const struct job *job)
     if (r == 0)
         r = check_state(job, &err);
     const struct core_node *node = r == 0 ? find_node(request, job, &err) : NULL;
-    if (node == NULL || users_take(request->serve->users, request->who.uid, SHARE_TERMINALS, 1, &err) < 0) {
+    if (node == NULL ||
+        users_take(request->serve->users, request->who.uid, kinds[client->kind].share, 1, &err) < 0) {
         request_reply_problem(request, &err);
         return;
     }
@@ -236,7 +279,7 @@ static int check_upgrade(const struct request *request, struct error *err)
     const char *upgrade = http_message_header(&request->message, "upgrade");
     if (upgrade != NULL && strcasecmp(upgrade, PROTOCOL) == 0 && request->message.minor >= 1)
         return 0;
-    (void)error_set(err, -EINVAL, "this request must upgrade the connection to a terminal");
+    (void)error_set(err, -EINVAL, "this request must upgrade its connection");
     return error_hint(err, "send Connection: Upgrade and Upgrade: " PROTOCOL);
 }
 
@@ -255,7 +298,7 @@ static int read_number(
 
 void handle_terminal(struct request *request)
 {
-    struct terminal_client *client = make_client(request, false);
+    struct terminal_client *client = make_client(request, VISIT_TERMINAL);
     struct error err = { 0 };
     uint64_t rows = 0, columns = 0;
     client->position = TERMINAL_LAST_SCREEN;
@@ -292,7 +335,7 @@ static int check_wish(const struct exec_request *wish, struct error *err)
 
 void handle_exec(struct request *request)
 {
-    struct terminal_client *client = make_client(request, true);
+    struct terminal_client *client = make_client(request, VISIT_EXEC);
     _cleanup_json_ json_t *body = NULL;
     struct error err = { 0 };
     int r = check_upgrade(request, &err);
@@ -304,6 +347,35 @@ void handle_exec(struct request *request)
         r = json_record_read(&exec_request_record, body, &client->wish, &err);
     if (r == 0)
         r = check_wish(&client->wish, &err);
+    if (r < 0)
+        request_reply_problem(request, &err);
+    else
+        jobs_find(request, request->job, open_for);
+}
+
+static int check_port(const struct terminal_client *client, struct error *err)
+{
+    size_t length = client->path != NULL ? strlen(client->path) : 0;
+    if ((client->port == 0) == (client->path == NULL))
+        return error_set(err, -EINVAL, "name a TCP port with port=, or a unix socket with path=");
+    if (client->path != NULL && (client->path[0] != '/' || length > SOCKET_PATH_MAX))
+        return error_set(
+            err, -EINVAL, "the path of a socket is absolute and has at most %u bytes", SOCKET_PATH_MAX);
+    return 0;
+}
+
+void handle_port(struct request *request)
+{
+    struct terminal_client *client = make_client(request, VISIT_PORT);
+    struct error err = { 0 };
+    int r = check_upgrade(request, &err);
+    if (r == 0)
+        r = read_number(request, "rank", JOB_NODES_MAX - 1, &client->rank, &err);
+    if (r == 0)
+        r = read_number(request, "port", UINT16_MAX, &client->port, &err);
+    client->path = query_get(&request->query, "path");
+    if (r == 0)
+        r = check_port(client, &err);
     if (r < 0)
         request_reply_problem(request, &err);
     else

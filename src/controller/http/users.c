@@ -44,6 +44,7 @@ static const struct {
     [SHARE_LISTS] = { -EUSERS, "long lists" },
     [SHARE_BODIES] = { -EUSERS, "bytes of requests" },
     [SHARE_TERMINALS] = { -EUSERS, "terminals" },
+    [SHARE_PORTS] = { -EUSERS, "connections to ports of jobs" },
 };
 
 static size_t least(size_t one, size_t other)
@@ -79,6 +80,8 @@ struct users *users_new(size_t max_connections)
     users->most_each[SHARE_BODIES] = LIMIT_USER_BODIES_BYTES;
     users->most[SHARE_TERMINALS] = LIMIT_TERMINALS;
     users->most_each[SHARE_TERMINALS] = LIMIT_USER_TERMINALS;
+    users->most[SHARE_PORTS] = LIMIT_PORTS;
+    users->most_each[SHARE_PORTS] = LIMIT_USER_PORTS;
     return users;
 }
 

@@ -154,8 +154,8 @@ static void assert_fits(const struct record_type *type, void *object)
 static void the_largest_orders_fit_into_a_frame(void **state)
 {
     const struct record_type *const types[] = { &message_notify_record, &message_open_step_record,
-        &message_open_log_record, &message_started_record, &message_exited_record, &message_returned_record,
-        &message_process_info_record, &message_notified_record };
+        &message_open_port_record, &message_open_log_record, &message_started_record, &message_exited_record,
+        &message_returned_record, &message_process_info_record, &message_notified_record };
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         _cleanup_free_ void *object = xcalloc(1, types[i]->size);
         fill_all(types[i], object);

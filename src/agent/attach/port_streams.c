@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The child takes nothing from the message but the port: whose job it is, and its cgroup, are read from the
+ * spool, after the token has shown that this is the attempt the controller means.
+ *
+ *   dial the controller ──> find the attempt ──> enter its cgroup ──> become its user ──> connect
+ *       STREAM, with the error if one of these has failed ──> bytes until both sides have ended,
+ *                                                              or the job's init has
+ */
+#include "agent/attach/port_streams.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/attach/port_connect.h"
+#include "agent/attach/terminal_visit.h"
+#include "agent/host/child.h"
+#include "agent/host/child_list.h"
+#include "agent/host/enter_cgroups.h"
+#include "base/bridge.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/sandbox.h"
+#include "job/launch.h"
+
+struct port_streams {
+    const struct launcher *launcher;
+    const char *link_path;
+    const struct job_users *users;
+    struct child_list *children;
+};
+
+/* --- in the child --- */
+
+static int read_spec(
+    int dirfd, const struct message_open_port *request, struct launch_spec *ret, struct error *err)
+{
+    if (dirfd < 0 || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0 ||
+        file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, ret, NULL) < 0)
+        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->id.job);
+    if (ret->token == request->token)
+        return 0;
+    record_clear(&launch_spec_record, ret);
+    return error_set(err, -EALREADY, "another job %" PRIu64 " runs here", request->id.job);
+}
+
+/* A pidfd of the parent of the job's command. */
+static int open_init(int dirfd, const struct message_open_port *request, struct error *err)
+{
+    struct launch_started started;
+    int pidfd = -ESRCH;
+    if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) == 0) {
+        pidfd = process_open((pid_t)started.init_pid, started.init_start);
+        record_clear(&launch_started_record, &started);
+    }
+    if (pidfd < 0)
+        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->id.job);
+    return pidfd;
+}
+
+static int become(const struct job_users *users, const struct launch_spec *spec, struct error *err)
+{
+    _cleanup_user_ struct user user = { 0 };
+    int r = job_user_find(users, spec->uid, NULL, &user, err);
+    return r < 0 ? r : job_user_become(&user, spec->gid, err);
+}
+
+/* Afterwards this process is the job's. Returns a connected socket. */
+static int enter(int spool_fd, const struct job_users *users, const struct message_open_port *request,
+    int *ret_init_fd, struct error *err)
+{
+    struct launch_spec spec;
+    char name[SPOOL_NAME_SIZE];
+    spool_name(&request->id, name);
+    _cleanup_close_ int dirfd = openat(spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int r = read_spec(dirfd, request, &spec, err);
+    if (r < 0)
+        return r;
+    _cleanup_close_ int init_fd = r = open_init(dirfd, request, err);
+    if (r >= 0)
+        r = enter_cgroups(&spec, err);
+    if (r >= 0)
+        r = become(users, &spec, err);
+    uid_t uid = spec.uid;
+    record_clear(&launch_spec_record, &spec);
+    if (r < 0)
+        return r;
+    *ret_init_fd = take_fd(&init_fd);
+    return port_connect(request->id.job, uid, request->port, request->path, err);
+}
+
+static int carry(int port_fd, int stream_fd, int init_fd)
+{
+    _cleanup_(bridge_clear) struct bridge bridge;
+    struct pollfd fds[3] = { [2] = { .fd = init_fd, .events = POLLIN } };
+    int r = 0;
+    bridge_init(&bridge, port_fd, stream_fd, BRIDGE_JOB, NULL);
+    while (r == 0) {
+        bridge_events(&bridge, fds);
+        if (poll(fds, 3, -1) < 0 && errno != EINTR)
+            return -errno;
+        r = fds[2].revents != 0 ? -EALREADY : bridge_turn(&bridge, fds);
+    }
+    return r;
+}
+
+static int serve(const struct port_streams *streams, const struct message_open_port *request, int spool_fd,
+    bool is_too_many)
+{
+    struct error err = { 0 };
+    _cleanup_close_ int stream_fd = terminal_visit_dial(streams->link_path), init_fd = -1, port_fd = -1;
+    if (stream_fd < 0 || chdir("/") < 0)
+        return EXIT_FAILURE;
+    if (is_too_many)
+        (void)error_set(
+            &err, -EBUSY, "the node has reached its limit of connections to jobs; try again later");
+    else
+        port_fd = enter(spool_fd, streams->users, request, &init_fd, &err);
+    int r = terminal_visit_say(stream_fd, request->stream, port_fd < 0 ? &err : NULL);
+    if (port_fd < 0 || r < 0)
+        return EXIT_FAILURE;
+    return carry(port_fd, stream_fd, init_fd) > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* --- in the agent --- */
+
+/* A stream above the limit gets its own child to report that, up to twice the limit. */
+void port_streams_open(struct port_streams *streams, const struct message_open_port *request)
+{
+    int pidfd;
+    size_t count = child_list_count(streams->children);
+    if (count >= 2 * PORT_STREAMS_MAX)
+        return; // the controller's wait for the stream ends by its own time-out
+    pid_t pid = child_fork(launcher_spool_fd(streams->launcher), &pidfd);
+    if (pid == 0) {
+        (void)prctl(PR_SET_NAME, "mgpu-port");
+        (void)sandbox_enter(false, &(struct error){ 0 });
+        _exit(serve(streams, request, CHILD_FD, count >= PORT_STREAMS_MAX));
+    }
+    if (pid < 0)
+        log_warning(
+            "cannot start a process to connect to job %" PRIu64 ": %s", request->id.job, strerror(-pid));
+    else
+        child_list_add(streams->children, pidfd);
+}
+
+struct port_streams *port_streams_new(struct event_base *base, const struct launcher *launcher,
+    const char *link_path, const struct job_users *users)
+{
+    struct port_streams *streams = xcalloc(1, sizeof(*streams));
+    *streams = (struct port_streams){
+        .launcher = launcher, .link_path = link_path, .users = users, .children = child_list_new(base)
+    };
+    return streams;
+}
+
+void port_streams_free(struct port_streams *streams)
+{
+    if (streams == NULL)
+        return;
+    child_list_free(streams->children);
+    free(streams);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/ports/forwarding.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cli/follow/idle_news.h"
+#include "cli/options/talk.h"
+#include "cli/ports/carry.h"
+#include "cli/ports/local.h"
+
+#define CONNECTIONS_MAX 256U // at a time; more wait in the backlog
+#define NEWS_RETRY_MS   2000
+
+struct loop {
+    struct call *call;
+    struct forwarding *forwarding;
+    struct idle_news news;
+    int64_t news_retry_ms; // boot clock; 0: the news are being read
+    int signal_fd;
+    size_t connections;
+    bool is_stopped;
+};
+
+int forwarding_open(struct forwarding *forwarding, struct target *targets, size_t count, struct error *err)
+{
+    forwarding->targets = targets;
+    forwarding->listeners = xcalloc(count, sizeof(int));
+    for (size_t i = 0; i < count; i++) {
+        int fd = local_listen(&targets[i].local, err);
+        if (fd < 0)
+            return fd;
+        forwarding->listeners[forwarding->count++] = fd;
+    }
+    return 0;
+}
+
+void forwarding_close(struct forwarding *forwarding)
+{
+    for (size_t i = 0; i < forwarding->count; i++) {
+        (void)close(forwarding->listeners[i]);
+        if (forwarding->targets[i].local.path != NULL)
+            (void)unlink(forwarding->targets[i].local.path);
+    }
+    free(forwarding->listeners);
+    *forwarding = (struct forwarding){ 0 };
+}
+
+static int open_signals(struct error *err)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD };
+    sigset_t set;
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        (void)sigaddset(&set, numbers[i]);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return error_set_errno(err, -errno, "cannot block signals");
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? error_set_errno(err, -errno, "cannot receive signals") : fd;
+}
+
+static void on_signal(struct loop *loop)
+{
+    struct signalfd_siginfo info;
+    while (read(loop->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        if (info.ssi_signo != SIGCHLD)
+            loop->is_stopped = true;
+    while (loop->connections > 0 && waitpid(-1, NULL, WNOHANG) > 0)
+        loop->connections--;
+}
+
+static void on_connection(struct loop *loop, size_t i)
+{
+    const struct forwarding *forwarding = loop->forwarding;
+    struct error err = { 0 };
+    const struct carry_to to = {
+        .job = forwarding->job, .rank = forwarding->rank, .remote = &forwarding->targets[i].remote
+    };
+    int fd = local_accept(forwarding->listeners[i], &forwarding->targets[i].local, &err);
+    if (fd >= 0 && carry_start(loop->call, &to, fd, false) > 0)
+        loop->connections++;
+    else if (err.code != 0)
+        talk_line("%s", err.message);
+}
+
+/* True when the job has ended. */
+static bool read_news(struct loop *loop, bool is_readable)
+{
+    if (loop->news_retry_ms != 0 && clock_boot_ms() >= loop->news_retry_ms) {
+        idle_news_clear(&loop->news);
+        idle_news_start(&loop->news, &loop->call->client, loop->forwarding->job, loop->call->times);
+        loop->news_retry_ms = 0;
+    }
+    _cleanup_free_ char *sentence = idle_news_advance(&loop->news, is_readable);
+    if (sentence != NULL && !loop->call->is_quiet)
+        talk_line("%s", sentence);
+    /* mgpud was away for longer than a request waits. */
+    if (loop->news.stream.state == STREAM_IDLE && loop->news_retry_ms == 0)
+        loop->news_retry_ms = clock_boot_ms() + NEWS_RETRY_MS;
+    return loop->news.stream.state == STREAM_COMPLETE;
+}
+
+static int wait_ms(const struct loop *loop)
+{
+    if (loop->news_retry_ms == 0)
+        return stream_wait_ms(&loop->news.stream);
+    int64_t left = loop->news_retry_ms - clock_boot_ms();
+    return left > 0 ? (int)left : 0;
+}
+
+static int run(struct loop *loop, struct pollfd *fds, struct error *err)
+{
+    const struct forwarding *forwarding = loop->forwarding;
+    size_t n = forwarding->count;
+    while (!loop->is_stopped) {
+        for (size_t i = 0; i < n; i++)
+            fds[i] =
+                (struct pollfd){ .fd = loop->connections < CONNECTIONS_MAX ? forwarding->listeners[i] : -1,
+                    .events = POLLIN };
+        fds[n] = (struct pollfd){ .fd = loop->signal_fd, .events = POLLIN };
+        fds[n + 1] = (struct pollfd){ .fd = stream_fd(&loop->news.stream), .events = POLLIN };
+        if (poll(fds, n + 2, wait_ms(loop)) < 0 && errno != EINTR)
+            return error_set_errno(err, -errno, "cannot wait");
+        if (fds[n].revents != 0)
+            on_signal(loop);
+        for (size_t i = 0; i < n; i++)
+            if (fds[i].revents != 0)
+                on_connection(loop, i);
+        if (read_news(loop, fds[n + 1].revents != 0))
+            return FORWARDING_JOB_ENDED;
+    }
+    return FORWARDING_STOPPED;
+}
+
+int forwarding_run(struct call *call, struct forwarding *forwarding, struct error *err)
+{
+    struct loop loop = { .call = call, .forwarding = forwarding };
+    _cleanup_free_ struct pollfd *fds = xcalloc(forwarding->count + 2, sizeof(*fds));
+    loop.signal_fd = open_signals(err);
+    if (loop.signal_fd < 0)
+        return loop.signal_fd;
+    call->client.timeout_ms = CLIENT_PATIENT_MS;
+    idle_news_start(&loop.news, &call->client, forwarding->job, call->times);
+    int r = run(&loop, fds, err);
+    idle_news_clear(&loop.news);
+    (void)close(loop.signal_fd);
+    return r;
+}
