@@ -310,6 +310,12 @@ static void effect_notify(void *arg, const struct message_notify *request)
     notifiers_notify(effects->parts.notifiers, request);
 }
 
+static void effect_park(void *arg, const struct message_park *order)
+{
+    struct effects *effects = arg;
+    parker_order(effects->parts.parker, order);
+}
+
 static int effect_renew(void *arg, const struct spool_id *id, int64_t until_ms)
 {
     struct effects *effects = arg;
@@ -370,6 +376,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .arm = effect_arm,
         .inspect = effect_inspect,
         .notify = effect_notify,
+        .park = effect_park,
         .renew = effect_renew,
         .hang_up = effect_hang_up,
     };

@@ -15,6 +15,7 @@
 #include "agent/launch/inspector.h"
 #include "agent/attach/log_stream.h"
 #include "agent/notify/notifier.h"
+#include "agent/park/parker.h"
 
 struct effects;
 
@@ -32,6 +33,7 @@ struct effects_parts {
     struct gpu_check *check;
     struct inspector *looks;
     struct notifiers *notifiers;
+    struct parker *parker;
     void (*release_gpus)(void *arg, const struct strings *uuids); // called with `arg`
     void *arg;
     int state_fd;           // persist.h

@@ -13,6 +13,16 @@
 #include "base/files.h"
 #include "base/log.h"
 
+static bool is_parked(int dirfd)
+{
+    struct launch_park park;
+    if (file_read_record(dirfd, SPOOL_PARK, &launch_park_record, &park, NULL) < 0)
+        return false;
+    bool is_parked = launch_is_parked(&park);
+    record_clear(&launch_park_record, &park);
+    return is_parked;
+}
+
 /* The token of an attempt from its spec or, for an entry recreated from a durable copy, from its exit
  * record. */
 static uint64_t read_token(const struct effects_parts *parts, const struct spool_id *id, int dirfd)
@@ -25,6 +35,8 @@ static uint64_t read_token(const struct effects_parts *parts, const struct spool
         gpu_check_take(parts->check, id, &spec.gpus);
         if (spool_verdict(dirfd) == VERDICT_GO)
             gpu_check_resume(parts->check, id);
+        if (is_parked(dirfd))
+            gpu_check_end(parts->check, id, clock_boot_ms());
         record_clear(&launch_spec_record, &spec);
     } else if (file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &record, NULL) == 0) {
         token = record.token;

@@ -79,6 +79,7 @@ struct worker {
     struct gpu_check *check;
     struct inspector *looks;
     struct notifiers *notifiers;
+    struct parker *parker;
     char boot_id[BOOT_ID_SIZE];
     char identity[PERSIST_IDENTITY_SIZE]; // that, and which spool
     bool has_said_hello;
@@ -165,6 +166,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .state_dir = worker->options->state_dir,
         .sendmail = worker->options->sendmail,
         .shepherd = worker->options->shepherd,
+        .cuda_library = worker->options->cuda_library,
         .gpus = report,
         .limits = worker->confine->limits(worker->cells),
         .pids_max = worker->options->pids_max,
@@ -259,6 +261,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     else
         usage_watch_own(worker->watch, &gpus.gpus);
     bool is_news = gpu_check_report(worker->check, &gpus.gpus, clock_boot_ms());
+    parker_note_gpus(worker->parker, &gpus.gpus);
     forget_answers(&gpus.gpus);
     if (worker->link != NULL && !worker->has_said_hello) {
         worker->has_said_hello = true;
@@ -356,6 +359,25 @@ static void open_notifiers(struct worker *worker)
         notifiers_new(worker->base, worker->confine, worker->cells, &options, on_told, worker);
 }
 
+static void on_parked(void *arg, const struct message_park_result *result)
+{
+    struct worker *worker = arg;
+    agent_core_parked(effects_core(worker->effects), result);
+}
+
+static void open_parker(struct worker *worker)
+{
+    const struct parker_parts parts = {
+        .base = worker->base,
+        .launcher = worker->launcher,
+        .check = worker->check,
+        .library = worker->options->cuda_library,
+        .report = on_parked,
+        .arg = worker,
+    };
+    worker->parker = parker_new(&parts);
+}
+
 static int open_effects(struct worker *worker, struct error *err)
 {
     uint64_t epoch;
@@ -373,6 +395,7 @@ static int open_effects(struct worker *worker, struct error *err)
     worker->exec_steps = exec_steps_new(worker->base, worker->launcher, LINK_SOCKET);
     worker->ports = port_streams_new(worker->base, worker->launcher, LINK_SOCKET, &worker->users);
     open_notifiers(worker);
+    open_parker(worker);
     struct effects_parts parts = {
         .base = worker->base,
         .launcher = worker->launcher,
@@ -386,6 +409,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .check = worker->check,
         .looks = worker->looks,
         .notifiers = worker->notifiers,
+        .parker = worker->parker,
         .release_gpus = release_gpus,
         .arg = worker,
         .state_fd = worker->state_fd,
@@ -511,6 +535,7 @@ static void end(struct worker *worker)
     agent_link_free(worker->link);
     spool_watch_close(worker->hints);
     notifiers_free(worker->notifiers);
+    parker_free(worker->parker);
     effects_free(worker->effects);
     inspector_free(worker->looks);
     usage_watch_free(worker->watch);

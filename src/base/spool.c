@@ -135,7 +135,7 @@ bool spool_is_alive(int dirfd)
 static const char *const usual_files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
     SPOOL_STATUS, SPOOL_CTL, SPOOL_SAID, NULL };
 static const char *const further_files[] = { SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY, SPOOL_TERMS,
-    SPOOL_TTY_SEEN, SPOOL_READY, SPOOL_RENEWED, SPOOL_STOP, NULL };
+    SPOOL_TTY_SEEN, SPOOL_READY, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, NULL };
 
 static void unlink_all(int dirfd, const char *const *files, const char *suffix)
 {

@@ -38,13 +38,15 @@
 #define SPOOL_EXIT      "exit"
 #define SPOOL_CTL       "ctl"
 #define SPOOL_TTY       "tty" // datagram socket of the step's terminal: struct terminal_visit (base/terminal.h)
-#define SPOOL_TTY_SEEN  "tty-seen" // time of the terminal's last input or output (shepherd/terminal_idle.h)
-#define SPOOL_USAGE     "usage"    // resource usage of the attempt so far (agent/usage/meter.h)
-#define SPOOL_ADOPTED   "lease"    // adopted process, without a shepherd (agent/launch/adopted.h)
-#define SPOOL_TERMS     "terms"    // struct spool_terms: changes to the attempt since its spec was written
-#define SPOOL_READY     "ready"    // struct launch_started of a shepherd that waits for GO (is_gated)
-#define SPOOL_RENEWED   "renewed"  // struct spool_renewed: the current lease of the attempt
-#define SPOOL_STOP      "stop"     // struct spool_stop: why the shepherd is ending the step
+#define SPOOL_TTY_SEEN  "tty-seen"  // time of the terminal's last input or output (shepherd/terminal_idle.h)
+#define SPOOL_USAGE     "usage"     // resource usage of the attempt so far (agent/usage/meter.h)
+#define SPOOL_ADOPTED   "lease"     // adopted process, without a shepherd (agent/launch/adopted.h)
+#define SPOOL_TERMS     "terms"     // struct spool_terms: changes to the attempt since its spec was written
+#define SPOOL_READY     "ready"     // struct launch_started of a shepherd that waits for GO (is_gated)
+#define SPOOL_RENEWED   "renewed"   // struct spool_renewed: the current lease of the attempt
+#define SPOOL_STOP      "stop"      // struct spool_stop: why the shepherd is ending the step
+#define SPOOL_PARK      "park"      // struct park_entry of a job that is parked (agent/park/helper.h)
+#define SPOOL_PARK_LOCK "park-lock" // OFD lock held by the process that parks or restores it
 #define SPOOL_HINTS     "hints"
 #define SPOOL_SAID      "said"                // struct spool_said
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN

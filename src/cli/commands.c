@@ -27,6 +27,8 @@ const struct command *const commands[] = {
     &command_signal,
     &command_suspend,
     &command_continue,
+    &command_park,
+    &command_unpark,
     &command_requeue,
     &command_retry,
     &command_notify,

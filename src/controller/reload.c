@@ -29,6 +29,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .idle = options->idle,
         .notifications = options->notifications,
         .loss = options->loss,
+        .park = options->park,
         .max_time_ms = options->max_time_ms,
         .default_time_ms = options->default_time_ms,
         .accounts = options->accounts,

@@ -55,6 +55,8 @@ struct job_ask {
     bool preemptible;          // may be requeued when other jobs need its GPUs
     bool cancel_if_never;      // ends when its dependency can never be satisfied
     bool idle_ok;              // may leave its GPUs unused
+    bool park_on_timeout;      // parked when it reaches its time limit, and runs again later
+    bool park_on_preempt;      // parked instead of requeued when other jobs need its GPUs
     bool requeue_on_timeout;   // requeued when it reaches its time limit
     bool requeue_on_node_lost; // requeued when its node is lost or rebooted
     int64_t idle_timeout_ms;   // ends after its GPUs were unused for this time; 0: the site's default
@@ -160,6 +162,10 @@ struct job_ask {
             "[notes of the commands of Slurm](slurm.md): ntasks=4, account=lab", ASK_SHOWN),                 \
         X(base, 80, RECORD_BOOL, requeue_on_node_lost, requeue_on_node_lost, 0,                              \
             "requeue if the node is lost", ASK_SHOWN),                                                       \
+        X(base, 343, RECORD_BOOL, park_on_timeout, park_on_timeout, 0, "park the job at its time limit",     \
+            ASK_SHOWN),                                                                                      \
+        X(base, 344, RECORD_BOOL, park_on_preempt, park_on_preempt, 0,                                       \
+            "park the job when it is preempted, so that it keeps its work", ASK_SHOWN),                      \
         X(base, 81, RECORD_BOOL, own_priority, own_priority, 0, "the priority orders its owner's jobs only", \
             ASK_SHOWN)
 

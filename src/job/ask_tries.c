@@ -91,7 +91,10 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
     if (ask->max_requeues > ASK_REQUEUES_MAX)
         return error_set(
             err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
-    bool is_requeued = ask->requeue_on_timeout || ask->requeue_on_node_lost;
+    if (ask->park_on_timeout && ask->requeue_on_timeout)
+        return error_set(err, -EINVAL, "park_on_timeout and requeue_on_timeout cannot be combined");
+    bool is_requeued =
+        ask->park_on_timeout || ask->park_on_preempt || ask->requeue_on_timeout || ask->requeue_on_node_lost;
     if (is_adopted && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint ||
                           ask->retry_oom != NULL)) {
         (void)error_set(err, -EINVAL, "an adopted process cannot be restarted or signalled by mgpu");

@@ -66,6 +66,9 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(86, RECORD_U32, struct job_event, stop_terms, 0),
     RECORD_FIELD(87, RECORD_I64, struct job_event, stop_grace_ms, 0),
     RECORD_SUBLIST(90, struct job_event, steps, 1, &job_step_record),
+    RECORD_FIELD(340, RECORD_U32, struct job_event, park_cause, 0),
+    RECORD_FIELD(341, RECORD_I64, struct job_event, park_return_ms, 0),
+    RECORD_FIELD(342, RECORD_SIZE, struct job_event, park_bytes, 0),
 };
 
 const struct record_type job_event_record = RECORD_TYPE(3, "job event", struct job_event, event_fields);

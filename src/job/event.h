@@ -38,9 +38,9 @@ struct job_event {
     uint32_t uid;              // submitted: the owner; stop and other requests: the caller
     uint32_t gid;              // submitted: the owner's group
     uint64_t token;            // allocated: identifies the attempt in every message about it
-    char *node;                // allocated: the node
+    char *node;                // allocated, restoring: the node
     char *boot_id;             // allocated: boot id of that node
-    struct record_list gpus;   // allocated: struct gpu_grant, in the order requested
+    struct record_list gpus;   // allocated, restoring: struct gpu_grant, in the order requested
     char *log_path;            // started, ended: output file
     uint32_t end;              // ended: enum job_end
     int32_t exit_code;         // ended: exit status, or 128 + signal
@@ -50,13 +50,13 @@ struct job_event {
     uint64_t cpu_ms;           // ended: user + system time of the command and its children
     uint64_t max_rss;          // ended: bytes
     uint64_t log_bytes;        // ended: size of the output
-    char *text;                // returned, ended, preempted: the reason; started: a remark
+    char *text;                // returned, ended, preempted, parked, unparked: the reason; started: a remark
     uint32_t reason;           // stop: the resulting enum job_end; END_NONE: END_CANCELLED
     uint32_t hold;             // held, released: HOLD_ bits set or cleared
     uint64_t array_job;        // submitted: the array this job is an element of
     uint32_t array_index;      // submitted: its index; split: the index that was split off
     uint64_t element;          // split, member: the job of that element
-    uint32_t cpu_milli;        // allocated: thousandths of a CPU booked on each of its nodes
+    uint32_t cpu_milli;        // allocated, restoring: thousandths of a CPU booked on each of its nodes
     uint64_t memory;           // allocated: host memory booked on each of its nodes
     char *name;                // edited, submitted as an element: the new name; NULL: unchanged
     struct record_list ask;    // edited, submitted as an element: exactly one struct job_ask
@@ -75,6 +75,9 @@ struct job_event {
     int64_t stop_grace_ms; // stop, preempted: with STOP_TERMS_GRACE, between SIGTERM and SIGKILL
     struct record_list
         steps; // step_started, step_ended: exactly one struct job_step; of an end its number and result
+    uint32_t park_cause;    // park: enum park_cause; preempted: PARK_PREEMPTED if it could not be parked
+    int64_t park_return_ms; // park: it returns by itself at this time, wall clock; 0: it does not
+    uint64_t park_bytes;    // parked: contents of GPU memory that are in host memory
 };
 
 extern const struct record_type job_event_record;

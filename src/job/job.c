@@ -39,6 +39,7 @@ void job_run_free(struct job_run *run)
     job_nodes_free(run->nodes);
     free(run->log_path);
     job_usage_free(run->usage);
+    job_park_free(run->park);
     free(run);
 }
 
@@ -189,6 +190,7 @@ static void forget_terms(struct job *job)
     run->stop_terms = 0;
     run->stop_grace_ms = 0;
     run->requeue_cause = REQUEUE_PREEMPTED;
+    job_park_end(run->park);
 }
 
 /* A preempted job keeps its place in the queue; one that is requeued for another try goes behind those that
@@ -230,6 +232,7 @@ static void go_back(struct job *job)
     run->node_lease_ms = 0;
     free(take_ptr(run->boot_id));
     job_nodes_free(take_ptr(run->nodes));
+    job_park_free(take_ptr(run->park));
 }
 
 static void on_returned(struct job *job, const struct job_event *event)
@@ -397,6 +400,11 @@ static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event 
     [EVENT_SIGNALLED] = on_signalled,
     [EVENT_STEP_STARTED] = on_step,
     [EVENT_STEP_ENDED] = on_step,
+    [EVENT_PARK] = job_park_apply,
+    [EVENT_PARKED] = job_park_apply,
+    [EVENT_UNPARK] = job_park_apply,
+    [EVENT_RESTORING] = job_park_apply,
+    [EVENT_UNPARKED] = job_park_apply,
 };
 
 /* Will the job wait for more after this event? See job_transition(). */
@@ -427,6 +435,11 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
     case EVENT_SIGNALLED:
     case EVENT_STEP_STARTED:
     case EVENT_STEP_ENDED:
+    case EVENT_PARK:
+    case EVENT_PARKED:
+    case EVENT_UNPARK:
+    case EVENT_RESTORING:
+    case EVENT_UNPARKED:
     case EVENT_ENDED: return event->attempt == job->attempt;
     default: return true;
     }
@@ -478,6 +491,11 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
     case EVENT_SPLIT: return is_left(job, event->array_index) ? NULL : "no such element is left";
     case EVENT_IDLE: return event->idle_level >= IDLE_LEVELS ? "unknown level" : NULL;
     case EVENT_MEMBER: return job->array_open > 0 ? NULL : "no element is open";
+    case EVENT_PARK:
+    case EVENT_PARKED:
+    case EVENT_UNPARK:
+    case EVENT_RESTORING:
+    case EVENT_UNPARKED: return job_park_fault(job, event);
     default: return NULL;
     }
 }
@@ -558,7 +576,8 @@ static const char *find_broken_rule(const struct job *job)
         return "a job has an end if and only if it is done";
     if (job->state == JOB_DONE && job->ended_ms == 0)
         return "a done job has an end time";
-    return find_broken_array_rule(job);
+    const char *broken = job_park_rule(job);
+    return broken != NULL ? broken : find_broken_array_rule(job);
 }
 
 int job_invariant(const struct job *job, struct error *err)

@@ -10,6 +10,7 @@
 #include "job/ask_shared.h"
 #include "job/event.h"
 #include "job/job_nodes.h"
+#include "job/park.h"
 #include "job/spec.h"
 #include "job/state.h"
 
@@ -72,6 +73,7 @@ struct job_run {
     uint32_t loss_requeues;  // over all attempts: requeues after a lost node; limited separately
     uint32_t stop_terms;     // STOP_TERMS_ bits of the latest stop, while stopping
     int64_t stop_grace_ms;   // with STOP_TERMS_GRACE
+    struct job_park *park;   // NULL: it was never parked; see job_park()
     /* After the end. */
     uint32_t signal;
     int64_t run_ms;

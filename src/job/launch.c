@@ -5,6 +5,7 @@
 
 #include "job/event.h"
 #include "job/image.h"
+#include "job/park.h"
 #include "job/spec.h"
 
 static const struct record_field group_fields[] = {
@@ -148,4 +149,29 @@ void launch_tell_port(struct strings *variables, uint32_t port)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strings_get_env(variables, names[i]) != NULL)
             strings_set_env(variables, names[i], text);
+}
+
+static const struct record_field saved_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct launch_saved, pid, 0),
+    RECORD_FIELD(2, RECORD_U64, struct launch_saved, start, 0),
+};
+static const struct record_type saved_record =
+    RECORD_TYPE(341, "saved process", struct launch_saved, saved_fields);
+
+#define LAUNCH_SAVED_MAX 65536U
+
+static const struct record_field park_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct launch_park, number, 0),
+    RECORD_FIELD(2, RECORD_U32, struct launch_park, is_return, 0),
+    RECORD_FIELD(3, RECORD_U32, struct launch_park, outcome, 0),
+    RECORD_FIELD(4, RECORD_SIZE, struct launch_park, bytes, 0),
+    RECORD_FIELD(5, RECORD_STRING, struct launch_park, text, EVENT_TEXT_MAX),
+    RECORD_SUBLIST(6, struct launch_park, saved, LAUNCH_SAVED_MAX, &saved_record),
+};
+const struct record_type launch_park_record =
+    RECORD_TYPE(342, "parked attempt", struct launch_park, park_fields);
+
+bool launch_is_parked(const struct launch_park *park)
+{
+    return park->is_return == 0 && park->outcome == PARK_DONE;
 }

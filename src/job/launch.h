@@ -139,6 +139,25 @@ struct launch_exit {
     struct record_list usage; // at most one struct job_usage; added by the agent
 };
 
+/* A process whose GPU memory is in host memory. */
+struct launch_saved {
+    uint32_t pid;
+    uint64_t start;
+};
+
+/* spool file "park": the latest order to park the attempt or to restore it, and its result. */
+struct launch_park {
+    uint32_t number;    // of the order
+    uint32_t is_return; // see struct message_park
+    uint32_t outcome;   // enum park_outcome; 0: it is being carried out
+    uint64_t bytes;
+    char *text;
+    struct record_list saved; // struct launch_saved
+};
+
+/* True if the attempt is parked: no process of it runs, and its GPUs are not its own. */
+bool launch_is_parked(const struct launch_park *park);
+
 /* The job's request. Options that only the shepherd needs are read from it and have no field above. All zero
  * in an entry of an older agent. */
 const struct job_ask *launch_ask(const struct launch_spec *spec);
@@ -149,6 +168,7 @@ extern const struct record_type launch_image_record;
 extern const struct record_type launch_spec_record;
 extern const struct record_type launch_started_record;
 extern const struct record_type launch_exit_record;
+extern const struct record_type launch_park_record;
 
 /* The field tables, for the messages that carry these structs under their own ids. */
 #define LAUNCH_STARTED_FIELDS 14

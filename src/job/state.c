@@ -15,7 +15,8 @@
  * one. The state after `stopping` depends on the request: a stop leads to done, a preemption to queued, and a
  * stop after a preemption to done; a stop after a stop only changes its terms. A queued job can be edited,
  * held and released; of a running job the time limit can be edited, it can be suspended, continued and
- * signalled, and it is marked when it leaves its GPUs unused (idle).
+ * signalled, and it is marked when it leaves its GPUs unused (idle). It can also be parked: the states within
+ * `running` that this has are drawn in job/park.h.
  *
  * An attempt that ends by itself can be followed by another one (requeued from starting and running): the job
  * reached its time limit or failed, and requested a requeue.
@@ -24,9 +25,10 @@
  * reports that such a job is done; the array is done with the last of them. A stop cancels its remaining
  * indexes; it then waits for the elements that are still active.
  *
- * Resources are held exactly in starting, running and stopping. A job leaves these states only by proof:
- * `returned` (the attempt's verdict is "nogo"), or `ended` and `requeued` (exit record and no process left, a
- * new boot of its node, an administrator's confirmation that the node is off, or an expired lease).
+ * Resources are held exactly in starting, running and stopping; a parked job has no GPUs. A job leaves these
+ * states only by proof: `returned` (the attempt's verdict is "nogo"), or `ended` and `requeued` (exit record
+ * and no process left, a new boot of its node, an administrator's confirmation that the node is off, or an
+ * expired lease).
  */
 #include "job/state.h"
 
@@ -72,6 +74,11 @@ static const struct {
     { JOB_RUNNING, EVENT_SIGNALLED, ALWAYS, JOB_RUNNING, "a user sent it a signal" },
     { JOB_RUNNING, EVENT_STEP_STARTED, ALWAYS, JOB_RUNNING, "a step begins" },
     { JOB_RUNNING, EVENT_STEP_ENDED, ALWAYS, JOB_RUNNING, "a step ends" },
+    { JOB_RUNNING, EVENT_PARK, ALWAYS, JOB_RUNNING, "its GPU memory is being saved, or it stays parked" },
+    { JOB_RUNNING, EVENT_PARKED, ALWAYS, JOB_RUNNING, "saved: its GPUs are free" },
+    { JOB_RUNNING, EVENT_UNPARK, ALWAYS, JOB_RUNNING, "it waits for its GPUs to return" },
+    { JOB_RUNNING, EVENT_RESTORING, ALWAYS, JOB_RUNNING, "its GPUs are allocated again" },
+    { JOB_RUNNING, EVENT_UNPARKED, ALWAYS, JOB_RUNNING, "it runs on its GPUs" },
     { JOB_RUNNING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "its shepherd died before the gate opened" },
     { JOB_RUNNING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
     { JOB_RUNNING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "ended, and requeued" },
@@ -115,6 +122,11 @@ static const char *const event_names[EVENT_TYPES] = {
     [EVENT_SIGNALLED] = "signalled",
     [EVENT_STEP_STARTED] = "step_started",
     [EVENT_STEP_ENDED] = "step_ended",
+    [EVENT_PARK] = "park",
+    [EVENT_PARKED] = "parked",
+    [EVENT_UNPARK] = "unpark",
+    [EVENT_RESTORING] = "restoring",
+    [EVENT_UNPARKED] = "unparked",
 };
 
 static const char *const cause_names[REQUEUE_CAUSES] = {

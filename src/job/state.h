@@ -35,6 +35,11 @@ enum job_event_type {
     EVENT_SIGNALLED,    // a user sent it a signal
     EVENT_STEP_STARTED, // a step of it begins
     EVENT_STEP_ENDED,   // and has ended
+    EVENT_PARK,         // its node is told to save its GPU memory; or a parked job is to stay parked
+    EVENT_PARKED,       // that is saved, and nothing of it is on its GPUs: they are free
+    EVENT_UNPARK,       // it is to return, and waits for its GPUs
+    EVENT_RESTORING,    // they are booked for it again, and its node is told to restore it
+    EVENT_UNPARKED,     // it runs on its GPUs
     EVENT_TYPES,
 };
 

@@ -97,7 +97,8 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
 {
     struct replay *replay = arg;
     const struct job *job = replay_find(replay, id);
-    if (job == NULL || job->state != JOB_STOPPING) // it is being stopped already
+    bool is_leaving = job != NULL && (job->state == JOB_STOPPING || job_park(job)->phase == PARK_SAVING);
+    if (!is_leaving) // it is being stopped or parked already
         add_decision(replay, (struct decision){ .kind = DECIDED_PREEMPT, .id = id });
 }
 
@@ -138,8 +139,10 @@ static bool is_decision(const struct job_event *event)
     if (change != NULL)
         return change->kind == CHANGE_UNRESERVE && change->text != NULL; // an administrator's has no reason
     bool gives_way =
-        event->type == EVENT_PREEMPTED && event->cause == REQUEUE_PREEMPTED; // otherwise requested by a user
-    return event->type == EVENT_ALLOCATED || gives_way;
+        event->type == EVENT_PREEMPTED && event->cause == REQUEUE_PREEMPTED && event->park_cause == 0;
+    /* Otherwise requested by a user, or the job could not be parked instead. */
+    bool is_parked = event->type == EVENT_PARK && event->park_cause == PARK_PREEMPTED;
+    return event->type == EVENT_ALLOCATED || event->type == EVENT_RESTORING || gives_way || is_parked;
 }
 
 static bool is_settings(const struct job_event *event)
@@ -158,7 +161,7 @@ static struct decision decision_of(const struct replay *replay, const struct job
 {
     if (event->type == EVENT_CLUSTER)
         return (struct decision){ .kind = DECIDED_UNRESERVE, .id = change_of(event)->reservation };
-    if (event->type == EVENT_PREEMPTED)
+    if (event->type == EVENT_PREEMPTED || event->type == EVENT_PARK)
         return (struct decision){ .kind = DECIDED_PREEMPT, .id = event->job };
     const struct job *job = replay_find(replay, event->job);
     return (struct decision){ .kind = DECIDED_START,

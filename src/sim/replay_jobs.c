@@ -13,6 +13,7 @@
 
 #define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
 #define RETURN_BACKOFF_MAX 60000
+#define RESTORE_BACKOFF_MS 10000
 
 struct job *replay_find(const struct replay *replay, uint64_t id)
 {
@@ -143,17 +144,38 @@ static int enqueue(struct replay *replay, const struct job *job, bool is_edit, s
     return r;
 }
 
+/* As core_enqueue_parked() of the controller. */
+static int enqueue_parked(struct replay *replay, const struct job *job, bool is_edit, struct error *err)
+{
+    struct sched_job_spec spec;
+    struct job_ask ask;
+    struct job parked = *job; // borrowed
+    job_park_ask(job, &ask);
+    parked.ask = &ask;
+    int r = describe(replay, &parked, &spec, err);
+    bool stays = job->state == JOB_STOPPING || job_park(job)->phase == PARK_PARKED;
+    spec.hold = stays ? BLOCK_HELD_USER : 0;
+    if (r == 0)
+        (is_edit ? sched_edit : sched_submit)(replay->sched, replay->at_ms, &spec);
+    request_clear(&spec.key.request);
+    free(ask.gpu_ids);
+    return r;
+}
+
 int replay_take_up(struct replay *replay, struct job *job, struct error *err)
 {
     struct sched_job_spec spec;
     struct allocation allocation;
     if (job->state == JOB_QUEUED)
         return enqueue(replay, job, false, err);
+    if (job_is_parked(job))
+        return enqueue_parked(replay, job, false, err);
     int r = describe(replay, job, &spec, err);
     if (r < 0)
         return r;
+    int64_t started_ms = job->started_ms != 0 ? job->started_ms + job_parked_ms(job, replay->at_ms) : 0;
     allocation_of_job(sched_cluster(replay->sched), job, &allocation);
-    sched_resume(replay->sched, replay->at_ms, &spec, &allocation, job->started_ms);
+    sched_resume(replay->sched, replay->at_ms, &spec, &allocation, started_ms);
     sched_idle(replay->sched, replay->at_ms, job->id, job->idle_level == IDLE_YIELDS);
     allocation_clear(&allocation);
     request_clear(&spec.key.request);
@@ -218,11 +240,46 @@ static int tell_started(
     return 0;
 }
 
+/* It is parked, and not to return. */
+static void stay_parked(struct replay *replay, const struct job *job)
+{
+    if (job_is_parked(job))
+        sched_block(replay->sched, replay->at_ms, job->id, BLOCK_HELD_USER, 0, TIME_NEVER);
+}
+
 static int tell_stop(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (!job_state_is_active(job->state))
         sched_withdraw(replay->sched, replay->at_ms, job->id);
+    else
+        stay_parked(replay, job);
+    return 0;
+}
+
+static int tell_park(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    stay_parked(replay, job);
+    return 0;
+}
+
+static int tell_parked(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    bool is_back = job_park(job)->since_ms != event->wall_ms; // nothing of it was restored
+    sched_stopped(replay->sched, replay->at_ms, job->id, job_park_ran_ms(job));
+    int r = enqueue_parked(replay, job, true, err);
+    if (is_back)
+        sched_block(
+            replay->sched, replay->at_ms, job->id, BLOCK_BACKOFF, 0, replay->at_ms + RESTORE_BACKOFF_MS);
+    return r;
+}
+
+static int tell_unpark(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    sched_block(replay->sched, replay->at_ms, job->id, 0, BLOCK_HELD_USER, TIME_NEVER);
     return 0;
 }
 
@@ -234,8 +291,9 @@ static int stop_run(struct replay *replay, const struct job *job, struct error *
     struct job *own = replay_find(replay, job->id);
     sched_stopped(replay->sched, replay->at_ms, job->id, 0);
     if (!sched_look(replay->sched, job->id, replay->at_ms, &look) ||
-        (look.key->is_preemptible == job->ask->preemptible && look.key->limit_ms == job->ask->time_limit_ms &&
-            look.key->had_turn == job_had_turn(job) && job->queued_ms != replay->at_ms))
+        (look.key->request.n_picks == 0 && look.key->is_preemptible == job->ask->preemptible &&
+            look.key->limit_ms == job->ask->time_limit_ms && look.key->had_turn == job_had_turn(job) &&
+            job->queued_ms != replay->at_ms))
         return 0;
     const struct job_ask *asked = own->ask;
     struct job_ask ask = *asked;
@@ -284,8 +342,9 @@ static int tell_edited(
 {
     if (job->state == JOB_QUEUED)
         return enqueue(replay, job, true, err);
+    int r = job_is_parked(job) ? enqueue_parked(replay, job, true, err) : 0;
     sched_relimit(replay->sched, replay->at_ms, job->id, job->ask->time_limit_ms);
-    return 0;
+    return r;
 }
 
 static int tell_hold(
@@ -315,6 +374,11 @@ static int (*const notifiers[EVENT_TYPES])(
     [EVENT_HELD] = tell_hold,
     [EVENT_RELEASED] = tell_hold,
     [EVENT_IDLE] = tell_idle,
+    [EVENT_PREEMPTED] = tell_park,
+    [EVENT_PARK] = tell_park,
+    [EVENT_PARKED] = tell_parked,
+    [EVENT_UNPARK] = tell_unpark,
+    [EVENT_UNPARKED] = tell_started,
 };
 
 int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err)

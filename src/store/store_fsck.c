@@ -194,7 +194,7 @@ static bool is_grant(const struct job *job, sqlite3_stmt *row)
 /* The primary key makes rows distinct, so as many right rows as grants are all of them. */
 static void check_gpus(struct fsck *fsck, const struct job *job)
 {
-    size_t rows = 0, wanted = job_state_is_active(job->state) ? job->grants.count : 0;
+    size_t rows = 0, wanted = job_holds_gpus(job) ? job->grants.count : 0;
     bool are_right = true;
     (void)sqlite3_bind_int64(fsck->gpus, 1, (int64_t)job->id);
     for (; sqlite3_step(fsck->gpus) == SQLITE_ROW; rows++)

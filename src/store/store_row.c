@@ -27,7 +27,7 @@ enum column_kind {
     COLUMN_TEXT,
     COLUMN_ASK,
     COLUMN_GRANTS,
-    COLUMN_USAGE,
+    COLUMN_RECORD, // a pointer to a record, or NULL
     COLUMN_NODES
 };
 
@@ -35,8 +35,9 @@ struct column {
     const char *name;
     size_t offset;
     enum column_kind kind;
-    bool is_fixed; // as submitted: left out of updates
-    bool is_run;   // a member of struct job_run
+    bool is_fixed;                    // as submitted: left out of updates
+    bool is_run;                      // a member of struct job_run
+    const struct record_type *record; // of COLUMN_RECORD
 };
 
 #define COLUMN(kind_, member_)                                                                               \
@@ -51,6 +52,12 @@ struct column {
 #define RUN(kind_, member_)                                                                                  \
     {                                                                                                        \
         .name = #member_, .kind = (kind_), .offset = offsetof(struct job_run, member_), .is_run = true       \
+    }
+
+#define RUN_RECORD(record_, member_)                                                                         \
+    {                                                                                                        \
+        .name = #member_, .kind = COLUMN_RECORD, .offset = offsetof(struct job_run, member_),                \
+        .is_run = true, .record = &(record_)                                                                 \
     }
 
 static const struct column columns[] = {
@@ -90,7 +97,7 @@ static const struct column columns[] = {
     RUN(COLUMN_64, max_rss),
     RUN(COLUMN_64, log_bytes),
     COLUMN(COLUMN_TEXT, text),
-    RUN(COLUMN_USAGE, usage),
+    RUN_RECORD(job_usage_record, usage),
     COLUMN(COLUMN_U32, idle_level),
     RUN(COLUMN_64, idle_told_ms),
     COLUMN(COLUMN_U32, restarts),
@@ -106,6 +113,7 @@ static const struct column columns[] = {
     RUN(COLUMN_64, stop_grace_ms),
     RUN(COLUMN_U32, limit_requeues),
     RUN(COLUMN_U32, loss_requeues),
+    RUN_RECORD(job_park_record, park),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -178,10 +186,10 @@ static int bind_grants(sqlite3_stmt *statement, int index, const struct record_l
     return bind_record(statement, index, &grant_list_record, &list);
 }
 
-static int bind_usage(sqlite3_stmt *statement, int index, const struct job_usage *usage)
+static int bind_pointer(
+    sqlite3_stmt *statement, int index, const struct record_type *type, const void *record)
 {
-    return usage == NULL ? sqlite3_bind_null(statement, index)
-                         : bind_record(statement, index, &job_usage_record, usage);
+    return record == NULL ? sqlite3_bind_null(statement, index) : bind_record(statement, index, type, record);
 }
 
 static int bind_nodes(sqlite3_stmt *statement, int index, const struct job_nodes *nodes)
@@ -199,7 +207,7 @@ static int bind_column(sqlite3_stmt *statement, int index, const struct column *
     case COLUMN_BOOL: return sqlite3_bind_int64(statement, index, *(const bool *)member);
     case COLUMN_ASK:
         return bind_record(statement, index, &job_ask_record, *(const struct job_ask *const *)member);
-    case COLUMN_USAGE: return bind_usage(statement, index, *(const struct job_usage *const *)member);
+    case COLUMN_RECORD: return bind_pointer(statement, index, column->record, *(const void *const *)member);
     case COLUMN_NODES: return bind_nodes(statement, index, *(const struct job_nodes *const *)member);
     case COLUMN_TEXT:
         return sqlite3_bind_text(statement, index, *(const char *const *)member, -1, SQLITE_STATIC);
@@ -254,17 +262,16 @@ static int read_ask(sqlite3_stmt *statement, int index, const struct job_ask **r
     return 0;
 }
 
-static int read_usage(sqlite3_stmt *statement, int index, struct job_usage **ret, struct error *err)
+static int read_record(
+    sqlite3_stmt *statement, int index, const struct record_type *type, void **ret, struct error *err)
 {
     const void *bytes = sqlite3_column_blob(statement, index);
-    struct job_usage usage;
     if (bytes == NULL)
         return 0;
-    if (record_decode(&job_usage_record, bytes, (size_t)sqlite3_column_bytes(statement, index), &usage, err) <
-        0)
+    _cleanup_free_ void *record = xcalloc(1, type->size);
+    if (record_decode(type, bytes, (size_t)sqlite3_column_bytes(statement, index), record, err) < 0)
         return -EUCLEAN;
-    *ret = xcalloc(1, sizeof(usage));
-    **ret = usage;
+    *ret = take_ptr(record);
     return 0;
 }
 
@@ -302,7 +309,7 @@ static int read_column(
         *(bool *)member = number != 0;
         return r;
     case COLUMN_ASK: return read_ask(statement, index, member, err);
-    case COLUMN_USAGE: return read_usage(statement, index, member, err);
+    case COLUMN_RECORD: return read_record(statement, index, column->record, member, err);
     case COLUMN_NODES: return read_nodes(statement, index, member, err);
     case COLUMN_TEXT: *(char **)member = store_sql_text(statement, index); return 0;
     default: return read_grants(statement, index, member, err);
@@ -336,6 +343,15 @@ static struct job_nodes *copy_nodes(const struct job_nodes *nodes)
     return nodes != NULL ? job_nodes_copy(&nodes->nodes) : NULL;
 }
 
+static void *copy_record(const struct record_type *type, const void *record)
+{
+    if (record == NULL)
+        return NULL;
+    void *copy = xcalloc(1, type->size);
+    record_copy(type, copy, record);
+    return copy;
+}
+
 struct job *store_row_copy(const struct job *job)
 {
     struct job *copy = xcalloc(1, sizeof(*copy));
@@ -354,8 +370,8 @@ struct job *store_row_copy(const struct job *job)
             *(const struct job_ask **)member = ask_shared_new(*(const struct job_ask *const *)source);
         else if (columns[i].kind == COLUMN_GRANTS)
             gpu_grants_copy(member, source);
-        else if (columns[i].kind == COLUMN_USAGE)
-            *(struct job_usage **)member = job_usage_copy(*(struct job_usage *const *)source);
+        else if (columns[i].kind == COLUMN_RECORD)
+            *(void **)member = copy_record(columns[i].record, *(const void *const *)source);
         else if (columns[i].kind == COLUMN_NODES)
             *(struct job_nodes **)member = copy_nodes(*(const struct job_nodes *const *)source);
     }
@@ -373,13 +389,13 @@ static bool is_same_grants(const struct record_list *a, const struct record_list
     return is_same;
 }
 
-static bool is_same_usage(const struct job_usage *a, const struct job_usage *b)
+static bool is_same_record(const struct record_type *type, const void *a, const void *b)
 {
     _cleanup_buffer_ struct buffer left = { 0 }, right = { 0 };
     if (a == NULL || b == NULL)
         return a == b;
-    record_encode(&job_usage_record, a, &left);
-    record_encode(&job_usage_record, b, &right);
+    record_encode(type, a, &left);
+    record_encode(type, b, &right);
     return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
 }
 
@@ -392,7 +408,8 @@ static bool is_same_column(const struct column *column, const void *a, const voi
     case COLUMN_BOOL: return *(const bool *)a == *(const bool *)b;
     case COLUMN_ASK:
         return job_ask_equal(*(const struct job_ask *const *)a, *(const struct job_ask *const *)b);
-    case COLUMN_USAGE: return is_same_usage(*(struct job_usage *const *)a, *(struct job_usage *const *)b);
+    case COLUMN_RECORD:
+        return is_same_record(column->record, *(const void *const *)a, *(const void *const *)b);
     case COLUMN_NODES:
         return job_nodes_equal(*(const struct job_nodes *const *)a, *(const struct job_nodes *const *)b);
     case COLUMN_TEXT: return text_equal(*(const char *const *)a, *(const char *const *)b);

@@ -23,10 +23,10 @@
 
 static_assert(JOB_DONE == 5 && EVENT_ALLOCATED == 1 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 &&
                   EVENT_IDLE == 14 && EVENT_SUSPENDED == 15 && EVENT_SIGNALLED == 17 &&
-                  EVENT_STEP_STARTED == 18 && EVENT_STEP_ENDED == 19 && END_EXIT == 1 && END_CANCELLED == 3 &&
-                  END_REBOOT == 7 && END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12 &&
-                  END_IDLE_TIMEOUT == 13 && END_RELEASED == 14 && END_NODE_LOST == 15 && END_GPU_OOM == 16 &&
-                  END_GPU_MEM == 17,
+                  EVENT_STEP_STARTED == 18 && EVENT_STEP_ENDED == 19 && EVENT_PARK == 20 &&
+                  EVENT_UNPARKED == 24 && END_EXIT == 1 && END_CANCELLED == 3 && END_REBOOT == 7 &&
+                  END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12 && END_IDLE_TIMEOUT == 13 &&
+                  END_RELEASED == 14 && END_NODE_LOST == 15 && END_GPU_OOM == 16 && END_GPU_MEM == 17,
     "these numbers are on disk");
 
 static const char tables[] =
@@ -192,12 +192,16 @@ static const char requeues[] = "ALTER TABLE jobs ADD COLUMN limit_requeues INTEG
                                " loss_requeues = (SELECT count(*) FROM events WHERE job = id AND type = 10"
                                "  AND requeue_cause(event) = 4) WHERE restarts > 0;";
 
+/* What a parked job needs to return: struct job_park. */
+static const char parks[] = "ALTER TABLE jobs ADD COLUMN park BLOB;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
     { 2, scheduler },
     { 3, usage },
     { 4, stops },
     { 5, requeues },
+    { 6, parks },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 

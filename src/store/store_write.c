@@ -150,7 +150,8 @@ static int delete_gpus(struct store *store, const struct store_change *change, s
 
 #define PLAN_STEPS 4
 
-/* A stop and a preemption change no booking: it ends with `returned`, `requeued` or `ended`. */
+/* A stop and a preemption change no booking: it ends with `returned`, `requeued` or `ended`, and for as long
+ * as the job is parked. */
 static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     struct store *, const struct store_change *, struct error *) = {
     [EVENT_SUBMITTED] = { insert_job, insert_spec, insert_key, insert_event },
@@ -173,6 +174,11 @@ static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     [EVENT_SIGNALLED] = { update_job, insert_event },
     [EVENT_STEP_STARTED] = { insert_event },
     [EVENT_STEP_ENDED] = { insert_event },
+    [EVENT_PARK] = { update_job, insert_event },
+    [EVENT_PARKED] = { update_job, delete_gpus, insert_event },
+    [EVENT_UNPARK] = { update_job, insert_event },
+    [EVENT_RESTORING] = { update_job, insert_gpus, insert_event },
+    [EVENT_UNPARKED] = { update_job, insert_event },
 };
 
 static int write_state(struct store *store, const struct store_change *change, struct error *err)

@@ -91,6 +91,20 @@ static void add_requeue(json_t *object, const struct job_event *event, struct us
     }
 }
 
+static void add_park(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    (void)json_object_set_new(object, "cause", json_string(park_cause_name(event->park_cause)));
+    (void)json_object_set_new(object, "return_at", json_text_time(event->park_return_ms));
+    if (event->park_cause == PARK_ASKED)
+        add_user(object, event, names);
+}
+
+static void add_parked(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    add_reason(object, event, names);
+    (void)json_object_set_new(object, "gpu_bytes", json_integer((json_int_t)event->park_bytes));
+}
+
 static void add_signal(json_t *object, const struct job_event *event, struct usernames *names)
 {
     add_user(object, event, names);
@@ -239,6 +253,11 @@ static const struct {
     [EVENT_SIGNALLED] = { still_running, add_signal },
     [EVENT_STEP_STARTED] = { state_now, add_step },
     [EVENT_STEP_ENDED] = { state_now, add_step_end },
+    [EVENT_PARK] = { still_running, add_park },
+    [EVENT_PARKED] = { still_running, add_parked },
+    [EVENT_UNPARK] = { still_running, add_user },
+    [EVENT_RESTORING] = { still_running, add_allocation },
+    [EVENT_UNPARKED] = { still_running, add_reason },
 };
 
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names)

@@ -154,6 +154,37 @@ static json_t *make_suspended_at(const struct json_job_view *view)
     return json_text_time(view->job->state == JOB_RUNNING ? job_run(view->job)->suspended_ms : 0);
 }
 
+static json_t *make_park(const struct json_job_view *view)
+{
+    return json_text_string(is_over(view->job) ? NULL : park_phase_name(job_park(view->job)->phase));
+}
+
+static json_t *make_parked_at(const struct json_job_view *view)
+{
+    return json_text_time(job_park(view->job)->since_ms);
+}
+
+static json_t *make_parked_s(const struct json_job_view *view)
+{
+    int64_t parked_ms = job_parked_ms(view->job, view->now_wall_ms);
+    return parked_ms > 0 ? json_text_seconds(parked_ms) : json_null();
+}
+
+static json_t *make_parked_bytes(const struct json_job_view *view)
+{
+    return json_or_null(job_park(view->job)->bytes);
+}
+
+static json_t *make_return_at(const struct json_job_view *view)
+{
+    return json_text_time(job_park(view->job)->return_ms);
+}
+
+static json_t *make_park_text(const struct json_job_view *view)
+{
+    return json_text_string(job_park(view->job)->text);
+}
+
 static json_t *make_unreachable_since(const struct json_job_view *view)
 {
     return json_text_time(view->unreachable_ms);
@@ -282,27 +313,33 @@ static json_t *make_position(const struct json_job_view *view)
     return is_known ? json_integer((json_int_t)view->position) : json_null();
 }
 
+/* It is queued, or parked and waits for its GPUs. */
+static bool is_waiting(const struct job *job)
+{
+    return job->state == JOB_QUEUED || (job->state == JOB_RUNNING && job_park(job)->phase == PARK_WAITING);
+}
+
 static json_t *make_reason(const struct json_job_view *view)
 {
-    bool is_known = view->job->state == JOB_QUEUED && view->reason != NULL && view->reason[0] != '\0';
+    bool is_known = is_waiting(view->job) && view->reason != NULL && view->reason[0] != '\0';
     return json_text_string(is_known ? view->reason : NULL);
 }
 
 static json_t *make_reason_text(const struct json_job_view *view)
 {
-    bool has_one = view->job->state != JOB_RUNNING && view->job->state != JOB_DONE;
+    bool has_one = (view->job->state != JOB_RUNNING || is_waiting(view->job)) && view->job->state != JOB_DONE;
     bool is_known = has_one && view->reason_text != NULL && view->reason_text[0] != '\0';
     return json_text_string(is_known ? view->reason_text : NULL);
 }
 
 static json_t *make_eta(const struct json_job_view *view)
 {
-    return json_text_time(view->job->state == JOB_QUEUED ? view->eta_ms : 0);
+    return json_text_time(is_waiting(view->job) ? view->eta_ms : 0);
 }
 
 static json_t *make_eta_latest(const struct json_job_view *view)
 {
-    return json_text_time(view->job->state == JOB_QUEUED ? view->eta_latest_ms : 0);
+    return json_text_time(is_waiting(view->job) ? view->eta_latest_ms : 0);
 }
 
 static json_t *make_stopped_by(const struct json_job_view *view)
@@ -339,6 +376,15 @@ static const struct {
     { { "retries", "integer|null", "of those: after a failure" }, make_retries },
     { { "retry_at", "string|null", "earliest time of the next retry" }, make_retry_at },
     { { "suspended_at", "string|null", "time at which it was suspended" }, make_suspended_at },
+    { { "park", "string|null",
+          "while it is parked: saving, parked, waiting (for its GPUs) or restoring; its `state` is running" },
+        make_park },
+    { { "parked_at", "string|null", "since when it is parked" }, make_parked_at },
+    { { "parked_seconds", "number|null", "for how long its attempt was parked, so far" }, make_parked_s },
+    { { "parked_bytes", "integer|null", "contents of its GPU memory that are in host memory" },
+        make_parked_bytes },
+    { { "return_at", "string|null", "time at which the parked job returns by itself" }, make_return_at },
+    { { "park_text", "string|null", "why the last request to park or restore it failed" }, make_park_text },
     { { "unreachable_since", "string|null",
           "it is running, and its node has been unreachable since this time" },
         make_unreachable_since },

@@ -74,6 +74,7 @@ static void add_end(json_t *object, const struct job_event *event, uint64_t stem
 static void add_cause(json_t *object, const struct job_event *event, uint64_t stem)
 {
     (void)json_object_set_new(object, "cause", json_integer(event->cause));
+    (void)json_object_set_new(object, "park_cause", json_integer(event->park_cause));
 }
 
 static void add_requeued(json_t *object, const struct job_event *event, uint64_t stem)
@@ -81,6 +82,17 @@ static void add_requeued(json_t *object, const struct job_event *event, uint64_t
     add_end(object, event, stem);
     add_cause(object, event, stem);
     (void)json_object_set_new(object, "retry_ms", json_integer(event->retry_ms));
+}
+
+static void add_park(json_t *object, const struct job_event *event, uint64_t stem)
+{
+    (void)json_object_set_new(object, "park_cause", json_integer(event->park_cause));
+    (void)json_object_set_new(object, "park_return_ms", json_integer(event->park_return_ms));
+}
+
+static void add_parked(json_t *object, const struct job_event *event, uint64_t stem)
+{
+    (void)json_object_set_new(object, "park_bytes", json_integer((json_int_t)event->park_bytes));
 }
 
 static void add_signal(json_t *object, const struct job_event *event, uint64_t stem)
@@ -150,6 +162,9 @@ static void (*const adders[EVENT_TYPES])(json_t *, const struct job_event *, uin
     [EVENT_SUSPENDED] = add_signal,
     [EVENT_CONTINUED] = add_signal,
     [EVENT_SIGNALLED] = add_signal,
+    [EVENT_PARK] = add_park,
+    [EVENT_PARKED] = add_parked,
+    [EVENT_RESTORING] = add_allocated,
 };
 
 json_t *json_journal_write(const struct job_event *event, uint64_t stem)
@@ -212,6 +227,9 @@ static const struct number_place places[] = {
     NUMBER("cause", cause),
     NUMBER("retry_ms", retry_ms),
     NUMBER("sent", sent),
+    NUMBER("park_cause", park_cause),
+    NUMBER("park_return_ms", park_return_ms),
+    NUMBER("park_bytes", park_bytes),
 };
 
 static int read_numbers(const json_t *object, struct job_event *event, struct error *err)

@@ -67,6 +67,7 @@
     X(LIMIT_HEARTBEAT_S, "heartbeat_s", 15, "s", "interval of comment lines on /events")                     \
     X(LIMIT_STREAM_OPEN_S, "stream_open_s", 10, "s", "time for a node to open a log before 503 node_away")   \
     X(LIMIT_WAIT_S, "wait_s", 2592000, "s", "longest `timeout=` of a wait; unlimited if omitted")            \
+    X(LIMIT_PARK_S, "park_for_s", 31536000, "s", "longest `for_s` of a park")                                \
     X(LIMIT_GRACE_S, "grace_s", 86400, "s", "longest `grace_s` of a cancel")                                 \
     X(LIMIT_TOKEN_S, "token_s", 31622400, "s", "longest `expires_s` of a token")                             \
     X(LIMIT_TOKEN_NAME_BYTES, "token_name_bytes", 64, "bytes", "name of a token")                            \

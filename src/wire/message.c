@@ -190,6 +190,26 @@ static const struct record_field update_fields[] = {
 const struct record_type message_update_record =
     RECORD_TYPE(MESSAGE_UPDATE, "UPDATE", struct message_update, update_fields);
 
+static const struct record_field park_fields[] = {
+    ATTEMPT_FIELDS(struct message_park),
+    RECORD_FIELD(6, RECORD_U32, struct message_park, number, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_park, is_return, 0),
+    RECORD_FIELD(8, RECORD_SIZE, struct message_park, bytes_max, 0),
+    RECORD_FIELD(9, RECORD_I64, struct message_park, timeout_ms, 0),
+};
+const struct record_type message_park_record =
+    RECORD_TYPE(MESSAGE_PARK, "PARK", struct message_park, park_fields);
+
+static const struct record_field park_result_fields[] = {
+    ATTEMPT_FIELDS(struct message_park_result),
+    RECORD_FIELD(6, RECORD_U32, struct message_park_result, number, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_park_result, outcome, 0),
+    RECORD_FIELD(8, RECORD_SIZE, struct message_park_result, bytes, 0),
+    RECORD_FIELD(9, RECORD_STRING, struct message_park_result, text, EVENT_TEXT_MAX),
+};
+const struct record_type message_park_result_record =
+    RECORD_TYPE(MESSAGE_PARK_RESULT, "PARK_RESULT", struct message_park_result, park_result_fields);
+
 static const struct record_field release_attempt_fields[] = { ATTEMPT_FIELDS(
     struct message_release_attempt) };
 const struct record_type message_release_attempt_record = RECORD_TYPE(
@@ -412,6 +432,8 @@ static const struct record_type *const types[] = {
     &message_heartbeat_record,
     &message_heartbeat_ack_record,
     &message_release_gpus_record,
+    &message_park_record,
+    &message_park_result_record,
 };
 
 const struct record_type *message_type(uint16_t id)

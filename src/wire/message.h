@@ -19,6 +19,8 @@
  *                              <───────  HEARTBEAT_ACK        the same time
  *                              <───────  INSPECT (a process)
  *   PROCESS_INFO               ───────>                       facts about it, or that it has ended
+ *                              <───────  PARK                 of a running attempt; resent after every HELLO
+ *   PARK_RESULT                ───────>                       the answer to each PARK, once it is known
  *                              <───────  RELEASE_GPUS         the whole list; resent until GPUS shows it
  *                              <───────  NOTIFY               once per try
  *   NOTIFIED (result)          ───────>
@@ -39,6 +41,7 @@
 #include "job/event.h"
 #include "job/job_nodes.h"
 #include "job/launch.h"
+#include "job/park.h"
 #include "job/spec.h"
 #include "job/usage.h"
 #include "job/xid.h"
@@ -87,6 +90,8 @@ enum message_id {
     MESSAGE_HEARTBEAT = 185,
     MESSAGE_HEARTBEAT_ACK,
     MESSAGE_RELEASE_GPUS = 190,
+    MESSAGE_PARK = 210,
+    MESSAGE_PARK_RESULT,
     MESSAGE_OPEN_PORT = 220,
 };
 
@@ -306,6 +311,26 @@ struct message_update { // new settings of a running attempt
     uint32_t number; // increases with every change: a lower one is a late copy. 0: not sent
 };
 
+/* Save the GPU memory of a running attempt and stop its processes, or the reverse. Answered by PARK_RESULT; a
+ * PARK whose result is known is answered at once. */
+struct message_park {
+    struct spool_id id;
+    uint64_t token;
+    uint32_t number;    // increases with every order about this job: a lower one is a late copy
+    uint32_t is_return; // 1: restore it and let it run
+    uint64_t bytes_max; // to park: refuse if it has more in its GPUs
+    int64_t timeout_ms; // to park: give up after this time
+};
+
+struct message_park_result {
+    struct spool_id id;
+    uint64_t token;
+    uint32_t number;  // of the PARK
+    uint32_t outcome; // enum park_outcome
+    uint64_t bytes;   // of a parked attempt: contents of GPU memory that are in host memory
+    char *text;       // why it was refused or lost
+};
+
 struct message_release_attempt { // the end is committed: the spool directory may be removed
     struct spool_id id;
     uint64_t token;
@@ -473,6 +498,8 @@ extern const struct record_type message_started_record;
 extern const struct record_type message_exited_record;
 extern const struct record_type message_returned_record;
 extern const struct record_type message_gpus_record;
+extern const struct record_type message_park_record;
+extern const struct record_type message_park_result_record;
 extern const struct record_type message_release_gpus_record;
 extern const struct record_type message_open_log_record;
 extern const struct record_type message_stream_record;

@@ -112,6 +112,12 @@ static const struct record_field requeue_fields[] = {
 const struct record_type requeue_request_record =
     RECORD_TYPE(261, "requeue request", struct requeue_request, requeue_fields);
 
+static const struct record_field park_fields[] = {
+    RECORD_FIELD(1, RECORD_I64, struct park_request, for_s, 0),
+};
+const struct record_type park_request_record =
+    RECORD_TYPE(266, "park request", struct park_request, park_fields);
+
 static const struct record_field retry_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct retry_request, submit_key, 128),
 };

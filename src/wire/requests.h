@@ -100,6 +100,11 @@ struct requeue_request {
     int64_t grace_s; // between SIGTERM and SIGKILL; negative: the job's, else the controller's default
 };
 
+/* POST /jobs/ID/park */
+struct park_request {
+    int64_t for_s; // it returns by itself after this time; 0: when requested
+};
+
 /* POST /jobs/ID/retry */
 struct retry_request {
     char *submit_key; // as in a submit, or NULL
@@ -140,6 +145,7 @@ extern const struct record_type node_token_request_record;
 extern const struct record_type forget_request_record;
 extern const struct record_type retry_request_record;
 extern const struct record_type signal_request_record;
+extern const struct record_type park_request_record;
 extern const struct record_type requeue_request_record;
 extern const struct record_type cancel_request_record;
 extern const struct record_type empty_request_record;

@@ -199,6 +199,7 @@ CASES = {
     'OPEN_LOG': logs,
     'NOTIFY': notifications,
     'INSPECT': looks,
+    'PARK': attempt_orders(),
     'RELEASE_GPUS': values(uuids=['/etc/shadow']),
     'WELCOME': values(epoch=1, heartbeat_ms=1, timeout_ms=1, began_ms=1, event=1),
     'HEARTBEAT_ACK': values(sent_ms=1, event=1),
@@ -214,6 +215,7 @@ CASES = {
     'STREAM': values(stream=1),
     'PROCESS_INFO': values(question=1),
     'NOTIFIED': values(notification=1),
+    'PARK_RESULT': attempt_orders(),
     # And these are of machines that join.
     'JOIN': values(protocol=1, node='x'),
     'JOINED': values(certificate='x'),

@@ -186,6 +186,18 @@ static void describe_mail(const struct feature_facts *facts, struct node_feature
     feature->fix = xstrdup("install a mail program such as postfix, msmtp-mta or nullmailer");
 }
 
+/* The driver is asked when a job is parked: it may hang, and it is not loaded before. */
+static void describe_park(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = facts->cuda_library != NULL || text_equal(facts->gpus->backend, "nvml");
+    if (feature->is_on) {
+        feature->text = xstrdup("jobs can be parked, if the NVIDIA driver is 580 or newer");
+        return;
+    }
+    feature->text = xstrdup("only the NVIDIA driver can save the memory of a running job");
+    feature->fix = xstrdup("mgpu suspend stops a job that keeps its GPUs");
+}
+
 /* As after a clone into root's home: users of this machine cannot go where the programs are. */
 static void describe_programs(const struct feature_facts *facts, struct node_feature *feature)
 {
@@ -221,6 +233,7 @@ static const struct {
     { "logs", describe_logs },
     { "containers", describe_containers },
     { "mail", describe_mail },
+    { "park", describe_park },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

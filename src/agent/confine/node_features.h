@@ -17,8 +17,9 @@ struct feature_facts {
     bool is_root_job_allowed;
     const char *log_dir; // as passed to the launcher
     const char *state_dir;
-    const char *sendmail; // path
-    const char *shepherd; // path, absolute
+    const char *sendmail;     // path
+    const char *shepherd;     // path, absolute
+    const char *cuda_library; // path, or NULL: the driver's own
     const struct gpu_report *gpus;
     const struct limits *limits;
     uint32_t pids_max; // of a job

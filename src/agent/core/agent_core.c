@@ -284,6 +284,17 @@ static int on_update(struct agent_core *core, int64_t boot_ms, const void *messa
     return 0;
 }
 
+/* Its number tells late copies apart: the effect remembers the last one. */
+static int on_park(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_park *order = message;
+    struct spool_id id = ID_OF(order);
+    const struct attempt *attempt = find_running(core, &id, order->token);
+    if (attempt != NULL && attempt->launch == NULL && core->effects.park != NULL)
+        core->effects.park(core->effects.arg, order);
+    return 0;
+}
+
 static int on_release_attempt(
     struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
@@ -388,6 +399,7 @@ static const struct {
     { MESSAGE_OPEN_PORT, LINK_OBEYING, on_open_port },
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
     { MESSAGE_UPDATE, LINK_OBEYING, on_update },
+    { MESSAGE_PARK, LINK_OBEYING, on_park },
     { MESSAGE_NOTIFY, LINK_OBEYING, on_notify },
     { MESSAGE_RELEASE_GPUS, LINK_OBEYING, on_release },
     { MESSAGE_REFUSED, LINK_DOWN, on_refused },
@@ -527,6 +539,12 @@ void agent_core_notified(struct agent_core *core, const struct message_notified 
 {
     if (core->link == LINK_OBEYING)
         core->effects.send(core->effects.arg, &message_notified_record, told);
+}
+
+void agent_core_parked(struct agent_core *core, const struct message_park_result *result)
+{
+    if (core->link == LINK_OBEYING)
+        core->effects.send(core->effects.arg, &message_park_result_record, result);
 }
 
 size_t agent_core_attempts(const struct agent_core *core)

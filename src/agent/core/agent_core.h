@@ -76,6 +76,8 @@ struct agent_effects {
     /* Recreates the entry of an ended attempt from the durable copy of its exit record; -ENOENT if there is
      * none. */
     int (*restore)(void *arg, const struct spool_id *id);
+    /* Parks the attempt, or restores it; the result is passed to agent_core_parked() later. May be NULL. */
+    void (*park)(void *arg, const struct message_park *order);
     /* Stores it for later agents. */
     void (*save_seen)(void *arg, const struct persist_seen *seen);
 };
@@ -116,5 +118,8 @@ void agent_core_process(struct agent_core *core, const struct message_process_in
 
 /* The result of a notification; dropped in the same cases as a sample. */
 void agent_core_notified(struct agent_core *core, const struct message_notified *told);
+
+/* The result of an order to park or restore; dropped in the same cases as a sample. */
+void agent_core_parked(struct agent_core *core, const struct message_park_result *result);
 
 size_t agent_core_attempts(const struct agent_core *core);

@@ -170,13 +170,8 @@ static void ask_again(struct gpu_check *check, struct gpu_grant *grant)
         gpu->awaited = check->ask(check->arg, &(struct record_list){ grant, 1 });
 }
 
-int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err)
+static int check_gpus(struct gpu_check *check, struct holder *holder, struct error *err)
 {
-    struct holder *holder = find_holder(check, id);
-    if (holder == NULL)
-        return 0;
-    if (holder->refusal != NULL)
-        return error_set(err, -EBUSY, "%s", holder->refusal);
     struct gpu_grant *grants = holder->grants.items;
     for (size_t i = 0; i < holder->grants.count; i++) {
         const struct checked_gpu *gpu = find_gpu(check, grants[i].uuid);
@@ -192,8 +187,39 @@ int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct e
             return error_set(err, -EINPROGRESS, "GPU %u is being checked", grants[i].index);
         }
     }
-    holder->phase = RUNS;
     return 0;
+}
+
+int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err)
+{
+    struct holder *holder = find_holder(check, id);
+    if (holder == NULL)
+        return 0;
+    if (holder->refusal != NULL)
+        return error_set(err, -EBUSY, "%s", holder->refusal);
+    int r = check_gpus(check, holder, err);
+    if (r == 0)
+        holder->phase = RUNS;
+    return r;
+}
+
+int gpu_check_left(struct gpu_check *check, const struct spool_id *id, struct error *err)
+{
+    struct holder *holder = find_holder(check, id);
+    return holder != NULL && holder->phase == ENDED ? check_gpus(check, holder, err) : 0;
+}
+
+int gpu_check_return(struct gpu_check *check, const struct spool_id *id, struct error *err)
+{
+    struct holder *holder = find_holder(check, id);
+    return holder == NULL || holder->phase == RUNS ? 0 : gpu_check_start(check, id, err);
+}
+
+void gpu_check_keep(struct gpu_check *check, const struct spool_id *id)
+{
+    struct holder *holder = find_holder(check, id);
+    if (holder != NULL)
+        holder->phase = RUNS;
 }
 
 void gpu_check_resume(struct gpu_check *check, const struct spool_id *id)

@@ -38,6 +38,15 @@ int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct e
 /* It was started by an earlier agent. */
 void gpu_check_resume(struct gpu_check *check, const struct spool_id *id);
 
+/*
+ * A parked attempt has left its GPUs like an ended one: gpu_check_end(). gpu_check_left(): 0 once they were
+ * found clean, -EINPROGRESS until then, -EBUSY with what is still on them. gpu_check_return(): before it is
+ * restored; 0 if they are clean, and it has them again. gpu_check_keep(): it has them again in any case.
+ */
+int gpu_check_left(struct gpu_check *check, const struct spool_id *id, struct error *err);
+int gpu_check_return(struct gpu_check *check, const struct spool_id *id, struct error *err);
+void gpu_check_keep(struct gpu_check *check, const struct spool_id *id);
+
 /* It has ended, and none of its processes is left. Idempotent. */
 void gpu_check_end(struct gpu_check *check, const struct spool_id *id, int64_t boot_ms);
 

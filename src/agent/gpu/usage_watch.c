@@ -263,6 +263,18 @@ static bool is_suspended(const struct usage_watch *watch, const struct spool_id 
     return dirfd >= 0 && spool_read_terms(dirfd, &terms) && terms.is_suspended != 0;
 }
 
+/* Its GPUs are those of other jobs now. */
+static bool is_parked(const struct usage_watch *watch, const struct spool_id *id)
+{
+    struct launch_park park;
+    _cleanup_close_ int dirfd = open_entry(watch, id);
+    if (dirfd < 0 || file_read_record(dirfd, SPOOL_PARK, &launch_park_record, &park, NULL) < 0)
+        return false;
+    bool is_parked = launch_is_parked(&park);
+    record_clear(&launch_park_record, &park);
+    return is_parked;
+}
+
 /* Its shepherd keeps it in the spool. */
 static void note_said(const struct usage_watch *watch, struct watched *watched)
 {
@@ -318,7 +330,7 @@ void usage_watch_add(struct usage_watch *watch, struct record_list *gpus, int64_
     find_owners(watch, gpus);
     note_sightings(watch, gpus);
     for (size_t i = 0; i < watch->count; i++)
-        if (!watch->watched[i]->is_over)
+        if (!watch->watched[i]->is_over && !is_parked(watch, &watch->watched[i]->id))
             measure(watch, watch->watched[i], &sample);
 }
 

@@ -173,6 +173,8 @@ const struct option_row agent_option_rows[] = {
     { 0, "gpus", "SPEC", "auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL]", set_gpus, "auto" },
     { 0, "nvml-library", "auto|PATH", "the library of the NVIDIA driver; auto: libnvidia-ml.so.1",
         OPTION_VALUE(library, struct agent_options, nvml_library), .preset = "auto" },
+    { 0, "cuda-library", "auto|PATH", "CUDA's driver library, which parks jobs; auto: libcuda.so.1",
+        OPTION_VALUE(library, struct agent_options, cuda_library), .preset = "auto" },
     { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
         OPTION_VALUE(library, struct agent_options, rocm_library), .preset = "auto" },
     { 0, "device-dir", "DIR", "directory of GPU device nodes (default: /dev; none for simulated ones)",
@@ -327,6 +329,7 @@ void agent_options_clear(struct agent_options *options)
     free(options->shepherd);
     free(options->log_dir);
     free(options->nvml_library);
+    free(options->cuda_library);
     free(options->rocm_library);
     free(options->device_dir);
     free(options->sysfs_root);

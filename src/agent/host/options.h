@@ -24,6 +24,7 @@ struct agent_options {
     char *run_dir, *state_dir, *node, *shepherd;
     char *log_dir;      // NULL: the launcher's default
     char *nvml_library; // NULL: the driver's own
+    char *cuda_library; // NULL: the driver's own
     char *rocm_library; // NULL: ROCm's default path
     char *device_dir;   // NULL: /dev; simulated GPUs then have no device nodes
     bool is_imex_on;

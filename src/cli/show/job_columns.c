@@ -33,6 +33,9 @@ static const struct {
     { "running", "●", "*", COLOR_GREEN, false },
     { "stopping", "◍", "<", COLOR_YELLOW, false },
     { "suspended", "◫", "z", COLOR_MAGENTA, false },
+    { "parking", "◫", "z", COLOR_MAGENTA, false },
+    { "parked", "◫", "z", COLOR_MAGENTA, false },
+    { "unparking", "◫", "z", COLOR_MAGENTA, false },
     { "done", "✓", "+", COLOR_DIM, true },
     { "failed", "✗", "x", COLOR_RED, true },
     { "cancelled", "⊘", "-", COLOR_DIM, true },
@@ -48,6 +51,10 @@ bool job_is_held(const json_t *job)
 const char *job_state_shown(const json_t *job)
 {
     const char *state = field_text(job, "state");
+    if (field_is(job, "state", "running") && field_is_known(job, "park"))
+        return field_is(job, "park", "saving")      ? "parking"
+               : field_is(job, "park", "restoring") ? "unparking"
+                                                    : "parked";
     if (field_is(job, "state", "running") && field_is_known(job, "suspended_at"))
         return "suspended";
     return job_is_held(job) ? "held" : state == NULL ? "-" : state;

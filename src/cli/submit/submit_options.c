@@ -60,10 +60,19 @@ static int set_tty_idle(void *target, const char *value, struct error *err)
 
 static int set_on_timeout(void *target, const char *value, struct error *err)
 {
-    bool is_requeue = strcmp(value, "requeue") == 0;
-    if (!is_requeue && strcmp(value, "kill") != 0)
-        return error_set(err, -EINVAL, "--on-timeout: '%.60s' is neither kill nor requeue", value);
-    return set(target, "requeue_on_timeout", "--on-timeout", is_requeue ? "yes" : "no", err);
+    bool is_requeue = strcmp(value, "requeue") == 0, is_park = strcmp(value, "park") == 0;
+    if (!is_requeue && !is_park && strcmp(value, "kill") != 0)
+        return error_set(err, -EINVAL, "--on-timeout: '%.60s' is not kill, requeue or park", value);
+    int r = set(target, "requeue_on_timeout", "--on-timeout", is_requeue ? "yes" : "no", err);
+    return r < 0 ? r : set(target, "park_on_timeout", "--on-timeout", is_park ? "yes" : "no", err);
+}
+
+static int set_on_preempt(void *target, const char *value, struct error *err)
+{
+    bool is_park = strcmp(value, "park") == 0;
+    if (!is_park && strcmp(value, "requeue") != 0)
+        return error_set(err, -EINVAL, "--on-preempt: '%.60s' is neither requeue nor park", value);
+    return set(target, "park_on_preempt", "--on-preempt", is_park ? "yes" : "no", err);
 }
 
 static int set_requeue_on(void *target, const char *value, struct error *err)
@@ -227,7 +236,10 @@ const struct option_row submit_rows[] = {
     { 0, "time-limit", "TIME", NULL, .set_key = set_key, .key = "time_limit" },
     { 0, "signal", "SIGNAL[@TIME]", ask_help_warn_signal, .set_key = set_key, .key = "warn_signal" },
     { 0, "grace", "TIME", ask_help_grace, .set_key = set_key, .key = "grace" },
-    { 0, "on-timeout", "kill|requeue", "at the time limit: end or requeue the job (kill)", set_on_timeout },
+    { 0, "on-timeout", "kill|requeue|park", "at the time limit: end, requeue or park the job (kill)",
+        set_on_timeout },
+    { 0, "on-preempt", "requeue|park", "when other jobs need its GPUs: requeue or park the job (requeue)",
+        set_on_preempt },
     { 0, "requeue-on", "node-lost|none", "requeue the job if its node is lost or reboots (none)",
         set_requeue_on },
     { 0, "max-requeues", "N", ask_help_max_requeues, .set_key = set_key, .key = "max_requeues" },

@@ -152,6 +152,10 @@ static void print_request(const struct page *page)
         buffer_append_text(&text, ", checkpoints on request");
     if (json_is_true(json_object_get(page->job, "requeue_on_timeout")))
         buffer_append_text(&text, ", requeued at the time limit");
+    if (json_is_true(json_object_get(page->job, "park_on_timeout")))
+        buffer_append_text(&text, ", parked at the time limit");
+    if (json_is_true(json_object_get(page->job, "park_on_preempt")))
+        buffer_append_text(&text, ", parked when it is preempted");
     if (json_is_true(json_object_get(page->job, "requeue_on_node_lost")))
         buffer_append_text(&text, ", requeued if the node is lost");
     if (field_integer(page->job, "retry", 0) > 0)
@@ -191,6 +195,24 @@ static void print_count(const struct page *page, const char *label, const char *
         (void)fprintf(page->out, "%-10s %" PRId64 " time%s%s\n", label, count, count == 1 ? "" : "s", more);
 }
 
+/* Since when it is parked, where its GPU memory is, and why it could not be parked or restored. */
+static void print_park(const struct page *page)
+{
+    char size[32];
+    int64_t bytes = field_integer(page->job, "parked_bytes", 0);
+    print_time(page, "parked", "parked_at");
+    if (bytes > 0) {
+        format_size((uint64_t)bytes, size, sizeof(size));
+        _cleanup_free_ char *text = xasprintf("%s of GPU memory are in host memory", size);
+        show_print_line(page, "saved", text);
+    }
+    print_time(page, "returns", "return_at");
+    if (!field_is_known(page->job, "park_text"))
+        return;
+    _cleanup_free_ char *why = field_shown(page->job, "park_text");
+    show_print_line(page, field_is_known(page->job, "park") ? "not restored" : "not parked", why);
+}
+
 /* Attempts after the first, what each came to, and where its output is. */
 static void print_tries(const struct page *page)
 {
@@ -200,6 +222,7 @@ static void print_tries(const struct page *page)
     print_count(page, "retried", "retries", " of these, because it had failed");
     print_time(page, "next try", "retry_at");
     print_time(page, "suspended", "suspended_at");
+    print_park(page);
     _cleanup_free_ char *away = node_unreachable_text(&page->view, page->job);
     if (away != NULL)
         show_print_line(page, "warning", away);

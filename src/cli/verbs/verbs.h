@@ -10,5 +10,5 @@ extern const struct command command_adopt, command_attach, command_backup, comma
     command_node, command_nodes, command_overview, command_ps, command_release, command_reserve,
     command_postmortem, command_run, command_shell, command_show, command_submit, command_users,
     command_version, command_wait, command_why, command_signal, command_suspend, command_continue,
-    command_requeue, command_retry, command_history, command_notify, command_token, command_top, command_web,
-    command_mcp;
+    command_park, command_unpark, command_requeue, command_retry, command_history, command_notify,
+    command_token, command_top, command_web, command_mcp;

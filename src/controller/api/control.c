@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* POST /jobs/ID/signal, suspend, continue and requeue: actions on a running job. */
+/* POST /jobs/ID/signal, suspend, continue, park, unpark and requeue: actions on a running job. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -95,6 +95,47 @@ static void go_on(struct request *request, const struct job *job)
     set_suspended(request, job, true);
 }
 
+/* As core_park() takes it. */
+static int read_return(struct request *request, int64_t *ret_ms, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    struct park_request wish = { 0 };
+    int r = read_body(request, &park_request_record, &wish, &body, err);
+    if (r < 0)
+        return r;
+    if (wish.for_s < 0 || wish.for_s > LIMIT_PARK_S)
+        return error_set(err, -ERANGE, "for_s: %" PRId64 " is outside 0 to %d", wish.for_s, LIMIT_PARK_S);
+    *ret_ms = wish.for_s != 0 ? clock_wall_ms() + wish.for_s * 1000 : 0;
+    return 0;
+}
+
+static void park(struct request *request, const struct job *job)
+{
+    struct error err = { 0 };
+    int64_t return_ms = 0;
+    if (!jobs_check(request, ACTION_CONTROL, job, "park it"))
+        return;
+    int r = read_return(request, &return_ms, &err);
+    if (!begin(request, job, r, &err))
+        return;
+    core_park(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
+        return_ms, request);
+}
+
+static void unpark(struct request *request, const struct job *job)
+{
+    struct error err = { 0 };
+    struct empty_request nothing = { 0 };
+    _cleanup_json_ json_t *body = NULL;
+    if (!jobs_check(request, ACTION_CONTROL, job, "return it"))
+        return;
+    int r = read_body(request, &empty_request_record, &nothing, &body, &err);
+    if (!begin(request, job, r, &err))
+        return;
+    core_unpark(
+        request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id, request);
+}
+
 static int read_grace(struct request *request, int64_t *ret_ms, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
@@ -136,6 +177,16 @@ void handle_suspend(struct request *request)
 void handle_continue(struct request *request)
 {
     jobs_find(request, request->job, go_on);
+}
+
+void handle_park(struct request *request)
+{
+    jobs_find(request, request->job, park);
+}
+
+void handle_unpark(struct request *request)
+{
+    jobs_find(request, request->job, unpark);
 }
 
 void handle_requeue(struct request *request)

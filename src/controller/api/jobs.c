@@ -109,7 +109,8 @@ json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
         view.reason_text = core_delay(core, view.now_wall_ms, job, reason, sizeof(reason));
     if ((shown & SHOW_POSITION) != 0 && job->state == JOB_QUEUED)
         view.position = core_queue_position(core, job->id);
-    if ((shown & SHOW_WHY) != 0 && job->state == JOB_QUEUED) {
+    bool waits = job->state == JOB_QUEUED || job_park(job)->phase == PARK_WAITING;
+    if ((shown & SHOW_WHY) != 0 && waits) {
         view.reason = core_wait_reason(core, view.now_wall_ms, job->id, reason, sizeof(reason));
         view.reason_text = reason;
         core_eta(serve->controller->core, view.now_wall_ms, job->id, &view.eta_ms, &view.eta_latest_ms);

@@ -136,7 +136,7 @@ static void look_at_job(void *arg, const struct job *job)
     struct search *search = arg;
     const struct gpu_grant *grants = job->grants.items;
     bool is_there = job_state_is_active(job->state) && text_equal(job->node, search->node);
-    for (size_t i = 0; i < job->grants.count && job_state_is_active(job->state); i++)
+    for (size_t i = 0; i < job->grants.count && job_holds_gpus(job); i++)
         is_there = is_there || text_equal(grants[i].node, search->node);
     search->count += is_there;
     if (is_there)

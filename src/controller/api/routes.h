@@ -16,6 +16,8 @@ void handle_release(struct request *request);  // api/rules.c
 void handle_edit(struct request *request);     // api/rules.c
 void handle_signal(struct request *request);   // api/control.c
 void handle_suspend(struct request *request);  // api/control.c
+void handle_park(struct request *request);     // api/control.c
+void handle_unpark(struct request *request);   // api/control.c
 void handle_continue(struct request *request); // api/control.c
 void handle_requeue(struct request *request);  // api/control.c
 void handle_retry(struct request *request);    // api/retry.c

@@ -23,6 +23,7 @@ struct controller_options {
     char *nodes_listen; // "[::]:9124", "none"
     char *gpus;         // "auto", "nvml", "amd", "none", "sim:8x24G", "sim:8x24G:MODEL"
     char *nvml_library; // NULL: the driver's own
+    char *cuda_library; // NULL: the driver's own
     char *rocm_library; // NULL: ROCm's default path
     char *device_dir;   // NULL: /dev; simulated GPUs then have no device nodes
     char *sysfs_root;
@@ -44,6 +45,7 @@ struct controller_options {
     struct idle_policy idle;
     struct notification_settings notifications;
     struct loss_settings loss;
+    struct park_settings park;
     int64_t max_time_ms, default_time_ms; // 0: no limit
     int64_t grace_ms;                     // between SIGTERM and SIGKILL
     struct core_account *accounts;        // users and groups with their own limits

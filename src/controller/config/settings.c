@@ -25,6 +25,7 @@
 #include "controller/config/settings_keep.h"
 #include "controller/config/settings_loss.h"
 #include "controller/config/settings_notifications.h"
+#include "controller/config/settings_park.h"
 #include "controller/config/settings_time.h"
 #include "controller/config/settings_external.h"
 #include "controller/config/settings_sched.h"
@@ -171,6 +172,8 @@ static const struct option_row setting_rows[] = {
     { 0, "gpus", "auto|nvml|amd|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
     { 0, "nvml-library", "auto|PATH", "the library of the NVIDIA driver; auto: libnvidia-ml.so.1",
         OPTION_INNER(library, struct controller_options, nvml_library), .preset = "auto" },
+    { 0, "cuda-library", "auto|PATH", "CUDA's driver library, which parks jobs; auto: libcuda.so.1",
+        OPTION_INNER(library, struct controller_options, cuda_library), .preset = "auto" },
     { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
         OPTION_INNER(library, struct controller_options, rocm_library), .preset = "auto" },
     { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests",
@@ -235,6 +238,7 @@ const struct settings_table settings_tables[] = {
     { time_rows, true },
     { notifications_rows, true },
     { keep_rows, true },
+    { park_rows, true },
     { loss_rows, false },
     { NULL, false },
 };
@@ -418,9 +422,9 @@ void settings_clear(struct controller_options *options)
 {
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen,
         options->nodes_listen, options->munge_socket, options->gpus, options->nvml_library,
-        options->rocm_library, options->device_dir, options->sysfs_root, options->user, options->node,
-        options->log_dir, options->min_uid, options->pids_max, options->program_dir, options->priority_group,
-        options->cgroup, options->sendmail };
+        options->cuda_library, options->rocm_library, options->device_dir, options->sysfs_root, options->user,
+        options->node, options->log_dir, options->min_uid, options->pids_max, options->program_dir,
+        options->priority_group, options->cgroup, options->sendmail };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

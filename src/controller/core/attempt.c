@@ -79,6 +79,8 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
         why = idle_text(core, job);
     else if (event->end == END_GPU_MEM)
         why = share_text(entry, event);
+    int64_t parked_ms = job_parked_ms(job, core->now_ms);
+    event->run_ms = event->run_ms > parked_ms ? event->run_ms - parked_ms : 0;
     char *text = event->text;
     event->text = why != NULL ? why : text;
     event->wall_ms = core->now_ms;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actions on a running job: signal, suspend, continue, requeue. Each is an event first, so that the log shows
- * who requested it, and is sent to the agent once that is durable. For an array it applies to each element
- * for which it is possible.
+ * Actions on a running job: signal, suspend, continue, park, requeue. Each is an event first, so that the log
+ * shows who requested it, and is sent to the agent once that is durable. For an array it applies to each
+ * element for which it is possible.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,6 +18,7 @@
 #include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
+#include "controller/core/park.h"
 #include "controller/core/split.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
@@ -28,6 +29,7 @@ struct control {
     bool needs_node;  // requires its node to be connected
     bool (*is_possible)(const struct job *job);
     void (*act)(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument);
+    int (*check)(const struct core *core, const struct job *job, struct error *err); // NULL: nothing more
 };
 
 static int check_job(
@@ -39,6 +41,9 @@ static int check_job(
             control->done);
         return error_hint(err, "use kill -USR1 %u and so on instead", job->ask->adopted_pid);
     }
+    int r = control->check != NULL && job->state == JOB_RUNNING ? control->check(core, job, err) : 0;
+    if (r < 0)
+        return r;
     if (!control->is_possible(job)) {
         (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a job that runs can be %s", job->id,
             job_state_name(job->state), control->done);
@@ -140,6 +145,52 @@ void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
 {
     core_begin(core, boot_ms, wall_ms);
     control_job(core, is_continue ? &continuing : &suspending, who, job, 0, request);
+}
+
+/* --- park, unpark --- */
+
+static bool is_parkable(const struct job *job)
+{
+    uint32_t phase = job_park(job)->phase;
+    return job->state == JOB_RUNNING && (phase == PARK_NONE || phase == PARK_WAITING);
+}
+
+static bool is_unparkable(const struct job *job)
+{
+    return job->state == JOB_RUNNING && job_park(job)->phase == PARK_PARKED;
+}
+
+static void park(struct core *core, struct core_entry *entry, const struct identity *who, int64_t return_ms)
+{
+    struct job_event event = { .type = EVENT_PARK,
+        .attempt = entry->job->attempt,
+        .uid = who->uid,
+        .park_cause = PARK_ASKED,
+        .park_return_ms = return_ms };
+    core_change(core, entry, &event, NULL);
+}
+
+static void unpark(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
+{
+    struct job_event event = { .type = EVENT_UNPARK, .attempt = entry->job->attempt, .uid = who->uid };
+    core_change(core, entry, &event, NULL);
+}
+
+static const struct control parking = { "parked", true, is_parkable, park, core_can_park };
+static const struct control unparking = { "returned", false, is_unparkable, unpark, core_can_return };
+
+void core_park(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
+    int64_t return_ms, void *request)
+{
+    core_begin(core, boot_ms, wall_ms);
+    control_job(core, &parking, who, job, return_ms, request);
+}
+
+void core_unpark(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, void *request)
+{
+    core_begin(core, boot_ms, wall_ms);
+    control_job(core, &unparking, who, job, 0, request);
 }
 
 /* --- signals --- */

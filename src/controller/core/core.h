@@ -89,6 +89,12 @@ struct loss_settings {
                         // time; 0: never
 };
 
+/* Settings for parked jobs. */
+struct park_settings {
+    uint64_t bytes_max; // GPU memory of parked jobs that a node keeps in its memory; 0: half of that memory
+    int64_t timeout_ms; // to save a job's GPU memory
+};
+
 struct core_options {
     const char *boot_id;     // of this machine, so that time continues across restarts; NULL: unknown
     uint32_t admin_uid;      // in addition to root
@@ -105,6 +111,7 @@ struct core_options {
     struct idle_policy idle;
     struct notification_settings notifications;
     struct loss_settings loss;
+    struct park_settings park;
     const struct core_account *accounts; // borrowed while the core exists
     size_t n_accounts;
 };
@@ -182,6 +189,17 @@ void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
     uint64_t job, bool is_continue, void *request);
 void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request); // `grace_ms` < 0: the default
+
+/*
+ * Parks a running job: saves its GPU memory, stops it, and gives its GPUs to other jobs. Answered when that
+ * is requested; the result is an event (`parked`, or `unparked` with the reason). `return_ms`: it returns by
+ * itself at this time, wall clock; 0: it does not. core_unpark returns it as soon as its GPUs are free.
+ * Errors as for core_signal; also -EINVAL: this job, or its node, cannot do that.
+ */
+void core_park(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
+    int64_t return_ms, void *request);
+void core_unpark(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, void *request);
 
 /* Replaces the request of a queued job, or the time limit of a running one; `name` NULL: unchanged. Errors as
  * for core_hold and core_submit. */

@@ -52,6 +52,27 @@ void core_enqueue(struct core *core, struct core_entry *entry, const struct core
     settle(core, &description);
 }
 
+void core_enqueue_parked(struct core *core, struct core_entry *entry, bool is_known)
+{
+    struct description description;
+    struct error err;
+    const struct core_facts none = { 0 };
+    struct job_ask ask;
+    struct job parked = *entry->job; // borrowed
+    job_park_ask(entry->job, &ask);
+    parked.ask = &ask;
+    if (core_describe(core, &parked, &none, &description, &err) < 0)
+        abort();
+    bool stays = entry->job->state == JOB_STOPPING || job_park(entry->job)->phase == PARK_PARKED;
+    description.spec.hold = stays ? BLOCK_HELD_USER : 0;
+    if (is_known)
+        sched_edit(core->sched, core->now_ms, &description.spec);
+    else
+        sched_submit(core->sched, core->now_ms, &description.spec);
+    description_clear(&description);
+    free(ask.gpu_ids);
+}
+
 void core_resume(struct core *core, struct core_entry *entry)
 {
     struct description description;
@@ -66,7 +87,8 @@ void core_resume(struct core *core, struct core_entry *entry)
     if (core_describe(core, &started, &none, &description, &err) < 0)
         abort();
     allocation_of_job(sched_cluster(core->sched), job, &allocation);
-    sched_resume(core->sched, core->now_ms, &description.spec, &allocation, job->started_ms);
+    int64_t started_ms = job->started_ms != 0 ? job->started_ms + job_parked_ms(job, core->now_ms) : 0;
+    sched_resume(core->sched, core->now_ms, &description.spec, &allocation, started_ms);
     sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
     allocation_clear(&allocation);
     description_clear(&description);

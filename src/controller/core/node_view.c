@@ -11,10 +11,22 @@
 #include "base/memory.h"
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
+#include "controller/core/entry.h"
 #include "controller/core/marks.h"
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
 #include "sched/from_record.h"
+
+/* Parked jobs, and those that were, keep their host memory outside the ledger. */
+static uint64_t parked_memory(const struct core *core, const char *node)
+{
+    uint64_t sum = 0;
+    for (const struct core_entry *entry = core->active_first; entry != NULL;
+         entry = core_extra(entry)->active_after)
+        if (job_park(entry->job)->memory > 0 && text_equal(entry->job->node, node))
+            sum += job_park(entry->job)->memory;
+    return sum;
+}
 
 static void describe_node(const struct core *core, const struct core_node *node, struct cluster_change *ret)
 {
@@ -36,11 +48,12 @@ static void describe_node(const struct core *core, const struct core_node *node,
         };
         core_close_device(core, node, &devices[count++]);
     }
+    uint64_t parked = parked_memory(core, node->name);
     *ret = (struct cluster_change){
         .kind = CHANGE_NODE_UP,
         .node = xstrdup(node->name),
         .cpu_milli = node->hello.cpus * 1000,
-        .memory = node->hello.memory_bytes,
+        .memory = node->hello.memory_bytes > parked ? node->hello.memory_bytes - parked : 0,
         .devices = { .items = devices, .count = count },
     };
 }

@@ -54,7 +54,9 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
 static bool is_waiting(const struct core *core, uint64_t id)
 {
     const struct core_entry *entry = core_find(core, id);
-    return entry != NULL && entry->job->state == JOB_QUEUED;
+    return entry != NULL &&
+           (entry->job->state == JOB_QUEUED ||
+               (entry->job->state == JOB_RUNNING && job_park(entry->job)->phase == PARK_WAITING));
 }
 
 const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size)

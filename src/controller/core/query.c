@@ -38,7 +38,7 @@ size_t core_gpu_jobs(
          entry = core_extra(entry)->active_after) {
         const struct job *job = entry->job;
         const struct gpu_grant *grants = job->grants.items;
-        for (size_t i = 0; i < job->grants.count; i++) {
+        for (size_t i = 0; i < job->grants.count && job_holds_gpus(job); i++) {
             const char *where = grants[i].node != NULL ? grants[i].node : job->node;
             if (grants[i].index != gpu_index || strcmp(where, node) != 0)
                 continue;

@@ -109,6 +109,8 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
     }
     struct job_ask ask = *job->ask; // borrowed
     ask.grace_ms = core_grace_ms(core, job->ask);
+    if (ask.park_on_timeout)
+        ask.time_limit_ms = 0; // mgpud watches it
     const char *name = core_owner_name(core, job);
     struct message_launch launch = {
         .id = core_attempt_id(job, rank),
@@ -134,14 +136,38 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
     return true;
 }
 
+/* From the start; the time for which it was parked does not count. While it is parked, and for a job that is
+ * parked at its limit, only mgpud watches the limit. */
+static int64_t agent_limit_ms(const struct job *job)
+{
+    const struct job_park *park = job_park(job);
+    bool is_ours = park->since_ms != 0 || job->ask->park_on_timeout;
+    return is_ours || job->ask->time_limit_ms == 0 ? 0 : job->ask->time_limit_ms + park->total_ms;
+}
+
+void core_send_park(struct core *core, const struct job *job, uint64_t bytes_max, uint32_t link)
+{
+    struct message_park order = {
+        .id = core_attempt_id(job, 0),
+        .token = job->token,
+        .number = job_park(job)->number,
+        .is_return = job_park(job)->phase == PARK_RESTORING,
+        .bytes_max = bytes_max,
+        .timeout_ms = core->options.park.timeout_ms,
+    };
+    core->effects.send(core->effects.arg, link, &message_park_record, &order);
+}
+
 /* The settings that differ from those in LAUNCH. */
 void core_send_update(struct core *core, const struct job *job, uint32_t rank, uint32_t link)
 {
+    const struct job_park *park = job_park(job);
     struct message_update terms = {
         .id = core_attempt_id(job, rank),
         .token = job->token,
-        .time_limit_ms = job->ask->time_limit_ms,
-        .is_suspended = job_run(job)->suspended_ms != 0,
+        .time_limit_ms = agent_limit_ms(job),
+        /* The driver can save and restore only processes that run. */
+        .is_suspended = job_is_parked(job) || (park->phase == PARK_NONE && job_run(job)->suspended_ms != 0),
         .number = job_run(job)->terms,
     };
     core->effects.send(core->effects.arg, link, &message_update_record, &terms);
@@ -158,7 +184,9 @@ void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t 
     };
     if (job->ask->adopted_pid != 0 && (job_run(job)->stop_terms & STOP_TERMS_PROCESS) != 0)
         stop.signal |= STOP_ADOPTED;
-    if (core_is_checkpointing(job))
+    if (job_is_parked(job))
+        stop.signal = SIGKILL; // it could do nothing without its GPUs
+    else if (core_is_checkpointing(job))
         stop.signal |= STOP_CHECKPOINT;
     core->effects.send(core->effects.arg, link, &message_stop_record, &stop);
 }

@@ -12,4 +12,6 @@ bool core_can_meet(const struct core *core, const struct job *job, const char **
 /* False: its spec is not in memory and was requested from the store. */
 bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link);
 void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link);
+/* PARK of a job that is to be saved or restored; `bytes_max`: of GPU memory. */
+void core_send_park(struct core *core, const struct job *job, uint64_t bytes_max, uint32_t link);
 void core_send_update(struct core *core, const struct job *job, uint32_t rank, uint32_t link);

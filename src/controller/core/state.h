@@ -57,6 +57,7 @@ struct core {
     struct core_schedule *schedule;
     struct core_steps *steps;
     struct core_loss *loss;
+    struct core_parks *parks;
     struct notifications *notifications; // NULL: none so far
     struct adopt_question *questions;    // adoptions whose node was asked about their process
     struct waiter *waiters;

@@ -41,6 +41,8 @@ static void build_command(const struct controller_options *options, int keep_fd,
     strings_take(command, xasprintf("--gpus=%s", options->gpus));
     if (options->nvml_library != NULL)
         strings_take(command, xasprintf("--nvml-library=%s", options->nvml_library));
+    if (options->cuda_library != NULL)
+        strings_take(command, xasprintf("--cuda-library=%s", options->cuda_library));
     if (options->rocm_library != NULL)
         strings_take(command, xasprintf("--rocm-library=%s", options->rocm_library));
     if (options->device_dir != NULL)

@@ -85,7 +85,20 @@ static void every_default_is_a_value_that_its_setting_takes(void **state)
     assert_true(count > 20);
 }
 
-enum kind { TEXT, NO_TEXT, POLICY, PLACEMENT, FOREIGN, BOOLEAN, COUNT, COUNT_64, MS, BYTES, PERCENT };
+enum kind {
+    TEXT,
+    NO_TEXT,
+    POLICY,
+    PLACEMENT,
+    FOREIGN,
+    BOOLEAN,
+    COUNT,
+    COUNT_64,
+    MS,
+    BYTES,
+    AUTO_BYTES,
+    PERCENT
+};
 
 /* A field that mgpud obeys, of core_options as the core gets them where it is the core that obeys. */
 struct in_force {
@@ -106,6 +119,7 @@ static size_t list_fields(
         { "munge-socket", TEXT, &o->munge_socket },
         { "gpus", TEXT, &o->gpus },
         { "nvml-library", NO_TEXT, &o->nvml_library },
+        { "cuda-library", NO_TEXT, &o->cuda_library },
         { "rocm-library", NO_TEXT, &o->rocm_library },
         { "sysfs-root", TEXT, &o->sysfs_root },
         { "imex-channels", BOOLEAN, &o->is_imex_on },
@@ -152,6 +166,8 @@ static size_t list_fields(
         { "user-max-stored", BYTES, &o->user_max_stored },
         { "node-timeout", MS, &c->loss.timeout_ms },
         { "node-lease", MS, &c->loss.lease_ms },
+        { "park-max", AUTO_BYTES, &c->park.bytes_max },
+        { "park-timeout", MS, &c->park.timeout_ms },
     };
     size_t count = sizeof(fields) / sizeof(fields[0]);
     assert_true(count <= LIST_MAX);
@@ -182,6 +198,7 @@ static bool has_value(const struct in_force *field, const char *text)
     case MS:
         return (is_no || parse_duration(text, "", &ms, NULL) == 0) && *(const int64_t *)field->field == ms;
     case BYTES: return parse_size(text, "", &bytes, NULL) == 0 && *(const uint64_t *)field->field == bytes;
+    case AUTO_BYTES: return strcmp(text, "auto") == 0 && *(const uint64_t *)field->field == 0;
     case PERCENT: return *(const uint32_t *)field->field == (uint32_t)(part + 0.5);
     }
     return false;

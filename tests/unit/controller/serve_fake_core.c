@@ -296,6 +296,18 @@ void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
     answer_job(job, request);
 }
 
+void core_park(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
+    int64_t return_ms, void *request)
+{
+    answer_job(job, request);
+}
+
+void core_unpark(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, void *request)
+{
+    answer_job(job, request);
+}
+
 void core_step_begin(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, const struct job_step *wish, bool is_resumed, void *request)
 {
@@ -451,7 +463,7 @@ size_t core_gpu_jobs(
     for (size_t i = 0; i < core->n_jobs; i++) {
         const struct gpu_grant *grants = core->jobs[i]->grants.items;
         for (size_t k = 0; k < core->jobs[i]->grants.count; k++) {
-            if (grants[k].index != gpu_index || !job_state_is_active(core->jobs[i]->state))
+            if (grants[k].index != gpu_index || !job_holds_gpus(core->jobs[i]))
                 continue;
             if (found < max)
                 jobs[found] = core->jobs[i]->id;

@@ -11,6 +11,7 @@
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
+#include "controller/core/park.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
 
@@ -84,7 +85,9 @@ static void set(struct core *core, struct core_entry *entry, int64_t at_ms)
 /* In the time of the core. */
 static int64_t limit_ends_ms(const struct core *core, const struct job *job)
 {
-    int64_t ends_ms = job->started_ms + job->ask->time_limit_ms;
+    int64_t ends_ms = job->started_ms + job->ask->time_limit_ms + job_park(job)->total_ms;
+    if (job->ask->park_on_timeout)
+        return ends_ms;
     return job->ask->adopted_pid != 0 ? ends_ms : ends_ms + core_grace_ms(core, job->ask) + SHEPHERD_LATE_MS;
 }
 
@@ -100,7 +103,7 @@ static void set_due(struct core *core, struct core_entry *entry)
     const struct job *job = entry->job;
     if (has_deadline(job))
         set(core, entry, core->boot_ms + job->ask->deadline_ms - core->now_ms);
-    else if (job->state != JOB_RUNNING || job->ask->time_limit_ms == 0)
+    else if (job->state != JOB_RUNNING || job->ask->time_limit_ms == 0 || job_park(job)->phase != PARK_NONE)
         clear_due(core, entry);
     else if (core_extra(entry)->due.place == 0 || core_extra(entry)->due.limit_ms != job->ask->time_limit_ms)
         set(core, entry, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
@@ -125,6 +128,8 @@ static void end_at_limit(struct core *core, struct core_entry *entry)
         .end = END_TIME_LIMIT,
         .type = EVENT_PREEMPTED,
         .wall_ms = core->now_ms };
+    if (entry->job->ask->park_on_timeout && core_park_job(core, entry, PARK_TIME_LIMIT))
+        return;
     if (job_requeue_decide(entry->job, &event, 0))
         core_change(core, entry, &event, NULL);
     else

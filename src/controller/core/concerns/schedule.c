@@ -14,6 +14,7 @@
 #include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
+#include "controller/core/park.h"
 #include "controller/core/split.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
@@ -24,6 +25,7 @@
 
 #define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
 #define RETURN_BACKOFF_MAX 60000
+#define RESTORE_BACKOFF_MS 10000 // after a node could not begin to restore a job
 
 struct core_schedule {
     uint64_t *never; // jobs whose dependency turned out in this turn to be impossible to satisfy
@@ -78,6 +80,18 @@ static void allocate(struct core *core, struct core_entry *entry, const struct a
     job_event_clear(&event);
 }
 
+/* A parked job gets its GPUs back. */
+static void restore(struct core *core, struct core_entry *entry, const struct allocation *allocation)
+{
+    struct job_event event = { .type = EVENT_RESTORING,
+        .attempt = entry->job->attempt,
+        .node = xstrdup(entry->job->node),
+        .cpu_milli = allocation->nodes[0].cpu_milli };
+    write_grants(sched_cluster(core->sched), allocation, &event);
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
 static uint64_t start(void *arg, uint64_t job, const struct allocation *allocation)
 {
     struct core *core = arg;
@@ -85,7 +99,10 @@ static uint64_t start(void *arg, uint64_t job, const struct allocation *allocati
     uint32_t index;
     if (job_is_array(entry->job) && array_first(entry->job->array_left, &index))
         entry = core_split(core, entry, index);
-    allocate(core, entry, allocation);
+    if (job_is_parked(entry->job))
+        restore(core, entry, allocation);
+    else
+        allocate(core, entry, allocation);
     return entry->job->id;
 }
 
@@ -95,6 +112,9 @@ static void preempt(void *arg, uint64_t job, const char *why)
     struct core_entry *entry = core_find(core, job);
     if (entry->job->state != JOB_STARTING && entry->job->state != JOB_RUNNING)
         return; // it is being stopped already
+    if (job_park(entry->job)->phase == PARK_SAVING ||
+        (entry->job->ask->park_on_preempt && core_park_job(core, entry, PARK_PREEMPTED)))
+        return; // it gives its GPUs back without losing its work
     bool is_idle = entry->job->idle_level == IDLE_YIELDS && !entry->job->ask->preemptible;
     struct job_event event = {
         .type = EVENT_PREEMPTED,
@@ -137,10 +157,24 @@ static void on_started(struct core *core, const struct job *job, const struct jo
     sched_started(core->sched, core->now_ms, job->id);
 }
 
+/* It is parked, and not to return. */
+static void stay_parked(struct core *core, const struct job *job)
+{
+    if (job_is_parked(job))
+        sched_block(core->sched, core->now_ms, job->id, BLOCK_HELD_USER, 0, TIME_NEVER);
+}
+
 static void on_stop(struct core *core, const struct job *job, const struct job_event *event)
 {
     if (!job_state_is_active(job->state))
         sched_withdraw(core->sched, core->now_ms, job->id);
+    else
+        stay_parked(core, job);
+}
+
+static void on_preempted(struct core *core, const struct job *job, const struct job_event *event)
+{
+    stay_parked(core, job);
 }
 
 static void back_off(struct core *core, const struct job *job)
@@ -160,8 +194,9 @@ static void stop_run(struct core *core, const struct job *job)
     struct core_entry *entry = core_find(core, job->id);
     sched_stopped(core->sched, core->now_ms, job->id, 0);
     if (!sched_look(core->sched, job->id, core->now_ms, &look) ||
-        (look.key->is_preemptible == job->ask->preemptible && look.key->limit_ms == job->ask->time_limit_ms &&
-            look.key->had_turn == job_had_turn(job) && job->queued_ms != core->now_ms))
+        (look.key->request.n_picks == 0 && look.key->is_preemptible == job->ask->preemptible &&
+            look.key->limit_ms == job->ask->time_limit_ms && look.key->had_turn == job_had_turn(job) &&
+            job->queued_ms != core->now_ms))
         return;
     const struct job_ask *asked = entry->job->ask;
     struct job_ask ask = *asked;
@@ -196,7 +231,28 @@ static void on_ended(struct core *core, const struct job *job, const struct job_
 /* core_enqueue() handles a waiting job. */
 static void on_edited(struct core *core, const struct job *job, const struct job_event *event)
 {
+    if (job_is_parked(job))
+        core_enqueue_parked(core, core_find(core, job->id), true);
     sched_relimit(core->sched, core->now_ms, job->id, job->ask->time_limit_ms);
+}
+
+static void on_parked(struct core *core, const struct job *job, const struct job_event *event)
+{
+    bool is_back = job_park(job)->since_ms != event->wall_ms; // nothing of it was restored
+    sched_stopped(core->sched, core->now_ms, job->id, job_park_ran_ms(job));
+    core_enqueue_parked(core, core_find(core, job->id), true);
+    if (is_back)
+        sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, core->now_ms + RESTORE_BACKOFF_MS);
+}
+
+static void on_unpark(struct core *core, const struct job *job, const struct job_event *event)
+{
+    sched_block(core->sched, core->now_ms, job->id, 0, BLOCK_HELD_USER, TIME_NEVER);
+}
+
+static void on_park(struct core *core, const struct job *job, const struct job_event *event)
+{
+    stay_parked(core, job);
 }
 
 static void on_hold(struct core *core, const struct job *job, const struct job_event *event)
@@ -220,6 +276,11 @@ static void (*const notifiers[EVENT_TYPES])(struct core *, const struct job *, c
     [EVENT_HELD] = on_hold,
     [EVENT_RELEASED] = on_hold,
     [EVENT_IDLE] = on_idle,
+    [EVENT_PREEMPTED] = on_preempted,
+    [EVENT_PARK] = on_park,
+    [EVENT_PARKED] = on_parked,
+    [EVENT_UNPARK] = on_unpark,
+    [EVENT_UNPARKED] = on_started,
 };
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
@@ -235,6 +296,8 @@ static void on_resume(struct core *core, struct core_entry *entry)
 {
     if (entry->job->state == JOB_QUEUED)
         core_enqueue(core, entry, NULL, false);
+    else if (job_state_is_active(entry->job->state) && job_is_parked(entry->job))
+        core_enqueue_parked(core, entry, false);
     else if (job_state_is_active(entry->job->state))
         core_resume(core, entry);
 }

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One order:
+ *
+ *   park     HELPING ──saved──> LEAVING ──its GPUs are clean──> reported
+ *               │                  └──something is still on them──> UNDOING ──> reported: refused
+ *               └──refused, lost──> reported
+ *   return   CLEARING ──its GPUs are clean──> HELPING ──> reported
+ *               └──they are not──> reported: refused
+ *
+ * The helper of an earlier agent may still be at work: a second one then exits at once, and is started again
+ * a little later, until it finds the lock free and the result of the first.
+ *
+ * A helper that hangs in the driver is not killed. It is told that nobody waits for it any more: it undoes
+ * what it has done when the driver lets it, and the order is reported as refused.
+ */
+#include "agent/park/parker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/host/child.h"
+#include "agent/park/helper.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/strings.h"
+
+#define BUSY_MS     100   // between tries while another helper is at work
+#define LATE_MS     10000 // after its own time limit, a helper hangs in the driver
+#define HELPERS_MAX 3     // that die without a result
+
+enum step { HELPING, LEAVING, CLEARING, UNDOING, OVER };
+
+struct parking {
+    struct parker *parker;
+    struct message_park order;
+    enum step step;
+    struct child *child; // its helper
+    struct event *timer; // the next try, or the time limit
+    bool is_given_up;    // reported; the helper still hangs
+    int helpers;         // that died without a result
+    int64_t until_ms;    // boot clock
+    char *why;           // while UNDOING: what is reported
+    struct parking *next;
+};
+
+struct parker {
+    struct parker_parts parts;
+    struct parking *first;
+    struct message_gpus last; // the last report's GPUs
+};
+
+static void advance(struct parking *parking);
+
+static void parking_free(struct parking *parking)
+{
+    struct parking **at = &parking->parker->first;
+    while (*at != parking)
+        at = &(*at)->next;
+    *at = parking->next;
+    child_free(parking->child);
+    event_free(parking->timer);
+    free(parking->why);
+    free(parking);
+}
+
+static void arm(struct parking *parking, int64_t after_ms)
+{
+    struct timeval time = { after_ms / 1000, after_ms % 1000 * 1000 };
+    (void)evtimer_add(parking->timer, &time);
+}
+
+static void report(struct parking *parking, enum park_outcome outcome, uint64_t bytes, char *text)
+{
+    const struct parker_parts *parts = &parking->parker->parts;
+    struct message_park_result result = { .id = parking->order.id,
+        .token = parking->order.token,
+        .number = parking->order.number,
+        .outcome = outcome,
+        .bytes = bytes,
+        .text = text };
+    if (outcome != PARK_DONE)
+        log_warning("job %" PRIu64 ": it cannot be %s%s: %s", parking->order.id.job,
+            parking->order.is_return != 0 ? "restored" : "parked", outcome == PARK_LOST ? " and is lost" : "",
+            text != NULL ? text : "no reason");
+    parts->report(parts->arg, &result);
+}
+
+static void conclude(struct parking *parking, enum park_outcome outcome, uint64_t bytes, char *text)
+{
+    if (!parking->is_given_up)
+        report(parking, outcome, bytes, text);
+    parking->step = OVER;
+}
+
+/* --- GPUs --- */
+
+/* What the attempt has on its GPUs according to the driver. */
+static uint64_t used_bytes(const struct parking *parking)
+{
+    const struct gpu_state *gpus = parking->parker->last.gpus.items;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < parking->parker->last.gpus.count; i++) {
+        const struct gpu_process *processes = gpus[i].processes.items;
+        for (size_t k = 0; k < gpus[i].processes.count; k++)
+            if (processes[k].job == parking->order.id.job &&
+                processes[k].attempt == parking->order.id.attempt)
+                sum += processes[k].memory_bytes;
+    }
+    return sum;
+}
+
+/* --- the helper --- */
+
+static void on_end(void *arg, int status);
+
+static int start_helper(struct parking *parking, bool is_return)
+{
+    const struct parker_parts *parts = &parking->parker->parts;
+    struct park_task task = {
+        .library = parts->library,
+        .number = parking->order.number,
+        .is_return = is_return,
+        .bytes = used_bytes(parking),
+        .bytes_max = parking->order.bytes_max,
+        .timeout_ms = is_return ? 0 : parking->order.timeout_ms,
+    };
+    _cleanup_close_ int dirfd = launcher_open_entry(parts->launcher, &parking->order.id);
+    if (dirfd < 0)
+        return dirfd;
+    int pidfd = -1;
+    pid_t pid = child_fork(dirfd, &pidfd);
+    if (pid == 0) {
+        (void)prctl(PR_SET_NAME, "mgpu-park");
+        (void)setsid();
+        _exit(park_helper_run(&task, CHILD_FD));
+    }
+    if (pid < 0)
+        return (int)pid;
+    parking->child = child_watch(parts->base, pidfd, on_end, parking);
+    return 0;
+}
+
+static void help(struct parking *parking)
+{
+    bool is_return = parking->order.is_return != 0 || parking->step == UNDOING;
+    int r = start_helper(parking, is_return);
+    if (r == -ENOENT) // the attempt has ended
+        parking->step = OVER;
+    else if (r < 0)
+        conclude(parking, PARK_REFUSED, 0, strerror(-r));
+    else if (!is_return && parking->order.timeout_ms > 0)
+        arm(parking, parking->order.timeout_ms + LATE_MS);
+}
+
+static int read_entry(const struct parking *parking, struct launch_park *ret)
+{
+    _cleanup_close_ int dirfd = launcher_open_entry(parking->parker->parts.launcher, &parking->order.id);
+    return dirfd < 0 ? dirfd : file_read_record(dirfd, SPOOL_PARK, &launch_park_record, ret, NULL);
+}
+
+/* After a helper for `parking` has ended. */
+static void take_entry(struct parking *parking, const struct launch_park *entry)
+{
+    bool is_undone = parking->step == UNDOING && entry->is_return != 0;
+    if (is_undone) {
+        conclude(parking, entry->outcome == PARK_LOST ? PARK_LOST : PARK_REFUSED, 0,
+            entry->outcome == PARK_LOST ? entry->text : parking->why);
+    } else if (entry->is_return == 0 && entry->outcome == PARK_DONE && parking->is_given_up) {
+        parking->step = UNDOING; // the driver answered after all
+    } else if (entry->is_return == 0 && entry->outcome == PARK_DONE) {
+        gpu_check_end(parking->parker->parts.check, &parking->order.id, clock_boot_ms());
+        parking->step = LEAVING;
+    } else {
+        conclude(parking, (enum park_outcome)entry->outcome, 0, entry->text);
+    }
+}
+
+/* It has died. If it had begun, processes may be locked: the next one undoes that. */
+static void take_death(struct parking *parking, bool is_begun)
+{
+    char text[] = "the process that parks jobs has died repeatedly";
+    if (++parking->helpers >= HELPERS_MAX)
+        conclude(parking, is_begun ? PARK_LOST : PARK_REFUSED, 0, text);
+}
+
+static void on_end(void *arg, int status)
+{
+    struct parking *parking = arg;
+    struct launch_park entry = { 0 };
+    parking->child = NULL;
+    (void)evtimer_del(parking->timer);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == PARK_EXIT_BUSY) {
+        char text[] = "an earlier request still waits for the driver";
+        if (clock_boot_ms() < parking->until_ms || parking->order.is_return != 0 || parking->step == UNDOING)
+            arm(parking, BUSY_MS);
+        else
+            conclude(parking, PARK_REFUSED, 0, text);
+    } else if (read_entry(parking, &entry) == 0 && entry.number == parking->order.number &&
+               entry.outcome != 0 && (parking->step != UNDOING || entry.is_return != 0)) {
+        take_entry(parking, &entry);
+    } else {
+        take_death(parking, entry.number == parking->order.number);
+    }
+    record_clear(&launch_park_record, &entry);
+    advance(parking);
+}
+
+/* --- steps --- */
+
+static void leave(struct parking *parking)
+{
+    struct error err = { 0 };
+    struct launch_park entry = { 0 };
+    int r = gpu_check_left(parking->parker->parts.check, &parking->order.id, &err);
+    if (r == -EINPROGRESS)
+        return;
+    if (r == 0) {
+        (void)read_entry(parking, &entry);
+        conclude(parking, PARK_DONE, entry.bytes, NULL);
+        record_clear(&launch_park_record, &entry);
+        return;
+    }
+    gpu_check_keep(parking->parker->parts.check, &parking->order.id);
+    parking->why = xasprintf("the driver has saved its memory, but %s", err.message);
+    parking->step = UNDOING;
+}
+
+static void clear(struct parking *parking)
+{
+    struct error err = { 0 };
+    int r = gpu_check_return(parking->parker->parts.check, &parking->order.id, &err);
+    if (r == -EINPROGRESS)
+        return;
+    if (r == 0)
+        parking->step = HELPING;
+    else
+        conclude(parking, PARK_REFUSED, 0, err.message);
+}
+
+/* Continues as far as possible without waiting; frees what is over. */
+static void advance(struct parking *parking)
+{
+    enum step before = OVER;
+    while (parking->step != before && parking->child == NULL) {
+        before = parking->step;
+        if (parking->step == LEAVING)
+            leave(parking);
+        else if (parking->step == CLEARING)
+            clear(parking);
+        else if (parking->step != OVER && !evtimer_pending(parking->timer, NULL))
+            help(parking);
+    }
+    if (parking->step == OVER)
+        parking_free(parking);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct parking *parking = arg;
+    if (parking->child == NULL) {
+        advance(parking);
+        return;
+    }
+    _cleanup_free_ char *text = xasprintf(
+        "the driver has not answered for %" PRId64 " s", (parking->order.timeout_ms + LATE_MS) / 1000);
+    (void)process_signal(child_pidfd(parking->child), SIGTERM);
+    report(parking, PARK_REFUSED, 0, text);
+    parking->is_given_up = true;
+}
+
+/* As far as an earlier agent has come. */
+static enum step first_step(const struct parking *parking)
+{
+    struct launch_park entry = { 0 };
+    bool is_known = read_entry(parking, &entry) == 0 && entry.number == parking->order.number;
+    bool is_undone = is_known && entry.is_return != 0 && parking->order.is_return == 0;
+    record_clear(&launch_park_record, &entry);
+    if (is_undone)
+        return UNDOING;
+    return parking->order.is_return != 0 && !is_known ? CLEARING : HELPING;
+}
+
+void parker_order(struct parker *parker, const struct message_park *order)
+{
+    for (const struct parking *other = parker->first; other != NULL; other = other->next)
+        if (spool_id_equal(&other->order.id, &order->id) && other->order.number >= order->number)
+            return; // it is being carried out, or a late copy
+    struct parking *parking = xcalloc(1, sizeof(*parking));
+    parking->parker = parker;
+    parking->order = *order;
+    parking->timer = evtimer_new(parker->parts.base, on_timer, parking);
+    parking->until_ms = clock_boot_ms() + order->timeout_ms;
+    parking->next = parker->first;
+    parker->first = parking;
+    parking->step = first_step(parking);
+    if (parking->step == UNDOING)
+        parking->why = xstrdup("something was still on its GPUs");
+    advance(parking);
+}
+
+void parker_note_gpus(struct parker *parker, const struct record_list *gpus)
+{
+    struct message_gpus now = { .gpus = *gpus };
+    record_clear(&message_gpus_record, &parker->last);
+    record_copy(&message_gpus_record, &parker->last, &now);
+    struct parking *after = NULL;
+    for (struct parking *parking = parker->first; parking != NULL; parking = after) {
+        after = parking->next;
+        if (parking->step == LEAVING || parking->step == CLEARING)
+            advance(parking);
+    }
+}
+
+struct parker *parker_new(const struct parker_parts *parts)
+{
+    struct parker *parker = xcalloc(1, sizeof(*parker));
+    parker->parts = *parts;
+    return parker;
+}
+
+void parker_free(struct parker *parker)
+{
+    if (parker == NULL)
+        return;
+    while (parker->first != NULL)
+        parking_free(parker->first);
+    record_clear(&message_gpus_record, &parker->last);
+    free(parker);
+}

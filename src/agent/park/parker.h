@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Parks and restores attempts: one helper process for each order (agent/park/helper.h). */
+#pragma once
+
+#include <event2/event.h>
+
+#include "agent/gpu/check.h"
+#include "agent/launch/launcher.h"
+#include "wire/message.h"
+
+struct parker;
+
+typedef void park_report_fn(void *arg, const struct message_park_result *result);
+
+struct parker_parts {
+    struct event_base *base;
+    struct launcher *launcher;
+    struct gpu_check *check;
+    const char *library;    // CUDA's driver library; NULL: libcuda.so.1
+    park_report_fn *report; // called with `arg`
+    void *arg;
+};
+
+/* The parts are borrowed. */
+struct parker *parker_new(const struct parker_parts *parts);
+/* Helpers continue; the next agent finds their results. NULL is allowed. */
+void parker_free(struct parker *parker);
+
+/* Carries out the order, whose result is reported once it is known. Idempotent. */
+void parker_order(struct parker *parker, const struct message_park *order);
+
+/* A report of the GPUs (struct gpu_state, their processes with owners), which the check has processed. */
+void parker_note_gpus(struct parker *parker, const struct record_list *gpus);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "controller/core/park.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "controller/core/change.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/state.h"
+
+#define PARK_FEATURE "park" // of nodes, see agent/confine/node_features.c
+
+static const struct node_feature *find_feature(const struct core_node *node, const char *name)
+{
+    const struct node_feature *features = node->hello.features.items;
+    for (size_t i = 0; i < node->hello.features.count; i++)
+        if (text_equal(features[i].name, name))
+            return &features[i];
+    return NULL;
+}
+
+static int check_node(const struct core *core, const char *name, struct error *err)
+{
+    const struct core_node *node = core_find_node(core, name);
+    if (node == NULL || !node->is_up)
+        return 0; // its caller says so
+    const struct node_feature *feature = find_feature(node, PARK_FEATURE);
+    if (feature != NULL && feature->is_on != 0)
+        return 0;
+    (void)error_set(err, -EINVAL, "node %s cannot park jobs: %s", name,
+        feature != NULL && feature->text != NULL ? feature->text : "its mgpu-agent is older");
+    return error_hint(err, "%s", feature != NULL && feature->fix != NULL ? feature->fix : "update it");
+}
+
+int core_can_park(const struct core *core, const struct job *job, struct error *err)
+{
+    uint32_t phase = job_park(job)->phase;
+    if (job->grants.count == 0)
+        return error_set(err, -EINVAL,
+            "job %" PRIu64 " has no GPUs to give back: mgpu suspend stops its processes", job->id);
+    if (job_is_wide(job))
+        return error_set(err, -EINVAL,
+            "job %" PRIu64 " runs on several nodes: only a job on one node can be parked", job->id);
+    if (phase == PARK_PARKED || phase == PARK_SAVING)
+        return error_set(err, -EALREADY, "job %" PRIu64 " is %s", job->id,
+            phase == PARK_PARKED ? "parked already" : "being parked already");
+    if (phase == PARK_RESTORING)
+        return error_set(
+            err, -EALREADY, "job %" PRIu64 " is being restored: try again when it runs", job->id);
+    return check_node(core, job->node, err);
+}
+
+int core_can_return(const struct core *core, const struct job *job, struct error *err)
+{
+    switch (job_park(job)->phase) {
+    case PARK_NONE: return error_set(err, -EALREADY, "job %" PRIu64 " is not parked", job->id);
+    case PARK_SAVING:
+        return error_set(err, -EALREADY, "job %" PRIu64 " is being parked: try again when it is", job->id);
+    case PARK_WAITING:
+        return error_set(err, -EALREADY, "job %" PRIu64 " returns as soon as its GPUs are free", job->id);
+    case PARK_RESTORING:
+        return error_set(err, -EALREADY, "job %" PRIu64 " is being restored already", job->id);
+    default: return 0;
+    }
+}
+
+bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause cause)
+{
+    const struct job *job = entry->job;
+    struct error ignored;
+    const struct core_node *node = core_find_node(core, job->node);
+    if (job->state != JOB_RUNNING || job->ask->adopted_pid != 0 || job_park(job)->phase != PARK_NONE ||
+        node == NULL || !node->is_up || core_can_park(core, job, &ignored) < 0)
+        return false;
+    struct job_event event = {
+        .type = EVENT_PARK, .attempt = job->attempt, .uid = core->options.admin_uid, .park_cause = cause
+    };
+    core_change(core, entry, &event, NULL);
+    return true;
+}
+
+uint64_t core_park_room(const struct core *core, const struct job *job)
+{
+    const struct core_node *node = core_find_node(core, job->node);
+    uint64_t most = core->options.park.bytes_max, taken = 0;
+    if (most == 0 && node != NULL)
+        most = node->hello.memory_bytes / 2;
+    for (const struct core_entry *entry = core->active_first; entry != NULL;
+         entry = core_extra(entry)->active_after)
+        if (text_equal(entry->job->node, job->node))
+            taken += job_park(entry->job)->bytes;
+    return most > taken ? most - taken : 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Parked jobs (job/park.h): which jobs can be parked, and requests by the controller itself. */
+#pragma once
+
+#include "controller/core/core.h"
+#include "job/park.h"
+
+struct core_entry;
+
+/* 0 if this running job, and its node, can be parked now; else -EINVAL or -EALREADY with the reason. */
+int core_can_park(const struct core *core, const struct job *job, struct error *err);
+/* The same for a parked job that is to return. */
+int core_can_return(const struct core *core, const struct job *job, struct error *err);
+
+/* Parks a running job without a user's request; it returns by itself. False if that is not possible. */
+bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause cause);
+
+/* Bytes of GPU memory that its node may save for one more job; 0: none is left. */
+uint64_t core_park_room(const struct core *core, const struct job *job);

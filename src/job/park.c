@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/park.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "job/job.h"
+
+#define LEFT_MIN_MS 1000 // of a time limit: a job that returns runs at least this long
+
+static const struct record_field park_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct job_park, phase, 0),
+    RECORD_FIELD(2, RECORD_U32, struct job_park, cause, 0),
+    RECORD_FIELD(3, RECORD_U32, struct job_park, number, 0),
+    RECORD_FIELD(4, RECORD_I64, struct job_park, since_ms, 0),
+    RECORD_FIELD(5, RECORD_I64, struct job_park, total_ms, 0),
+    RECORD_FIELD(6, RECORD_I64, struct job_park, return_ms, 0),
+    RECORD_FIELD(7, RECORD_SIZE, struct job_park, bytes, 0),
+    RECORD_FIELD(8, RECORD_SIZE, struct job_park, memory, 0),
+    RECORD_FIELD(9, RECORD_STRING, struct job_park, text, EVENT_TEXT_MAX),
+};
+
+const struct record_type job_park_record = RECORD_TYPE(340, "parked job", struct job_park, park_fields);
+
+static const char *const phase_names[PARK_PHASES] = {
+    [PARK_SAVING] = "saving",
+    [PARK_PARKED] = "parked",
+    [PARK_WAITING] = "waiting",
+    [PARK_RESTORING] = "restoring",
+};
+
+static const char *const cause_names[PARK_CAUSES] = {
+    [PARK_ASKED] = "asked",
+    [PARK_PREEMPTED] = "preempted",
+    [PARK_TIME_LIMIT] = "time_limit",
+};
+
+const char *park_phase_name(uint32_t phase)
+{
+    return phase < PARK_PHASES ? phase_names[phase] : NULL;
+}
+
+const char *park_cause_name(uint32_t cause)
+{
+    return cause < PARK_CAUSES ? cause_names[cause] : NULL;
+}
+
+const struct job_park *job_park(const struct job *job)
+{
+    static const struct job_park none = { 0 };
+    const struct job_park *park = job_run(job)->park;
+    return park != NULL ? park : &none;
+}
+
+struct job_park *job_make_park(struct job *job)
+{
+    struct job_run *run = job_make_run(job);
+    if (run->park == NULL)
+        run->park = xcalloc(1, sizeof(*run->park));
+    return run->park;
+}
+
+struct job_park *job_park_copy(const struct job_park *park)
+{
+    if (park == NULL)
+        return NULL;
+    struct job_park *copy = xcalloc(1, sizeof(*copy));
+    record_copy(&job_park_record, copy, park);
+    return copy;
+}
+
+void job_park_free(struct job_park *park)
+{
+    if (park == NULL)
+        return;
+    record_clear(&job_park_record, park);
+    free(park);
+}
+
+bool job_is_parked(const struct job *job)
+{
+    uint32_t phase = job_park(job)->phase;
+    return phase == PARK_PARKED || phase == PARK_WAITING;
+}
+
+bool job_holds_gpus(const struct job *job)
+{
+    return job_state_is_active(job->state) && !job_is_parked(job);
+}
+
+int64_t job_parked_ms(const struct job *job, int64_t wall_ms)
+{
+    const struct job_park *park = job_park(job);
+    int64_t now_ms = park->since_ms != 0 && wall_ms > park->since_ms ? wall_ms - park->since_ms : 0;
+    return park->total_ms + now_ms;
+}
+
+static char *list_gpus(const struct job *job)
+{
+    struct buffer text = { 0 };
+    const struct gpu_grant *grants = job->grants.items;
+    buffer_printf(&text, "%s:", job->node);
+    for (size_t i = 0; i < job->grants.count; i++)
+        buffer_printf(&text, "%s%" PRIu32, i > 0 ? "," : "", grants[i].index);
+    return buffer_take(&text);
+}
+
+int64_t job_park_ran_ms(const struct job *job)
+{
+    const struct job_park *park = job_park(job);
+    return park->since_ms - job->started_ms - park->total_ms;
+}
+
+void job_park_ask(const struct job *job, struct job_ask *ret)
+{
+    *ret = *job->ask;
+    ret->gpu_ids = list_gpus(job);
+    ret->gpu_model = NULL;
+    ret->gpu_allow = NULL;
+    ret->after = NULL;
+    ret->memory = 0;
+    ret->begin_ms = 0;
+    ret->deadline_ms = 0;
+    ret->nodes = 0;
+    ret->gpus_per_node = 0;
+    if (ret->time_limit_ms == 0)
+        return;
+    ret->time_limit_ms -= job_park_ran_ms(job);
+    if (ret->time_limit_ms < LEFT_MIN_MS)
+        ret->time_limit_ms = LEFT_MIN_MS;
+}
+
+/* --- events --- */
+
+const char *job_park_fault(const struct job *job, const struct job_event *event)
+{
+    uint32_t phase = job_park(job)->phase;
+    switch (event->type) {
+    case EVENT_PARK:
+        if (event->park_cause >= PARK_CAUSES)
+            return "unknown cause";
+        if (job->grants.count == 0)
+            return "it has no GPUs";
+        if (job_is_wide(job) || job->ask->adopted_pid != 0)
+            return "only a job that mgpu has started on one node can be parked";
+        return phase == PARK_NONE || phase == PARK_WAITING ? NULL : "it is parked already";
+    case EVENT_UNPARK: return phase == PARK_PARKED ? NULL : "it is not parked";
+    case EVENT_RESTORING:
+        if (event->gpus.count != job->grants.count)
+            return "it has another number of GPUs";
+        return phase == PARK_WAITING ? NULL : "it does not wait for its GPUs";
+    default: return phase == PARK_SAVING || phase == PARK_RESTORING ? NULL : "its node was told nothing";
+    }
+}
+
+static void set_text(struct job_park *park, const char *text)
+{
+    free(park->text);
+    park->text = xstrdup(text);
+}
+
+static void on_park(struct job *job, struct job_park *park, const struct job_event *event)
+{
+    park->return_ms = event->park_return_ms;
+    park->cause = event->park_cause;
+    set_text(park, NULL);
+    if (park->phase == PARK_WAITING) {
+        park->phase = PARK_PARKED;
+        return;
+    }
+    park->phase = PARK_SAVING;
+    park->number++;
+    job_make_run(job)->terms++;
+}
+
+/* After RESTORING, nothing was restored. */
+static void on_parked(struct job *job, struct job_park *park, const struct job_event *event)
+{
+    struct job_run *run = job_make_run(job);
+    bool is_saved = park->phase == PARK_SAVING;
+    park->phase = is_saved && park->cause == PARK_ASKED ? PARK_PARKED : PARK_WAITING;
+    set_text(park, event->text);
+    if (is_saved) {
+        park->since_ms = event->wall_ms;
+        park->bytes = event->park_bytes;
+        park->memory += run->memory;
+    }
+    run->memory = 0;
+    run->cpu_milli = 0;
+    run->terms++;
+}
+
+static void on_restoring(struct job *job, struct job_park *park, const struct job_event *event)
+{
+    park->phase = PARK_RESTORING;
+    park->number++;
+    job_make_run(job)->cpu_milli = event->cpu_milli;
+    job_make_run(job)->terms++;
+    gpu_grants_clear(&job->grants);
+    gpu_grants_copy(&job->grants, &event->gpus);
+}
+
+/* Its host memory stays booked apart until the attempt ends. */
+static void on_unparked(struct job *job, struct job_park *park, const struct job_event *event)
+{
+    park->total_ms = job_parked_ms(job, event->wall_ms);
+    park->since_ms = 0;
+    park->bytes = 0;
+    park->return_ms = 0;
+    park->phase = PARK_NONE;
+    set_text(park, event->text);
+    job_make_run(job)->terms++;
+}
+
+void job_park_apply(struct job *job, const struct job_event *event)
+{
+    struct job_park *park = job_make_park(job);
+    switch (event->type) {
+    case EVENT_PARK: on_park(job, park, event); break;
+    case EVENT_PARKED: on_parked(job, park, event); break;
+    case EVENT_RESTORING: on_restoring(job, park, event); break;
+    case EVENT_UNPARKED: on_unparked(job, park, event); break;
+    default: park->phase = PARK_WAITING; park->return_ms = 0;
+    }
+}
+
+void job_park_end(struct job_park *park)
+{
+    if (park == NULL)
+        return;
+    park->phase = PARK_NONE;
+    park->since_ms = 0;
+    park->bytes = 0;
+    park->memory = 0;
+    park->return_ms = 0;
+}
+
+const char *job_park_rule(const struct job *job)
+{
+    const struct job_park *park = job_park(job);
+    bool is_stopped = job_is_parked(job) || park->phase == PARK_RESTORING;
+    if (park->phase != PARK_NONE && job->state != JOB_RUNNING && job->state != JOB_STOPPING)
+        return "only a running job is parked";
+    if (is_stopped != (park->since_ms != 0))
+        return "a parked job has the time since which it is parked";
+    if (job_is_parked(job) && (job_run(job)->cpu_milli != 0 || job_run(job)->memory != 0))
+        return "a parked job has nothing booked by the scheduler";
+    return NULL;
+}

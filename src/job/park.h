@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A parked job: the contents of its GPU memory are in host memory, its processes are stopped, and other jobs
+ * may have its GPUs. It stays an attempt in JOB_RUNNING; this is the state within it.
+ *
+ *              park               parked (the node has saved everything)
+ *      NONE ─────────> SAVING ──────────────────────> PARKED <───────────────┐
+ *        ^ ^             │                             │  ^                   │
+ *        │ └──unparked───┘ (refused: it still runs)    │  │ park              │ parked (nothing was
+ *        │                                      unpark v  │                   │ restored: try later)
+ *        └───────────unparked────── RESTORING <───── WAITING (for its GPUs) ──┘
+ *                                       └──────────────────────────────────────> as above
+ *
+ * It holds its GPUs and CPUs in NONE, SAVING and RESTORING. Its host memory, which now contains what was in
+ * the GPUs, stays booked throughout.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/record.h"
+
+struct job;
+struct job_ask;
+struct job_event;
+
+enum park_phase { PARK_NONE, PARK_SAVING, PARK_PARKED, PARK_WAITING, PARK_RESTORING, PARK_PHASES };
+
+/* Why it was parked. */
+enum park_cause {
+    PARK_ASKED,      // by a user: it stays parked until a user, or its own time, ends that
+    PARK_PREEMPTED,  // its GPUs were needed: it returns by itself
+    PARK_TIME_LIMIT, // its time limit was reached: it returns behind the jobs that wait
+    PARK_CAUSES,
+};
+
+/* The result of an order to park an attempt, or to restore it. The numbers are in messages and in the spool.
+ */
+enum park_outcome {
+    PARK_DONE = 1, // it is parked: nothing of it is on its GPUs, and no process of it runs. Or: it runs again
+    PARK_REFUSED,  // nothing was changed: it runs. Or: it is still parked, and a later try may succeed
+    PARK_LOST,     // the driver cannot continue it
+};
+
+struct job_park {
+    uint32_t phase;    // enum park_phase
+    uint32_t cause;    // enum park_cause
+    uint32_t number;   // of the latest order to the node; increases within the job
+    int64_t since_ms;  // wall clock: in PARKED and WAITING, since when its processes are stopped
+    int64_t total_ms;  // of earlier periods of this attempt
+    int64_t return_ms; // wall clock: it returns by itself at this time; 0: it does not
+    uint64_t bytes;    // contents of GPU memory that are in host memory
+    uint64_t memory;   // host memory booked for it outside the scheduler's ledger
+    char *text;        // why the latest order was refused; NULL: it was not
+};
+
+extern const struct record_type job_park_record;
+
+const char *park_phase_name(uint32_t phase);
+const char *park_cause_name(uint32_t cause);
+
+/* For reading: the job's, or all zero. */
+const struct job_park *job_park(const struct job *job);
+/* For writing: created if the job has none. */
+struct job_park *job_make_park(struct job *job);
+struct job_park *job_park_copy(const struct job_park *park);
+void job_park_free(struct job_park *park);
+
+/* True while it has no GPUs and no CPUs: they are booked for it again before it is restored. */
+bool job_is_parked(const struct job *job);
+
+/* True if the job is active and its GPUs are booked for it. */
+bool job_holds_gpus(const struct job *job);
+
+/* How long the processes of its attempt have been stopped, up to this time. */
+int64_t job_parked_ms(const struct job *job, int64_t wall_ms);
+
+/* How long a parked job ran before its processes were stopped. */
+int64_t job_park_ran_ms(const struct job *job);
+
+/* What a parked job requests to return: the same GPUs of the same node, no host memory, and the rest of its
+ * time limit. The texts are those of the job's request except `gpu_ids`, which the caller frees. */
+void job_park_ask(const struct job *job, struct job_ask *ret);
+
+/* The part of job_apply() for the events of parking: what is wrong with the event now, or NULL; its fold; and
+ * a violated rule of job_invariant(), or NULL. */
+const char *job_park_fault(const struct job *job, const struct job_event *event);
+void job_park_apply(struct job *job, const struct job_event *event);
+const char *job_park_rule(const struct job *job);
+
+/* The attempt has ended: keeps only for how long it was parked. NULL is allowed. */
+void job_park_end(struct job_park *park);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stand-in for the part of NVIDIA's libcuda.so.1 that saves and restores the GPU memory of other processes.
+ * Its processes are the files named by a pid in the folder `cuda.d` beside the library, with the state as
+ * their first byte: 0 runs, 1 locked, 2 saved, 3 failed. Every call is a line of `cuda.d/log`. As with the
+ * driver, a call about a process that is stopped does not return before it is continued. `cuda.d/rules` is
+ * read anew at each call:
+ *
+ *   version N            cuDriverGetVersion tells N (13000)
+ *   fail FUNCTION CODE   FUNCTION changes nothing and returns CODE
+ *   break FUNCTION CODE  FUNCTION leaves the process failed and returns CODE
+ *   lie FUNCTION         FUNCTION changes nothing and returns success
+ *   hang FUNCTION        FUNCTION does not return while this line is there
+ *   delay FUNCTION MS    FUNCTION takes MS milliseconds
+ *   die FUNCTION         the calling process dies
+ *
+ * With OLD_DRIVER it has only what drivers before 570 had.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT        __attribute__((visibility("default")))
+#define INVALID_VALUE 1
+#define ILLEGAL_STATE 401
+#define NOT_READY     600
+#define POLL_MS       5
+
+static void wait_ms(unsigned int ms)
+{
+    (void)nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL);
+}
+
+static void folder_file(const char *name, char *path, size_t size)
+{
+    Dl_info self;
+    (void)dladdr((void *)folder_file, &self);
+    const char *slash = strrchr(self.dli_fname, '/');
+    (void)snprintf(path, size, "%.*s/cuda.d/%s", (int)(slash - self.dli_fname), self.dli_fname, name);
+}
+
+/* The number of the rule, 0 if it has none; -1 if there is no such rule. */
+static int rule(const char *word, const char *function)
+{
+    char path[4096], line[256], have[32], of[64];
+    folder_file("rules", path, sizeof(path));
+    FILE *file = fopen(path, "re");
+    int found = -1;
+    while (file != NULL && found < 0 && fgets(line, sizeof(line), file) != NULL) {
+        int number = 0;
+        int n = sscanf(line, "%31s %63s %d", have, of, &number);
+        if (n >= 2 && strcmp(have, word) == 0 && strcmp(of, function) == 0)
+            found = number;
+    }
+    if (file != NULL)
+        (void)fclose(file);
+    return found;
+}
+
+/* What the rules make of the call: true if it ends with *ret. */
+static bool obey(const char *function, int *ret)
+{
+    if (rule("die", function) >= 0)
+        _exit(9);
+    while (rule("hang", function) >= 0)
+        wait_ms(POLL_MS);
+    int delay = rule("delay", function), code = rule("fail", function);
+    if (delay > 0)
+        wait_ms((unsigned int)delay);
+    if (code >= 0) {
+        *ret = code;
+        return true;
+    }
+    *ret = 0;
+    return rule("lie", function) >= 0;
+}
+
+EXPORT int cuInit(unsigned int flags);
+EXPORT int cuInit(unsigned int flags)
+{
+    int ret = 0;
+    (void)flags;
+    (void)obey("cuInit", &ret);
+    return ret;
+}
+
+EXPORT int cuDriverGetVersion(int *ret);
+EXPORT int cuDriverGetVersion(int *ret)
+{
+    char path[4096], line[256];
+    folder_file("rules", path, sizeof(path));
+    FILE *file = fopen(path, "re");
+    *ret = 13000;
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        (void)sscanf(line, "version %d", ret);
+    if (file != NULL)
+        (void)fclose(file);
+    return 0;
+}
+
+EXPORT int cuGetErrorName(int error, const char **ret);
+EXPORT int cuGetErrorName(int error, const char **ret)
+{
+    *ret = error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : error == 801 ? "CUDA_ERROR_NOT_SUPPORTED" : NULL;
+    return *ret != NULL ? 0 : INVALID_VALUE;
+}
+
+#ifndef OLD_DRIVER
+
+static void note(const char *function, int pid)
+{
+    char path[4096], text[64];
+    folder_file("log", path, sizeof(path));
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    int length = snprintf(text, sizeof(text), "%s %d\n", function, pid);
+    if (fd >= 0 && write(fd, text, (size_t)length) < 0)
+        abort();
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+static bool is_stopped(int pid)
+{
+    char path[64], text[512];
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        (void)close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *end = strrchr(text, ')');
+    return end != NULL && (end[2] == 'T' || end[2] == 't');
+}
+
+static int open_process(int pid, char *ret_state)
+{
+    char name[16], path[4096];
+    (void)snprintf(name, sizeof(name), "%d", pid);
+    folder_file(name, path, sizeof(path));
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && pread(fd, ret_state, 1, 0) == 1)
+        return fd;
+    if (fd >= 0)
+        (void)close(fd);
+    return -1;
+}
+
+static int move(const char *function, int pid, char from, char to, unsigned int timeout_ms)
+{
+    char state = '\0';
+    int ret = 0;
+    note(function, pid);
+    if (obey(function, &ret))
+        return ret;
+    for (unsigned int ms = 0; is_stopped(pid); ms += POLL_MS) {
+        if (timeout_ms > 0 && ms >= timeout_ms)
+            return NOT_READY;
+        wait_ms(POLL_MS);
+    }
+    int fd = open_process(pid, &state), broken = rule("break", function);
+    if (fd < 0)
+        return INVALID_VALUE;
+    if (state == from) {
+        state = broken >= 0 ? '3' : to;
+        ret = pwrite(fd, &state, 1, 0) == 1 ? (broken >= 0 ? broken : 0) : 999;
+    } else {
+        ret = ILLEGAL_STATE;
+    }
+    (void)close(fd);
+    return ret;
+}
+
+struct lock_arguments {
+    unsigned int timeout_ms, reserved;
+    unsigned long long more[7];
+};
+
+EXPORT int cuCheckpointProcessGetState(int pid, int *ret);
+EXPORT int cuCheckpointProcessGetState(int pid, int *ret)
+{
+    char state = '\0';
+    int r = 0;
+    if (obey("state", &r))
+        return r;
+    int fd = open_process(pid, &state);
+    if (fd < 0)
+        return INVALID_VALUE;
+    (void)close(fd);
+    while (is_stopped(pid))
+        wait_ms(POLL_MS);
+    *ret = state - '0';
+    return 0;
+}
+
+EXPORT int cuCheckpointProcessLock(int pid, struct lock_arguments *arguments);
+EXPORT int cuCheckpointProcessLock(int pid, struct lock_arguments *arguments)
+{
+    return move("lock", pid, '0', '1', arguments->timeout_ms);
+}
+
+EXPORT int cuCheckpointProcessCheckpoint(int pid, void *arguments);
+EXPORT int cuCheckpointProcessCheckpoint(int pid, void *arguments)
+{
+    (void)arguments;
+    return move("save", pid, '1', '2', 0);
+}
+
+EXPORT int cuCheckpointProcessRestore(int pid, void *arguments);
+EXPORT int cuCheckpointProcessRestore(int pid, void *arguments)
+{
+    (void)arguments;
+    return move("restore", pid, '2', '1', 0);
+}
+
+EXPORT int cuCheckpointProcessUnlock(int pid, void *arguments);
+EXPORT int cuCheckpointProcessUnlock(int pid, void *arguments)
+{
+    (void)arguments;
+    return move("unlock", pid, '1', '0', 0);
+}
+#endif
