@@ -14,6 +14,7 @@ struct histogram_scale {
 };
 
 extern const struct histogram_scale histogram_of_work; // 100 us to 10 s: for operations of a program
+extern const struct histogram_scale histogram_of_turns; // 500 us to 5 s: for turns of an event loop
 extern const struct histogram_scale histogram_of_jobs; // 1 s to 7 days: for waiting and run times of jobs
 
 struct histogram {

@@ -34,6 +34,7 @@ struct turns {
     int64_t busy_us;                        // the thread's processor time when the present turn began
     int64_t window_ms;                      // when the present window began
     struct turns_worst worst, worst_before; // of this window and of the one before
+    struct histogram all;
 };
 
 static int64_t thread_us(void)
@@ -61,6 +62,7 @@ static void measure(struct turns *turns)
         turns->window_ms = now_ms;
     }
     warn(turns, stall_ms);
+    histogram_add(&turns->all, &histogram_of_turns, (double)busy_us / 1e6);
     if (busy_us > turns->worst.busy_us)
         turns->worst.busy_us = busy_us;
     if (stall_ms > turns->worst.stall_ms)
@@ -77,6 +79,11 @@ struct turns_worst turns_worst(const struct turns *turns)
         .busy_us = one->busy_us > other->busy_us ? one->busy_us : other->busy_us,
         .stall_ms = one->stall_ms > other->stall_ms ? one->stall_ms : other->stall_ms,
     };
+}
+
+const struct histogram *turns_histogram(const struct turns *turns)
+{
+    return turns != NULL ? &turns->all : NULL;
 }
 
 struct event_base *turns_loop_new(void)

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
+
 #define TURN_MAX_MS  200  // a busy turn ends after this time, even with events pending
 #define TURN_IDLE_MS 1000 // the same for the first turn after an idle one
 
@@ -27,6 +29,9 @@ struct turns_worst {
 };
 
 struct turns_worst turns_worst(const struct turns *turns); // NULL: not measured
+
+/* CPU time of all turns: histogram_of_turns. */
+const struct histogram *turns_histogram(const struct turns *turns); // NULL: not measured
 
 /* Runs one turn: waits for events and dispatches them. False, without on_end, if the loop was broken. */
 bool turns_run(struct turns *turns);

@@ -184,6 +184,9 @@ static const struct metric metrics[] = {
         "Time for the end of a turn of mgpud's loop in which something happened: the scheduler's pass and "
         "the batch of its changes.",
         metrics_write_passes },
+    { "mgpu_turn_seconds", METRIC_HISTOGRAM, "seconds", "", "",
+        "Processor time of the turns of mgpud's loop; nothing else is answered during one.",
+        metrics_write_turns },
     { "mgpu_turn_longest_seconds", METRIC_GAUGE, "seconds", "", "",
         "Processor time of the longest turn of mgpud's loop in the last ten to twenty minutes.",
         metrics_write_one, .read = read_longest_turn },

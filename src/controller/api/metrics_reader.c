@@ -13,6 +13,7 @@
 #include "controller/api/gpus.h"
 #include "controller/core/counts.h"
 #include "controller/nodes/registry.h"
+#include "controller/turns.h"
 #include "sched/queue/fairshare.h"
 #include "wire/limits.h"
 
@@ -228,6 +229,13 @@ void metrics_write_runs(struct metrics_reader *reader, const struct metric *metr
 void metrics_write_passes(struct metrics_reader *reader, const struct metric *metric)
 {
     exposition_histogram(&reader->out, metric, &histogram_of_work, &reader->controller->passes);
+}
+
+void metrics_write_turns(struct metrics_reader *reader, const struct metric *metric)
+{
+    static const struct histogram none = { 0 };
+    const struct histogram *turns = turns_histogram(reader->controller->turns);
+    exposition_histogram(&reader->out, metric, &histogram_of_turns, turns != NULL ? turns : &none);
 }
 
 void metrics_write_commits(struct metrics_reader *reader, const struct metric *metric)
