@@ -47,11 +47,12 @@ static void stop_at_once(void *arg, uint64_t job, const char *why)
     sched_stopped(run->copy, run->now_ms, job, 0);
 }
 
-/* Advances to the next end or timer; false: nothing more will happen. */
-static bool step(struct forecast_run *run, bool is_certain)
+/* Advances to the next end or timer; false: nothing more will happen. Jobs that end at the same time are
+ * followed by one pass. */
+static bool step(struct forecast_run *run)
 {
     int64_t end_ms, timer_ms = sched_next_ms(run->copy);
-    uint64_t job = sched_next_end(run->copy, is_certain, &end_ms);
+    uint64_t job = sched_next_end(run->copy, &end_ms);
     if (job == 0 && timer_ms == TIME_NEVER)
         return false;
     if (job == 0 || timer_ms < end_ms) {
@@ -59,7 +60,8 @@ static bool step(struct forecast_run *run, bool is_certain)
         return true;
     }
     run->now_ms = end_ms > run->now_ms ? end_ms : run->now_ms;
-    sched_ended(run->copy, run->now_ms, job, -1);
+    for (int64_t same_ms = end_ms; job != 0 && end_ms == same_ms; job = sched_next_end(run->copy, &end_ms))
+        sched_ended(run->copy, run->now_ms, job, -1);
     return true;
 }
 
@@ -71,11 +73,12 @@ void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, ui
     struct sched_callbacks callbacks = { .arg = &run, .start = note_start, .preempt = stop_at_once };
     run.copy = sched_fork(sched, now_ms, max_jobs, always, &callbacks);
     sched_keep_reservations(run.copy, is_certain);
+    sched_assume_ends(run.copy, is_certain ? ENDS_CERTAIN : ENDS_EXPECTED);
     for (size_t steps = 0; steps < STEPS_MAX; steps++) {
         sched_pass(run.copy, run.now_ms);
         bool is_waited_for = always != 0 && !run.is_found;
         ret->is_complete = !is_waited_for && (always != 0 || sched_queue(run.copy)->length == 0);
-        if (ret->is_complete || !step(&run, is_certain) || run.now_ms - now_ms > YEAR_MS)
+        if (ret->is_complete || !step(&run) || run.now_ms - now_ms > YEAR_MS)
             break;
     }
     sched_free(run.copy);

@@ -83,6 +83,7 @@ void sched_free(struct sched *sched)
     free(sched->nodes);
     free(sched->late);
     timers_free(&sched->timers);
+    timers_free(&sched->ends);
     sched_depend_clear(sched);
     free_jobs(sched);
     sched_plan_free(sched->holds, sched->n_holds);

@@ -203,7 +203,14 @@ struct sched *sched_fork(const struct sched *sched, int64_t now_ms, size_t max_j
 /* In a fork: assumes that reservations last to their ends; those whose users have no waiting jobs only if
  * `keeps_all`. */
 void sched_keep_reservations(struct sched *sched, bool keeps_all);
-/* In a fork: the running job that ends next, by expectation (or for certain). 0: none runs. */
-uint64_t sched_next_end(const struct sched *sched, bool is_certain, int64_t *ret_end_ms);
+/* In a fork: when running jobs end. */
+enum assumed_ends {
+    ENDS_UNKNOWN,  // whenever the caller says so, as in the original
+    ENDS_EXPECTED, // exactly when expected
+    ENDS_CERTAIN,  // at their time limits
+};
+void sched_assume_ends(struct sched *sched, enum assumed_ends ends);
+/* In a fork with assumed ends: the running job that ends next. 0: none runs, or none ends. */
+uint64_t sched_next_end(const struct sched *sched, int64_t *ret_end_ms);
 
 int sched_invariant(const struct sched *sched, struct error *err);

@@ -79,6 +79,7 @@ static void copy_work(struct sched *to, const struct sched_job *job)
     rules->preemptions = job->rules->preemptions;
 }
 
+/* Without estimating anew: with many running jobs that was most of the time of a fork. */
 static void copy_runs(struct sched *to, const struct sched *from)
 {
     for (size_t i = 0; i < from->n_runs; i++) {
@@ -86,14 +87,10 @@ static void copy_runs(struct sched *to, const struct sched *from)
         struct sched_job_spec spec;
         spec_of(run->job, &spec);
         spec.hold = 0;
-        sched_resume(to, from->now_ms, &spec, &run->allocation,
-            run->started_ms != 0 ? run->started_ms : run->allocated_ms);
+        struct sched_job *job = sched_add_job(to, &spec);
         copy_work(to, run->job);
-        struct sched_run *copy = to->runs[i];
-        copy->allocated_ms = run->allocated_ms;
-        copy->is_giving_way = run->is_giving_way;
-        sched_idle(to, from->now_ms, run->job->entry.job, run->is_idle);
-        sched_run_expect(to, copy);
+        sched_run_copy(to, job, from, run);
+        sched_idle(to, from->now_ms, spec.id, run->is_idle);
     }
 }
 
@@ -167,31 +164,14 @@ struct sched *sched_fork(const struct sched *sched, int64_t now_ms, size_t max_j
     copy->history = sched->history;
     copy->is_fork = true;
     copy->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
+    cluster_postpone(&copy->cluster);
     copy_cluster(&copy->cluster, &sched->cluster);
     if (sched->known.n_nodes > sched->cluster.n_nodes) // some have not reported yet, which is to be mentioned
         copy_cluster(&copy->known, &sched->known);
     copy_accounts(&copy->fairshare, &sched->fairshare, copy->now_ms);
     copy_runs(copy, sched);
+    cluster_catch_up(&copy->cluster);
     sched_calendar_copy(copy, sched);
     copy_waiting(copy, sched, max_jobs, always);
     return copy;
-}
-
-uint64_t sched_next_end(const struct sched *sched, bool is_certain, int64_t *ret_end_ms)
-{
-    uint64_t next = 0;
-    *ret_end_ms = TIME_NEVER;
-    for (size_t i = 0; i < sched->n_runs; i++) {
-        const struct sched_run *run = sched->runs[i];
-        int64_t end = run->expected_end_ms, limit = run->job->class->key.limit_ms;
-        if (is_certain) {
-            int64_t since = run->started_ms != 0 ? run->started_ms : run->allocated_ms;
-            end = limit > 0 ? since + limit : TIME_NEVER;
-        }
-        if (end >= *ret_end_ms)
-            continue;
-        *ret_end_ms = end;
-        next = run->job->entry.job;
-    }
-    return next;
 }

@@ -42,6 +42,7 @@ struct sched_run {
     int64_t allocated_ms;
     int64_t started_ms;      // 0: the command has not started
     int64_t expected_end_ms; // estimate, corrected by the elapsed time
+    size_t end_timer;        // in a forecast: in sched->ends
     unsigned stage;          // stage its burst knows of
     int64_t index_ms;        // preemption order (sched_learnt.c)
     size_t timer;
@@ -84,7 +85,9 @@ struct sched {
     struct queue queue;
     struct fairshare fairshare;
     struct history *history;
-    bool is_fork;               // the history belongs to the original: nothing is learnt
+    bool is_fork; // the history belongs to the original: nothing is learnt
+    enum assumed_ends assumed_ends;
+    struct timers ends;         // of running jobs, unless assumed_ends is ENDS_UNKNOWN
     struct sched_job **buckets; // all jobs, by id
     size_t n_buckets, n_jobs;
     struct sched_run **runs;
@@ -167,6 +170,9 @@ void sched_own_settle(struct sched *sched);
 /* --- sched_run.c: running jobs --- */
 void sched_run_begin(
     struct sched *sched, struct sched_job *job, const struct allocation *allocation, int64_t started_ms);
+/* In a fork: begins it as it is in the original. */
+void sched_run_copy(
+    struct sched *sched, struct sched_job *job, const struct sched *from, const struct sched_run *original);
 /* Reports changed bookings of its nodes to the placement. */
 void sched_tell_placement(struct sched *sched, const struct allocation *allocation);
 /* Releases its allocation; the caller decides whether the job is requeued. */

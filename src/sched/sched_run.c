@@ -135,8 +135,51 @@ static int64_t next_stage(const struct sched *sched, const struct sched_run *run
     return at == INT64_MAX ? TIME_NEVER : sched->now_ms + (at - elapsed_ms);
 }
 
+/* For certain: at its limit, or so late that nothing waits for it. */
+static int64_t certain_end(const struct sched *sched, const struct sched_run *run)
+{
+    int64_t limit_ms = run->job->class->key.limit_ms;
+    int64_t since_ms = run->started_ms != 0 ? run->started_ms : run->allocated_ms;
+    return limit_ms > 0 ? since_ms + limit_ms : sched->now_ms + EXPECT_MAX_MS;
+}
+
+/* In a forecast it ends as assumed, so the estimate is not outlived and needs no correction. */
+static void assume_end(struct sched *sched, struct sched_run *run)
+{
+    bool is_certain = sched->assumed_ends == ENDS_CERTAIN, has_limit = run->job->class->key.limit_ms > 0;
+    if (is_certain)
+        run->expected_end_ms = certain_end(sched, run);
+    int64_t end_ms = is_certain && !has_limit ? TIME_NEVER : run->expected_end_ms;
+    timers_set(&sched->ends, end_ms, TIMER_RUN, run, &run->end_timer);
+}
+
+void sched_assume_ends(struct sched *sched, enum assumed_ends ends)
+{
+    sched->assumed_ends = ends;
+    for (size_t i = 0; i < sched->n_runs; i++) {
+        struct sched_run *run = sched->runs[i];
+        if (sched->settings.policy->preempting == PREEMPT_NONE)
+            timers_set(&sched->timers, TIME_NEVER, TIMER_RUN, run, &run->timer);
+        assume_end(sched, run);
+        for (size_t k = 0; k < run->allocation.n_nodes && ends == ENDS_CERTAIN; k++)
+            sched_node_late(sched, run->allocation.nodes[k].node);
+    }
+}
+
+uint64_t sched_next_end(const struct sched *sched, int64_t *ret_end_ms)
+{
+    const struct sched_run *run = timers_first(&sched->ends);
+    *ret_end_ms = timers_next(&sched->ends);
+    return run != NULL ? run->job->entry.job : 0;
+}
+
+static bool is_end_certain(const struct sched *sched)
+{
+    return sched->assumed_ends == ENDS_CERTAIN && sched->settings.policy->preempting == PREEMPT_NONE;
+}
+
 /* Also arms the timer for the moment at which the expectation is outlived. */
-static void expect(struct sched *sched, struct sched_run *run)
+static void estimate_end(struct sched *sched, struct sched_run *run)
 {
     const struct class_key *key = &run->job->class->key;
     int64_t elapsed = sched_run_elapsed(run, sched->now_ms);
@@ -152,11 +195,21 @@ static void expect(struct sched *sched, struct sched_run *run)
         total = elapsed + EXPECT_MAX_MS;
     run->expected_end_ms = sched->now_ms + (total - elapsed);
     int64_t at = sched->settings.policy->backfill >= BACKFILL_EASY ? run->expected_end_ms : TIME_NEVER;
+    if (sched->assumed_ends != ENDS_UNKNOWN)
+        at = TIME_NEVER;
     if (sched->settings.policy->preempting != PREEMPT_NONE)
         at = sched_preemptive_change(sched, run);
     int64_t stage_at = next_stage(sched, run, elapsed);
     at = stage_at < at ? stage_at : at;
     timers_set(&sched->timers, at, TIMER_RUN, run, &run->timer);
+}
+
+static void expect(struct sched *sched, struct sched_run *run)
+{
+    if (!is_end_certain(sched))
+        estimate_end(sched, run);
+    if (sched->assumed_ends != ENDS_UNKNOWN)
+        assume_end(sched, run);
 }
 
 static void tell_burst(struct sched *sched, struct sched_run *run)
@@ -215,17 +268,14 @@ void sched_tell_placement(struct sched *sched, const struct allocation *allocati
         placement->dirty(sched->placement_state, &sched->cluster, allocation->nodes[i].node);
 }
 
-void sched_run_begin(
-    struct sched *sched, struct sched_job *job, const struct allocation *allocation, int64_t started_ms)
+static struct sched_run *add_run(
+    struct sched *sched, struct sched_job *job, const struct allocation *allocation)
 {
     struct sched_run *run = xcalloc(1, sizeof(*run));
     job->run = run;
     run->job = job;
     allocation_copy(&run->allocation, allocation);
-    run->allocated_ms = started_ms != 0 ? started_ms : sched->now_ms;
-    run->started_ms = started_ms;
     run->gpu_milli = charge_of(sched, allocation);
-    run->stage = job->rules != NULL ? job->rules->stage : 0;
     if (sched->n_runs == sched->runs_capacity) {
         sched->runs_capacity = sched->runs_capacity > 0 ? sched->runs_capacity * 2 : 16;
         sched->runs = xreallocarray(sched->runs, sched->runs_capacity, sizeof(struct sched_run *));
@@ -235,12 +285,36 @@ void sched_run_begin(
     sched->n_preemptible += job->class->key.is_preemptible;
     cluster_book(&sched->cluster, allocation);
     sched_tell_placement(sched, allocation);
+    add_to_nodes(sched, run);
+    charge(sched, run, false);
+    return run;
+}
+
+void sched_run_begin(
+    struct sched *sched, struct sched_job *job, const struct allocation *allocation, int64_t started_ms)
+{
+    struct sched_run *run = add_run(sched, job, allocation);
+    run->allocated_ms = started_ms != 0 ? started_ms : sched->now_ms;
+    run->started_ms = started_ms;
+    run->stage = job->rules != NULL ? job->rules->stage : 0;
     if (started_ms != 0)
         tell_burst(sched, run);
     expect(sched, run);
-    add_to_nodes(sched, run);
-    charge(sched, run, false);
     sched_reservation_used(sched, run);
+}
+
+void sched_run_copy(
+    struct sched *sched, struct sched_job *job, const struct sched *from, const struct sched_run *original)
+{
+    struct sched_run *run = add_run(sched, job, &original->allocation);
+    run->allocated_ms = original->allocated_ms;
+    run->started_ms = original->started_ms;
+    run->expected_end_ms = original->expected_end_ms;
+    run->stage = original->stage;
+    run->index_ms = original->index_ms;
+    run->is_giving_way = original->is_giving_way;
+    int64_t at_ms = timers_at(&from->timers, original->timer);
+    timers_set(&sched->timers, at_ms, TIMER_RUN, run, &run->timer);
 }
 
 bool sched_run_yields(const struct sched_run *run)
@@ -252,6 +326,7 @@ void sched_run_over(struct sched *sched, struct sched_job *job)
 {
     struct sched_run *run = take_ptr(job->run);
     timers_set(&sched->timers, TIME_NEVER, TIMER_RUN, run, &run->timer);
+    timers_set(&sched->ends, TIME_NEVER, TIMER_RUN, run, &run->end_timer);
     run->job = job;
     remove_from_nodes(sched, run);
     sched->runs[run->place] = sched->runs[--sched->n_runs];

@@ -119,6 +119,16 @@ int64_t timers_next(const struct timers *timers)
     return timers->count > 0 ? timers->heap[0].at_ms : INT64_MAX;
 }
 
+void *timers_first(const struct timers *timers)
+{
+    return timers->count > 0 ? timers->timers[timers->heap[0].number].owner : NULL;
+}
+
+int64_t timers_at(const struct timers *timers, size_t place)
+{
+    return place > 0 ? timers->heap[timers->at[place - 1]].at_ms : INT64_MAX;
+}
+
 void *timers_owner(const struct timers *timers, size_t i, int kind)
 {
     const struct timer *timer = &timers->timers[timers->heap[i].number];

@@ -37,6 +37,12 @@ bool timers_take(struct timers *timers, int64_t now_ms, int *ret_kind, void **re
 /* Time of the earliest one, INT64_MAX: none. */
 int64_t timers_next(const struct timers *timers);
 
+/* Its owner, NULL: there is none. */
+void *timers_first(const struct timers *timers);
+
+/* The time of the timer with this place; INT64_MAX: it is not set. */
+int64_t timers_at(const struct timers *timers, size_t place);
+
 /* The owner of one of the `count` timers, in no particular order; NULL if it is of another kind. */
 void *timers_owner(const struct timers *timers, size_t i, int kind);
 

@@ -40,18 +40,28 @@ static void ignore(void *arg, uint64_t job, const char *why)
     (void)why;
 }
 
-static bool starts_with(
-    const struct sched *sched, uint64_t id, const struct class_key *key, struct trial *ret)
+/* Tries each change on the same copy: while none starts the job, nothing else in it changes. */
+struct trials {
+    const struct sched *sched;
+    struct sched *copy;
+    struct trial trial;
+};
+
+static void trials_begin(struct trials *trials, const struct sched *sched, uint64_t id)
 {
-    *ret = (struct trial){ .wanted = id };
-    struct sched_callbacks callbacks = { .arg = ret, .start = note, .preempt = ignore };
-    struct sched *copy = sched_fork(sched, sched->now_ms, FORECAST_JOBS, id, &callbacks);
-    const struct sched_job *job = sched_find(sched, id);
+    *trials = (struct trials){ .sched = sched, .trial.wanted = id };
+    struct sched_callbacks callbacks = { .arg = &trials->trial, .start = note, .preempt = ignore };
+    trials->copy = sched_fork(sched, sched->now_ms, FORECAST_JOBS, id, &callbacks);
+}
+
+static bool starts_with(struct trials *trials, const struct class_key *key)
+{
+    uint64_t id = trials->trial.wanted;
+    const struct sched_job *job = sched_find(trials->sched, id);
     struct sched_job_spec spec = { .id = id, .submit_ms = job->entry.submit_ms, .key = *key };
-    sched_edit(copy, sched->now_ms, &spec);
-    sched_pass(copy, sched->now_ms);
-    sched_free(copy);
-    return ret->is_started;
+    sched_edit(trials->copy, trials->sched->now_ms, &spec);
+    sched_pass(trials->copy, trials->sched->now_ms);
+    return trials->trial.is_started;
 }
 
 static void tell(const struct sched *sched, const struct trial *trial, const char *change, struct why *why)
@@ -68,19 +78,17 @@ static void tell(const struct sched *sched, const struct trial *trial, const cha
 
 /* Tries the changed key; if the job starts with it, reports and keeps it. */
 static bool try_change(
-    const struct sched *sched, uint64_t id, const struct class_key *key, const char *change, struct why *why)
+    struct trials *trials, const struct class_key *key, const char *change, struct why *why)
 {
-    struct trial trial;
-    if (!starts_with(sched, id, key, &trial))
+    if (!starts_with(trials, key))
         return false;
-    tell(sched, &trial, change, why);
+    tell(trials->sched, &trials->trial, change, why);
     why->changed = *key;
     request_copy(&why->changed.request, &key->request);
     return true;
 }
 
-static bool try_fewer_gpus(
-    const struct sched *sched, uint64_t id, const struct class_key *old, struct why *why)
+static bool try_fewer_gpus(struct trials *trials, const struct class_key *old, struct why *why)
 {
     if (old->request.n_picks > 0 || old->request.nodes > 1 || request_is_shared(&old->request))
         return false;
@@ -89,13 +97,13 @@ static bool try_fewer_gpus(
         char change[32];
         key.request.gpus = gpus;
         (void)snprintf(change, sizeof(change), "-g %u", gpus);
-        if (try_change(sched, id, &key, change, why))
+        if (try_change(trials, &key, change, why))
             return true;
     }
     return false;
 }
 
-static bool try_any_gpu(const struct sched *sched, uint64_t id, const struct class_key *old, struct why *why)
+static bool try_any_gpu(struct trials *trials, const struct class_key *old, struct why *why)
 {
     struct class_key key = *old;
     key.request.picks = NULL;
@@ -105,11 +113,10 @@ static bool try_any_gpu(const struct sched *sched, uint64_t id, const struct cla
     bool is_picky = old->request.n_picks > 0 || old->request.n_allow > 0;
     if (!is_picky && old->request.model == NULL)
         return false;
-    return try_change(
-        sched, id, &key, is_picky ? "any GPUs instead of the named ones" : "any GPU model", why);
+    return try_change(trials, &key, is_picky ? "any GPUs instead of the named ones" : "any GPU model", why);
 }
 
-static bool try_shorter(const struct sched *sched, uint64_t id, const struct class_key *old, struct why *why)
+static bool try_shorter(struct trials *trials, const struct class_key *old, struct why *why)
 {
     static const int64_t minutes[] = { 24 * 60, 8 * 60, 4 * 60, 2 * 60, 60, 30, 15 };
     for (size_t i = 0; i < sizeof(minutes) / sizeof(minutes[0]); i++) {
@@ -122,25 +129,23 @@ static bool try_shorter(const struct sched *sched, uint64_t id, const struct cla
             (void)snprintf(change, sizeof(change), "-t %lldh", (long long)(minutes[i] / 60));
         else
             (void)snprintf(change, sizeof(change), "-t %lldm", (long long)minutes[i]);
-        if (try_change(sched, id, &key, change, why))
+        if (try_change(trials, &key, change, why))
             return true;
     }
     return false;
 }
 
-static bool try_less_host(
-    const struct sched *sched, uint64_t id, const struct class_key *old, struct why *why)
+static bool try_less_host(struct trials *trials, const struct class_key *old, struct why *why)
 {
     struct class_key key = *old;
     if (old->request.cpu_milli <= 1000 && old->request.memory == 0)
         return false;
     key.request.cpu_milli = old->request.cpu_milli > 1000 ? 1000 : old->request.cpu_milli;
     key.request.memory = 0;
-    return try_change(sched, id, &key, "fewer CPUs and less host memory (-c 1, no -M)", why);
+    return try_change(trials, &key, "fewer CPUs and less host memory (-c 1, no -M)", why);
 }
 
-static bool try_less_gpu_memory(
-    const struct sched *sched, uint64_t id, const struct class_key *old, struct why *why)
+static bool try_less_gpu_memory(struct trials *trials, const struct class_key *old, struct why *why)
 {
     for (uint64_t bytes = old->request.gpu_mem / 2; bytes >= 1U << 30; bytes /= 2) {
         struct class_key key = *old;
@@ -148,14 +153,13 @@ static bool try_less_gpu_memory(
         key.request.gpu_mem = bytes;
         format_size(bytes, size, sizeof(size));
         (void)snprintf(change, sizeof(change), "--gpu-mem %s", size);
-        if (try_change(sched, id, &key, change, why))
+        if (try_change(trials, &key, change, why))
             return true;
     }
     return false;
 }
 
-static bool (*const changes[])(
-    const struct sched *sched, uint64_t id, const struct class_key *old, struct why *why) = {
+static bool (*const changes[])(struct trials *trials, const struct class_key *old, struct why *why) = {
     try_any_gpu,
     try_shorter,
     try_less_host,
@@ -166,10 +170,13 @@ static bool (*const changes[])(
 static void find_change(const struct sched *sched, uint64_t id, struct why *why)
 {
     const struct sched_job *job = sched_find(sched, id);
+    struct trials trials;
     if (job->blockers != 0 || job->entry.class == NULL || job->class->is_parked)
         return;
+    trials_begin(&trials, sched, id);
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]) && !why->has_change; i++)
-        (void)changes[i](sched, id, &job->class->key, why);
+        (void)changes[i](&trials, &job->class->key, why);
+    sched_free(trials.copy);
 }
 
 static void find_times(const struct sched *sched, uint64_t id, struct why *why)

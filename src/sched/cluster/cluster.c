@@ -326,6 +326,8 @@ uint32_t cluster_width(const struct cluster *cluster)
 void cluster_touch(struct cluster *cluster, struct cluster_node *node)
 {
     struct node_offer offer;
+    if (cluster->is_postponed)
+        return;
     cluster_offer(node, HELD_IS_FREE, &offer);
     if (node->is_counted)
         cluster->widths[node_index_offer(cluster->index, node->position)->open]--;
@@ -334,4 +336,16 @@ void cluster_touch(struct cluster *cluster, struct cluster_node *node)
     node_index_set(cluster->index, node->position, &offer);
     cluster->version++;
     mark_dirty(cluster, node);
+}
+
+void cluster_postpone(struct cluster *cluster)
+{
+    cluster->is_postponed = true;
+}
+
+void cluster_catch_up(struct cluster *cluster)
+{
+    cluster->is_postponed = false;
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        cluster_touch(cluster, &cluster->nodes[i]);
 }

@@ -86,6 +86,7 @@ struct cluster {
     /* Nodes touched since the scheduler last ran, each once. */
     uint32_t *dirty;
     size_t n_dirty;
+    bool is_postponed; // see cluster_postpone()
 };
 
 /* The allocation of an attempt. */
@@ -140,6 +141,11 @@ void cluster_forget_gpus(struct cluster_node *node);
 /* To be called after any change of a node that affects fits: updates its row of the index and marks it
  * dirty. */
 void cluster_touch(struct cluster *cluster, struct cluster_node *node);
+
+/* For many changes at once: cluster_touch() has no effect until cluster_catch_up(), which does it for all
+ * nodes. */
+void cluster_postpone(struct cluster *cluster);
+void cluster_catch_up(struct cluster *cluster);
 
 /* The node's offer now, with holds for blocked jobs counted as free or as taken. */
 enum cluster_held { HELD_IS_FREE, HELD_IS_TAKEN };

@@ -8,6 +8,7 @@
 
 #include "job/cluster_change.h"
 #include "scene.h"
+#include "sched/forecast.h"
 
 #define SEEDS     15U
 #define DECISIONS 50U
@@ -178,6 +179,41 @@ static void a_fork_takes_only_so_many_waiting_jobs(void **state)
     scene_free(scene);
 }
 
+/* The estimate of a job that ends when another does is not outlived in between. */
+static void jobs_that_are_expected_to_end_together_do_so_in_a_forecast(void **state)
+{
+    struct scene *scene = scene_new();
+    struct forecast forecast;
+    int64_t from_ms = scene->now_ms;
+    scene_open(scene, 1, 4);
+    for (int i = 0; i < 4; i++)
+        scene_add(scene, 1, 100);
+    uint64_t job = scene_add(scene, 4, 10);
+    forecast_run(scene->sched, scene->now_ms, 10, job, false, &forecast);
+    assert_int_equal(forecast_find(&forecast, job), from_ms + 100000);
+    forecast_clear(&forecast);
+    scene_free(scene);
+}
+
+static void in_a_certain_forecast_jobs_end_at_their_limits_or_never(void **state)
+{
+    struct scene *scene = scene_new();
+    struct forecast forecast;
+    int64_t from_ms = scene->now_ms;
+    scene_open(scene, 2, 1);
+    struct sched_job_spec spec = scene_job(scene, 1, 100);
+    spec.key.limit_ms = 500000;
+    scene_submit(scene, &spec);
+    scene_add(scene, 1, 100);
+    uint64_t one = scene_add(scene, 1, 10), other = scene_add(scene, 1, 10);
+    forecast_run(scene->sched, scene->now_ms, 10, 0, true, &forecast);
+    assert_int_equal(forecast_find(&forecast, one), from_ms + 500000);
+    assert_int_equal(forecast_find(&forecast, other), TIME_NEVER);
+    assert_false(forecast.is_complete);
+    forecast_clear(&forecast);
+    scene_free(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +221,8 @@ int main(void)
         cmocka_unit_test(forks_decide_as_the_original_under_the_other_policies),
         cmocka_unit_test(a_fork_leaves_the_original_as_it_was),
         cmocka_unit_test(a_fork_takes_only_so_many_waiting_jobs),
+        cmocka_unit_test(jobs_that_are_expected_to_end_together_do_so_in_a_forecast),
+        cmocka_unit_test(in_a_certain_forecast_jobs_end_at_their_limits_or_never),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
