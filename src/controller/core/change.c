@@ -46,6 +46,7 @@ void core_activate(struct core *core, struct core_entry *entry)
     if (core->active_first != NULL)
         core_make_extra(core->active_first)->active_before = entry;
     core->active_first = entry;
+    core_enter_nodes(core, entry);
 }
 
 static void deactivate(struct core *core, struct core_entry *entry)
@@ -62,6 +63,8 @@ static void apply(struct core *core, struct core_entry *entry, const struct job_
     struct job *job = entry->job;
     struct error err = { 0 };
     bool was_active = job_state_is_active(job->state);
+    if (was_active)
+        core_leave_nodes(core, entry); // the event may take its nodes from it
     if (job_apply(job, event, &err) < 0) {
         log_error("impossible change: %s", err.message);
         abort();
@@ -69,7 +72,9 @@ static void apply(struct core *core, struct core_entry *entry, const struct job_
     bool is_active = job_state_is_active(job->state);
     if (is_active && !was_active)
         core_activate(core, entry);
-    else if (was_active && !is_active)
+    else if (is_active)
+        core_enter_nodes(core, entry);
+    else if (was_active)
         deactivate(core, entry);
 }
 

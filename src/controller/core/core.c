@@ -48,6 +48,9 @@ void core_free(struct core *core)
         core_clear_watches(&core->nodes[i]);
     }
     free(core->nodes);
+    name_table_clear(&core->node_names);
+    free(core->link_hints);
+    core_clear_node_jobs(core);
     core_clear_outlook(core);
     core_clear_marks(core);
     core_clear_owners(core);

@@ -101,12 +101,11 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
     core_hook_up(core, node, was_up);
     core_sampled(core, node);
-    struct core_entry *after = NULL;
-    for (struct core_entry *entry = core->active_first; entry != NULL; entry = after) {
-        after = core_extra(entry)->active_after;
-        if (job_rank_on(entry->job, node->name) >= 0)
-            core_reconcile(core, entry, node);
-    }
+    size_t count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node->name, &count);
+    for (size_t i = 0; i < count; i++)
+        if (job_state_is_active(entries[i]->job->state))
+            core_reconcile(core, entries[i], node);
     core_hook_back(core, node);
     return 0;
 }

@@ -9,20 +9,38 @@
 #include "controller/core/concern.h"
 #include "controller/core/state.h"
 
+#define HINTS_FIRST    16U
+#define HINTS_PER_NODE 4U
+
 struct core_node *core_find_node(const struct core *core, const char *name)
 {
-    for (size_t i = 0; name != NULL && i < core->n_nodes; i++)
-        if (strcmp(core->nodes[i].name, name) == 0)
-            return &core->nodes[i];
-    return NULL;
+    size_t at = name_table_find(&core->node_names, name);
+    return at != NAME_NONE ? &core->nodes[at] : NULL;
 }
 
+static bool has_link(const struct core_node *node, uint32_t link)
+{
+    return node->is_up && node->link == link;
+}
+
+/* Links are numbered one after the other, so nearly each of those that are up has a hint of its own. */
 struct core_node *core_find_link(const struct core *core, uint32_t link)
 {
-    for (size_t i = 0; i < core->n_nodes; i++)
-        if (core->nodes[i].is_up && core->nodes[i].link == link)
-            return &core->nodes[i];
-    return NULL;
+    if (core->n_nodes == 0)
+        return NULL;
+    size_t *hint = &core->link_hints[link & (core->n_link_hints - 1)];
+    for (size_t i = 0; i < core->n_nodes && !has_link(&core->nodes[*hint], link); i++)
+        *hint = i;
+    return has_link(&core->nodes[*hint], link) ? &core->nodes[*hint] : NULL;
+}
+
+static void grow_hints(struct core *core)
+{
+    if (core->n_link_hints >= HINTS_PER_NODE * core->n_nodes)
+        return;
+    core->n_link_hints = core->n_link_hints > 0 ? 2 * core->n_link_hints : HINTS_FIRST;
+    free(core->link_hints);
+    core->link_hints = xcalloc(core->n_link_hints, sizeof(*core->link_hints));
 }
 
 void core_hear(struct core *core, struct core_node *node)
@@ -46,6 +64,8 @@ struct core_node *core_add_node(struct core *core, const char *name)
     core->nodes = xreallocarray(core->nodes, core->n_nodes + 1, sizeof(*node));
     node = &core->nodes[core->n_nodes++];
     *node = (struct core_node){ .name = xstrdup(name), .health_due_ms = TIME_NEVER };
+    name_table_add(&core->node_names, node->name, core->n_nodes - 1);
+    grow_hints(core);
     core_hear(core, node);
     core_acknowledge(core, node);
     return node;

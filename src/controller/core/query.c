@@ -33,10 +33,10 @@ size_t core_queue_position(const struct core *core, uint64_t id)
 size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max)
 {
-    size_t found = 0;
-    for (const struct core_entry *entry = core->active_first; entry != NULL;
-         entry = core_extra(entry)->active_after) {
-        const struct job *job = entry->job;
+    size_t found = 0, count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node, &count);
+    for (size_t k = 0; k < count; k++) {
+        const struct job *job = entries[k]->job;
         const struct gpu_grant *grants = job->grants.items;
         for (size_t i = 0; i < job->grants.count && job_holds_gpus(job); i++) {
             const char *where = grants[i].node != NULL ? grants[i].node : job->node;

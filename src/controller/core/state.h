@@ -4,6 +4,7 @@
 
 #include "controller/core/clock.h"
 #include "controller/core/core.h"
+#include "controller/core/node_jobs.h"
 #include "controller/core/outlook.h"
 #include "controller/core/tables.h"
 #include "job/ask_shared.h"
@@ -34,7 +35,8 @@ struct core {
     struct job_table jobs;
     struct key_table keys;
     struct ask_shelf asks;
-    struct core_entry *active_first; // jobs that hold resources
+    struct core_entry *active_first;  // jobs that hold resources
+    struct node_jobs_table node_jobs; // the same by node
     struct core_entry *done_first, *done_last;
     size_t n_done; // done jobs still in memory
     size_t resident_spec_bytes;
@@ -44,6 +46,9 @@ struct core {
     /* Nodes. */
     struct core_node *nodes;
     size_t n_nodes;
+    struct name_table node_names;
+    size_t *link_hints; // which node probably has a link: see core_find_link()
+    size_t n_link_hints;
     struct change_list marks;    // paused GPUs and drained nodes
     struct change_list policies; // of GPUs with their own policy
     struct change_list faults;   // of GPUs drained by mgpu

@@ -24,6 +24,7 @@
 #include "wire/frame.h"
 #include "wire/node_name.h"
 
+#define LINK_BUCKETS    1024U
 #define LINK_OUTPUT_MAX (256U << 20) // bytes waiting for an agent that does not read
 
 struct link {
@@ -36,12 +37,14 @@ struct link {
     char *address;   // NULL: this machine
     char *here;      // how that node reaches this machine; NULL: not known
     struct link *next;
+    struct link *chain; // in its bucket
 };
 
 struct links {
     struct controller *controller;
     uint32_t last_id;
     struct link *first;
+    struct link *buckets[LINK_BUCKETS]; // by id
 };
 
 struct links *links_new(struct controller *controller)
@@ -51,12 +54,20 @@ struct links *links_new(struct controller *controller)
     return links;
 }
 
+static struct link **bucket_of(struct links *links, uint32_t id)
+{
+    return &links->buckets[id % LINK_BUCKETS];
+}
+
 static void link_close(struct link *link)
 {
-    struct link **at = &link->links->first;
+    struct link **at = &link->links->first, **chain = bucket_of(link->links, link->id);
     while (*at != link)
         at = &(*at)->next;
     *at = link->next;
+    while (*chain != link)
+        chain = &(*chain)->chain;
+    *chain = link->chain;
     if (link->is_up) {
         registry_note_link(link->links->controller->registry, link->node, link->address, false);
         core_link_down(link->links->controller->core, clock_boot_ms(), clock_wall_ms(), link->id);
@@ -208,6 +219,9 @@ static struct link *adopt(struct links *links, int fd)
     if (link->stream == NULL)
         abort();
     links->first = link;
+    struct link **bucket = bucket_of(links, link->id);
+    link->chain = *bucket;
+    *bucket = link;
     bufferevent_setcb(link->stream, on_readable, NULL, on_event, link);
     (void)bufferevent_enable(link->stream, EV_READ | EV_WRITE);
     return link;
@@ -226,11 +240,11 @@ void links_adopt_node(struct links *links, int fd, const char *node, const char 
     link->here = xstrdup(here);
 }
 
-static struct link *find(const struct links *links, uint32_t id)
+static struct link *find(struct links *links, uint32_t id)
 {
-    struct link *link = links->first;
+    struct link *link = *bucket_of(links, id);
     while (link != NULL && link->id != id)
-        link = link->next;
+        link = link->chain;
     return link;
 }
 

@@ -21,8 +21,8 @@ static void a_value_counts_up_to_the_first_bound_that_holds_it(void **state)
 
 static void bounds_ascend(void **state)
 {
-    const struct histogram_scale *scales[] = { &histogram_of_work, &histogram_of_jobs };
-    for (size_t k = 0; k < 2; k++) {
+    const struct histogram_scale *scales[] = { &histogram_of_work, &histogram_of_turns, &histogram_of_jobs };
+    for (size_t k = 0; k < 3; k++) {
         assert_in_range(scales[k]->count, 2, HISTOGRAM_BOUNDS_MAX);
         for (size_t i = 1; i < scales[k]->count; i++)
             assert_true(scales[k]->bounds[i] > scales[k]->bounds[i - 1]);

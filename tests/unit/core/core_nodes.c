@@ -429,6 +429,25 @@ static void a_word_on_another_attempt_is_not_its_usage(void **state)
     assert_int_equal(say_usage(b, &launch, 7), 0);
 }
 
+static void a_gpu_has_its_job_until_that_ends(void **state)
+{
+    struct bench *b = *state;
+    uint64_t jobs[2] = { 0 };
+    const struct core_node *node = core_node_named(b->core, "box");
+    const struct sent *launch = launch_one(b);
+    const struct job *job = core_job(b->core, 11);
+    const struct gpu_grant *grant = job->grants.items;
+    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, jobs, 2), 1);
+    assert_int_equal(jobs[0], 11);
+    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index + 1, jobs, 2), 0);
+    assert_int_equal(core_gpu_jobs(b->core, "another", grant->index, jobs, 2), 0);
+    (void)bench_started(b, 1, launch);
+    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, jobs, 2), 1);
+    (void)bench_exited(b, 1, launch, END_EXIT, 0);
+    bench_settle(b);
+    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, jobs, 2), 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
@@ -460,6 +479,7 @@ int main(void)
         CASE(last_lines_need_no_measured_usage),
         CASE(what_a_running_job_uses_is_known_until_its_end_says_more),
         CASE(a_word_on_another_attempt_is_not_its_usage),
+        CASE(a_gpu_has_its_job_until_that_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,11 +93,6 @@ static int64_t lease_over_ms(const struct core_node *node, const struct job *job
     return node->acked_ms + lease_ms + lease_ms / LEASE_DRIFT + margin_ms;
 }
 
-static bool is_on(const struct core_entry *entry, const struct core_node *node)
-{
-    return job_rank_on(entry->job, node->name) >= 0;
-}
-
 /* Of a job on several nodes the part there, and with it perhaps the attempt. */
 static void end_there(
     struct core *core, struct core_entry *entry, const struct core_node *node, const char *text)
@@ -116,15 +111,16 @@ static void end_lease(struct core *core, struct core_entry *entry, const struct 
 
 static void look_at_leases(struct core *core, const struct core_node *node)
 {
-    struct core_entry *after = NULL;
-    for (struct core_entry *entry = core->active_first; entry != NULL; entry = after) {
-        after = core_extra(entry)->active_after;
-        if (!is_on(entry, node) || job_run(entry->job)->node_lease_ms == 0)
+    size_t count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node->name, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct job *job = entries[i]->job;
+        if (!job_state_is_active(job->state) || job_run(job)->node_lease_ms == 0)
             continue;
-        if (lease_over_ms(node, entry->job) <= core->boot_ms)
-            end_lease(core, entry, node);
+        if (lease_over_ms(node, job) <= core->boot_ms)
+            end_lease(core, entries[i], node);
         else
-            look_by(core, lease_over_ms(node, entry->job));
+            look_by(core, lease_over_ms(node, job));
     }
 }
 
@@ -148,15 +144,14 @@ static void lose(struct core *core, struct core_node *node)
 
 static void end_all(struct core *core, const struct core_node *node, const char *reason)
 {
-    struct core_entry *after = NULL;
+    size_t count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node->name, &count);
     _cleanup_free_ char *text = reason != NULL
                                     ? xasprintf("its node %s was fenced: %.800s", node->name, reason)
                                     : xasprintf("its node %s was fenced", node->name);
-    for (struct core_entry *entry = core->active_first; entry != NULL; entry = after) {
-        after = core_extra(entry)->active_after;
-        if (is_on(entry, node))
-            end_there(core, entry, node, text);
-    }
+    for (size_t i = 0; i < count; i++)
+        if (job_state_is_active(entries[i]->job->state))
+            end_there(core, entries[i], node, text);
 }
 
 /* Results of single ranks are not in the store: after a restart those of a fenced node are lost again. */
@@ -197,12 +192,11 @@ static void run(struct core *core)
 
 bool core_has_attempts_on(const struct core *core, const char *node)
 {
-    for (struct core_entry *entry = core->active_first; entry != NULL;
-         entry = core_extra(entry)->active_after) {
-        int rank = job_rank_on(entry->job, node);
-        if (rank >= 0 && !core_is_rank_lost(core, entry, (uint32_t)rank))
+    size_t count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node, &count);
+    for (size_t i = 0; i < count; i++)
+        if (!core_is_rank_lost(core, entries[i], (uint32_t)job_rank_on(entries[i]->job, node)))
             return true;
-    }
     return false;
 }
 

@@ -410,8 +410,10 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
 
 static void on_down(struct core *core, struct core_node *node)
 {
-    for (struct core_entry *entry = core->active_first; entry != NULL;
-         entry = core_extra(entry)->active_after) {
+    size_t count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node->name, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct core_entry *entry = entries[i];
         int number = job_is_wide(entry->job) ? job_rank_on(entry->job, node->name) : -1;
         struct core_rank *rank = number >= 0 ? find_open(entry, (uint32_t)number) : NULL;
         if (rank != NULL && rank->state < RANK_STARTED)
