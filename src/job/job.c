@@ -112,13 +112,13 @@ static void on_submitted(struct job *job, const struct job_event *event)
     job->uid = event->uid;
     job->gid = event->gid;
     job->submitted_ms = event->wall_ms;
+    take_ask(job, event); // completed by the site's rules, unlike that of the specification
     if (event->array_job == 0)
         return;
     /* An element begins with the request of its array as it is by now, and is no array itself. */
     job->array_job = event->array_job;
     job->array_index = event->array_index;
     job->hold = event->hold;
-    take_ask(job, event);
     set_text(&job->name, event->name);
     free(take_ptr(job->array_left));
     struct job_ask single = *job->ask;

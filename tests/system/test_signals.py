@@ -319,6 +319,13 @@ def test_the_site_has_a_longest_and_a_usual_time(make_instance):
         instance.api('POST', f'/jobs/{queued}/release')
 
 
+def test_a_restart_accepts_jobs_whose_time_limit_the_site_set(make_instance):
+    instance = make_instance(gpus='sim:1x8G', arguments=('--default-time', '10m'))
+    job = instance.submit('--hold', '--', 'true')
+    instance.restart()
+    assert instance.job(job)['time_limit_s'] == 600
+
+
 def test_a_job_can_go_on_after_its_time(box, gate):
     job = box.submit('-t', '300ms', '--on-timeout', 'requeue', '--max-requeues', '2', '--', *gate.command())
     done = box.wait(job)

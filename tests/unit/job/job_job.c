@@ -73,6 +73,19 @@ static void a_submitted_job_is_queued_and_holds_nothing(void **state)
     assert_int_equal(job->submitted_ms, 1000 + EVENT_SUBMITTED);
 }
 
+static void a_submission_replaces_the_request_of_the_specification(void **state)
+{
+    struct job_spec spec = { .ask.gpus = 1 };
+    struct job_ask completed = { .gpus = 1, .time_limit_ms = 600000 };
+    _cleanup_(job_freep) struct job *job = job_new(42, &spec);
+    struct job_event event = make_event(EVENT_SUBMITTED, 0);
+    struct error err = { 0 };
+    (void)state;
+    event.ask = (struct record_list){ .items = &completed, .count = 1 }; // borrowed
+    assert_int_equal(job_apply(job, &event, &err), 0);
+    assert_int_equal(job->ask->time_limit_ms, 600000);
+}
+
 static void an_allocated_job_holds_its_gpus_in_the_order_given(void **state)
 {
     struct job *job = *state;
@@ -496,6 +509,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_job(a_submitted_job_is_queued_and_holds_nothing),
+        cmocka_unit_test(a_submission_replaces_the_request_of_the_specification),
         with_job(an_allocated_job_holds_its_gpus_in_the_order_given),
         with_job(a_returned_job_gives_everything_back_and_queues_again),
         with_job(a_job_whose_gate_never_opened_is_as_if_never_started),
