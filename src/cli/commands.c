@@ -34,6 +34,7 @@ const struct command *const commands[] = {
     &command_notify,
     &command_gpus,
     &command_nodes,
+    &command_partitions,
     &command_users,
     &command_top,
     &command_gpu,

@@ -34,6 +34,8 @@ struct core_options reload_core_options(const struct controller *controller)
         .default_time_ms = options->default_time_ms,
         .accounts = options->accounts,
         .n_accounts = options->n_accounts,
+        .partitions = options->partitions,
+        .n_partitions = options->n_partitions,
     };
     core.sched.preempt_grace_ms = options->grace_ms; // how long a preemption takes
     return core;
@@ -96,6 +98,8 @@ static void take_up(struct controller_options *options, struct controller_option
     SWAP(priority_group);
     SWAP(accounts);
     SWAP(n_accounts);
+    SWAP(partitions);
+    SWAP(n_partitions);
     SWAP(roles);
     SWAP(notes);
     SWAP(n_notes);

@@ -39,6 +39,7 @@ struct job_ask {
     char *gpu_model;           // "h200", "a100|h100": only such models; NULL: any
     char *gpu_allow;           // "0-3,5": only GPUs with these indexes; NULL: any
     char *after;               // "41:ok,42:any": dependencies; NULL: none
+    char *partition;           // "debug", or "a,b": its node is in one of these; NULL: the default one
     char *array;               // "0-99:2%8": one element per index, at most 8 at a time; NULL: a single job
     uint64_t gpu_mem;          // bytes needed on each GPU, which may then be shared; 0: not requested
     uint64_t memory;           // host memory on each node, bytes; 0: not requested
@@ -52,6 +53,7 @@ struct job_ask {
     uint32_t gpus_per_node;    // 0: any distribution
     int32_t priority;          // higher runs first
     bool own_priority;         // a priority above 0 orders only its owner's jobs
+    bool exclusive;            // its nodes run no other job
     bool preemptible;          // may be requeued when other jobs need its GPUs
     bool cancel_if_never;      // ends when its dependency can never be satisfied
     bool idle_ok;              // may leave its GPUs unused
@@ -166,6 +168,9 @@ struct job_ask {
             ASK_SHOWN),                                                                                      \
         X(base, 344, RECORD_BOOL, park_on_preempt, park_on_preempt, 0,                                       \
             "park the job when it is preempted, so that it keeps its work", ASK_SHOWN),                      \
+        X(base, 370, RECORD_STRING, partition, partition, ASK_TEXT_MAX,                                      \
+            "[partition](scheduling.md#partitions): debug, or one of several: a,b", ASK_SHOWN),              \
+        X(base, 371, RECORD_BOOL, exclusive, exclusive, 0, "no other job on its nodes", ASK_SHOWN),          \
         X(base, 81, RECORD_BOOL, own_priority, own_priority, 0, "the priority orders its owner's jobs only", \
             ASK_SHOWN)
 

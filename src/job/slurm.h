@@ -11,6 +11,8 @@
 
 #include "base/strings.h"
 
+#define SLURM_PARTITION "gpu" // the built-in partition, of all nodes
+
 #define SLURM_NOTE_KIND           "kind"            // sbatch, srun or salloc; always present
 #define SLURM_NOTE_SIGNAL         "signal"          // as written: "B:USR1@60"
 #define SLURM_NOTE_TASKS          "ntasks"          // if given or implied
@@ -18,7 +20,6 @@
 #define SLURM_NOTE_CPUS_PER_TASK  "cpus_per_task"   // if given
 #define SLURM_NOTE_MEM_PER_CPU    "mem_per_cpu"     // if given; MiB
 #define SLURM_NOTE_ARRAY          "array"           // indexes as requested
-#define SLURM_NOTE_PARTITION      "partition"
 #define SLURM_NOTE_ACCOUNT        "account"
 #define SLURM_NOTE_QOS            "qos"
 #define SLURM_NOTE_COMMENT        "comment"

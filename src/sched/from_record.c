@@ -18,7 +18,10 @@ static void add_node(struct allocation *allocation, uint32_t node, const struct 
             return;
     allocation->nodes = xreallocarray(allocation->nodes, allocation->n_nodes + 1, sizeof(struct alloc_node));
     allocation->nodes[allocation->n_nodes++] = (struct alloc_node){
-        .node = node, .cpu_milli = job_run(job)->cpu_milli, .memory = job_run(job)->memory
+        .node = node,
+        .cpu_milli = job_run(job)->cpu_milli,
+        .memory = job_run(job)->memory,
+        .is_exclusive = job->ask->exclusive,
     };
 }
 

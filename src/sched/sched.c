@@ -127,6 +127,17 @@ void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_set
     sched->is_dirty = true;
 }
 
+void sched_set_partitions(
+    struct sched *sched, int64_t now_ms, const struct cluster_partition *partitions, size_t count)
+{
+    advance(sched, now_ms);
+    cluster_set_partitions(&sched->cluster, partitions, count);
+    cluster_set_partitions(&sched->known, partitions, count);
+    sched_place_classes(sched);
+    sched_rerank_all(sched);
+    sched->is_dirty = true;
+}
+
 const struct sched_settings *sched_settings(const struct sched *sched)
 {
     return &sched->settings;
@@ -189,9 +200,12 @@ int sched_check(const struct sched *sched, const struct sched_job_spec *spec, st
             return error_set(err, -ELOOP, "job %llu depends on job %llu, which would depend on it",
                 (unsigned long long)named, (unsigned long long)spec->id);
     }
-    int r = cluster_check(&sched->cluster, &spec->key.request, err);
+    int32_t tier = 0;
+    struct sched_request request = spec->key.request; // borrowed
+    request.partitions = cluster_partition_bits(&sched->cluster, request.partition, &tier);
+    int r = cluster_check(&sched->cluster, &request, err);
     if (r < 0 && sched->known.n_nodes > 0)
-        r = cluster_check(&sched->known, &spec->key.request, err);
+        r = cluster_check(&sched->known, &request, err);
     if (r < 0)
         return r;
     /* A limit that came after the job keeps it waiting, but not from changes that ask for no more. */

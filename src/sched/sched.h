@@ -93,6 +93,11 @@ void sched_free(struct sched *sched);
 const struct sched_settings *sched_settings(const struct sched *sched);
 void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_settings *settings);
 
+/* Replaces the partitions of both clusters below; at most PARTITIONS_MAX. Waiting jobs then follow the new
+ * ones; those of a partition that is gone wait until it is back. */
+void sched_set_partitions(
+    struct sched *sched, int64_t now_ms, const struct cluster_partition *partitions, size_t count);
+
 /* For reading, and for changes through cluster_*(); call cluster_touch() after changing a node. */
 struct cluster *sched_cluster(struct sched *sched);
 /* The last known hardware of each node, including nodes that have not connected since the start. Used only by

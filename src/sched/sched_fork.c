@@ -26,6 +26,7 @@ static void copy_gpu(
 
 static void copy_cluster(struct cluster *to, const struct cluster *from)
 {
+    cluster_set_partitions(to, from->partitions, from->n_partitions);
     for (size_t i = 0; i < from->n_nodes; i++) {
         const struct cluster_node *node = &from->nodes[i];
         struct cluster_node *copy = cluster_set_node(to, node->name, node->cpu_milli, node->memory);

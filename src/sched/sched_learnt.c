@@ -28,13 +28,14 @@ static bool has_waited(
 static bool may_move(const struct sched *sched, const struct queue_class *class, const struct sched_run *run)
 {
     const struct class_key *key = &run->job->class->key;
-    if (run->is_idle && !class->key.is_preemptible && key->priority <= class->key.priority)
+    int64_t held = class_priority(run->job->class), wanted = class_priority(class);
+    if (run->is_idle && !class->key.is_preemptible && held <= wanted)
         return true;
     if (sched_run_is_kept(sched, run) ||
         has_waited(sched, run->job->class, run->job->entry.submit_ms, run->allocated_ms))
         return false;
-    if (key->priority != class->key.priority)
-        return key->priority < class->key.priority;
+    if (held != wanted)
+        return held < wanted;
     if (key->is_preemptible != class->key.is_preemptible)
         return key->is_preemptible;
     if (has_waited(sched, class, class->first->submit_ms, sched->now_ms))

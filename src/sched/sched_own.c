@@ -28,19 +28,25 @@ double sched_own_rank(const struct queue_class *class)
     return class->policy_rank > class->behind ? class->policy_rank : nextafter(class->behind, INFINITY);
 }
 
-static bool is_ordered(const struct queue_class *class, bool is_preemptible)
+/* Jobs that an owner's order concerns together: preemptible or not, in partitions of one priority. */
+struct peers {
+    bool is_preemptible;
+    int32_t tier;
+};
+
+static bool is_ordered(const struct queue_class *class, struct peers peers)
 {
-    return class->size > 0 && class->key.is_preemptible == is_preemptible && class->key.priority <= 0 &&
-           class->policy_rank < RANK_TURN_OVER;
+    return class->size > 0 && class->key.is_preemptible == peers.is_preemptible &&
+           class->tier == peers.tier && class->key.priority <= 0 && class->policy_rank < RANK_TURN_OVER;
 }
 
 /* The last ranks of the account's classes, by own priority; -INFINITY: there are none. */
-static void find_last(const struct account *account, bool is_preemptible, double *last)
+static void find_last(const struct account *account, struct peers peers, double *last)
 {
     for (size_t i = 0; i <= ASK_PRIORITY_MAX; i++)
         last[i] = -INFINITY;
     for (const struct queue_class *class = account->classes; class != NULL; class = class->peer_after)
-        if (is_ordered(class, is_preemptible) && class->policy_rank > last[class->key.own_priority])
+        if (is_ordered(class, peers) && class->policy_rank > last[class->key.own_priority])
             last[class->key.own_priority] = class->policy_rank;
 }
 
@@ -58,19 +64,25 @@ static void hold_behind(double *last)
     }
 }
 
-static void settle(struct sched *sched, const struct account *account, bool is_preemptible)
+static void settle(struct sched *sched, const struct account *account, struct peers peers)
 {
     double behind[ASK_PRIORITY_MAX + 1];
-    find_last(account, is_preemptible, behind);
+    find_last(account, peers, behind);
     hold_behind(behind);
     for (struct queue_class *class = account->classes; class != NULL; class = class->peer_after) {
-        if (!is_ordered(class, is_preemptible))
+        if (!is_ordered(class, peers))
             continue;
         class->behind = behind[class->key.own_priority];
         double rank = sched_own_rank(class);
         if (rank != class->rank)
             sched_move_class(sched, class, rank, false);
     }
+}
+
+static void settle_tier(struct sched *sched, const struct account *account, int32_t tier)
+{
+    settle(sched, account, (struct peers){ false, tier });
+    settle(sched, account, (struct peers){ true, tier });
 }
 
 void sched_own_settle(struct sched *sched)
@@ -82,7 +94,9 @@ void sched_own_settle(struct sched *sched)
         if (!account->is_own_stale)
             continue;
         account->is_own_stale = false;
-        settle(sched, account, false);
-        settle(sched, account, true);
+        settle_tier(sched, account, 0);
+        for (size_t i = 0; i < sched->cluster.n_partitions; i++)
+            if (sched->cluster.partitions[i].priority != 0)
+                settle_tier(sched, account, sched->cluster.partitions[i].priority);
     }
 }

@@ -154,6 +154,7 @@ static int64_t host_free(const struct search *search, uint32_t node, int64_t fro
             left.cpu_booked -= held->nodes[k].cpu_milli;
             left.memory_booked -= held->nodes[k].memory;
             left.jobs--;
+            left.is_exclusive &= !held->nodes[k].is_exclusive;
         }
         if (fit_host(&left, search->request, &alone))
             at = sorted[i]->expected_end_ms;
@@ -203,7 +204,7 @@ static int64_t node_when(const struct search *search, uint32_t node, uint32_t co
 {
     struct gpu_time times[NODE_GPUS_LIMIT];
     const struct cluster_node *where = &search->sched->cluster.nodes[node];
-    if (!where->is_up || where->is_drained)
+    if (!where->is_up || where->is_drained || !cluster_node_admits(where, search->request))
         return TIME_NEVER;
     size_t found = count > 0 ? gpu_times(search, node, times) : 0;
     if (found < count)
@@ -228,13 +229,14 @@ static size_t candidates(struct search *search, uint32_t count, size_t max, uint
     struct sched *sched = search->sched;
     const struct cluster *cluster = &sched->cluster;
     size_t n = 0;
-    if (cluster->n_nodes > EXACT_NODES && count > 0 && count <= INDEX_TIMES) {
+    bool is_plain = search->request->partition == NULL && !search->request->is_exclusive; // as the index is
+    if (is_plain && cluster->n_nodes > EXACT_NODES && count > 0 && count <= INDEX_TIMES) {
         sched_tell_times(sched);
         return node_index_soonest(
             cluster->index, count, search->class->need.models, nodes, max, &sched->counts.index_work);
     }
     for (uint32_t i = 0; i < cluster->n_nodes && n < (max > EXACT_NODES ? max : EXACT_NODES); i++)
-        if (cluster->nodes[i].n_gpus >= count)
+        if (cluster->nodes[i].n_gpus >= count && cluster_node_admits(&cluster->nodes[i], search->request))
             nodes[n++] = i;
     return n;
 }
@@ -378,6 +380,7 @@ static void mark(struct sched *sched, const struct plan_hold *hold)
         node->hold_from_ms = hold->from_ms < node->hold_from_ms ? hold->from_ms : node->hold_from_ms;
         node->hold_cpu_milli += held->cpu_milli;
         node->hold_jobs++;
+        node->hold_is_exclusive |= held->is_exclusive;
         node->hold_memory += held->memory;
         note_hold(sched_node_runs(sched, held->node), (uint32_t)(sched->n_holds - 1));
     }
@@ -399,6 +402,7 @@ static void unmark(struct sched *sched, const struct plan_hold *hold)
         node->hold_from_ms = TIME_NEVER;
         node->hold_cpu_milli = 0;
         node->hold_jobs = 0;
+        node->hold_is_exclusive = false;
         node->hold_memory = 0;
         sched->nodes[node->position].n_holds = 0;
     }

@@ -11,9 +11,8 @@
 /* Jobs that yield and come after the class; one of a higher priority would only take its place back. */
 static bool may_move(const struct sched *sched, const struct queue_class *class, const struct sched_run *run)
 {
-    const struct class_key *key = &run->job->class->key;
     (void)sched;
-    return sched_run_yields(run) && key->priority <= class->key.priority;
+    return sched_run_yields(run) && class_priority(run->job->class) <= class_priority(class);
 }
 
 /* The work that would be thrown away, in GPU-milliseconds. */

@@ -89,8 +89,10 @@ int64_t sched_preemptive_change(const struct sched *sched, const struct sched_ru
 static int compare_contenders(const void *a, const void *b)
 {
     const struct contender *left = a, *right = b;
-    if (left->job->class->key.priority != right->job->class->key.priority)
-        return left->job->class->key.priority > right->job->class->key.priority ? -1 : 1;
+    int64_t left_priority = class_priority(left->job->class);
+    int64_t right_priority = class_priority(right->job->class);
+    if (left_priority != right_priority)
+        return left_priority > right_priority ? -1 : 1;
     if (left->key != right->key)
         return left->key < right->key ? -1 : 1;
     if (left->submit_ms != right->submit_ms)

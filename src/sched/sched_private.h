@@ -137,6 +137,7 @@ void sched_settle_start(struct sched *sched, uint64_t job);
 void sched_depend_clear(struct sched *sched);
 
 /* --- sched_rank.c: classes' estimates and ranks --- */
+void sched_place_classes(struct sched *sched); // after a change of the partitions
 void sched_join_class(struct sched *sched, struct sched_job *job, const struct class_key *key);
 void sched_leave_class(struct sched *sched, struct sched_job *job);
 /* Computes estimate, need and rank for a head with that submit time and moves the class in the tree. */

@@ -91,7 +91,7 @@ static void view_of(
     *ret = (struct policy_view){
         .submit_ms = submit_ms + history_stage_ms(class->key.stage), // time that it ran is no waiting
         .now_ms = sched->now_ms,
-        .priority = class->key.priority,
+        .priority = (int32_t)class_priority(class),
         .gpus = (double)request_gpu_milli(&sched->cluster, &class->key.request) / SHARE_WHOLE,
         .order_ms = class->expected_ms,
         .user_factor = is_fair ? class->account->factor : 0,
@@ -289,6 +289,22 @@ static void leave_burst_classes(struct sched *sched, struct queue_class *class)
     history_burst_set_owner(sched->history, class->key.burst, first);
 }
 
+/* The bits and the priority of its partitions, which are in the cluster's table. */
+static void place_class(const struct sched *sched, struct queue_class *class)
+{
+    struct sched_request *request = &class->key.request;
+    request->partitions = cluster_partition_bits(&sched->cluster, request->partition, &class->tier);
+}
+
+void sched_place_classes(struct sched *sched)
+{
+    for (const struct account *account = sched->fairshare.first; account != NULL; account = account->next)
+        for (struct queue_class *class = account->classes; class != NULL; class = class->peer_after) {
+            place_class(sched, class);
+            class->is_fresh = true;
+        }
+}
+
 void sched_join_class(struct sched *sched, struct sched_job *job, const struct class_key *key)
 {
     bool is_new = false;
@@ -299,6 +315,7 @@ void sched_join_class(struct sched *sched, struct sched_job *job, const struct c
         class->account = fairshare_account(&sched->fairshare, key->uid, false);
         class->group = fairshare_account(&sched->fairshare, key->gid, true);
         class->is_fresh = true;
+        place_class(sched, class);
         join_peers(class);
         class->account->n_own += class->key.own_priority > 0;
         join_burst_classes(sched, class);

@@ -38,6 +38,7 @@ static const char *const names[WHY_CODES] = {
     [WHY_BACKOFF] = "backoff",
     [WHY_STARTING] = "starting",
     [WHY_NEVER_FITS] = "never_fits",
+    [WHY_PARTITION] = "partition",
 };
 
 const char *why_code_name(enum why_code code)
@@ -206,8 +207,8 @@ static bool is_picked(const struct sched_request *request, const char *node, uin
 static bool suits(const struct sched *sched, const struct sched_request *request,
     const struct cluster_node *node, const struct cluster_gpu *gpu)
 {
-    return gpu->is_known && cluster_gpu_suits(&sched->cluster, gpu, request) &&
-           is_picked(request, node->name, gpu->index);
+    return gpu->is_known && cluster_node_admits(node, request) &&
+           cluster_gpu_suits(&sched->cluster, gpu, request) && is_picked(request, node->name, gpu->index);
 }
 
 /* A GPU shared with an external process is open, but not for a job that needs the whole GPU. */
@@ -354,6 +355,9 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
         (void)snprintf(reason->text, sizeof(reason->text), "requested %s; no node has that much free", asked);
     else if (request->n_picks > 0)
         (void)snprintf(reason->text, sizeof(reason->text), "a requested GPU is not free");
+    else if (request->is_exclusive && tally->free >= request->gpus)
+        (void)snprintf(
+            reason->text, sizeof(reason->text), "requested %s; other jobs run on all of them", asked);
     else if (tally->free >= request->gpus)
         (void)snprintf(reason->text, sizeof(reason->text),
             "requested %s; %u of %u GPUs are free, but no single node has them with the requested CPUs and "
@@ -402,12 +406,29 @@ static bool explain_missing_nodes(
     return is_missing;
 }
 
+/* True if its partition has no node, or is no longer configured. */
+static bool explain_partition(const struct sched *sched, const struct sched_request *request, struct why *why)
+{
+    for (size_t i = 0; i < sched->cluster.n_nodes; i++)
+        if (cluster_node_admits(&sched->cluster.nodes[i], request))
+            return false;
+    struct why_reason *reason = request->partition != NULL ? why_add(why, WHY_PARTITION, TIME_NEVER) : NULL;
+    if (reason != NULL)
+        (void)snprintf(reason->text, sizeof(reason->text),
+            request->partitions == 0 ? "the configuration has no partition %.60s"
+                                     : "no node of partition %.60s has joined",
+            request->partition);
+    return reason != NULL;
+}
+
 static void explain_cluster(
     const struct sched *sched, const struct sched_job *job, bool is_brief, struct why *why)
 {
     const struct queue_class *class = job->class;
     struct error err = { 0 };
     struct tally tally = { 0 };
+    if (explain_partition(sched, &class->key.request, why))
+        return;
     if (cluster_check(&sched->cluster, &class->key.request, &err) < 0) {
         if (explain_missing_nodes(sched, &class->key.request, why))
             return;

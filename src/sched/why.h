@@ -26,6 +26,7 @@ enum why_code {
     WHY_BACKOFF,
     WHY_STARTING,
     WHY_NEVER_FITS,
+    WHY_PARTITION,
     WHY_CODES
 };
 

@@ -21,6 +21,15 @@ static bool admits(const struct sched_request *request, const struct gpu_pick *p
     return is_allowed && is_named;
 }
 
+static bool share_a_node(
+    const struct cluster *cluster, const struct sched_request *a, const struct sched_request *b)
+{
+    bool is_whole = a->partition == NULL || b->partition == NULL || (a->partitions & b->partitions) != 0;
+    for (size_t i = 0; i < cluster->n_nodes && !is_whole; i++)
+        is_whole = cluster_node_admits(&cluster->nodes[i], a) && cluster_node_admits(&cluster->nodes[i], b);
+    return is_whole;
+}
+
 /* One of the two can be in the other's way: some GPU could serve either, or both want CPUs or memory. */
 static bool contend(const struct sched *sched, const struct sched_request *a, const struct sched_request *b)
 {
@@ -30,7 +39,7 @@ static bool contend(const struct sched *sched, const struct sched_request *a, co
                   (a->memory > 0 && b->memory > 0);
     if (is_any || a->gpus == 0 || b->gpus == 0)
         return is_any;
-    if ((cluster_models(cluster, a) & cluster_models(cluster, b)) == 0)
+    if ((cluster_models(cluster, a) & cluster_models(cluster, b)) == 0 || !share_a_node(cluster, a, b))
         return false;
     const struct sched_request *named = a->n_picks > 0 ? a : b, *other = named == a ? b : a;
     bool can_meet = named->n_picks == 0 && (a->n_allow == 0 || b->n_allow == 0);
@@ -85,7 +94,8 @@ static void note_overtaking(const struct sched *sched, const struct queue_class 
     const struct sched_job *job, struct overtaking *overtaking)
 {
     const struct class_key *key = &class->key, *own = &job->class->key;
-    bool is_equal = key->priority == own->priority && key->is_preemptible == own->is_preemptible;
+    bool is_equal =
+        class_priority(class) == class_priority(job->class) && key->is_preemptible == own->is_preemptible;
     if (!is_equal || class->last == NULL || class->last->submit_ms <= job->entry.submit_ms)
         return;
     bool is_preferred = class->account == job->class->account && key->own_priority > own->own_priority;

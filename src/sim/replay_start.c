@@ -31,6 +31,43 @@ static int set_account(struct sched *sched, const char *value, struct error *err
     return 0;
 }
 
+/* "partition=NAME PRIORITY n1,n2", or without nodes: all. */
+static int add_partition(struct cluster_partition *partition, const char *value, struct error *err)
+{
+    char name[80];
+    int32_t priority = 0;
+    int length = 0;
+    if (sscanf(value, "%79s %" SCNd32 "%n", name, &priority, &length) != 2)
+        return error_set(err, -EPROTO, "the partition '%.60s' is invalid", value);
+    *partition = (struct cluster_partition){ .name = xstrdup(name), .priority = priority };
+    _cleanup_free_ char *copy = xstrdup(value + length);
+    char *rest = NULL;
+    for (char *node = strtok_r(copy, " ,", &rest); node != NULL; node = strtok_r(NULL, " ,", &rest))
+        strings_add(&partition->nodes, node);
+    return 0;
+}
+
+static int read_partitions(const char *text, struct replay *replay, struct error *err)
+{
+    static const char key[] = "partition=";
+    struct cluster_partition partitions[PARTITIONS_MAX] = { { 0 } };
+    _cleanup_free_ char *copy = xstrdup(text);
+    char *rest = NULL;
+    size_t count = 0;
+    int r = 0;
+    for (char *line = strtok_r(copy, "\n", &rest); r == 0 && line != NULL && count < PARTITIONS_MAX;
+         line = strtok_r(NULL, "\n", &rest))
+        if (strncmp(line, key, strlen(key)) == 0)
+            r = add_partition(&partitions[count++], line + strlen(key), err);
+    if (r == 0)
+        sched_set_partitions(replay->sched, replay->at_ms, partitions, count);
+    for (size_t i = 0; i < count; i++) {
+        free(partitions[i].name);
+        strings_clear(&partitions[i].nodes);
+    }
+    return r;
+}
+
 static int read_accounts(const char *text, struct sched *sched, struct error *err)
 {
     _cleanup_free_ char *copy = xstrdup(text);
@@ -155,6 +192,8 @@ int replay_start(struct replay *replay, const char *text, struct error *err)
     replay->counts.starts++;
     r = read_accounts(text, replay->sched, err);
     if (r == 0)
+        r = read_partitions(text, replay, err);
+    if (r == 0)
         r = load_rows(replay, "history", err);
     if (replay->n_reservations > 0)
         qsort(replay->reservations, replay->n_reservations, sizeof(*replay->reservations), by_key);
@@ -180,5 +219,6 @@ int replay_configure(struct replay *replay, const char *text, struct error *err)
     if (r < 0)
         return r;
     sched_configure(replay->sched, replay->at_ms, &settings);
-    return read_accounts(text, replay->sched, err);
+    r = read_accounts(text, replay->sched, err);
+    return r == 0 ? read_partitions(text, replay, err) : r;
 }

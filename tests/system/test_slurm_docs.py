@@ -26,7 +26,7 @@ def test_help_usage_and_version_are_answered():
 
 def test_scripts_are_checked_for_what_differs(tmp_path):
     texts = {'plain': '#SBATCH -J a -n 2\n#SBATCH --gres=gpu:1\n', 'soft': '#SBATCH --qos=high --switches=1\n',
-             'hard': '#SBATCH -J a\n\n#SBATCH --constraint=a100 -t nonsense\n', 'whole': '#SBATCH --exclusive\n'}
+             'hard': '#SBATCH -J a\n\n#SBATCH --constraint=a100 -t nonsense\n', 'whole': '#SBATCH --reservation=x\n'}
     for name, text in texts.items():
         (tmp_path / name).write_text('#!/bin/sh\n' + text + 'true\n', encoding='utf-8')
 

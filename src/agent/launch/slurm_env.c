@@ -69,13 +69,14 @@ static void set_job(struct strings *env, const struct assignment *it, const char
     if (launch->user != NULL)
         strings_set_env(env, "SLURM_JOB_USER", launch->user);
     strings_set_env(env, "SLURM_CLUSTER_NAME", SLURM_CLUSTER);
+    strings_set_env(env, "SLURM_JOB_PARTITION",
+        it->job->ask.partition != NULL ? it->job->ask.partition : SLURM_PARTITION);
     set_number(env, "SLURM_JOB_START_TIME", (uint64_t)(clock_wall_ms() / MILLI));
     if (launch->id.attempt > 1)
         set_number(env, "SLURM_RESTART_COUNT", launch->id.attempt - 1);
     static const struct {
         const char *name, *note;
     } notes[] = {
-        { "SLURM_JOB_PARTITION", SLURM_NOTE_PARTITION },
         { "SLURM_JOB_ACCOUNT", SLURM_NOTE_ACCOUNT },
         { "SLURM_JOB_QOS", SLURM_NOTE_QOS },
         { "SLURM_NTASKS", SLURM_NOTE_TASKS },

@@ -45,6 +45,7 @@ static const struct {
     { "held_admin", "Held", "an operator holds it" },
     { "backoff", "Backing off", "it could not be started and will be retried" },
     { "starting", "Starting", "it is being started" },
+    { "partition", "Partition", "its partition has no nodes, or is no longer configured" },
     { "never_fits", "Never fits", "no node can satisfy its request any more" },
 };
 

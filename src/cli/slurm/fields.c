@@ -143,7 +143,7 @@ TEXT(group)
 TEXT(partition)
 {
     (void)now_ms;
-    return noted(job, SLURM_NOTE_PARTITION, SLURM_PARTITION);
+    return shown(job, "partition", SLURM_PARTITION);
 }
 
 TEXT(account)

@@ -133,6 +133,16 @@ bool slurm_list_has(const char *list, const char *text)
     return false;
 }
 
+bool slurm_lists_meet(const char *list, const char *other)
+{
+    _cleanup_free_ char *copy = xstrdup(other);
+    char *rest = copy;
+    for (char *word = NULL; (word = strsep(&rest, ", ")) != NULL;)
+        if (word[0] != '\0' && slurm_list_has(list, word))
+            return true;
+    return false;
+}
+
 const char *slurm_job_note(const json_t *job, const char *name)
 {
     size_t index = 0, length = strlen(name);

@@ -59,5 +59,8 @@ bool slurm_job_is_shell(const json_t *job);
 /* True when `text` is one of a list of words. */
 bool slurm_list_has(const char *list, const char *text);
 
+/* True when the lists have a word in common. */
+bool slurm_lists_meet(const char *list, const char *other);
+
 /* The name of the user who calls, "" if it is not known. */
 const char *slurm_own_name(void);

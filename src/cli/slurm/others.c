@@ -184,7 +184,8 @@ static int run_sprio(
             continue;
         _cleanup_free_ char *id = slurm_text_job_id(job, 0), *priority = slurm_text_priority(job, 0);
         _cleanup_free_ char *position = xasprintf("%" PRId64, field_integer(job, "position", 0));
-        const struct value values[] = { { "jobid", id }, { "partition", SLURM_PARTITION },
+        _cleanup_free_ char *partition = slurm_text_partition(job, 0);
+        const struct value values[] = { { "jobid", id }, { "partition", partition },
             { "user", field_text(job, "user") }, { "priority", priority }, { "position", position }, { 0 } };
         print_line(others, format, values);
     }

@@ -42,7 +42,8 @@ static void set_variables(const struct slurm_job *job, const json_t *made)
     (void)setenv("SLURM_JOB_NODELIST", nodes, 1);
     (void)setenv("SLURM_NODELIST", nodes, 1);
     (void)setenv("SLURM_TASKS_PER_NODE", tasks, 1);
-    (void)setenv("SLURM_JOB_PARTITION", SLURM_PARTITION, 1);
+    _cleanup_free_ char *partition = slurm_text_partition(made, 0);
+    (void)setenv("SLURM_JOB_PARTITION", partition, 1);
     (void)setenv("SLURM_JOB_NAME", job->name, 1);
     (void)setenv("SLURM_CLUSTER_NAME", "mgpu", 1);
     if (slurm_note(&job->notes, SLURM_NOTE_TASKS) != NULL) {

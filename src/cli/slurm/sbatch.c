@@ -12,6 +12,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/show/job_end.h"
 #include "cli/slurm/fields.h"
+#include "cli/slurm/partitions.h"
 #include "cli/slurm/script.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/submit.h"
@@ -73,13 +74,16 @@ static int test_only(struct slurm_job *job, json_t *command, const char *script,
         return r;
     (void)json_object_set_new(request, "script", json_string(script));
     r = client_call(&job->call.client, "POST", API_PATH "/jobs?dry_run=1", request, &why, err);
-    if (r < 0)
-        return r;
+    if (r < 0) {
+        slurm_partition_explain(&job->call.client, job->program, request, err);
+        return error_wrap(err, "allocation failure");
+    }
     const char *eta = field_text(why, "eta");
     _cleanup_free_ char *start = slurm_time_text(eta != NULL ? time_parse(eta) : clock_wall_ms(), "now");
+    _cleanup_free_ char *partition = slurm_text_partition(request, 0);
     (void)fprintf(stderr,
         "sbatch: Job 0 to start at %s using %" PRId64 " processors on nodes (null) in partition %s\n", start,
-        job->tasks, SLURM_PARTITION);
+        job->tasks, partition);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/programs.h"
 #include "cli/slurm/slurm.h"
@@ -143,9 +144,10 @@ static bool has_filter(const struct scancel *scancel)
 static bool is_wanted(const struct scancel *scancel, const json_t *job)
 {
     const char *account = slurm_job_note(job, "account");
+    _cleanup_free_ char *partition = slurm_text_partition(job, 0);
     return (scancel->states == NULL || slurm_state_find(scancel->states) == slurm_state_of(job)) &&
            (scancel->account == NULL || (account != NULL && strcmp(account, scancel->account) == 0)) &&
-           (scancel->partition == NULL || strcmp(scancel->partition, SLURM_PARTITION) == 0) &&
+           (scancel->partition == NULL || slurm_list_has(partition, scancel->partition)) &&
            (scancel->nodes == NULL || slurm_list_has(scancel->nodes, field_text(job, "node")));
 }
 

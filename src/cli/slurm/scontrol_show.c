@@ -18,6 +18,7 @@
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/nodes.h"
+#include "cli/slurm/partitions.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/steps.h"
 #include "cli/term/field.h"
@@ -214,7 +215,9 @@ static int show_jobs(struct client *client, const char *name, bool is_one_line, 
     return 0;
 }
 
-/* --- nodes and the partition --- */
+/* --- nodes and partitions --- */
+
+#define NODE_PARTITIONS "slurm_partitions" // added to a node of the API
 
 TEXT(node_name)
 {
@@ -262,6 +265,12 @@ TEXT(node_gres_used)
     return xasprintf("gpu:%" PRId64, field_integer(job, "gpus_used", 0));
 }
 
+TEXT(node_partitions)
+{
+    (void)now_ms;
+    return xstrdup(field_text(job, NODE_PARTITIONS));
+}
+
 TEXT(node_reason)
 {
     const char *reason = field_text(job, "reason");
@@ -281,25 +290,29 @@ static const struct pair node_pairs[] = {
     { false, "NodeHostName", text_node_name, NULL },
     { true, "RealMemory", text_node_memory, NULL },
     { true, "State", text_node_state, NULL },
-    { true, "Partitions", NULL, SLURM_PARTITION },
+    { true, "Partitions", text_node_partitions, NULL },
     { true, "Reason", text_node_reason, NULL },
     { 0 },
 };
 
 static int show_nodes(struct client *client, const char *name, bool is_one_line, struct error *err)
 {
-    _cleanup_json_ json_t *nodes = NULL;
+    _cleanup_json_ json_t *nodes = NULL, *partitions = NULL;
     _cleanup_strings_ struct strings names = { 0 };
     size_t index = 0, found = 0;
     json_t *node = NULL;
     int r = name != NULL ? hostlist_expand(name, &names, err) : 0;
     if (r == 0)
         r = slurm_nodes_get(client, &nodes, err);
+    if (r == 0)
+        r = slurm_partitions_get(client, &partitions, err);
     if (r < 0)
         return r;
     json_array_foreach(nodes, index, node)
     {
         bool is_wanted = name == NULL;
+        _cleanup_free_ char *in = slurm_partitions_of(partitions, field_text(node, "name"));
+        (void)json_object_set_new(node, NODE_PARTITIONS, json_string(in));
         for (size_t i = 0; i < names.count; i++)
             is_wanted |= strcmp(names.items[i], field_text(node, "name")) == 0;
         if (is_wanted)
@@ -311,37 +324,59 @@ static int show_nodes(struct client *client, const char *name, bool is_one_line,
     return found == 0 && name != NULL ? 1 : 0;
 }
 
-static int show_partition(struct client *client, const char *name, bool is_one_line, struct error *err)
+static void print_partition(const json_t *partition, const json_t *nodes, bool is_one_line)
 {
-    _cleanup_json_ json_t *nodes = NULL;
     _cleanup_strings_ struct strings names = { 0 };
     size_t index = 0;
     json_t *node = NULL;
     int64_t cpus = 0, gpus = 0;
-    if (name != NULL && strcmp(name, SLURM_PARTITION) != 0)
-        return error_set(err, -ENOENT, "Partition %.60s not found", name);
-    int r = slurm_nodes_get(client, &nodes, err);
-    if (r < 0)
-        return r;
     json_array_foreach(nodes, index, node)
     {
+        if (!slurm_partition_has(partition, field_text(node, "name")))
+            continue;
         strings_add(&names, field_text(node, "name"));
         cpus += field_integer(node, "cpus", 0);
         gpus += field_integer(node, "gpus", 0);
     }
+    bool is_default = json_is_true(json_object_get(partition, "default"));
     _cleanup_free_ char *list = hostlist_compress(&names);
     _cleanup_free_ char *tres =
         xasprintf("cpu=%" PRId64 ",gres/gpu=%" PRId64 ",node=%zu", cpus, gpus, names.count);
     _cleanup_free_ char *total = xasprintf("%" PRId64, cpus), *count = xasprintf("%zu", names.count);
-    const struct pair pairs[] = { { false, "PartitionName", NULL, SLURM_PARTITION },
-        { true, "AllowGroups", NULL, "ALL" }, { false, "AllowAccounts", NULL, "ALL" },
-        { false, "AllowQos", NULL, "ALL" }, { true, "Default", NULL, "YES" }, { false, "QoS", NULL, "N/A" },
-        { true, "DefaultTime", NULL, "NONE" }, { false, "Hidden", NULL, "NO" },
-        { true, "MaxNodes", NULL, "UNLIMITED" }, { false, "MaxTime", NULL, "UNLIMITED" },
-        { true, "Nodes", NULL, list }, { true, "State", NULL, "UP" }, { false, "TotalCPUs", NULL, total },
-        { false, "TotalNodes", NULL, count }, { true, "TRES", NULL, tres }, { 0 } };
+    _cleanup_free_ char *usual = slurm_partition_time(partition, "default_time", "NONE");
+    _cleanup_free_ char *most = slurm_partition_time(partition, "max_time", "UNLIMITED");
+    _cleanup_free_ char *tier = xasprintf("%" PRId64, field_integer(partition, "priority", 0));
+    _cleanup_free_ char *users =
+        field_text(partition, "users") != NULL ? text_escape(field_text(partition, "users"), 4096) : NULL;
+    const struct pair pairs[] = { { false, "PartitionName", NULL, field_text(partition, "name") },
+        { true, "AllowGroups", NULL, users != NULL ? users : "ALL" }, { false, "AllowAccounts", NULL, "ALL" },
+        { false, "AllowQos", NULL, "ALL" }, { true, "Default", NULL, is_default ? "YES" : "NO" },
+        { false, "QoS", NULL, "N/A" }, { true, "DefaultTime", NULL, usual }, { false, "Hidden", NULL, "NO" },
+        { true, "MaxNodes", NULL, "UNLIMITED" }, { false, "MaxTime", NULL, most },
+        { true, "Nodes", NULL, list }, { true, "PriorityTier", NULL, tier }, { true, "State", NULL, "UP" },
+        { false, "TotalCPUs", NULL, total }, { false, "TotalNodes", NULL, count },
+        { true, "TRES", NULL, tres }, { 0 } };
     print_pairs(pairs, NULL, is_one_line);
-    return 0;
+}
+
+static int show_partitions(struct client *client, const char *name, bool is_one_line, struct error *err)
+{
+    _cleanup_json_ json_t *nodes = NULL, *partitions = NULL;
+    size_t index = 0, found = 0;
+    json_t *partition = NULL;
+    int r = slurm_nodes_get(client, &nodes, err);
+    if (r == 0)
+        r = slurm_partitions_get(client, &partitions, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(partitions, index, partition)
+    {
+        if (name != NULL && !field_is(partition, "name", name))
+            continue;
+        print_partition(partition, nodes, is_one_line);
+        found++;
+    }
+    return found > 0 || name == NULL ? 0 : error_set(err, -ENOENT, "Partition %.60s not found", name);
 }
 
 /* --- steps --- */
@@ -463,7 +498,7 @@ int scontrol_show(
     if (is_word(entity, "nodes", 3))
         return show_nodes(client, name, is_one_line, err);
     if (is_word(entity, "partitions", 3))
-        return show_partition(client, name, is_one_line, err);
+        return show_partitions(client, name, is_one_line, err);
     if (is_word(entity, "configuration", 3))
         return show_config();
     if (is_word(entity, "hostnames", 5))

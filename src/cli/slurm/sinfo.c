@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sinfo: the partition and its nodes. Nodes in the same state share a line, unless -N requests one each. */
+/* sinfo: the partitions and their nodes. Nodes in the same state share a line, unless -N requests one each.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "base/memory.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/nodes.h"
+#include "cli/slurm/partitions.h"
 #include "cli/slurm/programs.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/table.h"
@@ -23,7 +25,7 @@
 
 #define TEXT(name) static char *text_##name(const json_t *group, int64_t now_ms)
 
-/* A line: {"nodes": [nodes of the API]}, all in one state. */
+/* A line: {"partition": one of the API, "nodes": [nodes of the API]}, all in one state. */
 static const json_t *first_of(const json_t *group)
 {
     return json_array_get(json_object_get(group, "nodes"), 0);
@@ -34,16 +36,22 @@ static int64_t count_of(const json_t *group)
     return (int64_t)json_array_size(json_object_get(group, "nodes"));
 }
 
+static const json_t *partition_of(const json_t *group)
+{
+    return json_object_get(group, "partition");
+}
+
 TEXT(partition)
 {
-    (void)group, (void)now_ms;
-    return xstrdup(SLURM_PARTITION "*");
+    bool is_default = json_is_true(json_object_get(partition_of(group), "default"));
+    (void)now_ms;
+    return xasprintf("%s%s", field_text(partition_of(group), "name"), is_default ? "*" : "");
 }
 
 TEXT(partition_name)
 {
-    (void)group, (void)now_ms;
-    return xstrdup(SLURM_PARTITION);
+    (void)now_ms;
+    return xstrdup(field_text(partition_of(group), "name"));
 }
 
 TEXT(available)
@@ -54,8 +62,27 @@ TEXT(available)
 
 TEXT(limit)
 {
-    (void)group, (void)now_ms;
-    return xstrdup("infinite");
+    (void)now_ms;
+    return slurm_partition_time(partition_of(group), "max_time", "infinite");
+}
+
+TEXT(usual_limit)
+{
+    (void)now_ms;
+    return slurm_partition_time(partition_of(group), "default_time", "n/a");
+}
+
+TEXT(priority)
+{
+    (void)now_ms;
+    return xasprintf("%" PRId64, field_integer(partition_of(group), "priority", 0));
+}
+
+TEXT(users)
+{
+    const char *users = field_text(partition_of(group), "users");
+    (void)now_ms;
+    return users != NULL ? text_escape(users, 256) : xstrdup("all");
 }
 
 TEXT(count)
@@ -76,6 +103,11 @@ TEXT(compact_state)
     return xstrdup(slurm_node_state_compact(first_of(group)));
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
 TEXT(nodes)
 {
     _cleanup_strings_ struct strings names = { 0 };
@@ -84,6 +116,7 @@ TEXT(nodes)
     (void)now_ms;
     json_array_foreach(json_object_get(group, "nodes"), index, node)
         strings_add(&names, field_text(node, "name"));
+    qsort(names.items, names.count, sizeof(*names.items), by_name);
     return hostlist_compress(&names);
 }
 
@@ -149,12 +182,6 @@ TEXT(word_no)
     return xstrdup("no");
 }
 
-TEXT(word_all)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("all");
-}
-
 TEXT(size)
 {
     (void)group, (void)now_ms;
@@ -184,16 +211,17 @@ static const struct slurm_column columns[] = {
     { 'E', "Reason", "REASON", text_reason, 0 },
     { 'f', "FeaturesAct", "AVAIL_FEATURES", slurm_text_null, 0 },
     { 'F', "NodeAIOT", "NODES(A/I/O/T)", text_summary, 0 },
-    { 'g', "Groups", "GROUPS", text_word_all, 0 },
+    { 'g', "Groups", "GROUPS", text_users, 0 },
     { 'G', "Gres", "GRES", text_gres, 0 },
     { 'h', "OverSubscribe", "OVERSUBSCRIBE", text_word_no, 0 },
     { 'H', "Timestamp", "TIMESTAMP", text_unknown, 0 },
     { 'l', "Time", "TIMELIMIT", text_limit, 0 },
-    { 'L', "DefaultTime", "DEFAULTTIME", text_limit, 0 },
+    { 'L', "DefaultTime", "DEFAULTTIME", text_usual_limit, 0 },
     { 'm', "Memory", "MEMORY", text_memory, 0 },
     { 'n', "NodeHost", "HOSTNAMES", text_nodes, 0 },
     { 'N', "NodeList", "NODELIST", text_nodes, 0 },
     { 'o', "NodeAddr", "NODE_ADDR", text_nodes, 0 },
+    { 'p', "PriorityTier", "PRIO_TIER", text_priority, 0 },
     { 'P', "Partition", "PARTITION", text_partition, 0 },
     { 'r', "Root", "ROOT", text_word_no, 0 },
     { 'R', "PartitionName", "PARTITION", text_partition_name, 0 },
@@ -286,60 +314,94 @@ static bool is_wanted(const struct sinfo *sinfo, const json_t *node)
     return is_state && is_reason && is_node;
 }
 
-/* Nodes that share a line. */
-static bool is_alike(const struct sinfo *sinfo, const json_t *group, const json_t *node)
+/* Nodes that share a line: all, unless the line shows something in which they differ. */
+static bool is_alike(const struct slurm_table *table, const json_t *group, const json_t *node)
 {
-    if (sinfo->is_each_node)
-        return false;
-    return sinfo->is_summary || strcmp(slurm_node_state(first_of(group)), slurm_node_state(node)) == 0;
+    static slurm_text_fn *const of_nodes[] = { text_state, text_compact_state, text_cpus, text_memory,
+        text_gres, text_reason };
+    _cleanup_json_ json_t *alone = json_pack("{s:[O]}", "nodes", node);
+    for (size_t i = 0; i < table->count; i++)
+        for (size_t k = 0; k < sizeof(of_nodes) / sizeof(of_nodes[0]); k++) {
+            if (table->cells[i].column == NULL || table->cells[i].column->text != of_nodes[k])
+                continue;
+            _cleanup_free_ char *first = of_nodes[k](group, 0), *second = of_nodes[k](alone, 0);
+            if (strcmp(first, second) != 0)
+                return false;
+        }
+    return true;
 }
 
-static json_t *group_nodes(const struct sinfo *sinfo, const json_t *nodes)
+static json_t *add_group(json_t *groups, json_t *partition)
 {
-    json_t *groups = json_array(), *node = NULL;
-    size_t index = 0;
-    if (sinfo->partitions != NULL && !slurm_list_has(sinfo->partitions, SLURM_PARTITION))
-        return groups;
+    json_t *group = json_object();
+    (void)json_object_set(group, "partition", partition);
+    (void)json_object_set_new(group, "nodes", json_array());
+    (void)json_array_append_new(groups, group);
+    return group;
+}
+
+static void group_partition(const struct sinfo *sinfo, const struct slurm_table *table, json_t *partition,
+    const json_t *nodes, json_t *groups)
+{
+    size_t first = json_array_size(groups), index = 0;
+    json_t *node = NULL;
     json_array_foreach(nodes, index, node)
     {
-        json_t *into = NULL, *group = NULL;
-        size_t k = 0;
-        if (!is_wanted(sinfo, node))
+        json_t *into = NULL;
+        if (!slurm_partition_has(partition, field_text(node, "name")) || !is_wanted(sinfo, node))
             continue;
-        json_array_foreach(groups, k, group) if (into == NULL && is_alike(sinfo, group, node)) into = group;
-        if (into == NULL) {
-            into = json_object();
-            (void)json_object_set_new(into, "nodes", json_array());
-            (void)json_array_append_new(groups, into);
-        }
+        for (size_t k = first; k < json_array_size(groups) && into == NULL; k++)
+            if (!sinfo->is_each_node && is_alike(table, json_array_get(groups, k), node))
+                into = json_array_get(groups, k);
+        if (into == NULL)
+            into = add_group(groups, partition);
         (void)json_array_append(json_object_get(into, "nodes"), node);
     }
+}
+
+static json_t *group_nodes(
+    const struct sinfo *sinfo, const struct slurm_table *table, const json_t *partitions, const json_t *nodes)
+{
+    json_t *groups = json_array(), *partition = NULL;
+    size_t index = 0;
+    json_array_foreach(
+        partitions, index, partition) if (sinfo->partitions == NULL ||
+                                          slurm_list_has(sinfo->partitions, field_text(partition, "name")))
+        group_partition(sinfo, table, partition, nodes, groups);
     return groups;
 }
 
-static int print(const struct sinfo *sinfo, struct error *err)
+static int read_format(const struct sinfo *sinfo, struct slurm_table *table, struct error *err)
 {
-    struct client client;
-    struct slurm_table table = { .columns = columns, .is_headless = sinfo->is_headless };
-    _cleanup_json_ json_t *nodes = NULL, *groups = NULL;
-    client_init(&client, NULL, NULL);
-    int r = slurm_nodes_get(&client, &nodes, err);
-    client_clear(&client);
-    if (r < 0)
-        return r;
-    groups = group_nodes(sinfo, nodes);
-    if (sinfo->is_json)
-        return slurm_table_json(columns, groups, "nodes");
     const char *format = sinfo->format != NULL ? sinfo->format
                          : sinfo->is_reasons   ? FORMAT_REASONS
                          : sinfo->is_each_node ? FORMAT_NODES
                          : sinfo->is_summary   ? FORMAT_SUMMARY
                          : sinfo->is_long      ? FORMAT_LONG
                                                : FORMAT_USUAL;
-    r = sinfo->long_format != NULL ? slurm_table_read_names(&table, sinfo->long_format, err)
-                                   : slurm_table_read_letters(&table, format, err);
+    return sinfo->long_format != NULL ? slurm_table_read_names(table, sinfo->long_format, err)
+                                      : slurm_table_read_letters(table, format, err);
+}
+
+static int print(const struct sinfo *sinfo, struct error *err)
+{
+    struct client client;
+    struct slurm_table table = { .columns = columns, .is_headless = sinfo->is_headless };
+    _cleanup_json_ json_t *nodes = NULL, *partitions = NULL, *groups = NULL;
+    client_init(&client, NULL, NULL);
+    int r = slurm_nodes_get(&client, &nodes, err);
     if (r == 0)
-        slurm_table_print(&table, groups);
+        r = slurm_partitions_get(&client, &partitions, err);
+    client_clear(&client);
+    if (r == 0)
+        r = read_format(sinfo, &table, err);
+    if (r == 0) {
+        groups = group_nodes(sinfo, &table, partitions, nodes);
+        if (sinfo->is_json)
+            (void)slurm_table_json(columns, groups, "nodes");
+        else
+            slurm_table_print(&table, groups);
+    }
     slurm_table_clear(&table);
     return r;
 }

@@ -16,7 +16,6 @@
 #define SLURM_PROGRAM     "mgpu-slurm"
 #define SLURM_VERSION     "22.05.8" // the version whose messages and formats are used
 #define SLURM_MIN_JOB_AGE 300       // seconds for which ended jobs stay in squeue
-#define SLURM_PARTITION   "gpu"     // of all nodes
 
 struct slurm_program {
     const char *name;

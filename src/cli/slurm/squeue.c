@@ -216,7 +216,7 @@ static bool is_wanted(const struct squeue *squeue, const json_t *job, int64_t no
     _cleanup_free_ char *partition = slurm_text_partition(job, now_ms);
     _cleanup_free_ char *account = slurm_text_account(job, now_ms);
     return is_in_state(squeue, job, now_ms) &&
-           (squeue->partitions == NULL || slurm_list_has(squeue->partitions, partition)) &&
+           (squeue->partitions == NULL || slurm_lists_meet(squeue->partitions, partition)) &&
            (squeue->accounts == NULL || slurm_list_has(squeue->accounts, account)) &&
            (squeue->nodes == NULL || slurm_list_has(squeue->nodes, field_text(job, "node")));
 }

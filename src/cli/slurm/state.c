@@ -102,6 +102,7 @@ static const struct {
     { "held_admin", "JobHeldAdmin" },
     { "backoff", "BeginTime" },
     { "never_fits", "BadConstraints" },
+    { "partition", "PartitionNodeLimit" },
 };
 
 const struct slurm_state *slurm_state_of(const json_t *job)

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "cli/options/ask.h"
 #include "cli/term/field.h"
+#include "cli/slurm/partitions.h"
 #include "cli/submit/slurm_values.h"
 #include "job/ask.h"
 #include "job/slurm.h"
@@ -180,13 +181,10 @@ int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program,
     json_t *notes = json_array();
     settle_tasks(job);
     slurm_job_note_set(job, SLURM_NOTE_KIND, program->name);
-    if (slurm_note(&job->notes, SLURM_NOTE_PARTITION) == NULL)
-        slurm_job_note_set(job, SLURM_NOTE_PARTITION, SLURM_PARTITION);
-    const char *unsupported =
-        job->nodelist != NULL  ? "--nodelist is not supported: nodes are chosen by mgpu"
-        : job->exclude != NULL ? "--exclude is not supported: nodes are chosen by mgpu"
-        : job->is_exclusive    ? "--exclusive is not supported: request the GPUs and CPUs that the job needs"
-                               : NULL;
+    job->program = program->name;
+    const char *unsupported = job->nodelist != NULL  ? "--nodelist is not supported: nodes are chosen by mgpu"
+                              : job->exclude != NULL ? "--exclude is not supported: nodes are chosen by mgpu"
+                                                     : NULL;
     if (unsupported != NULL) {
         json_decref(notes);
         return error_set(err, -ENOTSUP, "%s", unsupported);
@@ -198,6 +196,8 @@ int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program,
     if (job->time_s != SLURM_NO_LIMIT)
         (void)json_object_set_new(
             job->submit.ask, "time_limit", json_integer(job->time_s > 0 ? job->time_s : 1));
+    if (job->is_exclusive)
+        (void)json_object_set_new(job->submit.ask, "exclusive", json_true());
     if (job->name != NULL)
         (void)json_object_set_new(job->submit.ask, "name", json_string(job->name));
     for (size_t i = 0; i < job->notes.count; i++)
@@ -218,6 +218,8 @@ int slurm_job_send(
         r = error_set(err, -EINVAL, "the script is not UTF-8 text");
     if (r == 0)
         r = submit_send(&job->call, request, ret, err);
+    if (r < 0 && request != NULL && !slurm_is_away(err))
+        slurm_partition_explain(&job->call.client, job->program, request, err);
     job->call.options = NULL;
     return r;
 }

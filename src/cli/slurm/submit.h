@@ -23,6 +23,7 @@ struct slurm_job {
     uint64_t memory, memory_per_cpu, memory_per_gpu; // bytes; 0: not specified
     char *gpu_model;
     const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude;
+    const char *program; // whose name begins its messages
     const char *wrap, *name, *mail_user;
     char *mail_on;
     bool is_parsable, is_waited, is_tested, is_quiet;

@@ -284,12 +284,8 @@ SETTER(export)
 SETTER(partition)
 {
     struct slurm_job *job = target;
-    (void)option;
-    if (!slurm_list_has(value, SLURM_PARTITION)) {
-        (void)error_set(err, -EINVAL, "invalid partition specified: %.60s", value);
-        return error_hint(err, "Batch job submission failed: Invalid partition name specified");
-    }
-    slurm_job_note_set(job, SLURM_NOTE_PARTITION, SLURM_PARTITION);
+    (void)option, (void)err;
+    (void)json_object_set_new(ask_of(job), "partition", json_string(value));
     return 0;
 }
 
@@ -528,7 +524,7 @@ const struct slurm_option slurm_submit_options[] = {
     DONE("exclude", 'x', "nodes", ANY, set_text, NULL,
         "nodes of the job that a step does not run on; refused outside of a job"),
     DONE("exclusive", 0, "[user|mcs]", ANY, set_flag, "EXCLUSIVE",
-        "of a step: --exact; refused outside of a job"),
+        "no other job on the nodes of the job; of a step: --exact"),
     DONE("relative", 'r', "n", R, set_number, NULL, "first node of the job that the step runs on"),
     DONE("pty", 0, NULL, R, set_flag, NULL, "run on a terminal"),
     DONE("jobid", 0, "id", R, set_number, "JOBID", "job that the step belongs to"),

@@ -69,8 +69,10 @@ static void on_spec(void *arg, uint64_t job, struct spec_bytes *bytes)
     } else if (spec == NULL) {
         (void)error_set(&err, -ENOENT, "the request of job %" PRIu64 " is no longer known", request->job);
         request_reply_problem(request, &err);
+    } else if (renew(spec, request->work), rights_check_partition(request, &spec->ask, &err) < 0) {
+        job_spec_free(spec);
+        request_reply_problem(request, &err);
     } else {
-        renew(spec, request->work);
         if (spec->ask.priority > 0)
             request->who.may_raise = rights_may_raise(request);
         request->on_answer = on_submitted;

@@ -177,6 +177,8 @@ static const struct route routes[] = {
         { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/users", ACTION_LOOK, handle_users, "Jobs, usage and limits of users and groups.",
         { { NULL, NULL } }, NULL },
+    { "GET", "/api/v1/partitions", ACTION_LOOK, handle_partitions,
+        "Partitions: named sets of nodes, with their users and limits.", { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/journal", ACTION_AUDIT, handle_journal,
         "All events with the data a replay needs, one JSON object per line.",
         { { "after", "sequence number to begin after" } }, NULL },

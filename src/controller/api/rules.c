@@ -105,6 +105,8 @@ static void begin_edit(struct request *request, const struct job *job)
         r = json_ask_read(body, &edit->ask, &err);
     if (r == 0)
         r = job_ask_validate(&edit->ask, &err);
+    if (r == 0 && !text_equal(edit->ask.partition, job->ask->partition))
+        r = rights_check_partition(request, &edit->ask, &err);
     if (r < 0) {
         edit_free(edit);
         request_reply_problem(request, &err);

@@ -192,6 +192,8 @@ void handle_submit(struct request *request)
         r = read_spec(request, spec, &err);
     if (r == 0)
         r = submit_check_owner(request, spec->ask.adopted_pid != 0, &err);
+    if (r == 0)
+        r = rights_check_partition(request, &spec->ask, &err);
     if (r == 0 && is_dry && spec->ask.adopted_pid != 0)
         r = error_set(&err, -EINVAL, "dry_run is not available for adopted processes");
     if (r == 0 && !is_dry)

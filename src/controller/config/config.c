@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A configuration file: YAML, one mapping of keys to values. Three keys contain mappings themselves: "users"
- * and "groups" (limits of single ones) and "roles". An empty file is valid. A key may occur once in a file;
- * of several files the last one wins.
+ * A configuration file: YAML, one mapping of keys to values. Four keys contain mappings themselves: "users"
+ * and "groups" (limits of single ones), "partitions" and "roles". An empty file is valid. A key may occur
+ * once in a file; of several files the last one wins.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/yaml_problem.h"
 #include "base/strings.h"
+#include "controller/config/partitions.h"
 #include "controller/config/roles.h"
 #include "controller/config/settings.h"
 #include "controller/config/settings_sched.h"
@@ -130,6 +131,54 @@ static int read_account(
     return r == -ENOENT ? pass_over(reader, key) : r;
 }
 
+/* --- partitions: names to their nodes, users and limits --- */
+
+/* A list is joined: [ada, "group:ml"] is "ada,group:ml". The caller frees it; NULL: it is something else. */
+static char *text_of_list(const struct reader *reader, const yaml_node_t *value)
+{
+    struct buffer out = { 0 };
+    bool is_good = value->type == YAML_SEQUENCE_NODE;
+    if (text_of(value) != NULL)
+        return xstrdup(text_of(value));
+    for (const yaml_node_item_t *item = is_good ? value->data.sequence.items.start : NULL;
+         is_good && item < value->data.sequence.items.top; item++) {
+        const char *word = text_of(yaml_document_get_node(reader->document, *item));
+        is_good = word != NULL;
+        buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", word != NULL ? word : "");
+    }
+    if (is_good)
+        return buffer_take(&out);
+    buffer_clear(&out);
+    return NULL;
+}
+
+static int read_partition_key(
+    struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *name)
+{
+    _cleanup_free_ char *text = text_of_list(reader, value);
+    if (text == NULL)
+        return at(reader, value, error_set(reader->err, -EINVAL, "a value or a list is expected here"));
+    int r = partitions_set(reader->options, name, text_of(key), text, reader->err);
+    if (r == -ENOENT)
+        r = pass_over(reader, value);
+    if (r < 0)
+        return at(reader, key, r);
+    _cleanup_free_ char *setting = xasprintf("partitions.%s.%s", (const char *)name, text_of(key));
+    note(reader, value, setting, text);
+    return 0;
+}
+
+static int read_partition(
+    struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
+{
+    (void)arg;
+    if (value->type != YAML_MAPPING_NODE)
+        return at(reader, value,
+            error_set(
+                reader->err, -EINVAL, "'%.60s' requires a mapping, such as nodes: gpu[1-4]", text_of(key)));
+    return each_pair(reader, value, read_partition_key, text_of(key));
+}
+
 /* --- roles: names of roles to lists of users and groups --- */
 
 static int add_to_role(struct reader *reader, const yaml_node_t *who, enum role role)
@@ -191,6 +240,7 @@ static int read_pair(struct reader *reader, const yaml_node_t *key, const yaml_n
     } sections[] = {
         { "users", read_account, &no },
         { "groups", read_account, &yes },
+        { "partitions", read_partition, NULL },
         { "roles", read_role, NULL },
     };
     (void)arg;

@@ -50,6 +50,8 @@ struct controller_options {
     int64_t grace_ms;                     // between SIGTERM and SIGKILL
     struct core_account *accounts;        // users and groups with their own limits
     size_t n_accounts;
+    struct core_partition *partitions; // the default one among them once the files are read
+    size_t n_partitions;
     int64_t keep_jobs_ms;       // ended jobs are removed from the store after this time; 0: never
     uint64_t user_max_queued;   // jobs of one user that wait or run; 0: unlimited
     uint64_t user_max_stored;   // bytes of requests of one user per day; 0: unlimited

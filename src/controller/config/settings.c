@@ -19,6 +19,7 @@
 #include "base/system_mgpud.h"
 #include "base/uid_min.h"
 #include "base/version.h"
+#include "controller/config/partitions.h"
 #include "controller/config/roles.h"
 #include "controller/config/settings_health.h"
 #include "controller/config/settings_idle.h"
@@ -415,6 +416,9 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
     if (r < 0)
         return r;
     struct parsed second = { .options = options };
+    r = partitions_complete(options, err);
+    if (r < 0)
+        return r;
     return options_parse_seen(argc, argv, tables, &second, note_option, false, &operands, err);
 }
 
@@ -438,6 +442,7 @@ void settings_clear(struct controller_options *options)
     free(options->files);
     strings_clear(&options->warnings);
     free(options->accounts);
+    partitions_clear(options);
     roles_free(options->roles);
     *options = (struct controller_options){ 0 };
 }

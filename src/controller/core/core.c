@@ -26,6 +26,7 @@ struct core *core_new(const struct core_options *options, const struct core_effe
     core_set_concerns(core, core_concerns);
     core_init_concerns(core);
     core_configure_accounts(core);
+    core_configure_partitions(core);
     return core;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "controller/core/gpu_watch.h"
+#include "controller/core/partition.h"
 #include "controller/core/rights.h"
 #include "job/cluster_change.h"
 #include "job/idle.h"
@@ -114,6 +115,8 @@ struct core_options {
     struct park_settings park;
     const struct core_account *accounts; // borrowed while the core exists
     size_t n_accounts;
+    const struct core_partition *partitions; // likewise: controller/core/partition.h
+    size_t n_partitions;
 };
 
 /* Changes the settings; limits apply from the next start on, running jobs are not affected. `admin_uid` is

@@ -191,6 +191,8 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     job_ask_copy(&copy, ask);
     copy.gpus = gpus;
     copy.time_limit_ms = core_limit_of(core, ask);
+    if (copy.partition == NULL)
+        copy.partition = xstrdup(core_partition_of(core, ask));
     copy.own_priority = core_priority_is_own(core, who, ask, entry->job->ask);
     struct job_event event = {
         .type = EVENT_EDITED,

@@ -38,6 +38,18 @@ static void write_settings(const struct sched_settings *settings, struct buffer 
         group->gpu_seconds);
 }
 
+/* "partition=NAME PRIORITY n1,n2", or without nodes: all. */
+static void write_partitions(const struct core_options *options, struct buffer *text)
+{
+    for (size_t i = 0; i < options->n_partitions; i++) {
+        const struct cluster_partition *set = &options->partitions[i].set;
+        buffer_printf(text, "partition=%s %" PRId32, set->name, set->priority);
+        for (size_t k = 0; k < set->nodes.count; k++)
+            buffer_printf(text, "%c%s", k == 0 ? ' ' : ',', set->nodes.items[k]);
+        buffer_append_text(text, "\n");
+    }
+}
+
 /* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS" */
 char *core_settings_text(const struct core *core)
 {
@@ -49,6 +61,7 @@ char *core_settings_text(const struct core *core)
             account->is_group ? 'g' : 'u', account->id, account->shares, account->limits.jobs,
             account->limits.gpu_milli, account->limits.gpu_seconds);
     }
+    write_partitions(&core->options, &text);
     return buffer_take(&text);
 }
 
@@ -75,5 +88,6 @@ void core_configure(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
     core_configure_accounts(core);
     sched_configure(core->sched, core->now_ms, &options->sched);
     core_configure_accounts(core);
+    core_configure_partitions(core);
     core_note_settings(core, true);
 }

@@ -70,6 +70,9 @@ int core_check_ask(
             "-t %" PRId64 "s, and split a longer job into parts that resume from a checkpoint",
             core->options.max_time_ms / 1000);
     }
+    int r = core_check_partition(core, ask, err);
+    if (r < 0)
+        return r;
     if (ask->deadline_ms != 0 && ask->deadline_ms <= core->now_ms) {
         char text[32];
         utc_format(ask->deadline_ms, text, sizeof(text));
@@ -96,20 +99,32 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
 {
     if (ask->time_limit_ms != 0 || ask->adopted_pid != 0)
         return ask->time_limit_ms;
-    int64_t usual_ms = core->options.default_time_ms, most_ms = core->options.max_time_ms;
+    int64_t usual_ms = 0, most_ms = 0;
+    core_partition_times(core, ask, &most_ms, &usual_ms);
+    if (core->options.max_time_ms != 0 && (most_ms == 0 || core->options.max_time_ms < most_ms))
+        most_ms = core->options.max_time_ms;
+    usual_ms = usual_ms != 0 ? usual_ms : core->options.default_time_ms;
     return most_ms != 0 && (usual_ms == 0 || usual_ms > most_ms) ? most_ms : usual_ms;
 }
 
-/* What follows from the site's rules and from the rest of the request. */
-static void complete_ask(struct job *job, int64_t time_limit_ms, uint32_t gpus, bool own_priority)
+/* What follows from the site's rules. */
+static void complete_ask(const struct core *core, const struct identity *who, struct job *job)
+{
+    static const struct job_ask nothing = { 0 };
+    struct job_ask ask = *job->ask;
+    ask.partition = core_partition_of(core, &ask);
+    ask.time_limit_ms = core_limit_of(core, &ask);
+    ask.own_priority = core_priority_is_own(core, who, job->ask, &nothing);
+    job_set_ask(job, &ask);
+}
+
+/* What follows from the rest of the request. */
+static void set_gpus(struct job *job, uint32_t gpus)
 {
     struct job_ask ask = *job->ask;
-    if (ask.time_limit_ms == time_limit_ms && ask.gpus == gpus && ask.own_priority == own_priority)
-        return;
-    ask.time_limit_ms = time_limit_ms;
     ask.gpus = gpus;
-    ask.own_priority = own_priority;
-    job_set_ask(job, &ask);
+    if (gpus != job->ask->gpus)
+        job_set_ask(job, &ask);
 }
 
 /* The prospective job, and its description for the scheduler. */
@@ -118,7 +133,6 @@ static int make_job(const struct core *core, const struct identity *who, const s
     struct error *err)
 {
     static const struct core_facts none = { 0 };
-    static const struct job_ask nothing = { 0 };
     int r = check_submit(core, who, spec, size, err);
     if (r < 0)
         return r;
@@ -126,8 +140,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
     job->uid = who->uid;
     job->gid = who->gid;
     job->submitted_ms = core->now_ms;
-    complete_ask(job, core_limit_of(core, job->ask), job->ask->gpus,
-        core_priority_is_own(core, who, job->ask, &nothing));
+    complete_ask(core, who, job);
     r = core_describe(core, job, facts != NULL ? facts : &none, ret_description, err);
     if (r < 0)
         return r;
@@ -138,8 +151,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
         description_clear(ret_description);
         return r == -ENOENT ? err->code = -EINVAL : r;
     }
-    complete_ask(
-        job, job->ask->time_limit_ms, ret_description->spec.key.request.gpus, job->ask->own_priority);
+    set_gpus(job, ret_description->spec.key.request.gpus);
     *ret = take_ptr(job);
     return 0;
 }

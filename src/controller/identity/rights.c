@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "controller/identity/rights.h"
 
+#include <errno.h>
+
 #include "controller/config/groups.h"
+#include "controller/config/partitions.h"
 #include "controller/config/roles.h"
 
 enum role rights_role(const struct serve *serve, uint32_t uid)
@@ -19,4 +22,18 @@ bool rights_may_raise(const struct request *request)
     if (core_may(&request->who, ACTION_RAISE, NULL))
         return true;
     return name != NULL && group_find(name, &group, NULL) == 0 && group_has(group, request->who.uid) > 0;
+}
+
+static int check_member(const struct core_partition *partition, const void *arg, struct error *err)
+{
+    const struct request *request = arg;
+    if (partition_admits(partition, request->who.uid))
+        return 0;
+    (void)error_set(err, -EPERM, "you are not allowed to use partition %.60s", partition->set.name);
+    return error_hint(err, "its users are %.100s; see: mgpu partitions", partition->users);
+}
+
+int rights_check_partition(const struct request *request, const struct job_ask *ask, struct error *err)
+{
+    return core_each_partition_of(request->serve->controller->core, ask, check_member, request, err);
 }

@@ -10,3 +10,6 @@ enum role rights_role(const struct serve *serve, uint32_t uid);
 /* True if the caller's priorities count against the jobs of all users, because of its role or as a member of
  * --priority-group. */
 bool rights_may_raise(const struct request *request);
+
+/* Checks that the request's partitions exist and that its user may use them. -EINVAL, -EPERM. */
+int rights_check_partition(const struct request *request, const struct job_ask *ask, struct error *err);

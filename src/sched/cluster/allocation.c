@@ -62,6 +62,7 @@ void cluster_book(struct cluster *cluster, const struct allocation *allocation)
         node->cpu_booked += held->cpu_milli;
         node->memory_booked += held->memory;
         node->jobs++;
+        node->is_exclusive |= held->is_exclusive;
         cluster_touch(cluster, node);
     }
 }
@@ -78,6 +79,7 @@ void cluster_release(struct cluster *cluster, const struct allocation *allocatio
         node->cpu_booked -= held->cpu_milli;
         node->memory_booked -= held->memory;
         node->jobs--;
+        node->is_exclusive &= !held->is_exclusive;
         cluster_touch(cluster, node);
     }
 }
@@ -110,6 +112,9 @@ int cluster_invariant(const struct cluster *cluster, struct error *err)
                 node->cpu_booked, node->cpu_milli);
         if (node->is_described && node->memory > 0 && node->memory_booked > node->memory)
             return error_set(err, -EBADMSG, "node %s has more memory allocated than it has", node->name);
+        if (node->is_exclusive && node->jobs != 1)
+            return error_set(err, -EBADMSG, "node %s has %u jobs beside one that has it alone", node->name,
+                node->jobs - 1);
         if (node->jobs == 0 && (node->cpu_booked != 0 || node->memory_booked != 0))
             return error_set(err, -EBADMSG, "node %s has resources allocated without a job", node->name);
     }

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "job/cluster_change.h"
 #include "sched/cluster/node_index.h"
+#include "sched/cluster/partition.h"
 
 #define BUCKETS_FIRST 16U
 
@@ -50,6 +51,7 @@ static void clear_node(struct cluster_node *node)
 
 void cluster_clear(struct cluster *cluster)
 {
+    cluster_set_partitions(cluster, NULL, 0);
     for (size_t i = 0; i < cluster->n_nodes; i++)
         clear_node(&cluster->nodes[i]);
     for (size_t i = 0; i < cluster->n_models; i++)
@@ -123,6 +125,7 @@ struct cluster_node *cluster_node(struct cluster *cluster, const char *name)
     node = &cluster->nodes[position];
     *node = (struct cluster_node){ .name = xstrdup(name), .position = position, .hold_from_ms = TIME_NEVER };
     add_name(cluster);
+    cluster_place_node(cluster, node);
     cluster_touch(cluster, node);
     return node;
 }
@@ -282,6 +285,7 @@ void cluster_offer(const struct cluster_node *node, enum cluster_held held, stru
     bool is_kept = held == HELD_IS_TAKEN && node->hold_from_ms < TIME_NEVER;
     uint32_t jobs = node->jobs + (is_kept ? node->hold_jobs : 0);
     bool is_full = node->jobs_max > 0 && jobs >= node->jobs_max;
+    is_full |= node->is_exclusive || (is_kept && node->hold_is_exclusive);
     if (node->is_up && !node->is_drained && !is_full) {
         offer.cpu_milli =
             (uint32_t)left_of(node->cpu_milli, node->cpu_booked, is_kept ? node->hold_cpu_milli : 0);

@@ -10,11 +10,20 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "sched/cluster/request.h"
 
 #define SHARE_SLOTS_MAX 63U // shares of one GPU; slot 0 means the whole GPU
 #define NODE_GPUS_LIMIT 256U
 #define TIME_NEVER      INT64_MAX
+#define PARTITIONS_MAX  64U // bits of a set
+
+/* A named set of nodes; the jobs in it run only there. */
+struct cluster_partition {
+    char *name;
+    struct strings nodes; // their names; empty: all nodes
+    int32_t priority;     // added to that of its jobs
+};
 
 /* GPUs reserved for some users for a time (`mgpu reserve`). */
 struct cluster_booking {
@@ -54,9 +63,11 @@ struct cluster_node {
     char *name;
     uint32_t position;
     bool is_up;
-    bool is_described; // it has reported its hardware; before that, it is unknown what it cannot run
-    bool is_drained;   // drained by an administrator
-    bool is_counted;   // in cluster->widths
+    bool is_described;   // it has reported its hardware; before that, it is unknown what it cannot run
+    bool is_drained;     // drained by an administrator
+    bool is_counted;     // in cluster->widths
+    bool is_exclusive;   // one job has it alone
+    uint64_t partitions; // bits of cluster->partitions
     uint32_t cpu_milli, cpu_booked; // thousandths of a CPU
     uint64_t memory, memory_booked; // bytes; memory 0: unknown, not limited
     uint32_t jobs, jobs_max;        // attempts on it, and their maximum; 0: no limit
@@ -65,6 +76,7 @@ struct cluster_node {
     int64_t hold_from_ms;
     uint32_t hold_cpu_milli, hold_jobs;
     uint64_t hold_memory;
+    bool hold_is_exclusive;
     const void *hold_owner;
     struct cluster_gpu *gpus; // in order of discovery: by index, unless cards have moved
     size_t n_gpus;
@@ -78,6 +90,8 @@ struct cluster {
     size_t n_nodes;
     char **models; // distinct GPU models; [0] is "" (unknown)
     size_t n_models;
+    struct cluster_partition *partitions;
+    size_t n_partitions;
     struct node_index *index;     // updated by cluster_touch()
     struct cluster_bucket *names; // nodes by name
     uint32_t *widths;             // number of nodes by their number of usable GPUs, allocated or not
@@ -101,6 +115,7 @@ struct alloc_node {
     uint32_t node;
     uint32_t cpu_milli;
     uint64_t memory;
+    bool is_exclusive;
 };
 
 struct allocation {
@@ -129,6 +144,16 @@ struct cluster_node *cluster_set_node(
     struct cluster *cluster, const char *name, uint32_t cpu_milli, uint64_t memory);
 struct cluster_gpu *cluster_set_gpu(struct cluster *cluster, struct cluster_node *node, uint32_t index,
     const char *uuid, const char *model, uint64_t memory_bytes, bool is_present);
+
+/* --- partitions --- */
+
+/* Replaces the partitions, which are copied; at most PARTITIONS_MAX. */
+void cluster_set_partitions(
+    struct cluster *cluster, const struct cluster_partition *partitions, size_t count);
+/* Those named in "a,b" as bits, and the highest of their priorities; unknown names have none. NULL: 0. */
+uint64_t cluster_partition_bits(const struct cluster *cluster, const char *names, int32_t *ret_priority);
+/* True if the request's partitions contain the node. */
+bool cluster_node_admits(const struct cluster_node *node, const struct sched_request *request);
 
 /* Maximum number of attempts on each node; 0: no limit. */
 void cluster_limit_jobs(struct cluster *cluster, uint32_t jobs_max);
@@ -184,7 +209,7 @@ uint64_t cluster_models(const struct cluster *cluster, const struct sched_reques
 uint32_t cluster_count_suitable(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, uint32_t enough);
 
-/* True if the node's total CPUs and memory suffice for the request. */
+/* True if the request's partitions contain the node, and its total CPUs and memory suffice. */
 bool cluster_host_suffices(const struct cluster_node *node, const struct sched_request *request);
 
 /* Checks whether the request could run on the idle cluster, including paused and drained resources. If never:

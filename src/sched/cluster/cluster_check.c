@@ -71,7 +71,8 @@ uint32_t cluster_count_suitable(const struct cluster *cluster, const struct clus
 
 bool cluster_host_suffices(const struct cluster_node *node, const struct sched_request *request)
 {
-    return node->cpu_milli >= request->cpu_milli && (node->memory == 0 || node->memory >= request->memory);
+    return cluster_node_admits(node, request) && node->cpu_milli >= request->cpu_milli &&
+           (node->memory == 0 || node->memory >= request->memory);
 }
 
 /* How a job is divided among nodes: `most` GPUs on `n_most` of them, `least` on the others; 0: any division.
@@ -119,7 +120,7 @@ static bool could_run(const struct cluster *cluster, const struct sched_request 
     struct found found = { 0 };
     for (size_t i = 0; i < cluster->n_nodes; i++) {
         const struct cluster_node *node = &cluster->nodes[i];
-        if (!node->is_described)
+        if (!node->is_described && cluster_node_admits(node, request))
             return true;
         if (cluster_host_suffices(node, request))
             look_at_node(cluster, node, request, &division, &found);
@@ -175,15 +176,20 @@ struct largest {
     uint64_t gpu_mem;  // of one GPU
     uint32_t suitable; // most GPUs of one node that suit
     uint64_t all_suitable;
+    uint32_t nodes; // nodes that the request may use at all
 };
 
 static void find_largest(
     const struct cluster *cluster, const struct sched_request *request, struct largest *ret)
 {
-    *ret = (struct largest){ .wide = cluster->nodes, .cpu = cluster->nodes, .memory = cluster->nodes };
+    *ret = (struct largest){ .nodes = 0 };
     for (size_t i = 0; i < cluster->n_nodes; i++) {
         const struct cluster_node *node = &cluster->nodes[i];
         uint32_t known = 0;
+        if (!cluster_node_admits(node, request))
+            continue;
+        if (ret->nodes++ == 0)
+            ret->wide = ret->cpu = ret->memory = node;
         for (size_t k = 0; k < node->n_gpus; k++) {
             known += node->gpus[k].is_known;
             if (node->gpus[k].is_known && node->gpus[k].memory_bytes > ret->gpu_mem)
@@ -282,17 +288,17 @@ static int lack_count(const struct cluster *cluster, const struct sched_request 
     if (each > largest->gpus && request->nodes > 1)
         (void)error_set(err, -ERANGE, "no node can run it: requested %u GPUs on each of %u nodes; %s has %u",
             each, request->nodes, largest->wide->name, largest->gpus);
-    else if (cluster->n_nodes == 1 || each > largest->gpus)
+    else if (largest->nodes == 1 || each > largest->gpus)
         (void)error_set(err, -ERANGE, "no node can run it: requested %u GPU%s; %s has %u", request->gpus,
             plural, largest->wide->name, largest->gpus);
     else
         (void)error_set(err, -ERANGE,
-            "no node can run it: requested %u GPU%s; all %zu nodes together have %" PRIu64
+            "no node can run it: requested %u GPU%s; all %u nodes together have %" PRIu64
             ", the largest, %s, has %u",
-            request->gpus, plural, cluster->n_nodes, largest->all_gpus, largest->wide->name, largest->gpus);
+            request->gpus, plural, largest->nodes, largest->all_gpus, largest->wide->name, largest->gpus);
     if (largest->gpus == 0)
         return error_hint(err, "no GPU was detected; use -g 0 for a job without a GPU, or run: mgpu doctor");
-    if (cluster->n_nodes > 1 && request->gpus <= largest->all_gpus)
+    if (largest->nodes > 1 && request->gpus <= largest->all_gpus)
         return error_hint(err, "request at most %u GPUs per node, or -N %u", largest->gpus,
             (request->gpus + largest->gpus - 1) / largest->gpus);
     return error_hint(err, "request at most %" PRIu64 " GPUs; list them with: mgpu gpus",
@@ -306,7 +312,8 @@ static int lack_gpu_memory(const struct cluster *cluster, const struct sched_req
     uint64_t all = 0;
     anything.gpu_mem = 0;
     for (size_t i = 0; i < cluster->n_nodes; i++)
-        all += cluster_count_suitable(cluster, &cluster->nodes[i], &anything, UINT32_MAX);
+        if (cluster_node_admits(&cluster->nodes[i], request))
+            all += cluster_count_suitable(cluster, &cluster->nodes[i], &anything, UINT32_MAX);
     if (request->gpu_mem == 0 || all == largest->all_suitable)
         return 0;
     char asked[32], biggest[32];
@@ -353,7 +360,8 @@ static int lack_memory(const struct cluster *cluster, const struct sched_request
     const struct largest *largest, struct error *err)
 {
     for (size_t i = 0; i < cluster->n_nodes; i++)
-        if (cluster->nodes[i].memory == 0 || cluster->nodes[i].memory >= request->memory)
+        if (cluster_node_admits(&cluster->nodes[i], request) &&
+            (cluster->nodes[i].memory == 0 || cluster->nodes[i].memory >= request->memory))
             return 0;
     char asked[32], most[32];
     format_size(request->memory, asked, sizeof(asked));
@@ -366,11 +374,12 @@ static int lack_memory(const struct cluster *cluster, const struct sched_request
 static int lack_nodes(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
 {
-    if (request->nodes <= cluster->n_nodes)
+    if (request->nodes <= largest->nodes)
         return 0;
-    (void)error_set(err, -ERANGE, "the cluster is too small: requested %u nodes; there %s %zu",
-        request->nodes, cluster->n_nodes == 1 ? "is" : "are", cluster->n_nodes);
-    return error_hint(err, "request at most -N %zu", cluster->n_nodes);
+    (void)error_set(err, -ERANGE, "%s is too small: requested %u nodes; there %s %u",
+        request->partition != NULL ? "it" : "the cluster", request->nodes, largest->nodes == 1 ? "is" : "are",
+        largest->nodes);
+    return error_hint(err, "request at most -N %u", largest->nodes);
 }
 
 /* Some node has GPUs for its part, but too few have. */
@@ -382,7 +391,8 @@ static int lack_division(const struct cluster *cluster, const struct sched_reque
     if (request->nodes < 2 || request->n_picks > 0)
         return 0;
     for (size_t i = 0; i < cluster->n_nodes; i++)
-        look_at_node(cluster, &cluster->nodes[i], request, &division, &found);
+        if (cluster_node_admits(&cluster->nodes[i], request))
+            look_at_node(cluster, &cluster->nodes[i], request, &division, &found);
     if (is_enough(request, &division, &found))
         return 0;
     bool is_even = division.n_most == request->nodes, lacks_most = found.n_most < division.n_most;
@@ -394,8 +404,8 @@ static int lack_division(const struct cluster *cluster, const struct sched_reque
         (void)snprintf(asked, sizeof(asked), "%u GPUs on %u and %u on %u of %u nodes", division.most,
             division.n_most, division.least, request->nodes - division.n_most, request->nodes);
     (void)error_set(err, -ERANGE,
-        "no %u nodes can run it: requested %s; only %u of %zu nodes ha%s %u that qualify", request->nodes,
-        asked, have, cluster->n_nodes, have == 1 ? "s" : "ve", lacks_most ? division.most : division.least);
+        "no %u nodes can run it: requested %s; only %u of %u nodes ha%s %u that qualify", request->nodes,
+        asked, have, largest->nodes, have == 1 ? "s" : "ve", lacks_most ? division.most : division.least);
     return error_hint(err, "request fewer GPUs, or omit -N to divide them in any way");
 }
 
@@ -417,8 +427,21 @@ static int lack_together(const struct cluster *cluster, const struct sched_reque
     return error_hint(err, "request fewer CPUs, less memory or fewer GPUs per node; see: mgpu gpus");
 }
 
-static lack_fn *const lacks[] = { lack_node, lack_id, lack_model, lack_nodes, lack_count, lack_gpu_memory,
-    lack_suitable, lack_division, lack_cpus, lack_memory, lack_together };
+/* A named GPU is on a node outside of the partition. */
+static int lack_member(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    for (size_t i = 0; i < request->n_picks; i++) {
+        const char *name = request->picks[i].node;
+        if (name == NULL || cluster_node_admits(cluster_find(cluster, name), request))
+            continue;
+        return error_set(err, -ERANGE, "node %s does not belong to it", name);
+    }
+    return 0;
+}
+
+static lack_fn *const lacks[] = { lack_node, lack_member, lack_id, lack_model, lack_nodes, lack_count,
+    lack_gpu_memory, lack_suitable, lack_division, lack_cpus, lack_memory, lack_together };
 
 int cluster_check(const struct cluster *cluster, const struct sched_request *request, struct error *err)
 {
@@ -428,14 +451,14 @@ int cluster_check(const struct cluster *cluster, const struct sched_request *req
         return 0;
     /* A node that has not reported yet may have anything. */
     for (size_t i = 0; i < cluster->n_nodes; i++)
-        if (!cluster->nodes[i].is_described)
+        if (!cluster->nodes[i].is_described && cluster_node_admits(&cluster->nodes[i], request))
             return 0;
     struct largest largest;
     find_largest(cluster, request, &largest);
-    for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++) {
-        int rc = lacks[i](cluster, request, &largest, err);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+    if (largest.nodes == 0)
+        return 0; // the nodes of its partition have not joined yet
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof(lacks) / sizeof(lacks[0]); i++)
+        rc = lacks[i](cluster, request, &largest, err);
+    return rc < 0 && request->partition != NULL ? error_wrap(err, "partition %.60s", request->partition) : rc;
 }

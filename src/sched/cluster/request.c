@@ -37,6 +37,7 @@ void request_copy(struct sched_request *to, const struct sched_request *from)
 {
     *to = *from;
     to->model = xstrdup(from->model);
+    to->partition = xstrdup(from->partition);
     to->picks = NULL;
     to->allow = NULL;
     if (from->n_picks > 0)
@@ -56,6 +57,7 @@ void request_clear(struct sched_request *request)
     free(request->picks);
     free(request->allow);
     free(request->model);
+    free(request->partition);
     *request = (struct sched_request){ 0 };
 }
 
@@ -64,7 +66,8 @@ bool request_equal(const struct sched_request *a, const struct sched_request *b)
     if (a->gpus != b->gpus || a->nodes != b->nodes || a->gpus_per_node != b->gpus_per_node ||
         a->share != b->share || a->gpu_mem != b->gpu_mem || a->cpu_milli != b->cpu_milli ||
         a->memory != b->memory || a->adopted_pid != b->adopted_pid || a->n_picks != b->n_picks ||
-        a->n_allow != b->n_allow || !text_equal(a->model, b->model))
+        a->n_allow != b->n_allow || a->is_exclusive != b->is_exclusive || !text_equal(a->model, b->model) ||
+        !text_equal(a->partition, b->partition))
         return false;
     for (size_t i = 0; i < a->n_picks; i++)
         if (a->picks[i].index != b->picks[i].index || !text_equal(a->picks[i].node, b->picks[i].node))
@@ -90,7 +93,7 @@ uint64_t request_hash(const struct sched_request *request)
 {
     const uint64_t numbers[] = { request->gpus, request->nodes, request->gpus_per_node, request->share,
         request->gpu_mem, request->cpu_milli, request->memory, request->n_picks, request->n_allow,
-        request->adopted_pid };
+        request->adopted_pid, request->is_exclusive };
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         hash = mix(hash, numbers[i]);
@@ -98,7 +101,7 @@ uint64_t request_hash(const struct sched_request *request)
         hash = mix_text(mix(hash, request->picks[i].index), request->picks[i].node);
     for (size_t i = 0; i < request->n_allow; i++)
         hash = mix(hash, request->allow[i]);
-    return mix_text(hash, request->model);
+    return mix_text(mix_text(hash, request->model), request->partition);
 }
 
 static size_t text_cpus(uint32_t cpu_milli, char *text, size_t size)
@@ -133,5 +136,7 @@ void request_text(const struct sched_request *request, char *text, size_t size)
         format_size(request->gpu_mem, memory, sizeof(memory));
         (void)snprintf(part, sizeof(part), " with %s%s", memory, each);
     }
-    (void)snprintf(text, size, "%s%s", gpus, part);
+    (void)snprintf(text, size, "%s%s%s%s%.60s", gpus, part, request->is_exclusive ? " on a whole node" : "",
+        request->partition != NULL ? " in partition " : "",
+        request->partition != NULL ? request->partition : "");
 }

@@ -30,6 +30,9 @@ struct sched_request {
     size_t n_picks;
     uint32_t *allow; // only GPUs with these indexes, ascending; NULL: any
     size_t n_allow;
+    char *partition;      // "debug", or "a,b": only nodes in one of these; NULL: any
+    uint64_t partitions;  // these as bits, set by the scheduler; no part of the value
+    bool is_exclusive;    // nodes that run no other job
     uint32_t adopted_pid; // pid of the process to adopt; 0: no adoption
 };
 

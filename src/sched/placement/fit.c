@@ -84,9 +84,13 @@ bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, con
 
 bool fit_host(const struct cluster_node *node, const struct sched_request *request, const struct fit *fit)
 {
-    if (!node->is_up || node->is_drained || cluster_node_is_full(node))
+    if (!node->is_up || node->is_drained || node->is_exclusive || cluster_node_is_full(node))
+        return false;
+    if (!cluster_node_admits(node, request) || (request->is_exclusive && node->jobs > 0))
         return false;
     bool is_kept = is_held(node->hold_from_ms, node->hold_owner, fit);
+    if (is_kept && (node->hold_is_exclusive || request->is_exclusive))
+        return false;
     if (is_kept && node->jobs_max > 0 && node->jobs + node->hold_jobs >= node->jobs_max)
         return false;
     uint64_t cpu = (uint64_t)node->cpu_booked + (is_kept ? node->hold_cpu_milli : 0) + request->cpu_milli;
@@ -135,7 +139,10 @@ void fit_add_host(
     size_t count = allocation->n_nodes++;
     allocation->nodes = xreallocarray(allocation->nodes, count + 1, sizeof(*allocation->nodes));
     allocation->nodes[count] = (struct alloc_node){
-        .node = node->position, .cpu_milli = request->cpu_milli, .memory = request->memory
+        .node = node->position,
+        .cpu_milli = request->cpu_milli,
+        .memory = request->memory,
+        .is_exclusive = request->is_exclusive,
     };
 }
 

@@ -60,6 +60,7 @@ struct queue_class {
     uint32_t users;  // jobs that refer to it: waiting, running or held out of the queue; freed at 0
     /* Maintained by the scheduler. */
     struct account *account, *group;
+    int32_t tier;                   // priority of its partition
     struct queue_class *burst_next; // of the same burst
     struct node_need need;
     int64_t expected_ms; // expected run time of its jobs, for ordering
@@ -103,6 +104,12 @@ struct queue {
     struct queue_kind kinds[QUEUE_KINDS];
     uint64_t kinds_version; // incremented when a kind is added
 };
+
+/* The priority that orders it among all classes. */
+static inline int64_t class_priority(const struct queue_class *class)
+{
+    return (int64_t) class->key.priority + class->tier;
+}
 
 uint64_t class_key_hash(const struct class_key *key);
 

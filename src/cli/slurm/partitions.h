@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Partitions for sinfo, scontrol and for what sbatch prints about them. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "cli/api/client.h"
+
+/* The partitions of the API. The caller releases the array. */
+int slurm_partitions_get(struct client *client, json_t **ret, struct error *err);
+
+bool slurm_partition_has(const json_t *partition, const char *node);
+
+/* "debug,gpu": those that contain the node. The caller frees it. */
+char *slurm_partitions_of(const json_t *partitions, const char *node);
+
+/* "1-00:00:00", "infinite" or what `otherwise` says; the caller frees it. */
+char *slurm_partition_time(const json_t *partition, const char *key, const char *otherwise);
+
+/* Replaces the message of a refused request, if its partitions are the reason, by Slurm's; "invalid partition
+ * specified" is printed at once. `request` is the one that was sent. */
+void slurm_partition_explain(
+    struct client *client, const char *program, const json_t *request, struct error *err);

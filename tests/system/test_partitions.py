@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: MIT
+"""Partitions: where their jobs run, who may use them, their limits and priorities, and what Slurm's commands show."""
+
+import os
+import signal
+import tempfile
+
+import pytest
+import slurm
+from cluster import Cluster
+
+CONFIG = """partitions:
+  main:
+    default: true
+    max-time: 8h
+    default-time: 1h
+  debug:
+    nodes: n2
+    max-time: 30m
+    max-gpus: 1
+    priority: 100
+  mine:
+    nodes: n[1-2]
+    users: [mgpu-ta, "group:nosuchgroup"]
+  later:
+    nodes: n9
+"""
+
+
+def write(path, text):
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+
+
+@pytest.fixture(scope='module')
+def parts(ana):
+    """Nodes n1 and n2 with two GPUs each, and head without, in partitions."""
+    with tempfile.TemporaryDirectory(prefix='mgpu-t-') as folder:
+        os.chmod(folder, 0o755)
+        path = f'{folder}/mgpu.yaml'
+        write(path, CONFIG)
+        with Cluster(2, gpus='sim:2x24G', client=ana, arguments=['--config', path]) as cluster:
+            cluster.config = path
+            yield cluster
+
+
+@pytest.fixture
+def box(parts):
+    yield parts.box
+    parts.box.cancel_all()
+
+
+@pytest.fixture
+def commands(box, place):
+    return slurm.Slurm(box, place)
+
+
+def test_a_job_runs_on_the_nodes_of_its_partition(box):
+    jobs = [box.submit('-P', 'debug', '-g', '1', '--', 'true') for _ in range(4)]
+    assert {box.wait(job)['node'] for job in jobs} == {'n2'}
+    assert {box.job(job)['partition'] for job in jobs} == {'debug'}
+
+
+def test_a_job_waits_for_its_partition_while_other_nodes_are_free(box, gate):
+    first = [box.submit('-P', 'debug', '-g', '1', '--', *gate.command()) for _ in range(2)]
+    for job in first:
+        box.wait(job, 'running')
+    late = box.submit('-P', 'debug', '-g', '1', '--', 'true')
+    why = box.mgpu('why', late, '--json', check=True).json
+    assert why['reasons'][0]['code'] == 'resources', why
+    assert 'in partition debug' in why['reasons'][0]['text'] and '0 of 2 are free' in why['reasons'][0]['text'], why
+    other = box.submit('-g', '1', '--', 'true')
+    assert box.wait(other)['node'] == 'n1'
+    gate.open(2)
+    assert box.wait(late)['node'] == 'n2'
+
+
+def test_without_a_partition_a_job_is_in_the_default_one_and_has_its_limits(box):
+    job = box.job(box.submit('--', 'true'))
+    assert (job['partition'], job['time_limit_s']) == ('main', 3600)
+    done = box.mgpu('submit', '-t', '9h', '--', 'true')
+    assert done.code == 2 and 'the maximum in partition main is 8h00m' in done.err, done
+
+
+@pytest.mark.parametrize(('words', 'said'), [
+    (['-P', 'nosuch'], "there is no partition 'nosuch'"),
+    (['-P', 'main,nosuch'], "there is no partition 'nosuch'"),
+    (['-P', 'debug', '-t', '31m'], 'the maximum in partition debug is 30m00s'),
+    (['-P', 'debug', '-g', '2'], 'a job in partition debug has at most 1'),
+    (['-P', 'mine', '-g', '5'], 'partition mine: no node can run it'),
+    (['-P', 'debug', '-G', 'n1:0'], 'partition debug: node n1 does not belong to it'),
+    (['-P', 'debug', '-N', '2', '-g', '0'], 'partition debug: it is too small'),
+], ids=' '.join)
+def test_a_request_that_its_partition_cannot_serve_is_refused(box, words, said):
+    done = box.mgpu('submit', *words, '--', 'true')
+    assert done.code in (2, 3) and said in done.err, done
+    assert box.open_jobs() == []
+
+
+@pytest.mark.root
+def test_only_its_users_may_use_a_partition(box, bo, gate):
+    assert box.wait(box.submit('-P', 'mine', '--', 'true'))['state'] == 'done'
+    done = box.mgpu('submit', '-P', 'mine', '--', 'true', user=bo)
+    assert done.code == 4 and 'not allowed to use partition mine' in done.err, done
+    blocker = box.submit('--hold', '--', 'true', user=bo)
+    done = box.mgpu('edit', blocker, 'partition=mine', user=bo)
+    assert done.code == 4 and 'not allowed to use partition mine' in done.err, done
+    rows = {row['name']: row['may_use'] for row in box.mgpu('partitions', '--json', user=bo, check=True).json['partitions']}
+    assert rows == {'main': True, 'debug': True, 'mine': False, 'later': True}
+
+
+def test_a_job_of_several_partitions_runs_where_there_is_room(box, gate):
+    held = [box.submit('-P', 'debug', '-g', '1', '--', *gate.command()) for _ in range(2)]
+    for job in held:
+        box.wait(job, 'running')
+    assert box.wait(box.submit('-P', 'debug,main', '--', 'true'))['node'] == 'n1'
+    gate.open(2)
+
+
+def test_a_partition_of_higher_priority_comes_first(box, gate):
+    held = [box.submit('-g', '1', '--', *gate.command()) for _ in range(4)]
+    for job in held:
+        box.wait(job, 'running')
+    early = box.submit('-p', '0', '-g', '1', '--', 'true')
+    late = box.submit('-P', 'debug', '-g', '1', '--', 'true')
+    positions = [box.job(job)['position'] for job in (late, early)]
+    assert positions == [1, 2], positions
+    gate.open(4)
+    for job in (early, late):
+        box.wait(job)
+
+
+def test_a_partition_whose_nodes_have_not_joined_keeps_its_jobs_waiting(box, commands):
+    job = box.submit('-P', 'later', '--', 'true')
+    why = box.mgpu('why', job, '--json', check=True).json
+    assert [reason['code'] for reason in why['reasons']] == ['partition'], why
+    assert why['reasons'][0]['text'] == 'no node of partition later has joined'
+    assert commands.out('squeue', '-h', '-j', job, '-o', '%P %r').split() == ['later', 'PartitionNodeLimit']
+    box.mgpu('edit', job, 'partition=debug', check=True)
+    assert box.wait(job)['node'] == 'n2'
+
+
+def test_a_changed_configuration_moves_waiting_jobs(parts, box):
+    job = box.submit('-P', 'later', '--', 'true')
+    write(parts.config, CONFIG.replace('nodes: n9', 'nodes: n1'))
+    box.process.send_signal(signal.SIGHUP)
+    assert box.wait(job)['node'] == 'n1'
+    write(parts.config, CONFIG.replace('  later:\n    nodes: n9\n', ''))
+    held = box.submit('-P', 'later', '--hold', '--', 'true')
+    box.process.send_signal(signal.SIGHUP)
+    box.await_news(lambda: 'later' not in box.mgpu('partitions', check=True).out)
+    box.mgpu('release', held, check=True)
+    why = box.mgpu('why', held, '--json', check=True).json
+    assert why['reasons'][0]['text'] == 'the configuration has no partition later', why
+    write(parts.config, CONFIG)
+    box.process.send_signal(signal.SIGHUP)
+    box.await_news(lambda: 'later' in box.mgpu('partitions', check=True).out)
+
+
+def test_a_restart_keeps_the_partitions_of_jobs(parts, box, gate):
+    held = box.submit('-P', 'debug', '-g', '1', '--', *gate.command())
+    box.wait(held, 'running')
+    jobs = [box.submit('-P', 'debug', '-g', '1', '--', *gate.command()) for _ in range(2)]
+    box.wait(jobs[0], 'running')
+    box.kill()
+    box.start()
+    for name in ('n1', 'n2'):
+        parts.await_node(name, lambda node: node['up'])
+    gate.open(3)
+    assert {box.wait(job)['node'] for job in (held, *jobs)} == {'n2'}
+
+
+# --- Slurm's commands ---
+
+def test_sinfo_lists_partitions_with_the_default_marked(commands):
+    assert commands.out('sinfo', '-h', '-o', '%P').split() == ['main*', 'debug', 'mine']
+    lines = [line.split() for line in commands.out('sinfo').splitlines()]
+    assert lines[0] == ['PARTITION', 'AVAIL', 'TIMELIMIT', 'NODES', 'STATE', 'NODELIST']
+    assert lines[1:] == [['main*', 'up', '8:00:00', '3', 'idle', 'head,n[1-2]'], ['debug', 'up', '30:00', '1', 'idle', 'n2'],
+                         ['mine', 'up', 'infinite', '2', 'idle', 'n[1-2]']]
+    assert commands.out('sinfo', '-h', '-p', 'debug', '-N', '-o', '%N %R').split() == ['n2', 'debug']
+
+
+def test_scontrol_shows_partitions_and_those_of_a_node(commands):
+    shown = commands.out('scontrol', '-o', 'show', 'partition', 'debug')
+    for pair in ('PartitionName=debug', 'Default=NO', 'MaxTime=30:00', 'Nodes=n2', 'PriorityTier=100', 'TotalNodes=1'):
+        assert pair in shown.split(), shown
+    assert commands.out('scontrol', '-o', 'show', 'partition').count('PartitionName=') == 4
+    assert 'Partitions=main,mine' in commands.out('scontrol', '-o', 'show', 'node', 'n1').split()
+    done = commands.run('scontrol', 'show', 'partition', 'nosuch')
+    assert done.code == 1 and 'Partition nosuch not found' in done.out + done.err, done
+
+
+def test_sbatch_puts_a_job_into_a_partition(commands, gate):
+    job = commands.wrap('echo $SLURM_JOB_PARTITION', '-p', 'debug', '-o', 'out')
+    assert commands.finish(job)['node'] == 'n2'
+    assert commands.read('out') == 'debug\n'
+    job = commands.wrap('echo $SLURM_JOB_PARTITION', '-o', 'out2')
+    commands.finish(job)
+    assert commands.read('out2') == 'main\n'
+    held = commands.wrap('true', '--hold', '-p', 'debug,mine')
+    assert commands.out('squeue', '-h', '-p', 'mine', '-o', '%i %P').split() == [str(held), 'debug,mine']
+    assert commands.out('squeue', '-h', '-p', 'main') == ''
+    assert 'Partition=debug,mine' in commands.out('scontrol', '-o', 'show', 'job', held).split()
+    assert commands.out('scancel', '-p', 'mine') == ''
+    assert commands.finish(held)['state'] == 'cancelled'
+
+
+@pytest.mark.parametrize(('words', 'said'), [
+    (['-p', 'nosuch'], ['invalid partition specified: nosuch',
+                        'Batch job submission failed: Invalid partition name specified']),
+    (['-p', 'debug', '-t', '31'],
+     ['Batch job submission failed: Requested time limit is invalid (missing or exceeds some limit)']),
+], ids=lambda value: ' '.join(value))
+def test_sbatch_refuses_in_slurms_words(commands, words, said):
+    done = commands.run('sbatch', *words, '--wrap', 'true')
+    assert (done.code, done.out) == (1, '')
+    assert done.err.splitlines() == [f'sbatch: error: {line}' for line in said], done
+    done = commands.run('srun', '-p', 'nosuch', 'true')
+    assert done.code == 1 and done.err.splitlines()[:2] == [
+        'srun: error: invalid partition specified: nosuch',
+        'srun: error: Unable to allocate resources: Invalid partition name specified'], done
+
+
+@pytest.mark.root
+def test_sbatch_refuses_other_users_in_slurms_words(commands, bo):
+    done = commands.run('sbatch', '-p', 'mine', '--wrap', 'true', user=bo)
+    assert done.code == 1 and done.err.splitlines() == [
+        "sbatch: error: Batch job submission failed: User's group not permitted to use this partition"], done
+
+
+# --- exclusive ---
+
+def test_an_exclusive_job_has_its_node_alone(box, gate):
+    small = box.submit('-P', 'debug', '-g', '1', '--', *gate.command())
+    box.wait(small, 'running')
+    alone = box.submit('-P', 'debug', '--exclusive', '-g', '1', '--', *gate.command())
+    why = box.mgpu('why', alone, '--json', check=True).json
+    assert 'other jobs run on all of them' in why['reasons'][0]['text'], why
+    gate.open(1)
+    box.wait(alone, 'running')
+    late = box.submit('-P', 'debug', '-g', '1', '--', 'true')
+    assert box.job(late)['state'] == 'queued'
+    gate.open(1)
+    box.wait(late)
+    ended, started = box.job(alone)['ended_at'], box.job(late)['started_at']
+    assert ended <= started, (ended, started)
+
+
+def test_an_exclusive_job_of_sbatch(commands):
+    job = commands.wrap('true', '--exclusive', '--gres=gpu:1')
+    assert commands.finish(job)['exclusive'] is True
+    assert commands.box.wait(job)['state'] == 'done'
