@@ -115,6 +115,27 @@ static int effect_stage(void *arg, const struct message_launch *launch, struct e
     return r < 0 ? r : 0;
 }
 
+static int effect_prepare(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct effects *effects = arg;
+    return launcher_prepare(effects->parts.launcher, launch, err);
+}
+
+static int effect_take(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct effects *effects = arg;
+    int r = launcher_take(effects->parts.launcher, launch, err);
+    if (r == 0)
+        gpu_check_take(effects->parts.check, &launch->id, &launch->gpus);
+    return r;
+}
+
+static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
+{
+    struct effects *effects = arg;
+    return gpu_check_start(effects->parts.check, id, err);
+}
+
 static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
 {
     struct effects *effects = arg;
@@ -369,6 +390,9 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .remove = effect_remove,
         .save_epoch = effect_save_epoch,
         .save_seen = effect_save_seen,
+        .prepare = effect_prepare,
+        .take = effect_take,
+        .admit = effect_admit,
         .open_log = effect_open_log,
         .open_terminal = effect_open_terminal,
         .open_step = effect_open_guest,

@@ -79,12 +79,14 @@ static void guard_again(const struct effects_parts *parts, const struct spool_id
 }
 
 /* What was written to "renewed" since does not matter: the next HEARTBEAT_ACK is later. */
-static void note_lease(struct agent_core *core, const struct spool_id *id, int dirfd)
+static void note_spec(struct agent_core *core, const struct spool_id *id, int dirfd)
 {
     struct launch_spec spec;
     if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
         return;
     agent_core_note_lease(core, id, spec.lease_ms, spec.lease_until_ms);
+    if (spec.is_prepared && spool_verdict(dirfd) == VERDICT_NONE)
+        agent_core_note_prepared(core, clock_boot_ms(), id);
     record_clear(&launch_spec_record, &spec);
 }
 
@@ -114,7 +116,7 @@ int spool_load(struct effects_parts *parts, struct agent_core *core, struct erro
             (void)spool_remove(spoolfd, entry->d_name);
         else
             agent_core_load(core, clock_boot_ms(), &id, token);
-        note_lease(core, &id, dirfd);
+        note_spec(core, &id, dirfd);
     }
     (void)closedir(dir);
     (void)parts->confine->list(parts->cells, on_cell, parts);

@@ -133,9 +133,9 @@ bool spool_is_alive(int dirfd)
 /* Of every step. Without its spec nothing can be started, and while the verdict is there, so is its end. The
  * shepherd waits for the removal of the latter, and every removal wakes it up. */
 static const char *const usual_files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
-    SPOOL_STATUS, SPOOL_CTL, SPOOL_SAID, NULL };
+    SPOOL_STATUS, SPOOL_CTL, SPOOL_SAID, SPOOL_READY, NULL };
 static const char *const further_files[] = { SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY, SPOOL_TERMS,
-    SPOOL_TTY_SEEN, SPOOL_READY, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, NULL };
+    SPOOL_TTY_SEEN, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, NULL };
 
 static void unlink_all(int dirfd, const char *const *files, const char *suffix)
 {

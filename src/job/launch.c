@@ -91,6 +91,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(332, RECORD_STRING, struct launch_spec, notices, SPEC_PATH_MAX),
     RECORD_FIELD(333, RECORD_STRING, struct launch_spec, mps, SPEC_NAME_MAX),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
+    RECORD_FIELD(360, RECORD_BOOL, struct launch_spec, is_prepared, 0),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);
 

@@ -106,6 +106,9 @@ struct launch_spec {
     char *notices;    // the file with notices to the job, or NULL
     char *mps;        // name of its MPS daemon, or NULL
     int64_t start_ms; // time from the shepherd's start until it must be prepared; 0: no limit
+    /* Prepared while another job still runs: waits for GO before it touches anything of the user (spool file
+     * "ready"). Nobody has decided yet that it runs. */
+    bool is_prepared;
 };
 
 /* spool file "started": the gate is open. */

@@ -185,6 +185,24 @@ static int find_command(const struct init *init)
     return spec->setup != NULL ? 0 : exec_check(init->command[0], strings_get_env(&spec->env, "PATH"));
 }
 
+static bool receive_gate(const struct init *init, struct init_gate *ret)
+{
+    ssize_t n;
+    do
+        n = recv(init->channel_fd, ret, sizeof(*ret), 0);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof(*ret) && ret->magic == INIT_GATE_MAGIC;
+}
+
+/* Of a prepared job. No file of the user was opened so far. */
+static void await_turn(const struct init *init)
+{
+    const struct init_report report = { .step = STEP_NONE };
+    struct init_gate gate;
+    if (send(init->channel_fd, &report, sizeof(report), MSG_NOSIGNAL) < 0 || !receive_gate(init, &gate))
+        _exit(1);
+}
+
 /* Everything that can fail before the command's turn. Returns the log's descriptor. */
 static int prepare(const struct init *init, struct place *place)
 {
@@ -203,6 +221,8 @@ static int prepare(const struct init *init, struct place *place)
         report_failure(init, step, -r);
     (void)prctl(PR_SET_DUMPABLE, 0);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (init->spec->is_prepared)
+        await_turn(init);
     r = enter_directory(init, place);
     if (r < 0)
         report_failure(init, STEP_CWD, -r);
@@ -221,12 +241,8 @@ static int prepare(const struct init *init, struct place *place)
 
 static bool is_gate_open(const struct init *init)
 {
-    struct init_gate gate = { 0 };
-    ssize_t n;
-    do
-        n = recv(init->channel_fd, &gate, sizeof(gate), 0);
-    while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof(gate) || gate.magic != INIT_GATE_MAGIC)
+    struct init_gate gate;
+    if (!receive_gate(init, &gate))
         return false;
     if (gate.port != 0) {
         launch_tell_port(init->environment, gate.port);

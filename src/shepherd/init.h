@@ -49,7 +49,7 @@ struct init_report {
     int32_t cwd_error; // positive errno: why cwd_fallback is used; 0: it is not
 };
 
-/* S to I: execute. */
+/* S to I: execute. Before that, to the init of a job that was prepared: its turn has come. */
 struct init_gate {
     uint32_t magic; // INIT_GATE_MAGIC
     uint32_t port;  // rendezvous port; 0: as in the environment

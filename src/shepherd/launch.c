@@ -3,7 +3,8 @@
  * S from its start to the open gate. The order guarantees "at most once":
  *
  *   lock, and no verdict yet            no other shepherd is or was here
- *   I is created and prepares           everything that can fail fails while nothing has run
+ *   I is created and prepares           everything that can fail fails while nothing has run; of a job that
+ *                                       may be next, it waits for its turn before it touches its files
  *   ready                               a rank of several waits here until all of them are (ready.c)
  *   verdict "go"                        from now on the agent cannot withdraw the attempt
  *   `started` is written                tells an adopting shepherd that the gate may be open
@@ -235,8 +236,16 @@ static void name_logs(const struct launch_spec *spec, struct strings *ret)
     }
 }
 
-/* Starts I and waits until it has prepared everything, or has failed at some step. */
-static void prepare_step(struct shepherd *shepherd, struct init_status *ret_failure)
+/* Of a prepared job: false if it is withdrawn. A failure until then does not end the job. */
+static bool await_turn(struct shepherd *shepherd)
+{
+    if (!shepherd->spec.is_prepared)
+        return true;
+    return read_report(shepherd).step == STEP_NONE && ready_await_turn(shepherd);
+}
+
+/* Starts I and waits until it has prepared everything, or has failed at some step. False: withdrawn. */
+static bool prepare_step(struct shepherd *shepherd, struct init_status *ret_failure)
 {
     struct launch_spec *spec = &shepherd->spec;
     _cleanup_strings_ struct strings environment = { 0 };
@@ -268,10 +277,11 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
         failed = STEP_CLONE;
         r = start_init_soon(shepherd, &init);
     }
+    bool has_turn = r == 0 ? await_turn(shepherd) : !spec->is_prepared;
     if (r < 0) {
         ret_failure->step = failed;
         ret_failure->error = -r;
-    } else {
+    } else if (has_turn) {
         struct init_report report = read_report(shepherd);
         ret_failure->step = report.step;
         ret_failure->error = report.error;
@@ -286,6 +296,7 @@ static void prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     }
     leave_host(shepherd);
     free(argv - 2);
+    return has_turn;
 }
 
 /* All output is in the log before the end is reported; an exec step has none there. */
@@ -337,7 +348,10 @@ static int launch(struct shepherd *shepherd)
         r = create_status(shepherd, &err);
     if (r < 0)
         return shepherd_complain(&err);
-    prepare_step(shepherd, &ending.status);
+    if (!prepare_step(shepherd, &ending.status)) {
+        dismiss_init(shepherd);
+        return SHEPHERD_WITHDRAWN;
+    }
     if (shepherd->spec.is_gated && ending.status.step == STEP_NONE)
         ready_wait(shepherd, &ending.status);
     /* Too late for this node: the job may be running elsewhere by now. */

@@ -26,6 +26,23 @@ bool ready_take_command(struct shepherd *shepherd)
     return command.magic == SPOOL_GO_MAGIC;
 }
 
+/* False: the init has ended, or the agent, whose end of `agent_fd` (-1: none) is closed. */
+static bool await_go(struct shepherd *shepherd, int agent_fd)
+{
+    for (;;) {
+        struct pollfd sources[] = { { shepherd->ctl_fd, POLLIN, 0 }, { shepherd->init_pidfd, POLLIN, 0 },
+            { agent_fd, POLLRDHUP, 0 } };
+        if (poll(sources, 3, -1) < 0)
+            continue;
+        if (sources[1].revents != 0)
+            return false;
+        if (sources[0].revents != 0 && ready_take_command(shepherd))
+            return true;
+        if (sources[2].revents != 0)
+            return false;
+    }
+}
+
 void ready_wait(struct shepherd *shepherd, struct init_status *ret_failure)
 {
     if (shepherd->spec.meeting_port != 0)
@@ -37,16 +54,18 @@ void ready_wait(struct shepherd *shepherd, struct init_status *ret_failure)
         return;
     }
     shepherd_hint(shepherd, "ready");
-    for (;;) {
-        struct pollfd sources[] = { { shepherd->ctl_fd, POLLIN, 0 }, { shepherd->init_pidfd, POLLIN, 0 } };
-        if (poll(sources, 2, -1) < 0)
-            continue;
-        if (sources[1].revents != 0) {
-            ret_failure->step = STEP_INIT;
-            ret_failure->error = 0;
-            return;
-        }
-        if (sources[0].revents != 0 && ready_take_command(shepherd))
-            return;
+    if (!await_go(shepherd, -1)) {
+        ret_failure->step = STEP_INIT;
+        ret_failure->error = 0;
     }
+}
+
+bool ready_await_turn(struct shepherd *shepherd)
+{
+    const struct init_gate turn = { .magic = INIT_GATE_MAGIC };
+    if (record_write_started(shepherd, SPOOL_READY) < 0)
+        return false;
+    shepherd_hint(shepherd, "ready");
+    return await_go(shepherd, shepherd->agent_fd) && spool_verdict(shepherd->spool_fd) == VERDICT_NONE &&
+           send(shepherd->channel_fd, &turn, sizeof(turn), MSG_NOSIGNAL) == (ssize_t)sizeof(turn);
 }

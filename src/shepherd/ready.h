@@ -9,6 +9,10 @@
  * port. Sets `ret_failure` if the user's init is lost meanwhile, or the report cannot be written. */
 void ready_wait(struct shepherd *shepherd, struct init_status *ret_failure);
 
+/* The same for a prepared job. True: it was launched, and its init continues. False: it was withdrawn, or its
+ * init or its agent has ended. */
+bool ready_await_turn(struct shepherd *shepherd);
+
 /* Handles a command that arrives before the step runs. True if the verdict is to be settled, or already
  * was. */
 bool ready_take_command(struct shepherd *shepherd);

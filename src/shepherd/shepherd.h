@@ -36,11 +36,12 @@
 /* Exit statuses of the program, for the agent and for tests. Only the spool is authoritative about the
  * step. */
 enum shepherd_status {
-    SHEPHERD_DONE = 0,     // an exit record exists
-    SHEPHERD_USAGE = 2,    // invalid arguments
-    SHEPHERD_BUSY = 3,     // another shepherd holds the lock
-    SHEPHERD_SETTLED = 4,  // the verdict was settled before: this one executed nothing
-    SHEPHERD_UNUSABLE = 5, // the spool is unusable; no verdict was settled
+    SHEPHERD_DONE = 0,      // an exit record exists
+    SHEPHERD_USAGE = 2,     // invalid arguments
+    SHEPHERD_BUSY = 3,      // another shepherd holds the lock
+    SHEPHERD_SETTLED = 4,   // the verdict was settled before: this one executed nothing
+    SHEPHERD_UNUSABLE = 5,  // the spool is unusable; no verdict was settled
+    SHEPHERD_WITHDRAWN = 6, // it was prepared, and its turn did not come; no verdict was settled here
 };
 
 struct shepherd {

@@ -152,6 +152,8 @@ static const struct record_field launch_fields[] = {
 };
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);
+const struct record_type message_prepare_record =
+    RECORD_TYPE(MESSAGE_PREPARE, "PREPARE", struct message_launch, launch_fields);
 
 static const struct record_field ready_fields[] = {
     ATTEMPT_FIELDS(struct message_ready),
@@ -434,6 +436,7 @@ static const struct record_type *const types[] = {
     &message_release_gpus_record,
     &message_park_record,
     &message_park_result_record,
+    &message_prepare_record,
 };
 
 const struct record_type *message_type(uint16_t id)

@@ -10,6 +10,7 @@
  *                              <───────  LAUNCH, STOP         idempotent; resent after every HELLO
  *   STARTED, EXITED, RETURNED  ───────>                       resent after every HELLO until RELEASE_ATTEMPT
  *                              <───────  RELEASE_ATTEMPT      the result is durable: remove the spool entry
+ *                              <───────  PREPARE              a LAUNCH that may follow, up to the gate
  *   GPUS (samples)             ───────>
  *   READY (one of many ranks)  ───────>                       resent after every HELLO until GO
  *                              <───────  GO                   all ranks are ready: open the gate
@@ -93,6 +94,7 @@ enum message_id {
     MESSAGE_PARK = 210,
     MESSAGE_PARK_RESULT,
     MESSAGE_OPEN_PORT = 220,
+    MESSAGE_PREPARE = 230,
 };
 
 /* Added to the signal of STOP: the signal is sent to the adopted process. Without this bit, the end of an
@@ -490,6 +492,7 @@ struct message_probed {
 extern const struct record_type message_hello_record;
 extern const struct record_type message_welcome_record;
 extern const struct record_type message_launch_record;
+extern const struct record_type message_prepare_record; // struct message_launch
 extern const struct record_type message_stop_record;
 extern const struct record_type message_release_attempt_record;
 extern const struct record_type message_signal_record;

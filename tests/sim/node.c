@@ -172,6 +172,8 @@ static void execute(struct node *node, struct spooled *entry)
     entry->executions++;
     node->executions++;
     check_gpus(node, entry);
+    if (entry->is_prepared && !entry->is_taken)
+        break_rule(node, "a job runs that was prepared, but not launched", entry->id.job);
     if (entry->executions > 1)
         break_rule(node, "an attempt executed its command twice", entry->id.job);
     node->executed(node->arg, entry);
@@ -210,14 +212,22 @@ static void refuse(struct node *node, struct spooled *entry)
 
 static void on_verdict(void *arg, uint64_t shepherd, void *object);
 
+static bool waits(const struct spooled *entry)
+{
+    return entry->n_parts > 0 || entry->is_prepared;
+}
+
 static void on_prepared(void *arg, uint64_t shepherd, void *object)
 {
     struct node *node = arg;
     struct spooled *entry = object;
-    bool is_at_gate = is_mine(entry, shepherd) && entry->n_parts > 0 && entry->verdict == VERDICT_NONE;
+    bool is_at_gate = is_mine(entry, shepherd) && waits(entry) && entry->verdict == VERDICT_NONE;
     if (!is_at_gate) {
         on_verdict(arg, shepherd, object);
-    } else if (world_one_in(node->world, 40)) {
+    } else if (entry->is_prepared && world_one_in(node->world, 20)) {
+        entry->shepherd = 0; // it cannot prepare it, and leaves
+        hint(node, entry);
+    } else if (!entry->is_prepared && world_one_in(node->world, 40)) {
         refuse(node, entry);
     } else {
         entry->is_ready = entry->was_ready = true;
@@ -232,7 +242,7 @@ static void on_verdict(void *arg, uint64_t shepherd, void *object)
     if (!is_mine(entry, shepherd))
         return;
     bool has_passed = entry->lease_ms > 0 && entry->lease_until_ms <= node->world->now_ms;
-    if (entry->n_parts > 0 && !entry->is_ready && entry->verdict != VERDICT_NOGO)
+    if (waits(entry) && !entry->is_ready && entry->verdict != VERDICT_NOGO)
         return; // it was let go twice
     entry->is_ready = false;
     if (entry->verdict == VERDICT_NONE)
@@ -300,19 +310,27 @@ static void on_user_found(void *arg, uint64_t life, void *object)
     free(id);
 }
 
+/* 0, or why not now. */
+static int find_user(struct node *node, const struct spool_id *id, struct error *err)
+{
+    if (world_one_in(node->world, 50))
+        return error_set(err, -EAGAIN, "the node cannot now");
+    if (!world_one_in(node->world, 10))
+        return 0;
+    struct spool_id *asked = xcalloc(1, sizeof(*asked));
+    *asked = *id;
+    world_later(node->world, world_between(node->world, 0, LOOKUP_MAX_MS), on_user_found, node, node->life,
+        asked, free);
+    return error_set(err, -EINPROGRESS, "its user is being looked up");
+}
+
 static int stage(void *arg, const struct message_launch *launch, struct error *err)
 {
     struct node *node = arg;
     struct spool_id id = launch->id;
-    if (world_one_in(node->world, 50))
-        return error_set(err, -EAGAIN, "the node cannot now");
-    if (world_one_in(node->world, 10)) {
-        struct spool_id *asked = xcalloc(1, sizeof(*asked));
-        *asked = id;
-        world_later(node->world, world_between(node->world, 0, LOOKUP_MAX_MS), on_user_found, node,
-            node->life, asked, free);
-        return error_set(err, -EINPROGRESS, "its user is being looked up");
-    }
+    int r = find_user(node, &id, err);
+    if (r < 0)
+        return r;
     struct spooled *entry = find(node, &id);
     if (entry == NULL)
         entry = add(node, &id, launch->token);
@@ -330,6 +348,44 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
     }
     entry->has_spec = true;
     return 0;
+}
+
+static int prepare(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct node *node = arg;
+    int r = stage(arg, launch, err);
+    if (r < 0)
+        return r;
+    find(node, &launch->id)->is_prepared = true;
+    node->n_prepared++;
+    return 0;
+}
+
+/* Now and then the user has other groups than before. */
+static int take(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct node *node = arg;
+    struct spooled *entry = find(node, &launch->id);
+    const struct gpu_grant *grants = launch->gpus.items;
+    int r = find_user(node, &launch->id, err);
+    if (r < 0)
+        return r;
+    bool is_same = entry != NULL && entry->token == launch->token && entry->n_gpus == launch->gpus.count &&
+                   entry->lease_ms == launch->lease_ms && !world_one_in(node->world, 10);
+    for (size_t i = 0; is_same && i < entry->n_gpus; i++)
+        is_same = entry->gpus[i] == grants[i].index && entry->is_sharing == (grants[i].slot > 0);
+    if (!is_same)
+        return error_set(err, -ESTALE, "it was prepared otherwise");
+    entry->is_taken = true;
+    entry->is_disowned |= launch->order <= node->disowned_order;
+    node->n_taken++;
+    return 0;
+}
+
+static int admit(void *arg, const struct spool_id *id, struct error *err)
+{
+    struct node *node = arg;
+    return world_one_in(node->world, 10) ? error_set(err, -EINPROGRESS, "its GPUs are being looked at") : 0;
 }
 
 static int start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
@@ -498,6 +554,9 @@ void node_start_agent(struct node *node)
         .hang_up = hang_up,
         .renew = renew,
         .restore = restore,
+        .prepare = prepare,
+        .take = take,
+        .admit = admit,
     };
     node->life++;
     node->frozen_until_ms = 0;
@@ -507,6 +566,8 @@ void node_start_agent(struct node *node)
         if (!entry->is_removed) {
             agent_core_load(node->core, node->world->now_ms, &entry->id, entry->token);
             agent_core_note_lease(node->core, &entry->id, entry->lease_ms, 0);
+            if (entry->is_prepared && entry->verdict == VERDICT_NONE)
+                agent_core_note_prepared(node->core, node->world->now_ms, &entry->id);
         }
 }
 
@@ -514,6 +575,12 @@ void node_kill_agent(struct node *node)
 {
     agent_core_free(node->core);
     node->core = NULL;
+    /* What waits for its turn sees that nobody is left who could call it; but not before what it was told. */
+    for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        if (entry->is_prepared && entry->is_ready && !entry->is_removed && world_one_in(node->world, 2)) {
+            entry->shepherd = 0;
+            entry->is_ready = false;
+        }
 }
 
 void node_fail_rank(struct node *node, struct spooled *entry)

@@ -19,6 +19,8 @@ struct spooled {
     uint32_t n_parts; // of its attempt, when these are several
     bool is_ready;    // its shepherd waits to be let go
     bool was_ready;   // or one of them did
+    bool is_prepared; // before its turn
+    bool is_taken;    // by the LAUNCH of just that
     bool is_sharing;  // it has a part of each of its GPUs, and others may have the rest
     bool is_removed;
     bool has_spec, has_started, has_status, has_exit;
@@ -62,7 +64,7 @@ struct node {
     bool is_off;              // the machine
     struct spooled *spool;
     uint64_t last_shepherd;
-    size_t executions;
+    size_t executions, n_prepared, n_taken;
     size_t lease_ends; // by its shepherds
     char *broken;      // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller

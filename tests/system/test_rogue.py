@@ -188,6 +188,7 @@ def values(**more):
 # What this mgpud begins each attack with: values of which each is then replaced.
 CASES = {
     'LAUNCH': launches,
+    'PREPARE': launches,
     'STOP': attempt_orders(signal=9, grace_ms=0),
     'RELEASE_ATTEMPT': attempt_orders(),
     'SIGNAL': attempt_orders(signal=9),
@@ -228,7 +229,7 @@ def send_all(server, name, messages):
     """Each on a link that obeys. {attempt: token} of what the agent may have taken up."""
     tokens = {}
     for field, message in messages:
-        if name == 'LAUNCH':
+        if name in ('LAUNCH', 'PREPARE'):
             message = {'order': next(server.orders), **message}
         server.send(name, **message)
         server.settle()
@@ -252,13 +253,13 @@ def test_a_compromised_mgpud_does_nothing_as_root_and_nothing_to_the_attempts_of
     assert name in server.tables, f'{name} has no field table'
     bases = list(CASES[name](targets))
     messages = [('', base) for base in bases] + list(hostile_messages(server.tables[name]['fields'], bases[0]))
-    if name == 'LAUNCH':
+    if name in ('LAUNCH', 'PREPARE'):
         messages = numbered(messages)
     if name == 'WELCOME':
         welcome(server, messages)
     else:
         tokens = send_all(server, name, messages)
-        for id_, token in list(tokens.items()) if name == 'LAUNCH' else ():
+        for id_, token in list(tokens.items()) if name in ('LAUNCH', 'PREPARE') else ():
             if id_[0] != rogue.VICTIM and id_[0] < 2**63:
                 server.send('STOP', **dict(zip(('job', 'attempt', 'step', 'rank'), id_)), token=token,
                             signal=STOP_LEASED | 9, grace_ms=0)

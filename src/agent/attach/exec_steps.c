@@ -286,7 +286,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     strings_set_env(&spec->gpu_env, "MGPU_STEP", number);
     spec->is_output_default = false;
     spec->is_exec_step = true;
-    spec->is_gated = false;
+    spec->is_gated = spec->is_prepared = false;
     spec->time_limit_ms = 0; // it ends with the job
     spec->lease_ms = 0;
     spec->warn_signal = 0;

@@ -100,6 +100,15 @@ static void write_kept_terms(struct look *look)
         log_error("job %" PRIu64 ": %s", attempt->id.job, err.message);
 }
 
+/* A failed preparation has no consequences: the LAUNCH will fail for the same reason, or succeed. */
+static void log_at_failure(const struct attempt *attempt, const struct error *err)
+{
+    if (attempt_is_speculative(attempt->want))
+        log_debug("job %" PRIu64 ": cannot prepare it: %s", attempt->id.job, err->message);
+    else
+        log_warning("job %" PRIu64 ": %s", attempt->id.job, err->message);
+}
+
 /* Its lease is computed when it is staged, which may be long after LAUNCH has come. */
 static enum next act_stage(struct look *look)
 {
@@ -110,7 +119,9 @@ static enum next act_stage(struct look *look)
         return give_back(look, "its spool entry is missing");
     struct message_launch launch = look->launch != NULL ? *look->launch : *attempt->launch;
     heartbeat_lease(look->core, attempt, &launch);
-    int r = effects->stage(effects->arg, &launch, &err);
+    attempt->is_prepared = attempt->want == WANT_PREPARED;
+    int r = attempt->is_prepared ? effects->prepare(effects->arg, &launch, &err)
+                                 : effects->stage(effects->arg, &launch, &err);
     if (r == -EINPROGRESS) {
         await_staging(look);
         return DONE;
@@ -120,7 +131,7 @@ static enum next act_stage(struct look *look)
     agent_core_forget_launch(attempt);
     if (r == 0)
         return LOOK_AGAIN;
-    log_warning("job %" PRIu64 ": %s", attempt->id.job, err.message);
+    log_at_failure(attempt, &err);
     return give_back(look, err.message);
 }
 
@@ -128,7 +139,7 @@ static enum next act_start(struct look *look)
 {
     struct error err = { 0 };
     struct agent_effects *effects = &look->core->effects;
-    if (look->attempt->starts == AGENT_STARTS_MAX)
+    if (look->attempt->starts >= (look->attempt->want == WANT_PREPARED ? 1U : AGENT_STARTS_MAX))
         return give_back(look, "its shepherd died repeatedly before the start");
     int r = effects->start(effects->arg, &look->attempt->id, false, &err);
     if (r == -EINPROGRESS) {
@@ -138,7 +149,7 @@ static enum next act_start(struct look *look)
     look->attempt->starts++;
     if (r >= 0)
         return r > 0 ? LOOK_AGAIN : DONE;
-    log_warning("job %" PRIu64 ": %s", look->attempt->id.job, err.message);
+    log_at_failure(look->attempt, &err);
     return give_back(look, err.message);
 }
 
@@ -198,7 +209,18 @@ static enum next act_report_ready(struct look *look)
 /* Its end, or its hint that it has started, brings us back; the word may have come to one that died. */
 static enum next act_release(struct look *look)
 {
+    struct error err = { 0 };
     struct agent_effects *effects = &look->core->effects;
+    bool is_gate = look->attempt->is_prepared && look->sight.verdict == VERDICT_NONE;
+    int r = is_gate ? effects->admit(effects->arg, &look->attempt->id, &err) : 0;
+    if (r == -EINPROGRESS) {
+        agent_core_look_by(look->core, look->attempt, look->boot_ms + CHECKING_MS);
+        return DONE;
+    }
+    if (r < 0) {
+        log_warning("job %" PRIu64 ": %s", look->attempt->id.job, err.message);
+        return give_back(look, err.message);
+    }
     (void)effects->release(effects->arg, &look->attempt->id, look->attempt->port);
     agent_core_look_by(look->core, look->attempt, look->boot_ms + RELEASED_MS);
     return DONE;
@@ -264,6 +286,17 @@ static enum next act_kill(struct look *look)
     return retry_later(look);
 }
 
+/* The prepared entry was removed: stages the LAUNCH that waited for this. */
+static void begin_anew(struct attempt *attempt)
+{
+    attempt->want = WANT_RUN;
+    attempt->is_launched = attempt->is_prepared = false;
+    attempt->starts = 0;
+    attempt->not_before = attempt->retry_ms = 0;
+    attempt->lease_ms = 0;
+    free(take_ptr(attempt->why_returned));
+}
+
 static enum next act_remove(struct look *look)
 {
     struct agent_effects *effects = &look->core->effects;
@@ -271,6 +304,11 @@ static enum next act_remove(struct look *look)
         return DONE;
     if (effects->remove(effects->arg, &look->attempt->id) < 0)
         return retry_later(look); // its shepherd still ends
+    if (attempt_is_speculative(look->attempt->want) && look->attempt->launch != NULL &&
+        look->attempt->is_launched) {
+        begin_anew(look->attempt);
+        return LOOK_AGAIN;
+    }
     agent_core_drop(look->core, look->attempt);
     look->attempt = NULL;
     return DONE;
@@ -310,6 +348,52 @@ void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, str
     attempt->has_run |= sight->verdict == VERDICT_GO;
 }
 
+static void keep_launch(struct look *look)
+{
+    struct attempt *attempt = look->attempt;
+    if (look->launch == NULL)
+        return;
+    if (attempt->launch != NULL)
+        record_clear(&message_launch_record, attempt->launch);
+    else
+        attempt->launch = xcalloc(1, sizeof(*attempt->launch));
+    record_copy(&message_launch_record, attempt->launch, look->launch);
+}
+
+/*
+ * The LAUNCH of a prepared attempt: continues with it if both are the same, otherwise drops it first. An
+ * attempt that an earlier agent took may already have its verdict. False: its user is being looked up.
+ */
+static bool settle_speculative(struct look *look)
+{
+    struct error err = { 0 };
+    struct attempt *attempt = look->attempt;
+    struct agent_effects *effects = &look->core->effects;
+    const struct message_launch *launch = look->launch != NULL ? look->launch : attempt->launch;
+    if (!attempt->is_launched) {
+        attempt->want = look->sight.verdict == VERDICT_GO ? WANT_NOTHING : attempt->want;
+        return true;
+    }
+    if (look->sight.verdict == VERDICT_GO || (attempt->want == WANT_PREPARED && !look->sight.has_spec)) {
+        agent_core_forget_launch(attempt);
+        attempt->want = WANT_RUN;
+        return true;
+    }
+    int r = attempt->want == WANT_PREPARED && look->sight.verdict == VERDICT_NONE
+                ? effects->take(effects->arg, launch, &err)
+                : -ESTALE;
+    if (r != 0)
+        keep_launch(look);
+    if (r == -EINPROGRESS)
+        return false;
+    attempt->want = r == 0 ? WANT_GO : WANT_DROPPED;
+    if (r == 0) {
+        write_kept_terms(look);
+        agent_core_forget_launch(attempt);
+    }
+    return true;
+}
+
 void agent_actions_run(
     struct agent_core *core, struct attempt *attempt, int64_t boot_ms, const struct message_launch *launch)
 {
@@ -317,6 +401,10 @@ void agent_actions_run(
     enum next next = LOOK_AGAIN;
     for (int i = 0; next == LOOK_AGAIN && i < LOOKS_MAX; i++) {
         agent_actions_inspect(core, attempt, &look.sight);
+        if (attempt_is_speculative(attempt->want) && !settle_speculative(&look)) {
+            attempt_sight_clear(&look.sight);
+            return;
+        }
         enum attempt_action action = attempt_decide(&look.sight, attempt->want);
         log_debug(
             "job %" PRIu64 ".%u: %s", attempt->id.job, attempt->id.attempt, attempt_action_name(action));

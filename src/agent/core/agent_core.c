@@ -179,6 +179,8 @@ static struct attempt *find_or_add(struct agent_core *core, const struct spool_i
         return add(core, id, token);
     if (attempt == NULL)
         say_returned(core, id, token, "the node has reached its limit of attempts");
+    else if (attempt_is_speculative(attempt->want))
+        attempt->token = token; // of the first order for this attempt
     else if (!is_meant(attempt, token))
         say_returned(core, id, token, "the node still has another attempt with this number");
     return attempt != NULL && is_meant(attempt, token) ? attempt : NULL;
@@ -206,7 +208,33 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
         return 0;
     note_event(core, launch->event);
     attempt->token = launch->token;
-    raise_want(attempt, WANT_RUN);
+    if (attempt_is_speculative(attempt->want))
+        attempt->is_launched = true;
+    else
+        raise_want(attempt, WANT_RUN);
+    agent_actions_run(core, attempt, boot_ms, launch);
+    return 0;
+}
+
+static size_t count_speculative(const struct agent_core *core)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < core->count; i++)
+        count += attempt_is_speculative(core->attempts[i]->want);
+    return count;
+}
+
+/* Not answered: a job that cannot be prepared is staged when its LAUNCH arrives. */
+static int on_prepare(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    const struct message_launch *launch = message;
+    struct spool_id id = ID_OF(launch);
+    bool is_plain = id.attempt != 0 && id.step == 0 && launch->peers.count == 0 && launch->token != 0;
+    if (is_late_copy(core, launch) || !is_plain || find(core, &id) != NULL || core->count >= NODE_HOLDS_MAX ||
+        count_speculative(core) >= AGENT_PREPARED_MAX)
+        return 0;
+    struct attempt *attempt = add(core, &id, launch->token);
+    attempt->want = WANT_PREPARED;
     agent_actions_run(core, attempt, boot_ms, launch);
     return 0;
 }
@@ -217,7 +245,7 @@ static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, 
     const struct message_go *go = message;
     struct spool_id id = ID_OF(go);
     struct attempt *attempt = find(core, &id);
-    if (attempt == NULL || !is_meant(attempt, go->token))
+    if (attempt == NULL || !is_meant(attempt, go->token) || attempt_is_speculative(attempt->want))
         return 0;
     attempt->port = go->port;
     raise_want(attempt, WANT_GO);
@@ -245,7 +273,9 @@ static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message
 static struct attempt *find_running(const struct agent_core *core, const struct spool_id *id, uint64_t token)
 {
     struct attempt *attempt = find(core, id);
-    return attempt != NULL && is_meant(attempt, token) && attempt->want <= WANT_GO ? attempt : NULL;
+    if (attempt == NULL || !is_meant(attempt, token) || attempt->want > WANT_GO)
+        return NULL;
+    return !attempt_is_speculative(attempt->want) || attempt->is_launched ? attempt : NULL;
 }
 
 static int on_signal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
@@ -303,7 +333,10 @@ static int on_release_attempt(
     struct attempt *attempt = find(core, &id);
     if (attempt == NULL || !is_meant(attempt, forget->token))
         return 0;
-    raise_want(attempt, WANT_RELEASED);
+    if (attempt_is_speculative(attempt->want) && !attempt->is_launched)
+        attempt->want = WANT_DROPPED;
+    else
+        raise_want(attempt, WANT_RELEASED);
     agent_actions_run(core, attempt, boot_ms, NULL);
     return 0;
 }
@@ -389,6 +422,7 @@ static const struct {
 } inputs[] = {
     { MESSAGE_WELCOME, LINK_GREETED, on_welcome },
     { MESSAGE_LAUNCH, LINK_OBEYING, on_launch },
+    { MESSAGE_PREPARE, LINK_OBEYING, on_prepare },
     { MESSAGE_GO, LINK_OBEYING, on_go },
     { MESSAGE_STOP, LINK_OBEYING, on_stop },
     { MESSAGE_RELEASE_ATTEMPT, LINK_OBEYING, on_release_attempt },
@@ -459,6 +493,15 @@ void agent_core_note_lease(
     attempt->renewed_ms = until_ms;
 }
 
+void agent_core_note_prepared(struct agent_core *core, int64_t boot_ms, const struct spool_id *id)
+{
+    struct attempt *attempt = find(core, id);
+    if (attempt == NULL || attempt->want != WANT_NOTHING)
+        return;
+    attempt->want = WANT_DROPPED;
+    agent_actions_run(core, attempt, boot_ms, NULL);
+}
+
 static enum attempt_phase phase_of(const struct attempt_sight *sight)
 {
     if (sight->has_exit)
@@ -472,15 +515,19 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
 {
     struct message_hello hello = *node;
     struct known_attempt *known = xcalloc(core->count + 1, sizeof(*known));
+    size_t count = 0;
     for (size_t i = 0; i < core->count; i++) {
         struct attempt *attempt = core->attempts[i];
         struct attempt_sight sight = { 0 };
         agent_actions_inspect(core, attempt, &sight);
-        known[i] = (struct known_attempt){ attempt->id, attempt->token, phase_of(&sight) };
+        if (attempt->want == WANT_PREPARED)
+            attempt->want = WANT_DROPPED; // it was for the previous link
+        if (!attempt_is_speculative(attempt->want) || sight.verdict == VERDICT_GO)
+            known[count++] = (struct known_attempt){ attempt->id, attempt->token, phase_of(&sight) };
         attempt_sight_clear(&sight);
         attempt->told = TOLD_NOTHING;
     }
-    hello.attempts = (struct record_list){ known, core->count };
+    hello.attempts = (struct record_list){ known, count };
     hello.said_ms = boot_ms;
     hello.epoch = core->epoch;
     hello.began_ms = core->seen.began_ms;

@@ -18,6 +18,9 @@
 /* A shepherd that exits this often before its verdict is not restarted. */
 #define AGENT_STARTS_MAX 3U
 
+/* Jobs that a node keeps prepared. */
+#define AGENT_PREPARED_MAX 4U
+
 struct agent_core;
 
 /*
@@ -80,6 +83,14 @@ struct agent_effects {
     void (*park)(void *arg, const struct message_park *order);
     /* Stores it for later agents. */
     void (*save_seen)(void *arg, const struct persist_seen *seen);
+    /* As `stage`, but its shepherd will wait at the gate. Never writes an exit record: after a failure, the
+     * attempt is not prepared. */
+    int (*prepare)(void *arg, const struct message_launch *launch, struct error *err);
+    /* 0 if staging this LAUNCH would give the same entry as the prepared one. -EINPROGRESS: as for `stage`.
+     * Any other result: it must be staged again. */
+    int (*take)(void *arg, const struct message_launch *launch, struct error *err);
+    /* May the prepared attempt start now? Results as for `start`. */
+    int (*admit)(void *arg, const struct spool_id *id, struct error *err);
 };
 
 /* `epoch` is the highest one ever accepted here, 0 for none. */
@@ -95,6 +106,10 @@ void agent_core_load(struct agent_core *core, int64_t boot_ms, const struct spoo
 /* For a loaded attempt: the lease in its spec, and its current end (boot clock). */
 void agent_core_note_lease(
     struct agent_core *core, const struct spool_id *id, int64_t lease_ms, int64_t until_ms);
+
+/* For a loaded attempt that an earlier agent had prepared: drops it, because it cannot be compared with its
+ * LAUNCH any more. */
+void agent_core_note_prepared(struct agent_core *core, int64_t boot_ms, const struct spool_id *id);
 
 /* The link is up: sends HELLO. `node` describes the node; its attempts are filled in here. */
 void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct message_hello *node);

@@ -7,6 +7,9 @@
  * A rank of several waits before its verdict: ready. GO means that all ranks are ready, and lets it settle
  * one.
  *
+ * A prepared attempt waits there too, until its LAUNCH arrives, and is not reported before. To drop it, nogo
+ * is settled first, and the entry is staged again only after its removal (tests/models/prepare.pml).
+ *
  *      spec ──shepherd──> verdict go ──> started ──> exit ──reported──> released
  *        └──────────────> verdict nogo ──reported───────────────────────^
  *
@@ -32,7 +35,10 @@ enum answer { NO, YES, ANY };
 #define RELEASE_IT  BIT(WANT_RELEASED)
 #define KEEP_IT     (ANY_WANT & ~RELEASE_IT)
 #define RUN_IT      (BIT(WANT_RUN) | BIT(WANT_GO))
-#define NO_OPPOSITE (BIT(WANT_NOTHING) | RUN_IT)
+#define SPECULATIVE (BIT(WANT_PREPARED) | BIT(WANT_DROPPED))
+#define PREPARE_IT  BIT(WANT_PREPARED)
+#define DROP_IT     BIT(WANT_DROPPED)
+#define NO_OPPOSITE (BIT(WANT_NOTHING) | RUN_IT | PREPARE_IT)
 
 struct row {
     enum answer spec;
@@ -50,8 +56,10 @@ static const struct row rows[] = {
     { ANY, ANY_VERDICT, ANY, YES, NO, RELEASE_IT, ATTEMPT_REMOVE, "ended and stored by the controller" },
     { ANY, ANY_VERDICT, ANY, YES, NO, KEEP_IT, ATTEMPT_REPORT_EXITED, "over" },
 
-    { ANY, VERDICT_NOGO, YES, NO, ANY, RELEASE_IT, ATTEMPT_RELEASE, "its shepherd lost the race and exits" },
-    { ANY, VERDICT_NOGO, NO, NO, ANY, RELEASE_IT, ATTEMPT_REMOVE, "never ran, and the controller knows" },
+    { ANY, VERDICT_NOGO, YES, NO, ANY, RELEASE_IT | SPECULATIVE, ATTEMPT_RELEASE,
+        "its shepherd lost the race and exits" },
+    { ANY, VERDICT_NOGO, NO, NO, ANY, RELEASE_IT | SPECULATIVE, ATTEMPT_REMOVE,
+        "never ran, and the controller knows" },
     { ANY, VERDICT_NOGO, ANY, NO, ANY, KEEP_IT, ATTEMPT_REPORT_RETURNED, "never ran and never will" },
 
     { ANY, VERDICT_GO, NO, NO, ANY, ANY_WANT, ATTEMPT_ADOPT, "its shepherd died: finish on its behalf" },
@@ -59,11 +67,12 @@ static const struct row rows[] = {
     { ANY, VERDICT_GO, YES, NO, ANY, RELEASE_IT, ATTEMPT_WAIT, "running: jobs are never ended unasked" },
     { ANY, VERDICT_GO, YES, NO, ANY, ANY_WANT, ATTEMPT_REPORT_STARTED, "runs" },
 
-    { NO, VERDICT_NONE, NO, NO, ANY, RELEASE_IT, ATTEMPT_REMOVE, "no trace left" },
-    { ANY, VERDICT_NONE, ANY, NO, ANY, RELEASE_IT | END_OF_IT, ATTEMPT_SETTLE, "no verdict: win it" },
+    { NO, VERDICT_NONE, NO, NO, ANY, RELEASE_IT | DROP_IT, ATTEMPT_REMOVE, "no trace left" },
+    { ANY, VERDICT_NONE, ANY, NO, ANY, RELEASE_IT | END_OF_IT | DROP_IT, ATTEMPT_SETTLE,
+        "no verdict: win it" },
     { ANY, VERDICT_NONE, YES, NO, ANY, NO_OPPOSITE, ATTEMPT_WAIT, "its shepherd prepares the start" },
-    { NO, VERDICT_NONE, NO, NO, ANY, RUN_IT, ATTEMPT_STAGE, "new here" },
-    { YES, VERDICT_NONE, NO, NO, ANY, RUN_IT, ATTEMPT_START, "staged without a shepherd" },
+    { NO, VERDICT_NONE, NO, NO, ANY, RUN_IT | PREPARE_IT, ATTEMPT_STAGE, "new here" },
+    { YES, VERDICT_NONE, NO, NO, ANY, RUN_IT | PREPARE_IT, ATTEMPT_START, "staged without a shepherd" },
     { ANY, VERDICT_NONE, NO, NO, ANY, BIT(WANT_NOTHING), ATTEMPT_WAIT, "staged: the controller decides" },
 };
 
@@ -84,6 +93,11 @@ static const char *const action_names[ATTEMPT_ACTIONS] = {
     [ATTEMPT_REMOVE] = "remove",
 };
 
+bool attempt_is_speculative(enum attempt_want want)
+{
+    return (BIT(want) & SPECULATIVE) != 0;
+}
+
 static bool fits(enum answer wanted, bool is)
 {
     return wanted == ANY || (wanted == YES) == is;
@@ -95,7 +109,7 @@ static enum attempt_action refine(
 {
     if (action == ATTEMPT_REPORT_EXITED && sight->is_checking)
         return ATTEMPT_WAIT;
-    if (action == ATTEMPT_WAIT && sight->is_ready)
+    if (action == ATTEMPT_WAIT && sight->is_ready && want != WANT_PREPARED)
         return want == WANT_GO ? ATTEMPT_RELEASE : ATTEMPT_REPORT_READY;
     return action;
 }

@@ -26,11 +26,13 @@ struct attempt_sight {
 
 /* What the controller wants; a lower value never replaces a higher one. */
 enum attempt_want {
-    WANT_NOTHING, // found in the spool; the controller has not mentioned it yet
-    WANT_RUN,     // LAUNCH
-    WANT_GO,      // GO: the ranks on other nodes are ready too
-    WANT_STOPPED, // STOP, and the running shepherd has been told
-    WANT_STOP,    // STOP
+    WANT_NOTHING,  // found in the spool; the controller has not mentioned it yet
+    WANT_PREPARED, // PREPARE: to be made ready up to the gate; there is no LAUNCH yet
+    WANT_DROPPED,  // a prepared attempt that was withdrawn, or that differs from its LAUNCH
+    WANT_RUN,      // LAUNCH
+    WANT_GO,       // GO: the ranks on other nodes are ready too
+    WANT_STOPPED,  // STOP, and the running shepherd has been told
+    WANT_STOP,     // STOP
     WANT_RELEASED,
     ATTEMPT_WANTS,
 };
@@ -52,6 +54,9 @@ enum attempt_action {
     ATTEMPT_REMOVE,  // the end is committed: remove everything
     ATTEMPT_ACTIONS,
 };
+
+/* True if the controller has not launched it: it is not reported, and may be removed at any time. */
+bool attempt_is_speculative(enum attempt_want want);
 
 /* Pure: the same sight and want always result in the same action, so repeated calls are harmless. */
 enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attempt_want want);

@@ -79,6 +79,18 @@ int launcher_open_entry(const struct launcher *launcher, const struct spool_id *
  */
 int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err);
 
+/*
+ * The same for a job that may be next: its shepherd makes everything up to the gate, and waits there
+ * (struct launch_spec, is_prepared). Refuses nothing: any negative errno but -EINPROGRESS means that it
+ * cannot be prepared. launcher_discard() ends it.
+ */
+int launcher_prepare(struct launcher *launcher, const struct message_launch *launch, struct error *err);
+#define LAUNCHER_PREPARED_MAX 8U
+
+/* 0: what was prepared is what this launch would stage, byte by byte, and its user is still the same.
+ * -ESTALE, -ENOENT: it is not. -EINPROGRESS: as for launcher_stage(). */
+int launcher_take(struct launcher *launcher, const struct message_launch *launch, struct error *err);
+
 /* Ensures that a staged step can only open the devices of its spec. 1 if a filter was attached, 0 if it was
  * there already, -ENOENT if there is no spec or no cgroup, -ENODATA if it was created by an agent that
  * restricted none. */

@@ -61,6 +61,23 @@ static void rank_is_released_when_all_are_ready(void **state)
     CHECK(rows);
 }
 
+static void a_guess_is_prepared_once_and_dropped_by_its_verdict(void **state)
+{
+    const struct expectation rows[] = {
+        { { 0 }, WANT_PREPARED, ATTEMPT_STAGE },
+        { { .has_spec = true }, WANT_PREPARED, ATTEMPT_START },
+        { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_PREPARED, ATTEMPT_WAIT },
+        { { .has_spec = true, .is_alive = true, NOGO }, WANT_PREPARED, ATTEMPT_RELEASE },
+        { { .has_spec = true, NOGO }, WANT_PREPARED, ATTEMPT_REMOVE },
+        { { 0 }, WANT_DROPPED, ATTEMPT_REMOVE },
+        { { .has_spec = true }, WANT_DROPPED, ATTEMPT_SETTLE },
+        { { .has_spec = true, .is_alive = true, .is_ready = true }, WANT_DROPPED, ATTEMPT_SETTLE },
+        { { .has_spec = true, .is_alive = true, NOGO }, WANT_DROPPED, ATTEMPT_RELEASE },
+        { { .has_spec = true, NOGO }, WANT_DROPPED, ATTEMPT_REMOVE },
+    };
+    CHECK(rows);
+}
+
 static void what_nobody_asked_for_yet_is_left_alone(void **state)
 {
     const struct expectation rows[] = {
@@ -128,14 +145,16 @@ static void check_safety(const struct attempt_sight *sight, enum attempt_want wa
         assert_int_equal(sight->verdict, VERDICT_NONE);
         assert_false(sight->is_alive);
         assert_false(sight->has_exit);
-        assert_true(want == WANT_RUN || want == WANT_GO);
+        assert_true(want == WANT_RUN || want == WANT_GO || want == WANT_PREPARED);
     }
     if (action == ATTEMPT_REPORT_RETURNED)
         assert_int_equal(sight->verdict, VERDICT_NOGO);
     if (action == ATTEMPT_REPORT_EXITED)
         assert_true(sight->has_exit && !sight->is_populated);
     if (action == ATTEMPT_REMOVE)
-        assert_true(want == WANT_RELEASED && !(sight->has_exit && sight->is_populated));
+        assert_true(want == WANT_RELEASED || (attempt_is_speculative(want) && sight->verdict != VERDICT_GO));
+    if (action == ATTEMPT_REMOVE)
+        assert_false(sight->has_exit && sight->is_populated);
     if (action == ATTEMPT_SETTLE)
         assert_int_equal(sight->verdict, VERDICT_NONE);
     if (action == ATTEMPT_COMMAND)
@@ -167,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_launch_is_staged_started_and_waited_for),
         cmocka_unit_test(rank_is_released_when_all_are_ready),
+        cmocka_unit_test(a_guess_is_prepared_once_and_dropped_by_its_verdict),
         cmocka_unit_test(what_nobody_asked_for_yet_is_left_alone),
         cmocka_unit_test(a_dead_shepherd_is_finished_for_whatever_is_wanted),
         cmocka_unit_test(a_stop_settles_what_has_no_verdict_and_tells_what_runs),

@@ -33,6 +33,7 @@ struct node {
     unsigned tells;
     int64_t armed_at;
     int releases, restores;
+    int prepares, takes, take_fails, admit_fails;
     bool has_copy;             // of its exit record
     struct launch_exit exited; // the last EXITED, without its texts
     uint32_t port;             // of the last of them
@@ -219,6 +220,27 @@ static void hello(struct node *node)
     agent_core_link_up(node->core, 0, &facts);
 }
 
+static int node_prepare(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct node *node = arg;
+    node->prepares++;
+    node->spool.has_spec = true;
+    return 0;
+}
+
+static int node_take(void *arg, const struct message_launch *launch, struct error *err)
+{
+    struct node *node = arg;
+    node->takes++;
+    return node->take_fails != 0 ? error_set(err, node->take_fails, "it was prepared otherwise") : 0;
+}
+
+static int node_admit(void *arg, const struct spool_id *which, struct error *err)
+{
+    struct node *node = arg;
+    return node->admit_fails != 0 ? error_set(err, node->admit_fails, "its GPU is not clean") : 0;
+}
+
 static int welcome(struct node *node, uint64_t epoch)
 {
     struct error err = { 0 };
@@ -232,7 +254,8 @@ static struct node *node_new(uint64_t epoch)
     struct agent_effects effects = { node, node_send, node_observe, node_stage, node_start, node_watch,
         node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_open_terminal,
         node_open_guest, node_open_port, node_arm, .notify = node_notify, .release = node_release,
-        .restore = node_restore, .save_seen = node_save_seen };
+        .restore = node_restore, .save_seen = node_save_seen, .prepare = node_prepare, .take = node_take,
+        .admit = node_admit };
     node->core = agent_core_new(&effects, epoch);
     return node;
 }
@@ -259,10 +282,10 @@ static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
     struct message_stop stop = { .id.job = 5, .id.attempt = 1, .token = token, .signal = 15, .grace_ms = 9 };
     struct message_release_attempt forget = { .id.job = 5, .id.attempt = 1, .token = token };
     struct message_go go = { .id.job = 5, .id.attempt = 1, .token = token, .port = 29777 };
-    const void *message = which == MESSAGE_LAUNCH ? (const void *)&launch
-                          : which == MESSAGE_GO   ? (const void *)&go
-                          : which == MESSAGE_STOP ? (const void *)&stop
-                                                  : (const void *)&forget;
+    const void *message = which == MESSAGE_LAUNCH || which == MESSAGE_PREPARE ? (const void *)&launch
+                          : which == MESSAGE_GO                               ? (const void *)&go
+                          : which == MESSAGE_STOP                             ? (const void *)&stop
+                                                                              : (const void *)&forget;
     return agent_core_message(node->core, now, which, message, &err);
 }
 
@@ -407,6 +430,182 @@ static void rank_stopped_at_its_gate_never_runs(void **state)
     (void)order(node, MESSAGE_GO, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     node_free(node);
+}
+
+/* --- before its turn --- */
+
+static struct node *node_prepared(void)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_PREPARE, 0, TOKEN);
+    assert_int_equal(node->prepares, 1);
+    assert_int_equal(node->starts, 1);
+    node->spool.is_ready = true;
+    agent_core_look(node->core, 0, &id);
+    return node;
+}
+
+static void what_was_prepared_waits_unseen_and_runs_when_it_is_launched(void **state)
+{
+    struct node *node = node_prepared();
+    (void)order(node, MESSAGE_GO, 0, TOKEN); // of no rank
+    assert_int_equal(node->releases, 0);
+    assert_int_equal(node->sent_count, 0);
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->releases, 1);
+    assert_int_equal(node->stages, 0);
+    gate_opens(node);
+    step_ends(node);
+    assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
+    assert_int_equal(node->starts, 1);
+    node_free(node);
+}
+
+static void a_launch_before_it_is_ready_opens_the_gate_when_it_is(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_PREPARE, 0, TOKEN);
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->releases, 0);
+    node->spool.is_ready = true;
+    agent_core_look(node->core, 0, &id);
+    assert_int_equal(node->releases, 1);
+    node_free(node);
+}
+
+static void the_gate_stays_closed_until_its_gpus_were_looked_at(void **state)
+{
+    struct node *node = node_prepared();
+    node->admit_fails = -EINPROGRESS;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->releases, 0);
+    assert_int_not_equal(node->armed_at, 0);
+    node->admit_fails = 0;
+    agent_core_look(node->core, 0, &id);
+    assert_int_equal(node->releases, 1);
+    node_free(node);
+}
+
+static void what_was_prepared_for_an_unclean_gpu_is_returned(void **state)
+{
+    struct node *node = node_prepared();
+    node->admit_fails = -EBUSY;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->spool.verdict, VERDICT_NOGO);
+    assert_sent(node, MESSAGE_RETURNED);
+    assert_string_equal(node->text, "its GPU is not clean");
+    node_free(node);
+}
+
+static void what_was_prepared_otherwise_is_removed_before_it_is_staged_anew(void **state)
+{
+    struct node *node = node_prepared();
+    node->take_fails = -ESTALE;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN + 1);
+    assert_int_equal(node->spool.verdict, VERDICT_NOGO);
+    assert_int_equal(node->stages, 0); // its shepherd has not left yet
+    assert_int_equal(node->removes, 0);
+    shepherd_dies(node, 0);
+    assert_int_equal(node->removes, 1);
+    assert_int_equal(node->stages, 1);
+    assert_int_equal(node->starts, 2);
+    assert_int_equal(node->sent_count, 0);
+    node_free(node);
+}
+
+static void launch_waits_for_the_user_of_what_was_prepared(void **state)
+{
+    struct node *node = node_prepared();
+    node->take_fails = -EINPROGRESS;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->releases, 0);
+    node->take_fails = 0;
+    agent_core_look(node->core, 0, &id);
+    assert_int_equal(node->takes, 2);
+    assert_int_equal(node->releases, 1);
+    node_free(node);
+}
+
+static void a_withdrawn_guess_leaves_no_trace(void **state)
+{
+    struct node *node = node_prepared();
+    (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
+    assert_int_equal(node->spool.verdict, VERDICT_NOGO);
+    shepherd_dies(node, 0);
+    assert_int_equal(node->removes, 1);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    assert_int_equal(node->sent_count, 0);
+    node_free(node);
+}
+
+static void a_launch_during_the_removal_of_its_guess_runs_after_it(void **state)
+{
+    struct node *node = node_prepared();
+    (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN + 1);
+    assert_int_equal(node->takes, 0);
+    shepherd_dies(node, 0);
+    assert_int_equal(node->stages, 1);
+    node_free(node);
+}
+
+static void a_stop_during_the_removal_of_its_guess_returns_the_attempt(void **state)
+{
+    struct node *node = node_prepared();
+    node->take_fails = -ESTALE;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN + 1);
+    (void)order(node, MESSAGE_STOP, 0, TOKEN + 1);
+    assert_sent(node, MESSAGE_RETURNED);
+    assert_int_equal(node->returned_token, TOKEN + 1);
+    shepherd_dies(node, 0);
+    (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN + 1);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    assert_int_equal(node->stages, 0);
+    node_free(node);
+}
+
+static void a_guess_whose_shepherd_dies_is_not_prepared_again(void **state)
+{
+    struct node *node = node_prepared();
+    shepherd_dies(node, 0);
+    assert_int_equal(node->starts, 1);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    assert_int_equal(node->sent_count, 0);
+    node_free(node);
+}
+
+static void another_controller_hears_of_no_guess_and_gets_rid_of_it(void **state)
+{
+    struct node *node = node_prepared();
+    agent_core_link_down(node->core);
+    hello(node);
+    assert_int_equal(node->known, 0);
+    (void)welcome(node, 2);
+    assert_int_equal(node->spool.verdict, VERDICT_NOGO);
+    assert_sent(node, MESSAGE_HELLO);
+    node_free(node);
+}
+
+static void a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took(void **state)
+{
+    for (int is_taken = 0; is_taken < 2; is_taken++) {
+        struct node *node = node_new(0);
+        node->spool = (struct attempt_sight){ .has_spec = true, .is_alive = true, .is_watched = true };
+        agent_core_load(node->core, 0, &id, TOKEN);
+        node->loses_race = is_taken; // it was told that its turn had come
+        agent_core_note_prepared(node->core, 0, &id);
+        assert_int_equal(node->spool.verdict, is_taken ? VERDICT_GO : VERDICT_NOGO);
+        hello(node);
+        assert_int_equal(node->known, is_taken);
+        (void)welcome(node, 1);
+        node->sent_count = 0;
+        if (is_taken) {
+            gate_opens(node);
+            step_ends(node);
+            assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
+        }
+        node_free(node);
+    }
 }
 
 static void a_stop_that_loses_the_race_is_told_to_the_shepherd(void **state)
@@ -870,6 +1069,18 @@ int main(void)
         cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),
         cmocka_unit_test(ready_rank_reports_until_released),
         cmocka_unit_test(rank_stopped_at_its_gate_never_runs),
+        cmocka_unit_test(what_was_prepared_waits_unseen_and_runs_when_it_is_launched),
+        cmocka_unit_test(a_launch_before_it_is_ready_opens_the_gate_when_it_is),
+        cmocka_unit_test(the_gate_stays_closed_until_its_gpus_were_looked_at),
+        cmocka_unit_test(what_was_prepared_for_an_unclean_gpu_is_returned),
+        cmocka_unit_test(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew),
+        cmocka_unit_test(launch_waits_for_the_user_of_what_was_prepared),
+        cmocka_unit_test(a_withdrawn_guess_leaves_no_trace),
+        cmocka_unit_test(a_launch_during_the_removal_of_its_guess_runs_after_it),
+        cmocka_unit_test(a_stop_during_the_removal_of_its_guess_returns_the_attempt),
+        cmocka_unit_test(a_guess_whose_shepherd_dies_is_not_prepared_again),
+        cmocka_unit_test(another_controller_hears_of_no_guess_and_gets_rid_of_it),
+        cmocka_unit_test(a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took),
         cmocka_unit_test(a_stop_that_loses_the_race_is_told_to_the_shepherd),
         cmocka_unit_test(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running),
         cmocka_unit_test(a_stop_is_told_again_to_the_shepherd_that_adopts),
