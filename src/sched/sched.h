@@ -171,6 +171,15 @@ void sched_pass(struct sched *sched, int64_t now_ms);
  * never. */
 int64_t sched_next_ms(const struct sched *sched);
 
+/* A waiting job, and the place that it will probably get, which another job has now. */
+struct sched_guess {
+    uint64_t job;
+    const struct allocation *place; // valid until the next change
+};
+
+/* The jobs that will start when running ones end, at most `max`, in order of rank; their places differ. */
+size_t sched_guess_next(const struct sched *sched, struct sched_guess *ret, size_t max);
+
 /* Counters since the start, for statistics. */
 struct sched_counts {
     uint64_t passes, examined, index_work, queue_work, starts, preemptions, classes_tried;

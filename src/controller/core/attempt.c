@@ -154,6 +154,31 @@ void core_give_back(struct core *core, struct core_entry *entry, const char *tex
     job_event_clear(&event);
 }
 
+uint64_t core_next_token(const struct core *core, const struct core_entry *entry)
+{
+    uint64_t token = core_extra(entry)->next_token;
+    return token != 0 ? token : core->effects.random(core->effects.arg) | 1;
+}
+
+int64_t core_node_lease_ms(const struct core *core, const struct job *job)
+{
+    return job->ask->requeue_on_node_lost ? core->options.loss.lease_ms : 0;
+}
+
+void core_write_grants(const struct core *core, const struct allocation *allocation, struct record_list *ret)
+{
+    const struct cluster *cluster = sched_cluster(core->sched);
+    for (size_t i = 0; i < allocation->n_gpus; i++) {
+        const struct alloc_gpu *from = &allocation->gpus[i];
+        const struct cluster_node *node = &cluster->nodes[from->node];
+        struct gpu_grant *grant = gpu_grants_add(
+            ret, node->gpus[from->gpu].index, node->gpus[from->gpu].uuid, from->slot, from->memory);
+        grant->share = from->share;
+        if (from->node != allocation->nodes[0].node)
+            grant->node = xstrdup(node->name);
+    }
+}
+
 /* --- reports of nodes about attempts --- */
 
 void core_forget_stated(

@@ -19,6 +19,15 @@ static inline struct spool_id core_attempt_id(const struct job *job, uint32_t ra
     return (struct spool_id){ .job = job->id, .attempt = job->attempt, .rank = rank };
 }
 
+/* For its next attempt: the one with which a node prepares it, or a new one. */
+uint64_t core_next_token(const struct core *core, const struct core_entry *entry);
+
+/* The lease of its next attempt (docs/node-loss.md); 0: none. */
+int64_t core_node_lease_ms(const struct core *core, const struct job *job);
+
+/* The GPUs of an allocation as a job has them (struct gpu_grant). */
+void core_write_grants(const struct core *core, const struct allocation *allocation, struct record_list *ret);
+
 /* The job, if a node's report about this attempt concerns the current one and can still change it; else
  * NULL. */
 struct core_entry *core_find_current(

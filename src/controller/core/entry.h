@@ -34,6 +34,7 @@ struct core_stop {
 struct core_extra {
     struct core_due due;
     struct core_stop stop;
+    uint64_t next_token;                // of its next attempt, which a node prepares; 0: none does
     int64_t active_ms;                  // wall clock: since when it has held resources, or the start of mgpud
     struct job_usage *usage;            // while it runs: last report of its agent; else NULL
     uint64_t usage_token;               // of the attempt concerned

@@ -97,42 +97,73 @@ static struct record_list grants_on(const struct job *job, uint32_t rank)
     return list;
 }
 
-bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link)
+/* Its request, fetched from the store if it is not in memory: false. */
+static bool has_spec(struct core *core, struct core_entry *owner)
+{
+    if (owner->spec != NULL)
+        return true;
+    if (!owner->is_fetching)
+        core->effects.fetch_spec(core->effects.arg, owner->job->id);
+    owner->is_fetching = true;
+    return false;
+}
+
+/* What LAUNCH and PREPARE of the same attempt have in common has to be the same in both. */
+static void send_launch(struct core *core, struct core_entry *entry, struct message_launch *launch,
+    const struct record_type *type, uint32_t link)
 {
     const struct job *job = entry->job;
-    struct core_entry *owner = core_spec_owner(entry);
-    if (owner->spec == NULL) {
-        if (!owner->is_fetching)
-            core->effects.fetch_spec(core->effects.arg, owner->job->id);
-        owner->is_fetching = true;
-        return false;
-    }
     struct job_ask ask = *job->ask; // borrowed
     ask.grace_ms = core_grace_ms(core, job->ask);
     if (ask.park_on_timeout)
         ask.time_limit_ms = 0; // mgpud watches it
     const char *name = core_owner_name(core, job);
+    launch->uid = job->uid;
+    launch->gid = job->gid;
+    launch->user = name != NULL ? xstrdup(name) : core_user_name(core, job->uid);
+    launch->array_job = job->array_job;
+    launch->array_index = job->array_index;
+    launch->order = ++core->last_order;
+    launch->event = core->last_durable_event;
+    spec_bytes_pack(
+        core_spec_owner(entry)->spec, job->name, &ask, &launch->spec); // the agent refuses a job without
+    core->effects.send(core->effects.arg, link, type, launch);
+    free(launch->user);
+    free(launch->spec.bytes);
+}
+
+bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link)
+{
+    const struct job *job = entry->job;
+    if (!has_spec(core, core_spec_owner(entry)))
+        return false;
     struct message_launch launch = {
         .id = core_attempt_id(job, rank),
         .token = job->token,
-        .uid = job->uid,
-        .gid = job->gid,
-        .user = name != NULL ? xstrdup(name) : core_user_name(core, job->uid),
         .gpus = grants_on(job, rank),
-        .array_job = job->array_job,
-        .array_index = job->array_index,
         .lease_ms = job_run(job)->node_lease_ms,
     };
-    spec_bytes_pack(owner->spec, job->name, &ask, &launch.spec); // the agent refuses a job without
-    launch.order = ++core->last_order;
-    launch.event = core->last_durable_event;
     if (job_is_wide(job))
         add_peers(core, job, &launch);
-    core->effects.send(core->effects.arg, link, &message_launch_record, &launch);
+    send_launch(core, entry, &launch, &message_launch_record, link);
     free_peers(&launch.peers);
     free(launch.gpus.items);
-    free(launch.user);
-    free(launch.spec.bytes);
+    return true;
+}
+
+bool core_send_prepare(
+    struct core *core, struct core_entry *entry, const struct record_list *gpus, uint32_t link)
+{
+    const struct job *job = entry->job;
+    if (!has_spec(core, core_spec_owner(entry)))
+        return false;
+    struct message_launch launch = {
+        .id = { .job = job->id, .attempt = job->attempt + 1 },
+        .token = core_next_token(core, entry),
+        .gpus = *gpus,
+        .lease_ms = core_node_lease_ms(core, job),
+    };
+    send_launch(core, entry, &launch, &message_prepare_record, link);
     return true;
 }
 

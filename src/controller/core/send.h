@@ -11,6 +11,9 @@ struct core_entry;
 bool core_can_meet(const struct core *core, const struct job *job, const char **ret_node);
 /* False: its spec is not in memory and was requested from the store. */
 bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link);
+/* PREPARE for the next attempt of a waiting job, with these GPUs; results as for core_send_launch(). */
+bool core_send_prepare(
+    struct core *core, struct core_entry *entry, const struct record_list *gpus, uint32_t link);
 void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link);
 /* PARK of a job that is to be saved or restored; `bytes_max`: of GPU memory. */
 void core_send_park(struct core *core, const struct job *job, uint64_t bytes_max, uint32_t link);

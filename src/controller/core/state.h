@@ -61,6 +61,7 @@ struct core {
     struct core_quotas *quotas;
     struct core_schedule *schedule;
     struct core_steps *steps;
+    struct core_guesses *guesses;
     struct core_loss *loss;
     struct core_parks *parks;
     struct notifications *notifications; // NULL: none so far

@@ -39,13 +39,13 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
     sent->attempt = launch->id.attempt;
     sent->token = launch->token;
     sent->rank = launch->id.rank;
-    if (type->id == MESSAGE_LAUNCH)
+    if (type->id == MESSAGE_LAUNCH || type->id == MESSAGE_PREPARE)
         sent->order = launch->order;
     if (type->id == MESSAGE_LAUNCH)
         sent->event = launch->event;
-    if (type->id == MESSAGE_LAUNCH)
+    if (type->id == MESSAGE_LAUNCH || type->id == MESSAGE_PREPARE)
         sent->n_gpus = (uint32_t)launch->gpus.count;
-    if (type->id == MESSAGE_LAUNCH)
+    if (type->id == MESSAGE_LAUNCH || type->id == MESSAGE_PREPARE)
         sent->has_spec = launch->spec.length > 0;
     if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
         (void)snprintf(sent->user, sizeof(sent->user), "%s", launch->user);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/attempt.h"
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/describe.h"
@@ -34,20 +35,6 @@ struct core_schedule {
 
 /* --- what the scheduler decides --- */
 
-static void write_grants(
-    const struct cluster *cluster, const struct allocation *allocation, struct job_event *event)
-{
-    for (size_t i = 0; i < allocation->n_gpus; i++) {
-        const struct alloc_gpu *from = &allocation->gpus[i];
-        const struct cluster_node *node = &cluster->nodes[from->node];
-        struct gpu_grant *grant = gpu_grants_add(
-            &event->gpus, node->gpus[from->gpu].index, node->gpus[from->gpu].uuid, from->slot, from->memory);
-        grant->share = from->share;
-        if (from->node != allocation->nodes[0].node)
-            grant->node = xstrdup(node->name);
-    }
-}
-
 /* In order of rank: the order in which the scheduler took them. */
 static void write_nodes(const struct core *core, const struct allocation *allocation, struct job_event *event)
 {
@@ -67,14 +54,14 @@ static void allocate(struct core *core, struct core_entry *entry, const struct a
     struct job_event event = {
         .type = EVENT_ALLOCATED,
         .attempt = entry->job->attempt + 1,
-        .token = core->effects.random(core->effects.arg) | 1,
+        .token = core_next_token(core, entry),
         .node = xstrdup(name),
         .boot_id = xstrdup(where->hello.boot_id),
         .cpu_milli = first->cpu_milli,
         .memory = first->memory,
-        .node_lease_ms = entry->job->ask->requeue_on_node_lost ? core->options.loss.lease_ms : 0,
+        .node_lease_ms = core_node_lease_ms(core, entry->job),
     };
-    write_grants(cluster, allocation, &event);
+    core_write_grants(core, allocation, &event.gpus);
     write_nodes(core, allocation, &event);
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);
@@ -87,7 +74,7 @@ static void restore(struct core *core, struct core_entry *entry, const struct al
         .attempt = entry->job->attempt,
         .node = xstrdup(entry->job->node),
         .cpu_milli = allocation->nodes[0].cpu_milli };
-    write_grants(sched_cluster(core->sched), allocation, &event);
+    core_write_grants(core, allocation, &event.gpus);
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);
 }
