@@ -3,11 +3,11 @@
 
 BUILD  ?= build
 DIST   ?= dist
-CHECKS ?= build-check build-clang build-older build-mutants
+CHECKS ?= build-check build-clang build-older build-mutants build-kit
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all build run check check-real check-all check-vm soak fuzz dist deb install uninstall clean clean-all distclean regenerate-specs
+.PHONY: all build run check check-real check-all check-vm soak fuzz dist deb gpu-kit install uninstall clean clean-all distclean regenerate-specs
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -74,6 +74,11 @@ dist:
 deb:
 	tools/install-packages deb
 	tools/make-deb $(DIST)
+
+# dist/gpu-kit: checks for a machine with an NVIDIA GPU and nothing else (docs/hardware.md).
+gpu-kit:
+	tools/install-packages run
+	tools/gpu-kit $(DIST)
 
 install: all
 	meson configure $(BUILD) --prefix=$(PREFIX)

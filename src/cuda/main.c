@@ -18,6 +18,7 @@
 static const struct {
     const char *name, *help;
     probe_fn *run;
+    bool is_plain; // it needs no driver
 } verbs[] = {
     { "health", "speeds of copies and products, and a pattern in the memory", probe_health },
     { "list", "the GPUs as CUDA numbers them", probe_list },
@@ -25,6 +26,7 @@ static const struct {
     { "need", "take memory, or end with CUDA's out of memory", probe_need },
     { "fault", "write to an address that is not mapped: expected to fail", probe_fault },
     { "managed", "memory that GPU and program share", probe_managed },
+    { "nodes", "which device nodes of GPUs can be opened", probe_nodes, true },
 };
 
 struct command_line {
@@ -77,6 +79,8 @@ static int run(const struct command_line *line, const char *verb)
         (void)fprintf(stderr, "mgpu-gpu-test: there is no verb '%.40s'\nhint: mgpu-gpu-test --help\n", verb);
         return PROBE_USAGE;
     }
+    if (verbs[i].is_plain)
+        return verbs[i].run(&line->options, NULL);
     if (cuda_api_load(line->options.library, &api, &err) < 0) {
         (void)fprintf(stderr, "mgpu-gpu-test: %s\n", err.message);
         return PROBE_SKIPPED;

@@ -29,6 +29,7 @@ probe_fn probe_hold;    // takes memory, keeps it for some seconds, and checks t
 probe_fn probe_need;    // takes memory or ends with CUDA's out of memory
 probe_fn probe_fault;   // writes to an address that is not mapped
 probe_fn probe_managed; // memory that both sides use
+probe_fn probe_nodes;   // which device nodes can be opened; needs no driver, and `api` is NULL
 
 /* cuInit. Returns PROBE_OK, or what to exit with, after a line that says why. */
 int probe_start(const struct cuda_api *api);

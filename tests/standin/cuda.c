@@ -16,6 +16,9 @@
  *   slow PERCENT        work takes as much longer: 100 is twice the time
  *   used I MIB          memory of GPU I that others have
  *
+ * Beside the state file, `cuda.PID` says which GPU the process uses and how much of its memory: "UUID MIB".
+ * The stand-in for NVML lists these processes. Where the folder cannot be written, it lists none.
+ *
  * As with the driver, only the GPUs of CUDA_VISIBLE_DEVICES are there, given as numbers or UUIDs; one that is
  * not there ends the list.
  */
@@ -109,19 +112,35 @@ static void read_line(struct machine *machine, const char *line)
         machine->words[machine->n_words++] = word;
 }
 
-static FILE *open_state(void)
+/* The state file, or one beside it. */
+static FILE *open_beside(const char *name, const char *mode)
 {
     char path[4096];
     Dl_info self;
     const char *named = getenv("MGPU_CUDA_STANDIN"), *slash = NULL;
-    if (named != NULL)
-        return fopen(named, "re");
-    if (dladdr((void *)(size_t)open_state, &self) != 0)
-        slash = strrchr(self.dli_fname, '/');
+    if (named == NULL && dladdr((void *)(size_t)open_beside, &self) != 0)
+        named = self.dli_fname;
+    slash = named == NULL ? NULL : strrchr(named, '/');
     if (slash == NULL)
         return NULL;
-    (void)snprintf(path, sizeof(path), "%.*s/cuda.state", (int)(slash - self.dli_fname), self.dli_fname);
-    return fopen(path, "re");
+    if (name == NULL && getenv("MGPU_CUDA_STANDIN") != NULL)
+        return fopen(named, mode);
+    (void)snprintf(
+        path, sizeof(path), "%.*s/%s", (int)(slash - named), named, name != NULL ? name : "cuda.state");
+    return fopen(path, mode);
+}
+
+static FILE *open_state(void)
+{
+    return open_beside(NULL, "re");
+}
+
+static void write_uuid(const struct uuid *uuid, char *text, size_t size)
+{
+    (void)snprintf(text, size, "GPU-");
+    for (size_t b = 0, at = 4; b < 16; b++)
+        at += (size_t)snprintf(
+            &text[at], size - at, "%s%02x", b == 4 || b == 6 || b == 8 || b == 10 ? "-" : "", uuid->bytes[b]);
 }
 
 /* The GPU of that word of CUDA_VISIBLE_DEVICES; -1: none. */
@@ -132,10 +151,8 @@ static int find_visible(const struct machine *machine, const char *word)
     if (end != word && *end == '\0')
         return number >= 0 && number < (long)machine->count ? (int)number : -1;
     for (unsigned int i = 0; i < machine->count; i++) {
-        char text[64] = "GPU-";
-        for (size_t b = 0, at = 4; b < 16; b++)
-            at += (size_t)snprintf(&text[at], sizeof(text) - at, "%s%02x",
-                b == 4 || b == 6 || b == 8 || b == 10 ? "-" : "", machine->gpus[i].uuid.bytes[b]);
+        char text[64];
+        write_uuid(&machine->gpus[i].uuid, text, sizeof(text));
         if (strcmp(word, text) == 0)
             return (int)i;
     }
@@ -345,6 +362,21 @@ EXPORT int cuCtxSynchronize(void)
 
 /* --- memory --- */
 
+#define CONTEXT_MIB 16 // what the driver takes for a program that uses a GPU
+
+/* For the stand-in for NVML. */
+static void tell_use(const struct machine *machine)
+{
+    char name[32], uuid[64];
+    (void)snprintf(name, sizeof(name), "cuda.%d", (int)getpid());
+    FILE *file = open_beside(name, "we");
+    if (file == NULL)
+        return;
+    write_uuid(&machine->gpus[current].uuid, uuid, sizeof(uuid));
+    (void)fprintf(file, "%s %zu\n", uuid, (allocated >> 20) + CONTEXT_MIB);
+    (void)fclose(file);
+}
+
 static size_t free_bytes(const struct machine *machine)
 {
     const struct gpu *gpu = &machine->gpus[current];
@@ -374,6 +406,7 @@ static int allocate(const struct machine *machine, unsigned long long *pointer, 
     *block = (struct block){ blocks, at, bytes };
     blocks = block;
     allocated += bytes;
+    tell_use(machine);
     *pointer = (unsigned long long)(uintptr_t)at;
     return 0;
 }

@@ -34,12 +34,17 @@
  *   fail FUNCTION CODE       that function returns CODE
  *   still 1                  the file is never read again by this process, for benchmarks
  *
+ * Programs that use the stand-in for CUDA (tests/standin/cuda.c) leave files cuda.PID beside the state file:
+ * while such a process exists, it is in the list of its GPU, and its memory is used.
+ *
  * A process that uses a GPU has its device node open: the file STATE.gpuI, where STATE is the state file, and
  * STATE.ctl for the driver itself; where there are such files.
  *
  * With OLD_DRIVER it has only the functions that drivers of ten years ago had.
  */
+#include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -262,23 +267,65 @@ static void read_line(struct machine *machine, const char *line)
     (void)sscanf(line, "processes %u", &machine->process_bytes);
 }
 
+/* The path of the state file with that suffix; 0 on success. */
+static int find_file(const char *suffix, char *path, size_t size)
+{
+    Dl_info self;
+    const char *named = getenv("MGPU_NVML_STANDIN");
+    const char *slash = NULL;
+    if (named == NULL && dladdr((void *)(size_t)find_file, &self) != 0)
+        slash = strrchr(self.dli_fname, '/');
+    if (named != NULL)
+        (void)snprintf(path, size, "%s%s", named, suffix);
+    else if (slash != NULL)
+        (void)snprintf(
+            path, size, "%.*s/nvml.state%s", (int)(slash - self.dli_fname), self.dli_fname, suffix);
+    else
+        return -1;
+    return 0;
+}
+
 /* The state file, or one beside it. */
 static int open_file(const char *suffix)
 {
     char path[4096];
-    Dl_info self;
-    const char *named = getenv("MGPU_NVML_STANDIN");
-    const char *slash = NULL;
-    if (named == NULL && dladdr((void *)(size_t)open_file, &self) != 0)
-        slash = strrchr(self.dli_fname, '/');
-    if (named != NULL)
-        (void)snprintf(path, sizeof(path), "%s%s", named, suffix);
-    else if (slash != NULL)
-        (void)snprintf(
-            path, sizeof(path), "%.*s/nvml.state%s", (int)(slash - self.dli_fname), self.dli_fname, suffix);
-    else
-        return -1;
-    return open(path, O_RDONLY | O_CLOEXEC);
+    return find_file(suffix, path, sizeof(path)) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+}
+
+/* A program that uses CUDA's stand-in: "UUID MIB" in cuda.PID. */
+static void read_use(struct machine *machine, const char *folder, const char *name)
+{
+    char path[4400], uuid[64] = "";
+    unsigned int pid = 0, mib = 0;
+    if (sscanf(name, "cuda.%u", &pid) != 1 || (kill((pid_t)pid, 0) < 0 && errno != EPERM))
+        return;
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return;
+    int n = fscanf(file, "%63s %u", uuid, &mib);
+    (void)fclose(file);
+    for (unsigned int i = 0; n == 2 && i < machine->count; i++) {
+        if (strcmp(machine->gpus[i].uuid, uuid) != 0 || machine->n_processes == PROCESSES_MAX)
+            continue;
+        machine->gpus[i].used_mib += mib;
+        machine->processes[machine->n_processes++] = (struct process){ i, pid, (int)mib, "compute" };
+    }
+}
+
+static void read_uses(struct machine *machine)
+{
+    char folder[4096];
+    if (find_file("", folder, sizeof(folder)) < 0 || strrchr(folder, '/') == NULL)
+        return;
+    *strrchr(folder, '/') = '\0';
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        if (strncmp(entry->d_name, "cuda.", strlen("cuda.")) == 0)
+            read_use(machine, folder, entry->d_name);
+    (void)closedir(dir);
 }
 
 static int open_state(void)
@@ -312,6 +359,7 @@ static struct machine read_machine(void)
     while (fgets(line, sizeof(line), file) != NULL)
         read_line(&machine, line);
     (void)fclose(file);
+    read_uses(&machine);
     return machine;
 }
 

@@ -6,7 +6,12 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+
+/* Where the loader finds it, or where containers mount it without telling the loader. */
+static const char *const files[] = { NVML_LIBRARY, "/usr/local/nvidia/lib64/" NVML_LIBRARY,
+    "/usr/lib/x86_64-linux-gnu/" NVML_LIBRARY, "/usr/lib64/" NVML_LIBRARY, "/usr/lib/wsl/lib/" NVML_LIBRARY };
 
 static const struct {
     size_t offset;
@@ -76,11 +81,22 @@ static int load_symbols(struct nvml_api *api, struct error *err)
     return 0;
 }
 
+static void *open_library(const char *path, char *why, size_t size)
+{
+    void *library = dlopen(path != NULL ? path : files[0], RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        (void)snprintf(why, size, "%s", dlerror());
+    for (size_t i = 1; path == NULL && library == NULL && i < sizeof(files) / sizeof(files[0]); i++)
+        library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
 int nvml_api_load(const char *path, struct nvml_api *ret, struct error *err)
 {
-    *ret = (struct nvml_api){ .library = dlopen(path != NULL ? path : NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL) };
+    char why[256] = "";
+    *ret = (struct nvml_api){ .library = open_library(path, why, sizeof(why)) };
     if (ret->library == NULL) {
-        (void)error_set(err, -ENODEV, "no NVIDIA driver found: %s", dlerror());
+        (void)error_set(err, -ENODEV, "no NVIDIA driver found: %s", why);
         return error_hint(err, path == NULL
                                    ? "install the NVIDIA driver, or try simulated GPUs with --gpus sim:8x24G"
                                    : "set --nvml-library to the library of the NVIDIA driver, or omit it");

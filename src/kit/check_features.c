@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* What depends on the driver, on programs of the machine, or on the version of mgpu. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "kit/child.h"
+#include "kit/instance.h"
+#include "kit/kit.h"
+#include "kit/probe.h"
+
+#define JOB_MS       60000
+#define TORCH_MS     90000
+#define ASK_MS       20000
+#define READY_MS     20000
+#define HELD         "\"ready\""
+#define NUMBER       32
+#define LESS_PERCENT 25U // of the free memory
+#define GIB_MIB      1024
+#define GIB          (1LL << 30)
+
+static const char *const one[] = { "-G", "0", NULL };
+
+/* A verb that this mgpu has; else the check is skipped. */
+static bool has_verb(struct kit *kit, const char *verb, const char *action, struct result *result)
+{
+    const char *const arguments[] = { verb, "--help", NULL }, *const longer[] = { verb, action, "--help",
+        NULL };
+    struct error err = { 0 };
+    if (instance_ask(kit, action != NULL ? longer : arguments, ASK_MS, NULL, &err) == 0)
+        return true;
+    result_skip(
+        result, "this mgpu has no '%s%s%s'", verb, action != NULL ? " " : "", action != NULL ? action : "");
+    return false;
+}
+
+static void check_gpu_test(struct kit *kit, struct result *result)
+{
+    static const char *const arguments[] = { "gpu", "test", "0", NULL };
+    struct error err = { 0 };
+    json_t *answer = NULL;
+    if (!has_verb(kit, "gpu", "test", result))
+        return;
+    int status = instance_ask(kit, arguments, JOB_MS, &answer, &err);
+    result_fact(result, "answer", answer != NULL ? answer : json_null());
+    if (status == 0)
+        result_pass(result, "it passed as a job");
+    else
+        result_fail(result, "%s", err.message);
+}
+
+/* A job that needs more than the GPU has. */
+static void check_oom(struct kit *kit, struct result *result)
+{
+    char share[PROBE_SIZE];
+    probe_size(kit, LESS_PERCENT, GIB_MIB, share);
+    const char *const options[] = { "-G", "0", "-m", share, "--retry-oom", "x1.5", NULL };
+    const json_t *gpu = json_array_get(kit->nvml_gpus, 0);
+    char memory[NUMBER];
+    (void)snprintf(memory, sizeof(memory), "%lldG",
+        (long long)(json_integer_value(json_object_get(gpu, "memory_bytes")) / GIB + 2));
+    const char *const need[] = { "need", "-m", memory, NULL };
+    int64_t job = probe_submit(kit, options, need, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    if (record == NULL)
+        return;
+    long long attempts = json_integer_value(json_object_get(record, "attempt"));
+    result_fact(result, "attempts", json_integer(attempts));
+    if (strcmp(record_word(record, "state"), "failed") != 0 &&
+        strcmp(record_word(record, "state"), "gpu_oom") != 0)
+        result_fail(result, "the job ended as %s", record_word(record, "state"));
+    else if (strcmp(record_word(record, "ended_by"), "gpu_oom") != 0 &&
+             strcmp(record_word(record, "state"), "gpu_oom") != 0)
+        result_fail(result, "mgpu does not say that GPU memory ran out: ended by %s",
+            record_word(record, "ended_by"));
+    else
+        result_pass(result, "recognised as gpu_oom after %lld attempts", attempts);
+    json_decref(record);
+}
+
+static void check_park(struct kit *kit, struct result *result)
+{
+    char number[NUMBER], memory[PROBE_SIZE];
+    probe_size(kit, LESS_PERCENT, GIB_MIB, memory);
+    const char *const hold[] = { "hold", "-m", memory, "-s", "8", NULL };
+    struct error err = { 0 };
+    if (!has_verb(kit, "park", NULL, result))
+        return;
+    int64_t job = probe_submit(kit, one, hold, result);
+    if (job < 0 || instance_await_output(kit, job, HELD, READY_MS) < 0)
+        return;
+    (void)snprintf(number, sizeof(number), "%lld", (long long)job);
+    const char *const park[] = { "park", number, NULL }, *const unpark[] = { "unpark", number, NULL };
+    int status = instance_ask(kit, park, ASK_MS, NULL, &err);
+    if (status != 0)
+        result_skip(result, "the job cannot be parked: %s", err.message);
+    else if (instance_ask(kit, unpark, ASK_MS, NULL, &err) != 0)
+        result_fail(result, "the job cannot be resumed: %s", err.message);
+    json_t *record = probe_wait(kit, job, JOB_MS, result);
+    if (record != NULL && strcmp(record_word(record, "state"), "done") != 0)
+        result_fail(result, "the job ended as %s", record_word(record, "state"));
+    else if (record != NULL && status == 0)
+        result_pass(result, "parked, resumed, and its memory was right");
+    json_decref(record);
+}
+
+/* A share of 1 GiB under MPS: what is beyond it must be refused to the job. */
+static void check_mps(struct kit *kit, struct result *result)
+{
+    static const char *const options[] = { "-G", "0", "-m", "1G", "--share", "mps", NULL };
+    static const char *const less[] = { "need", "-m", "256M", NULL }, *const more[] = { "need", "-m", "2G",
+        NULL };
+    static const char *const control[] = { "nvidia-cuda-mps-control", "-v", NULL };
+    _cleanup_output_ struct child_output output = { 0 };
+    if (child_run(control, ASK_MS, &output) < 0) {
+        result_skip(result, "nvidia-cuda-mps-control is not installed");
+        return;
+    }
+    const char *const arguments[] = { "submit", "--share", "mps", "--dry-run", "true", NULL };
+    struct error err = { 0 };
+    if (instance_ask(kit, arguments, ASK_MS, NULL, &err) != 0) {
+        result_skip(result, "this mgpu cannot share by MPS here: %s", err.message);
+        return;
+    }
+    int64_t job = probe_submit(kit, options, less, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    bool is_given = record != NULL && strcmp(record_word(record, "state"), "done") == 0;
+    json_decref(record);
+    job = is_given ? probe_submit(kit, options, more, result) : -1;
+    record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    bool is_refused = record != NULL && strcmp(record_word(record, "state"), "done") != 0;
+    json_decref(record);
+    if (is_refused)
+        result_pass(result, "256 MiB of a share of 1 GiB were given, 2 GiB were refused");
+    else if (is_given)
+        result_fail(result, "2 GiB were given to a share of 1 GiB");
+    else if (result->outcome != OUTCOME_FAILED)
+        result_fail(result, "a job under MPS could not take 256 MiB of its 1 GiB");
+}
+
+static void check_torch(struct kit *kit, struct result *result)
+{
+    static const char *const import[] = { "python3", "-c",
+        "import torch; print(torch.__version__); assert torch.cuda.is_available()", NULL };
+    static const char *const train[] = { "python3", "-c",
+        "import torch as t\n"
+        "assert t.cuda.device_count() == 1, t.cuda.device_count()\n"
+        "t.manual_seed(0); d = t.device('cuda')\n"
+        "m = t.nn.Sequential(t.nn.Linear(256, 512), t.nn.ReLU(), t.nn.Linear(512, 1)).to(d)\n"
+        "o = t.optim.SGD(m.parameters(), lr=0.01); x = t.randn(4096, 256, device=d)\n"
+        "y = x.sum(1, keepdim=True) / 16; losses = []\n"
+        "for _ in range(100):\n"
+        "    o.zero_grad(); l = ((m(x) - y) ** 2).mean(); l.backward(); o.step(); losses.append(l.item())\n"
+        "print('{\"result\": \"passed\", \"device\": \"%s\", \"first\": %g, \"last\": %g}'\n"
+        "      % (t.cuda.get_device_name(0), losses[0], losses[-1]))\n"
+        "assert losses[-1] < losses[0]",
+        NULL };
+    _cleanup_output_ struct child_output output = { 0 };
+    struct error err = { 0 };
+    char line[200];
+    int r = child_run(import, kit_left_ms(kit, TORCH_MS), &output);
+    text_last_line(output.out, line, sizeof(line));
+    if (r < 0 || output.status != 0) {
+        result_skip(result, "%s%s", line[0] != '\0' ? line : "there is no python3 with PyTorch",
+            line[0] != '\0' ? " is a PyTorch that sees no GPU outside mgpu" : "");
+        return;
+    }
+    result_fact(result, "version", json_string(line));
+    int64_t job = instance_submit(kit, one, train, &err);
+    if (job < 0) {
+        result_fail(result, "%s", err.message);
+        return;
+    }
+    json_t *record = probe_wait(kit, job, TORCH_MS, result);
+    if (record == NULL)
+        return;
+    if (strcmp(record_word(record, "state"), "done") == 0)
+        result_pass(result, "PyTorch %s trained on the job's GPU", line);
+    else
+        result_fail(result, "the job ended as %s", record_word(record, "state"));
+    json_decref(record);
+}
+
+const struct check kit_feature_checks[] = {
+    { "gpu-test", "mgpu gpu test", JOB_MS, NEED_JOBS, check_gpu_test },
+    { "oom", "a job that runs out of GPU memory", JOB_MS, NEED_JOBS, check_oom },
+    { "mps", "a share as a cap (MPS)", JOB_MS, NEED_JOBS, check_mps },
+    { "park", "a job parked and resumed", JOB_MS, NEED_JOBS, check_park },
+    { "pytorch", "a training job", TORCH_MS, NEED_JOBS, check_torch },
+    { 0 },
+};

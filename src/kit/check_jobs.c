@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs of the private mgpud that use a GPU: what they are given, and how they end. */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "kit/child.h"
+#include "kit/instance.h"
+#include "kit/kit.h"
+#include "kit/probe.h"
+
+#define JOB_MS       40000
+#define READY_MS     20000
+#define FREE_MS      20000
+#define LOOK_MS      50
+#define HELD         "\"ready\"" // in the output of a probe that holds memory
+#define ASK_MS       20000
+#define NUMBER       32
+#define MOST_PERCENT 80U // of the free memory
+#define LESS_PERCENT 25U
+#define GIB_MIB      1024
+
+static const char *const one[] = { "-G", "0", NULL };
+
+static bool is_state(const json_t *record, const char *state)
+{
+    return strcmp(record_word(record, "state"), state) == 0;
+}
+
+/* --- what a job is given --- */
+
+static void check_one(struct kit *kit, struct result *result)
+{
+    static const char *const options[] = { "-g", "1", NULL }, *const list[] = { "list", NULL };
+    int64_t job = probe_submit(kit, options, list, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    const json_t *seen = json_object_get(json_object_get(result->facts, "output"), "gpus");
+    const json_t *granted = json_array_get(json_object_get(record, "granted"), 0);
+    if (record == NULL)
+        return;
+    if (!is_state(record, "done"))
+        result_fail(result, "the job ended as %s", record_word(record, "state"));
+    else if (json_array_size(seen) != 1)
+        result_fail(result, "the job sees %zu GPUs", json_array_size(seen));
+    else if (!text_equal(record_word(json_array_get(seen, 0), "uuid"), record_word(granted, "uuid")))
+        result_fail(result, "the job was given %s and sees %s", record_word(granted, "uuid"),
+            record_word(json_array_get(seen, 0), "uuid"));
+    else
+        result_pass(result, "the job sees its GPU, and no other");
+    json_decref(record);
+}
+
+static void check_none(struct kit *kit, struct result *result)
+{
+    static const char *const options[] = { "-g", "0", NULL }, *const list[] = { "list", NULL };
+    int64_t job = probe_submit(kit, options, list, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    if (record == NULL)
+        return;
+    if (is_state(record, "done"))
+        result_fail(result, "a job without GPUs can use one");
+    else
+        result_pass(result, "CUDA does not start in a job without GPUs");
+    json_decref(record);
+}
+
+static void check_order(struct kit *kit, struct result *result)
+{
+    static const char *const options[] = { "-G", "1,0", NULL }, *const list[] = { "list", NULL };
+    if (json_array_size(kit->nvml_gpus) < 2) {
+        result_skip(result, "there is one GPU");
+        return;
+    }
+    int64_t job = probe_submit(kit, options, list, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    const json_t *seen = json_object_get(json_object_get(result->facts, "output"), "gpus");
+    if (record == NULL)
+        return;
+    const char *first = record_word(json_array_get(seen, 0), "uuid");
+    if (!text_equal(first, record_word(json_array_get(kit->nvml_gpus, 1), "uuid")))
+        result_fail(result, "with -G 1,0 the first GPU of the job is '%s'", first);
+    else
+        result_pass(result, "with -G 1,0 the first GPU of the job is GPU 1");
+    json_decref(record);
+}
+
+/* The nodes that a job could open; those of other GPUs must be refused where the node has a device filter. */
+static void check_nodes(struct kit *kit, struct result *result)
+{
+    static const char *const nodes[] = { "nodes", NULL }, *const doctor[] = { "doctor", NULL };
+    struct error err = { 0 };
+    json_t *features = NULL;
+    (void)instance_ask(kit, doctor, ASK_MS, &features, &err);
+    bool is_filtered = json_is_true(json_object_get(instance_feature(features, "devices"), "on"));
+    _cleanup_free_ char *why = xstrdup(record_word(instance_feature(features, "devices"), "text"));
+    json_decref(features);
+    int64_t job = probe_submit(kit, one, nodes, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    const json_t *node, *list = json_object_get(json_object_get(result->facts, "output"), "nodes");
+    size_t i, opened = 0;
+    json_array_foreach(list, i, node) opened += json_integer_value(json_object_get(node, "open_errno")) == 0;
+    if (record == NULL)
+        return;
+    if (!is_filtered)
+        result_skip(result, "there is no device filter: %s", why);
+    else if (json_array_size(list) == 0)
+        result_skip(result, "there are no nodes /dev/nvidia0 and so on");
+    else if (opened != 1)
+        result_fail(
+            result, "a job with one GPU can open %zu of %zu nodes of GPUs", opened, json_array_size(list));
+    else
+        result_pass(result, "a job with one GPU can open its node, and none of %zu others",
+            json_array_size(list) - 1);
+    json_decref(record);
+}
+
+/* --- how jobs end --- */
+
+/* A job that holds memory on GPU 0, once it does. */
+static int64_t start_holder(struct kit *kit, const char *const *options, const char *memory,
+    const char *seconds, struct result *result)
+{
+    const char *const hold[] = { "hold", "-m", memory, "-s", seconds, NULL };
+    int64_t job = probe_submit(kit, options, hold, result);
+    if (job < 0 || instance_await_output(kit, job, HELD, READY_MS) == 0)
+        return job;
+    _cleanup_free_ char *output = instance_output(kit, job);
+    char line[300];
+    text_last_line(output, line, sizeof(line));
+    result_fail(result, "job %lld does not hold its memory: %s", (long long)job, line);
+    return -1;
+}
+
+/* Waits until mgpu calls GPU 0 free; how long that took, or -1 with its state as a fact. */
+static int64_t await_free(struct kit *kit, struct result *result)
+{
+    static const char *const gpus[] = { "gpus", NULL };
+    int64_t begin = clock_boot_ms(), end = begin + kit_left_ms(kit, FREE_MS);
+    struct error err = { 0 };
+    while (clock_boot_ms() < end) {
+        json_t *answer = NULL;
+        (void)instance_ask(kit, gpus, ASK_MS, &answer, &err);
+        const json_t *gpu = json_array_get(json_object_get(answer, "gpus"), 0);
+        bool is_free = is_state(gpu, "free");
+        result_fact(result, "gpu_after",
+            json_pack("{s:O?, s:O?, s:O?, s:O?, s:O?}", "state", json_object_get(gpu, "state"), "reason",
+                json_object_get(gpu, "reason"), "trouble", json_object_get(gpu, "trouble"), "xid",
+                json_object_get(gpu, "xid"), "fault", json_object_get(gpu, "fault")));
+        json_decref(answer);
+        if (is_free)
+            return clock_boot_ms() - begin;
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return -1;
+}
+
+static void cancel(struct kit *kit, int64_t job)
+{
+    char number[NUMBER];
+    struct error err = { 0 };
+    (void)snprintf(number, sizeof(number), "%lld", (long long)job);
+    const char *const arguments[] = { "cancel", "--grace", "0", number, NULL };
+    (void)instance_ask(kit, arguments, ASK_MS, NULL, &err);
+}
+
+/* Most of the GPU's memory, taken by a job that is killed: how long until others may have it. */
+static void check_cancel(struct kit *kit, struct result *result)
+{
+    char memory[PROBE_SIZE];
+    probe_size(kit, MOST_PERCENT, INT64_MAX, memory);
+    int64_t job = start_holder(kit, one, memory, "120", result);
+    if (job < 0)
+        return;
+    cancel(kit, job);
+    json_t *record = probe_wait(kit, job, JOB_MS, result);
+    int64_t free_ms = record == NULL ? -1 : await_free(kit, result);
+    result_fact(result, "free_ms", json_integer(free_ms));
+    if (record == NULL)
+        return;
+    if (!is_state(record, "cancelled"))
+        result_fail(result, "the job ended as %s", record_word(record, "state"));
+    else if (free_ms < 0)
+        result_fail(result, "the GPU is not free %d s after the job's end", FREE_MS / 1000);
+    else
+        result_pass(result, "%s were free %lld ms after the job's end", memory, (long long)free_ms);
+    json_decref(record);
+}
+
+static void check_limit(struct kit *kit, struct result *result)
+{
+    static const char *const options[] = { "-G", "0", "-t", "3", "--grace", "1", NULL };
+    int64_t job = start_holder(kit, options, "64M", "60", result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    if (record == NULL)
+        return;
+    if (is_state(record, "done") || is_state(record, "cancelled"))
+        result_fail(result, "the job ended as %s", record_word(record, "state"));
+    else
+        result_pass(result, "the job ended as %s at its time limit", record_word(record, "state"));
+    json_decref(record);
+}
+
+/* Every daemon is killed while a job computes; the job must not notice, and its memory must be right. */
+static void check_crash(struct kit *kit, struct result *result)
+{
+    struct error err = { 0 };
+    char memory[PROBE_SIZE];
+    probe_size(kit, LESS_PERCENT, GIB_MIB, memory);
+    int64_t job = start_holder(kit, one, memory, "6", result);
+    if (job < 0)
+        return;
+    int64_t begin = clock_boot_ms();
+    if (instance_crash(kit, &err) < 0) {
+        result_fail(result, "mgpud does not start again: %s", err.message);
+        return;
+    }
+    result_fact(result, "restart_ms", json_integer(clock_boot_ms() - begin));
+    json_t *record = probe_wait(kit, job, JOB_MS, result);
+    if (record == NULL)
+        return;
+    if (!is_state(record, "done"))
+        result_fail(result, "the job ended as %s", record_word(record, "state"));
+    else
+        result_pass(result, "the job ran on while all daemons were killed and started again");
+    json_decref(record);
+}
+
+/* Two jobs with a part of the memory each, on one GPU at the same time. */
+static void check_share(struct kit *kit, struct result *result)
+{
+    char share[PROBE_SIZE], memory[PROBE_SIZE];
+    probe_size(kit, LESS_PERCENT, GIB_MIB, share);
+    probe_size(kit, LESS_PERCENT / 2, GIB_MIB / 2, memory);
+    const char *const options[] = { "-G", "0", "-m", share, NULL };
+    int64_t first = start_holder(kit, options, memory, "6", result);
+    int64_t second = first < 0 ? -1 : start_holder(kit, options, memory, "1", result);
+    if (second < 0)
+        return;
+    json_t *record = probe_wait(kit, second, JOB_MS, result);
+    json_t *other = record == NULL ? NULL : probe_wait(kit, first, JOB_MS, result);
+    if (other == NULL)
+        json_decref(record);
+    if (other == NULL)
+        return;
+    if (!is_state(record, "done") || !is_state(other, "done"))
+        result_fail(
+            result, "the jobs ended as %s and %s", record_word(other, "state"), record_word(record, "state"));
+    else if (strcmp(record_word(record, "started_at"), record_word(other, "ended_at")) >= 0)
+        result_fail(result, "the second job waited for the first");
+    else
+        result_pass(result, "two jobs held %s each at the same time", memory);
+    json_decref(record);
+    json_decref(other);
+}
+
+static void check_fault(struct kit *kit, struct result *result)
+{
+    static const char *const fault[] = { "fault", NULL };
+    int64_t job = probe_submit(kit, one, fault, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    if (record == NULL)
+        return;
+    const json_t *xid = json_object_get(json_object_get(record, "usage"), "xid");
+    int64_t free_ms = await_free(kit, result);
+    if (is_state(record, "done"))
+        result_fail(result, "a write to an address that is not mapped was no error");
+    else if (free_ms < 0)
+        result_fail(result, "the GPU is not free after a fault of a job");
+    else
+        result_pass(result, "the job ended as %s, %s; the GPU is free", record_word(record, "state"),
+            json_is_null(xid) || xid == NULL ? "without an Xid" : "with an Xid");
+    json_decref(record);
+}
+
+/* A program outside mgpu: mgpu must see it, and give the GPU to no job meanwhile. */
+static void check_external(struct kit *kit, struct result *result)
+{
+    static const char *const gpus[] = { "gpus", NULL };
+    _cleanup_free_ char *program = probe_program(kit), *log = xasprintf("%s/external", kit->work);
+    const char *const argv[] = { program, "hold", "-m", "64M", "-s", "30", NULL };
+    struct error err = { 0 };
+    bool is_seen = false;
+    pid_t pid = child_start(argv, log, -1);
+    int64_t begin = clock_boot_ms(), end = begin + kit_left_ms(kit, FREE_MS);
+    while (pid > 0 && !is_seen && clock_boot_ms() < end) {
+        json_t *answer = NULL;
+        (void)instance_ask(kit, gpus, ASK_MS, &answer, &err);
+        const json_t *gpu = json_array_get(json_object_get(answer, "gpus"), 0), *process;
+        size_t i;
+        json_array_foreach(json_object_get(gpu, "processes"), i, process) is_seen |=
+            json_integer_value(json_object_get(process, "pid")) == pid;
+        probe_hide(json_array_get(json_object_get(answer, "gpus"), 0));
+        result_fact(result, "gpu", json_incref(json_array_get(json_object_get(answer, "gpus"), 0)));
+        json_decref(answer);
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    int64_t seen_ms = clock_boot_ms() - begin;
+    if (pid > 0)
+        (void)child_stop(pid, SIGKILL, ASK_MS);
+    if (!is_seen)
+        result_fail(result,
+            "mgpu did not see a program that used the GPU (pid %d); in a pid namespace of its own "
+            "NVML's pids are others",
+            (int)pid);
+    else
+        result_pass(result, "seen after %lld ms", (long long)seen_ms);
+    (void)await_free(kit, result);
+}
+
+const struct check kit_job_checks[] = {
+    { "job-one", "a job with one GPU", JOB_MS, NEED_JOBS, check_one },
+    { "job-none", "a job without GPUs", JOB_MS, NEED_JOBS, check_none },
+    { "job-order", "GPUs in the order asked for", JOB_MS, NEED_JOBS, check_order },
+    { "job-nodes", "device nodes in a job", JOB_MS, NEED_JOBS, check_nodes },
+    { "job-cancel", "memory after a job was killed", JOB_MS, NEED_JOBS, check_cancel },
+    { "job-limit", "a job at its time limit", JOB_MS, NEED_JOBS, check_limit },
+    { "job-crash", "kill -9 of all daemons", JOB_MS, NEED_JOBS, check_crash },
+    { "job-share", "two jobs on one GPU", JOB_MS, NEED_JOBS, check_share },
+    { "job-fault", "a fault on the GPU", JOB_MS, NEED_JOBS, check_fault },
+    { "external", "a program outside mgpu", JOB_MS, NEED_JOBS, check_external },
+    { 0 },
+};

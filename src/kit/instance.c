@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Readiness comes as a datagram (NOTIFY_SOCKET). The processes of the instance are those whose command line
+ * names its folder; jobs of the kit do so too, because their output is there, which is how nothing is left
+ * behind.
+ */
+#include "kit/instance.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "base/strings.h"
+#include "kit/child.h"
+
+#define READY_MS    60000 // opening a GPU takes seconds without persistence
+#define STOP_MS     15000
+#define ASK_MS      20000
+#define LOOK_MS     50
+#define LOG_MAX     ((size_t)1 << 20)
+#define COMMAND_MAX 65536U
+#define NOBODY      65534
+#define ARGUMENTS   32U
+#define MODE_PUBLIC 0755
+#define MODE_SHARED 0777
+
+struct instance {
+    pid_t pid;
+    bool is_root;
+    int64_t uid; // whose it is, if not this process's; else -1
+};
+
+bool instance_is_root(const struct instance *instance)
+{
+    return instance->is_root;
+}
+
+/* --- start --- */
+
+static char *path_in(const struct kit *kit, const char *name)
+{
+    return xasprintf("%s/%s", kit->work, name);
+}
+
+static int open_ready(const char *path)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
+        return fd < 0 ? -errno : -ENAMETOOLONG;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    (void)unlink(path);
+    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || chmod(path, MODE_SHARED) < 0)
+        return -errno;
+    return take_fd(&fd);
+}
+
+static void describe_log(const struct kit *kit, char *line, size_t size)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *path = path_in(kit, "log");
+    (void)file_read(AT_FDCWD, path, LOG_MAX, &text);
+    text_last_line(buffer_text(&text), line, size);
+}
+
+/* Waits for the datagram, or for mgpud's end. */
+static int await_ready(struct kit *kit, pid_t pid, int ready, struct error *err)
+{
+    struct pollfd wait = { .fd = ready, .events = POLLIN };
+    int64_t end_ms = clock_boot_ms() + kit_left_ms(kit, READY_MS);
+    char line[256];
+    int status = -1;
+    while (clock_boot_ms() < end_ms && status < 0) {
+        if (poll(&wait, 1, LOOK_MS) > 0)
+            return 0;
+        status = child_wait(pid, 1);
+    }
+    describe_log(kit, line, sizeof(line));
+    if (status >= 0)
+        return error_set(err, -EIO, "mgpud ended with %d: %s", status, line);
+    (void)child_stop(pid, SIGTERM, STOP_MS);
+    return error_set(err, -EIO, "mgpud was not ready in time: %s", line);
+}
+
+static int start(struct kit *kit, bool is_root, struct error *err)
+{
+    _cleanup_free_ char *program = xasprintf("%s/mgpud", kit->programs);
+    _cleanup_free_ char *state = path_in(kit, is_root ? "state" : "state-user");
+    _cleanup_free_ char *run = path_in(kit, is_root ? "run" : "run-user");
+    _cleanup_free_ char *log = path_in(kit, "log"), *ready_path = path_in(kit, "ready");
+    _cleanup_free_ char *api = xasprintf("%s/mgpud.sock", run);
+    const char *argv[] = { program, "--state-dir", state, "--run-dir", run, "--listen", "none",
+        "--nodes-listen", "none", "--gpus", "auto", "--nvml-library",
+        kit->nvml_library != NULL ? kit->nvml_library : "auto", "--allow-root-jobs",
+        is_root ? "--user" : NULL, "nobody", NULL };
+    _cleanup_close_ int ready = open_ready(ready_path);
+    if (ready < 0)
+        return error_set_errno(err, ready, "cannot wait for mgpud at %s", ready_path);
+    (void)setenv("NOTIFY_SOCKET", ready_path, 1);
+    int64_t uid = !is_root && geteuid() == 0 ? NOBODY : -1;
+    pid_t pid = child_start(argv, log, uid);
+    (void)unsetenv("NOTIFY_SOCKET");
+    if (pid < 0)
+        return error_set_errno(err, (int)pid, "cannot start %s", program);
+    int r = await_ready(kit, pid, ready, err);
+    if (r < 0)
+        return r;
+    (void)setenv("MGPU_SOCKET", api, 1);
+    kit->instance = xcalloc(1, sizeof(*kit->instance));
+    *kit->instance = (struct instance){ .pid = pid, .is_root = is_root, .uid = uid };
+    return 0;
+}
+
+int instance_start(struct kit *kit, struct error *err)
+{
+    struct error second = { 0 };
+    bool is_root = geteuid() == 0;
+    int r = start(kit, is_root, err);
+    if (r == 0 || !is_root)
+        return r;
+    (void)chmod(kit->work, MODE_SHARED | S_ISVTX);
+    if (start(kit, false, &second) == 0)
+        return 0;
+    return error_wrap(err, "as root"); // the first reason is the one to mend
+}
+
+/* --- its processes --- */
+
+typedef void process_fn(pid_t pid, const char *command, void *arg);
+
+/* Each process whose command line names the kit's folder, except this one. */
+static void each_process(const struct kit *kit, process_fn *visit, void *arg)
+{
+    DIR *dir = opendir("/proc");
+    if (dir == NULL)
+        return;
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
+        _cleanup_buffer_ struct buffer text = { 0 };
+        char path[64];
+        if (pid <= 1 || pid == getpid())
+            continue;
+        (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+        if (file_read(AT_FDCWD, path, COMMAND_MAX, &text) < 0 || text.length == 0)
+            continue;
+        for (size_t i = 0; i + 1 < text.length; i++)
+            if (text.bytes[i] == '\0')
+                text.bytes[i] = ' ';
+        if (strstr(buffer_text(&text), kit->work) != NULL)
+            visit(pid, buffer_text(&text), arg);
+    }
+    (void)closedir(dir);
+}
+
+static void kill_any(pid_t pid, const char *command, void *arg)
+{
+    (void)command;
+    ++*(size_t *)arg;
+    (void)kill(pid, SIGKILL);
+}
+
+static void kill_daemon(pid_t pid, const char *command, void *arg)
+{
+    (void)arg;
+    size_t program = strcspn(command, " ");
+    _cleanup_free_ char *name = xstrndup(command, program);
+    const char *base = strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name;
+    if (strcmp(base, "mgpud") == 0 || strncmp(base, "mgpu-agent", strlen("mgpu-agent")) == 0)
+        (void)kill(pid, SIGKILL);
+}
+
+static void forget(struct kit *kit)
+{
+    free(take_ptr(kit->instance));
+}
+
+void instance_stop(struct kit *kit)
+{
+    static const char *const cancel[] = { "cancel", "--all", "--grace", "0", NULL };
+    struct error err = { 0 };
+    size_t left = 0;
+    if (kit->instance != NULL) {
+        (void)instance_ask(kit, cancel, ASK_MS, NULL, &err);
+        (void)child_stop(kit->instance->pid, SIGTERM, STOP_MS);
+        forget(kit);
+    }
+    each_process(kit, kill_any, &left);
+}
+
+int instance_crash(struct kit *kit, struct error *err)
+{
+    bool is_root = kit->instance->is_root;
+    each_process(kit, kill_daemon, NULL);
+    (void)child_wait(kit->instance->pid, STOP_MS);
+    forget(kit);
+    return start(kit, is_root, err);
+}
+
+/* --- its command line --- */
+
+static int run(struct kit *kit, const char *const *arguments, bool is_json, int64_t timeout_ms,
+    struct child_output *ret, struct error *err)
+{
+    _cleanup_free_ char *program = xasprintf("%s/mgpu", kit->programs);
+    const char *argv[ARGUMENTS + 3] = { program };
+    size_t n = 1;
+    if (is_json)
+        argv[n++] = "--json";
+    for (size_t i = 0; arguments[i] != NULL && n < ARGUMENTS; i++)
+        argv[n++] = arguments[i];
+    int r = child_run_as(kit->instance->uid, argv, kit_left_ms(kit, timeout_ms), ret);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot run %s", program);
+    return ret->is_late ? error_set(err, -ETIMEDOUT, "mgpu %s took longer than %lld ms", arguments[0],
+                              (long long)timeout_ms)
+                        : 0;
+}
+
+int instance_ask(
+    struct kit *kit, const char *const *arguments, int64_t timeout_ms, json_t **ret_answer, struct error *err)
+{
+    _cleanup_output_ struct child_output output = { 0 };
+    char line[256];
+    int r = run(kit, arguments, true, timeout_ms, &output, err);
+    if (r < 0)
+        return r;
+    text_last_line(output.err, line, sizeof(line));
+    if (output.status != 0)
+        (void)error_set(err, -EIO, "mgpu %s: %s", arguments[0], line);
+    if (ret_answer != NULL)
+        *ret_answer = json_loads(output.out, 0, NULL);
+    return output.status;
+}
+
+int64_t instance_submit(
+    struct kit *kit, const char *const *options, const char *const *command, struct error *err)
+{
+    _cleanup_output_ struct child_output output = { 0 };
+    _cleanup_free_ char *log = path_in(kit, "out.%j");
+    const char *arguments[ARGUMENTS] = { "submit", "-o", log, "-C", kit->work };
+    char line[256];
+    size_t n = 5;
+    for (size_t i = 0; options[i] != NULL && n < ARGUMENTS - 2; i++)
+        arguments[n++] = options[i];
+    arguments[n++] = "--";
+    for (size_t i = 0; command[i] != NULL && n < ARGUMENTS - 1; i++)
+        arguments[n++] = command[i];
+    int r = run(kit, arguments, false, ASK_MS, &output, err);
+    if (r < 0)
+        return r;
+    int64_t job = strtoll(output.out, NULL, 10);
+    text_last_line(output.err, line, sizeof(line));
+    return output.status == 0 && job > 0 ? job : error_set(err, -EIO, "mgpu submit: %s", line);
+}
+
+/* Says why the job has not ended, and ends it: those after it need its GPU. */
+static void give_up(struct kit *kit, const char *number, const json_t *record, struct error *err)
+{
+    const char *const cancel[] = { "cancel", "--grace", "0", number, NULL };
+    const char *state = json_string_value(json_object_get(record, "state"));
+    const char *reason = json_string_value(json_object_get(record, "reason_text"));
+    struct error ignored = { 0 };
+    (void)instance_ask(kit, cancel, ASK_MS, NULL, &ignored);
+    if (state != NULL)
+        (void)error_set(err, -ETIMEDOUT, "it is still %s%s%s", state, reason != NULL ? ": " : "",
+            reason != NULL ? reason : "");
+}
+
+int instance_wait(struct kit *kit, int64_t job, int64_t timeout_ms, json_t **ret, struct error *err)
+{
+    char number[32];
+    (void)snprintf(number, sizeof(number), "%lld", (long long)job);
+    const char *const wait[] = { "wait", number, NULL }, *const show[] = { "show", number, NULL };
+    _cleanup_output_ struct child_output output = { 0 };
+    int r = run(kit, wait, false, timeout_ms, &output, err);
+    int shown = instance_ask(kit, show, ASK_MS, ret, err);
+    if (r == -ETIMEDOUT)
+        give_up(kit, number, shown == 0 ? *ret : NULL, err);
+    if (r < 0 || shown != 0)
+        return r < 0 ? r : -EIO;
+    return *ret != NULL ? 0 : error_set(err, -EIO, "mgpu show %s printed no JSON", number);
+}
+
+/* From the file: where the user has no name, `mgpu logs` has none either. */
+char *instance_output(struct kit *kit, int64_t job)
+{
+    struct buffer text = { 0 };
+    _cleanup_free_ char *path = xasprintf("%s/out.%lld", kit->work, (long long)job);
+    (void)file_read(AT_FDCWD, path, LOG_MAX, &text);
+    return buffer_take(&text);
+}
+
+int instance_await_output(struct kit *kit, int64_t job, const char *text, int64_t timeout_ms)
+{
+    int64_t end_ms = clock_boot_ms() + kit_left_ms(kit, timeout_ms);
+    while (clock_boot_ms() < end_ms) {
+        _cleanup_free_ char *output = instance_output(kit, job);
+        if (strstr(output, text) != NULL)
+            return 0;
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return -ETIMEDOUT;
+}
+
+const json_t *instance_feature(const json_t *doctor, const char *name)
+{
+    const json_t *node = json_array_get(json_object_get(doctor, "nodes"), 0);
+    const json_t *features = json_object_get(node, "features"), *feature;
+    size_t i;
+    json_array_foreach(features, i,
+        feature) if (text_equal(json_string_value(json_object_get(feature, "name")), name)) return feature;
+    return NULL;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "kit/probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "kit/child.h"
+#include "kit/instance.h"
+
+#define ARGUMENTS_MAX 16U
+#define SKIPPED       77
+#define LINE_SIZE     300U
+#define MIB           (1 << 20)
+
+char *probe_program(const struct kit *kit)
+{
+    return xasprintf("%s/mgpu-gpu-test", kit->programs);
+}
+
+const char *record_word(const json_t *record, const char *name)
+{
+    const char *word = json_string_value(json_object_get(record, name));
+    return word != NULL ? word : "";
+}
+
+static void join(const char *program, const char *const *arguments, const char **argv)
+{
+    size_t n = 0;
+    argv[n++] = program;
+    for (size_t i = 0; arguments[i] != NULL && n < ARGUMENTS_MAX; i++)
+        argv[n++] = arguments[i];
+    argv[n] = NULL;
+}
+
+const json_t *probe_run(
+    struct kit *kit, const char *const *arguments, int64_t timeout_ms, struct result *result)
+{
+    _cleanup_free_ char *program = probe_program(kit);
+    _cleanup_output_ struct child_output output = { 0 };
+    const char *argv[ARGUMENTS_MAX + 1];
+    char line[LINE_SIZE];
+    join(program, arguments, argv);
+    int r = child_run(argv, kit_left_ms(kit, timeout_ms), &output);
+    json_t *answer = json_last_line(output.out);
+    text_last_line(output.err, line, sizeof(line));
+    const char *why =
+        answer != NULL && json_object_get(answer, "error") != NULL ? record_word(answer, "error") : line;
+    if (r < 0)
+        result_fail(result, "%s cannot run", program);
+    else if (output.is_late)
+        result_fail(result, "it did not end in %lld ms", (long long)timeout_ms);
+    else if (output.status == 0)
+        result_pass(result, "%.1f s", (double)output.us / 1e6);
+    else if (output.status == SKIPPED)
+        result_skip(result, "%s", why);
+    else
+        result_fail(result, "exit status %d: %s", output.status, why);
+    if (answer != NULL)
+        result_fact(result, "probe", answer);
+    return answer;
+}
+
+int64_t probe_submit(
+    struct kit *kit, const char *const *options, const char *const *arguments, struct result *result)
+{
+    _cleanup_free_ char *program = probe_program(kit);
+    const char *argv[ARGUMENTS_MAX + 1];
+    struct error err = { 0 };
+    join(program, arguments, argv);
+    int64_t job = instance_submit(kit, options, argv, &err);
+    if (job < 0)
+        result_fail(result, "%s", err.message);
+    return job;
+}
+
+json_t *probe_wait(struct kit *kit, int64_t job, int64_t timeout_ms, struct result *result)
+{
+    struct error err = { 0 };
+    json_t *record = NULL;
+    int r = instance_wait(kit, job, timeout_ms, &record, &err);
+    _cleanup_free_ char *output = instance_output(kit, job);
+    char line[LINE_SIZE];
+    json_t *last = json_last_line(output);
+    text_last_line(output, line, sizeof(line));
+    if (record != NULL)
+        result_fact(result, "job",
+            json_pack("{s:s, s:O?, s:O?, s:s, s:O?}", "state", record_word(record, "state"), "exit_code",
+                json_object_get(record, "exit_code"), "message", json_object_get(record, "message"),
+                "ended_by", record_word(record, "ended_by"), "usage", json_object_get(record, "usage")));
+    result_fact(result, "output", last != NULL ? last : json_string(line));
+    if (r == 0)
+        return record;
+    result_fail(result, "job %lld: %s", (long long)job, err.message);
+    json_decref(record);
+    return NULL;
+}
+
+void probe_size(const struct kit *kit, unsigned int percent, long long most_mib, char text[PROBE_SIZE])
+{
+    const json_t *gpu = json_array_get(kit->nvml_gpus, 0);
+    long long bytes = json_integer_value(json_object_get(gpu, "memory_bytes")) -
+                      json_integer_value(json_object_get(gpu, "memory_used_bytes"));
+    long long mib = bytes / MIB * percent / 100;
+    mib = mib < 1 ? 1 : mib < most_mib ? mib : most_mib;
+    (void)snprintf(text, PROBE_SIZE, "%lldM", mib);
+}
+
+void probe_hide(json_t *gpu)
+{
+    size_t count = json_array_size(json_object_get(gpu, "processes"));
+    (void)json_object_del(gpu, "node");
+    if (gpu != NULL)
+        (void)json_object_set_new(gpu, "processes", json_integer((json_int_t)count));
+}

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""The kit for new hardware, on libraries that stand in for the driver's; and mgpu-gpu-test, which it runs."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import harness
+
+STANDINS = ('tests/unit/agent/nvml_current/libnvidia-ml.so.1', 'tests/unit/cuda/cuda_current/libcuda.so.1')
+GPUS = (('3b', '00112233445566778899aabbccddeeff'), ('5b', '10112233445566778899aabbccddeeff'))
+KIT_S = 120
+
+
+def uuid(digits):
+    return f'GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}'
+
+
+class Kit:
+    """The programs of the build in the kit's form, and a driver that does what its lines say."""
+
+    def __init__(self, place):
+        self.place = place
+        harness.open_folder(place)
+        shutil.copytree(harness.programs(), f'{place}/bin')
+        for name in ('mgpu-gpu-kit', 'mgpu-gpu-test'):
+            shutil.copy(os.path.join(harness.build_folder(), name), f'{place}/bin/{name}')
+        os.rename(f'{place}/bin/mgpu-gpu-kit', f'{place}/run')
+        os.mkdir(f'{place}/driver')
+        os.chmod(f'{place}/driver', 0o1777)
+        os.mkdir(f'{place}/out')
+        os.chmod(f'{place}/out', 0o777)
+
+    def install(self, nvml=(), cuda=(), of_cuda=GPUS):
+        for library in STANDINS:
+            shutil.copy(os.path.join(harness.build_folder(), library), f'{self.place}/driver')
+        with open(f'{self.place}/driver/nvml.state', 'w', encoding='ascii') as out:
+            for bus, digits in GPUS:
+                print(f'gpu 0 {bus} 256 0 0 40 50000 {uuid(digits)} NVIDIA Stand-in', file=out)
+            for i in range(len(GPUS)):
+                print(f'more {i} {i} 700000 1000 1980 2619 0 0', file=out)
+            print('\n'.join(nvml), file=out)
+        with open(f'{self.place}/driver/cuda.state', 'w', encoding='ascii') as out:
+            for bus, digits in of_cuda:
+                print(f'gpu {bus} 256 {digits} NVIDIA Stand-in', file=out)
+            print('\n'.join(cuda), file=out)
+
+    def run(self, *arguments, user=None):
+        """(exit status, the checks of report.json by name)"""
+        user = user or harness.User('root' if harness.IS_ROOT else os.environ['USER'])
+        env = dict(user.environment(), LD_LIBRARY_PATH=f'{self.place}/driver', ASAN_OPTIONS='detect_leaks=0')
+        done = subprocess.run([f'{self.place}/run', '-o', f'{self.place}/out', *map(str, arguments)], env=env, cwd='/',
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=KIT_S, check=False,
+                              **user.popen_arguments())
+        assert not harness.SANITIZER.search(done.stderr), done.stderr
+        sys.stdout.write(done.stdout + done.stderr)
+        assert not harness.processes('/mgpu-kit-')
+        with open(f'{self.place}/out/report.json', encoding='utf-8') as report:
+            return done.returncode, {check['name']: check for check in json.load(report)['checks']}
+
+
+@pytest.fixture
+def kit(tmp_path):
+    return Kit(str(tmp_path))
+
+
+def results(checks):
+    return {name: check['result'] for name, check in checks.items()}
+
+
+def test_without_a_driver_all_is_skipped_with_the_reason(kit):
+    status, checks = kit.run()
+    assert status == 77
+    assert results(checks).pop('machine') == 'passed'
+    del checks['machine']
+    assert set(results(checks).values()) == {'skipped'}
+    assert all(check['text'] for check in checks.values())
+    assert 'libnvidia-ml.so.1' in checks['nvml']['text']
+
+
+def test_a_driver_that_does_its_work_passes_every_check(kit):
+    kit.install()
+    status, checks = kit.run()
+    outcome = results(checks)
+    assert status == 0, outcome
+    assert [name for name, result in outcome.items() if result == 'skipped'] == [
+        name for name in outcome if name in ('driver', 'job-nodes', 'gpu-test', 'mps', 'park', 'pytorch')
+        and outcome[name] == 'skipped']
+    assert checks['nvml']['facts']['gpus'][0]['memory']['code'] == 0
+    assert checks['cuda-health']['facts']['probe']['wrong_words'] == 0
+    assert checks['oom']['facts']['attempts'] >= 2
+    with open(f'{kit.place}/out/report.txt', encoding='utf-8') as page:
+        assert '0 failed' in page.readline()
+
+
+def test_an_ordinary_user_runs_it_too(kit):
+    if not harness.IS_ROOT:
+        pytest.skip('the other tests run as an ordinary user')
+    kit.install()
+    user = harness.make_user('mgpu-test-a')
+    status, checks = kit.run('--only', 'job-one', user=user)
+    assert (status, checks['job-one']['result']) == (0, 'passed'), results(checks)
+    assert checks['agent']['text'].endswith('without root')
+
+
+@pytest.mark.parametrize('nvml, cuda, name, text', [
+    ((), ('corrupt 5',), 'cuda-health', 'exit status 1'),
+    ((), ('fail cuMemAllocManaged 999',), 'cuda-managed', 'CUDA_ERROR_UNKNOWN'),
+    ((), ('fail cuDevicePrimaryCtxRetain 999',), 'job-cancel', 'does not hold its memory'),
+    (('handle 1 999',), (), 'nvml', '1 of 2 GPUs can be opened'),
+    (('lost 1',), (), 'samples', '1 of 2 GPUs count as lost'),
+    (('init 999',), (), 'nvml', 'NVML does not start'),
+    (('compute 0 2', 'compute 1 2'), (), 'gpus', '0 of 2 GPUs are free'),
+])
+def test_what_is_wrong_fails_its_check(kit, nvml, cuda, name, text):
+    kit.install(nvml, cuda)
+    status, checks = kit.run('--only', name)
+    assert (status, checks[name]['result']) == (1, 'failed'), checks[name]
+    assert text in checks[name]['text']
+
+
+@pytest.mark.parametrize('of_cuda, text', [
+    (GPUS[::-1], 'out of order'),
+    ((GPUS[0], ('5b', 'f' * 32)), 'which NVML does not have'),
+])
+def test_gpus_that_cuda_numbers_otherwise_are_told(kit, of_cuda, text):
+    kit.install(of_cuda=of_cuda)
+    status, checks = kit.run('--only', 'numbers')
+    assert (status, checks['numbers']['result']) == (1, 'failed'), checks['numbers']
+    assert text in checks['numbers']['text']
+
+
+def test_nvmls_own_order_does_not_matter(kit):
+    kit.install(nvml=('order 1 0',))
+    status, checks = kit.run('--only', 'numbers')
+    assert (status, checks['numbers']['result']) == (0, 'passed'), checks['numbers']
+
+
+def test_a_driver_that_hangs_leaves_the_checks_before_it(kit):
+    kit.install(nvml=('hang 1',))
+    status, checks = kit.run('-t', 3)
+    assert status == 1
+    assert list(checks) == ['machine', 'driver']
+
+
+def test_a_cuda_that_hangs_is_given_up(kit):
+    kit.install(cuda=('hang cuInit',))
+    status, checks = kit.run('-t', 45, '--only', 'job-one')
+    assert (status, checks['numbers']['result']) == (1, 'failed'), results(checks)
+    assert checks['job-one']['result'] == 'skipped'
