@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kit for new hardware, on libraries that stand in for the driver's; and mgpu-gpu-test, which it runs."""
+"""The kit for new hardware and `mgpu gpu test`, on libraries that stand in for the driver's."""
 
 import json
 import os
@@ -88,7 +88,7 @@ def test_a_driver_that_does_its_work_passes_every_check(kit):
     outcome = results(checks)
     assert status == 0, outcome
     assert [name for name, result in outcome.items() if result == 'skipped'] == [
-        name for name in outcome if name in ('driver', 'job-nodes', 'gpu-test', 'mps', 'park', 'pytorch')
+        name for name in outcome if name in ('driver', 'job-nodes', 'mps', 'park', 'pytorch')
         and outcome[name] == 'skipped']
     assert checks['nvml']['facts']['gpus'][0]['memory']['code'] == 0
     assert checks['cuda-health']['facts']['probe']['wrong_words'] == 0
@@ -152,3 +152,48 @@ def test_a_cuda_that_hangs_is_given_up(kit):
     status, checks = kit.run('-t', 45, '--only', 'job-one')
     assert (status, checks['numbers']['result']) == (1, 'failed'), results(checks)
     assert checks['job-one']['result'] == 'skipped'
+
+
+@pytest.fixture
+def box(kit, make_instance):
+    """An instance on the kit's driver, and mgpu with mgpu-gpu-test beside it."""
+    kit.install()
+    made = make_instance(gpus='auto', arguments=['--nvml-library', f'{kit.place}/driver/libnvidia-ml.so.1'])
+
+    def test(*arguments):
+        env = dict(made.client.environment(), MGPU_SOCKET=made.socket, LD_LIBRARY_PATH=f'{kit.place}/driver',
+                   ASAN_OPTIONS='detect_leaks=0')
+        done = subprocess.run([f'{kit.place}/bin/mgpu', 'gpu', 'test', '-m', '32M', *arguments], env=env, cwd='/tmp',
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=KIT_S, check=False,
+                              **made.client.popen_arguments())
+        return done.returncode, json.loads(done.stdout)['tests'] if done.stdout else done.stderr
+    made.test = lambda *arguments: test('--json', *arguments)
+    return made
+
+
+def test_gpus_are_tested_in_jobs_whose_status_is_the_result(box):
+    _, rows = box.test()
+    assert [row['gpu'].partition(':')[2] for row in rows] == ['0', '1']
+    assert all(row['result'] in ('passed', 'slow') and row['on_gpu_gb_per_s'] > 0 for row in rows), rows
+    job = box.job(rows[1]['job'])
+    assert (job['name'], job['granted'][0]['index'], job['state']) == ('gpu-test', 1, 'done')
+    assert job['status'].startswith('to ') and job['status'].endswith('wrong 0')
+
+
+def test_a_slow_gpu_is_told_by_the_earlier_result_of_its_twin(box, kit):
+    box.test('1')
+    kit.install(cuda=('slow 3000',))
+    status, rows = box.test('0')
+    assert (status, rows[0]['result']) == (1, 'slow'), rows
+    assert rows[0]['text'].endswith('% below its twins')
+
+
+def test_memory_that_changes_fails_the_gpu(box, kit):
+    kit.install(cuda=('corrupt 5',))
+    status, rows = box.test('0')
+    assert (status, rows[0]['result']) == (1, 'failed')
+    assert rows[0]['text'].endswith('wrong results')
+
+
+def test_a_gpu_that_is_not_there_is_refused(box):
+    assert box.test('7') == (3, 'mgpu gpu test: there is no GPU 7\n')

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu gpu pause|resume|drain|release|policy; for operators. Running jobs are not affected. */
+/* mgpu gpu pause|resume|drain|release|policy, for operators; test is in gpu_test.c. Running jobs are not
+ * affected. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/cluster/gpu_test.h"
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
@@ -183,11 +185,11 @@ static const struct command policy_command = {
 };
 
 static const struct command *const actions[] = { &pause_command, &resume_command, &drain_command,
-    &release_command, &policy_command, NULL };
+    &release_command, &policy_command, &command_gpu_test, NULL };
 
 const struct command command_gpu = {
     .name = "gpu",
-    .usage = "pause|resume|drain|release|policy GPU...",
-    .help = "Take GPUs out of service, and resume them (operators)",
+    .usage = "pause|resume|drain|release|policy|test GPU...",
+    .help = "Take GPUs out of service and resume them (operators); test them",
     .actions = actions,
 };
