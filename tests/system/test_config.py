@@ -324,6 +324,13 @@ def test_a_user_who_is_gone_does_not_keep_mgpud_from_starting(make_instance, pla
     assert checked.returncode == 0 and f"warning: {path}:3: there is no user 'gone-user'" in checked.stdout, checked
 
 
+def test_the_page_of_the_file_has_every_setting():
+    with open(f'{harness.build_folder()}/man/mgpu.yaml.5.scd', encoding='utf-8') as page:
+        described = set(re.findall(r'^\*([a-z-]+)\*: _', page.read(), re.M))
+    done = subprocess.run([f'{harness.programs()}/mgpud', '--example-config'], capture_output=True, text=True, check=True)
+    assert described == set(re.findall(r'^#([a-z-]+): ', done.stdout, re.M))
+
+
 def test_the_example_has_every_setting_and_its_defaults_are_those_in_force(place):
     mgpud = f'{harness.programs()}/mgpud'
 
