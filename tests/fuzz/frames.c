@@ -97,6 +97,7 @@ static uint64_t feed(struct event_base *base, const struct buffer *bytes, size_t
     }
     bufferevent_free(ends[0]);
     bufferevent_free(ends[1]);
+    (void)event_base_loop(base, EVLOOP_NONBLOCK); // libevent frees them there
     return sum;
 }
 
