@@ -5,18 +5,10 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 
 import harness
 from harness import DEADLINE_S
-
-
-def free_port():
-    """A TCP port that nobody has at the moment."""
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
 
 
 class Node:
@@ -93,7 +85,7 @@ class Cluster:
 
     def __init__(self, count=2, gpus='sim:4x24G', local='none', client=None, user=None, start=True, listen='none',
                  arguments=(), address='127.0.0.1', prefix=()):
-        self.port = free_port()
+        self.port = harness.free_port()
         self.box = harness.Instance(local, user=user, client=client, listen=listen, arguments=(
             '--node', 'head', '--nodes-listen', f'{address}:{self.port}', *arguments))
         self.box.command[:0] = prefix

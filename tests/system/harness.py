@@ -34,6 +34,13 @@ LEAVING_S = 5   # for a process that has nothing left to do
 SANITIZER = re.compile(r'ERROR: (Address|Leak|Undefined)\w*Sanitizer|runtime error:|Assertion .* failed')
 
 
+def free_port():
+    """A TCP port that nobody has at the moment."""
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
 def build_folder():
     return os.path.abspath(os.environ.get('MGPU_BUILD', os.path.join(ROOT, 'build-check')))
 

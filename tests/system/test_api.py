@@ -21,13 +21,7 @@ pytestmark = pytest.mark.smoke
 LIMIT_S = 30
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
-PORT = free_port()
+PORT = harness.free_port()
 LISTEN = f'127.0.0.1:{PORT}'
 
 JOB_KEYS = {'id', 'user', 'uid', 'name', 'state', 'attempt', 'priority', 'gpus', 'gpu_ids', 'gpu_mem', 'command', 'node',

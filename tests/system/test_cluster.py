@@ -15,7 +15,7 @@ import time
 import pytest
 
 import harness
-from cluster import Cluster, free_port
+from cluster import Cluster
 
 DEADLINE_S = harness.DEADLINE_S
 
@@ -651,7 +651,7 @@ def test_sixteen_mebibytes_flow_both_ways(cluster, gate):
 @pytest.fixture(scope='module')
 def remote(someone):
     """A controller whose API other machines reach, a node, and the environment of a client there."""
-    port = free_port()
+    port = harness.free_port()
     with Cluster(1, client=someone, listen=f'0.0.0.0:{port}') as made:
         answer = made.box.mgpu('token', 'create', '--host', '127.0.0.1', '--json', check=True).json
         home = f'{made.place}/home'

@@ -16,13 +16,12 @@ import time
 import pytest
 
 import harness
-from test_api import free_port
 
 pytestmark = pytest.mark.root
 GPUS = 'sim:2x24G'
-PORT = free_port()
+PORT = harness.free_port()
 LISTEN = f'127.0.0.1:{PORT}'
-TLS_PORT = free_port()
+TLS_PORT = harness.free_port()
 PATIENCE_S = 20  # of another user, whose submit takes milliseconds on a quiet machine
 SHORTAGE_S = 4  # for which mgpud has no descriptors
 

@@ -20,12 +20,6 @@ pytestmark = [pytest.mark.real,
               pytest.mark.skipif(not (MUNGED and MUNGE), reason='munge is not installed: tools/install-packages real')]
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
 class Munged:
     def __init__(self, key):
         self.place = tempfile.mkdtemp(prefix='mgpu-mu-', dir='/tmp')
@@ -78,7 +72,7 @@ class Served:
     """An instance on loopback TCP, and requests with a header that a test makes."""
 
     def __init__(self, make_instance, *arguments):
-        self.port = free_port()
+        self.port = harness.free_port()
         self.box = make_instance(gpus='sim:1x8G', listen=f'127.0.0.1:{self.port}', arguments=list(arguments))
         self.instance = self.box.api('GET', '/version').json['instance']
 
@@ -178,7 +172,7 @@ def test_a_munged_that_hangs_stalls_nobody(make_instance, place):
 @pytest.fixture
 def far(make_instance, munged, place):
     """An instance that other machines reach, and the environment of a client there that has no token."""
-    port = free_port()
+    port = harness.free_port()
     box = make_instance(gpus='sim:1x8G', listen=f'0.0.0.0:{port}',
                         arguments=['--munge', 'on', '--munge-socket', munged.socket])
     api = box.mgpu('token', 'create', '--host', '127.0.0.1', '--json', check=True).json['api']

@@ -5,7 +5,6 @@ import json
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import urllib.parse
 import urllib.request
@@ -20,17 +19,11 @@ pytestmark = [pytest.mark.real,
 
 CONTRIB = pathlib.Path(__file__).parents[2] / 'contrib'
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
 class Prometheus:
     """A server that scrapes once a second, with the rules of contrib/."""
 
     def __init__(self, place, scrape):
-        self.place, self.port = place, free_port()
+        self.place, self.port = place, harness.free_port()
         rules = CONTRIB / 'prometheus' / 'mgpu.rules.yml'
         (place / 'prometheus.yml').write_text(json.dumps({
             'global': {'scrape_interval': '1s', 'evaluation_interval': '1s'},
@@ -109,7 +102,7 @@ def test_promtool_finds_nothing_to_say(make_instance):
 
 
 def test_prometheus_reads_every_metric(make_instance, prometheus):
-    port = free_port()
+    port = harness.free_port()
     box = make_instance('sim:4x24G', listen=f'127.0.0.1:{port}')
     job = box.submit('-g', '1', '--', 'sleep', '300')
     box.wait(job, 'running')
@@ -131,7 +124,7 @@ def test_prometheus_reads_every_metric(make_instance, prometheus):
 
 
 def test_prometheus_comes_from_another_machine_with_a_token(make_instance, prometheus, tmp_path):
-    port = free_port()
+    port = harness.free_port()
     box = make_instance('sim:4x24G', listen=f'0.0.0.0:{port}')
     (tmp_path / 'token').write_text(box.mgpu('token', 'create', check=True).out.split()[0])
     server = prometheus(static_configs=[{'targets': [f'127.0.0.1:{port}']}], scheme='https',

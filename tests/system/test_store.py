@@ -15,7 +15,6 @@ import time
 import pytest
 
 import harness
-from test_api import free_port
 from test_metrics import scrape
 
 LIMIT_S = 30
@@ -191,7 +190,7 @@ def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, ga
     settings = f'{place}/mgpu.yaml'
     with open(settings, 'w', encoding='ascii') as out:
         out.write('half-life: 3d\n')
-    box = make_instance(arguments=['--config', settings, '--nodes-listen', f'127.0.0.1:{free_port()}'])
+    box = make_instance(arguments=['--config', settings, '--nodes-listen', f'127.0.0.1:{harness.free_port()}'])
     box.mgpu('node', 'token', user=box.user, check=True)  # the cluster gets its keys
     with open(f'{box.state_dir}/store/tls/authority.key', 'rb') as source:
         key = source.read()

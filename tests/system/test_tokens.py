@@ -3,7 +3,6 @@
 
 import http.client
 import json
-import socket
 
 import pytest
 
@@ -11,13 +10,7 @@ import harness
 from test_completion import words
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
-PORT = free_port()
+PORT = harness.free_port()
 LISTEN = f'127.0.0.1:{PORT}'
 GPUS = 'sim:1x8G'
 

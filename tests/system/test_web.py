@@ -14,9 +14,8 @@ import stat
 import pytest
 
 import harness
-from test_api import free_port
 
-PORT = free_port()
+PORT = harness.free_port()
 LISTEN = f'127.0.0.1:{PORT}'
 GPUS = 'sim:2x8G'
 
@@ -330,7 +329,7 @@ def test_cookie_alone_changes_nothing(box):
 
 @pytest.fixture
 def tls_box(make_instance):
-    port = free_port()
+    port = harness.free_port()
     return make_instance(GPUS, listen=f'0.0.0.0:{port}'), port
 
 

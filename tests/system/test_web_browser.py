@@ -15,7 +15,6 @@ import tempfile
 import pytest
 
 import harness
-from test_api import free_port
 from test_web import new_login
 
 webdriver = pytest.importorskip('selenium.webdriver', reason='python3-selenium is not installed: tools/install-packages real')
@@ -26,7 +25,7 @@ CHROMIUM, DRIVER = shutil.which('chromium'), shutil.which('chromedriver')
 pytestmark = [pytest.mark.real,
               pytest.mark.skipif(not (CHROMIUM and DRIVER), reason='chromium is not installed: tools/install-packages real')]
 
-PORT = free_port()
+PORT = harness.free_port()
 LISTEN = f'127.0.0.1:{PORT}'
 GPUS = 'sim:4x24G:rtx4090'
 PAGE = f'http://localhost:{PORT}/'
@@ -38,7 +37,7 @@ class Chromium:
     """A browser of a user, through chromedriver."""
 
     def __init__(self, user, place):
-        self.port = free_port()
+        self.port = harness.free_port()
         environment = dict(user.environment(), HOME=place, XDG_RUNTIME_DIR=place)
         self.driver = subprocess.Popen([DRIVER, f'--port={self.port}'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL, env=environment, cwd=place, start_new_session=True, **user.popen_arguments())
@@ -245,7 +244,7 @@ def test_one_time_address_logs_in_and_leaves_no_trace(web, box, gate):
 
 
 def test_browser_that_is_unknown_over_tls_logs_in(chromium, make_instance):
-    port = free_port()
+    port = harness.free_port()
     box = make_instance(GPUS, listen=f'0.0.0.0:{port}')
     chromium.page.get(f'https://localhost:{port}/')
     chromium.until_text('mgpu web', '#banner')

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 
 import pytest
@@ -32,16 +31,10 @@ exec "$@"
 '''
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope='module')
 def served(someone):
     """An instance that also listens on a port; its URL is where srun looks."""
-    port = free_port()
+    port = harness.free_port()
     instance = harness.Instance(GPUS, client=someone, listen=f'127.0.0.1:{port}')
     instance.start()
     instance.url = f'http://localhost:{port}'
@@ -106,7 +99,7 @@ def read_until(process, text):
 # --- install and server ---
 
 def test_S3_1_S3_2_S3_5_in_the_foreground(place):
-    port = free_port()
+    port = harness.free_port()
     process = own_server(place, '--port', str(port), '--', '--gpus', GPUS)
     said = read_until(process, 'is ready')
     assert f'127.0.0.1:{port}' in said, said
@@ -115,7 +108,7 @@ def test_S3_1_S3_2_S3_5_in_the_foreground(place):
 
 
 def test_S3_3_as_a_daemon(place):
-    process = own_server(place, '--detach', '--port', str(free_port()), '--', '--gpus', GPUS)
+    process = own_server(place, '--detach', '--port', str(harness.free_port()), '--', '--gpus', GPUS)
     said = process.communicate(timeout=harness.DEADLINE_S)[0]
     assert process.returncode == 0, said
     found = [pid for pid, line in harness.processes('run_server').items() if 'mgpud' in line]
@@ -127,7 +120,7 @@ def test_S3_3_as_a_daemon(place):
 
 
 def test_S3_4_the_port_of_the_environment(place):
-    port = free_port()
+    port = harness.free_port()
     process = own_server(place, '--', '--gpus', GPUS, env={'GPUSCHED_PORT': str(port)})
     assert f'127.0.0.1:{port}' in read_until(process, 'is ready')
     process.send_signal(signal.SIGTERM)
@@ -181,7 +174,7 @@ def test_S3_9_it_is_the_command(served, place):
 
 
 def test_S3_10_S3_11_no_server(names):
-    url = f'http://localhost:{free_port()}'
+    url = f'http://localhost:{harness.free_port()}'
     done = subprocess.run([f'{names}/srun', 'true'], env={'GPUSCHED_URL': url}, capture_output=True, text=True,
                           check=False)
     assert done.returncode == 5 and url in done.stderr, done
