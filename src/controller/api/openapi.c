@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/version.h"
 #include "controller/http/request.h"
+#include "controller/api/answers.h"
 #include "controller/api/route.h"
 #include "controller/api/routes.h"
 #include "wire/json_job.h"
@@ -44,6 +45,15 @@ static void add_operation_id(json_t *operation, const struct route *route)
     buffer_clear(&id);
 }
 
+static json_t *write_success(const struct route *route)
+{
+    json_t *success = json_pack("{s:s}", "description", "as asked");
+    if (route->answer != NULL)
+        (void)json_object_set_new(success, "content",
+            json_pack("{s:{s:o}}", "application/json", "schema", answers_write_type(route->answer)));
+    return success;
+}
+
 static json_t *write_operation(const struct route *route)
 {
     json_t *operation = json_object();
@@ -57,8 +67,8 @@ static json_t *write_operation(const struct route *route)
     if (route->action == ACTION_GREET)
         (void)json_object_set_new(operation, "security", json_array());
     (void)json_object_set_new(operation, "responses",
-        json_pack("{s:{s:s},s:{s:s,s:{s:{s:{s:s}}}}}", "2XX", "description", "as asked", "default",
-            "description", "a problem (RFC 9457)", "content", "application/problem+json", "schema", "$ref",
+        json_pack("{s:o,s:{s:s,s:{s:{s:{s:s}}}}}", "2XX", write_success(route), "default", "description",
+            "a problem (RFC 9457)", "content", "application/problem+json", "schema", "$ref",
             "#/components/schemas/Problem"));
     return operation;
 }
@@ -82,29 +92,25 @@ static json_t *write_paths(void)
     return paths;
 }
 
-/* "string|null" as {"type":["string","null"]}. */
 static json_t *write_job_schema(void)
 {
-    json_t *properties = json_object();
+    json_t *properties = json_pack("{s:{s:s}}", "schema", "type", "string");
     struct json_job_key key;
     for (size_t i = 0; json_job_key(i, &key); i++) {
-        size_t length = strcspn(key.type, "|");
-        json_t *type = json_stringn(key.type, length);
-        if (key.type[length] == '|')
-            type = json_pack("[o,s]", type, "null");
-        (void)json_object_set_new(
-            properties, key.name, json_pack("{s:o,s:s}", "type", type, "description", key.help));
+        json_t *value = answers_write_type(key.type);
+        (void)json_object_set_new(value, "description", json_string(key.help));
+        (void)json_object_set_new(properties, key.name, value);
     }
     return json_pack("{s:s,s:o}", "type", "object", "properties", properties);
 }
 
-static json_t *write_problem_schema(void)
+static json_t *write_schemas(void)
 {
-    static const char *const keys[] = { "type", "title", "code", "detail", "hint" };
-    json_t *properties = json_pack("{s:{s:s}}", "status", "type", "integer");
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        (void)json_object_set_new(properties, keys[i], json_pack("{s:s}", "type", "string"));
-    return json_pack("{s:s,s:o}", "type", "object", "properties", properties);
+    json_t *schemas = answers_write_schemas(), *job = write_job_schema();
+    json_t *details = json_object_get(json_object_get(schemas, "JobDetails"), "properties");
+    (void)json_object_update_missing(details, json_object_get(job, "properties"));
+    (void)json_object_set_new(schemas, "Job", job);
+    return schemas;
 }
 
 void handle_openapi(struct request *request)
@@ -115,8 +121,8 @@ void handle_openapi(struct request *request)
     (void)json_object_set_new(body, "paths", write_paths());
     (void)json_object_set_new(body, "security", json_pack("[{s:[]},{}]", "token"));
     (void)json_object_set_new(body, "components",
-        json_pack("{s:{s:o,s:o},s:{s:{s:s,s:s}}}", "schemas", "Job", write_job_schema(), "Problem",
-            write_problem_schema(), "securitySchemes", "token", "type", "http", "scheme", "bearer"));
+        json_pack("{s:o,s:{s:{s:s,s:s}}}", "schemas", write_schemas(), "securitySchemes", "token", "type",
+            "http", "scheme", "bearer"));
     /* Without the "schema" that all our answers begin with: OpenAPI has no such key. */
     _cleanup_free_ char *text = json_text_format(body);
     json_decref(body);

@@ -26,6 +26,7 @@ struct route {
     struct route_parameter parameters[ROUTE_PARAMETERS_MAX]; // of the query; terminated by a NULL name
     const struct record_type *body;                          // NULL: none
     bool is_costly;                                          // queued (http/fair_queue.h)
+    const char *answer;                                      // schema of its JSON (answers.c); NULL: other
 };
 
 const struct route *route_all(size_t *ret_count);
