@@ -19,6 +19,8 @@ const struct command *const commands[] = {
     &command_attach,
     &command_exec,
     &command_forward,
+    &command_notebook,
+    &command_ssh_proxy,
     &command_wait,
     &command_cancel,
     &command_hold,
