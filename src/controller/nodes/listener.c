@@ -26,6 +26,7 @@
 #include "controller/controller.h"
 #include "controller/nodes/links.h"
 #include "controller/nodes/join.h"
+#include "controller/nodes/reach.h"
 #include "controller/nodes/registry.h"
 #include "controller/nodes/sockets.h"
 #include "controller/nodes/streams.h"
@@ -155,8 +156,13 @@ static void on_open(void *arg, SSL *ssl, int fd)
 int node_listener_authority(
     struct node_listener *listener, const struct tls_authority **ret, struct error *err)
 {
-    int r =
-        listener->authority == NULL ? tls_authority_open(listener->tls_dir, &listener->authority, err) : 0;
+    const struct controller_options *options = &listener->controller->options;
+    _cleanup_strings_ struct strings names = { 0 };
+    reach_names(options->listen, API_PORT, &names);
+    reach_names(options->nodes_listen, NODES_PORT, &names);
+    int r = listener->authority == NULL
+                ? tls_authority_open(listener->tls_dir, &names, &listener->authority, err)
+                : 0;
     *ret = listener->authority;
     return r;
 }

@@ -6,6 +6,7 @@
  */
 #include "wire/tls/authority.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 
 #define BACKDATED_S  (24L * 3600)
@@ -38,12 +40,6 @@ static const struct extension authority_extensions[] = {
     { NID_basic_constraints, "critical,CA:TRUE,pathlen:0" },
     { NID_key_usage, "critical,keyCertSign" },
     { NID_subject_key_identifier, "hash" },
-    { 0, NULL },
-};
-static const struct extension server_extensions[] = {
-    { NID_basic_constraints, "critical,CA:FALSE" },
-    { NID_ext_key_usage, "serverAuth" },
-    { NID_subject_alt_name, "DNS:mgpud" },
     { 0, NULL },
 };
 static const struct extension node_extensions[] = {
@@ -98,14 +94,35 @@ static int certify(X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key, const char
     return 0;
 }
 
-/* A certificate that is missing after a crash, or belongs to another key, is created again: it contains
- * nothing beyond the keys. */
+/* Names as browsers compare them: an address only with addresses. */
+static bool is_address(const char *host)
+{
+    struct in6_addr bytes;
+    return inet_pton(AF_INET, host, &bytes) == 1 || inet_pton(AF_INET6, host, &bytes) == 1;
+}
+
+static bool is_for_all(X509 *certificate, const struct strings *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        const char *host = hosts->items[i];
+        int r = is_address(host)
+                    ? X509_check_ip_asc(certificate, host, 0)
+                    : X509_check_host(certificate, host, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL);
+        if (r != 1)
+            return false;
+    }
+    return true;
+}
+
+/* A certificate that is missing after a crash, belongs to another key or lacks a name is created again: it
+ * contains nothing beyond the keys and names. */
 static int open_certificate(int dirfd, const char *file, X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key,
-    const char *name, const struct extension *extensions, X509 **ret, struct error *err)
+    const char *name, const struct extension *extensions, const struct strings *hosts, X509 **ret,
+    struct error *err)
 {
     _cleanup_certificate_ X509 *found = NULL;
     if (tls_certificate_load(dirfd, file, &found, NULL) == 0 && X509_verify(found, issuer_key) == 1 &&
-        EVP_PKEY_eq(X509_get0_pubkey(found), key) == 1) {
+        EVP_PKEY_eq(X509_get0_pubkey(found), key) == 1 && is_for_all(found, hosts)) {
         *ret = take_ptr(found);
         return 0;
     }
@@ -113,7 +130,40 @@ static int open_certificate(int dirfd, const char *file, X509 *issuer, EVP_PKEY 
     return r < 0 ? r : tls_certificate_save(dirfd, file, *ret, err);
 }
 
-static int open_parts(struct tls_authority *authority, int dirfd, struct error *err)
+/* What a name may consist of, so that it means nothing else in the text of an extension. */
+static bool is_plain_host(const char *host)
+{
+    static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:";
+    return host[0] != '\0' && strspn(host, known) == strlen(host) &&
+           (is_address(host) || strchr(host, ':') == NULL);
+}
+
+static int open_server_certificate(
+    struct tls_authority *authority, int dirfd, const struct strings *hosts, struct error *err)
+{
+    static const char *const usual[] = { "mgpud", "localhost", "127.0.0.1", "::1" };
+    _cleanup_strings_ struct strings names = { 0 };
+    _cleanup_buffer_ struct buffer text = { 0 };
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+        strings_add(&names, usual[i]);
+    for (size_t i = 0; i < hosts->count; i++)
+        if (is_plain_host(hosts->items[i]))
+            strings_add(&names, hosts->items[i]);
+    for (size_t i = 0; i < names.count; i++)
+        buffer_printf(
+            &text, "%s%s:%s", i > 0 ? "," : "", is_address(names.items[i]) ? "IP" : "DNS", names.items[i]);
+    const struct extension extensions[] = {
+        { NID_basic_constraints, "critical,CA:FALSE" },
+        { NID_ext_key_usage, "serverAuth" },
+        { NID_subject_alt_name, buffer_text(&text) },
+        { 0, NULL },
+    };
+    return open_certificate(dirfd, "server.crt", authority->certificate, authority->key,
+        authority->server_key, "mgpud", extensions, &names, &authority->server_certificate, err);
+}
+
+static int open_parts(
+    struct tls_authority *authority, int dirfd, const struct strings *hosts, struct error *err)
 {
     char pin[TLS_PIN_TEXT_SIZE];
     int r = tls_key_open(dirfd, "authority.key", &authority->key, err);
@@ -124,16 +174,14 @@ static int open_parts(struct tls_authority *authority, int dirfd, struct error *
     tls_pin_text(authority->pin, pin);
     _cleanup_free_ char *name = xasprintf("mgpu cluster %.8s", pin);
     r = open_certificate(dirfd, "authority.crt", NULL, authority->key, authority->key, name,
-        authority_extensions, &authority->certificate, err);
+        authority_extensions, &(struct strings){ 0 }, &authority->certificate, err);
     if (r == 0)
         r = tls_key_open(dirfd, "server.key", &authority->server_key, err);
-    if (r < 0)
-        return r;
-    return open_certificate(dirfd, "server.crt", authority->certificate, authority->key,
-        authority->server_key, "mgpud", server_extensions, &authority->server_certificate, err);
+    return r < 0 ? r : open_server_certificate(authority, dirfd, hosts, err);
 }
 
-int tls_authority_open(const char *dir, struct tls_authority **ret, struct error *err)
+int tls_authority_open(
+    const char *dir, const struct strings *hosts, struct tls_authority **ret, struct error *err)
 {
     if (mkdir(dir, 0700) < 0 && errno != EEXIST)
         return error_set_errno(err, -errno, "cannot create the directory %s", dir);
@@ -141,7 +189,7 @@ int tls_authority_open(const char *dir, struct tls_authority **ret, struct error
     if (dirfd < 0)
         return error_set_errno(err, -errno, "cannot open the directory %s", dir);
     struct tls_authority *authority = xcalloc(1, sizeof(*authority));
-    int r = open_parts(authority, dirfd, err);
+    int r = open_parts(authority, dirfd, hosts, err);
     if (r < 0) {
         tls_authority_free(authority);
         return error_wrap(err, "%s", dir);

@@ -6,13 +6,18 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/strings.h"
 #include "wire/tls/key.h"
 
 struct tls_authority;
 
-/* Opens the authority in DIR (created with mode 0700 if missing); creates its key, and a certificate for the
- * server, on first use. */
-int tls_authority_open(const char *dir, struct tls_authority **ret, struct error *err);
+/*
+ * Opens the authority in DIR (created with mode 0700 if missing); creates its key, and a certificate for the
+ * server, on first use. The certificate is for mgpud, localhost, and `hosts`, names and addresses of this
+ * machine; one that lacks any of them is replaced. Its key, which the programs of mgpu trust, stays.
+ */
+int tls_authority_open(
+    const char *dir, const struct strings *hosts, struct tls_authority **ret, struct error *err);
 void tls_authority_free(struct tls_authority *authority);
 
 const uint8_t *tls_authority_pin(const struct tls_authority *authority);

@@ -11,6 +11,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/x509v3.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
@@ -65,6 +66,8 @@ static void on_open(void *arg, SSL *ssl, int fd)
     assert_int_equal(tls_sessions_open(world->sessions, ssl, fd, "x", &world->plain), 0);
 }
 
+static const struct strings no_hosts;
+
 static int start(void **state)
 {
     static const char *const purposes[] = { TLS_FOR_LINK, TLS_FOR_STREAM, NULL };
@@ -77,7 +80,7 @@ static int start(void **state)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)snprintf(world->dir, sizeof(world->dir), "/tmp/mgpu-tls-XXXXXX");
     assert_non_null(mkdtemp(world->dir));
-    assert_int_equal(tls_authority_open(world->dir, &world->authority, &err), 0);
+    assert_int_equal(tls_authority_open(world->dir, &no_hosts, &world->authority, &err), 0);
     assert_int_equal(tls_context_server(world->authority, purposes, &context, &err), 0);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&here, sizeof(here)), 0);
@@ -180,12 +183,40 @@ static void a_key_is_made_once_and_nobody_elses(void **state)
     assert_int_equal(stat(path, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0600);
     memcpy(pin, tls_authority_pin(world->authority), sizeof(pin));
-    assert_int_equal(tls_authority_open(world->dir, &again, &err), 0);
+    assert_int_equal(tls_authority_open(world->dir, &no_hosts, &again, &err), 0);
     assert_memory_equal(tls_authority_pin(again), pin, sizeof(pin));
     tls_authority_free(again);
     assert_int_equal(chmod(path, 0640), 0);
-    assert_int_equal(tls_authority_open(world->dir, &again, &err), -EPERM);
+    assert_int_equal(tls_authority_open(world->dir, &no_hosts, &again, &err), -EPERM);
     assert_non_null(strstr(err.message, "can read the key"));
+}
+
+/* A browser that trusts the authority has nothing to warn about; the pin does not change. */
+static void the_server_s_certificate_gets_the_names_of_its_machine(void **state)
+{
+    static const char *const names[] = { "gpubox", "gpubox.example.org", "10.1.2.3", "2001:db8::7",
+        "evil,DNS:other" };
+    _cleanup_strings_ struct strings hosts = { 0 };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        strings_add(&hosts, names[i]);
+    struct world *world = *state;
+    struct error err = { 0 };
+    struct tls_authority *named = NULL, *again = NULL;
+    X509 *before = tls_authority_server_certificate(world->authority);
+    assert_int_equal(X509_check_host(before, "gpubox", 0, 0, NULL), 0);
+    assert_int_equal(tls_authority_open(world->dir, &hosts, &named, &err), 0);
+    X509 *certificate = tls_authority_server_certificate(named);
+    assert_int_equal(X509_check_host(certificate, "gpubox", 0, 0, NULL), 1);
+    assert_int_equal(X509_check_host(certificate, "gpubox.example.org", 0, 0, NULL), 1);
+    assert_int_equal(X509_check_host(certificate, "localhost", 0, 0, NULL), 1);
+    assert_int_equal(X509_check_host(certificate, "other", 0, 0, NULL), 0);
+    assert_int_equal(X509_check_ip_asc(certificate, "10.1.2.3", 0), 1);
+    assert_int_equal(X509_check_ip_asc(certificate, "2001:db8::7", 0), 1);
+    assert_memory_equal(tls_authority_pin(named), tls_authority_pin(world->authority), TLS_PIN_SIZE);
+    assert_int_equal(tls_authority_open(world->dir, &hosts, &again, &err), 0);
+    assert_int_equal(X509_cmp(tls_authority_server_certificate(again), certificate), 0); // kept
+    tls_authority_free(named);
+    tls_authority_free(again);
 }
 
 static void a_damaged_key_is_refused_and_a_lost_certificate_made_anew(void **state)
@@ -196,10 +227,10 @@ static void a_damaged_key_is_refused_and_a_lost_certificate_made_anew(void **sta
     int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
     assert_int_equal(unlinkat(dirfd, "server.crt", 0), 0);
     assert_int_equal(file_write(dirfd, "authority.crt", "junk", 4, false), 0);
-    assert_int_equal(tls_authority_open(world->dir, &again, &err), 0);
+    assert_int_equal(tls_authority_open(world->dir, &no_hosts, &again, &err), 0);
     tls_authority_free(again);
     assert_int_equal(file_write(dirfd, "authority.key", "junk", 4, false), 0);
-    assert_int_equal(tls_authority_open(world->dir, &again, &err), -EBADMSG);
+    assert_int_equal(tls_authority_open(world->dir, &no_hosts, &again, &err), -EBADMSG);
     (void)close(dirfd);
 }
 
@@ -643,6 +674,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_key_is_made_once_and_nobody_elses),
+        TEST(the_server_s_certificate_gets_the_names_of_its_machine),
         TEST(a_damaged_key_is_refused_and_a_lost_certificate_made_anew),
         TEST(a_request_proves_its_key),
         TEST(a_client_believes_the_pin_of_the_authority_or_of_the_server),
