@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tokens of the API: who sees them, and what is left of one that was revoked."""
 
+import contextlib
 import http.client
 import json
 
@@ -73,6 +74,20 @@ def test_a_revoked_token_follows_no_events(box):
     box.mgpu('token', 'revoke', str(number), check=True)
     with pytest.raises((http.client.IncompleteRead, ConnectionError)):
         stream.read()
+
+
+def test_a_stream_ends_when_its_token_expires(box):
+    _, secret = create(box, 'short', '--expires', '1s')
+    connection = http.client.HTTPConnection('127.0.0.1', PORT, timeout=harness.DEADLINE_S)
+    connection.request('GET', '/api/v1/events', headers={'Authorization': f'Bearer {secret}'})
+    stream = connection.getresponse()
+    assert stream.status == 200
+    beats = 0
+    with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+        while line := stream.readline():
+            beats += line == b':\n'
+            assert beats < 3, 'the stream outlives its token'
+    assert status(secret) == 401
 
 
 def test_a_name_of_several_tokens_revokes_none(box):

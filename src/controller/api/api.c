@@ -6,6 +6,7 @@
 #include "controller/identity/rights.h"
 #include "controller/api/route.h"
 #include "controller/api/steps.h"
+#include "controller/api/tokens.h"
 #include "wire/json_text.h"
 
 static bool is_admin(const struct serve *serve, uint32_t uid)
@@ -13,12 +14,18 @@ static bool is_admin(const struct serve *serve, uint32_t uid)
     return rights_role(serve, uid) == ROLE_ADMIN;
 }
 
+static void beat(struct serve *serve)
+{
+    tokens_end_expired(serve);
+    events_beat(serve);
+}
+
 struct serve *api_new(struct controller *controller)
 {
     static const struct serve_hooks hooks = {
         .dispatch = route_dispatch,
         .is_admin = is_admin,
-        .beat = events_beat,
+        .beat = beat,
     };
     return serve_new(controller, &hooks);
 }

@@ -225,6 +225,18 @@ void tokens_end_connections(const struct request *request, uint64_t token)
     }
 }
 
+void tokens_end_expired(struct serve *serve)
+{
+    int64_t now_ms = clock_wall_ms();
+    struct connection *next = NULL;
+    for (struct connection *connection = serve->connections; connection != NULL; connection = next) {
+        struct token_memory *memory = connection_token(connection);
+        next = connection_next(connection);
+        if (memory->is_valid && memory->expires_ms <= now_ms)
+            connection_close(connection);
+    }
+}
+
 /* --- listing and revoking --- */
 
 static bool may_touch_others(const struct request *request)

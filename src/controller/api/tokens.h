@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct request;
+struct serve;
 
 /*
  * Identifies the sender of a request with an Authorization header, sets request->who and calls `next`;
@@ -20,6 +21,10 @@ void tokens_identify(struct request *request, const char *header, void (*next)(s
 void tokens_find(struct request *request, const uint8_t *hash,
     void (*found)(struct request *request, bool is_found, void (*next)(struct request *request)),
     void (*next)(struct request *request));
+
+/* Closes the connections whose token or session has expired, with their streams: a request that has begun is
+ * not identified again. */
+void tokens_end_expired(struct serve *serve);
 
 /* Closes the connections that a revoked token identified, except that of `request`, which is identified
  * again. */
