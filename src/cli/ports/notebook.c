@@ -65,7 +65,7 @@ static const struct option_row rows[] = {
 static const struct {
     const char *key, *option, *value;
 } defaults[] = {
-    { "name", "-n", "notebook" },
+    { "name", "-J", "notebook" },
     { "time_limit", "-t", "8h" },
 };
 
@@ -328,7 +328,7 @@ const struct command command_notebook = {
     .detail =
         "Takes the options of submit: mgpu notebook -g 1 --venv ~/env. Ctrl-C ends Jupyter and its job, "
         "unless\n"
-        "--keep is given. The job is named notebook and ends after 8 hours unless -n and -t say otherwise.\n"
+        "--keep is given. The job is named notebook and ends after 8 hours unless -J and -t say otherwise.\n"
         "Exit status: 0 after Ctrl-C, otherwise that of the job.",
     .makes_jobs = true,
     .tables = { submit_rows, rows },
