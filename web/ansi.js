@@ -5,7 +5,7 @@ import { h } from './dom.js';
 
 const LINES_MAX = 5000;
 const LINE_MAX = 10000;
-const PARTIAL_MAX = 4096; // an escape sequence longer than this is none
+export const PARTIAL_MAX = 4096; // an escape sequence longer than this is none
 
 const LEVELS = [0, 95, 135, 175, 215, 255];
 
@@ -33,7 +33,7 @@ const FLAGS = { 1: ['bold', true], 2: ['dim', true], 3: ['italic', true], 4: ['u
   23: ['italic', false], 24: ['underline', false], 27: ['reverse', false] };
 
 /** The style after "CSI parameters m". */
-function restyle(style, parameters) {
+export function restyle(style, parameters) {
   const numbers = parameters.split(/[;:]/).map((text) => Number(text || 0));
   let next = { ...style };
   for (let i = 0; i < numbers.length; i++) {
@@ -56,7 +56,7 @@ function restyle(style, parameters) {
   return next;
 }
 
-function styledSpan(text, style) {
+export function styledSpan(text, style) {
   let { fore, back } = style;
   if (style.reverse) [fore, back] = [back ?? 'reverse', fore ?? 'reverse'];
   const classes = ['bold', 'dim', 'italic', 'underline'].filter((name) => style[name]);
@@ -71,8 +71,8 @@ function styledSpan(text, style) {
 }
 
 // CSI ... final; OSC ... BEL or ST; two-character escapes; an escape that is not complete yet is kept for the next piece.
-const TOKEN = /\x1b\[([0-9;:<=>?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|\r\n|[\n\r\x08]|[\x00-\x07\x0b-\x1f\x7f]|[^\x00-\x08\x0a-\x1f\x7f]+/g;
-const PARTIAL = /\x1b(?:\[[0-9;:<=>?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?$/;
+export const TOKEN = /\x1b\[([0-9;:<=>?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]|\r\n|[\n\r\x08]|[\x00-\x07\x0b-\x1f\x7f]|[^\x00-\x08\x0a-\x1f\x7f]+/g;
+export const PARTIAL = /\x1b(?:\[[0-9;:<=>?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?$/;
 
 /** Writes output into `pane`, a line per child. */
 export class Terminal {

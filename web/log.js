@@ -4,6 +4,7 @@ import { Terminal } from './ansi.js';
 import { open } from './api.js';
 import { h, setText } from './dom.js';
 import { isOpen } from './live.js';
+import { Screen } from './screen.js';
 
 const FIRST_BYTES = 256 * 1024;
 const RETRY_MS = 2000;
@@ -14,7 +15,7 @@ export function logView(path, jobOf) {
   const follow = h('input', { type: 'checkbox', id: 'follow', checked: true });
   const wrap = h('input', { type: 'checkbox', id: 'wrap', checked: true });
   const status = h('span', { class: 'quiet' });
-  const terminal = new Terminal(pane);
+  const terminal = jobOf()?.tty ? new Screen(pane) : new Terminal(pane);
   let controller = new AbortController(), isClosed = false, position = null;
 
   const atEnd = () => pane.scrollHeight - pane.scrollTop - pane.clientHeight < 30;

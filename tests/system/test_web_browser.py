@@ -194,6 +194,33 @@ def test_output_looks_as_on_a_terminal(web, pieces, lines):
     assert shown == lines
 
 
+@pytest.mark.parametrize('pieces, lines', [
+    (['one\r\ntwo'], ['one', 'two']), (['\x1b[2J\x1b[3;5Hx\x1b[Hy'], ['y', '', '    x']), (['abc\x1b[2Dx\x1b[K'], ['ax']),
+    (['a\r\nb\r\nc\x1b[2Ax'], ['ax', 'b', 'c']), (['50%\r\n10%\x1b[A\r60%\x1b[B\r20%'], ['60%', '20%']),
+    (['before\x1b[?1049h\x1b[2J\x1b[Hvim\x1b[?1049l after'], ['before after']), (['a\x1b7\x1b[5;5Hb\x1b8c'], ['ac', '', '', '', '    b']),
+    (['\x1b[1;3r1\r\n2\r\n3\r\n4\x1b[r\x1b[5;1Hfoot'], ['1', '2', '3', '4', '', 'foot']), (['a\r\nb\r\nc\x1b[2;1H\x1b[L'], ['a', '', 'b', 'c']),
+    (['a\r\nb\r\nc\x1b[1;1H\x1b[M'], ['b', 'c']), (['\r\n'.join(map(str, range(30)))], list(map(str, range(30)))),
+    (['\x1b[9999;9999Hx\x1b[H\x1b[2J'], ['']), (['x\x1b[3', '1mred\x1b[0m'], ['xred']), (['a\x1b[99999999Lb\x1b[99999Tc'], ['  c'])],
+    ids=lambda value: ascii(value)[:40])
+def test_a_terminal_looks_as_its_programs_draw_it(web, pieces, lines):
+    shown = web.page.execute_async_script('''
+        const [pieces, done] = arguments;
+        import('/page/screen.js').then(({ Screen }) => {
+            const pane = document.createElement('div'), screen = new Screen(pane);
+            pieces.forEach((piece) => screen.write(piece));
+            done([...pane.children].map((line) => line.textContent.trimEnd()));
+        });''', pieces)
+    assert shown == lines
+
+
+def test_the_page_of_a_job_shows_its_terminal(web, box, gate):
+    number = box.submit('-q', '-T', '-g', '1', '--', 'sh', '-c',
+                        f"printf 'old\\033[2J\\033[2;3Hbelow\\033[1;1Habove'; read word < {gate.path}")
+    web.show(f'job/{number}')
+    web.until_text('below', '.log')
+    assert web.text('.log').split() == ['above', 'below']
+
+
 def test_text_of_users_stays_text(web, box, gate):
     evil = '<img src=x onerror=alert(1)><script>alert(2)</script>'
     number = box.submit('-q', '-J', evil, '-g', '1', '--', 'sh', '-c', f"echo '{evil}'; printf '\\033]0;title\\007\\033[2Jcleared\\n'; read word < {gate.path}")
