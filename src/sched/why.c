@@ -16,6 +16,8 @@
 #include "job/cluster_change.h"
 #include "sched/sched_private.h"
 
+#define BRIEF_QUEUE   1000U // waiting jobs
+#define BRIEF_MS      2000
 #define MISSING_SHOWN 4U
 
 static const char *const names[WHY_CODES] = {
@@ -330,8 +332,21 @@ static size_t holders(const struct sched *sched, const struct queue_class *class
     return count;
 }
 
+static void name_holders(
+    const struct sched *sched, const struct queue_class *class, struct why_reason *reason)
+{
+    struct sched_run **runs;
+    size_t count = holders(sched, class, &runs);
+    for (size_t i = 0; i < count; i++)
+        why_add_job(reason, runs[i]->job->entry.job);
+    if (reason->until_ms == TIME_NEVER && count > 0 && class->key.request.gpus <= 1)
+        reason->until_ms =
+            runs[0]->expected_end_ms > sched->now_ms ? runs[0]->expected_end_ms : sched->now_ms + 1;
+    free(runs);
+}
+
 static void explain_resources(const struct sched *sched, const struct queue_class *class,
-    const struct tally *tally, int64_t shadow_ms, struct why *why)
+    const struct tally *tally, int64_t shadow_ms, bool is_brief, struct why *why)
 {
     const struct sched_request *request = &class->key.request;
     bool is_memory = request->gpu_mem > 0;
@@ -339,14 +354,8 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
     struct why_reason *reason = why_add(why, is_memory ? WHY_GPU_MEMORY : WHY_RESOURCES, shadow_ms);
     if (reason == NULL)
         return;
-    struct sched_run **runs;
-    size_t count = holders(sched, class, &runs);
-    for (size_t i = 0; i < count; i++)
-        why_add_job(reason, runs[i]->job->entry.job);
-    if (reason->until_ms == TIME_NEVER && count > 0 && request->gpus <= 1)
-        reason->until_ms =
-            runs[0]->expected_end_ms > sched->now_ms ? runs[0]->expected_end_ms : sched->now_ms + 1;
-    free(runs);
+    if (!is_brief)
+        name_holders(sched, class, reason);
     request_text(request, asked, sizeof(asked));
     if (request->gpus > 0 && tally->open == 0)
         (void)snprintf(reason->text, sizeof(reason->text), "requested %s; jobs use %u of %u suitable GPU%s",
@@ -450,11 +459,35 @@ static void explain_cluster(
     } else if (!does_fit) {
         bool is_short_anyway = tally.suitable - tally.taken < class->key.request.gpus;
         if (class->key.request.gpus == 0 || tally.open > 0 || is_short_anyway)
-            explain_resources(sched, class, &tally, shadow, why);
+            explain_resources(sched, class, &tally, shadow, is_brief, why);
         explain_closed(&tally, why);
     }
     if (!is_brief || why->n_reasons == 0)
         why_order(sched, job, does_fit, why);
+}
+
+/* What a list shows about the jobs of one class is the same for all of them; with a long queue it is looked
+ * up again only after a while. */
+static bool take_brief(const struct sched *sched, const struct queue_class *class, struct why *why)
+{
+    const struct queue_brief *brief = class->brief;
+    if (brief == NULL || sched->now_ms - brief->made_ms >= BRIEF_MS)
+        return false;
+    struct why_reason *reason = why_add(why, (enum why_code)brief->code, TIME_NEVER);
+    (void)snprintf(reason->text, sizeof(reason->text), "%s", brief->text);
+    return true;
+}
+
+/* Not that others are before it: of a job that fits the place in the queue counts. */
+static void keep_brief(const struct sched *sched, struct queue_class *class, const struct why *why)
+{
+    if (why->n_reasons == 0 || why->reasons[0].code == WHY_PRIORITY)
+        return;
+    if (class->brief == NULL)
+        class->brief = xcalloc(1, sizeof(*class->brief));
+    class->brief->made_ms = sched->now_ms;
+    class->brief->code = (int)why->reasons[0].code;
+    (void)snprintf(class->brief->text, sizeof(class->brief->text), "%s", why->reasons[0].text);
 }
 
 void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief, struct why *ret)
@@ -475,6 +508,12 @@ void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief
     explain_limit(sched, job->class, ret);
     if (is_brief && ret->n_reasons > 0)
         return;
-    if (job->blockers == 0 && job->entry.class != NULL && !job->class->is_parked)
-        explain_cluster(sched, job, is_brief, ret);
+    if (job->blockers != 0 || job->entry.class == NULL || job->class->is_parked)
+        return;
+    bool is_kept = is_brief && sched->queue.length >= BRIEF_QUEUE;
+    if (is_kept && take_brief(sched, job->class, ret))
+        return;
+    explain_cluster(sched, job, is_brief, ret);
+    if (is_kept)
+        keep_brief(sched, job->class, ret);
 }

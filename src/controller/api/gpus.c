@@ -1,18 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /gpus and GET /nodes: the last reports of the nodes, with the jobs that the core has there. */
+/* GET /gpus and GET /nodes: the last reports of the nodes, with the jobs that the core has there, in slices:
+ * a node that is new meanwhile comes last, and none goes. */
 #include "controller/api/gpus.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
 #include "controller/nodes/registry.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"
+#include "controller/api/slices.h"
 #include "wire/json_gpu.h"
 #include "wire/json_node.h"
+#include "wire/json_text.h"
 #include "wire/limits.h"
 
 struct listing {
+    struct slices slices;
     struct serve *serve;
-    json_t *array;
+    size_t at; // the next node of the core
+    void (*add)(void *arg, const struct core_node *node);
+    void (*add_more)(void *arg, const struct registered_node *node); // NULL: nothing
+    bool is_first;
 };
+
+/* Takes ownership of the object. */
+static void append(struct listing *listing, json_t *object)
+{
+    _cleanup_free_ char *text = json_text_format(object);
+    json_decref(object);
+    buffer_append_text(&listing->slices.bytes, listing->is_first ? "\n" : ",\n");
+    buffer_append_text(&listing->slices.bytes, text);
+    listing->is_first = false;
+}
 
 static void add_gpu(struct listing *listing, const struct core_node *node, const struct gpu_state *gpu)
 {
@@ -42,7 +62,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .external_policy = external_policy_name(core_gpu_policy(core, node->name, gpu->uuid, NULL)),
         .names = listing->serve->names,
     };
-    (void)json_array_append_new(listing->array, json_gpu_write(&view));
+    append(listing, json_gpu_write(&view));
 }
 
 bool gpus_is_shown(const struct controller *controller, const struct core_node *node)
@@ -52,12 +72,12 @@ bool gpus_is_shown(const struct controller *controller, const struct core_node *
 
 static void add_gpus(void *arg, const struct core_node *node)
 {
-    const struct listing *listing = arg;
+    struct listing *listing = arg;
     if (!gpus_is_shown(listing->serve->controller, node))
         return;
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
-        add_gpu(arg, node, &gpus[i]);
+        add_gpu(listing, node, &gpus[i]);
 }
 
 static void add_place(const struct listing *listing, const char *name, json_t *object)
@@ -91,7 +111,7 @@ static void add_node(void *arg, const struct core_node *node)
     };
     json_t *object = json_node_write(&view);
     add_place(listing, node->name, object);
-    (void)json_array_append_new(listing->array, object);
+    append(listing, object);
 }
 
 /* It joined, and has not come since mgpud started. */
@@ -107,20 +127,45 @@ static void add_absent(void *arg, const struct registered_node *node)
     };
     json_t *object = json_node_write(&view);
     add_place(listing, node->name, object);
-    (void)json_array_append_new(listing->array, object);
+    append(listing, object);
+}
+
+static void fill(struct request *request)
+{
+    struct listing *listing = request->work;
+    const struct controller *controller = request->serve->controller;
+    const struct core_node *node = NULL;
+    while (
+        !slices_is_full(&listing->slices) && (node = core_node_at(controller->core, listing->at)) != NULL) {
+        listing->add(listing, node);
+        listing->at++;
+    }
+    listing->slices.is_last = core_node_at(controller->core, listing->at) == NULL;
+    if (listing->slices.is_last) {
+        if (listing->add_more != NULL)
+            registry_each(controller->registry, listing->add_more, listing);
+        buffer_append_text(&listing->slices.bytes, listing->is_first ? "]}\n" : "\n]}\n");
+    }
+    slices_send(request);
+}
+
+static void release_listing(struct request *request)
+{
+    slices_clear(request);
+    free(request->work);
 }
 
 static void reply_listing(struct request *request, const char *key,
     void (*add)(void *arg, const struct core_node *node),
     void (*add_more)(void *arg, const struct registered_node *node))
 {
-    struct listing listing = { .serve = request->serve, .array = json_array() };
-    core_each_node(request->serve->controller->core, add, &listing);
-    if (add_more != NULL)
-        registry_each(request->serve->controller->registry, add_more, &listing);
-    json_t *body = json_object();
-    (void)json_object_set_new(body, key, listing.array);
-    request_hold_json(request, 200, body);
+    struct listing *listing = xcalloc(1, sizeof(*listing));
+    *listing =
+        (struct listing){ .serve = request->serve, .add = add, .add_more = add_more, .is_first = true };
+    request->work = listing;
+    request->release = release_listing;
+    buffer_printf(&listing->slices.bytes, "{\"schema\":\"" SERVE_SCHEMA "\",\"%s\":[", key);
+    slices_begin(request, fill);
 }
 
 void handle_gpus(struct request *request)

@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /jobs. Matching ids are collected once; then the list is built a slice at a time:
- *
- *   fill a slice ── full or at the end ──> barrier ──> send ── space ──> fill the next
- *        │  ^                                            └─ no space ─> wait until the client has read some
- *        v  │ a job that only the store has
- *       fetch
- *
- * Memory and the time of one turn are therefore bounded however long the list is (each slice is queued,
- * http/fair_queue.h), every slice is durable when it is sent, and a slow client delays no other. A list that
- * fits into one slice is sent at once.
+ * GET /jobs. Matching ids are collected once; then the list is built in slices (api/slices.h). A job that
+ * only the store has is fetched in between.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -21,15 +13,14 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/api/element.h"
-#include "controller/http/fair_queue.h"
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
+#include "controller/api/slices.h"
 #include "job/array.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 
-#define SLICE_BYTES ((size_t)64 << 10)
-#define RECENT_MS   3600000
+#define RECENT_MS 3600000
 
 /* "42.3" */
 struct named_element {
@@ -38,6 +29,7 @@ struct named_element {
 };
 
 struct list {
+    struct slices slices;
     uint32_t states, over; // bits; 0: any
     bool has_user, is_deep;
     bool is_recent; // only jobs that are not over or ended lately
@@ -51,18 +43,14 @@ struct list {
     size_t n_elements;
     size_t positions; // jobs shown with their position so far
     bool is_first;
-    bool is_counted; // in the user's share of long lists
-    struct buffer slice;
 };
 
 static void release_list(struct request *request)
 {
     struct list *list = request->work;
-    if (list->is_counted)
-        users_give(request->serve->users, request->who.uid, SHARE_LISTS, 1);
+    slices_clear(request);
     free(list->ids);
     free(list->elements);
-    buffer_clear(&list->slice);
     free(list);
 }
 
@@ -214,8 +202,8 @@ static void append_job(struct request *request, struct list *list, const struct 
         jobs_write(request->serve, job, list->shown & (is_queue_shown ? ~0U : ~(unsigned)SHOW_QUEUE));
     _cleanup_free_ char *text = json_text_format(object);
     json_decref(object);
-    buffer_append_text(&list->slice, list->is_first ? "\n" : ",\n");
-    buffer_append_text(&list->slice, text);
+    buffer_append_text(&list->slices.bytes, list->is_first ? "\n" : ",\n");
+    buffer_append_text(&list->slices.bytes, text);
     list->is_first = false;
 }
 
@@ -231,55 +219,11 @@ static void on_row(void *arg, uint64_t id, struct job *row)
     request_unref(request);
 }
 
-static void fill_if_room(struct request *request)
-{
-    if (request_room(request) < SLICE_BYTES * 2)
-        return;
-    request->on_drained = NULL;
-    fair_queue_add(request, fill_slice);
-}
-
-/* The list is a long one. */
-static bool start_list(struct request *request)
-{
-    struct list *list = request->work;
-    struct error err = { 0 };
-    if (users_take(request->serve->users, request->who.uid, SHARE_LISTS, 1, &err) < 0) {
-        request_reply_problem(request, &err);
-        return false;
-    }
-    list->is_counted = true;
-    return request_start_stream(request, 200, "application/json", STREAM_ENDLESS);
-}
-
-static void send_slice(struct request *request, const struct core_answer *answer)
-{
-    struct list *list = request->work;
-    struct buffer *slice = &list->slice;
-    bool is_last = list->at == list->count;
-    if (is_last)
-        buffer_append_text(slice, list->is_first ? "]}\n" : "\n]}\n");
-    if (is_last && request->phase == REQUEST_OPEN) {
-        request_reply_bytes(request, 200, "application/json", slice->bytes, slice->length);
-        return;
-    }
-    if (request->phase == REQUEST_OPEN && !start_list(request))
-        return;
-    request_stream(request, slice->bytes, slice->length);
-    slice->length = 0;
-    if (is_last) {
-        request_end_stream(request);
-        return;
-    }
-    request->on_drained = fill_if_room;
-    fill_if_room(request);
-}
-
 static void fill_slice(struct request *request)
 {
     struct list *list = request->work;
     struct controller *controller = request->serve->controller;
-    while (list->at < list->count && list->slice.length < SLICE_BYTES) {
+    while (list->at < list->count && !slices_is_full(&list->slices)) {
         uint64_t id = list->ids[list->at++];
         const struct job *job = core_job(controller->core, id);
         if (job != NULL) {
@@ -290,8 +234,10 @@ static void fill_slice(struct request *request)
         store_fetch_job(controller->store, id, on_row, request);
         return;
     }
-    request->on_answer = send_slice;
-    core_barrier(controller->core, request);
+    list->slices.is_last = list->at == list->count;
+    if (list->slices.is_last)
+        buffer_append_text(&list->slices.bytes, list->is_first ? "]}\n" : "\n]}\n");
+    slices_send(request);
 }
 
 static void find_elements(struct request *request);
@@ -314,7 +260,7 @@ static void find_elements(struct request *request)
         return;
     }
     order_ids(list);
-    fill_slice(request);
+    slices_begin(request, fill_slice);
 }
 
 void handle_list(struct request *request)
@@ -328,6 +274,6 @@ void handle_list(struct request *request)
         return;
     }
     list->is_first = true;
-    buffer_append_text(&list->slice, "{\"schema\":\"" SERVE_SCHEMA "\",\"jobs\":[");
+    buffer_append_text(&list->slices.bytes, "{\"schema\":\"" SERVE_SCHEMA "\",\"jobs\":[");
     find_elements(request);
 }

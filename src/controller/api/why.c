@@ -13,7 +13,8 @@
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
-#define WHY_KEPT_MS 1000
+#define WHY_KEPT_MS    1000
+#define WHY_QUEUE_LONG 1000U // jobs; from here on an answer is good for that time whatever happens
 
 static json_t *write_time(int64_t at_ms)
 {
@@ -251,8 +252,10 @@ static void reply_why(struct request *request, const struct job *job)
     const struct core *core = request->serve->controller->core;
     struct kept_why *kept = &request->serve->why;
     int64_t version = core_version(core), now_ms = clock_boot_ms();
+    bool is_same = version != 0 && kept->version == version;
     bool is_good =
-        kept->job == job->id && version != 0 && kept->version == version && now_ms < kept->until_ms;
+        kept->job == job->id && now_ms < kept->until_ms &&
+        (is_same || (job->state == JOB_QUEUED && sched_queue(core_sched(core))->length >= WHY_QUEUE_LONG));
     if (!is_good) {
         struct why why = { 0 };
         bool waits = core_why(core, clock_wall_ms(), job->id, &why);

@@ -405,6 +405,9 @@ struct core_node {
 bool core_has_attempts_on(const struct core *core, const char *node);
 void core_each_node(
     const struct core *core, void (*visit)(void *arg, const struct core_node *node), void *arg);
+/* The nodes by number, from 0 in the order in which they were first seen; NULL: there are not so many. None
+ * ever goes. */
+const struct core_node *core_node_at(const struct core *core, size_t number);
 const struct core_node *core_node_named(const struct core *core, const char *name); // NULL: unknown node
 /* External usage of a GPU, NULL: no sample yet. */
 const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char *uuid);

@@ -104,6 +104,11 @@ void core_each_node(
         visit(arg, &core->nodes[i]);
 }
 
+const struct core_node *core_node_at(const struct core *core, size_t number)
+{
+    return number < core->n_nodes ? &core->nodes[number] : NULL;
+}
+
 const struct core_node *core_node_named(const struct core *core, const char *name)
 {
     return core_find_node(core, name);

@@ -22,6 +22,7 @@ void queue_init(struct queue *queue)
 static void class_free(struct queue_class *class)
 {
     request_clear(&class->key.request);
+    free(class->brief);
     free(class);
 }
 

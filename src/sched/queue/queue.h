@@ -54,6 +54,13 @@ struct queue_kind {
     size_t classes; // number of classes; 0: unused
 };
 
+/* Why its jobs wait, as lists show it (sched/why.c). */
+struct queue_brief {
+    int64_t made_ms;
+    int code; // enum why_code
+    char text[384];
+};
+
 struct queue_class {
     struct class_key key;
     uint64_t number; // in order of creation, from 1
@@ -73,9 +80,10 @@ struct queue_class {
     struct queue_class *peer_before, *peer_after; // of the same user
     struct queue_class *parked_next;              // in its account's list
     int64_t rank_changes_ms;                      // when its rank changes with time, TIME_NEVER: never
-    int64_t asked_ms;       // when jobs were preempted for its head, which still waits; 0: never
-    size_t timer;           // its position in the scheduler's timer heap plus 1, 0: none
-    struct plan_hold *hold; // the reservation of its head, NULL: none (sched/plan.h)
+    int64_t asked_ms;          // when jobs were preempted for its head, which still waits; 0: never
+    size_t timer;              // its position in the scheduler's timer heap plus 1, 0: none
+    struct queue_brief *brief; // NULL: not known
+    struct plan_hold *hold;    // the reservation of its head, NULL: none (sched/plan.h)
     /* Waiting jobs in order of (submit time, id). */
     struct queue_entry *first, *last;
     size_t length;

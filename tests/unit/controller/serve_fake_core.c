@@ -451,6 +451,11 @@ void core_each_node(
     visit(arg, &core->node);
 }
 
+const struct core_node *core_node_at(const struct core *core, size_t number)
+{
+    return number == 0 ? &core->node : NULL;
+}
+
 const struct core_node *core_node_named(const struct core *core, const char *name)
 {
     return strcmp(core->node.name, name) == 0 ? &core->node : NULL;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "controller/api/slices.h"
+
+#include "controller/http/fair_queue.h"
+#include "wire/limits.h"
+
+#define SLICE_BYTES ((size_t)64 << 10)
+
+bool slices_is_full(const struct slices *slices)
+{
+    return slices->bytes.length >= SLICE_BYTES;
+}
+
+void slices_begin(struct request *request, void (*fill)(struct request *request))
+{
+    struct slices *slices = request->work;
+    slices->fill = fill;
+    fill(request);
+}
+
+void slices_clear(struct request *request)
+{
+    struct slices *slices = request->work;
+    if (slices->is_counted)
+        users_give(request->serve->users, request->who.uid, SHARE_LISTS, 1);
+    buffer_clear(&slices->bytes);
+}
+
+static void fill_if_room(struct request *request)
+{
+    const struct slices *slices = request->work;
+    if (request_room(request) < SLICE_BYTES * 2)
+        return;
+    request->on_drained = NULL;
+    fair_queue_add(request, slices->fill);
+}
+
+/* The answer is a long one. */
+static bool start_stream(struct request *request)
+{
+    struct slices *slices = request->work;
+    struct error err = { 0 };
+    if (users_take(request->serve->users, request->who.uid, SHARE_LISTS, 1, &err) < 0) {
+        request_reply_problem(request, &err);
+        return false;
+    }
+    slices->is_counted = true;
+    return request_start_stream(request, 200, "application/json", STREAM_ENDLESS);
+}
+
+static void send_slice(struct request *request, const struct core_answer *answer)
+{
+    struct slices *slices = request->work;
+    struct buffer *bytes = &slices->bytes;
+    if (slices->is_last && request->phase == REQUEST_OPEN) {
+        request_reply_bytes(request, 200, "application/json", bytes->bytes, bytes->length);
+        return;
+    }
+    if (request->phase == REQUEST_OPEN && !start_stream(request))
+        return;
+    request_stream(request, bytes->bytes, bytes->length);
+    bytes->length = 0;
+    if (slices->is_last) {
+        request_end_stream(request);
+        return;
+    }
+    request->on_drained = fill_if_room;
+    fill_if_room(request);
+}
+
+void slices_send(struct request *request)
+{
+    request->on_answer = send_slice;
+    core_barrier(request->serve->controller->core, request);
+}
