@@ -21,10 +21,11 @@
 static uint64_t parked_memory(const struct core *core, const char *node)
 {
     uint64_t sum = 0;
-    for (const struct core_entry *entry = core->active_first; entry != NULL;
-         entry = core_extra(entry)->active_after)
-        if (job_park(entry->job)->memory > 0 && text_equal(entry->job->node, node))
-            sum += job_park(entry->job)->memory;
+    size_t count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node, &count);
+    for (size_t i = 0; i < count; i++)
+        if (text_equal(entries[i]->job->node, node))
+            sum += job_park(entries[i]->job)->memory;
     return sum;
 }
 

@@ -86,9 +86,10 @@ uint64_t core_park_room(const struct core *core, const struct job *job)
     uint64_t most = core->options.park.bytes_max, taken = 0;
     if (most == 0 && node != NULL)
         most = node->hello.memory_bytes / 2;
-    for (const struct core_entry *entry = core->active_first; entry != NULL;
-         entry = core_extra(entry)->active_after)
-        if (text_equal(entry->job->node, job->node))
-            taken += job_park(entry->job)->bytes;
+    size_t count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, job->node, &count);
+    for (size_t i = 0; i < count; i++)
+        if (text_equal(entries[i]->job->node, job->node))
+            taken += job_park(entries[i]->job)->bytes;
     return most > taken ? most - taken : 0;
 }
