@@ -21,6 +21,7 @@
 #include "store/store_check.h"
 #include "store/store_create.h"
 #include "store/store_ids.h"
+#include "store/store_recording.h"
 #include "store/store_dir.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
@@ -37,21 +38,37 @@ static int on_log_grew(void *arg, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
+static int mark_in_use(struct store *store, struct error *err)
+{
+    return store_sql_run_number(
+        store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_IN_USE, err);
+}
+
+/* In a cluster the mark is this file's own, and no part of the log; and the log, which was applied to its
+ * end, proves that the file is complete. */
+static int begin_leading(struct store *store, struct store_found *found, struct error *err)
+{
+    int r = store_recording_open(store, err);
+    if (r < 0 || store->writer == NULL)
+        return r;
+    found->is_old_copy = found->is_log_gone = found->is_log_doubtful = false;
+    return mark_in_use(store, err);
+}
+
 static int begin_epoch(struct store *store, void *arg, struct error *err)
 {
     int r = store_ids_begin(store, arg, err);
     if (r == 0)
         r = store_sql_run(store->db, "UPDATE meta SET value = value + 1 WHERE name = 'epoch'", err);
-    if (r == 0)
-        r = store_sql_run_number(
-            store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_IN_USE, err);
+    if (r == 0 && store->writer == NULL)
+        r = mark_in_use(store, err);
     if (r == 0)
         r = store_sql_run_number(store->db, "DELETE FROM submit_keys WHERE created_ms < ?1",
             clock_wall_ms() - STORE_KEY_LIFE_MS, err);
     return r;
 }
 
-static int read_instance(sqlite3 *db, char instance[33], struct error *err)
+int store_read_instance(sqlite3 *db, char instance[33], struct error *err)
 {
     _cleanup_statement_ sqlite3_stmt *select = NULL;
     int r = store_sql_prepare(db, "SELECT value FROM meta WHERE name = 'instance'", &select, err);
@@ -85,7 +102,7 @@ static int read_summary(sqlite3 *db, struct store_summary *ret, struct error *er
             return r;
         *rows[i].number = (uint64_t)number;
     }
-    int r = read_instance(db, summary.instance, err);
+    int r = store_read_instance(db, summary.instance, err);
     if (r == 0)
         *ret = summary;
     return r;
@@ -133,7 +150,9 @@ static int open_database(struct store *store, struct store_found *found, struct 
     if (r < 0)
         return r;
     (void)sqlite3_wal_hook(store->db, on_log_grew, store);
-    r = migrate(store, found, err);
+    r = begin_leading(store, found, err);
+    if (r == 0)
+        r = migrate(store, found, err);
     if (r == 0)
         r = check_open_jobs(store, err);
     if (r == 0)
@@ -177,10 +196,18 @@ static int open_store(
 int store_open(const char *dir, const struct store_observer *observer, struct store **ret,
     struct store_summary *ret_summary, struct error *err)
 {
+    return store_open_leading(dir, observer, NULL, ret, ret_summary, err);
+}
+
+int store_open_leading(const char *dir, const struct store_observer *observer,
+    const struct store_log_writer *writer, struct store **ret, struct store_summary *ret_summary,
+    struct error *err)
+{
     struct store *store = xcalloc(1, sizeof(*store));
     struct store_summary summary = { 0 };
     store->dirfd = store->lockfd = store->thread.eventfd = -1;
     store->observer = *observer;
+    store->writer = writer;
     int r = open_store(store, dir, &summary, err);
     if (r < 0) {
         if (r == -EIO || r == -ENOSPC)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "store/store.h"
+#include "store/store_replica.h"
 #include "store/store_space.h"
 #include "store/store_sql.h"
 #include "store/store_statement.h"
@@ -35,7 +36,15 @@ struct store {
     int wal_pages;                   // in the write-ahead log since its last checkpoint
     int checkpoint_at;               // no checkpoint below this number of pages
     uint64_t reserved;               // job ids up to this one (store_ids.h)
+    /* In a cluster (store_recording.h). */
+    const struct store_log_writer *writer; // NULL: this store is the only one
+    struct sqlite3_session *session;       // records the transaction under way
+    struct store_position position;        // after the last committed transaction
+    bool is_appended;                      // the transaction under way is, or may be, in the log
 };
 
 /* DIR/mgpu.db; the caller frees it. */
 char *store_path(const struct store *store);
+
+/* The name of the store in this database: 32 characters. */
+int store_read_instance(sqlite3 *db, char instance[33], struct error *err);

@@ -7,6 +7,10 @@
  * the log. A write that found no space has not written a commit frame, so the transaction did not happen, and
  * can safely be repeated. Any other failure of COMMIT, above all of its sync, leaves frames in the log that
  * the next start may find complete: the outcome is unknown and the store ends.
+ *
+ * In a cluster a transaction is in the log of all controllers before COMMIT. What fails after that, even for
+ * want of space, is not repeated and refused to nobody: the store ends, and this controller continues by
+ * applying the log.
  */
 #include "store/store_write.h"
 
@@ -15,6 +19,7 @@
 
 #include "store/store_batch.h"
 #include "store/store_ids.h"
+#include "store/store_recording.h"
 #include "store/store_row.h"
 #include "store/store_sqlite.h"
 
@@ -229,14 +234,29 @@ static int write_batches(struct store *store, void *arg, struct error *err)
     return r;
 }
 
+/* The log may contain the transaction: no caller may take it for one that did not happen. */
+static int outcome_unknown(struct error *err)
+{
+    if (err != NULL)
+        err->code = -EIO;
+    return -EIO;
+}
+
 static int try_transaction(struct store *store,
     int (*write)(struct store *store, void *arg, struct error *err), void *arg, struct error *err)
 {
     int r = run(store, SQL_BEGIN, "database", err);
     if (r == 0)
+        r = store_recording_begin(store, err);
+    if (r == 0)
         r = write(store, arg, err);
     if (r == 0)
+        r = store_recording_append(store, err);
+    store_recording_end(store);
+    if (r == 0)
         r = run(store, SQL_COMMIT, "the change may or may not have been stored", err);
+    if (r < 0 && store->is_appended)
+        r = outcome_unknown(err);
     /* After a failed COMMIT this only releases what the connection holds; it writes nothing. */
     if (r < 0 && !sqlite3_get_autocommit(store->db))
         (void)run(store, SQL_ROLLBACK, "database", NULL);
@@ -246,6 +266,7 @@ static int try_transaction(struct store *store,
 int store_write_transaction(struct store *store,
     int (*write)(struct store *store, void *arg, struct error *err), void *arg, struct error *err)
 {
+    store->is_appended = false;
     int r = try_transaction(store, write, arg, err);
     if (r == -ENOSPC && store_space_give_up(store))
         r = try_transaction(store, write, arg, err);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "store/store_ended.h"
+#include "store/store_sqlite.h"
+#include "store_fixture.h"
+
+#define ENTRIES_MAX 4096
+
+/* A log in memory, and the store of a standby. */
+struct log {
+    struct store_entry entries[ENTRIES_MAX];
+    size_t count;
+    int failure;  // of the next append; 0: none
+    bool is_late; // the entry that fails is in the log nevertheless
+    char standby[80];
+};
+
+static int append(void *arg, const struct store_entry *entry, struct error *err)
+{
+    struct log *log = arg;
+    int r = log->failure;
+    if (r == 0 || log->is_late) {
+        assert_true(log->count < ENTRIES_MAX);
+        struct store_entry *copy = &log->entries[log->count++];
+        *copy = *entry;
+        copy->changes = memcpy(xcalloc(1, entry->length), entry->changes, entry->length);
+    }
+    return r == 0 ? 0 : error_set(err, r, "the log does not answer");
+}
+
+static const char *no_trouble(void *arg)
+{
+    return NULL;
+}
+
+static void on_durable(void *arg, uint64_t batch)
+{
+    ((struct fixture *)arg)->durable = batch;
+}
+
+static void on_failed(void *arg, uint64_t batch, const struct error *err)
+{
+    struct fixture *fixture = arg;
+    fixture->has_failed = true;
+    fixture->failed_batch = batch;
+    fixture->failure = *err;
+}
+
+static struct log the_log;
+static const struct store_log_writer writer = { .arg = &the_log, .append = append, .trouble = no_trouble };
+
+static int lead(struct fixture *fixture)
+{
+    const struct store_observer observer = {
+        .arg = fixture, .on_durable = on_durable, .on_failed = on_failed
+    };
+    int r = store_open_leading(
+        fixture->dir, &observer, &writer, &fixture->store, &fixture->summary, &fixture->err);
+    if (r == 0)
+        fixture->next_seq = fixture->summary.last_event + 1;
+    return r;
+}
+
+static void copy_store(struct fixture *fixture)
+{
+    struct store_position position;
+    char path[100];
+    assert_int_equal(mkdir(the_log.standby, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s/incoming.db", the_log.standby);
+    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    assert_int_equal(store_replica_copy(fixture->dir, path, &position, &fixture->err), 0);
+    assert_int_equal(store_replica_install(the_log.standby, "incoming.db", &fixture->err), 0);
+}
+
+static int setup(void **state)
+{
+    int r = fixture_setup(state);
+    struct fixture *fixture = *state;
+    the_log = (struct log){ 0 };
+    (void)snprintf(the_log.standby, sizeof(the_log.standby), "%s/standby", fixture->dir);
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    assert_int_equal(store_replica_found(fixture->dir, &fixture->err), 0);
+    copy_store(fixture);
+    assert_int_equal(lead(fixture), 0);
+    return r;
+}
+
+static int teardown(void **state)
+{
+    for (size_t i = 0; i < the_log.count; i++)
+        free((void *)(uintptr_t)the_log.entries[i].changes);
+    return fixture_teardown(state);
+}
+
+static struct store_replica *follow(struct fixture *fixture)
+{
+    struct store_replica *replica = NULL;
+    assert_int_equal(store_replica_open(the_log.standby, &replica, &fixture->err), 0);
+    uint64_t applied = store_replica_position(replica).number - 1;
+    for (size_t i = applied; i < the_log.count; i++)
+        if (store_replica_apply(replica, &the_log.entries[i], &fixture->err) < 0)
+            fail_msg("entry %zu: %s", i, fixture->err.message);
+    return replica;
+}
+
+static char *dump(const char *dir)
+{
+    char command[300], *text = xcalloc(1, 8 << 20);
+    (void)snprintf(command, sizeof(command),
+        "python3 -c \"import sqlite3,sys;"
+        "print(chr(10).join(l for l in sqlite3.connect('%s/mgpu.db').iterdump() if chr(39)+'mark' not in "
+        "l))\"",
+        dir);
+    FILE *out = popen(command, "r");
+    assert_non_null(out);
+    size_t n = fread(text, 1, (8 << 20) - 1, out);
+    assert_int_equal(pclose(out), 0);
+    assert_true(n > 1000);
+    return text;
+}
+
+static void assert_equal_tables(struct fixture *fixture)
+{
+    fixture_close(fixture);
+    _cleanup_free_ char *ours = dump(fixture->dir), *theirs = dump(the_log.standby);
+    assert_string_equal(ours, theirs);
+}
+
+static void on_retired(void *arg, uint64_t jobs)
+{
+    *(bool *)arg = true;
+}
+
+static void a_standby_has_the_same_tables(void **state)
+{
+    struct fixture *fixture = *state;
+    bool is_retired = false;
+    for (uint32_t i = 0; i < 300; i++)
+        fixture_run_job(fixture, i % 8); // many batches become one transaction, with rows in any order
+    fixture_commit_all(fixture);
+    for (uint32_t i = 0; i < 50; i++) {
+        fixture_run_job(fixture, i % 8);
+        (void)fixture_commit(fixture);
+    }
+    store_retire(fixture->store, INT64_MAX, 20, NULL, on_retired, &is_retired);
+    fixture_dispatch_until(fixture, &is_retired);
+    store_replica_close(follow(fixture));
+    assert_true(fixture_number(fixture, "SELECT count(*) FROM jobs") < 100);
+    assert_equal_tables(fixture);
+}
+
+static void a_change_of_a_booked_gpu_reaches_the_standby(void **state)
+{
+    struct fixture *fixture = *state;
+    _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
+    fixture_allocate(fixture, job, 0, 0);
+    fixture_commit_all(fixture);
+    fixture_event(fixture, job, EVENT_RETURNED);
+    fixture_allocate(fixture, job, 1, 0);
+    fixture_commit_all(fixture);
+    store_replica_close(follow(fixture));
+    assert_equal_tables(fixture);
+}
+
+static void a_standby_continues_after_a_restart_of_it(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    store_replica_close(follow(fixture));
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    store_replica_close(follow(fixture));
+    assert_equal_tables(fixture);
+}
+
+static void a_standby_that_leads_begins_a_higher_epoch(void **state)
+{
+    struct fixture *fixture = *state;
+    uint64_t epoch = fixture->summary.epoch, job = fixture->summary.last_job;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    store_replica_close(follow(fixture));
+    fixture_close(fixture);
+    const struct store_observer observer = {
+        .arg = fixture, .on_durable = on_durable, .on_failed = on_failed
+    };
+    assert_int_equal(store_open_leading(the_log.standby, &observer, &writer, &fixture->store,
+                         &fixture->summary, &fixture->err),
+        0);
+    assert_true(fixture->summary.epoch > epoch);
+    assert_int_equal(fixture->summary.last_job, job + 1);
+    assert_false(fixture->summary.is_old_copy);
+}
+
+static void a_failed_append_ends_the_store_and_changes_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    the_log.failure = -ECANCELED;
+    fixture_run_job(fixture, 0);
+    uint64_t batch = fixture_commit(fixture);
+    assert_false(fixture_wait(fixture, batch));
+    assert_int_equal(fixture->failed_batch, batch);
+    assert_int_equal(fixture->failure.code, -EIO);
+    assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs"), 1);
+    the_log.failure = 0;
+    store_replica_close(follow(fixture));
+    assert_int_equal(fixture_number(fixture, "SELECT number FROM replica"), 1 + the_log.count);
+}
+
+static void an_append_without_an_answer_is_applied_when_it_is_in_the_log(void **state)
+{
+    struct fixture *fixture = *state;
+    the_log.failure = -ECANCELED;
+    the_log.is_late = true;
+    fixture_run_job(fixture, 0);
+    assert_false(fixture_wait(fixture, fixture_commit(fixture)));
+    fixture_close(fixture);
+    char dir[64];
+    memcpy(dir, fixture->dir, sizeof(dir));
+    struct store_replica *replica = NULL;
+    assert_int_equal(store_replica_open(dir, &replica, &fixture->err), 0);
+    assert_int_equal(store_replica_position(replica).number, the_log.count);
+    assert_int_equal(store_replica_apply(replica, &the_log.entries[the_log.count - 1], &fixture->err), 0);
+    store_replica_close(replica);
+    assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs"), 2);
+}
+
+/* A full disk at COMMIT comes after the append: no second entry, and no request is refused as not done. */
+static void a_refused_token_is_no_entry(void **state)
+{
+    struct fixture *fixture = *state;
+    size_t count = the_log.count;
+    the_log.failure = -ENOSPC; // the code that callers take for "refused, and nothing happened"
+    fixture_run_job(fixture, 0);
+    assert_false(fixture_wait(fixture, fixture_commit(fixture)));
+    assert_int_equal(fixture->failure.code, -EIO);
+    assert_int_equal(the_log.count, count);
+}
+
+static void an_entry_is_applied_only_after_the_one_before_it(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    struct store_replica *replica = NULL;
+    assert_int_equal(store_replica_open(the_log.standby, &replica, &fixture->err), 0);
+    assert_int_equal(store_replica_apply(replica, &the_log.entries[1], &fixture->err), -ESTALE);
+    struct store_entry other = the_log.entries[0];
+    other.before.id++; // the same number of another log
+    assert_int_equal(store_replica_apply(replica, &other, &fixture->err), -ESTALE);
+    assert_int_equal(store_replica_apply(replica, &the_log.entries[0], &fixture->err), 0);
+    assert_int_equal(store_replica_apply(replica, &the_log.entries[0], &fixture->err), -ESTALE);
+    store_replica_close(replica);
+}
+
+static void an_entry_that_does_not_fit_changes_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
+    fixture_commit_all(fixture);
+    fixture_allocate(fixture, job, 0, 0);
+    fixture_commit_all(fixture);
+    store_replica_close(follow(fixture));
+    fixture_event(fixture, job, EVENT_STARTED);
+    fixture_commit_all(fixture);
+    char command[200];
+    (void)snprintf(command, sizeof(command),
+        "python3 -c \"import sqlite3;c=sqlite3.connect('%s/mgpu.db');c.execute('UPDATE jobs SET "
+        "uid=uid+1');c.commit()\"",
+        the_log.standby);
+    assert_int_equal(system(command), 0);
+    struct store_replica *replica = NULL;
+    assert_int_equal(store_replica_open(the_log.standby, &replica, &fixture->err), 0);
+    struct store_position before = store_replica_position(replica);
+    struct store_entry removal = the_log.entries[the_log.count - 1];
+    int r = store_replica_apply(replica, &removal, &fixture->err);
+    /* Only the columns that an entry changes, and the key, are compared. */
+    assert_int_equal(r, 0);
+    assert_int_not_equal(store_replica_position(replica).number, before.number);
+    store_replica_close(replica);
+    (void)snprintf(command, sizeof(command),
+        "python3 -c \"import sqlite3;c=sqlite3.connect('%s/mgpu.db');c.execute('DELETE FROM "
+        "gpu_alloc');c.commit()\"",
+        the_log.standby);
+    assert_int_equal(system(command), 0);
+    fixture_event(fixture, job, EVENT_ENDED);
+    fixture_commit_all(fixture);
+    assert_int_equal(store_replica_open(the_log.standby, &replica, &fixture->err), 0);
+    before = store_replica_position(replica);
+    assert_int_equal(
+        store_replica_apply(replica, &the_log.entries[the_log.count - 1], &fixture->err), -EUCLEAN);
+    assert_int_equal(store_replica_position(replica).number, before.number);
+    store_replica_close(replica);
+}
+
+static void a_store_of_a_cluster_is_not_opened_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_close(fixture);
+    assert_int_equal(fixture_try_open(fixture), -EXDEV);
+    assert_int_equal(store_replica_leave(fixture->dir, &fixture->err), 0);
+    assert_int_equal(fixture_try_open(fixture), 0);
+}
+
+static void a_store_of_no_cluster_is_not_opened_with_a_log(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_close(fixture);
+    assert_int_equal(store_replica_leave(fixture->dir, &fixture->err), 0);
+    assert_int_equal(lead(fixture), -ENXIO);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_standby_has_the_same_tables),
+        TEST(a_change_of_a_booked_gpu_reaches_the_standby),
+        TEST(a_standby_continues_after_a_restart_of_it),
+        TEST(a_standby_that_leads_begins_a_higher_epoch),
+        TEST(a_failed_append_ends_the_store_and_changes_nothing),
+        TEST(an_append_without_an_answer_is_applied_when_it_is_in_the_log),
+        TEST(a_refused_token_is_no_entry),
+        TEST(an_entry_is_applied_only_after_the_one_before_it),
+        TEST(an_entry_that_does_not_fit_changes_nothing),
+        TEST(a_store_of_a_cluster_is_not_opened_alone),
+        TEST(a_store_of_no_cluster_is_not_opened_with_a_log),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
