@@ -49,7 +49,7 @@ static void on_end(void *arg, const char *label, const struct error *err)
     (void)event_base_loopbreak(arg);
 }
 
-static int open_session(const char *text, SSL **ret, int *ret_fd, struct error *err)
+static int open_one(const char *text, SSL **ret, int *ret_fd, struct error *err)
 {
     uint8_t pin[TLS_PIN_SIZE];
     _cleanup_address_ struct address address = { 0 };
@@ -59,6 +59,20 @@ static int open_session(const char *text, SSL **ret, int *ret_fd, struct error *
         r = tls_context_client(pin, NULL, NULL, &context, err);
     return r < 0 ? r
                  : tls_dial(context, &address, TLS_FOR_HTTP, clock_boot_ms() + CONNECT_MS, ret, ret_fd, err);
+}
+
+/* "A,B,C#PIN": of several controllers only the leading one answers. */
+static int open_session(const char *text, SSL **ret, int *ret_fd, struct error *err)
+{
+    const char *pin = strchr(text, '#');
+    int r = -EINVAL;
+    for (const char *at = text;; at += strcspn(at, ",#") + 1) {
+        size_t length = strcspn(at, ",#");
+        _cleanup_free_ char *one = xasprintf("%.*s%s", (int)length, at, pin != NULL ? pin : "");
+        r = open_one(one, ret, ret_fd, err);
+        if (r == 0 || at[length] != ',')
+            return r;
+    }
 }
 
 static int join(int plain_fd, const char *text)

@@ -102,3 +102,33 @@ bool address_is_loopback(const char *listen)
         return false;
     return address_host_is_loopback(address.host);
 }
+
+void address_clear_list(struct address *addresses, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        address_clear(&addresses[i]);
+}
+
+int address_parse_list(const char *text, const char *default_port, struct address ret[ADDRESSES_MAX],
+    size_t *ret_count, struct error *err)
+{
+    struct address addresses[ADDRESSES_MAX] = { 0 };
+    size_t count = 0;
+    int r = 0;
+    for (const char *at = text; r == 0; at += strcspn(at, ",") + 1) {
+        size_t length = strcspn(at, ",");
+        _cleanup_free_ char *one = xstrndup(at, length);
+        r = count == ADDRESSES_MAX ? error_set(err, -E2BIG, "there are more than %u addresses", ADDRESSES_MAX)
+                                   : address_parse(one, default_port, &addresses[count], err);
+        count += r == 0;
+        if (at[length] == '\0')
+            break;
+    }
+    if (r < 0) {
+        address_clear_list(addresses, count);
+        return r;
+    }
+    memcpy(ret, addresses, count * sizeof(*addresses));
+    *ret_count = count;
+    return 0;
+}

@@ -20,6 +20,12 @@ struct address {
 /* Parses "HOST:PORT", "[V6]:PORT", "HOST" or "[V6]", the last two with `default_port` (NULL: rejected). */
 int address_parse(const char *text, const char *default_port, struct address *ret, struct error *err);
 
+/* Parses "A,B,C", each as above, into at most ADDRESSES_MAX addresses; *ret_count: how many. */
+#define ADDRESSES_MAX 9U
+int address_parse_list(const char *text, const char *default_port, struct address ret[ADDRESSES_MAX],
+    size_t *ret_count, struct error *err);
+void address_clear_list(struct address *addresses, size_t count);
+
 /* Formats the address; the caller frees it. */
 char *address_text(const struct address *address);
 void address_clear(struct address *address);

@@ -123,8 +123,10 @@ static int set_join_file(void *target, const char *value, struct error *err)
 static int set_controller(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
-    _cleanup_address_ struct address unused = { 0 };
-    int r = address_parse(value, NODES_PORT, &unused, err);
+    struct address unused[ADDRESSES_MAX];
+    size_t count = 0;
+    int r = address_parse_list(value, NODES_PORT, unused, &count, err);
+    address_clear_list(unused, count);
     return r < 0 ? error_wrap(err, "--controller") : set_text(&options->controller, value);
 }
 
@@ -158,8 +160,8 @@ const struct option_row agent_option_rows[] = {
     { 0, "join", "HOST:PORT#TOKEN", "join the cluster there first, with the output of `mgpu node token`",
         OPTION_VALUE(copy, struct agent_options, join) },
     { 0, "join-file", "FILE", "the same from a file, or - for standard input", set_join_file },
-    { 0, "controller", "HOST[:PORT]", "current address of mgpud (default: as when this machine joined)",
-        set_controller },
+    { 0, "controller", "HOST[:PORT],...",
+        "addresses of the controllers (default: as when this machine joined)", set_controller },
     { 0, "detach", NULL, "return once it has joined, and leave it running",
         OPTION_VALUE(flag, struct agent_options, is_detached) },
     { 0, "join-only", NULL, "exit once it has joined, before starting mgpu-agent.service",

@@ -16,7 +16,7 @@ struct agent_options {
     int uplink_fd;    // run as a worker that gets its links over this socket; -1: not given
     char *join;       // "HOST:PORT#TOKEN": join first; NULL: not given
     char *join_file;  // a file with the same
-    char *controller; // the controller's current address, if it has changed since this machine joined; NULL:
+    char *controller; // the controllers' current addresses, if not that with which this machine joined; NULL:
                       // unchanged
     struct strings passed; // options for the worker of a joined machine
     bool is_node_given, is_state_dir_given, is_detached;

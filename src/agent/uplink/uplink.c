@@ -43,6 +43,7 @@
 #define STREAMS_MAX    1024U
 #define RETRY_FIRST_MS 1000
 #define RETRY_MAX_MS   30000
+#define ROUND_MAX_MS   2000  // between rounds through several controllers, one of which will lead soon
 #define STEADY_MS      10000 // a link that held so long was a good one
 
 struct uplink {
@@ -55,9 +56,12 @@ struct uplink {
     struct tls_sessions *sessions;
     struct listening *listening;
     struct event *signals[2], *retry;
-    struct dial *dial; // of the link
-    int64_t retry_ms;  // how long the last wait was
-    int64_t linked_ms; // when the link came up; 0: there is none
+    struct dial *dial;                         // of the link
+    struct address controllers[ADDRESSES_MAX]; // only the leading one accepts links
+    size_t n_controllers, controller;          // the one in use, or to be dialled next
+    size_t n_refused;                          // of this round
+    int64_t retry_ms;                          // how long the last wait was
+    int64_t linked_ms;                         // when the link came up; 0: there is none
     char *last_trouble;
     size_t n_dialling; // streams
 };
@@ -77,10 +81,23 @@ static void plan_dial(struct uplink *uplink)
     uint32_t random = 0;
     (void)!getrandom(&random, sizeof(random), 0);
     int64_t next_ms = uplink->retry_ms == 0 ? RETRY_FIRST_MS : uplink->retry_ms * 2;
-    uplink->retry_ms = next_ms > RETRY_MAX_MS ? RETRY_MAX_MS : next_ms;
+    int64_t max_ms = uplink->n_controllers > 1 ? ROUND_MAX_MS : RETRY_MAX_MS;
+    uplink->retry_ms = next_ms > max_ms ? max_ms : next_ms;
     int64_t wait_ms = uplink->retry_ms / 2 + random % (uint32_t)(uplink->retry_ms / 2 + 1);
     struct timeval wait = { .tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000 };
     (void)evtimer_add(uplink->retry, &wait);
+}
+
+/* The next one at once, until all have been tried. */
+static void plan_next(struct uplink *uplink)
+{
+    uplink->controller = (uplink->controller + 1) % uplink->n_controllers;
+    if (++uplink->n_refused < uplink->n_controllers) {
+        (void)evtimer_add(uplink->retry, &(struct timeval){ 0 });
+        return;
+    }
+    uplink->n_refused = 0;
+    plan_dial(uplink);
 }
 
 /* Logged once, and again only if it changes: the controller may be away for days. */
@@ -118,9 +135,10 @@ static void on_linked(void *arg, SSL *ssl, int fd, const struct error *err)
     uplink->dial = NULL;
     if (ssl == NULL) {
         log_trouble(uplink, err);
-        plan_dial(uplink);
+        plan_next(uplink);
         return;
     }
+    uplink->n_refused = 0;
     int r = tls_sessions_open(uplink->sessions, ssl, fd, LINK, &plain);
     if (r < 0) {
         plan_dial(uplink);
@@ -128,7 +146,7 @@ static void on_linked(void *arg, SSL *ssl, int fd, const struct error *err)
     }
     free(take_ptr(uplink->last_trouble));
     uplink->linked_ms = clock_boot_ms();
-    _cleanup_free_ char *where = address_text(&uplink->home.controller);
+    _cleanup_free_ char *where = address_text(&uplink->controllers[uplink->controller]);
     log_info("connected to the controller at %s", where);
     r = uplink_worker_link(uplink->worker, plain);
     (void)close(plain);
@@ -141,8 +159,8 @@ static void start_dial(struct uplink *uplink)
 {
     if (uplink->dial != NULL || uplink->linked_ms != 0)
         return;
-    if (dial_start(uplink->base, uplink->context, &uplink->home.controller, TLS_FOR_LINK, on_linked, uplink,
-            &uplink->dial) < 0)
+    if (dial_start(uplink->base, uplink->context, &uplink->controllers[uplink->controller], TLS_FOR_LINK,
+            on_linked, uplink, &uplink->dial) < 0)
         plan_dial(uplink);
 }
 
@@ -178,8 +196,8 @@ static void on_stream(void *arg, int fd)
     }
     struct stream *stream = xcalloc(1, sizeof(*stream));
     *stream = (struct stream){ .uplink = uplink, .plain_fd = fd };
-    if (dial_start(uplink->base, uplink->context, &uplink->home.controller, TLS_FOR_STREAM, on_stream_dialled,
-            stream, &dial) == 0) {
+    if (dial_start(uplink->base, uplink->context, &uplink->controllers[uplink->controller], TLS_FOR_STREAM,
+            on_stream_dialled, stream, &dial) == 0) {
         uplink->n_dialling++;
         return;
     }
@@ -232,10 +250,9 @@ static int find_home(struct uplink *uplink, struct error *err)
             err, -EINVAL, "this machine joined as node %s, not %s", uplink->home.name, options->node);
         return error_hint(err, "omit --node, or join again with the new name");
     }
-    if (options->controller == NULL)
-        return 0;
-    address_clear(&uplink->home.controller);
-    return address_parse(options->controller, NODES_PORT, &uplink->home.controller, err);
+    _cleanup_free_ char *joined = address_text(&uplink->home.controller);
+    return address_parse_list(options->controller != NULL ? options->controller : joined, NODES_PORT,
+        uplink->controllers, &uplink->n_controllers, err);
 }
 
 static int open_parts(struct uplink *uplink, struct error *err)
@@ -284,6 +301,7 @@ static void close_parts(struct uplink *uplink)
     SSL_CTX_free(uplink->context);
     node_home_close(&uplink->home);
     uplink_dirs_close(&uplink->dirs);
+    address_clear_list(uplink->controllers, uplink->n_controllers);
     free(uplink->last_trouble);
     if (uplink->base != NULL)
         event_base_free(uplink->base);
