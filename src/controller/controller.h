@@ -23,6 +23,7 @@ struct munge_worker;  // munge_worker.h: verifies credentials with munged
 struct node_listener; // nodes/listener.h: the port for nodes
 struct api_gate;      // api/gate.h: the API for other machines
 struct retention;     // retention.h: removes old jobs from the store
+struct cluster;       // cluster/cluster.h: several controllers
 struct turns;         // turns.h: turns of the event loop, and their durations
 
 struct controller {
@@ -43,8 +44,9 @@ struct controller {
     struct serve *serve;
     struct retention *retention;
     struct turns *turns;
-    bool is_root;    // started as root: can run jobs of several users
-    bool is_leaving; // shutting down: no more decisions
+    struct cluster *cluster; // NULL: this controller is the only one
+    bool is_root;            // started as root: can run jobs of several users
+    bool is_leaving;         // shutting down: no more decisions
     uint32_t admin_uid;
     char boot_id[BOOT_ID_SIZE];
     int64_t started_wall_ms;

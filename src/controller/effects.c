@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "controller/cluster/cluster.h"
 #include "controller/nodes/links.h"
 #include "controller/api/api.h"
 
@@ -26,6 +27,8 @@ static void commit(void *arg, struct store_batch *batch)
 static void send_message(void *arg, uint32_t link, const struct record_type *type, const void *message)
 {
     struct effects *effects = arg;
+    if (!cluster_is_certain(effects->controller->cluster))
+        return; // another controller may lead; this one is about to exit (main.c)
     links_send(effects->controller->links, link, type, message);
 }
 

@@ -4,6 +4,10 @@
  * root; store, core, links, API. The API accepts connections once the node's agent has sent HELLO (or after
  * READY_WAIT_SECONDS), so that the first request already sees the GPUs. One turn: all callbacks that are due,
  * then core_turn() (turns.c).
+ *
+ * With --cluster, mgpud is a standby between dropping root and opening the store (standby.c), and starts no
+ * agent: all nodes join. A leader that may not be the only one any more exits; what starts it again makes it
+ * a standby.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +27,8 @@
 #include "base/wording.h"
 #include "controller/nodes/agent_process.h"
 #include "controller/api/gate.h"
+#include "controller/cluster/cluster.h"
+#include "controller/cluster/identity.h"
 #include "controller/controller.h"
 #include "controller/effects.h"
 #include "controller/history_keeper.h"
@@ -38,6 +44,7 @@
 #include "controller/api/api.h"
 #include "controller/backup.h"
 #include "controller/config/settings.h"
+#include "controller/standby.h"
 #include "controller/nodes/streams.h"
 #include "controller/turns.h"
 #include "wire/address.h"
@@ -56,6 +63,7 @@ struct program {
     struct event *timers[2]; // ready, snapshot
     struct event *signals[3];
     struct event *store_readable;
+    struct event *leadership; // ends
     struct history_keeper *history;
     int64_t newest_ms; // the latest time of a job at the start
     bool is_ready, is_failed;
@@ -149,7 +157,8 @@ static int load(struct program *program, struct error *err)
         .on_warning = on_warning,
         .on_verified = on_verified,
     };
-    int r = store_open(program->prepared.store_dir, &observer, &controller->store, &controller->summary, err);
+    int r = store_open_leading(program->prepared.store_dir, &observer, cluster_writer(controller->cluster),
+        &controller->store, &controller->summary, err);
     if (r < 0)
         return r;
     r = process_boot_id(controller->boot_id);
@@ -257,6 +266,31 @@ static void on_reload(evutil_socket_t fd, short events, void *arg)
     (void)reload(&program->controller, program->argc, program->argv);
 }
 
+/* Nothing is sent or answered any more: cluster_is_certain() says no. */
+static void on_leadership_end(evutil_socket_t fd, short events, void *arg)
+{
+    struct program *program = arg;
+    struct error err = { 0 };
+    log_error("this controller does not lead the cluster any more: mgpud exits and must be restarted as a "
+              "standby; jobs are not affected");
+    (void)error_set(&err, -EIO, "this controller does not lead the cluster any more");
+    serve_fail_all(program->controller.serve, &err);
+    program->is_failed = true;
+    program->controller.exit_status = EX_TEMPFAIL;
+    (void)event_base_loopbreak(program->controller.loop);
+}
+
+static void watch_leadership(struct program *program)
+{
+    struct controller *controller = &program->controller;
+    if (controller->cluster == NULL)
+        return;
+    program->leadership =
+        event_new(controller->loop, cluster_fd(controller->cluster), EV_READ, on_leadership_end, program);
+    (void)event_add(program->leadership, NULL);
+    cluster_begin_snapshots(controller->cluster);
+}
+
 static int watch(struct program *program, struct error *err)
 {
     struct controller *controller = &program->controller;
@@ -280,6 +314,9 @@ static int watch(struct program *program, struct error *err)
     struct error trouble = { 0 };
     if (node_listener_update(controller->node_listener, &trouble) < 0)
         log_error("cannot accept nodes: %s", trouble.message);
+    watch_leadership(program);
+    if (controller->agent == NULL)
+        become_ready(program);
     return agent_process_watch(controller->agent, err);
 }
 
@@ -335,7 +372,7 @@ static void clear(struct program *program)
     history_keeper_free(program->history);
     api_gate_free(controller->api_gate);
     struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
-        program->signals[1], program->signals[2], program->store_readable };
+        program->signals[1], program->signals[2], program->store_readable, program->leadership };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);
@@ -343,6 +380,7 @@ static void clear(struct program *program)
     munge_worker_free(controller->munge_worker);
     serve_close(controller->serve);
     controller->is_leaving = true;
+    cluster_stop(controller->cluster);
     store_close(controller->store); // answers pending requests
     serve_free(controller->serve);
     links_free(controller->links);
@@ -351,6 +389,7 @@ static void clear(struct program *program)
     registry_free(controller->registry);
     agent_process_free(controller->agent);
     core_free(controller->core);
+    cluster_free(controller->cluster);
     effects_free(program->effects);
     if (controller->loop != NULL)
         event_base_free(controller->loop);
@@ -366,20 +405,75 @@ static void limit_system_calls(void)
         log_warning("%s: mgpud runs without a filter of system calls", err.message);
 }
 
-static int start(struct program *program, struct error *err)
+static int open_cluster(struct program *program, const struct settings_wish *wish, struct error *err)
+{
+    struct controller *controller = &program->controller;
+    const struct cluster_settings *settings = &controller->options.cluster;
+    if (settings->etcd == NULL)
+        return wish->migrate || wish->leave_cluster
+                   ? error_set(err, -EINVAL, "--migrate and --leave-cluster require --cluster")
+                   : 0;
+    const struct cluster_options options = {
+        .etcd = settings->etcd,
+        .ca = settings->ca,
+        .cert = settings->cert,
+        .key = settings->key,
+        .name = controller->options.node,
+        .address = settings->address != NULL ? settings->address : controller->options.listen,
+        .store_dir = program->prepared.store_dir,
+        .lease_ms = settings->lease_ms,
+    };
+    int r = cluster_open(&options, &controller->cluster, err);
+    return r == 0 && wish->migrate ? cluster_found(controller->cluster, err) : r;
+}
+
+/* All controllers have the same keys: those in etcd, or now the ones that are made here. */
+static int share_identity(struct program *program, struct error *err)
+{
+    struct controller *controller = &program->controller;
+    const struct tls_authority *authority = NULL;
+    _cleanup_free_ char *dir = xasprintf("%s/tls", program->prepared.store_dir);
+    int r = cluster_identity_fetch(controller->cluster, dir, err);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    r = node_listener_authority(controller->node_listener, &authority, err);
+    return r == 0 ? cluster_identity_put(controller->cluster, dir, err) : r;
+}
+
+/* 1: mgpud is to go on as a controller that decides, alone or as the leader. 0: it was told to exit. */
+static int begin(struct program *program, const struct settings_wish *wish, struct error *err)
 {
     struct controller *controller = &program->controller;
     int r = prepare(controller, &program->prepared, err);
+    if (r == 0)
+        r = open_cluster(program, wish, err);
     if (r < 0)
         return r;
     limit_system_calls();
-    controller->on_local_node_up = on_local_node_up;
     controller->loop = turns_loop_new();
+    if (controller->cluster == NULL)
+        return 1;
+    r = standby_run(controller, &program->prepared, err);
+    if (r != 1 || !wish->leave_cluster)
+        return r;
+    r = cluster_dissolve(controller->cluster, err);
+    if (r == 0)
+        log_info("the store is this machine's own again, and etcd has nothing of it any more: start mgpud "
+                 "without --cluster");
+    return r;
+}
+
+static int start(struct program *program, struct error *err)
+{
+    struct controller *controller = &program->controller;
+    controller->on_local_node_up = on_local_node_up;
     controller->links = links_new(controller);
     controller->streams = streams_new(controller);
     controller->registry = registry_new(controller);
     controller->node_listener = node_listener_new(controller, program->prepared.store_dir);
-    r = load(program, err);
+    int r = controller->cluster != NULL ? share_identity(program, err) : 0;
+    if (r == 0)
+        r = load(program, err);
     if (r < 0)
         return r;
     if (controller->options.is_munge_on)
@@ -489,8 +583,8 @@ int main(int argc, char **argv)
     log_open("mgpud", controller->options.is_verbose);
     reload_warn(&controller->options);
     controller->started_wall_ms = clock_wall_ms();
-    r = start(&program, &err);
-    if (r == 0)
+    r = begin(&program, &wish, &err);
+    if (r == 1 && (r = start(&program, &err)) == 0)
         run(&program);
     status = r < 0 ? fail(wording, &err) : controller->exit_status;
     clear(&program);

@@ -37,6 +37,7 @@ static const struct problem rows[] = {
     { EUSERS, 429, "too_many", "Too many requests" },
     { EMSGSIZE, 431, "headers_too_large", "The headers are too large" },
     { EIO, 503, "unknown", "The outcome is not known" },
+    { EREMCHG, 503, "standby", "Another controller leads" },
     { EHOSTDOWN, 503, "node_away", "The node does not respond" },
     { ECOMM, 503, "munge_away", "munged does not respond" },
     { EAGAIN, 503, "directory_away", "The user database does not respond" },

@@ -171,6 +171,12 @@ static const struct member members[] = {
     { "Account", "limits", "object", "running, gpus, gpu_seconds; null: none" },
     { "AccountList", "users", "Account[]", "users and groups" },
     { "TokenList", "tokens", "object[]", "valid tokens, without secrets" },
+    { "Cluster", "role", "string", "only, leader or standby" },
+    { "Cluster", "leader", "string|null", "name and address of the leader" },
+    { "Cluster", "entry", "integer", "last entry of the log" },
+    { "Cluster", "age_ms", "integer|null", "when a standby last had the whole log" },
+    { "Cluster", "trouble", "string|null", "why it does not follow or write" },
+
     { "Caller", "user", "string", "who you are" },
     { "Caller", "uid", "integer", "your number" },
     { "Caller", "role", "string", "your role" },

@@ -2,6 +2,8 @@
 /* Information about mgpud itself: its version, its limits and its settings. */
 #include "base/version.h"
 #include "controller/api/routes.h"
+#include "controller/cluster/cluster.h"
+#include "controller/cluster/status.h"
 #include "controller/config/settings.h"
 #include "controller/http/request.h"
 #include "controller/turns.h"
@@ -38,6 +40,21 @@ void handle_version(struct request *request)
     (void)json_object_set_new(body, "longest_turn_us", json_integer((json_int_t)worst.busy_us));
     (void)json_object_set_new(body, "longest_stall_ms", json_integer((json_int_t)worst.stall_ms));
     request_reply_json(request, 200, body);
+}
+
+/* A controller that is the only one has no cluster to tell of. */
+void handle_cluster(struct request *request)
+{
+    struct cluster *cluster = request->serve->controller->cluster;
+    struct cluster_status status;
+    if (cluster == NULL) {
+        request_reply_json(request, 200,
+            json_pack(
+                "{s:s, s:n, s:i, s:n, s:n}", "role", "only", "leader", "entry", 0, "age_ms", "trouble"));
+        return;
+    }
+    cluster_read_status(cluster, &status);
+    request_reply_json(request, 200, cluster_status_write(&status));
 }
 
 void handle_health(struct request *request)

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "controller/http/fair_queue.h"
 #include "controller/api/element.h"
+#include "controller/cluster/cluster.h"
 #include "controller/http/guard.h"
 #include "controller/identity/munge.h"
 #include "controller/http/request.h"
@@ -209,6 +210,9 @@ static const struct route routes[] = {
         "The caller's user and role, and what tells them.", { { NULL, NULL } }, NULL, .answer = "Caller" },
     { "GET", "/api/v1/config", ACTION_LOOK, handle_config, "Effective settings, and where each is set.",
         { { NULL, NULL } }, NULL, .answer = "Settings" },
+    { "GET", "/api/v1/cluster", ACTION_GREET, handle_cluster,
+        "Role of this controller among several, and the leader; a standby answers this as well.",
+        { { NULL, NULL } }, NULL, .answer = "Cluster" },
     { "GET", "/api/v1/version", ACTION_GREET, handle_version, "Version and identity of this mgpud.",
         { { NULL, NULL } }, NULL, .answer = "Version" },
     { "GET", "/api/v1/limits", ACTION_GREET, handle_limits, "All hard limits.", { { NULL, NULL } }, NULL,
@@ -398,6 +402,10 @@ void route_dispatch(struct request *request)
     /* A page of another site has no token; over TLS, a token or the cookie of a session tells who asks. */
     if (r == 0 && !is_unix && !(is_remote && authorization != NULL))
         r = guard_check_site(&request->message, is_remote, &err);
+    if (r == 0 && !cluster_is_certain(request->serve->controller->cluster)) {
+        r = error_set(&err, -EREMCHG, "this controller does not lead the cluster any more");
+        (void)error_hint(&err, "try again in some seconds; jobs are not affected");
+    }
     if (r == 0 && authorization == NULL)
         r = guard_check_forwarding(&request->message, &err);
     if (r == 0)

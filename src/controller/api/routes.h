@@ -52,6 +52,7 @@ void handle_make_token(struct request *request);    // api/tokens.c
 void handle_tokens(struct request *request);        // api/tokens.c
 void handle_revoke_token(struct request *request);  // api/tokens.c
 void handle_config(struct request *request);        // api/meta.c
+void handle_cluster(struct request *request);       // api/meta.c
 void handle_version(struct request *request);       // api/meta.c
 void handle_health(struct request *request);        // api/meta.c
 void handle_limits(struct request *request);        // api/meta.c

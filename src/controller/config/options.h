@@ -15,6 +15,14 @@ struct setting_note {
     char *origin; // "FILE:LINE" or "command line"
 };
 
+/* One of several controllers. */
+struct cluster_settings {
+    char *etcd;    // "etcd://HOST:PORT,...", NULL: this controller is the only one
+    char *address; // where clients reach this one; NULL: `listen`
+    char *ca, *cert, *key;
+    int64_t lease_ms;
+};
+
 struct controller_options {
     char *config; // file, or NULL
     char *state_dir;
@@ -46,6 +54,7 @@ struct controller_options {
     struct notification_settings notifications;
     struct loss_settings loss;
     struct park_settings park;
+    struct cluster_settings cluster;
     int64_t max_time_ms, default_time_ms; // 0: no limit
     int64_t grace_ms;                     // between SIGTERM and SIGKILL
     struct core_account *accounts;        // users and groups with their own limits

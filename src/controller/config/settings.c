@@ -28,6 +28,7 @@
 #include "controller/config/settings_notifications.h"
 #include "controller/config/settings_park.h"
 #include "controller/config/settings_time.h"
+#include "controller/config/settings_cluster.h"
 #include "controller/config/settings_external.h"
 #include "controller/config/settings_sched.h"
 #include "wire/address.h"
@@ -219,6 +220,11 @@ static const struct option_row command_rows[] = {
         OPTION_VALUE(flag, struct parsed, wish.stop) },
     { 0, "reload", NULL, "check the configuration files, and have the running mgpud read them again",
         OPTION_VALUE(flag, struct parsed, wish.reload) },
+    { 0, "migrate", NULL, "put the store of this machine into etcd, with --cluster, and start",
+        OPTION_VALUE(flag, struct parsed, wish.migrate) },
+    { 0, "leave-cluster", NULL,
+        "remove the cluster from etcd, keep the store for this machine alone, and exit",
+        OPTION_VALUE(flag, struct parsed, wish.leave_cluster) },
     { 0, "fsck", NULL, "verify that the tables of the store match its events",
         OPTION_VALUE(flag, struct parsed, wish.fsck) },
     { 0, "backup", "FILE", "write store, keys and settings to a new file, while mgpud runs or not",
@@ -241,6 +247,7 @@ const struct settings_table settings_tables[] = {
     { keep_rows, true },
     { park_rows, true },
     { loss_rows, false },
+    { cluster_rows, false },
     { NULL, false },
 };
 
@@ -428,7 +435,8 @@ void settings_clear(struct controller_options *options)
         options->nodes_listen, options->munge_socket, options->gpus, options->nvml_library,
         options->cuda_library, options->rocm_library, options->device_dir, options->sysfs_root, options->user,
         options->node, options->log_dir, options->min_uid, options->pids_max, options->program_dir,
-        options->priority_group, options->cgroup, options->sendmail };
+        options->priority_group, options->cgroup, options->sendmail, options->cluster.etcd,
+        options->cluster.address, options->cluster.ca, options->cluster.cert, options->cluster.key };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

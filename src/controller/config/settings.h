@@ -15,6 +15,8 @@ int settings_default(struct controller_options *options, bool is_root, struct er
 
 /* Actions on the command line, besides settings. */
 struct settings_wish {
+    bool migrate; // put the store into etcd; mgpud is started
+    bool leave_cluster;
     bool fsck, stop, reload, check_config, example_config, help, version;
     const char *backup, *restore; // file; points into argv
 };

@@ -54,7 +54,8 @@ void request_end(struct request *request)
     request->on_answer = NULL;
     request->on_drained = NULL;
     request->on_input = NULL;
-    core_forget(request->serve->controller->core, request);
+    if (request->serve->controller->core != NULL) // a standby has none
+        core_forget(request->serve->controller->core, request);
     if (request->release != NULL)
         request->release(request);
     request->release = NULL;

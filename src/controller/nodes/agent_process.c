@@ -116,6 +116,8 @@ static void on_readable(evutil_socket_t fd, short events, void *arg)
 
 int agent_process_watch(struct agent_process *agent, struct error *err)
 {
+    if (agent == NULL)
+        return 0;
     agent->readable = event_new(agent->controller->loop, agent->fd, EV_READ | EV_PERSIST, on_readable, agent);
     if (agent->readable == NULL || event_add(agent->readable, NULL) < 0)
         return error_set(err, -ENOMEM, "cannot watch the agent's socket");

@@ -168,6 +168,7 @@ static size_t list_fields(
         { "node-lease", MS, &c->loss.lease_ms },
         { "park-max", AUTO_BYTES, &c->park.bytes_max },
         { "park-timeout", MS, &c->park.timeout_ms },
+        { "cluster-lease", MS, &o->cluster.lease_ms },
     };
     size_t count = sizeof(fields) / sizeof(fields[0]);
     assert_true(count <= LIST_MAX);

@@ -163,6 +163,25 @@ static void limits_are_public(void **state)
     answer_clear(&answer);
 }
 
+static void a_controller_that_may_not_lead_any_more_answers_nothing(void **state)
+{
+    struct harness *harness = *state;
+    harness->is_deposed = true;
+    struct answer answer = client_get(*state, "/api/v1/jobs");
+    assert_int_equal(answer.status, 503);
+    assert_string_equal(answer_string(&answer, "code"), "standby");
+    answer_clear(&answer);
+    assert_int_equal(harness->barriers, 0);
+}
+
+static void a_single_controller_has_no_cluster(void **state)
+{
+    struct answer answer = client_get(*state, "/api/v1/cluster");
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer_string(&answer, "role"), "only");
+    answer_clear(&answer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +196,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(gpus_show_what_is_on_them, start, stop),
         cmocka_unit_test_setup_teardown(openapi_has_every_route, start, stop),
         cmocka_unit_test_setup_teardown(limits_are_public, start, stop),
+        cmocka_unit_test_setup_teardown(a_controller_that_may_not_lead_any_more_answers_nothing, start, stop),
+        cmocka_unit_test_setup_teardown(a_single_controller_has_no_cluster, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "controller/cluster/cluster.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "controller/cluster/cluster_private.h"
+
+int cluster_open(const struct cluster_options *options, struct cluster **ret, struct error *err)
+{
+    struct cluster *cluster = xcalloc(1, sizeof(*cluster));
+    cluster->eventfd = -1;
+    int r = etcd_settings_parse(options->etcd, &cluster->settings, err);
+    if (r == 0 && !store_replica_is_supported())
+        r = error_set(err, -ENOTSUP, "--cluster requires an SQLite with its session extension");
+    if (r == 0)
+        r = curl_library_load(&cluster->curl, err);
+    if (r < 0) {
+        free(cluster);
+        return r;
+    }
+    cluster->settings.ca = xstrdup(options->ca);
+    cluster->settings.cert = xstrdup(options->cert);
+    cluster->settings.key = xstrdup(options->key);
+    cluster->name = xstrdup(options->name);
+    cluster->store_dir = xstrdup(options->store_dir);
+    cluster->leader_text = xasprintf("%s %s", options->name, options->address);
+    cluster->lease_ms = options->lease_ms;
+    cluster->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_condattr_t monotonic;
+    (void)pthread_mutex_init(&cluster->mutex, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&cluster->wake, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    *ret = cluster;
+    return cluster->eventfd < 0 ? error_set_errno(err, -errno, "cannot create an eventfd") : 0;
+}
+
+int cluster_found(struct cluster *cluster, struct error *err)
+{
+    struct cluster_view view = { 0 };
+    struct store_replica *replica = NULL;
+    struct etcd *etcd = etcd_new(cluster->curl, &cluster->settings);
+    int r = cluster_log_read(etcd, UINT64_MAX, &view, err);
+    if (r < 0)
+        goto out;
+    int joined = store_replica_open(cluster->store_dir, &replica, NULL);
+    if (view.cluster != NULL) {
+        if (joined < 0 || strcmp(view.cluster, store_replica_instance(replica)) != 0)
+            r = error_set(
+                err, -EEXIST, "etcd contains a cluster already, under %s", cluster->settings.prefix);
+        if (r < 0)
+            (void)error_hint(err, "to join it, start mgpud without --migrate; another cluster needs another "
+                                  "prefix: --cluster etcd://HOST/PREFIX");
+        goto out;
+    }
+    /* A store whose log in etcd is lost begins a new one. */
+    store_replica_close(replica);
+    replica = NULL;
+    if (joined == 0)
+        r = store_replica_leave(cluster->store_dir, err);
+    if (r == 0)
+        r = store_replica_found(cluster->store_dir, err);
+    if (r == 0)
+        r = store_replica_open(cluster->store_dir, &replica, err);
+    if (r < 0)
+        goto out;
+    _cleanup_free_ char *instance = xstrdup(store_replica_instance(replica));
+    store_replica_close(replica);
+    replica = NULL;
+    r = cluster_snapshot(cluster, etcd, 0, instance, NULL, err);
+out:
+    store_replica_close(replica);
+    cluster_view_clear(&view);
+    etcd_free(etcd);
+    return r;
+}
+
+int cluster_follow(struct cluster *cluster, struct error *err)
+{
+    int r = -pthread_create(&cluster->follower, NULL, cluster_follower, cluster);
+    cluster->has_follower = r == 0;
+    return r < 0 ? error_set_errno(err, r, "cannot start a thread") : 0;
+}
+
+int cluster_fd(const struct cluster *cluster)
+{
+    return cluster->leadership != NULL && !cluster->has_follower ? leadership_fd(cluster->leadership)
+                                                                 : cluster->eventfd;
+}
+
+/* --- the leader's log --- */
+
+static bool may_continue(void *arg)
+{
+    const struct cluster *cluster = arg;
+    return !atomic_load(&cluster->is_stopping) && leadership_is_certain(cluster->leadership);
+}
+
+static int append(void *arg, const struct store_entry *entry, struct error *err)
+{
+    struct cluster *cluster = arg;
+    const struct cluster_appending appending = {
+        .etcd = cluster->log_etcd,
+        .revision = leadership_revision(cluster->leadership),
+        .may_continue = may_continue,
+        .arg = cluster,
+        .trouble = &cluster->trouble,
+    };
+    int r = cluster_log_append(&appending, entry, err);
+    if (r < 0)
+        return r;
+    (void)atomic_fetch_add(&cluster->appended, entry->length);
+    (void)pthread_mutex_lock(&cluster->mutex);
+    cluster->status.position = entry->position;
+    (void)pthread_mutex_unlock(&cluster->mutex);
+    return 0;
+}
+
+static const char *trouble_of(void *arg)
+{
+    return atomic_load(&((struct cluster *)arg)->trouble);
+}
+
+int cluster_lead(struct cluster *cluster, struct error *err)
+{
+    (void)pthread_join(cluster->follower, NULL);
+    cluster->has_follower = false;
+    if (cluster->leadership == NULL)
+        return error_set(err, -ECANCELED, "this controller does not lead");
+    cluster->log_etcd = etcd_new(cluster->curl, &cluster->settings);
+    cluster->writer = (struct store_log_writer){ .arg = cluster, .append = append, .trouble = trouble_of };
+    return 0;
+}
+
+const struct store_log_writer *cluster_writer(struct cluster *cluster)
+{
+    return cluster != NULL ? &cluster->writer : NULL;
+}
+
+/* First in etcd: then no other controller can lead any more. */
+int cluster_dissolve(struct cluster *cluster, struct error *err)
+{
+    struct etcd_txn txn = { 0 };
+    struct etcd_result result = { 0 };
+    etcd_txn_if_created_at(&txn, cluster->log_etcd, KEY_LEADER, leadership_revision(cluster->leadership));
+    etcd_txn_delete(&txn, cluster->log_etcd, "", "~");
+    int r = etcd_commit(cluster->log_etcd, &txn, REQUEST_MS, &result, err);
+    if (r == 0 && !result.is_success)
+        r = error_set(err, -ECANCELED, "this controller does not lead the cluster any more");
+    etcd_result_clear(&result);
+    return r == 0 ? store_replica_leave(cluster->store_dir, err) : r;
+}
+
+void cluster_begin_snapshots(struct cluster *cluster)
+{
+    cluster->has_snapshots = pthread_create(&cluster->snapshots, NULL, cluster_snapshotter, cluster) == 0;
+}
+
+bool cluster_is_certain(const struct cluster *cluster)
+{
+    return cluster == NULL || (cluster->leadership != NULL && leadership_is_certain(cluster->leadership));
+}
+
+/* --- status and end --- */
+
+void cluster_read_status(struct cluster *cluster, struct cluster_status *ret)
+{
+    const char *trouble = atomic_load(&cluster->trouble);
+    (void)pthread_mutex_lock(&cluster->mutex);
+    *ret = cluster->status;
+    (void)pthread_mutex_unlock(&cluster->mutex);
+    if (trouble != NULL)
+        (void)snprintf(ret->trouble, sizeof(ret->trouble), "%s", trouble);
+}
+
+bool cluster_wait(struct cluster *cluster, int64_t wait_ms)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += wait_ms % 1000 * 1000000;
+    until.tv_sec += wait_ms / 1000 + until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    (void)pthread_mutex_lock(&cluster->mutex);
+    int rc = 0;
+    while (!atomic_load(&cluster->is_stopping) && rc == 0)
+        rc = pthread_cond_timedwait(&cluster->wake, &cluster->mutex, &until);
+    (void)pthread_mutex_unlock(&cluster->mutex);
+    return atomic_load(&cluster->is_stopping);
+}
+
+void cluster_stop(struct cluster *cluster)
+{
+    if (cluster == NULL)
+        return;
+    (void)pthread_mutex_lock(&cluster->mutex);
+    atomic_store(&cluster->is_stopping, true);
+    (void)pthread_cond_broadcast(&cluster->wake);
+    (void)pthread_mutex_unlock(&cluster->mutex);
+}
+
+void cluster_free(struct cluster *cluster)
+{
+    if (cluster == NULL)
+        return;
+    cluster_stop(cluster);
+    if (cluster->has_follower)
+        (void)pthread_join(cluster->follower, NULL);
+    if (cluster->has_snapshots)
+        (void)pthread_join(cluster->snapshots, NULL);
+    leadership_free(cluster->leadership);
+    etcd_free(cluster->log_etcd);
+    closep(&cluster->eventfd);
+    (void)pthread_mutex_destroy(&cluster->mutex);
+    (void)pthread_cond_destroy(&cluster->wake);
+    etcd_settings_clear(&cluster->settings);
+    free(cluster->name);
+    free(cluster->store_dir);
+    free(cluster->leader_text);
+    free(cluster);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* For the files of this folder. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "controller/cluster/cluster.h"
+#include "controller/cluster/cluster_log.h"
+#include "controller/cluster/curl_library.h"
+#include "controller/cluster/etcd.h"
+#include "controller/cluster/leadership.h"
+
+struct cluster {
+    const struct curl_library *curl;
+    struct etcd_settings settings;
+    char *name, *store_dir;
+    char *leader_text; // "NAME ADDRESS"
+    int64_t lease_ms;
+    atomic_bool is_stopping;
+    pthread_mutex_t mutex; // protects the status, and is what threads wait with
+    pthread_cond_t wake;
+    struct cluster_status status;
+    pthread_t follower, snapshots;
+    bool has_follower, has_snapshots;
+    int eventfd;                   // a standby's
+    struct leadership *leadership; // written by the follower before it ends
+    struct etcd *log_etcd;         // of the store's thread
+    const char *_Atomic trouble;   // of the log
+    atomic_ullong appended;        // bytes since the latest snapshot
+    struct store_log_writer writer;
+};
+
+/* follow.c: the standby's thread. */
+void *cluster_follower(void *arg);
+
+/* snapshots.c: the leader's thread. */
+void *cluster_snapshotter(void *arg);
+
+/* snapshots.c: writes one now. Revision 0 founds the cluster. */
+int cluster_snapshot(struct cluster *cluster, struct etcd *etcd, int64_t revision, const char *instance,
+    uint64_t *ret_bytes, struct error *err);
+
+/* Waits that long, or until cluster_stop(): then true. */
+bool cluster_wait(struct cluster *cluster, int64_t wait_ms);

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""Several controllers with a real etcd: members, controllers and nodes, all on this machine."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import tempfile
+import urllib.request
+
+import harness
+from cluster import Cluster, Node
+from harness import DEADLINE_S
+
+LEASE_S = 3
+
+
+def free_ports(count):
+    """Different TCP ports that nobody has at the moment."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(('127.0.0.1', 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def has_etcd():
+    return shutil.which('etcd') is not None
+
+
+class Etcd:
+    """Members of one etcd cluster, by default three."""
+
+    def __init__(self, count=3, arguments=()):
+        self.place = tempfile.mkdtemp(prefix='mgpu-etcd-', dir='/tmp')
+        ports = free_ports(2 * count)
+        self.clients, self.peers = ports[:count], ports[count:]
+        self.arguments = arguments
+        self.processes = [None] * count
+        try:
+            for i in range(count):
+                self.start(i)
+            for i in range(count):
+                harness.until(lambda i=i: self.is_healthy(i), f'etcd member {i}')
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self, i):
+        url = f'http://127.0.0.1:{self.clients[i]}'
+        peer = f'http://127.0.0.1:{self.peers[i]}'
+        members = ','.join(f'm{k}=http://127.0.0.1:{port}' for k, port in enumerate(self.peers))
+        with open(f'{self.place}/log{i}', 'ab') as log:
+            self.processes[i] = subprocess.Popen(
+                ['etcd', '--name', f'm{i}', '--data-dir', f'{self.place}/m{i}', '--listen-client-urls', url,
+                 '--advertise-client-urls', url, '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer,
+                 '--initial-cluster', members, '--heartbeat-interval', '200', '--election-timeout', '2000',
+                 *self.arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place)
+
+    def is_healthy(self, i):
+        try:
+            with urllib.request.urlopen(f'http://127.0.0.1:{self.clients[i]}/health', timeout=2) as answer:
+                return b'true' in answer.read()
+        except OSError:
+            return False
+
+    def signal(self, number):
+        for process in self.processes:
+            process.send_signal(number)
+
+    @property
+    def url(self):
+        return 'etcd://' + ','.join(f'127.0.0.1:{port}' for port in self.clients)
+
+    def close(self):
+        for process in filter(None, self.processes):
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait(DEADLINE_S)
+        shutil.rmtree(self.place, ignore_errors=True)
+
+
+class Controller(harness.Instance):
+    """One of several; what starts it again after its exit is the test."""
+
+    def __init__(self, name, etcd, client, arguments=()):
+        self.port, self.nodes_port = free_ports(2)
+        super().__init__('none', client=client, listen=f'127.0.0.1:{self.port}', arguments=(
+            '--node', name, '--nodes-listen', f'127.0.0.1:{self.nodes_port}', '--cluster', etcd.url,
+            '--cluster-lease', f'{LEASE_S}s', *arguments))
+        self.name = name
+
+    def state(self):
+        """What it answers to /cluster; None if it does not."""
+        try:
+            return self.api('GET', '/cluster', timeout_s=3).json
+        except (OSError, ValueError):
+            return None
+
+    def is_leading(self):
+        state = self.state()
+        return state is not None and state['role'] == 'leader'
+
+    def tables(self):
+        """All tables as text, without what describes this file alone."""
+        with contextlib.closing(sqlite3.connect(f'file:{self.state_dir}/store/mgpu.db?mode=ro', uri=True)) as db:
+            return [line for line in db.iterdump() if "'mark'" not in line]
+
+
+class Controllers:
+    """Controllers c0, c1, ... with etcd, and nodes that know all of them."""
+
+    def __init__(self, client, count=3, etcd=None, arguments=()):
+        self.etcd = etcd or Etcd()
+        self.members = [Controller(f'c{i}', self.etcd, client, arguments) for i in range(count)]
+        self.nodes = []
+        try:
+            self.members[0].start(extra=['--migrate'])
+            self.leader()
+            for member in self.members[1:]:
+                member.start()
+        except BaseException:
+            self.close(has_failed=True)
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.close(kind is not None)
+
+    def leader(self, timeout_s=DEADLINE_S):
+        return harness.until(
+            lambda: next((member for member in self.members if member.is_leading()), None), 'a leader', timeout_s)
+
+    def standbys(self):
+        """All but the leader, once they follow the log."""
+        def following():
+            states = [(member, member.state() or {}) for member in self.members]
+            found = [member for member, state in states if state.get('role') == 'standby'
+                     and state['age_ms'] is not None and state['leader'] is not None]
+            return found if len(found) == len(self.members) - 1 else None
+
+        return harness.until(following, 'standbys that follow the log')
+
+    def add_node(self, name, gpus='sim:4x24G'):
+        """Joins at the leader, then runs with the addresses of all."""
+        leader = self.leader()
+        shim = Cluster.__new__(Cluster)
+        shim.box, shim.place, shim.nodes = leader, leader.place, {}
+        node = Node(shim, name, gpus).join()
+        node.stop()
+        node.spawn('--controller', ','.join(f'127.0.0.1:{member.nodes_port}' for member in self.members))
+        node.await_up()
+        self.nodes.append(node)
+        return node
+
+    def await_equal(self):
+        """All controllers have all of the log; the tables of each."""
+        leader = self.leader()
+
+        def are_equal():
+            entry = leader.state()['entry']
+            return all((member.state() or {}).get('entry') == entry for member in self.members)
+
+        harness.until(are_equal, 'standbys that have the whole log')
+        return [member.tables() for member in self.members]
+
+    def close(self, has_failed=False):
+        problems = []
+        with contextlib.suppress(AssertionError, OSError):
+            self.leader(5).cancel_all()
+        for node in self.nodes:
+            if node.process and node.process.poll() is None:
+                node.stop()
+        for member in self.members:
+            if member.process and member.process.poll() is None:
+                member.process.send_signal(signal.SIGCONT)
+                member.process.terminate()
+                member.process.wait(DEADLINE_S)
+            log = member.log() if os.path.exists(member.log_path) else ''
+            found = [line for line in log.splitlines() if harness.SANITIZER.search(line)]
+            if found:
+                problems.append(f'{member.name}:\n{log[-6000:]}')
+        for member in self.members:
+            for pid in harness.processes(member.place):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            shutil.rmtree(member.place, ignore_errors=True)
+        self.etcd.close()
+        assert has_failed or not problems, '\n'.join(problems)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Several controllers: what one acknowledged is known to the next, and no job runs twice."""
+
+import collections
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+import harness
+from controllers import Controllers, has_etcd
+
+pytestmark = [pytest.mark.real, pytest.mark.root,
+              pytest.mark.skipif(not has_etcd(), reason='etcd-server is not installed')]
+
+
+@pytest.fixture
+def controllers(ana):
+    with Controllers(ana) as made:
+        yield made
+
+
+@pytest.fixture
+def ran(ana):
+    """A file in which each job writes its id once it runs."""
+    with tempfile.NamedTemporaryFile(prefix='mgpu-ran-', dir='/tmp', delete=False) as file:
+        os.fchmod(file.fileno(), 0o666)
+    yield file.name
+    os.unlink(file.name)
+
+
+def run_clients(controllers, ran, upset, count=4):
+    """The jobs acknowledged to clients while `upset()` did its worst."""
+    user = controllers.members[0].client
+    sockets = [member.socket for member in controllers.members]
+    clients = [subprocess.Popen(
+        ['/usr/bin/python3', f'{harness.ROOT}/tests/system/controllers_client.py', f'k{i}',
+         f'echo $MGPU_JOB_ID >>{ran}', *sockets], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd='/tmp',
+        env=user.environment(), **user.popen_arguments()) for i in range(count)]
+    try:
+        upset()
+    finally:
+        outputs = [client.communicate(b'', timeout=harness.DEADLINE_S)[0] for client in clients]
+    assert [client.returncode for client in clients] == [0] * count
+    acknowledged = [int(line.split()[1]) for output in outputs for line in output.decode().splitlines()]
+    assert len(set(acknowledged)) == len(acknowledged), 'two requests got one job'
+    return acknowledged
+
+
+def check_all_ran_once(controllers, acknowledged, ran):
+    leader = controllers.leader()
+    for job in acknowledged:
+        end = leader.wait(job, timeout_s=120)
+        assert (end['state'], end['exit_code']) == ('done', 0), end
+    with open(ran, encoding='ascii') as file:
+        times = collections.Counter(int(line) for line in file)
+    assert [job for job, count in times.items() if count > 1] == [], 'jobs that ran twice'
+    assert set(acknowledged) <= set(times), 'jobs that were acknowledged and did not run'
+
+
+def check_equal(controllers):
+    tables = controllers.await_equal()
+    assert tables[0] == tables[1] == tables[2]
+    leader = controllers.leader()
+    leader.process.terminate()
+    assert leader.process.wait(harness.DEADLINE_S) == 0
+    done = subprocess.run([*leader.command, '--fsck'], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def await_progress(controllers, seconds=2):
+    """The leader accepts jobs again, and has done so for a while."""
+    leader = controllers.leader()
+    before = leader.state()['entry']
+    harness.until(lambda: (leader.state() or {}).get('entry', 0) > before + 20, 'accepted jobs')
+    select_until = time.monotonic() + seconds
+    harness.until(lambda: time.monotonic() > select_until, 'some time', seconds + 5)
+
+
+def test_standbys_tell_who_leads_and_refuse_everything_else(controllers):
+    leader = controllers.leader()
+    standby = controllers.standbys()[0]
+    state = standby.state()
+    assert state['leader'] == f'{leader.name} 127.0.0.1:{leader.port}' and state['age_ms'] < 3000
+    answer = standby.api('POST', '/jobs', {'command': ['true']})
+    assert (answer.status, answer.json['code']) == (503, 'standby'), answer
+    assert answer.headers['x-mgpu-leader'] == f'127.0.0.1:{leader.port}'
+
+
+def test_no_acknowledged_job_is_lost_or_runs_twice_when_leaders_are_killed(controllers, ran):
+    controllers.add_node('n1')
+
+    def upset():
+        for _ in range(3):
+            await_progress(controllers)
+            leader = controllers.leader()
+            leader.kill()
+            await_progress(controllers)
+            leader.start()
+
+    acknowledged = run_clients(controllers, ran, upset)
+    assert len(acknowledged) > 100, acknowledged
+    check_all_ran_once(controllers, acknowledged, ran)
+    check_equal(controllers)
+
+
+def test_a_stopped_leader_writes_and_answers_nothing_when_it_continues(controllers, ran):
+    controllers.add_node('n1')
+    old = controllers.leader()
+
+    def upset():
+        await_progress(controllers)
+        old.process.send_signal(signal.SIGSTOP)
+        harness.until(lambda: any(member.is_leading() for member in controllers.members if member is not old),
+                      'another leader')
+        await_progress(controllers)
+        old.process.send_signal(signal.SIGCONT)
+        assert old.process.wait(harness.DEADLINE_S) == os.EX_TEMPFAIL, old.log()[-2000:]
+        await_progress(controllers)
+        old.start()
+
+    acknowledged = run_clients(controllers, ran, upset)
+    check_all_ran_once(controllers, acknowledged, ran)
+    check_equal(controllers)
+
+
+def test_a_leader_without_etcd_stops_leading_and_its_jobs_continue(controllers, gate):
+    node = controllers.add_node('n1')
+    leader = controllers.leader()
+    job = leader.submit('-g', '1', '--', *gate.command('exit 3'))
+    leader.wait(job, 'running')
+    controllers.etcd.signal(signal.SIGSTOP)
+    assert leader.process.wait(harness.DEADLINE_S) == os.EX_TEMPFAIL, leader.log()[-2000:]
+    controllers.etcd.signal(signal.SIGCONT)
+    new = controllers.leader()
+    assert new is not leader
+    leader.start()
+    gate.open()
+    assert new.wait(job)['exit_code'] == 3
+    assert node.process.poll() is None

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Of several controllers, what the API asks. */
+#include <stdio.h>
+
+#include "controller/cluster/cluster.h"
+#include "serve_later.h"
+
+bool cluster_is_certain(const struct cluster *cluster)
+{
+    return !current->is_deposed;
+}
+
+void cluster_read_status(struct cluster *cluster, struct cluster_status *ret)
+{
+    *ret = (struct cluster_status){ .is_leading = true, .position = { .number = 7 } };
+    (void)snprintf(ret->leader, sizeof(ret->leader), "c0 a:9123");
+}
