@@ -48,6 +48,7 @@ const struct command *const commands[] = {
     &command_journal,
     &command_backup,
     &command_config,
+    &command_cluster,
     &command_doctor,
     &command_compat,
     &command_completion,

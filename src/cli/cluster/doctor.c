@@ -159,6 +159,27 @@ static void check_version(struct doctor *doctor)
             "timedatectl set-ntp true");
 }
 
+/* True if this is a standby, which answers nothing else. */
+static bool check_controllers(struct doctor *doctor)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    if (client_get(&doctor->call->client, API_PATH "/cluster", &answer, NULL) < 0)
+        return false; // an older mgpud
+    const char *role = field_text(answer, "role"), *leader = field_text(answer, "leader");
+    const char *trouble = field_text(answer, "trouble");
+    if (role == NULL || text_equal(role, "only"))
+        return false;
+    _cleanup_free_ char *text =
+        trouble != NULL ? xstrdup(trouble)
+                        : xasprintf("%s; leader: %s", role, leader != NULL ? leader : "none at present");
+    tell(doctor,
+        trouble != NULL  ? VERDICT_BAD
+        : leader == NULL ? VERDICT_OFF
+                         : VERDICT_ON,
+        "controllers", text, "see docs/high-availability.md; jobs are not affected");
+    return text_equal(role, "standby");
+}
+
 /* Settings in mgpud's files that have no effect. */
 static void check_settings(struct doctor *doctor)
 {
@@ -250,6 +271,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (!check_socket(&doctor))
         return EXIT_PARTLY;
     check_version(&doctor);
+    if (check_controllers(&doctor))
+        return sum_up(&doctor);
     check_settings(&doctor);
     int r = client_get(&call->client, API_PATH "/nodes", &answer, err);
     if (r < 0)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu cluster: of several controllers, which one leads, and how far this one has followed. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/api/exit_code.h"
+#include "cli/api/show_json.h"
+#include "cli/term/field.h"
+#include "cli/verbs/verbs.h"
+
+static void print_standby(const json_t *answer)
+{
+    if (field_is_known(answer, "age_ms"))
+        (void)printf("complete   %" PRId64 " ms ago\n", field_integer(answer, "age_ms", 0));
+    else
+        (void)printf("complete   not yet\n");
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    (void)argc, (void)argv;
+    int r = client_get(&call->client, API_PATH "/cluster", &answer, err);
+    if (r < 0)
+        return r;
+    if (call->is_json) {
+        show_json_page(answer, stdout);
+        return EXIT_OK;
+    }
+    const char *role = field_text(answer, "role");
+    if (text_equal(role, "only")) {
+        (void)printf("mgpud runs alone; docs/high-availability.md describes several controllers\n");
+        return EXIT_OK;
+    }
+    _cleanup_free_ char *shown = field_shown(answer, "role"), *leader = field_shown(answer, "leader");
+    _cleanup_free_ char *trouble = field_shown(answer, "trouble");
+    (void)printf("role       %s\n", shown);
+    (void)printf("leader     %s\n", field_is_known(answer, "leader") ? leader : "none at present");
+    (void)printf("log entry  %" PRId64 "\n", field_integer(answer, "entry", 0));
+    if (text_equal(role, "standby"))
+        print_standby(answer);
+    if (field_is_known(answer, "trouble"))
+        (void)printf("trouble    %s\n", trouble);
+    return EXIT_OK;
+}
+
+const struct command command_cluster = {
+    .name = "cluster",
+    .usage = "",
+    .help = "Show which of several controllers leads, and whether this one follows",
+    .takes_nothing = true,
+    .run = run,
+};
