@@ -35,8 +35,6 @@ struct store_log_writer {
      * or may not be in the log.
      */
     int (*append)(void *arg, const struct store_entry *entry, struct error *err);
-    /* From any thread: why the log accepts nothing at present, NULL if it does. A static text. */
-    const char *(*trouble)(void *arg);
 };
 
 /* False if this mgpud's SQLite lacks the session extension. */

@@ -2,6 +2,7 @@
 """Several controllers with a real etcd: members, controllers and nodes, all on this machine."""
 
 import contextlib
+import http.client
 import os
 import shutil
 import signal
@@ -40,6 +41,7 @@ class Etcd:
         self.clients, self.peers = ports[:count], ports[count:]
         self.arguments = arguments
         self.processes = [None] * count
+        self.shown = None  # other ports that lead there
         try:
             for i in range(count):
                 self.start(i)
@@ -73,7 +75,12 @@ class Etcd:
 
     @property
     def url(self):
-        return 'etcd://' + ','.join(f'127.0.0.1:{port}' for port in self.clients)
+        return 'etcd://' + ','.join(f'127.0.0.1:{port}' for port in self.shown or self.clients)
+
+    def ctl(self, *arguments):
+        return subprocess.run(['etcdctl', '--endpoints', f'127.0.0.1:{self.clients[0]}', *arguments],
+                              env={'ETCDCTL_API': '3', 'PATH': '/usr/bin:/bin'}, check=True, capture_output=True,
+                              text=True).stdout
 
     def close(self):
         for process in filter(None, self.processes):
@@ -96,9 +103,10 @@ class Controller(harness.Instance):
     def state(self):
         """What it answers to /cluster; None if it does not."""
         try:
-            return self.api('GET', '/cluster', timeout_s=3).json
-        except (OSError, ValueError):
+            answer = self.api('GET', '/cluster', timeout_s=3)
+        except (OSError, http.client.HTTPException):
             return None
+        return answer.json if answer.status == 200 else None
 
     def is_leading(self):
         state = self.state()
@@ -163,8 +171,8 @@ class Controllers:
         leader = self.leader()
 
         def are_equal():
-            entry = leader.state()['entry']
-            return all((member.state() or {}).get('entry') == entry for member in self.members)
+            entry = (leader.state() or {}).get('entry')
+            return entry and all((member.state() or {}).get('entry') == entry for member in self.members)
 
         harness.until(are_equal, 'standbys that have the whole log')
         return [member.tables() for member in self.members]

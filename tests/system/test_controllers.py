@@ -11,7 +11,8 @@ import time
 import pytest
 
 import harness
-from controllers import Controllers, has_etcd
+from controllers import Controllers, Etcd, has_etcd
+from lossy_proxy import LossyProxy
 
 pytestmark = [pytest.mark.real, pytest.mark.root,
               pytest.mark.skipif(not has_etcd(), reason='etcd-server is not installed')]
@@ -85,6 +86,12 @@ def test_standbys_tell_who_leads_and_refuse_everything_else(controllers):
     standby = controllers.standbys()[0]
     state = standby.state()
     assert state['leader'] == f'{leader.name} 127.0.0.1:{leader.port}' and state['age_ms'] < 3000
+    shown = standby.mgpu('cluster', check=True).out
+    assert 'role       standby\n' in shown and f'leader     {leader.name} 127.0.0.1:{leader.port}\n' in shown, shown
+    assert 'role       leader\n' in leader.mgpu('cluster', check=True).out
+    assert f'standby; leader: {leader.name}' in standby.mgpu('doctor', check=True).out
+    refused = standby.mgpu('submit', '--', 'true')
+    assert refused.code != 0 and f'the leader is 127.0.0.1:{leader.port}' in refused.err, refused
     answer = standby.api('POST', '/jobs', {'command': ['true']})
     assert (answer.status, answer.json['code']) == (503, 'standby'), answer
     assert answer.headers['x-mgpu-leader'] == f'127.0.0.1:{leader.port}'
@@ -141,3 +148,45 @@ def test_a_leader_without_etcd_stops_leading_and_its_jobs_continue(controllers, 
     gate.open()
     assert new.wait(job)['exit_code'] == 3
     assert node.process.poll() is None
+
+
+def test_an_entry_whose_answer_is_lost_is_neither_lost_nor_written_twice(ana):
+    etcd = Etcd(1)
+    proxy = LossyProxy(etcd.clients[0])
+    etcd.shown = [proxy.port]
+    with Controllers(ana, count=2, etcd=etcd) as controllers:
+        leader = controllers.leader()
+        proxy.is_losing = True
+        jobs = [leader.post_job(['true']) for _ in range(40)]
+        proxy.is_losing = False
+        assert proxy.lost >= 10 and leader.is_leading()
+        assert jobs == list(range(jobs[0], jobs[0] + 40))
+        tables = controllers.await_equal()
+        assert tables[0] == tables[1]
+    proxy.close()
+
+
+def test_a_full_etcd_refuses_submissions_and_leaves_jobs_alone(ana, gate):
+    etcd = Etcd(1, arguments=('--quota-backend-bytes', str(8 << 20)))
+    with Controllers(ana, count=2, etcd=etcd) as controllers:
+        controllers.add_node('n1')
+        leader = controllers.leader()
+        job = leader.submit('-g', '1', '--', *gate.command('exit 3'))
+        leader.wait(job, 'running')
+        with pytest.raises(subprocess.CalledProcessError):
+            for i in range(200):
+                etcd.ctl('put', f'other/{i}', 'x' * 100000)
+        with pytest.raises(OSError):  # it waits for etcd
+            leader.api('POST', '/jobs', {'command': ['true'], 'submit_key': 'full'}, timeout_s=2)
+        answer = leader.api('POST', '/jobs', {'command': ['true']})
+        assert (answer.status, answer.json['code']) == (507, 'store_full'), answer
+        assert leader.is_leading()
+        etcd.ctl('del', '--prefix', 'other/')
+        revision = etcd.ctl('get', 'nothing', '-w', 'json').split('"revision":')[1].split(',')[0].split('}')[0]
+        etcd.ctl('compact', revision)
+        etcd.ctl('defrag')
+        etcd.ctl('alarm', 'disarm')
+        again = harness.until(lambda: leader.api('POST', '/jobs', {'command': ['true'], 'submit_key': 'full'}).json.get('id'),
+                              'an accepted job')
+        gate.open()
+        assert leader.wait(job)['exit_code'] == 3 and leader.wait(again)['state'] == 'done'

@@ -176,7 +176,6 @@ static const struct member members[] = {
     { "Cluster", "entry", "integer", "last entry of the log" },
     { "Cluster", "age_ms", "integer|null", "when a standby last had the whole log" },
     { "Cluster", "trouble", "string|null", "why it does not follow or write" },
-
     { "Caller", "user", "string", "who you are" },
     { "Caller", "uid", "integer", "your number" },
     { "Caller", "role", "string", "your role" },

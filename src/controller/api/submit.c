@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/system_mgpud.h"
 #include "controller/api/after.h"
+#include "controller/cluster/cluster.h"
 #include "controller/http/fair_queue.h"
 #include "controller/api/jobs.h"
 #include "controller/identity/rights.h"
@@ -49,6 +50,11 @@ int submit_check_store(const struct controller *controller, struct error *err)
             store_lacks_inodes(controller->store) ? "inodes" : "space",
             dir != NULL ? dir : "the state directory");
         return error_hint(err, "running jobs are not affected; submit again when there are some");
+    }
+    if (cluster_is_full(controller->cluster)) {
+        (void)error_set(err, -ENOSPC, "etcd, which keeps the log of all controllers, has no space left");
+        return error_hint(err, "running jobs are not affected; the administrator compacts etcd "
+                               "(docs/high-availability.md)");
     }
     if (controller->verification.is_file_damaged) {
         (void)error_set(err, -EUCLEAN, "the file of the store is damaged: new jobs may not be kept");

@@ -125,11 +125,6 @@ static int append(void *arg, const struct store_entry *entry, struct error *err)
     return 0;
 }
 
-static const char *trouble_of(void *arg)
-{
-    return atomic_load(&((struct cluster *)arg)->trouble);
-}
-
 int cluster_lead(struct cluster *cluster, struct error *err)
 {
     (void)pthread_join(cluster->follower, NULL);
@@ -137,7 +132,7 @@ int cluster_lead(struct cluster *cluster, struct error *err)
     if (cluster->leadership == NULL)
         return error_set(err, -ECANCELED, "this controller does not lead");
     cluster->log_etcd = etcd_new(cluster->curl, &cluster->settings);
-    cluster->writer = (struct store_log_writer){ .arg = cluster, .append = append, .trouble = trouble_of };
+    cluster->writer = (struct store_log_writer){ .arg = cluster, .append = append };
     return 0;
 }
 
@@ -168,6 +163,11 @@ void cluster_begin_snapshots(struct cluster *cluster)
 bool cluster_is_certain(const struct cluster *cluster)
 {
     return cluster == NULL || (cluster->leadership != NULL && leadership_is_certain(cluster->leadership));
+}
+
+bool cluster_is_full(const struct cluster *cluster)
+{
+    return cluster != NULL && atomic_load(&cluster->trouble) == cluster_log_full;
 }
 
 /* --- status and end --- */

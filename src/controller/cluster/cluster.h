@@ -62,6 +62,9 @@ void cluster_begin_snapshots(struct cluster *cluster);
 /* True while no other controller can lead; also for NULL, a controller that is the only one. */
 bool cluster_is_certain(const struct cluster *cluster);
 
+/* True while etcd has no space for entries. False for NULL. */
+bool cluster_is_full(const struct cluster *cluster);
+
 void cluster_read_status(struct cluster *cluster, struct cluster_status *ret);
 
 /* Stops the threads and gives leadership up, after store_close(). NULL is allowed. */

@@ -31,6 +31,8 @@ struct header {
     uint64_t magic, id, before_id, schema, parts, length;
 };
 
+const char cluster_log_full[] = "etcd's database is full";
+
 static char *log_key(uint64_t number)
 {
     return xasprintf("log/%016" PRIx64, number);
@@ -223,7 +225,7 @@ static int put(const struct cluster_appending *appending, const char *key, const
             r = judge(appending, &result, key, id, err);
         etcd_result_clear(&result);
         bool is_repeated = r == -EAGAIN || r == -ENOSPC;
-        atomic_store(appending->trouble, r == -ENOSPC  ? "etcd's database is full"
+        atomic_store(appending->trouble, r == -ENOSPC  ? cluster_log_full
                                          : is_repeated ? "etcd does not answer"
                                                        : NULL);
         if (!is_repeated)

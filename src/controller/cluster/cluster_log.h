@@ -28,6 +28,9 @@
 #define KEY_IDENTITY    "identity"
 #define KEY_CONTROLLERS "controllers/"
 
+/* What is the trouble while etcd has no space. */
+extern const char cluster_log_full[];
+
 #define REQUEST_MS 3000 // for one request to etcd
 
 struct cluster_base {

@@ -10,6 +10,11 @@ bool cluster_is_certain(const struct cluster *cluster)
     return !current->is_deposed;
 }
 
+bool cluster_is_full(const struct cluster *cluster)
+{
+    return current->is_log_full;
+}
+
 void cluster_read_status(struct cluster *cluster, struct cluster_status *ret)
 {
     *ret = (struct cluster_status){ .is_leading = true, .position = { .number = 7 } };

@@ -43,6 +43,7 @@ struct harness {
     size_t n_events;
     unsigned pages, pages_most; // of events: how many are being read, and were at most
     bool is_store_full;
+    bool is_log_full;     // etcd has no space
     bool is_deposed;      // another controller may lead
     unsigned ended_pages; // of jobs that ended: how many were asked for, and with what the last time
     uint32_t ended_uid, ended_outcomes;

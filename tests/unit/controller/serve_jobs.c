@@ -81,6 +81,16 @@ static void a_full_store_takes_no_job(void **state)
     answer_clear(&answer);
 }
 
+static void a_log_without_space_refuses_jobs(void **state)
+{
+    struct harness *harness = *state;
+    harness->is_log_full = true;
+    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    assert_int_equal(answer.status, 507);
+    assert_string_equal(answer_string(&answer, "code"), "store_full");
+    answer_clear(&answer);
+}
+
 static void the_cores_refusals_have_their_status(void **state)
 {
     static const struct {
@@ -360,6 +370,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_command_of_one_string_goes_to_the_shell, start, stop),
         cmocka_unit_test_setup_teardown(gpus_follow_the_ids, start, stop),
         cmocka_unit_test_setup_teardown(a_full_store_takes_no_job, start, stop),
+        cmocka_unit_test_setup_teardown(a_log_without_space_refuses_jobs, start, stop),
         cmocka_unit_test_setup_teardown(the_cores_refusals_have_their_status, start, stop),
         cmocka_unit_test_setup_teardown(a_rootless_mgpud_takes_no_jobs_of_others, start, stop),
         cmocka_unit_test_setup_teardown(a_failed_commit_is_told_as_unknown, start, stop),
