@@ -13,7 +13,7 @@ import harness
 
 STANDINS = ('tests/unit/agent/nvml_current/libnvidia-ml.so.1', 'tests/unit/cuda/cuda_current/libcuda.so.1')
 GPUS = (('3b', '00112233445566778899aabbccddeeff'), ('5b', '10112233445566778899aabbccddeeff'))
-KIT_S = 120
+KIT_S = 500  # the kit gives up by itself before
 
 
 def uuid(digits):
@@ -138,6 +138,15 @@ def test_nvmls_own_order_does_not_matter(kit):
     kit.install(nvml=('order 1 0',))
     status, checks = kit.run('--only', 'numbers')
     assert (status, checks['numbers']['result']) == (0, 'passed'), checks['numbers']
+
+
+def test_a_job_that_cannot_be_parked_is_told_with_the_reason(kit):
+    kit.install()
+    status, checks = kit.run('--only', 'park')
+    assert (status, checks['park']['result']) == (0, 'skipped'), checks['park']
+    assert checks['park']['text'].startswith('the job was not parked: '), checks['park']
+    assert 'no reason' not in checks['park']['text']
+    assert checks['park']['facts']['job']['state'] == 'done'
 
 
 def test_a_driver_that_hangs_leaves_the_checks_before_it(kit):
