@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "job/state.h"
 
+#define REMOVAL_MS        1    // by which a removal may be put off
 #define LOOKS_MAX         4    // consecutive actions for one attempt: stage, start, settle, report
 #define RETRY_FIRST_MS    100  // between tries of what can fail: adopt, kill, command, settle
 #define RETRY_MAX_MS      5000 // and how far apart they get
@@ -415,4 +416,20 @@ void agent_actions_run(
     }
     if (next == LOOK_AGAIN)
         (void)retry_later(&look);
+}
+
+void agent_core_remove_soon(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
+{
+    core->has_removals = true;
+    agent_core_look_by(core, attempt, boot_ms + REMOVAL_MS);
+}
+
+void agent_core_remove_now(struct agent_core *core, int64_t boot_ms)
+{
+    if (!core->has_removals)
+        return;
+    core->has_removals = false;
+    for (size_t i = core->count; i > 0; i--)
+        if (core->attempts[i - 1]->want == WANT_RELEASED && core->attempts[i - 1]->look_at != 0)
+            agent_actions_run(core, core->attempts[i - 1], boot_ms, NULL);
 }

@@ -39,7 +39,8 @@ struct agent_core {
     uint64_t last_order;       // of the last LAUNCH that was accepted
     struct attempt **attempts; // sorted by id
     size_t count, capacity;
-    int64_t armed_at; // 0: the timer is not armed
+    int64_t armed_at;  // 0: the timer is not armed
+    bool has_removals; // some may have been put off
     /* agent/core/heartbeat.c; all on the boot clock */
     int64_t heartbeat_ms, timeout_ms; // from the controller
     int64_t beat_at;                  // the next heartbeat; 0: none
@@ -60,6 +61,13 @@ void agent_core_drop(struct agent_core *core, struct attempt *attempt);
 
 /* Staging has ended: frees the LAUNCH and UPDATE that were kept for it. */
 void agent_core_forget_launch(struct attempt *attempt);
+
+/* Puts the removal of an ended attempt off, because it takes as long as the start of a prepared one, which is
+ * expected to follow at once. */
+void agent_core_remove_soon(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);
+
+/* Before an attempt is staged, which may need CPUs or space of those that were put off. */
+void agent_core_remove_now(struct agent_core *core, int64_t boot_ms);
 
 /* Ensures that agent_core_timer() is called by that time. */
 void agent_core_arm_by(struct agent_core *core, int64_t boot_ms);

@@ -203,6 +203,9 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
         return 0;
     if (launch->token == 0)
         return error_set(err, -EPROTO, "LAUNCH of job %" PRIu64 " contains no token", id.job);
+    const struct attempt *known = find(core, &id);
+    if (known == NULL || known->want != WANT_PREPARED)
+        agent_core_remove_now(core, boot_ms);
     struct attempt *attempt = find_or_add(core, &id, launch->token);
     if (attempt == NULL)
         return 0;
@@ -337,7 +340,10 @@ static int on_release_attempt(
         attempt->want = WANT_DROPPED;
     else
         raise_want(attempt, WANT_RELEASED);
-    agent_actions_run(core, attempt, boot_ms, NULL);
+    if (attempt->want == WANT_RELEASED && count_speculative(core) > 0)
+        agent_core_remove_soon(core, attempt, boot_ms);
+    else
+        agent_actions_run(core, attempt, boot_ms, NULL);
     return 0;
 }
 
@@ -568,30 +574,6 @@ void agent_core_timer(struct agent_core *core, int64_t boot_ms)
         next = beat_at;
     if (next != 0)
         agent_core_arm_by(core, next);
-}
-
-void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus)
-{
-    if (core->link == LINK_OBEYING)
-        core->effects.send(core->effects.arg, &message_gpus_record, gpus);
-}
-
-void agent_core_process(struct agent_core *core, const struct message_process_info *process)
-{
-    if (core->link == LINK_OBEYING)
-        core->effects.send(core->effects.arg, &message_process_info_record, process);
-}
-
-void agent_core_notified(struct agent_core *core, const struct message_notified *told)
-{
-    if (core->link == LINK_OBEYING)
-        core->effects.send(core->effects.arg, &message_notified_record, told);
-}
-
-void agent_core_parked(struct agent_core *core, const struct message_park_result *result)
-{
-    if (core->link == LINK_OBEYING)
-        core->effects.send(core->effects.arg, &message_park_result_record, result);
 }
 
 size_t agent_core_attempts(const struct agent_core *core)

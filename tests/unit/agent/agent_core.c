@@ -74,7 +74,7 @@ static void node_observe(
     void *arg, const struct spool_id *which, bool is_reported, struct attempt_sight *sight)
 {
     struct node *node = arg;
-    *sight = node->spool;
+    *sight = which->job == id.job ? node->spool : (struct attempt_sight){ 0 };
     sight->started.log_path = NULL;
 }
 
@@ -523,6 +523,39 @@ static void launch_waits_for_the_user_of_what_was_prepared(void **state)
     agent_core_look(node->core, 0, &id);
     assert_int_equal(node->takes, 2);
     assert_int_equal(node->releases, 1);
+    node_free(node);
+}
+
+static int release_first(struct node *node)
+{
+    struct error err = { 0 };
+    struct message_launch other = { .id.job = 6, .id.attempt = 1, .token = TOKEN };
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    step_ends(node);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_PREPARE, &other, &err), 0);
+    assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN), 0);
+    return node->removes;
+}
+
+static void a_removal_waits_for_the_start_of_a_prepared_job(void **state)
+{
+    struct node *node = node_connected();
+    assert_int_equal(release_first(node), 0);
+    assert_int_not_equal(node->armed_at, 0);
+    agent_core_timer(node->core, node->armed_at);
+    assert_int_equal(node->removes, 1);
+    node_free(node);
+}
+
+static void a_job_that_was_not_prepared_is_staged_after_the_removal(void **state)
+{
+    struct node *node = node_connected();
+    struct error err = { 0 };
+    struct message_launch third = { .id.job = 7, .id.attempt = 1, .token = TOKEN };
+    assert_int_equal(release_first(node), 0);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_LAUNCH, &third, &err), 0);
+    assert_int_equal(node->removes, 1);
     node_free(node);
 }
 
@@ -1075,6 +1108,8 @@ int main(void)
         cmocka_unit_test(what_was_prepared_for_an_unclean_gpu_is_returned),
         cmocka_unit_test(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew),
         cmocka_unit_test(launch_waits_for_the_user_of_what_was_prepared),
+        cmocka_unit_test(a_removal_waits_for_the_start_of_a_prepared_job),
+        cmocka_unit_test(a_job_that_was_not_prepared_is_staged_after_the_removal),
         cmocka_unit_test(a_withdrawn_guess_leaves_no_trace),
         cmocka_unit_test(a_launch_during_the_removal_of_its_guess_runs_after_it),
         cmocka_unit_test(a_stop_during_the_removal_of_its_guess_returns_the_attempt),
