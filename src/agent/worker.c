@@ -126,7 +126,7 @@ static void on_hint(void *arg, const struct spool_id *id)
     if (id->step != 0)
         exec_steps_look(worker->exec_steps, id);
     else
-        agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
+        agent_core_hint(effects_core(worker->effects), clock_boot_ms(), id);
 }
 
 /* What jobs can have of them: the agent may be kept off some. */

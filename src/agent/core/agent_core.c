@@ -556,6 +556,13 @@ void agent_core_look(struct agent_core *core, int64_t boot_ms, const struct spoo
         agent_actions_run(core, attempt, boot_ms, NULL);
 }
 
+void agent_core_hint(struct agent_core *core, int64_t boot_ms, const struct spool_id *id)
+{
+    const struct attempt *attempt = find(core, id);
+    if (attempt != NULL && (attempt->want != WANT_PREPARED || attempt->is_launched))
+        agent_core_look(core, boot_ms, id);
+}
+
 void agent_core_timer(struct agent_core *core, int64_t boot_ms)
 {
     int64_t next = 0;

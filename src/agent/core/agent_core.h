@@ -120,7 +120,10 @@ void agent_core_link_down(struct agent_core *core);
 int agent_core_message(
     struct agent_core *core, int64_t boot_ms, uint16_t id, const void *message, struct error *err);
 
-/* The state of this attempt may have changed: a hint was received, or its shepherd has ended. */
+/* A hint of its shepherd was received. A prepared attempt is observed when its LAUNCH arrives. */
+void agent_core_hint(struct agent_core *core, int64_t boot_ms, const struct spool_id *id);
+
+/* The state of this attempt may have changed: its shepherd has ended, or its user was looked up. */
 void agent_core_look(struct agent_core *core, int64_t boot_ms, const struct spool_id *id);
 
 void agent_core_timer(struct agent_core *core, int64_t boot_ms);

@@ -33,7 +33,7 @@ struct node {
     unsigned tells;
     int64_t armed_at;
     int releases, restores;
-    int prepares, takes, take_fails, admit_fails;
+    int prepares, takes, take_fails, admit_fails, looks;
     bool has_copy;             // of its exit record
     struct launch_exit exited; // the last EXITED, without its texts
     uint32_t port;             // of the last of them
@@ -74,6 +74,7 @@ static void node_observe(
     void *arg, const struct spool_id *which, bool is_reported, struct attempt_sight *sight)
 {
     struct node *node = arg;
+    node->looks++;
     *sight = which->job == id.job ? node->spool : (struct attempt_sight){ 0 };
     sight->started.log_path = NULL;
 }
@@ -458,6 +459,20 @@ static void what_was_prepared_waits_unseen_and_runs_when_it_is_launched(void **s
     step_ends(node);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
     assert_int_equal(node->starts, 1);
+    node_free(node);
+}
+
+static void a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched(void **state)
+{
+    struct node *node = node_prepared();
+    int looks = node->looks;
+    agent_core_hint(node->core, 0, &id);
+    assert_int_equal(node->looks, looks);
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    node->spool.verdict = VERDICT_GO;
+    node->spool.started.id.job = 5;
+    agent_core_hint(node->core, 0, &id);
+    assert_sent(node, MESSAGE_STARTED);
     node_free(node);
 }
 
@@ -1103,6 +1118,7 @@ int main(void)
         cmocka_unit_test(ready_rank_reports_until_released),
         cmocka_unit_test(rank_stopped_at_its_gate_never_runs),
         cmocka_unit_test(what_was_prepared_waits_unseen_and_runs_when_it_is_launched),
+        cmocka_unit_test(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched),
         cmocka_unit_test(a_launch_before_it_is_ready_opens_the_gate_when_it_is),
         cmocka_unit_test(the_gate_stays_closed_until_its_gpus_were_looked_at),
         cmocka_unit_test(what_was_prepared_for_an_unclean_gpu_is_returned),
