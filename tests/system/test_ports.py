@@ -11,6 +11,7 @@ import threading
 
 import harness
 import pytest
+from cluster import Cluster
 
 DEADLINE_S = harness.DEADLINE_S
 MEGABYTES = 24
@@ -318,6 +319,26 @@ def test_a_waiting_job_is_awaited_and_an_ended_one_refused(box, forward):
     box.wait(job)
     done = box.mgpu('forward', job, '9')
     assert done.code == 6 and f'job {job} has ended' in done.err, done
+
+
+def test_ports_of_a_job_on_another_node_are_reached_also_after_its_agent_was_away(someone):
+    text = os.urandom(1 << 20)
+    with Cluster(1, client=someone) as cluster, contextlib.ExitStack() as kept:
+        box = cluster.box
+        server = Server(box)
+        assert box.job(server.job)['node'] == 'n1'
+        here = Forward(box, server.job, f'0:{server.port}')
+        kept.callback(here.process.communicate)
+        kept.callback(here.process.kill)
+        assert here.ask('digest', text) == hashlib.sha256(text).hexdigest().encode() + b'\n'
+        cluster.nodes['n1'].kill()
+        cluster.await_node('n1', lambda found: not found['up'])
+        asked = []
+        asking = threading.Thread(target=lambda: asked.append(here.ask('digest', text)))
+        asking.start()  # waits for the node, up to a minute
+        cluster.nodes['n1'].start()
+        asking.join(2 * DEADLINE_S)
+        assert asked == [hashlib.sha256(text).hexdigest().encode() + b'\n']
 
 
 @pytest.mark.parametrize('words, sentence', [
