@@ -34,6 +34,7 @@ struct effects_parts {
     struct inspector *looks;
     struct notifiers *notifiers;
     struct parker *parker;
+    struct mps *mps;                                              // NULL: none
     void (*release_gpus)(void *arg, const struct strings *uuids); // called with `arg`
     void *arg;
     int state_fd;           // persist.h

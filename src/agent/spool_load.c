@@ -33,6 +33,8 @@ static uint64_t read_token(const struct effects_parts *parts, const struct spool
     if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) == 0) {
         token = spec.token;
         gpu_check_take(parts->check, id, &spec.gpus);
+        if (parts->mps != NULL)
+            mps_hold(parts->mps, &spec);
         if (spool_verdict(dirfd) == VERDICT_GO)
             gpu_check_resume(parts->check, id);
         if (is_parked(dirfd))

@@ -36,6 +36,7 @@
 #include "agent/host/user_resolver.h"
 #include "agent/launch/spool_watch.h"
 #include "agent/notify/notifier.h"
+#include "agent/shares.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/files.h"
@@ -61,7 +62,7 @@ struct worker {
     struct error confine_err; // why no better kind is used
     struct error devices_err; // why jobs may open every device
     struct gpu_devices *devices;
-    struct share_ways shares; // of GPUs
+    struct shares shares; // of GPUs
     struct launcher *launcher;
     struct job_users users;
     struct user_resolver *resolver;
@@ -170,7 +171,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .gpus = report,
         .limits = worker->confine->limits(worker->cells),
         .pids_max = worker->options->pids_max,
-        .shares = &worker->shares,
+        .shares = &worker->shares.ways,
     };
     struct message_hello hello = {
         .protocol = LINK_PROTOCOL,
@@ -262,6 +263,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
         usage_watch_own(worker->watch, &gpus.gpus);
     bool is_news = gpu_check_report(worker->check, &gpus.gpus, clock_boot_ms());
     parker_note_gpus(worker->parker, &gpus.gpus);
+    shares_report(&worker->shares, &gpus.gpus);
     forget_answers(&gpus.gpus);
     if (worker->link != NULL && !worker->has_said_hello) {
         worker->has_said_hello = true;
@@ -303,14 +305,6 @@ static void open_devices(struct worker *worker)
         log_info("jobs are not confined to their GPUs: %s", worker->devices_err.message);
 }
 
-/* The watch of the memory needs only what every driver that reports processes provides. */
-static void find_shares(struct worker *worker)
-{
-    worker->shares.is_available[SHARE_TIME] = true;
-    share_ways_refuse(&worker->shares, SHARE_MPS, "it is not installed");
-    share_ways_refuse(&worker->shares, SHARE_DMEM, "the kernel has no dmem controller");
-}
-
 static int open_launcher(struct worker *worker, struct error *err)
 {
     const struct agent_options *options = worker->options;
@@ -324,7 +318,7 @@ static int open_launcher(struct worker *worker, struct error *err)
         .has_no_new_privs = options->has_no_new_privs,
         .pids_max = options->pids_max,
         .devices = worker->devices,
-        .shares = &worker->shares,
+        .shares = &worker->shares.ways,
         .is_guarding = worker->devices_err.code == 0,
     };
     int r = launcher_open(&launcher, worker->confine, worker->cells, &worker->launcher, err);
@@ -343,6 +337,12 @@ static void on_told(void *arg, const struct message_notified *told)
 }
 
 static void on_user_resolved(void *arg, const struct spool_id *id)
+{
+    struct worker *worker = arg;
+    agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
+}
+
+static void on_mps_ready(void *arg, const struct spool_id *id)
 {
     struct worker *worker = arg;
     agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
@@ -388,6 +388,8 @@ static int open_effects(struct worker *worker, struct error *err)
     worker->resolver =
         user_resolver_new(worker->base, &worker->users, USER_ANSWER_MS, on_user_resolved, worker);
     launcher_set_resolver(worker->launcher, worker->resolver);
+    shares_open_mps(&worker->shares, worker->base, worker->options, on_mps_ready, worker);
+    launcher_set_mps(worker->launcher, worker->shares.mps);
     worker->watch = usage_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
     worker->looks = inspector_new(worker->base, &worker->users, worker->watch, on_process, worker);
@@ -410,6 +412,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .looks = worker->looks,
         .notifiers = worker->notifiers,
         .parker = worker->parker,
+        .mps = worker->shares.mps,
         .release_gpus = release_gpus,
         .arg = worker,
         .state_fd = worker->state_fd,
@@ -467,7 +470,7 @@ static int begin(struct worker *worker, struct error *err)
     if (r < 0)
         return r;
     open_devices(worker);
-    find_shares(worker);
+    shares_find(&worker->shares);
     r = open_launcher(worker, err);
     if (r < 0)
         return r;
@@ -543,6 +546,7 @@ static void end(struct worker *worker)
     log_streams_free(worker->streams);
     exec_steps_free(worker->exec_steps);
     port_streams_free(worker->ports);
+    mps_free(worker->shares.mps);
     launcher_close(worker->launcher);
     user_resolver_free(worker->resolver);
     gpu_devices_free(worker->devices);

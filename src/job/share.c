@@ -92,12 +92,7 @@ uint64_t share_bytes(const struct gpu_grant *grant, uint64_t gpu_bytes)
     return bytes / MIB * MIB;
 }
 
-uint32_t share_percent(const struct gpu_grant *grant, uint64_t gpu_bytes)
+uint32_t share_percent(const struct gpu_grant *grant)
 {
-    uint64_t percent = PERCENT;
-    if (grant->share != 0)
-        percent = (grant->share * PERCENT + ASK_SHARE_WHOLE - 1) / ASK_SHARE_WHOLE;
-    else if (grant->slot != 0 && gpu_bytes != 0)
-        percent = (grant->memory / MIB * PERCENT + gpu_bytes / MIB - 1) / (gpu_bytes / MIB);
-    return percent < 1 ? 1 : percent > PERCENT ? PERCENT : (uint32_t)percent;
+    return grant->share != 0 ? (grant->share * PERCENT + ASK_SHARE_WHOLE - 1) / ASK_SHARE_WHOLE : PERCENT;
 }

@@ -53,5 +53,5 @@ int share_check(const struct job_ask *ask, struct error *err);
  * size is unknown. */
 uint64_t share_bytes(const struct gpu_grant *grant, uint64_t gpu_bytes);
 
-/* The part of that GPU in percent, 1 to 100; by memory if no fraction was requested. */
-uint32_t share_percent(const struct gpu_grant *grant, uint64_t gpu_bytes);
+/* The part of its compute units in percent, 1 to 100: all if no fraction was requested. */
+uint32_t share_percent(const struct gpu_grant *grant);

@@ -179,6 +179,8 @@ const struct option_row agent_option_rows[] = {
         OPTION_VALUE(library, struct agent_options, cuda_library), .preset = "auto" },
     { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
         OPTION_VALUE(library, struct agent_options, rocm_library), .preset = "auto" },
+    { 0, "mps-control", "auto|PATH", "the program nvidia-cuda-mps-control; auto: where it usually is",
+        OPTION_VALUE(library, struct agent_options, mps_control), .preset = "auto" },
     { 0, "device-dir", "DIR", "directory of GPU device nodes (default: /dev; none for simulated ones)",
         OPTION_VALUE(path, struct agent_options, device_dir) },
     { 0, "imex-channels", "on|off", "allow jobs with NVIDIA GPUs the IMEX channels (NVLink between nodes)",
@@ -332,6 +334,7 @@ void agent_options_clear(struct agent_options *options)
     free(options->log_dir);
     free(options->nvml_library);
     free(options->cuda_library);
+    free(options->mps_control);
     free(options->rocm_library);
     free(options->device_dir);
     free(options->sysfs_root);

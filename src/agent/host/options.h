@@ -26,6 +26,7 @@ struct agent_options {
     char *nvml_library; // NULL: the driver's own
     char *cuda_library; // NULL: the driver's own
     char *rocm_library; // NULL: ROCm's default path
+    char *mps_control;  // nvidia-cuda-mps-control; NULL: where it usually is
     char *device_dir;   // NULL: /dev; simulated GPUs then have no device nodes
     bool is_imex_on;
     char *sysfs_root;

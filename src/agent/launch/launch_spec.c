@@ -337,7 +337,7 @@ static char *say_pipe_path(const struct message_launch *launch, const struct lau
 static int set_share(const struct message_launch *launch, const struct job_spec *job,
     const struct launch_node *node, struct launch_spec *ret, struct error *err)
 {
-    int r = node->shares != NULL ? share_choose(node->shares, node->gpus, &job->ask, ret, err) : 0;
+    int r = node->shares != NULL ? share_choose(node->shares, node->gpus, job, ret, err) : 0;
     if (r < 0 || ret->share == NULL)
         return r;
     ret->notices = notices_path(node->run_dir, &launch->id);

@@ -147,6 +147,11 @@ void launcher_set_resolver(struct launcher *launcher, struct user_resolver *reso
     launcher->resolver = resolver;
 }
 
+void launcher_set_mps(struct launcher *launcher, struct mps *mps)
+{
+    launcher->mps = mps;
+}
+
 int launcher_spool_fd(const struct launcher *launcher)
 {
     return launcher->spool_fd;
@@ -312,6 +317,8 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
         return r;
     if (launcher->resolver != NULL)
         user_resolver_drop(launcher->resolver, id);
+    if (launcher->mps != NULL)
+        mps_drop(launcher->mps, id);
     (void)hostfile_remove(launcher->run_dir, id);
     (void)notices_remove(launcher->run_dir, id);
     (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his

@@ -13,6 +13,7 @@
 #include "agent/gpu/devices.h"
 #include "agent/host/job_user.h"
 #include "agent/host/user_resolver.h"
+#include "agent/mps/mps.h"
 #include "base/error.h"
 #include "base/spool.h"
 #include "job/share.h"
@@ -65,6 +66,9 @@ void launcher_set_gpus(struct launcher *launcher, const struct record_list *gpus
  * lookup itself and blocks. */
 void launcher_set_resolver(struct launcher *launcher, struct user_resolver *resolver);
 
+/* Sets the MPS daemons, borrowed while the launcher is open. Without them no job uses MPS. */
+void launcher_set_mps(struct launcher *launcher, struct mps *mps);
+
 /* Descriptor of RUN/spool, owned by the launcher. */
 int launcher_spool_fd(const struct launcher *launcher);
 
@@ -75,7 +79,8 @@ int launcher_open_entry(const struct launcher *launcher, const struct spool_id *
  * Creates the step's spool directory, cgroup and `spec`. Idempotent: an existing spec is kept. Returns an
  * enum launcher_stage. A negative errno means that it failed this time (memory, disk, processes): no spec was
  * written, and the agent returns the attempt by settling "nogo". -EINPROGRESS: nothing is written yet,
- * because the user is being looked up; call again when that is done (user_resolver.h).
+ * because the user is being looked up, or MPS is being prepared; call again when that is done
+ * (user_resolver.h, mps.h).
  */
 int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err);
 

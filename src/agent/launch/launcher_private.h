@@ -27,6 +27,7 @@ struct launcher {
     struct confine_state *cells;
     const struct record_list *gpus; // of the node; NULL: not known
     struct user_resolver *resolver; // NULL: none
+    struct mps *mps;                // NULL: none
     int spool_fd;
     int exits_fd;
     int scripts_fd;            // RUN/scripts

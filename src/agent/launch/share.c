@@ -26,6 +26,12 @@ static const struct gpu_state *find_gpu(const struct record_list *gpus, const st
     return NULL;
 }
 
+uint64_t share_gpu_bytes(const struct record_list *gpus, const struct gpu_grant *grant)
+{
+    const struct gpu_state *gpu = find_gpu(gpus, grant);
+    return gpu != NULL ? gpu->memory_bytes : 0;
+}
+
 /* What holds for the node may not hold for these GPUs. Every kind relies on the watch of the memory. */
 static void judge_gpus(
     const struct record_list *gpus, const struct launch_spec *spec, struct share_ways *ways)
@@ -42,14 +48,16 @@ static void judge_gpus(
         share_ways_refuse(ways, SHARE_MPS, "it is used for jobs with one GPU");
 }
 
-int share_choose(const struct share_ways *ways, const struct record_list *gpus, const struct job_ask *ask,
+int share_choose(const struct share_ways *ways, const struct record_list *gpus, const struct job_spec *job,
     struct launch_spec *spec, struct error *err)
 {
-    enum share_kind wanted = share_kind_from_name(ask->share), kind = wanted;
+    enum share_kind wanted = share_kind_from_name(job->ask.share), kind = wanted;
     if (wanted == SHARE_NONE || wanted == SHARE_KINDS || !is_shared(spec))
         return 0;
     struct share_ways here = *ways;
     judge_gpus(gpus, spec, &here);
+    if (job->image != NULL)
+        share_ways_refuse(&here, SHARE_MPS, "the job runs in a container");
     if (wanted == SHARE_AUTO)
         kind = share_ways_strongest(&here);
     if (kind == SHARE_NONE)

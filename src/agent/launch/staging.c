@@ -19,6 +19,7 @@
 #include "agent/launch/launch_spec.h"
 #include "agent/launch/launcher_private.h"
 #include "agent/launch/scripts.h"
+#include "agent/launch/share_spec.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -183,7 +184,8 @@ static int make_spec(const struct launcher *launcher, const struct message_launc
     const struct job_spec *job, const struct user *user, struct launch_spec *ret, struct error *err)
 {
     _cleanup_free_ char *script_dir = scripts_directory(launcher->run_dir, &launch->id);
-    const struct launch_node node = { .name = launcher->node,
+    const struct share_parts shares = { launcher->shares, launcher->mps, launcher->confine, launcher->cells };
+    struct launch_node node = { .name = launcher->node,
         .is_guarding = launcher->is_guarding,
         .run_dir = launcher->run_dir,
         .state_dir = launcher->state_dir,
@@ -191,14 +193,13 @@ static int make_spec(const struct launcher *launcher, const struct message_launc
         .exit_dir = launcher->exit_dir,
         .script_dir = script_dir,
         .gpus = launcher->gpus,
-        .shares = launcher->shares,
         .is_root = launcher->users.is_root,
         .has_joined = launcher->has_joined,
         .nofile_soft = launcher->nofile_soft,
         .nofile_hard = launcher->nofile_hard,
         .pids_max = launcher->pids_max,
         .has_no_new_privs = launcher->has_no_new_privs };
-    int r = launch_spec_make(launch, job, user, &node, ret, err);
+    int r = share_make_spec(&shares, launch, job, user, &node, ret, err);
     if (r == 0 && launcher->devices != NULL) {
         ret->numa = (uint32_t)(gpu_devices_numa(launcher->devices, &ret->gpus) + 1);
         find_devices(launcher->devices, ret);
@@ -222,7 +223,8 @@ static int stage(struct launcher *launcher, const struct message_launch *launch,
         return r;
     struct launch_spec spec = { 0 };
     r = make_spec(launcher, launch, job, &user, &spec, err);
-    r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, launch, job, &spec, err);
+    if (r != -EINPROGRESS)
+        r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, launch, job, &spec, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
@@ -254,11 +256,12 @@ static void describe(const struct job_spec *job, struct launch_spec *spec, struc
         buffer_append_text(ret, job->script);
 }
 
-/* Not with a terminal or container, which need more processes, nor with CPUs of its own, which others need.
- */
+/* Not with a terminal, container or MPS, which need more processes, nor with CPUs of its own, which others
+ * need. */
 static bool may_wait(const struct job_spec *job)
 {
-    return !job->tty && job->image == NULL && job->ask.adopted_pid == 0 && job->ask.cpu_milli == 0;
+    return !job->tty && job->image == NULL && job->ask.adopted_pid == 0 && job->ask.cpu_milli == 0 &&
+           share_kind_from_name(job->ask.share) == SHARE_NONE;
 }
 
 static int make_described(struct launcher *launcher, const struct message_launch *launch,

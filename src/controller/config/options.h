@@ -32,6 +32,7 @@ struct controller_options {
     char *gpus;         // "auto", "nvml", "amd", "none", "sim:8x24G", "sim:8x24G:MODEL"
     char *nvml_library; // NULL: the driver's own
     char *cuda_library; // NULL: the driver's own
+    char *mps_control;  // NULL: where it usually is
     char *rocm_library; // NULL: ROCm's default path
     char *device_dir;   // NULL: /dev; simulated GPUs then have no device nodes
     char *sysfs_root;

@@ -178,6 +178,8 @@ static const struct option_row setting_rows[] = {
         OPTION_INNER(library, struct controller_options, cuda_library), .preset = "auto" },
     { 0, "rocm-library", "auto|PATH", "ROCm's library for AMD GPUs; auto: librocm_smi64.so, any version",
         OPTION_INNER(library, struct controller_options, rocm_library), .preset = "auto" },
+    { 0, "mps-control", "auto|PATH", "the program nvidia-cuda-mps-control; auto: where it usually is",
+        OPTION_INNER(library, struct controller_options, mps_control), .preset = "auto" },
     { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests",
         OPTION_INNER(path, struct controller_options, sysfs_root), .preset = "/sys" },
     { 0, "device-dir", "DIR", "directory of GPU device nodes (default /dev; none for simulated ones)",
@@ -433,10 +435,11 @@ void settings_clear(struct controller_options *options)
 {
     char *fields[] = { options->config, options->state_dir, options->run_dir, options->listen,
         options->nodes_listen, options->munge_socket, options->gpus, options->nvml_library,
-        options->cuda_library, options->rocm_library, options->device_dir, options->sysfs_root, options->user,
-        options->node, options->log_dir, options->min_uid, options->pids_max, options->program_dir,
-        options->priority_group, options->cgroup, options->sendmail, options->cluster.etcd,
-        options->cluster.address, options->cluster.ca, options->cluster.cert, options->cluster.key };
+        options->cuda_library, options->mps_control, options->rocm_library, options->device_dir,
+        options->sysfs_root, options->user, options->node, options->log_dir, options->min_uid,
+        options->pids_max, options->program_dir, options->priority_group, options->cgroup, options->sendmail,
+        options->cluster.etcd, options->cluster.address, options->cluster.ca, options->cluster.cert,
+        options->cluster.key };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

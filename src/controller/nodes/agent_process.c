@@ -45,6 +45,8 @@ static void build_command(const struct controller_options *options, int keep_fd,
         strings_take(command, xasprintf("--cuda-library=%s", options->cuda_library));
     if (options->rocm_library != NULL)
         strings_take(command, xasprintf("--rocm-library=%s", options->rocm_library));
+    if (options->mps_control != NULL)
+        strings_take(command, xasprintf("--mps-control=%s", options->mps_control));
     if (options->device_dir != NULL)
         strings_take(command, xasprintf("--device-dir=%s", options->device_dir));
     strings_take(command, xasprintf("--imex-channels=%s", options->is_imex_on ? "on" : "off"));

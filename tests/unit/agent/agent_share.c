@@ -27,18 +27,18 @@ static int choose(
     struct share_ways ways = { .is_available = { [SHARE_TIME] = true } };
     struct record_list gpus = { gpu, 1 };
     struct launch_spec spec = { 0 };
-    struct job_ask ask = { .share = xstrdup(share), .gpus = 1, .gpu_mem = GIB };
+    struct job_spec job = { .ask = { .share = xstrdup(share), .gpus = 1, .gpu_mem = GIB } };
     share_ways_refuse(&ways, SHARE_MPS, "not installed");
     share_ways_refuse(&ways, SHARE_DMEM, "old kernel");
     ways.is_available[SHARE_MPS] = has_mps;
     ways.is_available[SHARE_DMEM] = has_dmem;
     (void)gpu_grants_add(&spec.gpus, 0, gpu->uuid, 1, GIB);
-    int r = share_choose(&ways, &gpus, &ask, &spec, err);
+    int r = share_choose(&ways, &gpus, &job, &spec, err);
     if (r == 0)
         r = (int)share_kind_from_name(spec.share);
     *ret_why = take_ptr(spec.share_why);
     record_clear(&launch_spec_record, &spec);
-    free(ask.share);
+    free(job.ask.share);
     return r;
 }
 
@@ -89,10 +89,10 @@ static void whole_gpus_have_no_share(void **state)
     struct gpu_state gpu = { .uuid = uuid, .valid = GPU_PROCESSES };
     struct record_list gpus = { &gpu, 1 };
     struct share_ways ways = { .is_available = { [SHARE_TIME] = true } };
-    struct job_ask ask = { .share = kind };
+    struct job_spec job = { .ask = { .share = kind } };
     struct launch_spec spec = { 0 };
     (void)gpu_grants_add(&spec.gpus, 0, uuid, 0, 0);
-    assert_int_equal(share_choose(&ways, &gpus, &ask, &spec, NULL), 0);
+    assert_int_equal(share_choose(&ways, &gpus, &job, &spec, NULL), 0);
     assert_null(spec.share);
     record_clear(&launch_spec_record, &spec);
 }

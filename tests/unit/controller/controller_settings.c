@@ -121,6 +121,7 @@ static size_t list_fields(
         { "nvml-library", NO_TEXT, &o->nvml_library },
         { "cuda-library", NO_TEXT, &o->cuda_library },
         { "rocm-library", NO_TEXT, &o->rocm_library },
+        { "mps-control", NO_TEXT, &o->mps_control },
         { "sysfs-root", TEXT, &o->sysfs_root },
         { "imex-channels", BOOLEAN, &o->is_imex_on },
         { "sendmail", TEXT, &o->sendmail },

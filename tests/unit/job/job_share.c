@@ -51,16 +51,16 @@ static void a_share_is_exact_to_a_mebibyte(void **state)
         uint64_t gpu, bytes;
         uint32_t percent;
     } rows[] = {
-        { 12 * GIB, 0, 1, 24 * GIB, 12 * GIB, 50 }, { 12 * GIB + 1, 0, 1, 24 * GIB, 12 * GIB, 50 },
-        { 12 * GIB + MIB, 0, 1, 24 * GIB, 12 * GIB + MIB, 51 }, { 0, 500, 1, 24 * GIB, 12 * GIB, 50 },
+        { 12 * GIB, 0, 1, 24 * GIB, 12 * GIB, 100 }, { 12 * GIB + 1, 0, 1, 24 * GIB, 12 * GIB, 100 },
+        { 12 * GIB + MIB, 0, 1, 24 * GIB, 12 * GIB + MIB, 100 }, { 0, 500, 1, 24 * GIB, 12 * GIB, 50 },
         { 0, 1, 1, 24 * GIB, 24 * MIB, 1 }, { 0, 333, 2, 143771 * MIB, 47875 * MIB, 34 },
         { 8 * GIB, 500, 1, 24 * GIB, 8 * GIB, 50 }, { 0, 0, 0, 24 * GIB, 0, 100 }, // the whole GPU
-        { 0, 500, 1, 0, 0, 50 }, // of a size that is not known
+        { 0, 500, 1, 0, 0, 50 },                                                   // of unknown size
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct gpu_grant grant = { .memory = rows[i].memory, .share = rows[i].share, .slot = rows[i].slot };
         assert_int_equal(share_bytes(&grant, rows[i].gpu), rows[i].bytes);
-        assert_int_equal(share_percent(&grant, rows[i].gpu), rows[i].percent);
+        assert_int_equal(share_percent(&grant), rows[i].percent);
     }
 }
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/shares.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "wire/message.h"
+
+/* The watch of the memory needs only what every driver that reports processes provides. */
+void shares_find(struct shares *shares)
+{
+    shares->ways.is_available[SHARE_TIME] = true;
+    shares->ways.is_available[SHARE_MPS] = true;
+    share_ways_refuse(&shares->ways, SHARE_DMEM, "the kernel has no dmem controller");
+}
+
+void shares_open_mps(struct shares *shares, struct event_base *base, const struct agent_options *options,
+    mps_ready_fn *on_ready, void *arg)
+{
+    _cleanup_free_ char *program = mps_find(options->mps_control);
+    if (program == NULL) {
+        share_ways_refuse(&shares->ways, SHARE_MPS, "there is no " MPS_CONTROL);
+        return;
+    }
+    const struct mps_options mps = { .program = program,
+        .run_dir = options->run_dir,
+        .proc = "/proc",
+        .is_root = geteuid() == 0,
+        .answer_ms = MPS_ANSWER_MS };
+    shares->mps = mps_new(base, &mps, on_ready, arg);
+}
+
+/* They are no external processes. */
+static void hide_servers(const struct mps *mps, struct record_list *gpus)
+{
+    struct gpu_state *states = gpus->items;
+    for (size_t i = 0; i < gpus->count; i++) {
+        struct gpu_process *processes = states[i].processes.items;
+        size_t kept = 0;
+        for (size_t k = 0; k < states[i].processes.count; k++) {
+            if (mps_is_server(mps, (pid_t)processes[k].pid, processes[k].start))
+                record_clear(&gpu_process_record, &processes[k]);
+            else
+                processes[kept++] = processes[k];
+        }
+        states[i].processes.count = kept;
+        if (kept == 0) {
+            free(states[i].processes.items);
+            states[i].processes.items = NULL;
+        }
+    }
+}
+
+void shares_report(struct shares *shares, struct record_list *gpus)
+{
+    if (shares->mps == NULL)
+        return;
+    mps_look(shares->mps);
+    hide_servers(shares->mps, gpus);
+}

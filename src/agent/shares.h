@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* What this node offers to enforce shares of GPUs. */
+#pragma once
+
+#include <event2/event.h>
+
+#include "agent/host/options.h"
+#include "agent/mps/mps.h"
+#include "job/share.h"
+
+struct shares {
+    struct share_ways ways;
+    struct mps *mps; // NULL: not installed
+};
+
+/* Finds out what works on this node. */
+void shares_find(struct shares *shares);
+
+/* Opens MPS, if it is installed; mps_free() closes it. */
+void shares_open_mps(struct shares *shares, struct event_base *base, const struct agent_options *options,
+    mps_ready_fn *on_ready, void *arg);
+
+/* A report of the GPUs (struct gpu_state, their processes with owners) before it is sent to the controller.
+ */
+void shares_report(struct shares *shares, struct record_list *gpus);
