@@ -7,12 +7,22 @@
 #include "base/memory.h"
 #include "wire/message.h"
 
+static void find_dmem(struct share_ways *ways, const struct limits *limits)
+{
+    ways->regions = limits_regions(limits);
+    ways->is_available[SHARE_DMEM] = limits_how(limits, LIMIT_DMEM) != NULL && ways->regions != NULL;
+    if (limits_how(limits, LIMIT_DMEM) == NULL)
+        share_ways_refuse(ways, SHARE_DMEM, limits_why(limits, LIMIT_DMEM)->message);
+    else if (ways->regions == NULL)
+        share_ways_refuse(ways, SHARE_DMEM, "no driver charges the memory of its devices to cgroups");
+}
+
 /* The watch of the memory needs only what every driver that reports processes provides. */
-void shares_find(struct shares *shares)
+void shares_find(struct shares *shares, const struct limits *limits)
 {
     shares->ways.is_available[SHARE_TIME] = true;
     shares->ways.is_available[SHARE_MPS] = true;
-    share_ways_refuse(&shares->ways, SHARE_DMEM, "the kernel has no dmem controller");
+    find_dmem(&shares->ways, limits);
 }
 
 void shares_open_mps(struct shares *shares, struct event_base *base, const struct agent_options *options,

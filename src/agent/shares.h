@@ -4,6 +4,7 @@
 
 #include <event2/event.h>
 
+#include "agent/confine/limits.h"
 #include "agent/host/options.h"
 #include "agent/mps/mps.h"
 #include "job/share.h"
@@ -13,8 +14,8 @@ struct shares {
     struct mps *mps; // NULL: not installed
 };
 
-/* Finds out what works on this node. */
-void shares_find(struct shares *shares);
+/* Finds out what works on this node; `limits` are borrowed. */
+void shares_find(struct shares *shares, const struct limits *limits);
 
 /* Opens MPS, if it is installed; mps_free() closes it. */
 void shares_open_mps(struct shares *shares, struct event_base *base, const struct agent_options *options,

@@ -470,7 +470,7 @@ static int begin(struct worker *worker, struct error *err)
     if (r < 0)
         return r;
     open_devices(worker);
-    shares_find(&worker->shares);
+    shares_find(&worker->shares, worker->confine->limits(worker->cells));
     r = open_launcher(worker, err);
     if (r < 0)
         return r;

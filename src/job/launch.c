@@ -90,6 +90,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(331, RECORD_STRING, struct launch_spec, share_why, USAGE_SHARE_MAX),
     RECORD_FIELD(332, RECORD_STRING, struct launch_spec, notices, SPEC_PATH_MAX),
     RECORD_FIELD(333, RECORD_STRING, struct launch_spec, mps, SPEC_NAME_MAX),
+    RECORD_FIELD(334, RECORD_STRINGS, struct launch_spec, dmem, 65536U),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
     RECORD_FIELD(360, RECORD_BOOL, struct launch_spec, is_prepared, 0),
 };

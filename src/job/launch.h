@@ -101,11 +101,12 @@ struct launch_spec {
     char *script;             // the script file that the command runs; NULL: none
     /* One of several ranks: reports when it is prepared (spool file "ready") and waits for GO. */
     bool is_gated;
-    char *share;      // the kind that enforces its share of a GPU; NULL: none
-    char *share_why;  // why this one, and no stronger one
-    char *notices;    // the file with notices to the job, or NULL
-    char *mps;        // name of its MPS daemon, or NULL
-    int64_t start_ms; // time from the shepherd's start until it must be prepared; 0: no limit
+    char *share;         // the kind that enforces its share of a GPU; NULL: none
+    char *share_why;     // why this one, and no stronger one
+    char *notices;       // the file with notices to the job, or NULL
+    char *mps;           // name of its MPS daemon, or NULL
+    struct strings dmem; // limits of device memory, as written to dmem.max: "REGION BYTES"
+    int64_t start_ms;    // time from the shepherd's start until it must be prepared; 0: no limit
     /* Prepared while another job still runs: waits for GO before it touches anything of the user (spool file
      * "ready"). Nobody has decided yet that it runs. */
     bool is_prepared;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/share.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buffer.h"
+#include "base/memory.h"
 #include "base/strings.h"
 
 #define MIB       (UINT64_C(1) << 20)
@@ -57,6 +60,31 @@ char *share_ways_text(const struct share_ways *ways, enum share_kind kind)
             buffer_printf(
                 &text, "%sno %s: %s", text.length > 0 ? "; " : "", share_kind_name(i), ways->why_not[i]);
     return text.length > 0 ? text_escape_fit(buffer_text(&text), SHARE_TEXT_MAX) : NULL;
+}
+
+/* "drm/0000:03:00.0/vram0": a part of the name, between characters that belong to no address. */
+static bool names_device(const char *region, size_t length, const char *pci)
+{
+    size_t n = strlen(pci);
+    for (size_t i = 0; n > 0 && i + n <= length; i++) {
+        bool is_start = i == 0 || !isalnum((unsigned char)region[i - 1]);
+        bool is_end = i + n == length || !isalnum((unsigned char)region[i + n]);
+        if (is_start && is_end && strncasecmp(region + i, pci, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+char *share_region(const char *regions, const char *pci)
+{
+    while (regions != NULL && pci != NULL && *regions != '\0') {
+        size_t length = strcspn(regions, " \n");
+        if (regions[length] == ' ' && names_device(regions, length, pci))
+            return xstrndup(regions, length);
+        regions = strchr(regions, '\n');
+        regions = regions != NULL ? regions + 1 : NULL;
+    }
+    return NULL;
 }
 
 int share_check(const struct job_ask *ask, struct error *err)

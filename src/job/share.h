@@ -32,10 +32,16 @@ enum share_kind {
 struct share_ways {
     bool is_available[SHARE_KINDS];
     char why_not[SHARE_KINDS][SHARE_WHY_SIZE];
+    const char *regions; // the root cgroup's dmem.capacity, borrowed; NULL: there is none
 };
 
 /* Declares a kind unavailable. */
 void share_ways_refuse(struct share_ways *ways, enum share_kind kind, const char *why);
+/* The first region of the device at this PCI address ("0000:3b:00.0") in the text of dmem.capacity, lines of
+ * region and bytes. The caller frees it; NULL: the driver has none, so that the memory of the device is not
+ * charged. */
+char *share_region(const char *regions, const char *pci);
+
 /* The strongest available kind, SHARE_NONE if there is none. */
 enum share_kind share_ways_strongest(const struct share_ways *ways);
 /* "no dmem: ...; no mps: ...": of the kinds that are stronger than this one and not available. The caller

@@ -28,7 +28,8 @@ enum value {
     VALUE_QUOTA,
     VALUE_QUOTA_OF_PERIOD,
     VALUE_CPUS,
-    VALUE_MEMS
+    VALUE_MEMS,
+    VALUE_DMEM
 };
 
 static const struct row {
@@ -51,6 +52,7 @@ static const struct row {
     { LIMIT_CPUSET, HIERARCHY_V2, "cpuset.cpus", VALUE_CPUS, false },
     { LIMIT_CPUSET, HIERARCHY_V1, "cpuset.mems", VALUE_MEMS, false },
     { LIMIT_CPUSET, HIERARCHY_V1, "cpuset.cpus", VALUE_CPUS, false },
+    { LIMIT_DMEM, HIERARCHY_V2, "dmem.max", VALUE_DMEM, false },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -75,6 +77,7 @@ static const char *format(enum value value, const struct limit_values *values, c
         break;
     case VALUE_CPUS: return values->cpus;
     case VALUE_MEMS: return values->mems;
+    case VALUE_DMEM: return values->dmem;
     }
     return number;
 }

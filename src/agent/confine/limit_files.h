@@ -15,6 +15,7 @@ struct limit_values {
     uint32_t pids;
     uint32_t cpu_milli;
     const char *cpus; // list of its CPUs
+    const char *dmem; // "REGION BYTES" of device memory
     const char *mems; // NUMA nodes whose memory it may use: required by a v1 cpuset
 };
 

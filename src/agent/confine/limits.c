@@ -29,6 +29,7 @@
 
 #define REMEMBERED     "cgroup-v1" // file in the run dir: lines of controller and directory
 #define REMEMBERED_MAX 32768U      // bytes of it
+#define REGIONS_MAX    65536U
 #define NODE_CPUS      "/sys/devices/system/node/node%u/cpulist"
 #define MEMS_SIZE      1024
 
@@ -37,6 +38,7 @@ static const char *const names[LIMIT_CONTROLLERS] = {
     [LIMIT_PIDS] = "pids",
     [LIMIT_CPU] = "cpu",
     [LIMIT_CPUSET] = "cpuset",
+    [LIMIT_DMEM] = "dmem",
 };
 
 struct place {
@@ -51,6 +53,7 @@ struct limits {
     struct place places[LIMIT_CONTROLLERS];
     struct cpu_pool pool;
     char mems[MEMS_SIZE];
+    char *regions; // text of dmem.capacity; NULL: there is none
 };
 
 /* --- v1: finding our place --- */
@@ -152,6 +155,19 @@ static void note_group(void *arg, const char *dir, const struct spool_id *id)
     *(bool *)arg = true;
 }
 
+/* The file is in the root cgroup alone. */
+static void read_regions(struct limits *limits, const char *instance)
+{
+    _cleanup_free_ char *dir = xstrdup(instance);
+    free(take_ptr(limits->regions));
+    for (char *slash; limits->regions == NULL && (slash = strrchr(dir, '/')) != NULL; *slash = '\0') {
+        _cleanup_buffer_ struct buffer text = { 0 };
+        _cleanup_free_ char *path = xasprintf("%s/dmem.capacity", dir);
+        if (file_read(AT_FDCWD, path, REGIONS_MAX, &text) == 0 && text.length > 0)
+            limits->regions = xstrdup(buffer_text(&text));
+    }
+}
+
 /* --- life --- */
 
 struct limits *limits_new(const char *run_dir, const char *parent)
@@ -189,6 +205,8 @@ void limits_enable_v2(struct limits *limits, const char *instance)
     }
     if (limits->places[LIMIT_CPUSET].hierarchy == HIERARCHY_V2)
         fill_pool_v2(limits, instance);
+    if (limits->places[LIMIT_DMEM].hierarchy == HIERARCHY_V2)
+        read_regions(limits, instance);
 }
 
 void limits_free(struct limits *limits)
@@ -197,6 +215,7 @@ void limits_free(struct limits *limits)
         return;
     for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
         free(limits->places[i].base);
+    free(limits->regions);
     free(limits);
 }
 
@@ -274,6 +293,15 @@ static int apply_cpu(struct limits *limits, const struct spool_id *id, const cha
     return is_on(limits, LIMIT_CPU) ? apply(limits, id, attempt, LIMIT_CPU, &quota, spec, err) : 0;
 }
 
+static bool has_line(const char *text, const char *line)
+{
+    size_t length = strlen(line);
+    for (const char *at = strstr(text, line); at != NULL; at = strstr(at + 1, line))
+        if ((at == text || at[-1] == '\n') && (at[length] == '\n' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
 static int apply_pids(struct limits *limits, const struct spool_id *id, const char *attempt,
     struct launch_spec *spec, struct error *err)
 {
@@ -283,6 +311,28 @@ static int apply_pids(struct limits *limits, const struct spool_id *id, const ch
     return apply(limits, id, attempt, LIMIT_PIDS, &values, spec, err);
 }
 
+/* The kernel rounds down to whole pages, and shares are whole MiB. A limit that is not there afterwards is
+ * none. */
+static int apply_dmem(
+    const struct limits *limits, const char *attempt, const struct launch_spec *spec, struct error *err)
+{
+    _cleanup_buffer_ struct buffer now = { 0 };
+    if (spec->dmem.count > 0 && !is_on(limits, LIMIT_DMEM))
+        return error_set(err, -ENOTSUP, "GPU memory cannot be limited any more: the dmem controller is off");
+    for (size_t i = 0; i < spec->dmem.count; i++) {
+        const struct limit_values values = { .dmem = spec->dmem.items[i] };
+        int r = limit_files_write(attempt, HIERARCHY_V2, LIMIT_DMEM, &values, err);
+        if (r < 0)
+            return r;
+    }
+    _cleanup_free_ char *path = xasprintf("%s/dmem.max", attempt);
+    int r = spec->dmem.count > 0 ? file_read(AT_FDCWD, path, REGIONS_MAX, &now) : 0;
+    for (size_t i = 0; r == 0 && i < spec->dmem.count; i++)
+        if (!has_line(buffer_text(&now), spec->dmem.items[i]))
+            return error_set(err, -EIO, "%s does not contain the limit %s", path, spec->dmem.items[i]);
+    return r < 0 ? error_set_errno(err, r, "cannot read %s", path) : 0;
+}
+
 int limits_apply(struct limits *limits, const struct spool_id *id, const char *attempt,
     struct launch_spec *spec, struct error *err)
 {
@@ -290,7 +340,9 @@ int limits_apply(struct limits *limits, const struct spool_id *id, const char *a
     int r = apply_memory(limits, id, attempt, spec, err);
     if (r == 0)
         r = apply_cpu(limits, id, attempt, spec, err);
-    return r == 0 ? apply_pids(limits, id, attempt, spec, err) : r;
+    if (r == 0)
+        r = apply_pids(limits, id, attempt, spec, err);
+    return r == 0 ? apply_dmem(limits, attempt, spec, err) : r;
 }
 
 int limits_remove(struct limits *limits, const struct spool_id *id)
@@ -333,6 +385,11 @@ const char *limits_how(const struct limits *limits, enum limit_controller contro
 {
     static const char *const words[HIERARCHIES] = { NULL, "cgroup v1", "cgroup v2" };
     return words[limits->places[controller].hierarchy];
+}
+
+const char *limits_regions(const struct limits *limits)
+{
+    return limits->regions;
 }
 
 const struct error *limits_why(const struct limits *limits, enum limit_controller controller)

@@ -14,7 +14,7 @@
 #include "base/spool.h"
 #include "job/launch.h"
 
-enum limit_controller { LIMIT_MEMORY, LIMIT_PIDS, LIMIT_CPU, LIMIT_CPUSET, LIMIT_CONTROLLERS };
+enum limit_controller { LIMIT_MEMORY, LIMIT_PIDS, LIMIT_CPU, LIMIT_CPUSET, LIMIT_DMEM, LIMIT_CONTROLLERS };
 
 struct limits;
 
@@ -28,9 +28,9 @@ void limits_free(struct limits *limits);
 void limits_enable_v2(struct limits *limits, const char *instance);
 
 /*
- * Applies the limits of `spec` (memory_limit, cpu_milli, pids_max) to the attempt and sets v1_cgroups and
- * memory_cgroup. `attempt` is its directory in v2, NULL without one. Idempotent. A limit whose controller is
- * off is skipped; failing to set any other is an error.
+ * Applies the limits of `spec` (memory_limit, cpu_milli, pids_max, dmem) to the attempt and sets v1_cgroups
+ * and memory_cgroup. `attempt` is its directory in v2, NULL without one. Idempotent. A limit whose controller
+ * is off is skipped, except dmem; failing to set any other is an error.
  */
 int limits_apply(struct limits *limits, const struct spool_id *id, const char *attempt,
     struct launch_spec *spec, struct error *err);
@@ -43,6 +43,9 @@ void limits_list(struct limits *limits, const char *instance, confine_visit_fn *
 
 /* "cgroup v2", "cgroup v1", or NULL if it is off. */
 const char *limits_how(const struct limits *limits, enum limit_controller controller);
+
+/* The text of the root cgroup's dmem.capacity: regions of device memory that can be limited. NULL: none. */
+const char *limits_regions(const struct limits *limits);
 
 /* The reason why it is off, with a hint. */
 const struct error *limits_why(const struct limits *limits, enum limit_controller controller);

@@ -2,6 +2,7 @@
 #include "agent/launch/share.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -33,6 +34,13 @@ uint64_t share_gpu_bytes(const struct record_list *gpus, const struct gpu_grant 
 }
 
 /* What holds for the node may not hold for these GPUs. Every kind relies on the watch of the memory. */
+static void judge_region(const char *regions, const struct gpu_state *gpu, struct share_ways *ways)
+{
+    _cleanup_free_ char *region = gpu != NULL ? share_region(regions, gpu->pci) : NULL;
+    if (region == NULL)
+        share_ways_refuse(ways, SHARE_DMEM, "the driver of the GPU does not charge its memory to cgroups");
+}
+
 static void judge_gpus(
     const struct record_list *gpus, const struct launch_spec *spec, struct share_ways *ways)
 {
@@ -43,9 +51,22 @@ static void judge_gpus(
             share_ways_refuse(ways, SHARE_TIME, "the driver does not report the memory of processes");
         if (gpu == NULL || gpu->vendor != GPU_VENDOR_NVIDIA)
             share_ways_refuse(ways, SHARE_MPS, "it needs GPUs of NVIDIA");
+        if (ways->is_available[SHARE_DMEM])
+            judge_region(ways->regions, gpu, ways);
     }
     if (spec->gpus.count > 1)
         share_ways_refuse(ways, SHARE_MPS, "it is used for jobs with one GPU");
+}
+
+static void set_dmem(const char *regions, const struct record_list *gpus, struct launch_spec *spec)
+{
+    const struct gpu_grant *grants = spec->gpus.items;
+    for (size_t i = 0; i < spec->gpus.count; i++) {
+        const struct gpu_state *gpu = find_gpu(gpus, &grants[i]);
+        _cleanup_free_ char *region = share_region(regions, gpu->pci);
+        strings_take(
+            &spec->dmem, xasprintf("%s %" PRIu64, region, share_bytes(&grants[i], gpu->memory_bytes)));
+    }
 }
 
 int share_choose(const struct share_ways *ways, const struct record_list *gpus, const struct job_spec *job,
@@ -70,6 +91,8 @@ int share_choose(const struct share_ways *ways, const struct record_list *gpus, 
     }
     _cleanup_free_ char *text = wanted == SHARE_AUTO ? share_ways_text(&here, kind) : xstrdup("requested");
     spec->share = xstrdup(share_kind_name(kind));
+    if (kind == SHARE_DMEM)
+        set_dmem(here.regions, gpus, spec);
     spec->share_why = text != NULL ? take_ptr(text) : xstrdup("the strongest kind");
     return 0;
 }

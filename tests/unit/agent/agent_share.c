@@ -32,11 +32,15 @@ static int choose(
     share_ways_refuse(&ways, SHARE_DMEM, "old kernel");
     ways.is_available[SHARE_MPS] = has_mps;
     ways.is_available[SHARE_DMEM] = has_dmem;
+    ways.regions = "drm/0000:03:00.0/vram0 25769803776\n";
     (void)gpu_grants_add(&spec.gpus, 0, gpu->uuid, 1, GIB);
     int r = share_choose(&ways, &gpus, &job, &spec, err);
     if (r == 0)
         r = (int)share_kind_from_name(spec.share);
     *ret_why = take_ptr(spec.share_why);
+    assert_int_equal(spec.dmem.count, r == SHARE_DMEM ? 1 : 0);
+    if (r == SHARE_DMEM)
+        assert_string_equal(spec.dmem.items[0], "drm/0000:03:00.0/vram0 1073741824");
     record_clear(&launch_spec_record, &spec);
     free(job.ask.share);
     return r;
@@ -44,9 +48,11 @@ static int choose(
 
 static void the_strongest_kind_that_works_on_the_gpu_is_used(void **state)
 {
-    char uuid[] = "GPU-a";
-    struct gpu_state seen = { .uuid = uuid, .valid = GPU_PROCESSES, .vendor = GPU_VENDOR_NVIDIA };
+    char uuid[] = "GPU-a", pci[] = "0000:03:00.0", other[] = "0000:04:00.0";
+    struct gpu_state seen = { .uuid = uuid, .pci = pci, .valid = GPU_PROCESSES, .vendor = GPU_VENDOR_NVIDIA };
     struct gpu_state amd = { .uuid = uuid, .valid = GPU_PROCESSES, .vendor = GPU_VENDOR_AMD };
+    struct gpu_state uncharged = seen;
+    uncharged.pci = other;
     struct gpu_state blind = { .uuid = uuid, .vendor = GPU_VENDOR_NVIDIA };
     const struct {
         const char *share;
@@ -59,6 +65,10 @@ static void the_strongest_kind_that_works_on_the_gpu_is_used(void **state)
         { "none", true, true, &seen, SHARE_NONE, NULL },
         { "auto", true, true, &seen, SHARE_DMEM, "the strongest kind" },
         { "auto", true, false, &seen, SHARE_MPS, "no dmem: old kernel" },
+        { "auto", true, true, &uncharged, SHARE_MPS,
+            "no dmem: the driver of the GPU does not charge its memory to cgroups" },
+        { "dmem", true, true, &uncharged, -ENOTSUP, "does not charge its memory" },
+        { "dmem", true, true, &seen, SHARE_DMEM, "requested" },
         { "auto", false, false, &seen, SHARE_TIME, "no dmem: old kernel; no mps: not installed" },
         { "auto", true, false, &amd, SHARE_TIME, "no dmem: old kernel; no mps: it needs GPUs of NVIDIA" },
         { "auto", false, false, &blind, -ENOTSUP, "does not report the memory of processes" },

@@ -64,6 +64,31 @@ static void a_share_is_exact_to_a_mebibyte(void **state)
     }
 }
 
+static void a_region_belongs_to_the_device_whose_address_it_contains(void **state)
+{
+    static const char regions[] =
+        "drm/0000:03:00.0/vram0 8514437120\ndrm/0000:3b:00.0/stolen\nnv.0000:3B:00.0.0 1\n";
+    static const struct {
+        const char *pci, *region;
+    } rows[] = {
+        { "0000:03:00.0", "drm/0000:03:00.0/vram0" },
+        { "0000:3b:00.0", "nv.0000:3B:00.0.0" },
+        { "0000:81:00.0", NULL },
+        { "000:03:00.0", NULL },
+        { "", NULL },
+        { NULL, NULL },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_free_ char *region = share_region(regions, rows[i].pci);
+        if (rows[i].region == NULL)
+            assert_null(region);
+        else
+            assert_string_equal(region, rows[i].region);
+    }
+    assert_null(share_region(NULL, "0000:03:00.0"));
+    assert_null(share_region("", "0000:03:00.0"));
+}
+
 static void the_strongest_available_kind_is_chosen_and_the_others_are_explained(void **state)
 {
     struct share_ways ways = { 0 };
@@ -84,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_shares_are_enforced_and_only_by_known_kinds),
         cmocka_unit_test(a_share_is_exact_to_a_mebibyte),
+        cmocka_unit_test(a_region_belongs_to_the_device_whose_address_it_contains),
         cmocka_unit_test(the_strongest_available_kind_is_chosen_and_the_others_are_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
