@@ -124,3 +124,24 @@ def test_a_bad_share_is_refused_with_the_reason(box, options, words):
 
 def test_doctor_tells_how_shares_are_enforced(box):
     assert '--share auto uses time: a job that stays above its share is ended; no dmem: ' in box.mgpu('doctor').out
+
+
+# --- what earlier jobs used ---
+
+def test_submit_tells_what_earlier_jobs_used_and_can_request_it(box, nvml, gate, bell):
+    command = ['sh', '-c', f'echo $$ >{bell.path}; read word <{gate.path}']
+    first = box.mgpu('submit', '-m', 'auto', '--', *command)
+    assert first.code != 0 and 'no earlier job of yours with this command has a known peak' in first.err, first
+    job = box.submit('-m', '8G', '--', *command)
+    use(nvml, bell.wait(), 3 * GIB_MIB)
+    harness.until(lambda: (box.job(job)['usage'] or {}).get('gpu_memory_peak_bytes') == 3 << 30, 'a sample')
+    gate.open()
+    assert box.wait(job)['state'] == 'done'
+    more = box.mgpu('submit', '--hold', '-m', '20G', '--', *command)
+    assert '1 earlier job with this command used at most 3 GiB of GPU memory; this one requests 20 GiB' in more.err, more
+    enough = box.mgpu('submit', '--hold', '-m', '4G', '--', *command)
+    assert enough.code == 0 and 'earlier' not in enough.err, enough
+    other = box.mgpu('submit', '--hold', '-m', '20G', '--', 'true')
+    assert other.code == 0 and 'earlier' not in other.err, other
+    auto = box.submit('--hold', '-m', 'auto', '--', *command)
+    assert box.job(auto)['gpu_mem'] == 3380 << 20  # 3 GiB and a tenth

@@ -221,6 +221,14 @@ static int read_retry_oom(
     return r < 0 ? name_option("retry_oom", what, err) : read_text(client, what, text, ret, err);
 }
 
+/* "auto" is settled before the request is sent (cli/submit/gpu_peak.h). */
+static int read_gpu_mem(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    return strcmp(text, "auto") == 0 ? read_text(client, what, text, ret, err)
+                                     : read_size(client, what, text, ret, err);
+}
+
 static int read_share(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
@@ -433,7 +441,7 @@ static const struct ask_key forms[] = {
     { "gpu_share", NULL, NULL, NULL, NULL }, // by gpus
     { "gpu_allow", NULL, "LIST", NULL, read_gpu_allow },
     { "gpu_model", "model", "TYPE", NULL, read_text },
-    { "gpu_mem", "mem", "SIZE", NULL, read_size },
+    { "gpu_mem", "mem", "SIZE", NULL, read_gpu_mem },
     { "memory", "ram", "SIZE", NULL, read_size },
     { "nodes", NULL, "N", NULL, read_nodes },
     { "gpus_per_node", NULL, "N", NULL, read_gpus_per_node },

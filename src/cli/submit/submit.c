@@ -25,6 +25,7 @@
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"
+#include "cli/submit/gpu_peak.h"
 #include "cli/submit/submit_check.h"
 #include "cli/options/talk.h"
 #include "cli/show/why_text.h"
@@ -194,6 +195,8 @@ int submit_request(
     int r = submit_build(call->options, command, &request, ret_left_out, err);
     if (r == 0)
         r = add_after(call, request, err);
+    if (r == 0)
+        r = gpu_peak_settle(call, command, request, err);
     if (r == 0)
         *ret = take_ptr(request);
     return r;

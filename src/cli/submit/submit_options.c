@@ -225,7 +225,7 @@ const struct option_row submit_rows[] = {
     { 'G', "gpu-ids", "LIST", ask_help_gpu_ids, .set_key = set_key, .key = "gpu_ids" },
     { 0, "node-gpu-ids", "LIST", NULL, .set_key = set_key, .key = "gpu_ids" },
     { 0, "gpu-allow", "LIST", ask_help_gpu_allow, .set_key = set_key, .key = "gpu_allow" },
-    { 'm', "gpu-mem", "SIZE", ask_help_gpu_mem, .set_key = set_key, .key = "gpu_mem" },
+    { 'm', "gpu-mem", "SIZE|auto", ask_help_gpu_mem, .set_key = set_key, .key = "gpu_mem" },
     { 0, "share", "KIND", ask_help_share, .set_key = set_key, .key = "share" },
     { 0, "mem", "SIZE", NULL, set_mem },
     { 'c', "cpus", "N", ask_help_cpus, .set_key = set_key, .key = "cpus" },
