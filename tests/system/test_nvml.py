@@ -41,6 +41,19 @@ def test_numbers_that_cannot_be_true_are_not_shown(make_instance, nvml):
     assert [gpu[name] for name in ('memory_used_bytes', 'utilization', 'temperature_c', 'power_w')] == [None] * 4
 
 
+def test_the_topology_has_a_row_for_each_gpu(make_instance, nvml):
+    nvml.add(bus=0x91, uuid='GPU-third')
+    nvml.say('link 0 2')
+    nvml.say('link 2 0')
+    nvml.write()
+    box = make_instance(gpus='auto', arguments=nvml.arguments)
+    header, *rows, words = box.mgpu('gpus', '--topology', check=True).out.splitlines()
+    assert header.split() == ['GPU', '0', '1', '2', 'NUMA']
+    assert [row.split()[1:4] for row in rows] == [['X', '-', '-'], ['-', 'X', 'NV'], ['-', 'NV', 'X']]
+    assert words.startswith('NV: NVLink.')
+    assert box.mgpu('gpus', '--topology', '--line').code == 2
+
+
 def test_the_file_may_name_the_library(make_instance, nvml, place):
     path = f'{place}/mgpu.yaml'
     with open(path, 'w', encoding='utf-8') as out:

@@ -9,6 +9,7 @@
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/cluster/gpu_topology.h"
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
@@ -18,7 +19,7 @@
 #include "cli/follow/watch.h"
 
 struct gpus_options {
-    bool is_line;
+    bool is_line, is_topology;
     int64_t watch_ms;
     const char *gpu; // only this one; NULL: all
     struct gpu_past_question past;
@@ -55,6 +56,8 @@ static int set_step(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 0, "line", NULL, "one short line, for the status bar of tmux",
         OPTION_INNER(flag, struct gpus_options, is_line) },
+    { 0, "topology", NULL, "how the GPUs of each node are connected",
+        OPTION_INNER(flag, struct gpus_options, is_topology) },
     { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0, "history", "TIME", "load since then: 10m, 24h, 2026-11-21T08:00:00Z; at most a week", set_history },
     { 0, "step", "TIME", "duration of a step: 1 to 59 seconds, or minutes", set_step },
@@ -114,6 +117,10 @@ static int show(void *arg, FILE *out, struct error *err)
         (void)fputs("no GPUs found; run mgpu doctor\n", out);
         return 0;
     }
+    if (options->is_topology && !list_is_machine(call)) {
+        gpu_topology_print(json_object_get(answer, "gpus"), &screen, out);
+        return 0;
+    }
     r = list_print(call, &gpu_list, &screen, answer, out, err);
     if (r == 0 && !list_is_machine(call) && screen.is_tty)
         gpu_print_external(json_object_get(answer, "gpus"), out);
@@ -129,6 +136,8 @@ static int check_options(struct gpus_options *options, int argc, char **argv, st
         return error_set(err, -EINVAL, "--step requires --history");
     if (options->past.since != NULL && options->is_line)
         return error_set(err, -EINVAL, "--line and --history cannot be combined");
+    if (options->is_topology && (options->is_line || options->past.since != NULL))
+        return error_set(err, -EINVAL, "--topology cannot be combined with --line or --history");
     return 0;
 }
 
