@@ -190,3 +190,19 @@ def test_a_full_etcd_refuses_submissions_and_leaves_jobs_alone(ana, gate):
                               'an accepted job')
         gate.open()
         assert leader.wait(job)['exit_code'] == 3 and leader.wait(again)['state'] == 'done'
+
+
+def test_a_leader_does_not_write_behind_a_gap(ana):
+    etcd = Etcd(1)
+    with Controllers(ana, count=2, etcd=etcd) as controllers:
+        leader, standby = controllers.leader(), controllers.standbys()[0]
+        for _ in range(3):
+            leader.post_job(['true'])
+        controllers.await_equal()
+        entry = leader.state()['entry']
+        etcd.ctl('del', f'mgpu/log/{entry:016x}')  # as in an older backup
+        answer = leader.api('POST', '/jobs', {'command': ['true']})
+        assert (answer.status, answer.json['outcome']) == (503, 'unknown'), answer
+        assert leader.process.wait(harness.DEADLINE_S) == os.EX_TEMPFAIL
+        harness.until(lambda: 'etcd has lost data' in ((standby.state() or {}).get('trouble') or ''), 'a standby that says so')
+        assert not standby.is_leading()

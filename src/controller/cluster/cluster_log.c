@@ -2,7 +2,9 @@
 /*
  * An entry is created, never overwritten: the transaction compares that its key does not exist, and that the
  * leader's key is the one under which this controller was elected. A transaction whose answer was lost is
- * repeated; if it had happened, the key exists with the entry's own random id.
+ * repeated; if it had happened, the key exists with the entry's own random id. The entry before must exist as
+ * well: an etcd that was restored from a backup under its leader has a gap there. So the last entry that a
+ * snapshot contains stays in the log, and founding a cluster writes an empty one.
  */
 #include "controller/cluster/cluster_log.h"
 
@@ -202,12 +204,13 @@ static int judge(const struct cluster_appending *appending, const struct etcd_re
     }
     if (leader == NULL || leader->created != appending->revision)
         return lost(err);
-    return error_set(err, -EUCLEAN, "etcd has another %s: the log has changed under its leader", key);
+    return there == NULL ? error_set(err, -EUCLEAN, "etcd has lost the entry before %s", key)
+                         : error_set(err, -EUCLEAN, "etcd has another %s: the log has changed", key);
 }
 
-/* One key, until the outcome is known. `id` 0: the key may exist already. */
-static int put(const struct cluster_appending *appending, const char *key, const struct buffer *value,
-    uint64_t id, struct error *err)
+/* One key, until the outcome is known. `id` 0: the key may exist already, and needs none before it. */
+static int put(const struct cluster_appending *appending, const char *before, const char *key,
+    const struct buffer *value, uint64_t id, struct error *err)
 {
     struct etcd *etcd = appending->etcd;
     int r;
@@ -215,8 +218,10 @@ static int put(const struct cluster_appending *appending, const char *key, const
         struct etcd_txn txn = { 0 };
         struct etcd_result result = { 0 };
         etcd_txn_if_created_at(&txn, etcd, KEY_LEADER, appending->revision);
-        if (id != 0)
+        if (id != 0) {
             etcd_txn_if_created_at(&txn, etcd, key, 0);
+            etcd_txn_if_exists(&txn, etcd, before);
+        }
         etcd_txn_put(&txn, etcd, key, value->bytes, value->length, 0);
         etcd_txn_otherwise_read(&txn, etcd, KEY_LEADER);
         etcd_txn_otherwise_read(&txn, etcd, key);
@@ -244,7 +249,7 @@ static int put_parts(const struct cluster_appending *appending, const struct sto
         _cleanup_buffer_ struct buffer value = { 0 };
         size_t at = (size_t)part * PART_BYTES, left = entry->length - at;
         buffer_append(&value, (const uint8_t *)entry->changes + at, left < PART_BYTES ? left : PART_BYTES);
-        r = put(appending, key, &value, 0, err);
+        r = put(appending, NULL, key, &value, 0, err);
     }
     return r;
 }
@@ -257,14 +262,14 @@ int cluster_log_append(
     struct header header = { MAGIC, entry->position.id, entry->before.id, entry->schema, parts,
         entry->length };
     _cleanup_buffer_ struct buffer value = { 0 };
-    _cleanup_free_ char *key = log_key(entry->position.number);
+    _cleanup_free_ char *key = log_key(entry->position.number), *before = log_key(entry->before.number);
     if (parts > PARTS_MAX)
         return error_set(err, -E2BIG, "a transaction of %zu bytes is too large for the log", entry->length);
     buffer_append(&value, &header, sizeof(header));
     if (parts == 0)
         buffer_append(&value, entry->changes, entry->length);
     int r = put_parts(appending, entry, parts, err);
-    return r == 0 ? put(appending, key, &value, entry->position.id, err) : r;
+    return r == 0 ? put(appending, before, key, &value, entry->position.id, err) : r;
 }
 
 /* --- snapshots --- */
@@ -325,11 +330,15 @@ static int publish_base(struct etcd *etcd, int64_t revision, const char *instanc
         base->position.number, base->position.id, base->bytes, base->parts, base->crc);
     etcd_txn_if_created_at(&txn, etcd, revision != 0 ? KEY_LEADER : KEY_CLUSTER, revision);
     etcd_txn_put(&txn, etcd, KEY_BASE, text, strlen(text), 0);
-    if (revision == 0)
+    if (revision == 0) {
+        const struct header first = { .magic = MAGIC, .id = base->position.id };
+        _cleanup_free_ char *key = log_key(base->position.number);
+        etcd_txn_put(&txn, etcd, key, &first, sizeof(first), 0);
         etcd_txn_put(&txn, etcd, KEY_CLUSTER, instance, strlen(instance), 0);
+    }
     delete_range(&txn, etcd, "snapshot", base->position.number);
     delete_range(&txn, etcd, "part", base->position.number + 1);
-    delete_range(&txn, etcd, "log", base->position.number + 1);
+    delete_range(&txn, etcd, "log", base->position.number);
     int r = etcd_commit(etcd, &txn, SNAPSHOT_MS, &result, err);
     bool is_done = r == 0 && result.is_success;
     etcd_result_clear(&result);

@@ -273,6 +273,12 @@ void etcd_txn_if_created_at(struct etcd_txn *txn, const struct etcd *etcd, const
                            "result", "EQUAL", "create_revision", number_text(revision)));
 }
 
+void etcd_txn_if_exists(struct etcd_txn *txn, const struct etcd *etcd, const char *name)
+{
+    add(&txn->compare, json_pack("{s:o, s:s, s:s, s:s}", "key", key_of(etcd, name), "target", "VERSION",
+                           "result", "GREATER", "version", "0"));
+}
+
 void etcd_txn_put(struct etcd_txn *txn, const struct etcd *etcd, const char *name, const void *bytes,
     size_t length, int64_t lease)
 {

@@ -50,6 +50,7 @@ struct etcd_txn {
 /* A key as PREFIX/NAME. */
 void etcd_txn_if_created_at(
     struct etcd_txn *txn, const struct etcd *etcd, const char *name, int64_t revision); // 0: absent
+void etcd_txn_if_exists(struct etcd_txn *txn, const struct etcd *etcd, const char *name);
 void etcd_txn_put(struct etcd_txn *txn, const struct etcd *etcd, const char *name, const void *bytes,
     size_t length, int64_t lease); // lease 0: none
 /* Keys from `name` up to, but without, `end` (NULL: that key alone), in order. */
