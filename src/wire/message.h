@@ -314,7 +314,8 @@ struct message_update { // new settings of a running attempt
 };
 
 /* Save the GPU memory of a running attempt and stop its processes, or the reverse. Answered by PARK_RESULT; a
- * PARK whose result is known is answered at once. */
+ * PARK whose result is known is answered at once. One to restore also follows HELLO for a job that runs, with
+ * the number of the latest order: it may have been given up by an agent that died. */
 struct message_park {
     struct spool_id id;
     uint64_t token;

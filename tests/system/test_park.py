@@ -159,3 +159,200 @@ def test_a_job_that_cannot_be_parked_goes_on(make_instance, cuda, rule):
     assert set(cuda.states().values()) == {'0'}
     cuda.rule()
     park(instance, job)
+
+
+@pytest.mark.parametrize('library, words', [('cuda_old', 'cuCheckpointProcessGetState'), (None, 'cannot be loaded')])
+def test_a_driver_that_cannot_park_leaves_the_job_alone(make_instance, cuda, library, words):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    if library is None:
+        os.unlink(cuda.library)
+    else:
+        shutil.copy(os.path.join(harness.build_folder(), f'tests/unit/agent/lib{library}.so'), cuda.library)
+    instance.mgpu('park', job, check=True)
+    harness.until(lambda: instance.job(job)['park_text'], 'a reason')
+    assert words in instance.job(job)['park_text']
+    assert cuda.calls() == []
+    goes_on(cuda)
+
+
+def test_a_node_without_nvidia_gpus_refuses_at_once(make_instance):
+    instance = make_instance(gpus='sim:1x24G')
+    job = instance.submit('-g', '1', '--', 'sleep', '1000')
+    instance.wait(job, 'running')
+    answer = instance.mgpu('park', job)
+    assert answer.code != 0 and 'cannot park jobs' in answer.err
+    assert phase(instance, job) is None
+
+
+def test_a_driver_that_hangs_costs_no_job(make_instance, cuda):
+    """The call is never cut off: the helper undoes it when the driver answers."""
+    instance = make_instance(gpus='sim:1x24G', arguments=(*cuda.arguments, '--park-timeout', '1s'))
+    job = start_work(instance, cuda)
+    cuda.rule('hang save')
+    instance.mgpu('park', job, check=True)
+    harness.until(lambda: instance.job(job)['park_text'], 'it is given up', timeout_s=60)
+    assert 'not answered' in instance.job(job)['park_text']
+    cuda.rule()
+    harness.until(lambda: set(cuda.states().values()) == {'0'}, 'the helper has undone it')
+    goes_on(cuda)
+    park(instance, job)
+
+
+def test_a_process_that_starts_cuda_during_the_save_is_saved_too(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    late = f'{cuda.folder}/late'
+    script = f'while [ ! -e {late} ]; do sleep 0.02; done; exec {" ".join(cuda.work())}'
+    job = instance.submit('-g', '1', '--', 'sh', '-c', f'({script}) & exec {" ".join(cuda.work())}')
+    harness.until(lambda: len(cuda.states()) == 1 and cuda.steps() > 0, 'the first process works')
+    cuda.rule('delay save 500')
+    instance.mgpu('park', job, check=True)
+    harness.until(lambda: 'save' in cuda.calls(), 'the first process is being saved')
+    with open(late, 'w', encoding='ascii'):
+        pass
+    await_phase(instance, job, 'parked')
+    assert set(cuda.states().values()) == {'2'}
+    assert all(process_state(pid) == 'T' for pid in cuda.states())
+
+
+@pytest.mark.parametrize('moment', ['lock', 'save'])
+def test_the_agent_dies_while_a_job_is_parked(make_instance, cuda, moment):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    cuda.rule(f'delay {moment} 700')
+    instance.mgpu('park', job, check=True)
+    harness.until(lambda: moment in cuda.calls(), f'the helper is at {moment}')
+    instance.kill_agent()
+    await_phase(instance, job, 'parked')
+    assert cuda.calls() == ['lock', 'save']
+    instance.kill_agent()
+    cuda.rule('delay restore 700')
+    instance.mgpu('unpark', job, check=True)
+    harness.until(lambda: 'restore' in cuda.calls(), 'the helper restores')
+    instance.kill_agent()
+    await_phase(instance, job, None)
+    assert cuda.calls() == ['lock', 'save', 'restore', 'unlock']
+    goes_on(cuda)
+
+
+@pytest.mark.parametrize('moment', ['lock', 'save'])
+def test_the_helper_dies_and_the_job_goes_on(make_instance, cuda, moment):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, others=1)
+    cuda.rule(f'die {moment}')
+    instance.mgpu('park', job, check=True)
+    harness.until(lambda: instance.job(job)['park_text'], 'a reason')
+    assert phase(instance, job) is None
+    harness.until(lambda: set(cuda.states().values()) == {'0'}, 'no process is locked')
+    goes_on(cuda)
+
+
+def test_mgpud_dies_while_a_job_is_parked(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    park(instance, job)
+    other = instance.submit('-g', '1', '--', 'sleep', '1000')
+    instance.wait(other, 'running')
+    instance.mgpu('unpark', job, check=True)
+    instance.kill()
+    instance.start()
+    assert phase(instance, job) == 'waiting'
+    instance.mgpu('cancel', other, check=True)
+    await_phase(instance, job, None)
+    goes_on(cuda)
+
+
+def test_a_parked_job_can_be_cancelled_and_requeued(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    park(instance, job)
+    instance.mgpu('cancel', job, check=True)
+    assert instance.wait(job)['state'] == 'cancelled'
+    for name in cuda.states():
+        os.unlink(f'{cuda.folder}/{name}')
+    again = start_work(instance, cuda)
+    park(instance, again)
+    instance.mgpu('requeue', again, check=True)
+    harness.until(lambda: instance.job(again)['attempt'] == 2 and instance.job(again)['state'] == 'running', 'it runs again')
+    assert phase(instance, again) is None
+
+
+def test_a_restore_that_fails_ends_the_job(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    park(instance, job)
+    cuda.rule('fail restore 2')
+    instance.mgpu('unpark', job, check=True)
+    done = instance.wait(job)
+    assert done['ended_by'] == 'gpu_fault'
+    assert 'CUDA_ERROR_OUT_OF_MEMORY' in done['park_text']
+
+
+def test_a_job_returns_at_the_time_it_was_parked_for(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    instance.mgpu('park', '--for', '1s', job, check=True)
+    harness.until(lambda: 'unlock' in cuda.calls(), 'it has returned')
+    await_phase(instance, job, None)
+    goes_on(cuda)
+
+
+def test_a_job_without_gpus_is_refused_at_once(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    without = instance.submit('-g', '0', '--', 'sleep', '1000')
+    instance.wait(without, 'running')
+    answer = instance.mgpu('park', without)
+    assert answer.code != 0 and 'no GPUs' in answer.err
+
+
+def test_the_time_limit_stands_still_while_a_job_is_parked(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, '-t', '4')
+    park(instance, job)
+    time.sleep(5)  # longer than the limit: what is tested is that nothing happens
+    assert phase(instance, job) == 'parked'
+    instance.mgpu('unpark', job, check=True)
+    await_phase(instance, job, None)
+    goes_on(cuda)
+    assert instance.wait(job)['ended_by'] == 'time_limit'
+
+
+def test_a_job_is_parked_at_its_time_limit_and_comes_back(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, '-t', '1', '--on-timeout', 'park')
+    harness.until(lambda: 'restore' in cuda.calls(), 'it was parked, and came back')
+    assert instance.job(job)['state'] == 'running'
+
+
+def test_a_preempted_job_is_parked_and_keeps_its_work(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, '--preemptible', '--on-preempt', 'park')
+    other = instance.submit('-g', '1', '--', 'sleep', '2')
+    instance.wait(other, 'running')
+    assert phase(instance, job) == 'waiting'
+    steps = cuda.steps()
+    assert instance.wait(other)['state'] == 'done'
+    harness.until(lambda: cuda.steps() > steps, 'it goes on with its work')
+    assert instance.job(job)['attempt'] == 1
+
+
+def test_a_preempted_job_that_cannot_be_parked_is_requeued(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, '--preemptible', '--on-preempt', 'park')
+    cuda.rule('fail save 801')
+    other = instance.submit('-g', '1', '--', 'sleep', '1000')
+    instance.wait(other, 'running')
+    assert instance.job(job)['state'] == 'queued'
+
+
+def test_all_processes_of_a_tree_are_parked(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, others=15)
+    park(instance, job)
+    assert set(cuda.states().values()) == {'2'} and len(cuda.states()) == 16
+    calls = cuda.calls()
+    assert calls == ['lock'] * 16 + ['save'] * 16
+    instance.mgpu('unpark', job, check=True)
+    await_phase(instance, job, None)
+    assert cuda.calls()[32:] == ['restore'] * 16 + ['unlock'] * 16
+    goes_on(cuda)

@@ -279,16 +279,28 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     parking->is_given_up = true;
 }
 
-/* As far as an earlier agent has come. */
-static enum step first_step(const struct parking *parking)
+/* What is left to do of the order, after what an earlier agent has done. */
+static enum step first_step(struct parking *parking)
 {
     struct launch_park entry = { 0 };
-    bool is_known = read_entry(parking, &entry) == 0 && entry.number == parking->order.number;
-    bool is_undone = is_known && entry.is_return != 0 && parking->order.is_return == 0;
+    const struct message_park *order = &parking->order;
+    bool is_known = read_entry(parking, &entry) == 0 && entry.number == order->number;
+    bool is_same = is_known && (entry.is_return != 0) == (order->is_return != 0);
+    enum step step = order->is_return != 0 && !is_known ? CLEARING : HELPING;
+    if (entry.number > order->number) {
+        step = OVER; // a late copy
+    } else if (is_same && entry.outcome != 0 && order->is_return != 0) {
+        conclude(parking, (enum park_outcome)entry.outcome, 0, entry.text);
+        step = OVER;
+    } else if (is_known && !is_same && order->is_return == 0) {
+        step = UNDOING;
+    } else if (is_known && !is_same) {
+        /* The controller regards it as running: an agent that has died gave the order up. */
+        gpu_check_keep(parking->parker->parts.check, &order->id);
+        step = entry.outcome == PARK_REFUSED || entry.outcome == PARK_LOST ? OVER : HELPING;
+    }
     record_clear(&launch_park_record, &entry);
-    if (is_undone)
-        return UNDOING;
-    return parking->order.is_return != 0 && !is_known ? CLEARING : HELPING;
+    return step;
 }
 
 void parker_order(struct parker *parker, const struct message_park *order)

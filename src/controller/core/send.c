@@ -182,7 +182,7 @@ void core_send_park(struct core *core, const struct job *job, uint64_t bytes_max
         .id = core_attempt_id(job, 0),
         .token = job->token,
         .number = job_park(job)->number,
-        .is_return = job_park(job)->phase == PARK_RESTORING,
+        .is_return = job_park(job)->phase != PARK_SAVING,
         .bytes_max = bytes_max,
         .timeout_ms = core->options.park.timeout_ms,
     };

@@ -23,7 +23,7 @@
 #include "controller/core/tables.h"
 
 struct core_parks {
-    int64_t next_ms; // wall clock: the earliest return of a parked job; TIME_NEVER: none
+    int64_t next_ms; // boot clock: the earliest return of a parked job; TIME_NEVER: none
     bool has_memory; // host memory of a job is booked outside the ledger
 };
 
@@ -39,9 +39,16 @@ static void act(struct core *core, struct core_entry *entry)
         core_send_park(core, job, core_park_room(core, job), node->link);
 }
 
+/* A job that was to be parked, and runs since: an agent that died may have left it stopped after it had given
+ * the order up. */
 static void reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
-    act(core, entry);
+    const struct job *job = entry->job;
+    bool was_ordered = job_park(job)->phase == PARK_NONE && job_park(job)->number > 0;
+    if (job->state == JOB_RUNNING && was_ordered && entry->changed_in <= core->durable_batch)
+        core_send_park(core, job, 0, node->link);
+    else
+        act(core, entry);
 }
 
 /* --- results --- */
@@ -113,8 +120,9 @@ static void look_at_jobs(struct core *core)
          entry = core_extra(entry)->active_after) {
         const struct job_park *park = job_park(entry->job);
         core->parks->has_memory |= park->memory != 0;
-        if (park->phase == PARK_PARKED && park->return_ms != 0 && park->return_ms < core->parks->next_ms)
-            core->parks->next_ms = park->return_ms;
+        int64_t at_ms = core->boot_ms + park->return_ms - core->now_ms;
+        if (park->phase == PARK_PARKED && park->return_ms != 0 && at_ms < core->parks->next_ms)
+            core->parks->next_ms = at_ms;
     }
 }
 
@@ -132,13 +140,12 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 
 static int64_t next_ms(const struct core *core)
 {
-    int64_t at_ms = core->parks->next_ms;
-    return at_ms == TIME_NEVER ? TIME_NEVER : core->boot_ms + at_ms - core->now_ms;
+    return core->parks->next_ms;
 }
 
 static void run(struct core *core)
 {
-    if (core->parks->next_ms > core->now_ms)
+    if (core->parks->next_ms > core->boot_ms)
         return;
     for (struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
@@ -179,6 +186,7 @@ const struct core_concern core_concern_park = {
     .act = act,
     .reconcile = reconcile,
     .messages = messages,
+    .stepped = look_at_jobs,
     .next_ms = next_ms,
     .run = run,
 };
