@@ -2,6 +2,7 @@
 """Shares of a GPU that MPS enforces: --share mps. The control daemon is a stand-in
 (tests/standin/nvidia-cuda-mps-control), and so is NVML; clients of MPS are a few lines of Python."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -44,7 +45,12 @@ class Mps:
 
 @pytest.fixture
 def mps(place):
-    return Mps(place)
+    """Daemons outlive their agent: those that an instance leaves behind end with the test."""
+    mps = Mps(place)
+    yield mps
+    for pid in processes(mps):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -56,7 +62,7 @@ def nvml(place):
 
 
 @pytest.fixture
-def box(make_instance, nvml, mps):
+def box(mps, make_instance, nvml):
     return make_instance(gpus='auto', arguments=(*nvml.arguments, '--mps-control', mps.program))
 
 
@@ -65,9 +71,13 @@ def folders(box):
     return sorted(os.listdir(path)) if os.path.isdir(path) else []
 
 
+def processes(mps):
+    """Pids of control daemons and their servers."""
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir('/proc'))) if is_daemon(pid, mps.program)]
+
+
 def daemons(mps):
-    """Pids of control daemons, without their servers."""
-    found = [pid for pid in map(int, filter(str.isdigit, os.listdir('/proc'))) if is_daemon(pid, mps.program)]
+    found = processes(mps)
     return [pid for pid in found if parent(pid) not in found]
 
 
