@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "job/after.h"
 #include "job/ask.h"
 
 /* --- GPUs by name --- */
@@ -131,10 +132,16 @@ int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, str
     bool is_any = strchr(text, '?') != NULL;
     if (is_any && strchr(text, ',') != NULL)
         return error_set(err, -EINVAL, "after: ',' (all of them) and '?' (one of them) cannot be mixed");
-    for (const char *p = text, *end = p;; p = end + 1) {
+    for (const char *p = text, *end = p; end != NULL; p = end + 1) {
         struct ask_after item;
-        end = p + strcspn(p, ",?");
-        _cleanup_free_ char *word = xstrndup(p, (size_t)(end - p));
+        size_t length = strcspn(p, ",?");
+        _cleanup_free_ char *word = xstrndup(p, length);
+        end = p[length] != '\0' ? p + length : NULL;
+        bool is_singleton = strcmp(word, AFTER_SINGLETON) == 0;
+        if (is_singleton && is_any)
+            return error_set(err, -EINVAL, "after: singleton and '?' (one of them) cannot be mixed");
+        if (is_singleton)
+            continue;
         int r = read_after(word, &item, err);
         if (r < 0)
             return r;
@@ -146,8 +153,6 @@ int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, str
         list = xreallocarray(list, count + 1, sizeof(*list));
         list[count] = item;
         list[count++].is_any = is_any;
-        if (*end == '\0')
-            break;
     }
     *ret = take_ptr(list);
     *ret_count = count;

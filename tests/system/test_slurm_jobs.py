@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What a job of sbatch, srun and salloc finds and does: directives, variables, files, steps, arrays."""
 
+import os
+import shlex
+
 import pytest
 import slurm
 
@@ -21,6 +24,46 @@ def test_directives_are_read_and_count_less_than_variables_and_options(cluster):
     assert cluster.out('squeue', '-h', '-j', job, '-o', '%j|%l|%k|%a|%q').strip() == 'two words|1-12:00:00|it is|lab|high'
     job = cluster.submit('--hold', '--account=cli', cluster.script(text), env={'SBATCH_TIMELIMIT': '30', 'SBATCH_QOS': 'low'})
     assert cluster.out('squeue', '-h', '-j', job, '-o', '%l|%a|%q').strip() == '30:00|cli|low'
+
+
+def test_jobs_of_one_name_run_one_after_the_other(cluster, gate, bo):
+    first = cluster.submit('-J', 'chain', '-d', 'singleton', '--wrap', shlex.join(gate.command()))
+    cluster.box.wait(first, 'running')
+    other = cluster.wrap('true', '-J', 'another', '-d', 'singleton')
+    assert cluster.finish(other)['state'] == 'done'
+    held = cluster.wrap('true', '-J', 'other', '-H')
+    late = cluster.wrap('true', '-J', 'chain', '-d', f'singleton,afterany:{held}')
+    last = cluster.wrap('true', '-J', 'chain', '-d', 'singleton')
+    assert cluster.box.job(late)['after'] == f'{held}:any,{first}:any'
+    assert cluster.box.job(last)['after'] == f'{first}:any,{late}:any'
+    assert cluster.out('squeue', '-h', '-j', last, '-o', '%r').strip() == 'Dependency'
+    if os.geteuid() == 0:  # the same name of another user
+        assert cluster.finish(cluster.wrap('true', '-J', 'chain', '-d', 'singleton', '-o', '/dev/null', user=bo))['state'] == 'done'
+    cluster.out('scontrol', 'release', held)
+    gate.open()
+    assert cluster.finish(last)['started_at'] >= cluster.finish(late)['ended_at'] >= cluster.finish(first)['ended_at']
+
+
+def test_a_repeated_submit_of_a_singleton_is_the_same_job(box):
+    body = {'command': ['true'], 'name': 'one', 'after': 'singleton', 'hold': True, 'submit_key': 'k1', 'cwd': '/tmp'}
+    first = box.api('POST', '/jobs', body)
+    assert first.status == 201 and first.json['after'] is None, first
+    again = box.api('POST', '/jobs', body)
+    assert again.status == 200 and again.json['id'] == first.json['id'], again
+    done = box.mgpu('edit', first.json['id'], 'after=singleton')
+    assert done.code == 2 and 'at a submit only' in done.err, done
+    box.cancel_all()
+
+
+def test_one_of_several_dependencies_suffices(cluster):
+    good, bad, held = cluster.wrap('true'), cluster.wrap('false'), cluster.wrap('true', '-H')
+    for job in (good, bad):
+        cluster.finish(job)
+    assert cluster.finish(cluster.wrap('true', '-d', f'afterok:{bad}:{good}?afterany:{held}'))['state'] == 'done'
+    late = cluster.wrap('true', '-d', f'afterok:{held}:{bad}')
+    assert cluster.out('squeue', '-h', '-j', late, '-o', '%r').strip() == 'DependencyNeverSatisfied'
+    done = cluster.run('sbatch', '-d', f'singleton?afterok:{good}', '--wrap', 'true')
+    assert done.code == 1 and 'cannot be mixed' in done.err, done
 
 
 def test_files_of_output_have_slurms_names_and_standard_error_its_own(cluster):

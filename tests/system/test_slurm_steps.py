@@ -94,6 +94,38 @@ def test_a_step_larger_than_its_job_is_refused(cluster):
     assert not steps(cluster, job)
 
 
+def test_the_tasks_of_a_step_run_different_programs(cluster):
+    cluster.script('# a comment\n0  echo  first "of %t" %o\n2-3 \\\n  echo other %t %o\n\n* bash -c "echo rest $0" %o\n', 'programs')
+    job = cluster.wrap('srun -l --multi-prog programs', '-n', 5, '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+    assert sorted(cluster.read('out').splitlines()) == [
+        '0: first of 0 0', '1: rest 1', '2: other 2 0', '3: other 3 1', '4: rest 4']
+    alone = cluster.run('srun', '-n', 4, '-l', '--multi-prog', 'programs')
+    assert alone.code == 0 and sorted(alone.out.splitlines()) == [
+        '0: first of 0 0', '1: rest 1', '2: other 2 0', '3: other 3 1'], alone
+
+
+@pytest.mark.parametrize(('text', 'sentence'), [
+    ('0 true\n', 'does not specify a program for task 1'), ('0 true\n1\n', 'programs: line 2: the program is missing'),
+    ('0 true\n2 true\n', 'programs: line 2: tasks'), ('x true\n', 'programs: line 1: tasks'),
+    ('0-1 echo "open\n', 'programs: line 1: '), (None, 'Unable to open file programs')],
+    ids=['missing', 'empty', 'range', 'word', 'quote', 'nofile'])
+def test_a_wrong_file_of_programs_is_refused(cluster, text, sentence):
+    if text is not None:
+        cluster.script(text, 'programs')
+    job = cluster.wrap('srun --multi-prog programs', '-n', 2, '-o', 'out')
+    assert cluster.finish(job)['exit_code'] == 1 and sentence in cluster.read('out'), cluster.read('out')
+
+
+def test_tasks_do_not_outlive_the_first_by_more_than_wait(cluster, gate):
+    program = f'[ $SLURM_PROCID = 0 ] || exec {shlex.join(gate.command())}'
+    job = cluster.wrap(f'srun --wait=1 bash -c {shlex.quote(program)}', '-n', 2, '-o', 'out')
+    done = cluster.finish(job)
+    said = cluster.read('out')
+    assert done['exit_code'] == 137 and 'srun: First task exited 1s ago\n' in said, said
+    assert f'srun: Terminating StepId={job}.0\n' in said
+
+
 def test_steps_end_with_their_job(cluster, bell):
     job = cluster.wrap(f'srun -n 1 bash -c "echo up > {bell.path}; sleep 600"', '-n', 1)
     bell.wait()

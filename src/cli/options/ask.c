@@ -18,6 +18,7 @@
 #include "cli/term/field.h"
 #include "cli/options/selector.h"
 #include "cli/term/when.h"
+#include "job/after.h"
 #include "job/array.h"
 #include "job/ask.h"
 #include "job/gpu_oom.h"
@@ -414,6 +415,10 @@ static int read_after(
     char *rest = copy;
     for (char *word = NULL; (word = strsep(&rest, separator)) != NULL;) {
         int64_t id = 0;
+        if (strcmp(word, AFTER_SINGLETON) == 0) {
+            buffer_printf(&out, "%s%s", out.length > 0 ? separator : "", word);
+            continue;
+        }
         char *colon = strrchr(word, ':');
         const char *kind = colon == NULL ? "ok" : colon + 1;
         if (colon != NULL)

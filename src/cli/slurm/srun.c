@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "cli/follow/run_job.h"
 #include "cli/options/talk.h"
+#include "cli/slurm/multi_prog.h"
 #include "cli/slurm/step.h"
 #include "cli/term/field.h"
 #include "job/spec.h"
@@ -38,9 +39,13 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
 static int run_step(const struct slurm_job *job, char **command, struct error *err)
 {
     struct step step = { 0 };
+    struct multi_prog programs = { 0 };
     int r = step_plan(&step, job, command, err);
+    if (r == 0 && job->has_multiple_programs)
+        r = multi_prog_read(command[0], &step, &programs, err);
     if (r == 0)
         r = step_run(&step, err);
+    multi_prog_clear(&programs);
     step_clear(&step);
     return r;
 }
@@ -52,7 +57,7 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
 {
     _cleanup_strings_ struct strings words = { 0 };
     char self[PATH_MAX] = { 0 };
-    if (job->tasks > 1 || job->nodes > 1 || job->is_labelled) {
+    if (job->tasks > 1 || job->nodes > 1 || job->is_labelled || job->has_multiple_programs) {
         if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
             return error_set_errno(err, -errno, "cannot find this program");
         strings_add(&words, self);
@@ -60,6 +65,10 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
         strings_take(&words, xasprintf("--ntasks=%" PRId64, job->tasks));
         if (job->is_labelled)
             strings_add(&words, "--label");
+        if (job->has_multiple_programs)
+            strings_add(&words, "--multi-prog");
+        if (job->wait_s > 0)
+            strings_take(&words, xasprintf("--wait=%" PRId64, job->wait_s));
         if (job->is_killed_on_exit)
             strings_add(&words, "--kill-on-bad-exit");
         if (job->gpus_per_task > 0)

@@ -18,6 +18,7 @@ struct step_task {
     pid_t pid;                // 0: not started, or ended
     int status;               // as from waitpid(2), once ended
     int pipe_fd;              // its output, for labels; -1: none
+    char *const *command;     // terminated by NULL
 };
 
 struct step {
@@ -29,6 +30,8 @@ struct step {
     struct step_task *tasks;
     uint32_t count;
     uint64_t job_id;
+    bool has_ended_first; // one of its tasks has ended
+    int64_t late_ms;      // boot time at which --wait ends the others; 0: never
     const json_t *record; // as mgpud shows the step; NULL: it is not recorded
 };
 

@@ -107,9 +107,11 @@ int step_plan(struct step *step, const struct slurm_job *job, char *const *comma
     for (int64_t i = 0; i < nodes; i++) {
         int64_t here = count / nodes + (i < count % nodes);
         for (int64_t k = 0; k < here; k++) {
-            step->tasks[step->count] = (struct step_task){
-                .id = step->count, .node = (uint32_t)i, .local = (uint32_t)k, .pipe_fd = -1
-            };
+            step->tasks[step->count] = (struct step_task){ .id = step->count,
+                .node = (uint32_t)i,
+                .local = (uint32_t)k,
+                .pipe_fd = -1,
+                .command = command };
             step->count++;
         }
     }

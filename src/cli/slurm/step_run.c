@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/follow/session.h"
@@ -77,7 +78,8 @@ static void redirect_all(const struct step *step, const struct step_task *task)
         redirect(step, task, "/dev/null", STDIN_FILENO);
 }
 
-static _Noreturn void run_here(const struct step *step, const struct strings *variables)
+static _Noreturn void run_here(
+    const struct step *step, const struct step_task *task, const struct strings *variables)
 {
     for (size_t i = 0; i < variables->count; i++) {
         char *equals = strchr(variables->items[i], '=');
@@ -88,8 +90,8 @@ static _Noreturn void run_here(const struct step *step, const struct strings *va
     (void)setenv("SLURM_TASK_PID", pid, 1);
     if (step->job->submit.directory != NULL && chdir(step->job->submit.directory) < 0)
         give_up("couldn't chdir to", step->job->submit.directory);
-    (void)execvp(step->command[0], step->command);
-    give_up("execve():", step->command[0]);
+    (void)execvp(task->command[0], task->command);
+    give_up("execve():", task->command[0]);
 }
 
 /* A process of the job on another node, for as long as this one lives. */
@@ -104,8 +106,8 @@ static _Noreturn void run_there(
     _cleanup_free_ char *here = getcwd(NULL, 0);
     int status = -1;
     uint64_t position = 0;
-    for (size_t i = 0; step->command[i] != NULL; i++)
-        (void)json_array_append_new(words, json_string(step->command[i]));
+    for (size_t i = 0; task->command[i] != NULL; i++)
+        (void)json_array_append_new(words, json_string(task->command[i]));
     for (size_t i = 0; i < variables->count; i++) {
         char *equals = strchr(variables->items[i], '=');
         *equals = '\0';
@@ -146,7 +148,7 @@ static int start(const struct step *step, struct step_task *task, const sigset_t
             give_up("dup2", "");
         redirect_all(step, task);
         if (step->ranks[task->node] == step->here)
-            run_here(step, &variables);
+            run_here(step, task, &variables);
         run_there(step, task, &variables);
     }
     if (is_labelled)
@@ -175,6 +177,29 @@ static void tell_end(const struct step *step, const struct step_task *task)
             WEXITSTATUS(task->status));
 }
 
+/* With --wait, the other tasks may outlive the first for so long. */
+static void end_late(struct step *step, uint32_t running)
+{
+    int64_t wait_s = step->job->wait_s;
+    if (running == 0 || step->late_ms == 0 || clock_boot_ms() < step->late_ms)
+        return;
+    (void)fprintf(stderr, "srun: First task exited %" PRId64 "s ago\n", wait_s);
+    (void)fprintf(stderr, "srun: Terminating StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id, step_id(step));
+    signal_all(step, SIGKILL);
+    step->late_ms = 0;
+}
+
+/* How long to wait for the next event at most; -1: forever. */
+static int wait_ms(const struct step *step, const struct step_record *record)
+{
+    int most_ms = step_record_wait_ms(record);
+    int64_t left_ms = step->late_ms == 0 ? -1 : step->late_ms - clock_boot_ms();
+    if (step->late_ms == 0)
+        return most_ms;
+    left_ms = left_ms < 0 ? 0 : left_ms > INT32_MAX ? INT32_MAX : left_ms;
+    return most_ms >= 0 && most_ms < left_ms ? most_ms : (int)left_ms;
+}
+
 /* Takes the ends of tasks; how many still run. */
 static uint32_t reap(struct step *step)
 {
@@ -183,6 +208,9 @@ static uint32_t reap(struct step *step)
         struct step_task *task = &step->tasks[i];
         if (task->pid > 0 && waitpid(task->pid, &task->status, WNOHANG) == task->pid) {
             task->pid = 0;
+            if (step->late_ms == 0 && step->job->wait_s > 0 && !step->has_ended_first)
+                step->late_ms = clock_boot_ms() + step->job->wait_s * INT64_C(1000);
+            step->has_ended_first = true;
             if (!step->job->is_quiet)
                 tell_end(step, task);
             if (task->status != 0 && step->job->is_killed_on_exit)
@@ -190,6 +218,7 @@ static uint32_t reap(struct step *step)
         }
         running += task->pid > 0;
     }
+    end_late(step, running);
     return running;
 }
 
@@ -227,8 +256,7 @@ static int run_tasks(struct step *step, struct step_record *record, struct error
     _cleanup_(labels_clear) struct labels labels = { 0 };
     labels_init(&labels, step);
     while (reap(step) > 0 || labels_are_open(&labels)) {
-        bool is_readable =
-            labels_wait(&labels, signal_fd, step_record_fd(record), step_record_wait_ms(record));
+        bool is_readable = labels_wait(&labels, signal_fd, step_record_fd(record), wait_ms(step, record));
         step_record_keep(record, is_readable);
         for (int signal = 0; (signal = step_record_signal(record)) != 0;)
             signal_all(step, signal);

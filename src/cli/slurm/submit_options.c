@@ -19,6 +19,7 @@
 #include "cli/slurm/submit.h"
 #include "cli/submit/image.h"
 #include "cli/submit/slurm_values.h"
+#include "job/after.h"
 #include "job/ask.h"
 #include "job/slurm.h"
 
@@ -61,6 +62,7 @@ SETTER(number)
         { "cpus-per-gpu", offsetof(struct slurm_job, cpus_per_gpu), 1, ASK_CPUS_MAX },
         { "relative", offsetof(struct slurm_job, relative), 0, ASK_NODES_MAX },
         { "jobid", offsetof(struct slurm_job, job_id), 1, INT64_MAX },
+        { "wait", offsetof(struct slurm_job, wait_s), 0, INT32_MAX },
     };
     _cleanup_free_ char *name = option_name(option);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -149,9 +151,13 @@ static int add_after(char *words, const char *separator, struct buffer *out)
         const char *slurm, *kind;
     } kinds[] = { { "after", "start" }, { "afterok", "ok" }, { "afterany", "any" },
         { "afternotok", "fail" } };
-    static const char *const unsupported[] = { "singleton", "aftercorr", "expand", "afterburstbuffer" };
+    static const char *const unsupported[] = { "aftercorr", "expand", "afterburstbuffer" };
     char *rest = words;
     const char *name = strsep(&rest, ":"), *kind = NULL;
+    if (strcmp(name, AFTER_SINGLETON) == 0 && rest == NULL) {
+        buffer_printf(out, "%s%s", out->length > 0 ? separator : "", name);
+        return 0;
+    }
     for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++)
         if (strcmp(name, unsupported[i]) == 0)
             return -ENOTSUP;
@@ -174,7 +180,7 @@ static int add_after(char *words, const char *separator, struct buffer *out)
     return 0;
 }
 
-/* All of them are separated by commas, of which all count, or by question marks, of which one suffices. */
+/* Separated by commas, of which all count, or by question marks: then each job of them suffices. */
 SETTER(dependency)
 {
     struct slurm_job *job = target;
@@ -186,14 +192,11 @@ SETTER(dependency)
     (void)option;
     strings_clear(&job->submit.after);
     for (char *one = NULL; (one = strsep(&rest, separator)) != NULL;) {
-        /* All jobs of one type count, so they cannot be some of which one suffices. */
-        bool is_list = separator[0] == '?' && strchr(one, ':') != strrchr(one, ':');
-        int r = is_mixed ? -EINVAL : is_list ? -ENOTSUP : add_after(one, separator, &out);
+        int r = is_mixed ? -EINVAL : add_after(one, separator, &out);
         if (r == -ENOTSUP)
             return error_set(err, r,
-                "--dependency=%.80s is not supported: known are after, afterok, afterany and afternotok, "
-                "without +minutes, "
-                "and with '?' one job each",
+                "--dependency=%.80s is not supported: known are after (without +minutes), afterok, afterany, "
+                "afternotok and singleton",
                 value);
         if (r < 0)
             return error_set(err, -EINVAL, "Batch job submission failed: Job dependency problem");
@@ -348,7 +351,7 @@ SETTER(flag)
         { "wait", &job->is_waited }, { "test-only", &job->is_tested }, { "quiet", &job->is_quiet },
         { "label", &job->is_labelled }, { "pty", &job->is_on_terminal }, { "overlap", &job->is_overlapping },
         { "exact", &job->is_exact }, { "exclusive", &job->is_exclusive },
-        { "no-shell", &job->is_without_shell } };
+        { "no-shell", &job->is_without_shell }, { "multi-prog", &job->has_multiple_programs } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(option->name, flags[i].name) == 0)
             *flags[i].flag = true;
@@ -504,7 +507,8 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("use-min-nodes", 0, NULL, ANY, "USE_MIN_NODES", "as few nodes as possible"),
     ACCEPTED("verbose", 'v', NULL, ANY, "DEBUG", "increase verbosity"),
     ACCEPTED("wait-all-nodes", 0, "0|1", S | A, "WAIT_ALL_NODES", "start when all nodes are ready"),
-    ACCEPTED("wait", 'W', "seconds", R, "WAIT", "how long tasks may outlive the first"),
+    DONE("wait", 'W', "seconds", R, set_number, "WAIT",
+        "end the other tasks this long after the first has ended"),
     ACCEPTED("x11", 0, "[kind]", R | A, "X11", "X11 through the job"),
 
     REFUSED("batch", 0, "list", S, "nodes have no features"),
@@ -516,7 +520,7 @@ const struct slurm_option slurm_submit_options[] = {
     REFUSED("gid", 0, "group", ANY, "a job has the groups of its user"),
     REFUSED("het-group", 0, "list", R, "there are no heterogeneous jobs"),
     REFUSED("immediate", 'I', "[seconds]", R | A, "a job waits until it starts or is cancelled"),
-    REFUSED("multi-prog", 0, NULL, R, "all tasks of a step run the same program"),
+    DONE("multi-prog", 0, NULL, R, set_flag, NULL, "the command is a file with a program for each task"),
     REFUSED("network", 0, "kind", ANY, "there is no such network"),
     REFUSED("nodefile", 'F', "file", S | A, "nodes are chosen by mgpu"),
     DONE("nodelist", 'w', "nodes", ANY, set_text, NULL,

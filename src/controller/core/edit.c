@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "controller/core/access.h"
@@ -15,6 +16,7 @@
 #include "controller/core/state.h"
 #include "controller/core/submit.h"
 #include "controller/core/tables.h"
+#include "job/after.h"
 #include "job/array.h"
 
 static int check_waiting(const struct core *core, const struct identity *who, uint64_t id,
@@ -108,6 +110,15 @@ int core_check_changed(const struct core *core, const struct job *job, const str
     return r == -ENOENT ? err->code = -EINVAL : r;
 }
 
+/* Later jobs may depend on this one by now. */
+static int check_singleton(const struct job_ask *ask, struct error *err)
+{
+    if (ask->after == NULL || strstr(ask->after, AFTER_SINGLETON) == NULL)
+        return 0;
+    (void)error_set(err, -EINVAL, "after: singleton is possible at a submit only");
+    return error_hint(err, "name the jobs");
+}
+
 static int check_edit(const struct core *core, const struct identity *who, const struct job *job,
     const struct job_ask *ask, const struct core_facts *facts, uint32_t *ret_gpus, struct error *err)
 {
@@ -116,6 +127,8 @@ static int check_edit(const struct core *core, const struct identity *who, const
         r = check_array(job, ask, err);
     if (r == 0)
         r = check_adopted(job, ask, err);
+    if (r == 0)
+        r = check_singleton(ask, err);
     if (r == 0)
         r = core_check_ask(core, who, ask, err);
     return r < 0 ? r : core_check_changed(core, job, ask, facts, ret_gpus, err);

@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/utc.h"
+#include "base/buffer.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "base/parse.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
@@ -20,6 +23,7 @@
 #include "controller/core/specs.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
+#include "job/after.h"
 
 /* The job that this key made, when there is one: the same answer again, or a conflict. */
 bool core_answer_repeated(
@@ -107,7 +111,39 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
     return most_ms != 0 && (usual_ms == 0 || usual_ms > most_ms) ? most_ms : usual_ms;
 }
 
-/* What follows from the site's rules. */
+/* True if the list names the job. */
+static bool after_names(const char *text, uint64_t job)
+{
+    _cleanup_free_ struct ask_after *named = NULL;
+    size_t count = 0;
+    bool is_named = false;
+    if (parse_after(text, &named, &count, NULL) < 0)
+        return false; // it was validated
+    for (size_t i = 0; i < count; i++)
+        is_named |= named[i].job == job;
+    return is_named;
+}
+
+/* The dependencies, with all earlier jobs of the same user and name in place of "singleton". */
+static char *replace_singleton(const struct core *core, const struct job *job)
+{
+    struct buffer out = { 0 };
+    _cleanup_free_ char *copy = xstrdup(job->ask->after);
+    char *rest = copy;
+    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;)
+        if (strcmp(word, AFTER_SINGLETON) != 0)
+            buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", word);
+    for (const struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
+        const struct job *other = entry->job;
+        bool is_alike = other->uid == job->uid && other->array_job == 0 && other->state != JOB_DONE &&
+                        other->id < job->id && text_equal(other->name, job->name);
+        if (is_alike && !after_names(job->ask->after, other->id))
+            buffer_printf(&out, "%s%" PRIu64 ":any", out.length > 0 ? "," : "", other->id);
+    }
+    return out.length > 0 ? buffer_take(&out) : NULL;
+}
+
+/* What follows from the site's rules, and from the jobs that there are. */
 static void complete_ask(const struct core *core, const struct identity *who, struct job *job)
 {
     static const struct job_ask nothing = { 0 };
@@ -115,6 +151,9 @@ static void complete_ask(const struct core *core, const struct identity *who, st
     ask.partition = core_partition_of(core, &ask);
     ask.time_limit_ms = core_limit_of(core, &ask);
     ask.own_priority = core_priority_is_own(core, who, job->ask, &nothing);
+    bool is_singleton = ask.after != NULL && strstr(ask.after, AFTER_SINGLETON) != NULL;
+    _cleanup_free_ char *after = is_singleton ? replace_singleton(core, job) : NULL;
+    ask.after = is_singleton ? after : ask.after;
     job_set_ask(job, &ask);
 }
 

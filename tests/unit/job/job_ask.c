@@ -224,10 +224,22 @@ static void one_of_several_jobs_may_suffice(void **state)
     assert_true(after[0].is_any && after[1].is_any);
 }
 
+static void a_singleton_names_no_job(void **state)
+{
+    _cleanup_free_ struct ask_after *after = NULL;
+    size_t count = 1;
+    assert_int_equal(parse_after("singleton", &after, &count, NULL), 0);
+    assert_int_equal(count, 0);
+    assert_int_equal(parse_after("41,singleton,42:any", &after, &count, NULL), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(after[1].job, 42);
+}
+
 static void lists_of_jobs_that_make_no_sense_are_refused(void **state)
 {
     static const char *const texts[] = { "", "0", "-1", "x", "41:", "41:OK", "41,", ",41", "41,41",
-        "41:ok,41:any", "41 ,42", "9223372036854775808", "41?", "?41", "41?41", "41,42?43" };
+        "41:ok,41:any", "41 ,42", "9223372036854775808", "41?", "?41", "41?41", "41,42?43", "singleton?41",
+        "singleton,", "singletons" };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct ask_after *after = NULL;
         struct error err = { 0 };
@@ -286,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_node_has_a_name_of_bounded_length),
         cmocka_unit_test(a_job_is_waited_for_to_succeed_unless_it_is_said_otherwise),
         cmocka_unit_test(one_of_several_jobs_may_suffice),
+        cmocka_unit_test(a_singleton_names_no_job),
         cmocka_unit_test(lists_of_jobs_that_make_no_sense_are_refused),
         cmocka_unit_test(a_job_waits_for_a_bounded_number_of_others),
         cmocka_unit_test(a_copy_is_equal_until_one_field_differs),
