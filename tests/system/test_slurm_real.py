@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Clients of Slurm from Debian against mgpu: Snakemake and GNU parallel."""
+"""Clients of Slurm from Debian against mgpu: Snakemake, GNU parallel, Open MPI, PyTorch and Dask."""
 
 import os
+import re
 import shutil
+import subprocess
 
+import harness
 import pytest
 import slurm
+from cluster import Cluster
 
 pytestmark = [pytest.mark.real]
 
@@ -49,3 +53,112 @@ def test_parallel_starts_steps(cluster):
     job = cluster.wrap('parallel -k srun -n1 bash -c "echo\\ {}" ::: a b c', '-n', 3, '-o', 'out')
     assert cluster.finish(job)['state'] == 'done', cluster.read('out')
     assert cluster.read('out').split() == ['a', 'b', 'c']
+
+
+# --- on two nodes ---
+
+@pytest.fixture(scope='module')
+def two(someone):
+    with Cluster(2, client=someone) as made:
+        yield made
+
+
+@pytest.fixture
+def nodes(two, place):
+    return slurm.Slurm(two.box, place)
+
+
+def has_module(name):
+    return subprocess.run(['/usr/bin/python3', '-c', f'import {name}'], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          check=False, env={'PATH': '/usr/bin:/bin'}).returncode == 0
+
+
+MPI_PROGRAM = '''
+import os
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+total = world.allreduce(world.Get_rank() + 1)
+rows = world.gather((world.Get_rank(), os.environ['SLURMD_NODENAME']))
+if rows:
+    print(world.Get_size(), total, rows)
+'''
+
+
+@pytest.mark.skipif(not has_module('mpi4py'), reason='mpi4py is not installed: tools/install-packages real')
+def test_ranks_of_open_mpi_talk_on_two_nodes(nodes):
+    nodes.script(MPI_PROGRAM, 'sum.py')  # over TCP: the shared memory of Open MPI takes two nodes on one host for one
+    line = (f'export MGPU_SOCKET={nodes.box.socket}; mpirun --mca btl tcp,self --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo '
+            '/usr/bin/python3 sum.py')
+    job = nodes.wrap(line, '-N', 2, '--ntasks-per-node=2', '--gres=gpu:1', '-o', 'out')
+    assert nodes.box.wait(job, timeout_s=120)['state'] == 'done', nodes.read('out')
+    assert nodes.read('out') == "4 10 [(0, 'n1'), (1, 'n1'), (2, 'n2'), (3, 'n2')]\n"
+
+
+GLOO_PROGRAM = '''
+import os
+import torch
+import torch.distributed as dist
+rank, size = int(os.environ['SLURM_PROCID']), int(os.environ['SLURM_NTASKS'])
+dist.init_process_group('gloo', rank=rank, world_size=size)
+value = torch.tensor([rank + 1.0])
+dist.all_reduce(value)
+print('rank', rank, 'of', size, 'on', os.environ['SLURMD_NODENAME'], value.item(), flush=True)
+'''
+
+
+@pytest.mark.skipif(not has_module('torch.distributed'), reason='python3-torch is not installed')
+def test_pytorch_meets_by_the_variables_of_srun(nodes):
+    nodes.script(GLOO_PROGRAM, 'meet.py')
+    line = (f'export MGPU_SOCKET={nodes.box.socket} GLOO_SOCKET_IFNAME=lo MASTER_ADDR=127.0.0.1\n'
+            'test $(scontrol show hostnames $SLURM_JOB_NODELIST | head -n1) = n1 || exit 9\n'
+            'srun /usr/bin/python3 meet.py')
+    job = nodes.wrap(line, '-N', 2, '--ntasks-per-node=1', '--gres=gpu:1', '-o', 'out')
+    assert nodes.box.wait(job, timeout_s=180)['state'] == 'done', nodes.read('out')
+    assert sorted(nodes.read('out').splitlines()) == ['rank 0 of 2 on n1 3.0', 'rank 1 of 2 on n2 3.0']
+
+
+# --- Dask: workers as dask-jobqueue submits them ---
+
+DASK_WORKER = '''#!/usr/bin/env bash
+
+#SBATCH -J dask-worker
+#SBATCH -e dask-%J.err
+#SBATCH -o dask-%J.out
+#SBATCH -p gpu
+#SBATCH -n 1
+#SBATCH --cpus-per-task=1
+#SBATCH --mem=954M
+#SBATCH -t 00:30:00
+
+/usr/bin/python3 -m distributed.cli.dask_worker --scheduler-file scheduler.json --nthreads 1 --memory-limit 0 --no-dashboard
+'''
+
+DASK_CLIENT = '''
+import os
+from distributed import Client
+with Client(scheduler_file='scheduler.json', timeout=60) as client:
+    client.wait_for_workers(2, timeout=60)
+    print(sorted(client.run(lambda: int(os.environ['SLURM_JOB_ID'])).values()))
+    print(client.submit(sum, client.map(lambda n: n * n, range(10))).result())
+'''
+
+
+@pytest.mark.skipif(not has_module('distributed'), reason='python3-distributed is not installed: tools/install-packages real')
+def test_dask_computes_on_workers_that_are_jobs(cluster):
+    user = cluster.box.client
+    scheduler = subprocess.Popen(
+        ['/usr/bin/python3', '-m', 'distributed.cli.dask_scheduler', '--host', '127.0.0.1', '--port', '0', '--no-dashboard',
+         '--scheduler-file', 'scheduler.json'], cwd=cluster.place, env=cluster.environment(), stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user.popen_arguments())
+    try:
+        harness.until(lambda: os.path.exists(f'{cluster.place}/scheduler.json'), 'the scheduler of Dask', 60)
+        worker = cluster.script(DASK_WORKER, 'worker.sh')
+        jobs = [int(re.search(r'\d+', cluster.out('sbatch', worker)).group()) for _ in range(2)]
+        done = cluster.run('/usr/bin/python3', '-', input=DASK_CLIENT, timeout_s=180)
+        assert done.code == 0 and done.out.splitlines() == [str(jobs), '285'], done
+        for job in jobs:
+            assert cluster.out('scancel', job) == ''
+        assert {cluster.finish(job)['state'] for job in jobs} == {'cancelled'}
+    finally:
+        scheduler.terminate()
+        scheduler.wait(harness.DEADLINE_S)
