@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
+#include "cli/slurm/json_form.h"
 #include "cli/slurm/programs.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/state.h"
@@ -144,7 +145,7 @@ const struct slurm_option slurm_sacct_options[] = {
     SLURM_ROW(SLURM_SACCT, "format", 'o', "fields", set_text, "FORMAT", "fields, each with %width"),
     SLURM_ROW(SLURM_SACCT, "helpformat", 'e', NULL, set_flag, NULL, "print the names of all fields"),
     SLURM_ROW(SLURM_SACCT, "jobs", 'j', "list", set_ids, NULL, "these jobs"),
-    SLURM_ROW(SLURM_SACCT, "json", 0, NULL, set_flag, NULL, "print JSON"),
+    SLURM_ROW(SLURM_SACCT, "json", 0, NULL, set_flag, NULL, "print JSON, as openapi v0.0.38 of Slurm"),
     SLURM_NO_EFFECT(SLURM_SACCT, "local", 0, NULL, NULL, "jobs of this cluster"),
     SLURM_ROW(SLURM_SACCT, "long", 'l', NULL, set_flag, NULL, "more fields"),
     SLURM_ROW(SLURM_SACCT, "name", 0, "list", set_text, NULL, "jobs with these names"),
@@ -341,6 +342,29 @@ static int print_jobs(
     return r;
 }
 
+static int print_json(const struct sacct *sacct, const json_t *jobs, struct error *err)
+{
+    struct client client;
+    json_t *list = json_array(), *job = NULL;
+    size_t index = 0;
+    int64_t now_ms = clock_wall_ms();
+    int r = 0;
+    client_init(&client, NULL, NULL);
+    json_array_foreach(jobs, index, job)
+    {
+        _cleanup_json_ json_t *steps = NULL;
+        if (r == 0 && !sacct->is_job_alone)
+            r = slurm_steps_get(&client, job, false, &steps, err);
+        (void)json_array_append_new(list, slurm_json_account(job, steps, now_ms));
+    }
+    client_clear(&client);
+    if (r == 0)
+        slurm_json_print("jobs", list, true);
+    else
+        json_decref(list);
+    return r;
+}
+
 static int print(struct sacct *sacct, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL;
@@ -353,7 +377,7 @@ static int print(struct sacct *sacct, struct error *err)
     if (r == 0)
         r = load(sacct, &jobs, err);
     if (r == 0 && sacct->is_json)
-        (void)slurm_table_json(columns, jobs, "jobs");
+        r = print_json(sacct, jobs, err);
     else if (r == 0)
         r = print_jobs(sacct, &table, jobs, err);
     slurm_table_clear(&table);

@@ -10,6 +10,7 @@
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "cli/slurm/jobs.h"
+#include "cli/slurm/json_form.h"
 #include "cli/slurm/nodes.h"
 #include "cli/slurm/partitions.h"
 #include "cli/slurm/programs.h"
@@ -281,7 +282,7 @@ const struct slurm_option slurm_sinfo_options[] = {
         SLURM_SINFO, "Format", 'O', "names", set_text, NULL, "what is printed, as names: Partition,Nodes"),
     SLURM_NO_EFFECT(SLURM_SINFO, "future", 'F', NULL, NULL, "nodes of the future"),
     SLURM_NO_EFFECT(SLURM_SINFO, "hide", 0, NULL, NULL, "no hidden partitions"),
-    SLURM_ROW(SLURM_SINFO, "json", 0, NULL, set_flag, NULL, "print JSON"),
+    SLURM_ROW(SLURM_SINFO, "json", 0, NULL, set_flag, NULL, "print JSON, as openapi v0.0.38 of Slurm"),
     SLURM_ROW(SLURM_SINFO, "list-reasons", 'R', NULL, set_flag, NULL, "why nodes are out of service"),
     SLURM_NO_EFFECT(SLURM_SINFO, "local", 0, NULL, NULL, "of this cluster"),
     SLURM_ROW(SLURM_SINFO, "long", 'l', NULL, set_flag, NULL, "more columns"),
@@ -383,6 +384,20 @@ static int read_format(const struct sinfo *sinfo, struct slurm_table *table, str
                                       : slurm_table_read_letters(table, format, err);
 }
 
+static void print_json(const struct sinfo *sinfo, const json_t *partitions, const json_t *nodes)
+{
+    json_t *list = json_array(), *node = NULL;
+    size_t index = 0;
+    json_array_foreach(nodes, index, node)
+    {
+        _cleanup_free_ char *in = slurm_partitions_of(partitions, field_text(node, "name"));
+        bool is_in = sinfo->partitions == NULL || slurm_lists_meet(sinfo->partitions, in);
+        if (is_in && is_wanted(sinfo, node))
+            (void)json_array_append_new(list, slurm_json_node(node, partitions));
+    }
+    slurm_json_print("nodes", list, false);
+}
+
 static int print(const struct sinfo *sinfo, struct error *err)
 {
     struct client client;
@@ -395,12 +410,11 @@ static int print(const struct sinfo *sinfo, struct error *err)
     client_clear(&client);
     if (r == 0)
         r = read_format(sinfo, &table, err);
-    if (r == 0) {
+    if (r == 0 && sinfo->is_json) {
+        print_json(sinfo, partitions, nodes);
+    } else if (r == 0) {
         groups = group_nodes(sinfo, &table, partitions, nodes);
-        if (sinfo->is_json)
-            (void)slurm_table_json(columns, groups, "nodes");
-        else
-            slurm_table_print(&table, groups);
+        slurm_table_print(&table, groups);
     }
     slurm_table_clear(&table);
     return r;

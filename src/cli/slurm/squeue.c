@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
+#include "cli/slurm/json_form.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/state.h"
 #include "cli/slurm/steps.h"
@@ -164,7 +165,7 @@ const struct slurm_option slurm_squeue_options[] = {
     SLURM_NO_EFFECT(SLURM_SQUEUE, "hide", 0, NULL, NULL, "no jobs of hidden partitions"),
     SLURM_ROW(SLURM_SQUEUE, "iterate", 'i', "seconds", set_repeat, NULL, "print again after this time"),
     SLURM_ROW(SLURM_SQUEUE, "jobs", 'j', "list", set_ids, NULL, "these jobs"),
-    SLURM_ROW(SLURM_SQUEUE, "json", 0, NULL, set_flag, NULL, "print JSON"),
+    SLURM_ROW(SLURM_SQUEUE, "json", 0, NULL, set_flag, NULL, "print JSON, as openapi v0.0.38 of Slurm"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "local", 0, NULL, NULL, "jobs of this cluster"),
     SLURM_ROW(SLURM_SQUEUE, "long", 'l', NULL, set_flag, NULL, "more columns"),
     SLURM_ROW(SLURM_SQUEUE, "me", 0, NULL, set_flag, NULL, "your own jobs"),
@@ -292,6 +293,16 @@ static int load_steps(const struct squeue *squeue, json_t **jobs, struct error *
     return r;
 }
 
+static int print_json(const json_t *jobs)
+{
+    json_t *list = json_array(), *job = NULL;
+    size_t index = 0;
+    int64_t now_ms = clock_wall_ms();
+    json_array_foreach(jobs, index, job)(void) json_array_append_new(list, slurm_json_job(job, now_ms));
+    slurm_json_print("jobs", list, false);
+    return 0;
+}
+
 static int print(struct squeue *squeue, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL;
@@ -301,7 +312,7 @@ static int print(struct squeue *squeue, struct error *err)
     if (r < 0)
         return r;
     if (squeue->is_json)
-        return slurm_table_json(columns, jobs, "jobs");
+        return print_json(jobs);
     struct slurm_table table = {
         .columns = columns, .is_headless = squeue->is_headless, .sort = squeue->sort
     };

@@ -157,27 +157,6 @@ void slurm_table_print(const struct slurm_table *table, json_t *jobs)
     }
 }
 
-int slurm_table_json(const struct slurm_column *columns, const json_t *jobs, const char *member)
-{
-    json_t *page = json_object(), *list = json_array(), *job = NULL;
-    size_t index = 0;
-    int64_t now_ms = clock_wall_ms();
-    json_array_foreach(jobs, index, job)
-    {
-        json_t *row = json_object();
-        for (const struct slurm_column *column = columns; column->name != NULL; column++) {
-            _cleanup_free_ char *text = column->text(job, now_ms);
-            (void)json_object_set_new(row, column->name, json_string(text));
-        }
-        (void)json_array_append_new(list, row);
-    }
-    (void)json_object_set_new(page, member, list);
-    (void)json_dumpf(page, stdout, JSON_INDENT(2));
-    (void)putchar('\n');
-    json_decref(page);
-    return 0;
-}
-
 void slurm_table_clear(struct slurm_table *table)
 {
     for (size_t i = 0; i < table->count; i++)

@@ -40,7 +40,4 @@ int slurm_table_read_names(struct slurm_table *table, const char *names, struct 
 
 void slurm_table_print(const struct slurm_table *table, json_t *jobs);
 
-/* Prints all columns of each job by name, below `member`. Returns 0. */
-int slurm_table_json(const struct slurm_column *columns, const json_t *jobs, const char *member);
-
 void slurm_table_clear(struct slurm_table *table);
