@@ -3,8 +3,10 @@
 
 import os
 import signal
+import subprocess
 import tempfile
 
+import harness
 import pytest
 import slurm
 from cluster import Cluster
@@ -170,6 +172,22 @@ def test_a_restart_keeps_the_partitions_of_jobs(parts, box, gate):
     assert {box.wait(job)['node'] for job in (held, *jobs)} == {'n2'}
 
 
+def test_a_replay_of_the_journal_makes_the_same_decisions(parts, box, gate, place):
+    held = [box.submit('-P', 'debug', '-g', '1', '--', *gate.command()) for _ in range(2)]
+    for job in held:
+        box.wait(job, 'running')
+    jobs = [box.submit(*words, '-g', '1', '--', 'true')
+            for words in (['-P', 'debug'], ['-P', 'mine'], ['-P', 'debug,mine'], ['-P', 'mine', '--exclusive'], [])]
+    gate.open(2)
+    for job in jobs:
+        box.wait(job)
+    path = f'{place}/journal'
+    box.mgpu('journal', 'export', '-o', path, user=box.user, check=True)
+    done = subprocess.run([f'{harness.build_folder()}/mgpu-sim', 'journal', path], capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert done.returncode == 0 and 'all identical' in done.stdout, done
+
+
 # --- Slurm's commands ---
 
 def test_sinfo_lists_partitions_with_the_default_marked(commands):
@@ -204,6 +222,31 @@ def test_sbatch_puts_a_job_into_a_partition(commands, gate):
     assert 'Partition=debug,mine' in commands.out('scontrol', '-o', 'show', 'job', held).split()
     assert commands.out('scancel', '-p', 'mine') == ''
     assert commands.finish(held)['state'] == 'cancelled'
+
+
+def test_lists_are_narrowed_by_partition_account_and_node(commands, gate):
+    debug = commands.wrap('true', '-p', 'debug', '-A', 'lab', '-o', '/dev/null')
+    main = commands.wrap('true', '-q', 'high', '--gres=gpu:1', '-o', '/dev/null')
+    for job in (debug, main):
+        commands.finish(job)
+    node = commands.box.job(main)['node']
+
+    def ids(*words):
+        return {int(word) for word in commands.out('sacct', '-X', '-n', '-P', '-o', 'JobID', '-j', f'{debug},{main}', *words).split()}
+    assert ids() == {debug, main}
+    assert ids('-r', 'debug') == ids('-A', 'lab') == {debug} and ids('-r', 'main,mine') == ids('-q', 'high') == {main}
+    assert ids('-N', 'n[7-9]') == set() and main in ids('-N', f'{node},n7')
+    held = commands.wrap('true', '-H', '-q', 'low')
+    assert commands.out('squeue', '-h', '-q', 'low', '-o', '%i').split() == [str(held)]
+
+
+def test_a_script_of_mgpu_keeps_a_partition_that_exists(commands, box):
+    script = commands.script('#!/bin/sh\n#SBATCH -p debug\n#SBATCH --hold\ntrue\n')
+    assert box.job(box.submit(script))['partition'] == 'debug'
+    script = commands.script('#!/bin/sh\n#SBATCH --partition=a100 --hold\ntrue\n')
+    done = box.mgpu('submit', script)
+    assert done.code == 0 and '--partition' in done.err, done
+    assert box.job(int(done.out))['partition'] == 'main'
 
 
 @pytest.mark.parametrize(('words', 'said'), [

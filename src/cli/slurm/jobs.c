@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/hostlist.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/client.h"
@@ -129,6 +130,26 @@ bool slurm_list_has(const char *list, const char *text)
     char *rest = copy;
     for (char *word = NULL; text != NULL && (word = strsep(&rest, ", ")) != NULL;)
         if (strcmp(word, text) == 0)
+            return true;
+    return false;
+}
+
+static bool has_node(const json_t *job, const char *name)
+{
+    size_t index = 0;
+    const json_t *rank = NULL;
+    json_array_foreach(
+        json_object_get(job, "ranks"), index, rank) if (field_is(rank, "node", name)) return true;
+    return field_is(job, "node", name);
+}
+
+bool slurm_job_is_on(const json_t *job, const char *nodes)
+{
+    _cleanup_strings_ struct strings names = { 0 };
+    if (hostlist_expand(nodes, &names, NULL) < 0)
+        return false;
+    for (size_t i = 0; i < names.count; i++)
+        if (has_node(job, names.items[i]))
             return true;
     return false;
 }

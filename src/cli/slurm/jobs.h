@@ -50,6 +50,9 @@ struct slurm_query {
  * caller releases the array. */
 int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_t **ret, struct error *err);
 
+/* True if a node of the list "n[1-3],n7" is one of the job's. */
+bool slurm_job_is_on(const json_t *job, const char *nodes);
+
 /* The Slurm option kept with the job, or NULL. */
 const char *slurm_job_note(const json_t *job, const char *name);
 

@@ -84,7 +84,8 @@ static const struct slurm_column columns[] = {
 };
 
 struct sacct {
-    const char *format, *states, *users, *name, *start, *end, *delimiter;
+    const char *format, *states, *users, *name, *start, *end, *delimiter, *partitions, *accounts, *qos,
+        *nodes;
     struct slurm_ids ids;
     int64_t start_ms, end_ms;
     bool is_headless, is_parsable, has_last_delimiter, is_job_alone, is_all_users, is_brief, is_long, is_json;
@@ -106,7 +107,8 @@ static int set_text(void *target, const struct slurm_option *option, const char 
         const char **text;
     } texts[] = { { "format", &sacct->format }, { "state", &sacct->states }, { "user", &sacct->users },
         { "uid", &sacct->users }, { "name", &sacct->name }, { "starttime", &sacct->start },
-        { "endtime", &sacct->end }, { "delimiter", &sacct->delimiter } };
+        { "endtime", &sacct->end }, { "delimiter", &sacct->delimiter }, { "partition", &sacct->partitions },
+        { "accounts", &sacct->accounts }, { "qos", &sacct->qos }, { "nodelist", &sacct->nodes } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].name, option->name) == 0)
             *texts[i].text = value;
@@ -132,7 +134,7 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 }
 
 const struct slurm_option slurm_sacct_options[] = {
-    SLURM_NO_EFFECT(SLURM_SACCT, "accounts", 'A', "list", NULL, "jobs of these accounts"),
+    SLURM_ROW(SLURM_SACCT, "accounts", 'A', "list", set_text, NULL, "jobs of these accounts"),
     SLURM_ROW(SLURM_SACCT, "allocations", 'X', NULL, set_flag, NULL, "no lines for steps"),
     SLURM_NO_EFFECT(SLURM_SACCT, "allclusters", 'L', NULL, NULL, "jobs of all clusters"),
     SLURM_ROW(SLURM_SACCT, "allusers", 'a', NULL, set_flag, NULL, "jobs of all users"),
@@ -150,12 +152,12 @@ const struct slurm_option slurm_sacct_options[] = {
     SLURM_ROW(SLURM_SACCT, "long", 'l', NULL, set_flag, NULL, "more fields"),
     SLURM_ROW(SLURM_SACCT, "name", 0, "list", set_text, NULL, "jobs with these names"),
     SLURM_NO_EFFECT(SLURM_SACCT, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "nodelist", 'N', "list", NULL, "jobs on these nodes"),
+    SLURM_ROW(SLURM_SACCT, "nodelist", 'N', "list", set_text, NULL, "jobs on these nodes"),
     SLURM_ROW(SLURM_SACCT, "noheader", 'n', NULL, set_flag, NULL, "no header"),
     SLURM_ROW(SLURM_SACCT, "parsable", 'p', NULL, set_flag, NULL, "fields with a | behind each"),
     SLURM_ROW(SLURM_SACCT, "parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "partition", 'r', "list", NULL, "jobs of these partitions"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "qos", 'q', "list", NULL, "jobs of these QOS"),
+    SLURM_ROW(SLURM_SACCT, "partition", 'r', "list", set_text, NULL, "jobs of these partitions"),
+    SLURM_ROW(SLURM_SACCT, "qos", 'q', "list", set_text, NULL, "jobs of these QOS"),
     SLURM_ROW(SLURM_SACCT, "starttime", 'S', "time", set_text, NULL,
         "jobs that were there after this time (midnight)"),
     SLURM_ROW(SLURM_SACCT, "state", 's', "list", set_text, NULL, "jobs in these states"),
@@ -189,12 +191,23 @@ static int read_moment(const char *what, const char *text, int64_t *ret_ms, stru
     return when_parse(moment, what, clock_wall_ms(), &when_local, ret_ms, err);
 }
 
+/* True if the text of this field is one of the list, or no list is given. */
+static bool is_among(const char *list, slurm_text_fn *field, const json_t *job)
+{
+    _cleanup_free_ char *text = field(job, 0);
+    return list == NULL || slurm_lists_meet(list, text);
+}
+
 static bool is_wanted(const struct sacct *sacct, const json_t *job)
 {
     const char *ended = field_text(job, "ended_at"), *submitted = field_text(job, "submitted_at");
     int64_t ended_ms = ended != NULL ? time_parse(ended) : INT64_MAX;
     int64_t submitted_ms = submitted != NULL ? time_parse(submitted) : 0;
     if (ended_ms < sacct->start_ms || (sacct->end_ms > 0 && submitted_ms > sacct->end_ms))
+        return false;
+    if (!is_among(sacct->partitions, slurm_text_partition, job) ||
+        !is_among(sacct->accounts, slurm_text_account, job) || !is_among(sacct->qos, slurm_text_qos, job) ||
+        (sacct->nodes != NULL && !slurm_job_is_on(job, sacct->nodes)))
         return false;
     if (sacct->states == NULL)
         return true;

@@ -148,7 +148,7 @@ static bool is_wanted(const struct scancel *scancel, const json_t *job)
     return (scancel->states == NULL || slurm_state_find(scancel->states) == slurm_state_of(job)) &&
            (scancel->account == NULL || (account != NULL && strcmp(account, scancel->account) == 0)) &&
            (scancel->partition == NULL || slurm_list_has(partition, scancel->partition)) &&
-           (scancel->nodes == NULL || slurm_list_has(scancel->nodes, field_text(job, "node")));
+           (scancel->nodes == NULL || slurm_job_is_on(job, scancel->nodes));
 }
 
 static int end_found(

@@ -84,7 +84,7 @@ static const struct slurm_column columns[] = {
 };
 
 struct squeue {
-    const char *format, *long_format, *states, *users, *name, *partitions, *nodes, *accounts, *sort;
+    const char *format, *long_format, *states, *users, *name, *partitions, *nodes, *accounts, *qos, *sort;
     struct slurm_ids ids;
     bool is_headless, is_mine, is_start, is_long, is_json, is_steps;
     int64_t repeat_s;
@@ -118,7 +118,8 @@ static int set_text(void *target, const struct slurm_option *option, const char 
         const char **text;
     } texts[] = { { "format", &squeue->format }, { "Format", &squeue->long_format },
         { "user", &squeue->users }, { "name", &squeue->name }, { "partition", &squeue->partitions },
-        { "nodelist", &squeue->nodes }, { "account", &squeue->accounts }, { "sort", &squeue->sort } };
+        { "nodelist", &squeue->nodes }, { "account", &squeue->accounts }, { "qos", &squeue->qos },
+        { "sort", &squeue->sort } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].key, option->name) == 0)
             *texts[i].text = value;
@@ -175,7 +176,7 @@ const struct slurm_option slurm_squeue_options[] = {
     SLURM_NO_EFFECT(SLURM_SQUEUE, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
     SLURM_ROW(SLURM_SQUEUE, "partition", 'p', "list", set_text, "PARTITION", "jobs of these partitions"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "priority", 'P', NULL, NULL, "a line for each partition"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "qos", 'q', "list", NULL, "jobs of these QOS"),
+    SLURM_ROW(SLURM_SQUEUE, "qos", 'q', "list", set_text, "QOS", "jobs of these QOS"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "sibling", 0, NULL, NULL, "siblings of a federation"),
     SLURM_ROW(SLURM_SQUEUE, "sort", 'S', "letters", set_text, "SORT",
         "order: by letters of -o, '-' for descending"),
@@ -216,10 +217,12 @@ static bool is_wanted(const struct squeue *squeue, const json_t *job, int64_t no
 {
     _cleanup_free_ char *partition = slurm_text_partition(job, now_ms);
     _cleanup_free_ char *account = slurm_text_account(job, now_ms);
+    _cleanup_free_ char *qos = slurm_text_qos(job, now_ms);
     return is_in_state(squeue, job, now_ms) &&
            (squeue->partitions == NULL || slurm_lists_meet(squeue->partitions, partition)) &&
            (squeue->accounts == NULL || slurm_list_has(squeue->accounts, account)) &&
-           (squeue->nodes == NULL || slurm_list_has(squeue->nodes, field_text(job, "node")));
+           (squeue->qos == NULL || slurm_list_has(squeue->qos, qos)) &&
+           (squeue->nodes == NULL || slurm_job_is_on(job, squeue->nodes));
 }
 
 /* One job that is not there is an error, several are a short list: as in Slurm. */

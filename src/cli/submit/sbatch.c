@@ -10,9 +10,11 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/api/client.h"
 #include "cli/submit/slurm_notes.h"
 #include "cli/submit/slurm_values.h"
 #include "cli/options/talk.h"
+#include "cli/term/field.h"
 #include "cli/term/words.h"
 #include "job/ask.h"
 
@@ -170,6 +172,21 @@ static int read_tasks(struct sbatch *sbatch, const char *value, char **ret, stru
     return 0;
 }
 
+/* Scripts of other clusters name partitions that this one does not have. */
+static int read_partition(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    size_t index = 0;
+    const json_t *partition = NULL;
+    (void)err;
+    if (client_get(&sbatch->call->client, API_PATH "/partitions", &answer, NULL) == 0)
+        json_array_foreach(json_object_get(answer, "partitions"), index,
+            partition) if (field_is(partition, "name", value)) *ret = xstrdup(value);
+    if (*ret == NULL)
+        leave_out(sbatch, "--partition");
+    return 0;
+}
+
 /* The container of pyxis: there '#' ends the name of a registry. */
 static int read_image(struct sbatch *sbatch, const char *value, char **ret, struct error *err)
 {
@@ -251,6 +268,7 @@ static const struct row rows[] = {
     { "ntasks", NULL, read_tasks, 'n' },
     { "ntasks-per-node", NULL, read_tasks, 0 },
     { "cpus-per-task", "cpus", NULL, 'c' },
+    { "partition", "partition", read_partition, 'p' },
     { "mem", "ram", read_memory, 0 },
     { "output", "output", read_output, 'o' },
     { "error", "error", read_output, 'e' },
