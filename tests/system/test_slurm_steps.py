@@ -193,7 +193,7 @@ def test_a_signal_for_the_script_alone_is_refused(cluster, gate):
     assert cluster.finish(job)['state'] == 'cancelled'
 
 
-@pytest.mark.parametrize('option', ['--exclusive', '--exclude=n1', '--nodelist=n1'])
+@pytest.mark.parametrize('option', ['--exclude=n1', '--nodelist=n1'])
 def test_nodes_of_a_job_are_not_chosen(cluster, option):
     done = cluster.run('sbatch', option, '--wrap', 'true')
     assert done.code == 1 and done.out == '' and 'is not supported' in done.err, done
