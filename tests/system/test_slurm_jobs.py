@@ -197,7 +197,7 @@ def test_dependencies_on_a_start_and_on_one_of_several(cluster, gate):
 
 
 @pytest.mark.parametrize('value, words', [
-    ('singleton', 'is not supported'), ('aftercorr:1', 'is not supported'), ('after:1+10', 'is not supported'),
+    ('singleton:1', 'dependency problem'), ('aftercorr:1', 'is not supported'), ('after:1+10', 'is not supported'),
     ('afterok:1,afterok:2?afterok:3', 'dependency problem'), ('nosuch:1', 'dependency problem')])
 def test_a_dependency_that_cannot_be_kept_is_refused(cluster, value, words):
     done = cluster.run('sbatch', '-d', value, '--wrap', 'true')
