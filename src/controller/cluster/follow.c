@@ -45,13 +45,13 @@ static void report(struct follower *follower, bool is_current, const struct erro
     (void)pthread_mutex_lock(&cluster->mutex);
     struct cluster_status *status = &cluster->status;
     const char *text = trouble != NULL ? trouble->message : "";
-    bool is_news = strcmp(status->trouble, text) != 0;
+    bool is_news = strncmp(status->trouble, text, sizeof(status->trouble) - 1) != 0;
     status->position = position_of(follower);
     if (is_current)
         status->checked_ms = clock_boot_ms();
     (void)snprintf(status->leader, sizeof(status->leader), "%s",
         follower->view.leader != NULL ? follower->view.leader : "");
-    (void)snprintf(status->trouble, sizeof(status->trouble), "%s", text);
+    (void)snprintf(status->trouble, sizeof(status->trouble), "%.*s", (int)sizeof(status->trouble) - 1, text);
     (void)pthread_mutex_unlock(&cluster->mutex);
     if (is_news && trouble != NULL)
         log_warning(
