@@ -74,6 +74,8 @@ static int check_texts(const struct job_ask *ask, struct error *err)
         { "after", ask->after, ASK_AFTER_TEXT_MAX },
         { "array", ask->array, ASK_TEXT_MAX },
         { "partition", ask->partition, ASK_TEXT_MAX },
+        { "nodelist", ask->nodelist, ASK_TEXT_MAX },
+        { "exclude", ask->exclude, ASK_TEXT_MAX },
         { "adopted_boot", ask->adopted_boot, ASK_BOOT_MAX },
         { "warn_signal", ask->warn_signal, ASK_WARN_MAX },
         { "retry_on", ask->retry_on, ASK_TEXT_MAX },

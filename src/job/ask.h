@@ -40,6 +40,8 @@ struct job_ask {
     char *gpu_allow;           // "0-3,5": only GPUs with these indexes; NULL: any
     char *after;               // "41:ok,42:any": dependencies; NULL: none
     char *partition;           // "debug", or "a,b": its node is in one of these; NULL: the default one
+    char *nodelist;            // "gpu1,gpu3": only these nodes; NULL: any
+    char *exclude;             // "gpu2": not these nodes; NULL: none
     char *array;               // "0-99:2%8": one element per index, at most 8 at a time; NULL: a single job
     uint64_t gpu_mem;          // bytes needed on each GPU, which may then be shared; 0: not requested
     uint64_t memory;           // host memory on each node, bytes; 0: not requested
@@ -170,6 +172,10 @@ struct job_ask {
             "park the job when it is preempted, so that it keeps its work", ASK_SHOWN),                      \
         X(base, 370, RECORD_STRING, partition, partition, ASK_TEXT_MAX,                                      \
             "[partition](scheduling.md#partitions): debug, or one of several: a,b", ASK_SHOWN),              \
+        X(base, 380, RECORD_STRING, nodelist, nodelist, ASK_TEXT_MAX, "only nodes of this list: gpu1,gpu3",  \
+            ASK_SHOWN),                                                                                      \
+        X(base, 381, RECORD_STRING, exclude, exclude, ASK_TEXT_MAX, "no node of this list: gpu2,gpu4",       \
+            ASK_SHOWN),                                                                                      \
         X(base, 371, RECORD_BOOL, exclusive, exclusive, 0, "no other job on its nodes", ASK_SHOWN),          \
         X(base, 81, RECORD_BOOL, own_priority, own_priority, 0, "the priority orders its owner's jobs only", \
             ASK_SHOWN)

@@ -99,6 +99,31 @@ def test_a_request_that_its_partition_cannot_serve_is_refused(box, words, said):
     assert box.open_jobs() == []
 
 
+def test_lists_of_nodes_say_where_a_job_runs(box):
+    assert box.wait(box.submit('--nodelist', 'n2', '--', 'true'))['node'] == 'n2'
+    assert box.wait(box.submit('--exclude', 'n1', '--', 'true'))['node'] == 'n2'
+    assert box.wait(box.submit('--nodelist', 'n1,n2', '--exclude', 'n2', '-g', '0', '--', 'true'))['node'] == 'n1'
+    wide = box.wait(box.submit('--nodelist', 'n1,n2', '-N', '2', '-g', '2', '--', 'true'))
+    assert [rank['node'] for rank in wide['ranks']] == ['n1', 'n2']
+    held = box.submit('--hold', '--', 'true')
+    box.mgpu('edit', held, 'nodelist=n2', check=True)
+    box.mgpu('release', held, check=True)
+    assert box.wait(held)['node'] == 'n2'
+
+
+@pytest.mark.parametrize(('words', 'said'), [
+    (['--nodelist', 'n7'], 'no node is left by nodelist n7'),
+    (['--nodelist', 'n1', '--exclude', 'n1'], 'no node is left by nodelist n1 exclude n1'),
+    (['--nodelist', 'n1', '-N', '2', '-g', '0'], 'requested 2 nodes; there is 1'),
+    (['--nodelist', 'n1', '-g', '500'], 'no node can run it'),
+    (['--exclude', 'n1', '-G', 'n1:0'], 'node n1 does not belong to it'),
+], ids=' '.join)
+def test_a_request_that_its_nodes_cannot_serve_is_refused(box, words, said):
+    done = box.mgpu('submit', *words, '--', 'true')
+    assert done.code in (2, 3) and said in done.err, done
+    assert box.open_jobs() == []
+
+
 @pytest.mark.root
 def test_only_its_users_may_use_a_partition(box, bo, gate):
     assert box.wait(box.submit('-P', 'mine', '--', 'true'))['state'] == 'done'

@@ -33,6 +33,17 @@ def test_the_status_of_the_script_is_that_of_the_job(cluster):
     assert (ended['state'], ended['exit_code']) == ('failed', 3), ended
 
 
+@pytest.mark.parametrize(('options', 'nodes'), [(['-w', 'n2'], ['n2']), (['--exclude=n1'], ['n2']), (['-w', 'n[1-2]'], ['n1', 'n2'])])
+def test_a_job_runs_on_the_nodes_that_are_listed(cluster, options, nodes):
+    job = cluster.finish(cluster.wrap('true', '--gres=gpu:1', *options))
+    assert [rank['node'] for rank in job['ranks'] or [job]] == nodes
+
+
+def test_more_nodes_than_are_listed_are_refused(cluster):
+    done = cluster.run('sbatch', '-N', '2', '-w', 'n1', '--wrap', 'true')
+    assert done.code == 1 and 'Requested node configuration is not available' in done.err, done
+
+
 def test_nodes_are_listed_in_one_line(cluster):
     assert cluster.out('sinfo', '-h', '-o', '%D %N') == '3 head,n[1-2]\n'
     assert cluster.out('sinfo', '-N', '-h', '-o', '%N').split() == ['head', 'n1', 'n2']

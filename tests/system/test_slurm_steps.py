@@ -193,12 +193,6 @@ def test_a_signal_for_the_script_alone_is_refused(cluster, gate):
     assert cluster.finish(job)['state'] == 'cancelled'
 
 
-@pytest.mark.parametrize('option', ['--exclude=n1', '--nodelist=n1'])
-def test_nodes_of_a_job_are_not_chosen(cluster, option):
-    done = cluster.run('sbatch', option, '--wrap', 'true')
-    assert done.code == 1 and done.out == '' and 'is not supported' in done.err, done
-
-
 def test_steps_and_dependencies_replay_to_the_same_decisions_and_pass_fsck(cluster, gate, place):
     job = cluster.wrap('srun true; for i in 1 2 3; do srun --overlap true & done; wait', '-n', 2, '--gres=gpu:1', '-o', 'out')
     first = cluster.wrap(gate.command()[2], '--gres=gpu:1')

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "cli/options/ask.h"
 #include "cli/term/field.h"
+#include "base/hostlist.h"
 #include "cli/slurm/partitions.h"
 #include "cli/submit/slurm_values.h"
 #include "job/ask.h"
@@ -176,20 +177,44 @@ static void add_variables(struct slurm_job *job)
     strings_set_env(&job->submit.env, "SLURM_SUBMIT_DIR", here != NULL ? here : "/");
 }
 
+/* "gpu[1-2]" as "gpu1,gpu2"; the number of names in *ret_count. */
+static int settle_list(
+    struct slurm_job *job, const char *key, const char *list, size_t *ret_count, struct error *err)
+{
+    _cleanup_strings_ struct strings names = { 0 };
+    _cleanup_buffer_ struct buffer text = { 0 };
+    int r = list != NULL ? hostlist_expand(list, &names, err) : 0;
+    for (size_t i = 0; i < names.count; i++)
+        buffer_printf(&text, "%s%s", i > 0 ? "," : "", names.items[i]);
+    if (r == 0 && names.count > 0)
+        (void)json_object_set_new(job->submit.ask, key, json_string(buffer_text(&text)));
+    *ret_count = names.count;
+    return r;
+}
+
+/* A job has all nodes that are listed, and no others. */
+static int settle_nodes(struct slurm_job *job, struct error *err)
+{
+    size_t listed = 0, excluded = 0;
+    int r = settle_list(job, "nodelist", job->nodelist, &listed, err);
+    if (r == 0)
+        r = settle_list(job, "exclude", job->exclude, &excluded, err);
+    if (r == 0 && listed > 0 && job->nodes > 0 && (size_t)job->nodes != listed)
+        return error_set(err, -EINVAL, "Requested node configuration is not available");
+    if (r == 0 && listed > 0)
+        job->nodes = (int64_t)listed;
+    return r;
+}
+
 int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err)
 {
     json_t *notes = json_array();
+    int r = settle_nodes(job, err);
     settle_tasks(job);
     slurm_job_note_set(job, SLURM_NOTE_KIND, program->name);
     job->program = program->name;
-    const char *unsupported = job->nodelist != NULL  ? "--nodelist is not supported: nodes are chosen by mgpu"
-                              : job->exclude != NULL ? "--exclude is not supported: nodes are chosen by mgpu"
-                                                     : NULL;
-    if (unsupported != NULL) {
-        json_decref(notes);
-        return error_set(err, -ENOTSUP, "%s", unsupported);
-    }
-    int r = settle_gpus(job, err);
+    if (r == 0)
+        r = settle_gpus(job, err);
     settle_host(job);
     settle_files(job, program->bit == SLURM_SBATCH);
     add_variables(job);

@@ -234,6 +234,8 @@ const struct option_row submit_rows[] = {
     { 0, "gpus-per-node", "N", ask_help_gpus_per_node, .set_key = set_key, .key = "gpus_per_node" },
     { 'P', "partition", "NAME[,NAME]", "partition, or one of several: mgpu partitions", .set_key = set_key,
         .key = "partition" },
+    { 0, "nodelist", "NODE[,NODE]", ask_help_nodelist, .set_key = set_key, .key = "nodelist" },
+    { 0, "exclude", "NODE[,NODE]", ask_help_exclude, .set_key = set_key, .key = "exclude" },
     { 0, "exclusive", NULL, ask_help_exclusive, .set_key = set_key, .key = "exclusive" },
     { 't', "time", "TIME", ask_help_time_limit, .set_key = set_key, .key = "time_limit" },
     { 0, "time-limit", "TIME", NULL, .set_key = set_key, .key = "time_limit" },

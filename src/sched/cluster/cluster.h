@@ -152,7 +152,7 @@ void cluster_set_partitions(
     struct cluster *cluster, const struct cluster_partition *partitions, size_t count);
 /* Those named in "a,b" as bits, and the highest of their priorities; unknown names have none. NULL: 0. */
 uint64_t cluster_partition_bits(const struct cluster *cluster, const char *names, int32_t *ret_priority);
-/* True if the request's partitions contain the node. */
+/* True if the request's partitions and lists of nodes allow the node. */
 bool cluster_node_admits(const struct cluster_node *node, const struct sched_request *request);
 
 /* Maximum number of attempts on each node; 0: no limit. */
@@ -209,7 +209,7 @@ uint64_t cluster_models(const struct cluster *cluster, const struct sched_reques
 uint32_t cluster_count_suitable(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, uint32_t enough);
 
-/* True if the request's partitions contain the node, and its total CPUs and memory suffice. */
+/* True if the request's partitions and lists allow the node, and its total CPUs and memory suffice. */
 bool cluster_host_suffices(const struct cluster_node *node, const struct sched_request *request);
 
 /* Checks whether the request could run on the idle cluster, including paused and drained resources. If never:

@@ -427,7 +427,7 @@ static int lack_together(const struct cluster *cluster, const struct sched_reque
     return error_hint(err, "request fewer CPUs, less memory or fewer GPUs per node; see: mgpu gpus");
 }
 
-/* A named GPU is on a node outside of the partition. */
+/* A named GPU is on a node outside of the partition, or of the lists. */
 static int lack_member(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
 {
@@ -435,13 +435,28 @@ static int lack_member(const struct cluster *cluster, const struct sched_request
         const char *name = request->picks[i].node;
         if (name == NULL || cluster_node_admits(cluster_find(cluster, name), request))
             continue;
-        return error_set(err, -ERANGE, "node %s does not belong to it", name);
+        return error_set(err, -ERANGE,
+            request->partition != NULL ? "node %s does not belong to it"
+                                       : "node %s is not one of the listed ones",
+            name);
     }
     return 0;
 }
 
-static lack_fn *const lacks[] = { lack_node, lack_member, lack_id, lack_model, lack_nodes, lack_count,
-    lack_gpu_memory, lack_suitable, lack_division, lack_cpus, lack_memory, lack_together };
+/* Its lists leave no node. */
+static int lack_any(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    if (largest->nodes > 0)
+        return 0;
+    (void)error_set(err, -ERANGE, "no node is left by%s%.60s%s%.60s",
+        request->nodelist != NULL ? " nodelist " : "", request->nodelist != NULL ? request->nodelist : "",
+        request->exclude != NULL ? " exclude " : "", request->exclude != NULL ? request->exclude : "");
+    return error_hint(err, "list the nodes with: mgpu nodes");
+}
+
+static lack_fn *const lacks[] = { lack_any, lack_node, lack_member, lack_id, lack_model, lack_nodes,
+    lack_count, lack_gpu_memory, lack_suitable, lack_division, lack_cpus, lack_memory, lack_together };
 
 int cluster_check(const struct cluster *cluster, const struct sched_request *request, struct error *err)
 {
@@ -455,7 +470,7 @@ int cluster_check(const struct cluster *cluster, const struct sched_request *req
             return 0;
     struct largest largest;
     find_largest(cluster, request, &largest);
-    if (largest.nodes == 0)
+    if (largest.nodes == 0 && request->nodelist == NULL && request->exclude == NULL)
         return 0; // the nodes of its partition have not joined yet
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof(lacks) / sizeof(lacks[0]); i++)

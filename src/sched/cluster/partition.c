@@ -76,7 +76,22 @@ uint64_t cluster_partition_bits(const struct cluster *cluster, const char *names
     return bits;
 }
 
+/* "gpu1,gpu3" contains this name. */
+static bool is_named(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+    while (*names != '\0') {
+        size_t here = strcspn(names, ",");
+        if (here == length && strncmp(names, name, length) == 0)
+            return true;
+        names += here + (names[here] == ',');
+    }
+    return false;
+}
+
 bool cluster_node_admits(const struct cluster_node *node, const struct sched_request *request)
 {
-    return request->partition == NULL || (node->partitions & request->partitions) != 0;
+    return (request->partition == NULL || (node->partitions & request->partitions) != 0) &&
+           (request->nodelist == NULL || is_named(request->nodelist, node->name)) &&
+           (request->exclude == NULL || !is_named(request->exclude, node->name));
 }

@@ -38,6 +38,8 @@ void request_copy(struct sched_request *to, const struct sched_request *from)
     *to = *from;
     to->model = xstrdup(from->model);
     to->partition = xstrdup(from->partition);
+    to->nodelist = xstrdup(from->nodelist);
+    to->exclude = xstrdup(from->exclude);
     to->picks = NULL;
     to->allow = NULL;
     if (from->n_picks > 0)
@@ -58,6 +60,8 @@ void request_clear(struct sched_request *request)
     free(request->allow);
     free(request->model);
     free(request->partition);
+    free(request->nodelist);
+    free(request->exclude);
     *request = (struct sched_request){ 0 };
 }
 
@@ -67,7 +71,8 @@ bool request_equal(const struct sched_request *a, const struct sched_request *b)
         a->share != b->share || a->gpu_mem != b->gpu_mem || a->cpu_milli != b->cpu_milli ||
         a->memory != b->memory || a->adopted_pid != b->adopted_pid || a->n_picks != b->n_picks ||
         a->n_allow != b->n_allow || a->is_exclusive != b->is_exclusive || !text_equal(a->model, b->model) ||
-        !text_equal(a->partition, b->partition))
+        !text_equal(a->partition, b->partition) || !text_equal(a->nodelist, b->nodelist) ||
+        !text_equal(a->exclude, b->exclude))
         return false;
     for (size_t i = 0; i < a->n_picks; i++)
         if (a->picks[i].index != b->picks[i].index || !text_equal(a->picks[i].node, b->picks[i].node))
@@ -101,7 +106,10 @@ uint64_t request_hash(const struct sched_request *request)
         hash = mix_text(mix(hash, request->picks[i].index), request->picks[i].node);
     for (size_t i = 0; i < request->n_allow; i++)
         hash = mix(hash, request->allow[i]);
-    return mix_text(mix_text(hash, request->model), request->partition);
+    const char *const texts[] = { request->model, request->partition, request->nodelist, request->exclude };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        hash = mix_text(hash, texts[i]);
+    return hash;
 }
 
 static size_t text_cpus(uint32_t cpu_milli, char *text, size_t size)

@@ -41,6 +41,8 @@ int request_from_ask(const struct job_ask *ask, struct sched_request *ret, struc
         .adopted_pid = ask->adopted_pid,
         .is_exclusive = ask->exclusive,
         .partition = xstrdup(ask->partition),
+        .nodelist = xstrdup(ask->nodelist),
+        .exclude = xstrdup(ask->exclude),
         .model = xstrdup(ask->gpu_model) };
     int rc = ask->gpu_ids != NULL ? parse_picks(&request, ask->gpu_ids, err) : 0;
     if (rc == 0 && ask->gpu_allow != NULL)
