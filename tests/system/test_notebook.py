@@ -150,6 +150,15 @@ def test_a_notebook_that_is_slow_is_awaited(box, notebook, stand_in):
         assert get(here.address())
 
 
+def test_ctrl_c_ends_the_job_also_before_jupyter_answers(box, notebook, stand_in):
+    with contextlib.closing(harness.Gate(box.place)) as gate:
+        here = notebook(env=stand_in(f'open({gate.path!r}).readline()'))
+        here.await_line('started')
+        done = here.stop()
+        assert done.code == 130 and 'ending job 1' in done.err, done
+        assert box.wait(1)['state'] == 'cancelled'
+
+
 def test_a_jupyter_that_fails_is_reported_with_its_log(box, notebook, stand_in):
     here = notebook(env=stand_in(text='#!/bin/sh\necho no kernel >&2\nexit 3\n'))
     out, err = here.process.communicate(timeout=2 * DEADLINE_S)

@@ -40,6 +40,7 @@
 #define RANDOM_BYTES 16
 #define ANSWER_MS    30000
 #define PATIENCE_MS  5000 // until it is said that Jupyter does not answer yet
+#define ASK_AGAIN_MS 200
 #define LEADING_FILE "mgpu-notebook.html"
 
 struct notebook_options {
@@ -213,12 +214,24 @@ static bool has_ended(struct call *call, const char *job)
     return client_get(&call->client, path, &now, &ignored) == 0 && job_is_done(now);
 }
 
-/* Nothing announces that a server in a job listens, so it is asked. A positive status: the job has ended. */
+/* Ctrl-C and the like, which have been blocked since the job was submitted. */
+static bool is_interrupted(int wait_ms)
+{
+    const struct timespec wait = { .tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000L };
+    sigset_t set;
+    client_interrupts(&set);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    return sigtimedwait(&set, NULL, &wait) > 0;
+}
+
+static int leave(struct call *call, const struct jupyter *jupyter, struct error *err);
+
+/* Nothing announces that a server in a job listens, so it is asked. A positive exit status: the job has
+ * ended, or the caller has interrupted. */
 static int await_answer(struct call *call, const struct jupyter *jupyter, struct error *err)
 {
     int64_t begin_ms = clock_boot_ms();
     bool is_told = call->is_quiet;
-    int delay_ms = 0;
     for (;;) {
         struct error now = { 0 };
         if (ask_once(call, jupyter, is_told ? ANSWER_MS : PATIENCE_MS, &now) == 0)
@@ -232,7 +245,10 @@ static int await_answer(struct call *call, const struct jupyter *jupyter, struct
             talk_line("job %s runs; waiting until Jupyter answers", jupyter->job);
             is_told = true;
         }
-        client_back_off(&delay_ms);
+        if (is_interrupted(ASK_AGAIN_MS)) {
+            int r = leave(call, jupyter, err);
+            return r < 0 ? r : EXIT_SIGNAL_BASE + SIGINT;
+        }
     }
 }
 
