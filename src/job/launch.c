@@ -127,6 +127,7 @@ const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS] = {
     RECORD_FIELD(17, RECORD_STRING, struct launch_exit, text, EVENT_TEXT_MAX),
     RECORD_FIELD(18, RECORD_STRING, struct launch_exit, tail, USAGE_TAIL_MAX),
     RECORD_SUBLIST(19, struct launch_exit, usage, 1, &job_usage_record),
+    RECORD_FIELD(382, RECORD_U32, struct launch_exit, is_refused, 0),
 };
 const struct record_type launch_exit_record = RECORD_TYPE(13, "exit", struct launch_exit, launch_exit_fields);
 

@@ -135,6 +135,7 @@ struct launch_exit {
     int32_t exit_code;
     uint32_t signal;
     uint32_t is_executed; // 1 if the command was executed, 0 if the start failed before
+    uint32_t is_refused;  // 1 if this node cannot run it, which does not mean that no other can
     int64_t started_wall_ms, ended_wall_ms, run_ms;
     uint64_t cpu_ms, max_rss, log_bytes;
     char *log_path;
@@ -176,7 +177,7 @@ extern const struct record_type launch_park_record;
 
 /* The field tables, for the messages that carry these structs under their own ids. */
 #define LAUNCH_STARTED_FIELDS 14
-#define LAUNCH_EXIT_FIELDS    19
+#define LAUNCH_EXIT_FIELDS    20
 extern const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS];
 extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];
 

@@ -38,8 +38,10 @@ static int make_entry(const struct launcher *launcher, const struct spool_id *id
     return launcher_open_entry(launcher, id);
 }
 
-/* This can never run here. The record comes first: a verdict "go" without one would ask for an adopter. */
-static int refuse(const struct launcher *launcher, const struct message_launch *launch, struct error *err)
+/* This can never run here, and elsewhere only if it `is_refused`. The record comes first: a verdict "go"
+ * without one would ask for an adopter. */
+static int refuse(
+    const struct launcher *launcher, const struct message_launch *launch, bool is_refused, struct error *err)
 {
     const struct spool_id *id = &launch->id;
     _cleanup_close_ int fd = make_entry(launcher, id);
@@ -50,6 +52,7 @@ static int refuse(const struct launcher *launcher, const struct message_launch *
         .token = launch->token,
         .end = END_START_FAILED,
         .exit_code = EXIT_CODE_REFUSED,
+        .is_refused = is_refused,
         .ended_wall_ms = clock_wall_ms(),
         .text = err->message };
     int r = file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false);
@@ -216,7 +219,7 @@ static int stage(struct launcher *launcher, const struct message_launch *launch,
     bool is_adopted = job->ask.adopted_pid != 0;
     int r = find_user(launcher, launch, job, &user, err);
     if (r == -EPERM || (r == -ENOENT && !is_adopted))
-        return refuse(launcher, launch, err);
+        return refuse(launcher, launch, !is_adopted, err);
     if (is_adopted && (r == 0 || r == -ENOENT)) // nothing runs as its owner, who need not exist here
         return stage_adopted(launcher, launch, job, err);
     if (r < 0)
@@ -224,7 +227,7 @@ static int stage(struct launcher *launcher, const struct message_launch *launch,
     struct launch_spec spec = { 0 };
     r = make_spec(launcher, launch, job, &user, &spec, err);
     if (r != -EINPROGRESS)
-        r = r < 0 ? refuse(launcher, launch, err) : write_entry(launcher, launch, job, &spec, err);
+        r = r < 0 ? refuse(launcher, launch, true, err) : write_entry(launcher, launch, job, &spec, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
@@ -237,7 +240,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     if (is_staged(launcher, &launch->id))
         return LAUNCHER_STAGED;
     if (read_request(launch, &job, err) < 0)
-        return refuse(launcher, launch, err);
+        return refuse(launcher, launch, false, err);
     int r = stage(launcher, launch, &job, err);
     job_spec_clear(&job);
     return r;

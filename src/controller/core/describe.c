@@ -105,6 +105,18 @@ static int read_elements(const struct job *job, struct sched_job_spec *spec, str
     return 0;
 }
 
+/* Nodes that have refused it are left out like those that it excludes itself. */
+static void leave_out(const struct core *core, uint64_t id, struct sched_request *request)
+{
+    const struct core_entry *entry = core_find(core, id);
+    const char *refused = entry != NULL ? core_extra(entry)->refused_by : NULL;
+    if (refused == NULL)
+        return;
+    char *all = request->exclude == NULL ? xstrdup(refused) : xasprintf("%s,%s", request->exclude, refused);
+    free(request->exclude);
+    request->exclude = all;
+}
+
 int core_describe(const struct core *core, const struct job *job, const struct core_facts *facts,
     struct description *ret, struct error *err)
 {
@@ -132,6 +144,8 @@ int core_describe(const struct core *core, const struct job *job, const struct c
         },
     } };
     int r = request_from_ask(ask, &ret->spec.key.request, err);
+    if (r == 0)
+        leave_out(core, job->id, &ret->spec.key.request);
     if (r == 0)
         r = read_elements(job, &ret->spec, err);
     if (r == 0)

@@ -35,6 +35,7 @@ struct core_extra {
     struct core_due due;
     struct core_stop stop;
     uint64_t next_token;                // of its next attempt, which a node prepares; 0: none does
+    char *refused_by;                   // "gpu1,gpu3": nodes that cannot run it; NULL: none known
     int64_t active_ms;                  // wall clock: since when it has held resources, or the start of mgpud
     struct job_usage *usage;            // while it runs: last report of its agent; else NULL
     uint64_t usage_token;               // of the attempt concerned

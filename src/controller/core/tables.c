@@ -78,6 +78,7 @@ static void entry_free(struct core_entry *entry)
     job_free(entry->job);
     spec_bytes_drop(entry->spec);
     job_usage_free(core_extra(entry)->usage);
+    free(core_extra(entry)->refused_by);
     free(entry->extra);
     free(entry);
 }

@@ -237,7 +237,7 @@ static int hello(struct bench *bench, uint32_t link, uint32_t gpus, const struct
 {
     struct message_hello hello = *fixed;
     hello.protocol = LINK_PROTOCOL;
-    hello.node = xstrdup("box");
+    hello.node = xstrdup(fixed->node != NULL ? fixed->node : "box");
     hello.boot_id = xstrdup(fixed->boot_id);
     hello.cpus = 2;
     struct gpu_state *states = xcalloc(gpus, sizeof(*states));
@@ -254,6 +254,13 @@ static int hello(struct bench *bench, uint32_t link, uint32_t gpus, const struct
     int r = core_link_up(bench->core, bench->now_ms, bench->now_ms, link, &hello, &err);
     record_clear(&message_hello_record, &hello);
     return r;
+}
+
+int bench_hello_as(struct bench *bench, uint32_t link, const char *node, uint32_t gpus)
+{
+    char boot[] = "boot";
+    _cleanup_free_ char *name = xstrdup(node);
+    return hello(bench, link, gpus, &(struct message_hello){ .node = name, .boot_id = boot }, NULL, 0);
 }
 
 int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_t gpus,
@@ -298,6 +305,19 @@ int bench_exited(
         .exit_code = exit_code,
         .is_executed = end != END_UNKNOWN,
         .started_wall_ms = 5 };
+    return say(bench, link, MESSAGE_EXITED, &record);
+}
+
+int bench_refused(struct bench *bench, uint32_t link, const struct sent *launch)
+{
+    char text[] = "there is no user 1000";
+    struct launch_exit record = { .id.job = launch->job,
+        .id.attempt = launch->attempt,
+        .token = launch->token,
+        .end = END_START_FAILED,
+        .exit_code = 125,
+        .is_refused = 1,
+        .text = text };
     return say(bench, link, MESSAGE_EXITED, &record);
 }
 

@@ -78,12 +78,16 @@ void bench_settle(struct bench *bench);
 /* HELLO of node "box" with `gpus` GPUs on `link`; `known` attempts. */
 int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_t gpus,
     const struct known_attempt *known, size_t n_known);
+/* The same of a node with this name. */
+int bench_hello_as(struct bench *bench, uint32_t link, const char *node, uint32_t gpus);
 /* The same of a node that was told of this state of a store, and knows of this attempt; NULL: of none. */
 int bench_hello_seen(struct bench *bench, uint32_t link, uint64_t epoch, int64_t began_ms, uint64_t event,
     const struct known_attempt *known);
 int bench_started(struct bench *bench, uint32_t link, const struct sent *launch);
 int bench_exited(
     struct bench *bench, uint32_t link, const struct sent *launch, enum job_end end, int exit_code);
+/* The node cannot run it. */
+int bench_refused(struct bench *bench, uint32_t link, const struct sent *launch);
 int bench_returned(struct bench *bench, uint32_t link, const struct sent *launch);
 
 const struct core_answer *bench_answer(const struct bench *bench, const void *request); // NULL: none yet

@@ -183,7 +183,7 @@ static void stop_run(struct core *core, const struct job *job)
     if (!sched_look(core->sched, job->id, core->now_ms, &look) ||
         (look.key->request.n_picks == 0 && look.key->is_preemptible == job->ask->preemptible &&
             look.key->limit_ms == job->ask->time_limit_ms && look.key->had_turn == job_had_turn(job) &&
-            job->queued_ms != core->now_ms))
+            job->queued_ms != core->now_ms && core_extra(entry)->refused_by == NULL))
         return;
     const struct job_ask *asked = entry->job->ask;
     struct job_ask ask = *asked;

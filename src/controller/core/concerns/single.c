@@ -13,6 +13,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/marks.h"
 #include "controller/core/node_table.h"
+#include "controller/core/refusal.h"
 #include "controller/core/send.h"
 #include "controller/core/specs.h"
 #include "controller/core/state.h"
@@ -115,7 +116,8 @@ static void on_exited(struct core *core, struct core_node *node, const void *mes
         return;
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
         core_give_back(core, entry, record->text);
-    } else {
+    } else if (record->is_refused == 0 || record->is_executed != 0 ||
+               !core_leave_out(core, entry, node->name, record->text)) {
         struct job_event event = {
             .attempt = record->id.attempt,
             .end = record->end > END_NONE && record->end < END_KINDS ? record->end : END_UNKNOWN,

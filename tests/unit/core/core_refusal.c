@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes that cannot run a job are left out, and the job ends when none is left. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define BACKOFF_MS 60000 // longer than a job that was given back waits
+
+static int one, two;
+
+static const char *const names[] = { "a", "b" };
+
+/* The link of the node on which it starts; 0: it does not. */
+static uint32_t started_on(struct bench *b, uint64_t job)
+{
+    b->now_ms += BACKOFF_MS;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    if (core_job(b->core, job)->state != JOB_STARTING)
+        return 0;
+    return bench_sent(b, MESSAGE_LAUNCH, job)->link;
+}
+
+static struct bench *open_with_nodes(void **state, uint32_t count)
+{
+    (void)bench_open(state);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(bench_hello_as(*state, i + 1, names[i], 1), 0);
+    bench_submit(*state, 1000, 1, NULL, &one);
+    bench_settle(*state);
+    return *state;
+}
+
+static void a_job_that_a_node_refuses_runs_on_another(void **state)
+{
+    struct bench *b = open_with_nodes(state, 2);
+    uint32_t first = started_on(b, 11);
+    assert_int_not_equal(first, 0);
+    assert_int_equal(bench_refused(b, first, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_int_equal(started_on(b, 11), 3 - first);
+    assert_int_equal(core_job(b->core, 11)->attempt, 2);
+}
+
+static void a_job_that_all_nodes_refuse_ends(void **state)
+{
+    struct bench *b = open_with_nodes(state, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t link = started_on(b, 11);
+        assert_int_not_equal(link, 0);
+        assert_int_equal(bench_refused(b, link, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
+        bench_settle(b);
+    }
+    assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
+    assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
+}
+
+static void the_only_node_ends_the_job_at_once(void **state)
+{
+    struct bench *b = open_with_nodes(state, 1);
+    assert_int_equal(bench_refused(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
+    assert_non_null(strstr(core_job(b->core, 11)->text, "there is no user"));
+}
+
+static void a_job_that_is_cancelled_is_not_given_back(void **state)
+{
+    struct bench *b = open_with_nodes(state, 2);
+    uint32_t link = started_on(b, 11);
+    struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
+    core_cancel(
+        b->core, b->now_ms, b->now_ms, &(struct identity){ .is_known = true, .uid = 1000 }, 11, -1, &two);
+    bench_settle(b);
+    assert_int_equal(bench_refused(b, link, &launch), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_job_that_a_node_refuses_runs_on_another, bench_close),
+        cmocka_unit_test_teardown(a_job_that_all_nodes_refuse_ends, bench_close),
+        cmocka_unit_test_teardown(the_only_node_ends_the_job_at_once, bench_close),
+        cmocka_unit_test_teardown(a_job_that_is_cancelled_is_not_given_back, bench_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
