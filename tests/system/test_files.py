@@ -118,7 +118,7 @@ def test_lines_for_slurm(box, place):
     assert (job['name'], job['gpus'], job['time_limit_s']) == ('train', 2, 1800), job
     assert job['memory'] == 100 << 20 and job['requeue_on_node_lost'], job
     assert done.err.count('\n') == 1, done
-    assert 'ignored, not supported: --partition (line 6), -A (line 6), --licenses (line 9)' in done.err
+    assert 'ignored, not supported: -A (line 6), --licenses (line 9)' in done.err
 
 
 def test_what_a_script_for_slurm_would_do_differently_is_told(box, place):

@@ -15,6 +15,8 @@ STANDINS = ('tests/unit/agent/nvml_current/libnvidia-ml.so.1', 'tests/unit/cuda/
 GPUS = (('3b', '00112233445566778899aabbccddeeff'), ('5b', '10112233445566778899aabbccddeeff'))
 KIT_S = 500  # the kit gives up by itself before
 
+pytestmark = pytest.mark.xdist_group('/tmp/mgpu-kit')  # what a kit leaves behind is told from what runs by this path
+
 
 def uuid(digits):
     return f'GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}'

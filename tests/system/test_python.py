@@ -95,6 +95,7 @@ def test_events_come_in_order_and_to_async_for(python):
 def test_functions_run_as_jobs(python, place):
     (pathlib.Path(place) / 'work.py').write_text(textwrap.dedent('''
         import os
+        import threading
         def square(x):
             return x * x, os.environ['MGPU_JOB_ID'], os.environ.get('CUDA_VISIBLE_DEVICES')
         def fail(word):
@@ -102,7 +103,7 @@ def test_functions_run_as_jobs(python, place):
         def die():
             os.kill(os.getpid(), 9)
         def odd():
-            return lambda: 1
+            return threading.Lock()
     '''))
     out = python('''
         import mgpu, work

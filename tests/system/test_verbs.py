@@ -438,9 +438,9 @@ def test_logs_prints_the_output_so_far(box, gate, bell):
 
 
 def test_logs_of_an_array_are_those_of_its_elements(box, gate):
-    array = box.submit('-g', '0', '-a', '1-4:3%1', '-J', 'swept', '--', 'sh', '-c', f'echo is $MGPU_ARRAY_INDEX; read x < {gate.path}')
-    harness.until(lambda: box.mgpu('logs', 'swept').out == f'{array}.1: is 1\n', 'the output of the first element')
-    following = box.popen('logs', '-f', 'swept')
+    array = box.submit('-g', '0', '-a', '1-4:3%1', '-J', 'spoken', '--', 'sh', '-c', f'echo is $MGPU_ARRAY_INDEX; read x < {gate.path}')
+    harness.until(lambda: box.mgpu('logs', 'spoken').out == f'{array}.1: is 1\n', 'the output of the first element')
+    following = box.popen('logs', '-f', 'spoken')
     gate.open(2)
     out, err = following.communicate(timeout=LIMIT_S)
     assert sorted(out.decode().splitlines()) == [f'{array}.1: is 1', f'{array}.4: is 4'], (out, err)

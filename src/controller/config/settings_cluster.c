@@ -68,9 +68,8 @@ static int set_lease(void *target, const char *value, struct error *err)
 }
 
 const struct option_row cluster_rows[] = {
-    { 0, "cluster", "none|etcd://HOST:PORT,...[/PREFIX]", "be one of several controllers (default: none)",
-        set_etcd },
-    { 0, "cluster-address", "HOST:PORT", "where clients reach this controller (default: --listen)",
+    { 0, "cluster", "none|etcd://HOST:PORT,...[/PREFIX]", "be one of several controllers", set_etcd, "none" },
+    { 0, "cluster-address", "ADDRESS", "where clients reach this controller (default: --listen)",
         set_address },
     { 0, "cluster-lease", "SPAN", "time after which another controller replaces a silent leader", set_lease,
         "10s" },
