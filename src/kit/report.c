@@ -32,7 +32,8 @@ static const char *const words[OUTCOMES] = {
     [OUTCOME_SKIPPED] = "skipped",
 };
 
-static void set(struct result *result, enum outcome outcome, const char *format, va_list arguments)
+__attribute__((format(printf, 3, 0))) static void set(
+    struct result *result, enum outcome outcome, const char *format, va_list arguments)
 {
     result->outcome = outcome;
     (void)vsnprintf(result->text, sizeof(result->text), format, arguments);

@@ -541,7 +541,7 @@ char *ask_text(const char *key, const json_t *request)
     struct ask_key row = { 0 };
     int64_t value = field_integer(request, key, 0);
     bool is_known = ask_find(key, &row);
-    if (is_known && value > 0 && row.read == read_size)
+    if (is_known && value > 0 && (row.read == read_size || row.read == read_gpu_mem))
         return in_units(value, sizes, size_names);
     if (is_known && value > 0 && row.read == read_duration)
         return in_units(value, times, time_names);

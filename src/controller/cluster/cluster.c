@@ -48,6 +48,7 @@ int cluster_found(struct cluster *cluster, struct error *err)
 {
     struct cluster_view view = { 0 };
     struct store_replica *replica = NULL;
+    _cleanup_free_ char *instance = NULL;
     struct etcd *etcd = etcd_new(cluster->curl, &cluster->settings);
     int r = cluster_log_read(etcd, UINT64_MAX, &view, err);
     if (r < 0)
@@ -73,7 +74,7 @@ int cluster_found(struct cluster *cluster, struct error *err)
         r = store_replica_open(cluster->store_dir, &replica, err);
     if (r < 0)
         goto out;
-    _cleanup_free_ char *instance = xstrdup(store_replica_instance(replica));
+    instance = xstrdup(store_replica_instance(replica));
     store_replica_close(replica);
     replica = NULL;
     r = cluster_snapshot(cluster, etcd, 0, instance, NULL, err);

@@ -169,6 +169,7 @@ static size_t list_fields(
         { "node-lease", MS, &c->loss.lease_ms },
         { "park-max", AUTO_BYTES, &c->park.bytes_max },
         { "park-timeout", MS, &c->park.timeout_ms },
+        { "cluster", NO_TEXT, &o->cluster.etcd },
         { "cluster-lease", MS, &o->cluster.lease_ms },
     };
     size_t count = sizeof(fields) / sizeof(fields[0]);
@@ -187,7 +188,7 @@ static bool has_value(const struct in_force *field, const char *text)
     bool is_first = strcmp(text, "on") != 0 && strcmp(text, "allowed") != 0; // what the field is named for
     switch (field->kind) {
     case TEXT: return strcmp(*(char *const *)field->field, text) == 0;
-    case NO_TEXT: return *(char *const *)field->field == NULL && strcmp(text, "auto") == 0;
+    case NO_TEXT: return *(char *const *)field->field == NULL && (is_no || strcmp(text, "auto") == 0);
     case POLICY: return *(const struct policy *const *)field->field == policy_find(text);
     case PLACEMENT: return *(const struct placement *const *)field->field == placement_find(text);
     case FOREIGN: return *(const enum external_policy *)field->field == external_policy_find(text);
