@@ -259,7 +259,8 @@ def test_a_job_that_forks_on_and_on_stops_at_its_limit(limited):
     assert 'it reached its limit of 400 processes' in limited.mgpu('postmortem', job).out
 
 
-def test_a_fork_bomb_leaves_the_node_usable_and_dies_at_once(limited):
+def test_a_fork_bomb_leaves_the_node_usable_and_dies_at_once(limited, make_instance):
+    limited = make_instance(arguments=['--pids-max', '1000'])  # as many as stall no other test
     bomb = limited.submit('-g', '1', '--', PYTHON, '-c', BOMB)
     limited.wait(bomb, 'running')
     assert limited.mgpu('run', '-g', '1', '--', 'true').code == 0

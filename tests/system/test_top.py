@@ -403,15 +403,18 @@ def test_the_mouse_selects_and_sorts(box, top, gate):
     one.type_text('/n:mouse s:run')
     one.wait('2 Jobs 2 ')
     one.keys('Enter')
-    row = next(i for i, line in enumerate(one.text().splitlines()) if re.match(rf'│●\s+{jobs[1]} ', line))
+
+    def line_of(pattern):
+        return next(i for i, line in enumerate(one.text().splitlines()) if re.match(pattern, line))
 
     def click(y, x):
         one.type_text('\033[M' + chr(32) + chr(33 + x) + chr(33 + y))
         one.type_text('\033[M' + chr(35) + chr(33 + x) + chr(33 + y))
 
-    click(row, 10)
+    one.wait(rf'^│●\s+{jobs[1]} ')
+    click(line_of(rf'│●\s+{jobs[1]} '), 10)
     one.wait(rf'^┌3 Log {jobs[1]} ')
-    click(row - 2, 6)
+    click(line_of(r'│\s+ID USER '), 6)
     one.wait(r'\[sort: user,state\]')
 
 
