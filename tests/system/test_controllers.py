@@ -3,6 +3,7 @@
 
 import collections
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -36,15 +37,19 @@ def ran(ana):
 def run_clients(controllers, ran, upset, count=4):
     """The jobs acknowledged to clients while `upset()` did its worst."""
     user = controllers.members[0].client
+    program = f'{ran}.client.py'  # the clone may be root's alone
+    shutil.copyfile(f'{harness.ROOT}/tests/system/controllers_client.py', program)
+    os.chmod(program, 0o644)
     sockets = [member.socket for member in controllers.members]
     clients = [subprocess.Popen(
-        ['/usr/bin/python3', f'{harness.ROOT}/tests/system/controllers_client.py', f'k{i}',
+        ['/usr/bin/python3', program, f'k{i}',
          f'echo $MGPU_JOB_ID >>{ran}', *sockets], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd='/tmp',
         env=user.environment(), **user.popen_arguments()) for i in range(count)]
     try:
         upset()
     finally:
         outputs = [client.communicate(b'', timeout=harness.DEADLINE_S)[0] for client in clients]
+        os.unlink(program)
     assert [client.returncode for client in clients] == [0] * count
     acknowledged = [int(line.split()[1]) for output in outputs for line in output.decode().splitlines()]
     assert len(set(acknowledged)) == len(acknowledged), 'two requests got one job'

@@ -29,8 +29,20 @@ struct loop {
     bool is_stopped;
 };
 
+/* What stops it waits from here on: the caller may announce the listeners before forwarding_run(). */
+static void block_stops(sigset_t *set)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    (void)sigemptyset(set);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        (void)sigaddset(set, numbers[i]);
+    (void)sigprocmask(SIG_BLOCK, set, NULL);
+}
+
 int forwarding_open(struct forwarding *forwarding, struct target *targets, size_t count, struct error *err)
 {
+    sigset_t stops;
+    block_stops(&stops);
     forwarding->targets = targets;
     forwarding->listeners = xcalloc(count, sizeof(int));
     for (size_t i = 0; i < count; i++) {
@@ -55,11 +67,9 @@ void forwarding_close(struct forwarding *forwarding)
 
 static int open_signals(struct error *err)
 {
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD };
     sigset_t set;
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        (void)sigaddset(&set, numbers[i]);
+    block_stops(&set);
+    (void)sigaddset(&set, SIGCHLD);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return error_set_errno(err, -errno, "cannot block signals");
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
