@@ -2,11 +2,19 @@
 /*
  * What the machine itself costs, measured without any of mgpu: the floor under every figure of bench/run.
  *
- *   floor jobs N WIDTH FILE         N times /bin/true by fork, exec and wait, WIDTH at a time, and one record
- * each in FILE, made durable in groups; prints seconds floor each N FILE|- COMMAND...  N times the command,
- * one after the other, each followed by one record and fdatasync in FILE unless it is "-"; prints the
- * microseconds of each floor stamp FILE                appends the time of its first and of its last
- * instruction, in nanoseconds
+ *   floor jobs N WIDTH FILE
+ *
+ * runs N times /bin/true by fork, exec and wait, WIDTH at a time, with one record each in FILE, made durable
+ * in groups; prints seconds.
+ *
+ *   floor each N FILE|- COMMAND...
+ *
+ * runs N times the command, one after the other, each followed by one record and fdatasync in FILE unless it
+ * is "-"; prints the microseconds of each.
+ *
+ *   floor stamp FILE [MS]
+ *
+ * sleeps MS milliseconds, and appends the time of its first and of its last instruction, in nanoseconds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -105,9 +113,11 @@ static void run_each(size_t n, const char *path, char *const *command)
     }
 }
 
-static void stamp(uint64_t begin, const char *path)
+static void stamp(uint64_t begin, const char *path, unsigned long ms)
 {
     char text[64];
+    const struct timespec pause = { .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 };
+    (void)nanosleep(&pause, NULL);
     int fd = open_file(path);
     int n = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 "\n", begin, now_ns());
     if (write(fd, text, (size_t)n) != n)
@@ -121,8 +131,8 @@ int main(int argc, char **argv)
         run_jobs(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10), argv[4]);
     else if (argc >= 5 && strcmp(argv[1], "each") == 0)
         run_each(strtoul(argv[2], NULL, 10), argv[3], argv + 4);
-    else if (argc == 3 && strcmp(argv[1], "stamp") == 0)
-        stamp(begin, argv[2]);
+    else if ((argc == 3 || argc == 4) && strcmp(argv[1], "stamp") == 0)
+        stamp(begin, argv[2], argc == 4 ? strtoul(argv[3], NULL, 10) : 0);
     else
         return 2;
     return 0;
