@@ -140,15 +140,17 @@ def test_ports_are_forwarded_into_the_job_as_editors_do(box, shell):
 
 
 def test_nothing_is_left_when_the_connection_ends(box, shell):
-    job = box.post_job(['sleep', '600'])
+    folder = f'{shell.folder}/own'  # jobs of other tests that were killed leave theirs in /tmp
+    os.mkdir(folder)
+    os.chown(folder, box.client.uid, -1)
+    job = box.post_job(['sleep', '600'], env={'TMPDIR': folder, 'PATH': os.environ['PATH']})
     box.wait(job, 'running')
-    process = shell.popen('ssh', f'{job}.mgpu', 'echo "$$"; exec sleep 600')
+    process = shell.popen('ssh', f'{job}.mgpu', 'ls -d "$TMPDIR"/mgpu-ssh.* >/dev/null && echo "$$"; exec sleep 600')
     pid = int(process.stdout.readline())
     process.kill()
     process.communicate(timeout=DEADLINE_S)
     assert harness.wait_process(pid)
-    harness.until(lambda: not [name for name in os.listdir('/tmp') if name.startswith('mgpu-ssh.') and
-                               os.stat(f'/tmp/{name}').st_uid == box.client.uid], 'the folder of sshd goes')
+    harness.until(lambda: not os.listdir(folder), 'the folder of sshd goes')
     assert box.job(job)['state'] == 'running'
 
 

@@ -18,6 +18,8 @@ import harness
 from test_web import new_login
 
 webdriver = pytest.importorskip('selenium.webdriver', reason='python3-selenium is not installed: tools/install-packages real')
+from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
@@ -83,10 +85,21 @@ class Chromium:
         harness.until(lambda: words in self.text(selector), f'"{words}" in {selector}')
 
     def button(self, name, selector='main'):
-        """Presses the button of that name once it is there."""
-        def find():
-            return next((one for one in self.all(f'{selector} button') if one.text == name and one.is_displayed()), None)
-        harness.until(find, f'a button {name}').click()
+        """Presses the button of that name once it is there. News may draw the view again in between."""
+        def press():
+            try:
+                found = next((one for one in self.all(f'{selector} button') if one.text == name and one.is_displayed()), None)
+                if found is not None:
+                    found.click()
+            except StaleElementReferenceException:
+                return False
+            return found is not None
+        harness.until(press, f'a button {name}')
+
+    def type(self, *keys):
+        """On the keyboard: to what has the focus, which news may draw again at any time."""
+        for key in keys:
+            ActionChains(self.page).send_keys(key).perform()
 
     def resize(self, width, height=900):
         self.control('Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
@@ -300,15 +313,13 @@ def test_keys_move_and_act(web, box, gate):
     box.submit('-q', '-J', 'keyed', '-g', '1', '--', *gate.command())
     queued = box.submit('-q', '-J', 'held-by-key', '-g', '4', '--', 'true')
     web.until_text('held-by-key', '[aria-label=Queue]')
-    web.one('body').send_keys('j')
-    web.page.switch_to.active_element.send_keys('j')
-    web.page.switch_to.active_element.send_keys('H')
+    web.type('j', 'j', 'H')
     harness.until(lambda: box.job(queued)['hold'] == 'user', 'a hold')
-    web.page.switch_to.active_element.send_keys('6')
+    web.type('6')
     harness.until(lambda: web.page.current_url.endswith('#/timeline'), 'the timeline')
-    web.one('body').send_keys('?')
+    web.type('?')
     web.until_text('down one row', 'dialog')
-    web.page.switch_to.active_element.send_keys(Keys.ESCAPE)
+    web.type(Keys.ESCAPE)
     gate.open()
 
 
