@@ -44,10 +44,10 @@ check-real:
 	tools/install-packages check
 	tools/run-tests --real
 
-# Both, with one last line.
+# Both, with one last line. AGAIN=1: what failed runs once more, alone, and is named.
 check-all:
 	tools/install-packages check
-	tools/run-tests --with-real
+	tools/run-tests --with-real $(if $(AGAIN),--again)
 
 # The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), SEED to replay one; mutations of
 # the sources that tests must notice (tools/mutants); and nodes of
