@@ -136,6 +136,18 @@ static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
     return gpu_check_start(effects->parts.check, id, err);
 }
 
+/* While the machine's GPUs are locked, its user can open those of the attempt from now on. */
+static int open_gpus(struct effects *effects, const struct spool_id *id, int dirfd, struct error *err)
+{
+    struct launch_spec spec;
+    if (effects->parts.access == NULL || dirfd < 0 ||
+        file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+        return 0; // the start says why
+    int r = gpu_access_take(effects->parts.access, id, spec.uid, &spec.gpus, err);
+    record_clear(&launch_spec_record, &spec);
+    return r;
+}
+
 static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
 {
     struct effects *effects = arg;
@@ -146,6 +158,9 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
         return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
     }
     int r = adopt ? 0 : gpu_check_start(effects->parts.check, id, err);
+    if (r < 0)
+        return r;
+    r = adopt ? 0 : open_gpus(effects, id, dirfd, err);
     if (r < 0)
         return r;
     r = adopt ? launcher_adopt(effects->parts.launcher, id, &process, err)
@@ -278,6 +293,7 @@ static int effect_remove(void *arg, const struct spool_id *id)
         log_error("job %" PRIu64 ": cannot remove its spool entry: %s", id->job, strerror(-r));
     if (r == 0) {
         gpu_check_drop(effects->parts.check, id);
+        gpu_access_drop(effects->parts.access, id);
         run_reserve_fill(effects->reserve);
     }
     return r;

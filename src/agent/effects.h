@@ -6,6 +6,7 @@
 
 #include "agent/core/agent_core.h"
 #include "agent/confine/confine.h"
+#include "agent/gpu/access.h"
 #include "agent/gpu/check.h"
 #include "agent/gpu/usage_watch.h"
 #include "agent/attach/exec_steps.h"
@@ -31,6 +32,7 @@ struct effects_parts {
     const char *link_path; // the controller's socket, relative to the spool
     struct usage_watch *watch;
     struct gpu_check *check;
+    struct gpu_access *access; // NULL: not root
     struct inspector *looks;
     struct notifiers *notifiers;
     struct parker *parker;

@@ -23,6 +23,14 @@ static bool is_parked(int dirfd)
     return is_parked;
 }
 
+/* A failure is retried every second, and logged then. */
+static void keep_access(
+    const struct effects_parts *parts, const struct spool_id *id, const struct launch_spec *spec)
+{
+    struct error ignored;
+    (void)gpu_access_take(parts->access, id, spec->uid, &spec->gpus, &ignored);
+}
+
 /* The token of an attempt from its spec or, for an entry recreated from a durable copy, from its exit
  * record. */
 static uint64_t read_token(const struct effects_parts *parts, const struct spool_id *id, int dirfd)
@@ -35,8 +43,10 @@ static uint64_t read_token(const struct effects_parts *parts, const struct spool
         gpu_check_take(parts->check, id, &spec.gpus);
         if (parts->mps != NULL)
             mps_hold(parts->mps, &spec);
-        if (spool_verdict(dirfd) == VERDICT_GO)
+        if (spool_verdict(dirfd) == VERDICT_GO) {
             gpu_check_resume(parts->check, id);
+            keep_access(parts, id, &spec);
+        }
         if (is_parked(dirfd))
             gpu_check_end(parts->check, id, clock_boot_ms());
         record_clear(&launch_spec_record, &spec);

@@ -53,8 +53,10 @@ static void read_exit(
     if (!sight->has_exit)
         return;
     sight->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
-    if (!sight->is_populated)
+    if (!sight->is_populated) {
         gpu_check_end(parts->check, id, clock_boot_ms());
+        gpu_access_drop(parts->access, id);
+    }
     sight->is_checking =
         has_failed(&sight->exit) && gpu_check_awaits_errors(parts->check, id, clock_boot_ms());
     if (!sight->is_checking)

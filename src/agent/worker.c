@@ -28,6 +28,7 @@
 #include "agent/effects.h"
 #include "agent/confine/node_features.h"
 #include "agent/gpu/devices.h"
+#include "agent/gpu/access.h"
 #include "agent/gpu/check.h"
 #include "agent/gpu/helper.h"
 #include "agent/gpu/usage_watch.h"
@@ -78,6 +79,7 @@ struct worker {
     struct gpu_helper *gpus;
     struct usage_watch *watch;
     struct gpu_check *check;
+    struct gpu_access *access;
     struct inspector *looks;
     struct notifiers *notifiers;
     struct parker *parker;
@@ -86,7 +88,7 @@ struct worker {
     bool has_said_hello;
     struct buffer last_gpus; // the last GPUS message, to send only what is new
     uint32_t gpu_repeats;    // samples in a row that were like it
-    char *told_text;         // last text sent about the GPUs as a whole
+    char *told_text;         // last text sent about features that change; NULL: none since HELLO
     int status;
 };
 
@@ -187,8 +189,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     agent_core_link_up(effects_core(worker->effects), clock_boot_ms(), &hello);
     log_what_is_off(worker->options->node, &hello.features);
     node_features_clear(&hello.features);
-    free(worker->told_text);
-    worker->told_text = xstrdup(report->text);
+    free(take_ptr(worker->told_text));
     log_info("node %s: %s", worker->options->node, report->text);
 }
 
@@ -212,19 +213,22 @@ static bool pass_on(struct worker *worker, const struct message_gpus *gpus)
     return true;
 }
 
-/* A sample, once a second. Its text about the GPUs as a whole is sent when it changes. */
+/* A sample, once a second. Features of the node are sent when their text has changed. */
 static void take_sample(struct worker *worker, const struct gpu_report *report, struct message_gpus *gpus)
 {
+    const struct feature_facts facts = { .gpus = report, .state_dir = worker->options->state_dir };
+    struct record_list features;
     usage_watch_usages(worker->watch, &gpus->usages);
-    if (!text_equal(report->text, worker->told_text)) {
-        gpus->gpu_backend = report->backend;
-        node_features_list_gpu(report, &gpus->features);
-    }
-    if (pass_on(worker, gpus) && gpus->features.count > 0) {
+    node_features_list_live(&facts, &features);
+    _cleanup_free_ char *text = node_features_text(&features);
+    bool is_new = !text_equal(text, worker->told_text);
+    gpus->gpu_backend = is_new ? report->backend : NULL;
+    gpus->features = is_new ? features : (struct record_list){ 0 };
+    if (pass_on(worker, gpus) && is_new) {
         free(worker->told_text);
-        worker->told_text = xstrdup(report->text);
+        worker->told_text = take_ptr(text);
     }
-    node_features_clear(&gpus->features);
+    node_features_clear(&features);
     usage_watch_clear(&gpus->usages);
 }
 
@@ -263,6 +267,8 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
         usage_watch_own(worker->watch, &gpus.gpus);
     bool is_news = gpu_check_report(worker->check, &gpus.gpus, clock_boot_ms());
     parker_note_gpus(worker->parker, &gpus.gpus);
+    if (report->is_sample)
+        gpu_access_look(worker->access);
     shares_report(&worker->shares, &gpus.gpus);
     forget_answers(&gpus.gpus);
     if (worker->link != NULL && !worker->has_said_hello) {
@@ -392,6 +398,7 @@ static int open_effects(struct worker *worker, struct error *err)
     launcher_set_mps(worker->launcher, worker->shares.mps);
     worker->watch = usage_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
+    worker->access = gpu_access_new(worker->options->state_dir, worker->options->device_dir, worker->devices);
     worker->looks = inspector_new(worker->base, &worker->users, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
     worker->exec_steps = exec_steps_new(worker->base, worker->launcher, LINK_SOCKET);
@@ -409,6 +416,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .link_path = LINK_SOCKET,
         .watch = worker->watch,
         .check = worker->check,
+        .access = worker->access,
         .looks = worker->looks,
         .notifiers = worker->notifiers,
         .parker = worker->parker,
@@ -543,6 +551,7 @@ static void end(struct worker *worker)
     inspector_free(worker->looks);
     usage_watch_free(worker->watch);
     gpu_check_free(worker->check);
+    gpu_access_free(worker->access);
     log_streams_free(worker->streams);
     exec_steps_free(worker->exec_steps);
     port_streams_free(worker->ports);

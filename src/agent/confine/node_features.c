@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/gpu/access.h"
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
 
@@ -63,6 +65,15 @@ static void describe_devices(const struct feature_facts *facts, struct node_feat
         xasprintf("GPUs are only set in CUDA_VISIBLE_DEVICES, and a job that ignores it can use others: %s",
             facts->devices_err->message);
     feature->fix = xstrdup(devices_fix(facts));
+}
+
+static void describe_gpu_lock(const struct feature_facts *facts, struct node_feature *feature)
+{
+    const char *fix;
+    bool is_on;
+    feature->text = gpu_access_describe(facts->state_dir, &is_on, &fix);
+    feature->is_on = is_on;
+    feature->fix = xstrdup(fix);
 }
 
 /* Whether the driver reports what the watch needs is known for each GPU at a start. */
@@ -220,12 +231,14 @@ static void describe_programs(const struct feature_facts *facts, struct node_fea
 static const struct {
     const char *name;
     void (*describe)(const struct feature_facts *facts, struct node_feature *feature);
+    bool is_live; // changes while the agent runs
 } rows[] = {
     { "users", describe_users },
     { "programs", describe_programs },
     { "cgroup", describe_cgroup },
-    { "gpu", describe_gpu },
+    { "gpu", describe_gpu, true },
     { "devices", describe_devices },
+    { "gpu-lock", describe_gpu_lock, true },
     { "share", describe_share },
     { "memory", describe_memory },
     { "cpu", describe_cpu },
@@ -264,14 +277,27 @@ void node_features_list(const struct feature_facts *facts, struct record_list *r
     *ret = (struct record_list){ features, ROWS };
 }
 
-void node_features_list_gpu(const struct gpu_report *gpus, struct record_list *ret)
+void node_features_list_live(const struct feature_facts *facts, struct record_list *ret)
 {
-    const struct feature_facts facts = { .gpus = gpus };
-    struct node_feature *feature = xcalloc(1, sizeof(*feature));
-    feature->name = xstrdup("gpu");
-    describe_gpu(&facts, feature);
-    fit_feature(feature);
-    *ret = (struct record_list){ feature, 1 };
+    struct node_feature *features = xcalloc(ROWS, sizeof(*features));
+    size_t count = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (!rows[i].is_live)
+            continue;
+        features[count].name = xstrdup(rows[i].name);
+        rows[i].describe(facts, &features[count]);
+        fit_feature(&features[count++]);
+    }
+    *ret = (struct record_list){ features, count };
+}
+
+char *node_features_text(const struct record_list *features)
+{
+    const struct node_feature *items = features->items;
+    struct buffer text = { 0 };
+    for (size_t i = 0; i < features->count; i++)
+        buffer_printf(&text, "%s\n", items[i].text);
+    return buffer_take(&text);
 }
 
 void node_features_clear(struct record_list *list)

@@ -29,7 +29,11 @@ struct feature_facts {
 /* List of struct node_feature, to be freed with node_features_clear(). */
 void node_features_list(const struct feature_facts *facts, struct record_list *ret);
 
-/* Only the feature of the GPUs. */
-void node_features_list_gpu(const struct gpu_report *gpus, struct record_list *ret);
+/* Only those that change while the agent runs: of the GPUs, and who may open them. Of the facts, `gpus` and
+ * `state_dir` are used. */
+void node_features_list_live(const struct feature_facts *facts, struct record_list *ret);
+
+/* Their texts, to find out whether they have changed; the caller frees it. */
+char *node_features_text(const struct record_list *features);
 
 void node_features_clear(struct record_list *features);

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/cluster/gpu_lock.h"
 #include "cli/cluster/gpu_test.h"
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
@@ -185,11 +186,11 @@ static const struct command policy_command = {
 };
 
 static const struct command *const actions[] = { &pause_command, &resume_command, &drain_command,
-    &release_command, &policy_command, &command_gpu_test, NULL };
+    &release_command, &policy_command, &command_gpu_test, &command_gpu_lock, &command_gpu_unlock, NULL };
 
 const struct command command_gpu = {
     .name = "gpu",
-    .usage = "pause|resume|drain|release|policy|test GPU...",
-    .help = "Take GPUs out of service and resume them (operators); test them",
+    .usage = "pause|resume|drain|release|policy|test|lock|unlock [GPU]...",
+    .help = "Take GPUs out of service and resume them (operators); test them; lock them",
     .actions = actions,
 };

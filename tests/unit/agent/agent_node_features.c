@@ -44,7 +44,7 @@ static void promises_with_long_paths_fit_into_hello(void **state)
     record_clear(&message_hello_record, &read);
     buffer_clear(&bytes);
     node_features_clear(&hello.features);
-    node_features_list_gpu(&gpus, &hello.features);
+    node_features_list_live(&facts, &hello.features);
     const struct node_feature *gpu = hello.features.items;
     assert_true(strlen(gpu->text) <= NODE_FEATURE_TEXT_MAX && strlen(gpu->fix) <= NODE_FEATURE_TEXT_MAX);
     node_features_clear(&hello.features);

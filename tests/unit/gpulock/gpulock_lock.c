@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/* Lock and unlock of a made-up machine: its nodes are those of /dev/null under other names. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/memory.h"
+#include "gpulock/lock.h"
+#include "gpulock/state.h"
+
+#define KILLED    9
+#define STEPS_MAX 100
+#define ADMINS    4711
+#define USER      4712
+#define CONF      "etc/modprobe.d/mgpu-gpu-lock.conf"
+#define RULES     "etc/udev/rules.d/72-mgpu-gpu-lock.rules"
+
+static int steps_left = -1; // until this process is killed; -1: never
+
+static void step(void)
+{
+    if (steps_left == 0)
+        _exit(KILLED);
+    steps_left -= steps_left > 0;
+}
+
+int __real_gpu_node_write(const char *path, const struct gpu_node_access *access);
+int __wrap_gpu_node_write(const char *path, const struct gpu_node_access *access);
+int __wrap_gpu_node_write(const char *path, const struct gpu_node_access *access)
+{
+    step();
+    return __real_gpu_node_write(path, access);
+}
+
+int __real_file_write(int dirfd, const char *name, const void *bytes, size_t length, bool durable);
+int __wrap_file_write(int dirfd, const char *name, const void *bytes, size_t length, bool durable);
+int __wrap_file_write(int dirfd, const char *name, const void *bytes, size_t length, bool durable)
+{
+    step();
+    return __real_file_write(dirfd, name, bytes, length, durable);
+}
+
+int __real_unlink(const char *path);
+int __wrap_unlink(const char *path);
+int __wrap_unlink(const char *path)
+{
+    step();
+    return __real_unlink(path);
+}
+
+/* --- the machine --- */
+
+struct machine {
+    char top[64], state[96];
+    struct gpu_lock_places places;
+};
+
+static char *path_of(const struct machine *machine, const char *name)
+{
+    return xasprintf("%s/%s", machine->top, name);
+}
+
+static void write_text(const struct machine *machine, const char *name, const char *text)
+{
+    _cleanup_free_ char *path = path_of(machine, name);
+    _cleanup_free_ char *folder = xstrdup(path);
+    *strrchr(folder, '/') = '\0';
+    assert_int_equal(make_directories(folder, 0755), 0);
+    assert_int_equal(__real_file_write(AT_FDCWD, path, text, strlen(text), false), 0);
+}
+
+static void make_node(const struct machine *machine, const char *name, uid_t uid, gid_t gid, mode_t mode)
+{
+    _cleanup_free_ char *path = path_of(machine, name);
+    assert_int_equal(mknod(path, S_IFCHR | mode, makedev(1, 3)), 0);
+    assert_int_equal(chown(path, uid, gid), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+/* NVIDIA's two GPUs, one of which a site has given to a group; AMD's one; and the console's graphics. */
+static int setup(void **state)
+{
+    struct machine *machine = xcalloc(1, sizeof(*machine));
+    (void)snprintf(machine->top, sizeof(machine->top), "/tmp/mgpu-gpulock.XXXXXX");
+    assert_non_null(mkdtemp(machine->top));
+    (void)snprintf(machine->state, sizeof(machine->state), "%s/var/lib/mgpu/gpu-lock", machine->top);
+    machine->places = (struct gpu_lock_places){ .root = machine->top, .state = machine->state };
+    write_text(machine, "sys/class/drm/renderD128/device/vendor", "0x1a03\n");
+    write_text(machine, "sys/class/drm/renderD129/device/vendor", "0x1002\n");
+    write_text(machine, "dev/dri/README", "");
+    make_node(machine, "dev/nvidia0", 0, 0, 0666);
+    make_node(machine, "dev/nvidia1", 0, USER, 0640);
+    make_node(machine, "dev/nvidiactl", 0, 0, 0666);
+    make_node(machine, "dev/nvidia-uvm", 0, 0, 0666);
+    make_node(machine, "dev/nvidia-caps1", 0, 0, 0444);
+    make_node(machine, "dev/kfd", 0, 44, 0660);
+    make_node(machine, "dev/dri/renderD128", 0, 44, 0660);
+    make_node(machine, "dev/dri/renderD129", 0, 44, 0660);
+    make_node(machine, "dev/null", 0, 0, 0666);
+    *state = machine;
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
+{
+    return remove(path);
+}
+
+static int teardown(void **state)
+{
+    struct machine *machine = *state;
+    assert_int_equal(nftw(machine->top, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    free(machine);
+    return 0;
+}
+
+/* Every node as text, "nvidia0 0 0 666 0" with the bytes of its list. The caller frees it. */
+static char *describe(const struct machine *machine)
+{
+    static const char *const all[] = { "nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-caps1", "kfd",
+        "dri/renderD128", "dri/renderD129", "null" };
+    struct buffer text = { 0 };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct gpu_node_access access;
+        _cleanup_free_ char *path = xasprintf("%s/dev/%s", machine->top, all[i]);
+        assert_int_equal(gpu_node_read(path, &access), 0);
+        buffer_printf(
+            &text, "%s %u %u %o %zu\n", all[i], access.uid, access.gid, access.mode, access.acl.length);
+        gpu_node_access_clear(&access);
+    }
+    return buffer_take(&text);
+}
+
+static bool exists(const struct machine *machine, const char *name)
+{
+    _cleanup_free_ char *path = path_of(machine, name);
+    return access(path, F_OK) == 0;
+}
+
+static int lock(const struct machine *machine, gid_t gid, struct error *err)
+{
+    struct gpu_lock_result result;
+    int r = gpu_lock_lock(&machine->places, gid, &result, err);
+    gpu_lock_result_clear(&result);
+    return r;
+}
+
+static int unlock(const struct machine *machine, struct error *err)
+{
+    struct gpu_lock_result result;
+    int r = gpu_lock_unlock(&machine->places, &result, err);
+    gpu_lock_result_clear(&result);
+    return r;
+}
+
+static const char locked_nodes[] = "nvidia0 0 4711 660 0\nnvidia1 0 4711 660 0\nnvidiactl 0 4711 660 0\n"
+                                   "nvidia-uvm 0 4711 660 0\nnvidia-caps1 0 0 444 0\nkfd 0 4711 660 0\n"
+                                   "dri/renderD128 0 44 660 0\ndri/renderD129 0 4711 660 0\nnull 0 0 666 0\n";
+
+static void assert_nodes(const struct machine *machine, const char *expected)
+{
+    _cleanup_free_ char *now = describe(machine);
+    assert_string_equal(now, expected);
+}
+
+/* --- the tests --- */
+
+static void nodes_of_gpus_are_locked_and_no_others(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    _cleanup_buffer_ struct buffer conf = { 0 }, rules = { 0 };
+    assert_int_equal(lock(machine, ADMINS, &err), 0);
+    assert_nodes(machine, locked_nodes);
+    _cleanup_free_ char *path = path_of(machine, CONF), *rules_path = path_of(machine, RULES);
+    assert_int_equal(file_read(AT_FDCWD, path, 4096, &conf), 0);
+    assert_non_null(strstr(buffer_text(&conf),
+        "options nvidia NVreg_ModifyDeviceFiles=1 NVreg_DeviceFileUID=0 NVreg_DeviceFileGID=4711 "
+        "NVreg_DeviceFileMode=0660\n"));
+    assert_int_equal(file_read(AT_FDCWD, rules_path, 4096, &rules), 0);
+    assert_non_null(strstr(buffer_text(&rules), "GROUP:=\"4711\""));
+}
+
+static void unlock_restores_what_was(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    _cleanup_free_ char *before = describe(machine);
+    assert_int_equal(lock(machine, ADMINS, &err), 0);
+    assert_int_equal(lock(machine, 0, &err), 0); // once more, for another group
+    assert_int_equal(unlock(machine, &err), 0);
+    assert_nodes(machine, before);
+    assert_false(exists(machine, CONF) || exists(machine, RULES) || exists(machine, "var/lib/mgpu/gpu-lock"));
+    assert_int_equal(unlock(machine, &err), -ENOENT);
+}
+
+/* In a process of its own, which is killed before its step number `at`. True: it finished. */
+static bool run_killed(const struct machine *machine, bool is_lock, int at)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct error err = { 0 };
+        steps_left = at;
+        _exit((is_lock ? lock(machine, ADMINS, &err) : unlock(machine, &err)) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == KILLED));
+    return WEXITSTATUS(status) == 0;
+}
+
+static void a_lock_killed_at_any_step_is_completed_by_the_next(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    int at = 0;
+    _cleanup_free_ char *before = describe(machine);
+    for (; at < STEPS_MAX && !run_killed(machine, true, at); at++) {
+        assert_int_equal(lock(machine, ADMINS, &err), 0);
+        assert_nodes(machine, locked_nodes);
+        assert_int_equal(unlock(machine, &err), 0);
+        assert_nodes(machine, before);
+    }
+    assert_in_range(at, 10, STEPS_MAX - 1);
+}
+
+static void a_lock_killed_at_any_step_can_be_undone(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    _cleanup_free_ char *before = describe(machine);
+    for (int at = 0; at < STEPS_MAX && !run_killed(machine, true, at); at++) {
+        int r = unlock(machine, &err);
+        assert_true(r == 0 || (r == -ENOENT && at == 0));
+        assert_nodes(machine, before);
+        assert_false(exists(machine, CONF) || exists(machine, RULES));
+    }
+}
+
+static void an_unlock_killed_at_any_step_is_completed_by_the_next(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    int at = 0;
+    _cleanup_free_ char *before = describe(machine);
+    assert_int_equal(lock(machine, ADMINS, &err), 0);
+    for (; at < STEPS_MAX && !run_killed(machine, false, at); at++) {
+        assert_int_equal(unlock(machine, &err), 0);
+        assert_nodes(machine, before);
+        assert_int_equal(lock(machine, ADMINS, &err), 0);
+    }
+    assert_in_range(at, 5, STEPS_MAX - 1);
+}
+
+static void a_node_that_came_later_is_unlocked_like_its_kind(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    struct gpu_node_access access;
+    assert_int_equal(lock(machine, ADMINS, &err), 0);
+    make_node(machine, "dev/nvidia7", 0, ADMINS, 0660); // by the driver, as its options say
+    assert_int_equal(lock(machine, ADMINS, &err), 0);
+    assert_int_equal(unlock(machine, &err), 0);
+    _cleanup_free_ char *path = path_of(machine, "dev/nvidia7");
+    assert_int_equal(gpu_node_read(path, &access), 0);
+    assert_int_equal(access.mode, 0666);
+    gpu_node_access_clear(&access);
+}
+
+static void users_of_running_jobs_keep_their_access_when_it_is_locked_again(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    struct gpu_node_access listed, now;
+    static const uid_t users[] = { USER, 12, USER };
+    _cleanup_free_ char *path = path_of(machine, "dev/nvidia0");
+    assert_int_equal(lock(machine, ADMINS, &err), 0);
+    gpu_node_access_lock(ADMINS, users, 3, &listed);
+    assert_int_equal(__real_gpu_node_write(path, &listed), 0);
+    assert_int_equal(lock(machine, ADMINS, &err), 0);
+    assert_int_equal(gpu_node_read(path, &now), 0);
+    assert_int_equal(now.mode, 0660); // the mode that the driver's programs compare
+    assert_int_equal(now.acl.length, 4 + 6 * 8);
+    gpu_node_access_clear(&now);
+    gpu_node_access_clear(&listed);
+}
+
+static void the_options_of_the_loaded_driver_are_compared(void **state)
+{
+    struct machine *machine = *state;
+    assert_false(gpu_lock_is_pending(machine->top, 0, true)); // no such driver
+    write_text(machine, "proc/driver/nvidia/params",
+        "ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: "
+        "0\nDeviceFileMode: "
+        "438\n");
+    assert_true(gpu_lock_is_pending(machine->top, 0, true));
+    assert_false(gpu_lock_is_pending(machine->top, 0, false));
+    write_text(machine, "proc/driver/nvidia/params",
+        "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 4711\nDeviceFileMode: 432\n");
+    assert_false(gpu_lock_is_pending(machine->top, ADMINS, true));
+    assert_true(gpu_lock_is_pending(machine->top, 0, true));
+}
+
+static void what_is_not_ours_is_left_alone(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    _cleanup_free_ char *before = describe(machine);
+    write_text(machine, RULES, "KERNEL==\"nvidia*\", MODE=\"0600\"\n");
+    assert_int_equal(lock(machine, 0, &err), -EEXIST);
+    assert_non_null(strstr(err.message, "72-mgpu-gpu-lock.rules exists"));
+    assert_nodes(machine, before);
+    _cleanup_free_ char *path = path_of(machine, RULES);
+    assert_int_equal(__real_unlink(path), 0);
+    write_text(
+        machine, "var/lib/mgpu/gpu-lock", "mgpu-gpu-lock 1 held 0\nnode ../../etc/passwd 0 0 0666 -\n");
+    assert_int_equal(unlock(machine, &err), -EBADMSG);
+    assert_int_equal(lock(machine, 0, &err), -EBADMSG);
+    assert_nodes(machine, before);
+}
+
+static void without_gpus_nothing_is_locked(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    _cleanup_free_ char *dev = path_of(machine, "dev");
+    assert_int_equal(nftw(dev, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(lock(machine, 0, &err), -ENODEV);
+    assert_false(exists(machine, CONF) || exists(machine, "var/lib/mgpu/gpu-lock"));
+}
+
+static void a_link_in_the_place_of_a_node_is_not_followed(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    _cleanup_free_ char *path = path_of(machine, "dev/nvidia0");
+    assert_int_equal(__real_unlink(path), 0);
+    assert_int_equal(symlink("null", path), 0);
+    assert_true(lock(machine, 0, &err) < 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define ON_A_MACHINE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+        ON_A_MACHINE(nodes_of_gpus_are_locked_and_no_others),
+        ON_A_MACHINE(unlock_restores_what_was),
+        ON_A_MACHINE(a_lock_killed_at_any_step_is_completed_by_the_next),
+        ON_A_MACHINE(a_lock_killed_at_any_step_can_be_undone),
+        ON_A_MACHINE(an_unlock_killed_at_any_step_is_completed_by_the_next),
+        ON_A_MACHINE(a_node_that_came_later_is_unlocked_like_its_kind),
+        ON_A_MACHINE(users_of_running_jobs_keep_their_access_when_it_is_locked_again),
+        ON_A_MACHINE(the_options_of_the_loaded_driver_are_compared),
+        ON_A_MACHINE(what_is_not_ours_is_left_alone),
+        ON_A_MACHINE(without_gpus_nothing_is_locked),
+        ON_A_MACHINE(a_link_in_the_place_of_a_node_is_not_followed),
+    };
+    if (geteuid() != 0)
+        return 77; // nodes are root's
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
