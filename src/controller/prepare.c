@@ -170,7 +170,7 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
         r = lock_node(options, &prepared->lock_fds[2], err);
     if (r == 0)
         r = open_sockets(controller, prepared, err);
-    if (r == 0 && options->cluster.etcd == NULL) // machines of a cluster join it
+    if (r == 0 && !options->has_no_agent && options->cluster.etcd == NULL) // machines of a cluster join it
         r = agent_process_start(controller, prepared->detached.log_fd, &controller->agent, err);
     raise_open_files();
     if (r == 0)

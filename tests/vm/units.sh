@@ -39,8 +39,20 @@ the_holder_may_be_killed() {
     the_unit_limits_no_job
 }
 
+# Without an agent there is no node, so doctor has one complaint.
+the_confined_controller_serves() {
+    systemctl stop mgpud
+    systemctl start mgpu-controller
+    as ta mgpu ps >/dev/null || fail "no list of jobs"
+    mgpu doctor | grep -q 'no node has connected yet' || fail "doctor: $(mgpu doctor)"
+    systemctl stop mgpu-controller
+    systemctl start mgpud
+    await mgpu doctor >/dev/null
+}
+
 hold unit -g 1
 check "mgpu-jobs has no process of its own and no limit" the_unit_limits_no_job
 check "a job outlives mgpud while it is stopped" stopping_mgpud_leaves_jobs_alone "$id" "$cgroup" "$pid"
 check "stopping mgpu-jobs ends all jobs" stopping_mgpu_jobs_ends_them "$id" "$cgroup"
 check "jobs start in a cgroup that was made anew" the_holder_may_be_killed
+check "mgpud is confined where no jobs run" the_confined_controller_serves

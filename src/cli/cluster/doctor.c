@@ -232,7 +232,8 @@ static void check_nodes(struct doctor *doctor, const json_t *nodes)
     json_t *node = NULL;
     json_array_foreach(nodes, index, node) check_node(doctor, node);
     if (index == 0)
-        tell(doctor, VERDICT_BAD, "nodes", "no node has connected yet", "journalctl -u mgpud");
+        tell(doctor, VERDICT_BAD, "nodes", "no node has connected yet",
+            "journalctl -u mgpud; if mgpud runs with --no-agent, add a node: mgpu node token");
 }
 
 static void on_step(void *arg, const char *verdict, const char *name, const char *text, const char *fix)

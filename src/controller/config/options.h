@@ -73,6 +73,7 @@ struct controller_options {
     size_t n_files;
     struct strings warnings; // about settings that have no effect
     bool is_munge_on;        // accept MUNGE credentials on TCP
+    bool has_no_agent;       // no jobs run on this machine
     bool allow_root_jobs;
     bool has_no_new_privs;    // jobs cannot gain rights by executing a program
     bool may_create_user;     // create `user` if missing

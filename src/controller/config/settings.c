@@ -191,6 +191,8 @@ static const struct option_row setting_rows[] = {
     { 0, "user", "NAME", "user to switch to if started as root",
         OPTION_INNER(copy, struct controller_options, user), .preset = DEFAULT_USER },
     { 0, "node", "NAME", "name of this node (default: the host's name)", set_node },
+    { 0, "no-agent", NULL, "start no agent: no jobs run on this machine",
+        OPTION_INNER(flag, struct controller_options, has_no_agent), .preset = "false" },
     { 0, "cgroup", "GROUP", "cgroup for the cgroups of jobs (default: mgpud's own)", set_cgroup },
     { 0, "pids-max", "auto|N", "maximum processes and threads of a job; 0: unlimited; auto: at most 32768",
         set_pids_max, "auto" },

@@ -128,6 +128,7 @@ static size_t list_fields(
         { "user", TEXT, &o->user },
         { "min-uid", TEXT, &o->min_uid },
         { "pids-max", TEXT, &o->pids_max },
+        { "no-agent", BOOLEAN, &o->has_no_agent },
         { "allow-root-jobs", BOOLEAN, &o->allow_root_jobs },
         { "no-new-privileges", BOOLEAN, &o->has_no_new_privs },
         { "watch-terminals", BOOLEAN, &o->may_watch_terminals },
