@@ -97,7 +97,7 @@ def test_ids_that_a_killed_mgpud_had_reserved_are_skipped(make_instance, place, 
             line[key] = line[key] + 1000 if (line.get(key) or 0) > array else line.get(key)
     path = tmp_path / 'skipped.ndjson'
     path.write_text(''.join(json.dumps({key: value for key, value in line.items() if value is not None}) + '\n' for line in lines))
-    assert any(line.get('element') == array + 1001 for line in lines[1:])
+    assert any((line.get('element') or 0) > array + 1000 for line in lines[1:])  # more, if the kill tore the log for real
     out, _ = replay(str(path))
     assert 'all identical' in out and '2 starts' in out
 
