@@ -22,7 +22,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "base/sandbox.h"
 #include "base/version.h"
 #include "base/wording.h"
 #include "controller/nodes/agent_process.h"
@@ -37,6 +36,7 @@
 #include "controller/nodes/listener.h"
 #include "controller/nodes/registry.h"
 #include "controller/prepare.h"
+#include "controller/privileges.h"
 #include "controller/reload.h"
 #include "controller/running.h"
 #include "controller/retention.h"
@@ -397,14 +397,6 @@ static void clear(struct program *program)
     prepare_clear(&program->prepared);
 }
 
-/* The agent has been started, and mgpud executes nothing else. */
-static void limit_system_calls(void)
-{
-    struct error err = { 0 };
-    if (sandbox_enter(false, &err) < 0)
-        log_warning("%s: mgpud runs without a filter of system calls", err.message);
-}
-
 static int open_cluster(struct program *program, const struct settings_wish *wish, struct error *err)
 {
     struct controller *controller = &program->controller;
@@ -446,10 +438,12 @@ static int begin(struct program *program, const struct settings_wish *wish, stru
     struct controller *controller = &program->controller;
     int r = prepare(controller, &program->prepared, err);
     if (r == 0)
+        privileges_limit_files(program->prepared.store_dir, controller->options.run_dir);
+    if (r == 0)
         r = open_cluster(program, wish, err);
     if (r < 0)
         return r;
-    limit_system_calls();
+    privileges_limit_calls();
     controller->loop = turns_loop_new();
     if (controller->cluster == NULL)
         return 1;

@@ -18,6 +18,8 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/sandbox.h"
+#include "base/sandbox_files.h"
 #include "base/strings.h"
 
 /* As an administrator would; the group of the same name is useradd's doing. */
@@ -130,4 +132,20 @@ int privileges_drop(struct user_ids user, bool is_root, struct error *err)
         return error_set_errno(err, -errno, "cannot drop privileges");
     keep_death_signal(death_signal, parent);
     return 0;
+}
+
+void privileges_limit_files(const char *store_dir, const char *run_dir)
+{
+    const char *const paths[] = { store_dir, run_dir, "/dev/null" };
+    struct error err = { 0 };
+    int r = sandbox_limit_changes(paths, sizeof(paths) / sizeof(paths[0]), &err);
+    if (r < 0 && r != -ENOTSUP)
+        log_warning("%s: mgpud can change all files of its user", err.message);
+}
+
+void privileges_limit_calls(void)
+{
+    struct error err = { 0 };
+    if (sandbox_enter(false, &err) < 0)
+        log_warning("%s: mgpud runs without a filter of system calls", err.message);
 }
