@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+import slurm
+
 GPUS = 'sim:8x24G'
 
 
@@ -99,7 +101,9 @@ def test_a_program_in_path_is_not_a_script_of_that_name(box, place):
     ('#MGPU --file x', 'job.sh:2', '--file is only allowed on the command line'),
     ('#SBATCH --gres=fpga:1', 'job.sh:2', '--gres'),
     ('#SBATCH --time=soon', 'job.sh:2', '--time'),
-    ('#SBATCH --dependency=singleton', 'job.sh:2', 'is not supported'),
+    ('#SBATCH --nosuch=1', 'job.sh:2', "'--nosuch=1' is not an option of sbatch"),
+    ('#SBATCH --constraint=a100', 'job.sh:2', '--constraint is not supported: nodes have no features'),
+    ('#SBATCH -J', 'job.sh:2', '-J needs a value'),
     ('#SBATCH train.py', 'job.sh:2', 'is not an option'),
 ])
 def test_a_wrong_line_of_a_script(box, place, line, where, what):
@@ -118,16 +122,28 @@ def test_lines_for_slurm(box, place):
     assert (job['name'], job['gpus'], job['time_limit_s']) == ('train', 2, 1800), job
     assert job['memory'] == 100 << 20 and job['requeue_on_node_lost'], job
     assert done.err.count('\n') == 1, done
-    assert 'ignored, not supported: -A (line 6), --licenses (line 9)' in done.err
+    assert 'ignored, not supported: --account (line 6), --licenses (line 9)' in done.err
+
+
+def test_submit_and_sbatch_make_the_same_request_of_a_script(box, place):
+    os.mkdir(f'{place}/bin')
+    commands = slurm.Slurm(box, f'{place}/bin')
+    write(place, 'same.sh', '#!/bin/bash\n#SBATCH -H -J same -n 2 -c 1 --gpus-per-task=1 --mem-per-cpu=100M -t 1-2\n'
+                            '#SBATCH --signal=USR1@30 --nice=7 --deadline=now+2hours -p gpu --requeue --mail-type=FAIL\ntrue\n')
+    ids, done = submit(box, place, 'same.sh')
+    assert done.err == '', done
+    names = ('name', 'gpus', 'cpus', 'memory', 'time_limit', 'warn_signal', 'priority', 'partition', 'requeue_on_node_lost',
+             'notify', 'notify_on', 'hold', 'nodes')
+    ours, theirs = box.job(ids[0]), box.job(commands.submit(f'{place}/same.sh'))
+    assert {name: ours[name] for name in names} == {name: theirs[name] for name in names}
+    assert ours['gpus'] == 2 and ours['cpus'] == 2, ours
 
 
 def test_what_a_script_for_slurm_would_do_differently_is_told(box, place):
-    write(place, 'slurm.sh', '#!/bin/bash\n#SBATCH --error=err.txt --ntasks=4\n#SBATCH -C a100\nSLURM_TMP=1\n'
+    write(place, 'slurm.sh', '#!/bin/bash\n#SBATCH --error=err.txt --ntasks=4\nSLURM_TMP=1\n'
                              'echo $SLURM_ARRAY_TASK_ID ${SLURM_JOB_ID} $SLURM_JOB_ID $SLURM_LOCALID $SLURM_TMP\n')
     _, done = submit(box, place, '--hold', '--mem=4G', 'slurm.sh')
     assert done.err.splitlines() == [
-        'mgpu: line 2: --ntasks is ignored: the command runs once on each node, not once per task',
-        'mgpu: line 3: -C is ignored: a GPU model is requested with --gpus=MODEL:N',
         'mgpu: slurm.sh uses variables of Slurm, which are not set here: SLURM_ARRAY_TASK_ID (use MGPU_ARRAY_INDEX), '
         'SLURM_JOB_ID (use MGPU_JOB_ID), SLURM_LOCALID',
         'mgpu: slurm.sh requests no GPU and gets one, the default here; #SBATCH --gpus=0 for none',

@@ -8,7 +8,8 @@
 #include "cli/api/exit_code.h"
 #include "cli/slurm/script.h"
 #include "cli/slurm/slurm.h"
-#include "cli/slurm/submit.h"
+#include "cli/submit/slurm_job.h"
+#include "cli/submit/slurm_lines.h"
 
 struct check {
     struct slurm_job job;
@@ -57,7 +58,7 @@ static bool check_script(const char *file)
     slurm_job_init(&check.job);
     int r = slurm_script_read(&script, file, &err);
     if (r == 0)
-        r = slurm_script_options(&script, &reading, &check.job.kept, &err);
+        r = slurm_lines_read(script.text, script.name, &reading, &check.job.kept, &err);
     if (r == 0 && check.refused == 0)
         r = slurm_job_settle(&check.job, sbatch, &err);
     if (r < 0)

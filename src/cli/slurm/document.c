@@ -33,7 +33,7 @@ static void print_cell(const char *text)
 
 static void print_option(const struct slurm_program *program, const struct slurm_option *option)
 {
-    bool is_optional = option->argument != NULL && option->argument[0] == '[' && option->argument[1] != '\0';
+    bool is_optional = slurm_option_is_optional(option);
     (void)printf("| `");
     if (option->letter != 0)
         (void)printf("-%c`, `", option->letter);

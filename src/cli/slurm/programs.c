@@ -3,7 +3,7 @@
 #include "cli/slurm/programs.h"
 
 #include "cli/slurm/slurm.h"
-#include "cli/slurm/submit.h"
+#include "cli/submit/slurm_job.h"
 
 const struct slurm_program slurm_programs[] = {
     { "sbatch", SLURM_SBATCH, "[OPTIONS] script [args...]", "Submit a script as a job", slurm_submit_options,

@@ -2,7 +2,7 @@
 /* The tables of options, for the table of commands. */
 #pragma once
 
-#include "cli/slurm/option.h"
+#include "cli/submit/slurm_option.h"
 
 extern const struct slurm_option slurm_squeue_options[], slurm_sacct_options[], slurm_sinfo_options[],
     slurm_scancel_options[], slurm_scontrol_options[], slurm_other_options[];

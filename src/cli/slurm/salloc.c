@@ -15,8 +15,9 @@
 #include "cli/follow/follow.h"
 #include "cli/options/talk.h"
 #include "cli/slurm/fields.h"
+#include "cli/slurm/send.h"
 #include "cli/slurm/slurm.h"
-#include "cli/slurm/submit.h"
+#include "cli/submit/slurm_job.h"
 #include "cli/term/field.h"
 #include "job/slurm.h"
 

@@ -14,8 +14,10 @@
 #include "cli/slurm/fields.h"
 #include "cli/slurm/partitions.h"
 #include "cli/slurm/script.h"
+#include "cli/slurm/send.h"
 #include "cli/slurm/slurm.h"
-#include "cli/slurm/submit.h"
+#include "cli/submit/slurm_job.h"
+#include "cli/submit/slurm_lines.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
 #include "job/spec.h"
@@ -36,7 +38,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     slurm_job_clear(&first_look);
     reading.target = job;
     if (r == 0)
-        r = slurm_script_options(script, &reading, &job->kept, err);
+        r = slurm_lines_read(script->text, script->name, &reading, &job->kept, err);
     if (r == 0)
         r = slurm_options_from_environment(&reading, "SBATCH", err);
     return r == 0 ? slurm_options_read(&reading, argc, argv, true, ret_first, err) : r;

@@ -12,11 +12,8 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "cli/slurm/slurm.h"
-#include "cli/term/words.h"
 #include "job/spec.h"
 
-#define MARK      "#SBATCH"
-#define BLANKS    " \t"
 #define PIECE     65536
 #define WRAP_NAME "wrap"
 
@@ -111,45 +108,4 @@ void slurm_script_clear(struct slurm_script *script)
     free(script->path);
     free(script->text);
     free(script->name);
-}
-
-/* --- its options --- */
-
-static int apply(const char *line, unsigned number, const struct slurm_script *script,
-    const struct slurm_reading *reading, struct strings *kept, struct error *err)
-{
-    _cleanup_strings_ struct strings words = { 0 };
-    _cleanup_free_ char *where = xasprintf("%s: line %u", script->name, number);
-    struct slurm_reading here = *reading;
-    int first = 0;
-    int r = words_split(line, &words, err);
-    _cleanup_free_ char **argv = xcalloc(words.count + 2, sizeof(char *));
-    argv[0] = (char *)(uintptr_t)reading->program->name;
-    for (size_t i = 0; i < words.count; i++) {
-        strings_add(kept, words.items[i]);
-        argv[i + 1] = kept->items[kept->count - 1];
-    }
-    here.where = where;
-    if (r == 0)
-        r = slurm_options_read(&here, (int)words.count + 1, argv, true, &first, err);
-    return r;
-}
-
-int slurm_script_options(const struct slurm_script *script, const struct slurm_reading *reading,
-    struct strings *kept, struct error *err)
-{
-    _cleanup_free_ char *copy = xstrdup(script->text);
-    char *rest = copy;
-    int r = 0;
-    unsigned number = 0;
-    for (char *line = NULL; r == 0 && (line = strsep(&rest, "\n")) != NULL;) {
-        size_t length = strlen(MARK);
-        const char *begin = line + strspn(line, BLANKS);
-        number++;
-        if (*begin != '\0' && *begin != '#')
-            break;
-        if (strncmp(line, MARK, length) == 0 && line[length] != '\0' && strchr(BLANKS, line[length]) != NULL)
-            r = apply(line + length, number, script, reading, kept, err);
-    }
-    return r;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The script of a batch job: its text, checked with Slurm's messages, and its #SBATCH lines. */
+/* The script of a batch job: its text, checked with Slurm's messages. */
 #pragma once
 
 #include "base/error.h"
-#include "base/strings.h"
-#include "cli/slurm/option.h"
 
 struct slurm_script {
     char *path; // absolute; for standard input a name in the current directory
@@ -17,10 +15,6 @@ int slurm_script_read(struct slurm_script *script, const char *file, struct erro
 
 /* Creates a script that runs one command line. */
 void slurm_script_wrap(struct slurm_script *script, const char *command);
-
-/* Sets the options of its #SBATCH lines, which end at the first command. `kept` owns their texts. */
-int slurm_script_options(const struct slurm_script *script, const struct slurm_reading *reading,
-    struct strings *kept, struct error *err);
 
 void slurm_script_clear(struct slurm_script *script);
 #define _cleanup_slurm_script_ _cleanup_(slurm_script_clear)

@@ -11,34 +11,10 @@
 
 #include "base/error.h"
 #include "cli/options/call.h"
-#include "cli/slurm/option.h"
+#include "cli/submit/slurm_option.h"
 
 #define SLURM_PROGRAM     "mgpu-slurm"
-#define SLURM_VERSION     "22.05.8" // the version whose messages and formats are used
-#define SLURM_MIN_JOB_AGE 300       // seconds for which ended jobs stay in squeue
-
-struct slurm_program {
-    const char *name;
-    unsigned bit;                       // in the rows of its options
-    const char *usage;                  // text after the name
-    const char *help;                   // one line
-    const struct slurm_option *options; // terminated by a NULL name; NULL: none
-    /* Returns the exit status. `argv` begins with the name. */
-    int (*run)(const struct slurm_program *program, int argc, char **argv);
-};
-
-enum {
-    SLURM_SBATCH = 1,
-    SLURM_SRUN = 2,
-    SLURM_SALLOC = 4,
-    SLURM_SQUEUE = 8,
-    SLURM_SACCT = 16,
-    SLURM_SINFO = 32,
-    SLURM_SCANCEL = 64,
-    SLURM_SCONTROL = 128,
-    SLURM_OTHER = 256,
-};
-#define SLURM_SUBMITS (SLURM_SBATCH | SLURM_SRUN | SLURM_SALLOC)
+#define SLURM_MIN_JOB_AGE 300 // seconds for which ended jobs stay in squeue
 
 /* Terminated by a NULL name. */
 extern const struct slurm_program slurm_programs[];

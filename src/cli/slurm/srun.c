@@ -14,6 +14,8 @@
 #include "cli/follow/run_job.h"
 #include "cli/options/talk.h"
 #include "cli/slurm/multi_prog.h"
+#include "cli/slurm/send.h"
+#include "cli/slurm/slurm.h"
 #include "cli/slurm/step.h"
 #include "cli/term/field.h"
 #include "job/spec.h"

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "cli/slurm/submit.h"
+#include "cli/submit/slurm_job.h"
 
 struct step_task {
     uint32_t id, node, local; // number of the task, of its node in the step, and of the task on that node

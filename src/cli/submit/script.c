@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "cli/term/field.h"
 #include "cli/submit/sbatch.h"
+#include "cli/submit/slurm_lines.h"
 #include "cli/submit/submit.h"
 #include "cli/options/talk.h"
 #include "cli/term/text_file.h"
@@ -21,7 +22,6 @@
 
 #define BLANKS      " \t\r"
 #define OPTION_MARK "#MGPU"
-#define SBATCH_MARK "#SBATCH"
 #define FIRST_BYTES 4096
 
 /* The text after a mark at the beginning of the line, or NULL. */
@@ -63,7 +63,7 @@ static int look_for_options(void *arg, const char *line, unsigned number, struct
 {
     struct script *script = arg;
     (void)number, (void)err;
-    script->is_slurm |= after_mark(line, SBATCH_MARK) != NULL;
+    script->is_slurm |= after_mark(line, SLURM_LINE_MARK) != NULL;
     script->has_options |= script->is_slurm || after_mark(line, OPTION_MARK) != NULL;
     return 0;
 }
@@ -129,7 +129,6 @@ bool script_open(struct script *script, const char *word)
 struct reading {
     struct call *call;
     const char *path;
-    struct sbatch sbatch;
     bool is_late_told;
 };
 
@@ -161,14 +160,6 @@ static int apply_options(void *arg, const char *line, unsigned number, struct er
     return r < 0 ? error_wrap(err, "%.200s:%u", reading->path, number) : 0;
 }
 
-static int apply_sbatch(void *arg, const char *line, unsigned number, struct error *err)
-{
-    struct reading *reading = arg;
-    const char *text = after_mark(line, SBATCH_MARK);
-    int r = text == NULL ? 0 : sbatch_read(&reading->sbatch, text, number, err);
-    return r < 0 ? error_wrap(err, "%.200s:%u", reading->path, number) : 0;
-}
-
 /* Such a line has no effect, which whoever wrote it does not expect. */
 static int tell_late(void *arg, const char *line, unsigned number, struct error *err)
 {
@@ -183,16 +174,13 @@ static int tell_late(void *arg, const char *line, unsigned number, struct error 
 int script_apply(struct call *call, void *arg, struct error *err)
 {
     const struct script *script = arg;
-    struct reading reading = { .call = call, .path = script->path, .sbatch = { .call = call } };
+    struct reading reading = { .call = call, .path = script->path };
     call->layer = script->path;
-    int r = each_line(script->head, true, apply_sbatch, &reading, err);
-    if (r == 0)
-        r = sbatch_settle(&reading.sbatch, script->path, err);
+    int r = script->is_slurm ? sbatch_apply(call, script->head, script->path, err) : 0;
     if (r == 0)
         r = each_line(script->head, true, apply_options, &reading, err);
     if (r == 0 && !call->is_quiet)
         (void)each_line(script->head, false, tell_late, &reading, NULL);
-    sbatch_clear(&reading.sbatch);
     call->layer = NULL;
     return r;
 }

@@ -14,28 +14,6 @@
 #define NAME_MAX_SIZE 64U
 
 static const struct {
-    const char *option, *note;
-} options[] = {
-    { "--ntasks", "the command runs once on each node, not once per task" },
-    { "--ntasks-per-node", "the command runs once on each node, not once per task" },
-    { "--ntasks-per-gpu", "the command runs once on each node, not once per task" },
-    { "--mem-per-cpu", "host memory is requested for each node, with --mem" },
-    { "--mem-per-gpu", "host memory is requested for each node, with --mem" },
-    { "--cpus-per-gpu", "CPUs are requested for each node, with --cpus-per-task" },
-    { "--gpus-per-task", "GPUs are requested with --gpus or --gpus-per-node" },
-    { "--constraint", "a GPU model is requested with --gpus=MODEL:N" },
-    { "-C", "a GPU model is requested with --gpus=MODEL:N" },
-};
-
-const char *slurm_option_note(const char *option)
-{
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-        if (strcmp(options[i].option, option) == 0)
-            return options[i].note;
-    return NULL;
-}
-
-static const struct {
     const char *name, *ours;
 } variables[] = {
     { "SLURM_JOB_ID", "MGPU_JOB_ID" },

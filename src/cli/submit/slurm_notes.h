@@ -6,9 +6,6 @@
 
 #include "cli/submit/script.h"
 
-/* Why an option of #SBATCH has no effect, for those that change what runs; NULL: no difference. */
-const char *slurm_option_note(const char *option);
-
 /* Prints, once per script, which Slurm variables it uses that are not set, and that it gets a GPU although it
  * requests none. `ask` is the complete request. */
 void slurm_notes_tell(const struct script *script, const json_t *ask);

@@ -52,12 +52,11 @@ static void reset(struct fixture *fixture)
 /* The members of the request that the line makes, as compact JSON without braces. */
 static char *asked(struct fixture *fixture, const char *line)
 {
-    struct sbatch sbatch = { .call = &fixture->call };
     struct error err = { 0 };
+    _cleanup_free_ char *script = xasprintf("#!/bin/sh\n#SBATCH %s\ntrue\n", line);
     reset(fixture);
-    if (sbatch_read(&sbatch, line, 1, &err) < 0 || sbatch_settle(&sbatch, "job.sh", &err) < 0)
+    if (sbatch_apply(&fixture->call, script, "job.sh", &err) < 0)
         fail_msg("%s: %s", line, err.message);
-    sbatch_clear(&sbatch);
     return fixture->options.ask == NULL ? xstrdup("{}")
                                         : json_dumps(fixture->options.ask, JSON_COMPACT | JSON_SORT_KEYS);
 }
@@ -93,7 +92,11 @@ static void options_of_slurm_become_ours(void **state)
         { "--mem=0", "{}" },
         { "-a 0-9%2", "{\"array\":\"0-9%2\"}" },
         { "-n 1 --ntasks-per-node=1", "{}" },
-        { "--partition=gpu --exclusive --licenses x -A lab -t 1", "{\"time_limit\":60}" },
+        { "-n 4 -c 2 --gpus-per-task=1", "{\"cpus\":8,\"gpus\":4}" },
+        { "-c 4 --mem-per-cpu=1G", "{\"cpus\":4,\"memory\":4294967296}" },
+        { "-w gpu[1-2]", "{\"nodelist\":\"gpu1,gpu2\",\"nodes\":2}" },
+        { "--nice=5 --signal=B:USR1@60", "{\"priority\":-5,\"warn_signal\":\"USR1@60\"}" },
+        { "--partition=gpu --exclusive --licenses x -A lab -t 1", "{\"exclusive\":true,\"time_limit\":60}" },
         { "--mail-type=ALL", "{\"notify\":[\"mail\"],\"notify_on\":\"start,end,fail,requeue\"}" },
         { "--mail-user=ana@lab --mail-type=end,TIME_LIMIT_80",
             "{\"notify\":[\"mail:ana@lab\"],\"notify_on\":\"end\"}" },
@@ -121,21 +124,27 @@ static void what_is_no_member_of_the_request(void **state)
     assert_string_equal(fixture->options.after.items[0], "1:ok,2:ok,3.4:any,5:fail");
     free(asked(fixture, "--export=ALL,X"));
     assert_string_equal(fixture->options.export, "all");
+    free(asked(fixture, "--dependency=singleton"));
+    assert_string_equal(fixture->options.after.items[0], "singleton");
+    free(asked(fixture, "--dependency=afterok:1?after:2 --open-mode=truncate"));
+    assert_string_equal(fixture->options.after.items[0], "1:ok?2:start");
+    assert_true(fixture->options.is_truncated);
+    free(asked(fixture, "-t 1\necho\n#SBATCH -H"));
+    assert_false(fixture->options.is_held);
 }
 
 static void what_cannot_be_said_here_is_refused(void **state)
 {
     static const char *const lines[] = { "word", "-J", "--gres=fpga:1", "--gres=gpu:2,shard:1", "--gpus=x:y",
-        "--time=1:2:3:4", "--time=x", "--nodes=1-4", "--dependency=singleton", "--dependency=afterok",
-        "--dependency=afterok:x", "--dependency=after:1", "--dependency=afterok:1?afterok:2",
-        "--begin=lunchtime", "--mem=8Q", "--array=x", "--export=A=b", "-J 'x" };
+        "--time=1:2:3:4", "--time=x", "--nodes=4-1", "--dependency=afterok", "--dependency=afterok:x",
+        "--dependency=afterok:1?after:2,after:3", "--begin=lunchtime", "--mem=8Q", "--array=x", "-J 'x",
+        "--nosuch", "-C a100", "--test-only" };
     struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        struct sbatch sbatch = { .call = &fixture->call };
         struct error err = { 0 };
+        _cleanup_free_ char *script = xasprintf("#SBATCH %s\n", lines[i]);
         reset(fixture);
-        int r = sbatch_read(&sbatch, lines[i], 1, &err);
-        sbatch_clear(&sbatch);
+        int r = sbatch_apply(&fixture->call, script, "job.sh", &err);
         if (r >= 0 || err.message[0] == '\0')
             fail_msg("%s is not refused", lines[i]);
     }

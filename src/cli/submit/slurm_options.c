@@ -14,10 +14,8 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/options/ask.h"
-#include "cli/slurm/slurm.h"
-#include "cli/slurm/jobs.h"
-#include "cli/slurm/submit.h"
 #include "cli/submit/image.h"
+#include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_values.h"
 #include "job/after.h"
 #include "job/ask.h"
@@ -145,13 +143,34 @@ SETTER(moment)
     return ask_set(ask_of(job), NULL, option->name, name, moment, err);
 }
 
+/* "12", "12_3", "12_*" and "12+10" as "12", "12.3", "12" and "12:start+10m". */
+static int add_after_job(char *id, const char *kind, const char *separator, struct buffer *out)
+{
+    char *plus = strcmp(kind, "start") == 0 ? strchr(id, '+') : NULL;
+    const char *minutes = plus != NULL ? plus + 1 : NULL;
+    if (plus != NULL)
+        *plus = '\0';
+    if (id[0] == '\0' || id[strspn(id, "0123456789_*")] != '\0')
+        return -EINVAL;
+    if (minutes != NULL && (minutes[0] == '\0' || minutes[strspn(minutes, "0123456789")] != '\0'))
+        return -EINVAL;
+    if (strstr(id, "_*") != NULL)
+        *strchr(id, '_') = '\0';
+    if (strchr(id, '_') != NULL)
+        *strchr(id, '_') = '.';
+    bool is_delayed = minutes != NULL && strspn(minutes, "0") != strlen(minutes);
+    buffer_printf(out, "%s%s:%s%s%s%s", out->length > 0 ? separator : "", id, kind, is_delayed ? "+" : "",
+        is_delayed ? minutes : "", is_delayed ? "m" : "");
+    return 0;
+}
+
 static int add_after(char *words, const char *separator, struct buffer *out)
 {
     static const struct {
         const char *slurm, *kind;
-    } kinds[] = { { "after", "start" }, { "afterok", "ok" }, { "afterany", "any" },
-        { "afternotok", "fail" } };
-    static const char *const unsupported[] = { "aftercorr", "expand", "afterburstbuffer" };
+    } kinds[] = { { "after", "start" }, { "afterok", "ok" }, { "afterany", "any" }, { "afternotok", "fail" },
+        { "aftercorr", "corr" } };
+    static const char *const unsupported[] = { "expand", "afterburstbuffer" };
     char *rest = words;
     const char *name = strsep(&rest, ":"), *kind = NULL;
     if (strcmp(name, AFTER_SINGLETON) == 0 && rest == NULL) {
@@ -166,18 +185,10 @@ static int add_after(char *words, const char *separator, struct buffer *out)
             kind = kinds[i].kind;
     if (kind == NULL || rest == NULL)
         return -EINVAL;
-    for (char *id = NULL; (id = strsep(&rest, ":")) != NULL;) {
-        if (strcmp(kind, "start") == 0 && strchr(id, '+') != NULL)
-            return -ENOTSUP;
-        if (id[0] == '\0' || id[strspn(id, "0123456789_*")] != '\0')
-            return -EINVAL;
-        if (strstr(id, "_*") != NULL)
-            *strchr(id, '_') = '\0';
-        if (strchr(id, '_') != NULL)
-            *strchr(id, '_') = '.';
-        buffer_printf(out, "%s%s:%s", out->length > 0 ? separator : "", id, kind);
-    }
-    return 0;
+    int r = 0;
+    for (char *id = NULL; r == 0 && (id = strsep(&rest, ":")) != NULL;)
+        r = add_after_job(id, kind, separator, out);
+    return r;
 }
 
 /* Separated by commas, of which all count, or by question marks: then each job of them suffices. */
@@ -195,8 +206,9 @@ SETTER(dependency)
         int r = is_mixed ? -EINVAL : add_after(one, separator, &out);
         if (r == -ENOTSUP)
             return error_set(err, r,
-                "--dependency=%.80s is not supported: known are after (without +minutes), afterok, afterany, "
-                "afternotok and singleton",
+                "--dependency=%.80s is not supported: known are after, afterok, afterany, afternotok, "
+                "aftercorr and "
+                "singleton",
                 value);
         if (r < 0)
             return error_set(err, -EINVAL, "Batch job submission failed: Job dependency problem");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/slurm/option.h"
+#include "cli/submit/slurm_option.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -8,7 +8,6 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/slurm/slurm.h"
 
 #define LONG_BASE 0x1000 // values of options without a letter, above all letters
 
@@ -17,9 +16,10 @@ static bool has(const struct slurm_program *program, const struct slurm_option *
     return (option->programs & program->bit) != 0;
 }
 
-static bool is_optional(const struct slurm_option *option)
+bool slurm_option_is_optional(const struct slurm_option *option)
 {
-    return option->argument != NULL && option->argument[0] == '[';
+    const char *end = option->argument != NULL ? strchr(option->argument, ']') : NULL;
+    return option->argument != NULL && option->argument[0] == '[' && end != NULL && end[1] == '\0';
 }
 
 const char *slurm_effect_name(enum slurm_effect effect)
@@ -53,10 +53,13 @@ static int set(const struct slurm_reading *reading, const struct slurm_option *o
     case SLURM_DONE: r = option->set(reading->target, option, value, err); break;
     case SLURM_RECORDED:
         if (reading->record != NULL)
-            reading->record(reading->target, option, value);
+            reading->record(reading, option, value);
         break;
-    case SLURM_ACCEPTED: break;
-    case SLURM_REFUSED: r = error_set(err, -ENOTSUP, "--%s is not supported: %s", option->name, option->help);
+    case SLURM_ACCEPTED:
+        if (reading->ignore != NULL)
+            reading->ignore(reading, option, value);
+        break;
+    case SLURM_REFUSED: r = error_set(err, -EINVAL, "--%s is not supported: %s", option->name, option->help);
     }
     return r < 0 && reading->where != NULL ? error_wrap(err, "%s", reading->where) : r;
 }
@@ -68,19 +71,20 @@ struct getopt_tables {
     struct buffer letters;
 };
 
-static void make_tables(const struct slurm_program *program, bool stops, struct getopt_tables *ret)
+static void make_tables(const struct slurm_reading *reading, bool stops, struct getopt_tables *ret)
 {
+    const struct slurm_program *program = reading->program;
     size_t count = 0, found = 0;
     while (program->options[count].name != NULL)
         count++;
     ret->names = xcalloc(count + 1, sizeof(*ret->names));
     ret->rows = xcalloc(count + 1, sizeof(*ret->rows));
-    buffer_append_text(&ret->letters, stops ? "+" : "");
+    buffer_printf(&ret->letters, "%s%s", stops ? "+" : "", reading->is_strict ? ":" : "");
     for (size_t i = 0; i < count; i++) {
         const struct slurm_option *row = &program->options[i];
-        int takes = row->argument == NULL ? no_argument
-                    : is_optional(row)    ? optional_argument
-                                          : required_argument;
+        int takes = row->argument == NULL           ? no_argument
+                    : slurm_option_is_optional(row) ? optional_argument
+                                                    : required_argument;
         if (!has(program, row))
             continue;
         ret->rows[found] = row;
@@ -104,20 +108,29 @@ static const struct slurm_option *find_value(const struct getopt_tables *tables,
     return NULL;
 }
 
+static int refuse(const struct slurm_reading *reading, int value, const char *word, struct error *err)
+{
+    if (!reading->is_strict)
+        return error_set(err, -ENOENT, "Try \"%s --help\" for more information", reading->program->name);
+    (void)error_set(
+        err, -EINVAL, value == ':' ? "%.60s needs a value" : "'%.60s' is not an option of sbatch", word);
+    return error_wrap(err, "%s", reading->where);
+}
+
 int slurm_options_read(
     const struct slurm_reading *reading, int argc, char **argv, bool stops, int *ret_first, struct error *err)
 {
     struct getopt_tables tables = { 0 };
     int value, r = 0;
-    make_tables(reading->program, stops, &tables);
+    make_tables(reading, stops, &tables);
     optind = 0; // glibc: restart
     while (
         r == 0 && (value = getopt_long(argc, argv, buffer_text(&tables.letters), tables.names, NULL)) != -1) {
-        const struct slurm_option *option = value == '?' ? NULL : find_value(&tables, value);
+        const struct slurm_option *option = value == '?' || value == ':' ? NULL : find_value(&tables, value);
         if (option != NULL)
             r = set(reading, option, optarg, err);
         else
-            r = error_set(err, -ENOENT, "Try \"%s --help\" for more information", reading->program->name);
+            r = refuse(reading, value, argv[optind - 1], err);
     }
     *ret_first = optind;
     free(tables.names);
@@ -153,8 +166,9 @@ static void print_help(const struct slurm_program *program)
             continue;
         const char *argument = row->argument != NULL ? row->argument : "";
         _cleanup_free_ char *name =
-            is_optional(row) ? xasprintf("--%s[=%s", row->name, argument + 1)
-                             : xasprintf("--%s%s%s", row->name, argument[0] != '\0' ? "=" : "", argument);
+            slurm_option_is_optional(row)
+                ? xasprintf("--%s[=%s", row->name, argument + 1)
+                : xasprintf("--%s%s%s", row->name, argument[0] != '\0' ? "=" : "", argument);
         (void)printf("  %c%c%s %-26s %s%s\n", row->letter != 0 ? '-' : ' ',
             row->letter != 0 ? row->letter : ' ', row->letter != 0 ? "," : " ", name, row->help,
             row->effect == SLURM_DONE       ? ""

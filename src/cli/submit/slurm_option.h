@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options of a Slurm command as a table, used for the command line, #SBATCH lines and SBATCH_ variables,
- * --help, --usage and docs/slurm.md.
+ * The options of a Slurm command as a table, used for the command line, #SBATCH lines (also those that
+ * `mgpu submit` reads) and SBATCH_ variables, --help, --usage and docs/slurm.md.
  */
 #pragma once
 
@@ -10,8 +10,33 @@
 
 #include "base/error.h"
 
-struct slurm_program;
+#define SLURM_VERSION "22.05.8" // the version whose messages and formats are used
+
 struct slurm_option;
+
+/* A command of Slurm. */
+struct slurm_program {
+    const char *name;
+    unsigned bit;                       // in the rows of its options
+    const char *usage;                  // text after the name
+    const char *help;                   // one line
+    const struct slurm_option *options; // terminated by a NULL name; NULL: none
+    /* Returns the exit status. `argv` begins with the name. */
+    int (*run)(const struct slurm_program *program, int argc, char **argv);
+};
+
+enum {
+    SLURM_SBATCH = 1,
+    SLURM_SRUN = 2,
+    SLURM_SALLOC = 4,
+    SLURM_SQUEUE = 8,
+    SLURM_SACCT = 16,
+    SLURM_SINFO = 32,
+    SLURM_SCANCEL = 64,
+    SLURM_SCONTROL = 128,
+    SLURM_OTHER = 256,
+};
+#define SLURM_SUBMITS (SLURM_SBATCH | SLURM_SRUN | SLURM_SALLOC)
 
 enum slurm_effect {
     SLURM_DONE,     // supported by mgpu
@@ -45,10 +70,11 @@ struct slurm_option {
         name, letter, argument, program, SLURM_ACCEPTED, NULL, variable, help, NULL                          \
     }
 
-/* Called for each option of SLURM_RECORDED. */
-typedef void slurm_record_fn(void *target, const struct slurm_option *option, const char *value);
-
 struct slurm_reading;
+
+/* Called for an option that has no effect on what runs. */
+typedef void slurm_record_fn(
+    const struct slurm_reading *reading, const struct slurm_option *option, const char *value);
 
 /* Called for each option, with the problem of its value or NULL. */
 typedef void slurm_report_fn(const struct slurm_reading *reading, const struct slurm_option *option,
@@ -59,7 +85,10 @@ struct slurm_reading {
     void *target;            // begins with what the options set
     slurm_report_fn *report; // or NULL; with it no option is an error
     slurm_record_fn *record; // or NULL, for a command that keeps none
+    slurm_record_fn *ignore; // or NULL; called for each option of SLURM_ACCEPTED
     const char *where;       // "script.sh: line 3", or NULL: the command line
+    unsigned line;           // of a script
+    bool is_strict;          // problems are errors with a place; getopt_long() prints none of them
 };
 
 /*
@@ -79,6 +108,9 @@ const struct slurm_option *slurm_option_find(const struct slurm_program *program
 
 /* Handles --help, --usage and --version; true if one was given. */
 bool slurm_options_answer(const struct slurm_program *program, int argc, char **argv);
+
+/* True if its argument may be omitted: "[0|1]", but not "[type:]n". */
+bool slurm_option_is_optional(const struct slurm_option *option);
 
 /* "done", "recorded", ...: for the documentation. */
 const char *slurm_effect_name(enum slurm_effect effect);

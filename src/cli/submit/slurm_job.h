@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/strings.h"
-#include "cli/slurm/slurm.h"
+#include "cli/submit/slurm_option.h"
 #include "cli/submit/submit.h"
 
 #define SLURM_UNSET (-1)
@@ -42,15 +42,14 @@ void slurm_job_init(struct slurm_job *job);
 void slurm_job_clear(struct slurm_job *job);
 
 /* A slurm_record_fn. */
-void slurm_job_record(void *target, const struct slurm_option *option, const char *value);
+void slurm_job_record(
+    const struct slurm_reading *reading, const struct slurm_option *option, const char *value);
 
 /* Adds or replaces a kept option. */
 void slurm_job_note_set(struct slurm_job *job, const char *name, const char *value);
 
-/* Converts the options to those of submit: nodes, CPUs, memory, GPUs, kept options. */
-int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err);
+/* Converts the options to those of submit: nodes, CPUs, memory, GPUs, time, mail. */
+int slurm_job_settle_request(struct slurm_job *job, struct error *err);
 
-/* Sends the request, with `script` as its text unless NULL. Takes ownership of `command`. Errors use Slurm's
- * messages. */
-int slurm_job_send(
-    struct slurm_job *job, json_t *command, const char *script, json_t **ret, struct error *err);
+/* The same for a job of one of Slurm's commands, with its files, variables and kept options. */
+int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err);

@@ -3,7 +3,7 @@
  * Converts tasks to CPUs, memory and GPUs of each node, which mgpu's requests contain. Where Slurm would use
  * any number of nodes with enough tasks, a job without --nodes gets one node.
  */
-#include "cli/slurm/submit.h"
+#include "cli/submit/slurm_job.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,11 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hostlist.h"
 #include "base/memory.h"
 #include "cli/options/ask.h"
-#include "cli/term/field.h"
-#include "base/hostlist.h"
-#include "cli/slurm/partitions.h"
 #include "cli/submit/slurm_values.h"
 #include "job/ask.h"
 #include "job/slurm.h"
@@ -54,9 +52,10 @@ void slurm_job_note_set(struct slurm_job *job, const char *name, const char *val
     strings_set_env(&job->notes, name, value);
 }
 
-void slurm_job_record(void *target, const struct slurm_option *option, const char *value)
+void slurm_job_record(
+    const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
 {
-    slurm_job_note_set(target, option->key, value != NULL ? value : "yes");
+    slurm_job_note_set(reading->target, option->key, value != NULL ? value : "yes");
 }
 
 static void note_number(struct slurm_job *job, const char *name, int64_t value)
@@ -206,18 +205,13 @@ static int settle_nodes(struct slurm_job *job, struct error *err)
     return r;
 }
 
-int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err)
+int slurm_job_settle_request(struct slurm_job *job, struct error *err)
 {
-    json_t *notes = json_array();
     int r = settle_nodes(job, err);
     settle_tasks(job);
-    slurm_job_note_set(job, SLURM_NOTE_KIND, program->name);
-    job->program = program->name;
     if (r == 0)
         r = settle_gpus(job, err);
     settle_host(job);
-    settle_files(job, program->bit == SLURM_SBATCH);
-    add_variables(job);
     if (job->time_s != SLURM_NO_LIMIT)
         (void)json_object_set_new(
             job->submit.ask, "time_limit", json_integer(job->time_s > 0 ? job->time_s : 1));
@@ -225,26 +219,19 @@ int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program,
         (void)json_object_set_new(job->submit.ask, "exclusive", json_true());
     if (job->name != NULL)
         (void)json_object_set_new(job->submit.ask, "name", json_string(job->name));
-    for (size_t i = 0; i < job->notes.count; i++)
-        (void)json_array_append_new(notes, json_string(job->notes.items[i]));
-    (void)json_object_set_new(job->submit.ask, "slurm", notes);
     return r == 0 ? settle_mail(job, err) : r;
 }
 
-int slurm_job_send(
-    struct slurm_job *job, json_t *command, const char *script, json_t **ret, struct error *err)
+int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err)
 {
-    _cleanup_json_ json_t *request = NULL, *taken = command;
-    unsigned left_out = 0;
-    job->call.options = &job->submit;
-    job->call.is_quiet = true;
-    int r = submit_request(&job->call, taken, &request, &left_out, err);
-    if (r == 0 && script != NULL && json_object_set_new(request, "script", json_string(script)) < 0)
-        r = error_set(err, -EINVAL, "the script is not UTF-8 text");
-    if (r == 0)
-        r = submit_send(&job->call, request, ret, err);
-    if (r < 0 && request != NULL && !slurm_is_away(err))
-        slurm_partition_explain(&job->call.client, job->program, request, err);
-    job->call.options = NULL;
+    json_t *notes = json_array();
+    int r = slurm_job_settle_request(job, err);
+    slurm_job_note_set(job, SLURM_NOTE_KIND, program->name);
+    job->program = program->name;
+    settle_files(job, program->bit == SLURM_SBATCH);
+    add_variables(job);
+    for (size_t i = 0; i < job->notes.count; i++)
+        (void)json_array_append_new(notes, json_string(job->notes.items[i]));
+    (void)json_object_set_new(job->submit.ask, "slurm", notes);
     return r;
 }
