@@ -95,9 +95,13 @@ static void on_timer(evutil_socket_t fd, short events, void *arg)
 static void on_end(void *arg, uint64_t job, struct job *row)
 {
     struct effects *effects = arg;
-    bool is_ok = row != NULL && row->end == END_EXIT && row->exit_code == 0;
+    struct core_fact fact = { .job = job };
+    if (row != NULL) {
+        fact.is_ok = row->end == END_EXIT && row->exit_code == 0;
+        fact.began_ms = row->started_ms != 0 ? row->started_ms : row->ended_ms;
+    }
     if (!effects->controller->is_leaving)
-        core_on_end(effects->controller->core, clock_boot_ms(), clock_wall_ms(), job, is_ok);
+        core_on_end(effects->controller->core, clock_boot_ms(), clock_wall_ms(), &fact);
     job_free(row);
 }
 

@@ -119,7 +119,7 @@ struct job_ask {
         X(base, 41, RECORD_TIME, deadline_ms, deadline, 0, "give up if not started by then",                 \
             ASK_SHOWN_ALSO_AS("deadline_at")),                                                               \
         X(base, 42, RECORD_STRING, after, after, ASK_AFTER_TEXT_MAX,                                         \
-            "jobs it depends on, each with ok, any, fail or start", ASK_SHOWN),                              \
+            "jobs it depends on, each with ok, any, fail, start, start+10m or corr", ASK_SHOWN),             \
         X(base, 43, RECORD_STRING, array, array, ASK_TEXT_MAX,                                               \
             "array of jobs: 0-99, 0-99:2, at most 8 at a time: 0-99%8", ASK_SHOWN),                          \
         X(base, 44, RECORD_BOOL, preemptible, preemptible, 0, "use idle resources, and yield to other jobs", \
@@ -227,17 +227,21 @@ struct ask_gpu {
 int parse_gpu_ids(const char *text, struct ask_gpu **ret, size_t *ret_count, struct error *err);
 void ask_gpus_free(struct ask_gpu *gpus, size_t count);
 
-/* The condition on the job that is waited for: on its end, or (AFTER_START) on its start. */
-enum after_kind { AFTER_OK, AFTER_ANY, AFTER_FAIL, AFTER_START, AFTER_KINDS };
+/* The condition on the job that is waited for: on its end, or (AFTER_START) on its start. AFTER_CORR: an
+ * element of an array waits for the element with its index in another array; for everything else it is
+ * AFTER_OK. */
+enum after_kind { AFTER_OK, AFTER_ANY, AFTER_FAIL, AFTER_START, AFTER_CORR, AFTER_KINDS };
 
 struct ask_after {
     uint64_t job;
     enum after_kind kind;
-    bool is_any; // one of the list suffices; the same in all items
+    bool is_any;      // one of the list suffices; the same in all items
+    int64_t delay_ms; // with AFTER_START: not before this time after the start
+    int64_t due_ms;   // when that is; 0: it has not started. Set by those who know the job
 };
 
-/* Parses "41:ok,42,43:fail", or "41:ok?42:fail", of which one suffices; the default kind is ok. The caller
- * frees *ret. */
+/* Parses "41:ok,42,43:fail", or "41:ok?42:start+10m", of which one suffices; the default kind is ok. The
+ * caller frees *ret. */
 int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
 const char *after_kind_name(enum after_kind kind);
 /* True if the end of a job satisfies the condition. */

@@ -91,6 +91,7 @@ static const char *const after_names[AFTER_KINDS] = {
     [AFTER_ANY] = "any",
     [AFTER_FAIL] = "fail",
     [AFTER_START] = "start",
+    [AFTER_CORR] = "corr",
 };
 
 const char *after_kind_name(enum after_kind kind)
@@ -100,15 +101,30 @@ const char *after_kind_name(enum after_kind kind)
 
 bool after_comes_true(enum after_kind kind, bool is_ok)
 {
-    return kind == AFTER_ANY || kind == AFTER_START || (kind == AFTER_OK) == is_ok;
+    return kind == AFTER_ANY || kind == AFTER_START || (kind != AFTER_FAIL) == is_ok;
 }
 
-/* "41" or "41:ok". */
+/* "start+10m" as "start" and its delay. */
+static int read_delay(char *kind, int64_t *ret_ms, struct error *err)
+{
+    char *plus = strchr(kind, '+');
+    if (plus == NULL)
+        return 0;
+    *plus = '\0';
+    if (strcmp(kind, after_names[AFTER_START]) != 0)
+        return error_set(err, -EINVAL, "after: a delay is possible for start only, not for '%.60s'", kind);
+    return parse_duration(plus + 1, "after", ret_ms, err);
+}
+
+/* "41", "41:ok" or "41:start+10m". */
 static int read_after(char *word, struct ask_after *ret, struct error *err)
 {
     char *colon = strchr(word, ':');
-    int64_t job = 0;
+    int64_t job = 0, delay_ms = 0;
     size_t kind = AFTER_OK;
+    int r = colon != NULL ? read_delay(colon + 1, &delay_ms, err) : 0;
+    if (r < 0)
+        return r;
     if (colon != NULL) {
         *colon = '\0';
         for (kind = 0; kind < AFTER_KINDS && strcmp(after_names[kind], colon + 1) != 0;)
@@ -117,11 +133,13 @@ static int read_after(char *word, struct ask_after *ret, struct error *err)
     if (kind == AFTER_KINDS) {
         (void)error_set(err, -EINVAL, "after: '%.60s' is not a condition", colon + 1);
         return error_hint(err,
-            "write 41:ok (job 41 succeeds), 41:any (it ends), 41:fail (it fails) or 41:start (it starts)");
+            "write 41:ok (job 41 succeeds), 41:any (it ends), 41:fail (it fails), 41:start (it starts), "
+            "41:start+10m, or 41:corr (elements of arrays wait for each other)");
     }
-    int r = parse_integer(word, "after", 1, INT64_MAX, &job, err);
+    r = parse_integer(word, "after", 1, INT64_MAX, &job, err);
     if (r == 0)
-        *ret = (struct ask_after){ .job = (uint64_t)job, .kind = (enum after_kind)kind };
+        *ret =
+            (struct ask_after){ .job = (uint64_t)job, .kind = (enum after_kind)kind, .delay_ms = delay_ms };
     return r;
 }
 

@@ -191,7 +191,8 @@ int sched_check(const struct sched *sched, const struct sched_job_spec *spec, st
 {
     for (size_t i = 0; i < spec->n_after; i++) {
         uint64_t named = spec->after[i].job;
-        if (sched_find(sched, named) == NULL)
+        bool has_begun = spec->after[i].due_ms != 0; // it may have ended since
+        if (!has_begun && sched_find(sched, named) == NULL)
             return error_set(
                 err, -ENOENT, "it depends on job %llu, which does not exist", (unsigned long long)named);
         if (named == spec->id)
@@ -308,7 +309,7 @@ void sched_started(struct sched *sched, int64_t now_ms, uint64_t id)
         return;
     job->run->started_ms = sched->now_ms;
     sched_run_expect(sched, job->run);
-    sched_settle_start(sched, id);
+    sched_began(sched, now_ms, id, sched->now_ms);
 }
 
 void sched_idle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_idle)

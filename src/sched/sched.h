@@ -141,6 +141,9 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t job, int64_t do
 int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus);
 /* A job is done; resolves dependencies on it. */
 void sched_settle(struct sched *sched, int64_t now_ms, uint64_t job, bool is_ok);
+/* It started at `since_ms`, or ended then without a start: dependencies on its start are due, or will be
+ * after their delay. Called for jobs that sched_started() is not called for, before sched_settle(). */
+void sched_began(struct sched *sched, int64_t now_ms, uint64_t job, int64_t since_ms);
 
 /* --- reservations --- */
 struct sched_reservation {

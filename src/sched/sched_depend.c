@@ -122,35 +122,85 @@ static void settle_one(struct sched *sched, struct sched_job *job, uint64_t id, 
     sched_place_in_queue(sched, job);
 }
 
-void sched_settle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_ok)
+static void put_back(struct sched *sched, struct dependent *dependent)
 {
-    sched->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
-    struct dependent *taken = take_out(sched, id, 0);
-    for (const struct dependent *dependent = taken; dependent != NULL; dependent = dependent->chain) {
-        struct sched_job *job = sched_find(sched, dependent->waiting);
-        if (job != NULL && job->rules != NULL)
-            settle_one(sched, job, id, after_comes_true(dependent->kind, is_ok));
-    }
-    free_all(taken);
+    struct dependent **bucket = bucket_of(sched, dependent->job);
+    dependent->chain = *bucket;
+    *bucket = dependent;
+    sched->n_dependents++;
 }
 
-/* Those that wait for the start of `id` alone; the others stay. */
-void sched_settle_start(struct sched *sched, uint64_t id)
+static struct ask_after *find_after(struct sched_job *job, uint64_t id)
+{
+    for (size_t i = 0; i < job->rules->n_after; i++)
+        if (job->rules->after[i].job == id)
+            return &job->rules->after[i];
+    return NULL;
+}
+
+/* A dependency on the start of `id`, which was at `since_ms`, waits on for its delay. */
+static bool is_delayed(struct sched *sched, struct sched_job *job, uint64_t id, int64_t since_ms)
+{
+    struct ask_after *after = find_after(job, id);
+    if (after == NULL || after->kind != AFTER_START || after->delay_ms == 0)
+        return false;
+    if (after->due_ms == 0)
+        after->due_ms = since_ms + after->delay_ms;
+    if (after->due_ms <= sched->now_ms)
+        return false;
+    sched_set_job_timer(sched, job);
+    return true;
+}
+
+/* Settles those dependents of `id` that wait for its start, with `has_ended` all of them. */
+static void settle_all(struct sched *sched, uint64_t id, int64_t since_ms, bool has_ended, bool is_ok)
 {
     struct dependent *taken = take_out(sched, id, 0), *next = NULL;
     for (struct dependent *dependent = taken; dependent != NULL; dependent = next) {
         struct sched_job *job = sched_find(sched, dependent->waiting);
+        bool is_waiting = job != NULL && job->rules != NULL;
         next = dependent->chain;
-        if (dependent->kind != AFTER_START) {
-            struct dependent **bucket = bucket_of(sched, id);
-            dependent->chain = *bucket;
-            *bucket = dependent;
-            sched->n_dependents++;
+        if ((!has_ended && dependent->kind != AFTER_START) ||
+            (is_waiting && is_delayed(sched, job, id, since_ms))) {
+            put_back(sched, dependent);
             continue;
         }
+        if (is_waiting)
+            settle_one(sched, job, id, after_comes_true(dependent->kind, is_ok));
         free(dependent);
-        if (job != NULL && job->rules != NULL)
-            settle_one(sched, job, id, true);
+    }
+}
+
+void sched_settle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_ok)
+{
+    sched->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
+    settle_all(sched, id, sched->now_ms, true, is_ok);
+}
+
+void sched_began(struct sched *sched, int64_t now_ms, uint64_t id, int64_t since_ms)
+{
+    sched->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
+    settle_all(sched, id, since_ms, false, true);
+}
+
+int64_t sched_depend_due_ms(const struct job_rules *rules)
+{
+    int64_t due_ms = TIME_NEVER;
+    for (size_t i = 0; i < rules->n_after; i++)
+        if (rules->after[i].due_ms != 0 && rules->after[i].due_ms < due_ms)
+            due_ms = rules->after[i].due_ms;
+    return due_ms;
+}
+
+void sched_depend_due(struct sched *sched, struct sched_job *job)
+{
+    for (size_t i = 0; job->rules != NULL && i < job->rules->n_after; i++) {
+        const struct ask_after after = job->rules->after[i];
+        if (after.due_ms == 0 || after.due_ms > sched->now_ms)
+            continue;
+        free_all(take_out(sched, after.job, job->entry.job));
+        settle_one(sched, job, after.job, true);
+        i = (size_t)-1; // the list is another one
     }
 }
 

@@ -182,6 +182,8 @@ void sched_set_job_timer(struct sched *sched, struct sched_job *job)
     }
     if ((job->blockers & BLOCK_BACKOFF) != 0 && rules->backoff_ms < at)
         at = rules->backoff_ms;
+    int64_t due_ms = sched_depend_due_ms(rules);
+    at = due_ms < at ? due_ms : at;
     timers_set(&sched->timers, at, TIMER_JOB, job, &rules->timer);
 }
 
@@ -189,6 +191,7 @@ void sched_job_timer(struct sched *sched, struct sched_job *job)
 {
     if ((job->blockers & BLOCK_BACKOFF) != 0 && job->rules->backoff_ms <= sched->now_ms)
         job->blockers &= ~(uint32_t)BLOCK_BACKOFF;
+    sched_depend_due(sched, job);
     sched_set_job_timer(sched, job);
     sched_place_in_queue(sched, job);
 }

@@ -133,7 +133,9 @@ void sched_element_over(struct sched *sched, uint64_t array);
 /* --- sched_depend.c --- */
 void sched_depend(struct sched *sched, struct sched_job *job);
 void sched_depend_no_more(struct sched *sched, struct sched_job *job);
-void sched_settle_start(struct sched *sched, uint64_t job);
+/* When the first dependency with a known time comes true; TIME_NEVER: none has one. */
+int64_t sched_depend_due_ms(const struct job_rules *rules);
+void sched_depend_due(struct sched *sched, struct sched_job *job); // settles those that have come true
 void sched_depend_clear(struct sched *sched);
 
 /* --- sched_rank.c: classes' estimates and ranks --- */

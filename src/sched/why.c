@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "job/cluster_change.h"
 #include "sched/sched_private.h"
 
@@ -86,7 +87,11 @@ static void explain_dependency(const struct sched *sched, const struct sched_job
     for (size_t i = 0; i < rules->n_after; i++) {
         const struct sched_job *named = sched_find(sched, rules->after[i].job);
         why_add_job(reason, rules->after[i].job);
-        are_known &= named != NULL && named->run != NULL;
+        if (rules->after[i].due_ms != 0) {
+            until = rules->after[i].due_ms > until ? rules->after[i].due_ms : until;
+            continue;
+        }
+        are_known &= named != NULL && named->run != NULL && rules->after[i].kind != AFTER_START;
         if (named != NULL && named->run != NULL && named->run->expected_end_ms > until)
             until = named->run->expected_end_ms;
     }
@@ -95,7 +100,12 @@ static void explain_dependency(const struct sched *sched, const struct sched_job
         (void)snprintf(reason->text, sizeof(reason->text),
             "its dependency can never be satisfied: job %llu did not end as required",
             (unsigned long long)(rules->n_after > 0 ? rules->after[0].job : 0));
-    else if (rules->n_after == 1)
+    else if (rules->n_after == 1 && rules->after[0].delay_ms != 0) {
+        char delay[32];
+        format_duration(rules->after[0].delay_ms, delay, sizeof(delay));
+        (void)snprintf(reason->text, sizeof(reason->text), "waiting until %s after the start of job %llu",
+            delay, (unsigned long long)rules->after[0].job);
+    } else if (rules->n_after == 1)
         (void)snprintf(reason->text, sizeof(reason->text), "waiting for job %llu (%s)",
             (unsigned long long)rules->after[0].job, after_kind_name(rules->after[0].kind));
     else

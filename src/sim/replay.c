@@ -254,13 +254,18 @@ static size_t first_decision(const struct replay *replay)
     return is_pair ? at - 2 : at;
 }
 
-/* A pass splits off the lowest index of an array; others were split off by request. */
+/* A pass splits off the lowest index of an array that nothing keeps back; others were split off by request,
+ * or because of their own dependency. */
 static bool is_named_split(const struct replay *replay, const struct job_event *event)
 {
     const struct job *array = replay_find(replay, event->job);
+    struct sched_look look = { 0 };
     uint32_t lowest;
-    return event->type == EVENT_SPLIT && array != NULL && job_is_array(array) &&
-           array_first(array->array_left, &lowest) && lowest != event->array_index;
+    if (event->type != EVENT_SPLIT || array == NULL || !job_is_array(array) ||
+        !array_first(array->array_left, &lowest))
+        return false;
+    (void)sched_look(replay->sched, event->job, replay->at_ms, &look);
+    return lowest != event->array_index || look.blockers != 0;
 }
 
 static int take_decided(struct replay *replay, const struct turn_event *turn, struct error *err)

@@ -86,6 +86,19 @@ static int describe(
     return r == 0 ? read_elements(job, ret, err) : r;
 }
 
+/* Not settled yet, by a start or an end; of one with a delay that has begun sets when that is over. */
+static bool is_open(const struct replay *replay, struct ask_after *after)
+{
+    const struct job *job = replay_find(replay, after->job);
+    if (after->kind != AFTER_START)
+        return job != NULL;
+    int64_t began_ms = job != NULL                    ? job->started_ms
+                       : is_known(replay, after->job) ? replay->jobs[after->job].began_ms
+                                                      : 0;
+    after->due_ms = began_ms != 0 && after->delay_ms != 0 ? began_ms + after->delay_ms : 0;
+    return (job != NULL && began_ms == 0) || after->due_ms > replay->at_ms;
+}
+
 /* Dependencies that have not ended, then those that can never be satisfied; satisfied ones are left out. */
 static int read_after(const struct replay *replay, const struct job *job, struct ask_after **ret,
     size_t *ret_open, size_t *ret_count, struct error *err)
@@ -99,9 +112,7 @@ static int read_after(const struct replay *replay, const struct job *job, struct
         return r;
     *ret = xcalloc(count, sizeof(**ret));
     for (size_t i = 0; i < count; i++) {
-        const struct job *job_named = replay_find(replay, named[i].job);
-        bool has_started = job_named != NULL && named[i].kind == AFTER_START && job_named->started_ms != 0;
-        if (job_named != NULL && !has_started)
+        if (is_open(replay, &named[i]))
             (*ret)[(*ret_open)++] = named[i];
     }
     *ret_count = *ret_open;
@@ -397,6 +408,7 @@ int replay_tell(struct replay *replay, const struct turn_event *turn, struct err
         return 0;
     struct replay_job *entry = &replay->jobs[job->id];
     entry->is_ok = job->end == END_EXIT && job->exit_code == 0;
+    entry->began_ms = job->started_ms != 0 ? job->started_ms : job->ended_ms;
     entry->job = NULL;
     sched_settle(replay->sched, replay->at_ms, job->id, entry->is_ok);
     job_free(job);

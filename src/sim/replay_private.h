@@ -11,7 +11,8 @@
 struct replay_job {
     struct job *job;
     uint64_t stem;
-    bool is_ok; // ended with exit status 0
+    bool is_ok;       // ended with exit status 0
+    int64_t began_ms; // of an ended one: its start, or its end without one
 };
 
 /* A row of mgpud's stored accounts and run times. */

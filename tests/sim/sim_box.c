@@ -352,7 +352,9 @@ static void on_end(void *arg, uint64_t job, void *object)
     struct box *box = arg;
     if (box->core == NULL)
         return;
-    core_on_end(box->core, box->world.now_ms, world_wall_ms(&box->world), job, true); // all wait for any end
+    /* All wait for any end. */
+    core_on_end(box->core, box->world.now_ms, world_wall_ms(&box->world),
+        &(struct core_fact){ .job = job, .is_ok = true });
     box_turn(box);
 }
 

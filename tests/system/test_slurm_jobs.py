@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What a job of sbatch, srun and salloc finds and does: directives, variables, files, steps, arrays."""
 
+import datetime
 import os
 import shlex
+import subprocess
+import time
 
+import harness
 import pytest
 import slurm
 
@@ -11,6 +15,10 @@ import slurm
 @pytest.fixture
 def cluster(box, place):
     return slurm.Slurm(box, place)
+
+
+def seconds(moment):
+    return datetime.datetime.fromisoformat(moment.replace('Z', '+00:00')).timestamp()
 
 
 def variables(text):
@@ -196,8 +204,68 @@ def test_dependencies_on_a_start_and_on_one_of_several(cluster, gate):
     assert cluster.finish(one)['state'] == 'done'
 
 
+def test_a_dependency_on_a_start_can_have_a_delay(cluster, gate):
+    first = cluster.wrap('true', '-H')
+    later = cluster.wrap('true', '-d', f'after:{first}+10')
+    assert cluster.out('squeue', '-h', '-j', later, '-o', '%r %E').strip() == f'Dependency after:{first}+10(unfulfilled)'
+    assert f'Dependency=after:{first}+10(unfulfilled)' in cluster.out('scontrol', 'show', 'job', later)
+    box = cluster.box
+    first = cluster.wrap(gate.command()[2])
+    waits = box.submit('-g', '0', '-A', f'{first}:start+2s', 'true')
+    ended = box.submit('-g', '0', '-A', f'{first}:start+2s?{later}:ok', 'true')
+    assert 'dependency' in (why := box.mgpu('why', waits, check=True).out.lower()) and '2s after the start' in why, why
+    box.wait(first, 'running')
+    box.kill()
+    box.start()
+    gate.open()
+    for job in (waits, ended):
+        delay = seconds(box.wait(job)['started_at']) - seconds(box.job(first)['started_at'])
+        assert 2 <= delay < 60, delay
+    assert cluster.finish(cluster.wrap('true', '-d', f'after:{first}'))['state'] == 'done'
+    assert box.job(box.submit('-g', '0', '-A', f'{first}:start+1h', 'true'))['state'] == 'queued'
+
+
+def states(cluster, array):
+    return dict(line.split('|') for line in cluster.out('squeue', '-h', '-r', '-t', 'all', '-j', array, '-o', '%i|%t %r').splitlines())
+
+
+def until(ask, wanted):
+    deadline = time.monotonic() + harness.DEADLINE_S
+    while (found := ask()) != wanted:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+
+
+def test_elements_of_an_array_start_after_those_of_another(cluster, gate, place):
+    first = cluster.submit('--array=1-4', '--wrap', f'case $SLURM_ARRAY_TASK_ID in 2) exit 1;; 3) {gate.command()[2]};; esac')
+    second = cluster.submit('--array=1-3,9', '-d', f'aftercorr:{first}', '--wrap', 'true')
+    limited = cluster.submit('--array=1-3%1', '-d', f'aftercorr:{first}', '--wrap', 'true')
+    done, never, waits = 'CD None', 'PD DependencyNeverSatisfied', 'PD Dependency'
+    until(lambda: states(cluster, second), {f'{second}_1': done, f'{second}_2': never, f'{second}_[3,9]': waits})
+    assert cluster.out('squeue', '-h', '-j', f'{second}_3', '-o', '%E').strip() == f'aftercorr:{first}(unfulfilled)'
+    cluster.box.kill()
+    cluster.box.start()
+    assert states(cluster, second)[f'{second}_[3,9]'] == waits
+    gate.open()
+    until(lambda: states(cluster, second), {f'{second}_1': done, f'{second}_2': never, f'{second}_3': done, f'{second}_[9]': never})
+    until(lambda: states(cluster, limited), {f'{limited}_1': done, f'{limited}_2': never, f'{limited}_3': done})
+    late = cluster.submit('--array=1-3', '-d', f'aftercorr:{first}', '--wrap', 'true')
+    until(lambda: states(cluster, late), {f'{late}_1': done, f'{late}_2': never, f'{late}_3': done})
+    cluster.run('scancel', second, limited, late)
+    check_journal(cluster, place)
+
+
+def check_journal(cluster, place):
+    box, path = cluster.box, os.path.join(place, 'journal')
+    box.mgpu('journal', 'export', '-o', path, user=box.user, check=True)
+    done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', path], capture_output=True, text=True,
+                          timeout=120, check=False)
+    assert done.returncode == 0 and 'all identical' in done.stdout, done
+
+
 @pytest.mark.parametrize('value, words', [
-    ('singleton:1', 'dependency problem'), ('aftercorr:1', 'is not supported'), ('after:1+10', 'is not supported'),
+    ('singleton:1', 'dependency problem'), ('expand:1', 'is not supported'), ('after:1+x', 'dependency problem'),
+    ('afterok:1+5', 'dependency problem'), ('after:+5', 'dependency problem'),
     ('afterok:1,afterok:2?afterok:3', 'dependency problem'), ('nosuch:1', 'dependency problem')])
 def test_a_dependency_that_cannot_be_kept_is_refused(cluster, value, words):
     done = cluster.run('sbatch', '-d', value, '--wrap', 'true')

@@ -88,6 +88,7 @@ static void complete_after(const struct completion *completion)
         { "any", "after it ends in any way" },
         { "fail", "after it fails" },
         { "start", "after it has started" },
+        { "corr", "elements of an array: after those with the same index" },
     };
     const char *colon = strchr(completion->part, ':');
     if (colon == NULL) {
@@ -144,7 +145,7 @@ static const struct {
     { "LIST", "gpu-allow", true, complete_gpus },
     { "USER", NULL, false, complete_users },
     { "GLOB", NULL, false, complete_job_names },
-    { "JOB[:ok|any|fail|start]", NULL, true, complete_after },
+    { "JOB[:ok|any|fail|start[+TIME]|corr]", NULL, true, complete_after },
     { "WHEN", "color", false, complete_colors },
     { "SIGNAL", NULL, false, complete_signals },
     { "SIGNAL[@TIME]", NULL, false, complete_signals },

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "base/strings.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/slurm.h"
@@ -366,11 +367,11 @@ TEXT(nice)
     return number(-field_integer(job, "priority", 0));
 }
 
-/* "41:ok,42:any" as "afterok:41,afterany:42". */
+/* "41:ok,42:start+10m" as "afterok:41(unfulfilled),after:42+10(unfulfilled)". */
 TEXT(dependency)
 {
     static const char *const kinds[][2] = { { "ok", "afterok" }, { "any", "afterany" },
-        { "fail", "afternotok" }, { "start", "after" } };
+        { "fail", "afternotok" }, { "start", "after" }, { "corr", "aftercorr" } };
     _cleanup_buffer_ struct buffer out = { 0 };
     const char *after = field_text(job, "after");
     _cleanup_free_ char *copy = after != NULL && is_waiting(job) ? xstrdup(after) : NULL;
@@ -380,12 +381,18 @@ TEXT(dependency)
     for (char *one = NULL; rest != NULL && (one = strsep(&rest, separator)) != NULL;) {
         char *colon = strchr(one, ':');
         const char *kind = colon != NULL ? colon + 1 : "ok";
+        char *plus = colon != NULL ? strchr(colon, '+') : NULL;
+        int64_t delay_ms = 0;
         if (colon != NULL)
             *colon = '\0';
+        if (plus != NULL && parse_duration(plus + 1, "", &delay_ms, NULL) == 0)
+            *plus = '\0';
+        _cleanup_free_ char *minutes =
+            delay_ms > 0 ? xasprintf("+%" PRId64, delay_ms / (MINUTE_S * MILLI)) : xstrdup("");
         for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
             if (strcmp(kind, kinds[i][0]) == 0)
-                buffer_printf(
-                    &out, "%s%s:%s(unfulfilled)", out.length > 0 ? separator : "", kinds[i][1], one);
+                buffer_printf(&out, "%s%s:%s%s(unfulfilled)", out.length > 0 ? separator : "", kinds[i][1],
+                    one, minutes);
     }
     return out.length > 0 ? buffer_take(&out) : xstrdup("(null)");
 }

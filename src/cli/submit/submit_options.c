@@ -258,7 +258,7 @@ const struct option_row submit_rows[] = {
         .key = "begin" },
     { 0, "deadline", "TIME", ask_help_deadline, .set_key = set_key, .key = "deadline" },
     { 'a', "array", "LIST", ask_help_array, .set_key = set_key, .key = "array" },
-    { 'A', "after", "JOB[:ok|any|fail|start]",
+    { 'A', "after", "JOB[:ok|any|fail|start[+TIME]|corr]",
         "start after this job has ended (ok) or started; can be repeated", set_after },
     { 0, "cancel-if-never", NULL, ask_help_cancel_if_never, .set_key = set_key, .key = "cancel_if_never" },
     { 0, "hold", NULL, "do not start before mgpu release JOB",

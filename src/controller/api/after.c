@@ -24,8 +24,9 @@ static void on_row(void *arg, uint64_t id, struct job *row)
 {
     struct settling *settling = arg;
     if (row != NULL && row->state == JOB_DONE)
-        settling->facts.items[settling->facts.count++] =
-            (struct core_fact){ .job = id, .is_ok = row->end == END_EXIT && row->exit_code == 0 };
+        settling->facts.items[settling->facts.count++] = (struct core_fact){ .job = id,
+            .is_ok = row->end == END_EXIT && row->exit_code == 0,
+            .began_ms = row->started_ms != 0 ? row->started_ms : row->ended_ms };
     job_free(row);
     settling->at++;
     go_on(settling);

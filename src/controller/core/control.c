@@ -255,31 +255,6 @@ static bool is_left(const struct job *array, uint32_t index)
     return rest != NULL;
 }
 
-/* The ends that the scheduler has received for the dependencies of the array. These jobs may have left memory
- * since; it must not wait for them again until the store has confirmed that. */
-static void read_settled(const struct core *core, const struct job *array, struct core_facts *ret)
-{
-    _cleanup_free_ struct ask_after *named = NULL;
-    size_t count = 0;
-    struct error err;
-    *ret = (struct core_facts){ .may_lack = true };
-    if (array->ask->after == NULL || parse_after(array->ask->after, &named, &count, &err) < 0)
-        return;
-    ret->items = xcalloc(count, sizeof(*ret->items));
-    bool is_any_open = false;
-    for (size_t i = 0; i < count && named[i].is_any; i++)
-        is_any_open |= sched_wait_of(core->sched, array->id, named[i].job) == SCHED_WAIT_OPEN;
-    for (size_t i = 0; i < count; i++) {
-        enum sched_wait wait = sched_wait_of(core->sched, array->id, named[i].job);
-        /* Of several of which one suffices, those that were given up are gone; when one has come true all
-         * are. */
-        bool is_true = wait == SCHED_WAIT_TRUE && !is_any_open;
-        if (wait != SCHED_WAIT_OPEN)
-            ret->items[ret->count++] =
-                (struct core_fact){ named[i].job, is_true == (named[i].kind != AFTER_FAIL) };
-    }
-}
-
 uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t array, uint32_t index,
     bool is_split, bool *ret_waits)
 {
@@ -295,11 +270,6 @@ uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint6
     if (!*ret_waits || !is_split)
         return 0;
     core_begin(core, boot_ms, wall_ms);
-    struct core_facts facts;
-    read_settled(core, entry->job, &facts);
-    struct core_entry *element = core_split(core, entry, index);
-    core_enqueue(core, entry, &facts, true);
-    core_enqueue(core, element, &facts, false);
-    free(facts.items);
+    const struct core_entry *element = core_split_off(core, entry, index, entry->job->ask->after);
     return element->job->id;
 }

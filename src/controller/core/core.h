@@ -143,7 +143,8 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms);
 /* How a job that is no longer in memory has ended. */
 struct core_fact {
     uint64_t job;
-    bool is_ok; // exit status 0
+    bool is_ok;       // exit status 0
+    int64_t began_ms; // its start, or its end without one; 0: not known
 };
 
 struct core_facts {
@@ -318,7 +319,7 @@ int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint3
 /* --- results of effects --- */
 void core_on_durable(struct core *core, uint64_t batch);
 void core_on_spec(struct core *core, uint64_t job, struct spec_bytes *spec); // drops it; NULL: no such job
-void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t job, bool is_ok);
+void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct core_fact *fact);
 void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms);
 
 /* End of a turn: runs the scheduler if anything changed, and passes the batch to the store if none is in

@@ -34,13 +34,33 @@ static enum outcome outcome_of(const struct core *core, const struct core_facts 
     return OUTCOME_UNKNOWN;
 }
 
-/* It has been settled already: by the start of a job that runs, or by the end of one. */
-static bool is_settled(const struct core *core, const struct ask_after *after, enum outcome outcome)
+int64_t core_began_ms(const struct job *job)
 {
-    const struct core_entry *entry = core_find(core, after->job);
-    if (outcome == OUTCOME_OPEN)
-        return after->kind == AFTER_START && entry->job->started_ms != 0;
-    return outcome != OUTCOME_UNKNOWN;
+    return job->started_ms != 0 ? job->started_ms : job->state == JOB_DONE ? job->ended_ms : 0;
+}
+
+static int64_t began_ms(const struct core *core, const struct core_facts *facts, uint64_t id)
+{
+    const struct core_entry *entry = core_find(core, id);
+    if (entry != NULL)
+        return core_began_ms(entry->job);
+    for (size_t i = 0; facts != NULL && i < facts->count; i++)
+        if (facts->items[i].job == id)
+            return facts->items[i].began_ms;
+    return 0;
+}
+
+/* It has been settled already: by the start of a job that runs, or by the end of one. Otherwise, if it has a
+ * delay that has begun, sets when that is over. */
+static bool is_settled(
+    const struct core *core, const struct core_facts *facts, struct ask_after *after, enum outcome outcome)
+{
+    if (after->kind != AFTER_START)
+        return outcome == OUTCOME_OK || outcome == OUTCOME_BAD;
+    int64_t began = began_ms(core, facts, after->job);
+    after->due_ms = began != 0 && after->delay_ms != 0 ? began + after->delay_ms : 0;
+    bool is_over = outcome != OUTCOME_OPEN && outcome != OUTCOME_UNKNOWN;
+    return (began != 0 || is_over) && after->due_ms <= core->now_ms;
 }
 
 /* Ended dependencies are settled here: satisfied ones are left out, and those that can never be satisfied
@@ -66,7 +86,7 @@ static int read_after(const struct core *core, const struct job *job, const stru
         }
         if (outcome == OUTCOME_UNKNOWN)
             ret->unknown[ret->n_unknown++] = named[i].job;
-        if (!is_settled(core, &named[i], outcome))
+        if (!is_settled(core, facts, &named[i], outcome))
             ret->after[ret->n_open++] = named[i];
         else if (!after_comes_true(named[i].kind, outcome == OUTCOME_OK))
             ret->after[count - ++n_never] = named[i];

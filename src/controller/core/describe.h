@@ -17,4 +17,5 @@ struct description {
 int core_describe(const struct core *core, const struct job *job, const struct core_facts *facts,
     struct description *ret, struct error *err);
 void description_clear(struct description *description);
-bool core_is_ok(const struct job *job); // done with exit status 0
+bool core_is_ok(const struct job *job);       // done with exit status 0
+int64_t core_began_ms(const struct job *job); // its start, or its end without one; 0: neither

@@ -131,8 +131,10 @@ void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core_hook_begin(core);
 }
 
-void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t job, bool is_ok)
+void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct core_fact *fact)
 {
     core_begin(core, boot_ms, wall_ms);
-    sched_settle(core->sched, core->now_ms, job, is_ok);
+    if (fact->began_ms != 0)
+        sched_began(core->sched, core->now_ms, fact->job, fact->began_ms);
+    sched_settle(core->sched, core->now_ms, fact->job, fact->is_ok);
 }

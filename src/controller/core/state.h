@@ -58,6 +58,7 @@ struct core {
     struct core_often often;
     struct core_counts *counts;
     struct core_limits *limits;
+    struct core_pairs *pairs;
     struct core_quotas *quotas;
     struct core_schedule *schedule;
     struct core_steps *steps;

@@ -224,6 +224,19 @@ static void one_of_several_jobs_may_suffice(void **state)
     assert_true(after[0].is_any && after[1].is_any);
 }
 
+static void a_start_may_be_waited_for_with_a_delay(void **state)
+{
+    _cleanup_free_ struct ask_after *after = NULL;
+    size_t count = 0;
+    assert_int_equal(parse_after("41:start+10m,42:corr,43:start+30", &after, &count, NULL), 0);
+    assert_int_equal(after[0].kind, AFTER_START);
+    assert_int_equal(after[0].delay_ms, 600000);
+    assert_int_equal(after[1].kind, AFTER_CORR);
+    assert_int_equal(after[1].delay_ms, 0);
+    assert_int_equal(after[2].delay_ms, 30000);
+    assert_true(after_comes_true(AFTER_CORR, true) && !after_comes_true(AFTER_CORR, false));
+}
+
 static void a_singleton_names_no_job(void **state)
 {
     _cleanup_free_ struct ask_after *after = NULL;
@@ -239,7 +252,7 @@ static void lists_of_jobs_that_make_no_sense_are_refused(void **state)
 {
     static const char *const texts[] = { "", "0", "-1", "x", "41:", "41:OK", "41,", ",41", "41,41",
         "41:ok,41:any", "41 ,42", "9223372036854775808", "41?", "?41", "41?41", "41,42?43", "singleton?41",
-        "singleton,", "singletons" };
+        "singleton,", "singletons", "41:ok+10m", "41:start+", "41:start+x", "41:start+-1", "41:+10" };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct ask_after *after = NULL;
         struct error err = { 0 };
@@ -298,6 +311,7 @@ int main(void)
         cmocka_unit_test(a_node_has_a_name_of_bounded_length),
         cmocka_unit_test(a_job_is_waited_for_to_succeed_unless_it_is_said_otherwise),
         cmocka_unit_test(one_of_several_jobs_may_suffice),
+        cmocka_unit_test(a_start_may_be_waited_for_with_a_delay),
         cmocka_unit_test(a_singleton_names_no_job),
         cmocka_unit_test(lists_of_jobs_that_make_no_sense_are_refused),
         cmocka_unit_test(a_job_waits_for_a_bounded_number_of_others),

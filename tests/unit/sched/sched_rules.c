@@ -174,6 +174,37 @@ static void a_job_may_wait_for_the_start_of_another(void **state)
     assert_true(scene_runs(scene, after_end));
 }
 
+static void a_delay_counts_from_the_start_even_if_the_job_has_ended(void **state)
+{
+    struct scene *scene = *state;
+    uint64_t first = scene_add(scene, 1, 60), other = scene_add(scene, 1, 600);
+    struct ask_after both[] = { { .job = first, .kind = AFTER_START, .delay_ms = 30000 },
+        { .job = other, .kind = AFTER_START, .delay_ms = 90000 } };
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.after = both;
+    spec.n_after = 2;
+    uint64_t all = scene_submit(scene, &spec);
+    both[0].is_any = both[1].is_any = true;
+    spec = scene_job(scene, 1, 60);
+    spec.after = both;
+    spec.n_after = 2;
+    uint64_t one = scene_submit(scene, &spec);
+    scene_wait(scene, 100);
+    assert_false(scene_runs(scene, one));
+    sched_started(scene->sched, scene->now_ms, first);
+    sched_started(scene->sched, scene->now_ms, other);
+    scene_wait(scene, 10);
+    scene_end(scene, first);
+    assert_int_equal(sched_wait_of(scene->sched, one, first), SCHED_WAIT_OPEN);
+    scene_wait(scene, 19);
+    assert_false(scene_runs(scene, one));
+    scene_wait(scene, 1);
+    assert_true(scene_runs(scene, one));
+    assert_false(scene_runs(scene, all));
+    scene_wait(scene, 60);
+    assert_true(scene_runs(scene, all));
+}
+
 static void circles_and_unknown_jobs_are_refused(void **state)
 {
     struct scene *scene = *state;
@@ -360,6 +391,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_waits_for_all_it_names, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(one_of_several_suffices_and_none_is_never, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(a_job_may_wait_for_the_start_of_another, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            a_delay_counts_from_the_start_even_if_the_job_has_ended, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(circles_and_unknown_jobs_are_refused, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             an_array_starts_element_after_element_and_keeps_its_limit, open_scene, close_scene),

@@ -85,7 +85,7 @@ static uint64_t start(void *arg, uint64_t job, const struct allocation *allocati
     struct core_entry *entry = core_find(core, job);
     uint32_t index;
     if (job_is_array(entry->job) && array_first(entry->job->array_left, &index))
-        entry = core_split(core, entry, index);
+        entry = core_split(core, entry, index, entry->job->ask->after);
     if (job_is_parked(entry->job))
         restore(core, entry, allocation);
     else
@@ -298,6 +298,8 @@ static void run_never(struct core *core)
         bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
                         sched_look(core->sched, entry->job->id, core->now_ms, &look) &&
                         (look.blockers & BLOCK_NEVER) != 0;
+        /* All elements of such an array have dependencies of their own: pairs.c. */
+        is_never = is_never && (!job_is_array(entry->job) || entry->job->array_left[0] != '\0');
         if (is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE)
             core_stop_job(core, entry, core->options.admin_uid, END_DEPENDENCY);
     }
