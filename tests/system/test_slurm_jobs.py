@@ -255,6 +255,15 @@ def test_elements_of_an_array_start_after_those_of_another(cluster, gate, place)
     check_journal(cluster, place)
 
 
+def test_elements_that_wait_for_partners_obey_the_limit_of_their_array(cluster, gate):
+    first = cluster.submit('--array=1-3', '--wrap', 'true')
+    until(lambda: set(states(cluster, first).values()), {'CD None'})
+    limited = cluster.submit('--array=1-3%1', '-d', f'aftercorr:{first}', '--wrap', gate.command()[2])
+    until(lambda: sorted(row.split()[0] for row in states(cluster, limited).values()), ['PD', 'R'])
+    gate.open(3)
+    until(lambda: sorted(states(cluster, limited).values()), ['CD None'] * 3)
+
+
 def check_journal(cluster, place):
     box, path = cluster.box, os.path.join(place, 'journal')
     box.mgpu('journal', 'export', '-o', path, user=box.user, check=True)

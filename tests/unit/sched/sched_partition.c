@@ -92,6 +92,16 @@ static void a_partition_of_higher_priority_comes_first(void **state)
     assert_int_equal(look.position, 2);
 }
 
+static void of_several_partitions_the_highest_priority_counts(void **state)
+{
+    struct scene *scene = *state;
+    int32_t priority = 0;
+    assert_true(cluster_partition_bits(sched_cluster(scene->sched), "debug,rest", &priority) != 0);
+    assert_int_equal(priority, 5);
+    (void)cluster_partition_bits(sched_cluster(scene->sched), "rest,debug", &priority);
+    assert_int_equal(priority, 5);
+}
+
 static void waiting_jobs_follow_a_change_of_the_partitions(void **state)
 {
     struct scene *scene = *state;
@@ -182,6 +192,7 @@ int main(void)
         CASE(jobs_start_on_the_nodes_of_their_partition),
         CASE(a_blocked_partition_holds_nothing_of_another),
         CASE(a_partition_of_higher_priority_comes_first),
+        CASE(of_several_partitions_the_highest_priority_counts),
         CASE(waiting_jobs_follow_a_change_of_the_partitions),
         CASE(a_request_larger_than_its_partition_is_refused),
         CASE(forecasts_know_partitions),
