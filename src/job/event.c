@@ -22,6 +22,15 @@ static const struct record_field grant_fields[] = {
 
 const struct record_type gpu_grant_record = RECORD_TYPE(2, "gpu grant", struct gpu_grant, grant_fields);
 
+static const struct record_field credential_fields[] = {
+    RECORD_FIELD(481, RECORD_U64, struct event_credential, token, 0),
+    RECORD_FIELD(482, RECORD_U64, struct event_credential, max_gpu_ms, 0),
+    RECORD_FIELD(483, RECORD_I64, struct event_credential, expires_ms, 0),
+};
+
+static const struct record_type credential_record =
+    RECORD_TYPE(480, "credential", struct event_credential, credential_fields);
+
 static const struct record_field event_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct job_event, seq, 0),
     RECORD_FIELD(2, RECORD_U64, struct job_event, job, 0),
@@ -69,6 +78,7 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(340, RECORD_U32, struct job_event, park_cause, 0),
     RECORD_FIELD(341, RECORD_I64, struct job_event, park_return_ms, 0),
     RECORD_FIELD(342, RECORD_SIZE, struct job_event, park_bytes, 0),
+    RECORD_SUBLIST(480, struct job_event, credential, 1, &credential_record),
 };
 
 const struct record_type job_event_record = RECORD_TYPE(3, "job event", struct job_event, event_fields);
@@ -105,4 +115,13 @@ void gpu_grants_clear(struct record_list *grants)
         record_clear(&gpu_grant_record, &items[i]);
     free(items);
     *grants = (struct record_list){ 0 };
+}
+
+uint64_t gpu_grants_milli(const struct record_list *grants)
+{
+    const struct gpu_grant *items = grants->items;
+    uint64_t milli = 0;
+    for (size_t i = 0; i < grants->count; i++)
+        milli += items[i].share > 0 ? items[i].share : ASK_SHARE_WHOLE;
+    return milli;
 }

@@ -28,6 +28,13 @@ struct gpu_grant {
 
 extern const struct record_type gpu_grant_record;
 
+/* The API token with which a job was submitted. */
+struct event_credential {
+    uint64_t token;      // its number
+    uint64_t max_gpu_ms; // GPU time that all its jobs may use together; 0: unlimited
+    int64_t expires_ms;  // wall clock: no job can be submitted with it later
+};
+
 struct job_event {
     uint64_t seq; // position in the log of all events; 0 until it is added to a batch
     uint64_t job;
@@ -78,6 +85,7 @@ struct job_event {
     uint32_t park_cause;    // park: enum park_cause; preempted: PARK_PREEMPTED if it could not be parked
     int64_t park_return_ms; // park: it returns by itself at this time, wall clock; 0: it does not
     uint64_t park_bytes;    // parked: contents of GPU memory that are in host memory
+    struct record_list credential; // submitted: at most one struct event_credential
 };
 
 extern const struct record_type job_event_record;
@@ -89,3 +97,5 @@ struct gpu_grant *gpu_grants_add(
     struct record_list *grants, uint32_t index, const char *uuid, uint32_t slot, uint64_t memory);
 void gpu_grants_copy(struct record_list *to, const struct record_list *from);
 void gpu_grants_clear(struct record_list *grants);
+/* Thousandths of GPUs. A GPU shared by memory counts as a whole one. */
+uint64_t gpu_grants_milli(const struct record_list *grants);

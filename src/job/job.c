@@ -112,6 +112,8 @@ static void on_submitted(struct job *job, const struct job_event *event)
     job->uid = event->uid;
     job->gid = event->gid;
     job->submitted_ms = event->wall_ms;
+    if (event->credential.count > 0)
+        job->api_token = ((const struct event_credential *)event->credential.items)->token;
     take_ask(job, event); // completed by the site's rules, unlike that of the specification
     if (event->array_job == 0)
         return;

@@ -41,6 +41,7 @@ struct job {
     uint32_t array_index;
     bool is_requeued;         // stopping: the job is requeued when the attempt ends
     enum job_end stop_reason; // the end that the requested stop results in; END_NONE: no stop requested
+    uint64_t api_token;       // number of the API token it was submitted with; 0: none
     char *name;               // as displayed
     char *summary;            // beginning of the command line
     int64_t submitted_ms, started_ms, ended_ms; // wall clock; 0 until it has happened

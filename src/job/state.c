@@ -157,6 +157,7 @@ static const char *const end_names[END_KINDS] = {
     [END_NODE_LOST] = "node_lost",
     [END_GPU_OOM] = "gpu_oom",
     [END_GPU_MEM] = "gpu_mem",
+    [END_BUDGET] = "budget",
 };
 
 bool job_transition(enum job_state state, enum job_event_type type, bool goes_on, enum job_state *ret_next)

@@ -63,6 +63,7 @@ enum job_end {
     END_NODE_LOST,    // its node was fenced, or unreachable for longer than the job's lease
     END_GPU_OOM,      // the command failed because it ran out of GPU memory
     END_GPU_MEM,      // it stayed above its share of GPU memory; `exit_code` is 137
+    END_BUDGET,       // the GPU time of the token it was submitted with is used up; `exit_code` is 124
     END_KINDS,
 };
 

@@ -152,6 +152,8 @@ struct store_token {
     uint32_t uid, gid;
     char *name;
     int64_t created_ms, expires_ms; // wall clock; 0: never
+    uint32_t scopes;                // SCOPE_ bits: what it permits
+    uint64_t max_gpu_ms;            // GPU time that its jobs may use together; 0: unlimited
 };
 /* on_added gets id 0 if the token was refused: the hash exists already, or the disk is full. */
 void store_add_token(struct store *store, const struct store_token *token, const uint8_t hash[32],

@@ -22,9 +22,7 @@ static void granted_milli(sqlite3_context *context, int count, sqlite3_value **v
     int64_t milli = 0;
     (void)count;
     if (decode(values[0], &job_event_record, &event) == 0) {
-        const struct gpu_grant *grants = event.gpus.items;
-        for (size_t i = 0; i < event.gpus.count; i++)
-            milli += grants[i].share > 0 ? grants[i].share : WHOLE_GPU;
+        milli = (int64_t)gpu_grants_milli(&event.gpus);
         job_event_clear(&event);
     }
     sqlite3_result_int64(context, milli);

@@ -68,6 +68,7 @@ static const struct column columns[] = {
     FIXED(COLUMN_U32, array_index),
     FIXED(COLUMN_TEXT, summary),
     FIXED(COLUMN_64, submitted_ms),
+    FIXED(COLUMN_64, api_token),
     COLUMN(COLUMN_ASK, ask),
     COLUMN(COLUMN_TEXT, name),
     COLUMN(COLUMN_U32, hold),

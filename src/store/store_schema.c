@@ -26,7 +26,8 @@ static_assert(JOB_DONE == 5 && EVENT_ALLOCATED == 1 && EVENT_ENDED == 5 && EVENT
                   EVENT_STEP_STARTED == 18 && EVENT_STEP_ENDED == 19 && EVENT_PARK == 20 &&
                   EVENT_UNPARKED == 24 && END_EXIT == 1 && END_CANCELLED == 3 && END_REBOOT == 7 &&
                   END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12 && END_IDLE_TIMEOUT == 13 &&
-                  END_RELEASED == 14 && END_NODE_LOST == 15 && END_GPU_OOM == 16 && END_GPU_MEM == 17,
+                  END_RELEASED == 14 && END_NODE_LOST == 15 && END_GPU_OOM == 16 && END_GPU_MEM == 17 &&
+                  END_BUDGET == 18,
     "these numbers are on disk");
 
 static const char tables[] =
@@ -195,6 +196,11 @@ static const char requeues[] = "ALTER TABLE jobs ADD COLUMN limit_requeues INTEG
 /* What a parked job needs to return: struct job_park. */
 static const char parks[] = "ALTER TABLE jobs ADD COLUMN park BLOB;";
 
+/* Tokens that permit less than their user may do, and the jobs submitted with each. 15: all scopes. */
+static const char scopes[] = "ALTER TABLE tokens ADD COLUMN scopes INTEGER NOT NULL DEFAULT 15;"
+                             "ALTER TABLE tokens ADD COLUMN max_gpu_ms INTEGER NOT NULL DEFAULT 0;"
+                             "ALTER TABLE jobs ADD COLUMN api_token INTEGER NOT NULL DEFAULT 0;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
     { 2, scheduler },
@@ -202,6 +208,7 @@ const struct schema_step store_schema_steps[] = {
     { 4, stops },
     { 5, requeues },
     { 6, parks },
+    { 7, scopes },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 

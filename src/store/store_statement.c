@@ -7,6 +7,8 @@
 #include "store/store_schema.h"
 #include "store/store_sql.h"
 
+#define TOKEN_COLUMNS "id, uid, gid, name, created_ms, expires_ms, scopes, max_gpu_ms"
+
 static const char *const texts[STORE_STATEMENTS] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
     [SQL_COMMIT] = "COMMIT",
@@ -29,11 +31,11 @@ static const char *const texts[STORE_STATEMENTS] = {
     [SQL_PUT_STATE] = "INSERT OR REPLACE INTO cluster_state (kind, key, value) VALUES (?1, ?2, ?3)",
     [SQL_DELETE_STATE] = "DELETE FROM cluster_state WHERE kind = ?1 AND key = ?2",
     [SQL_DELETE_OLD_TOKENS] = "DELETE FROM tokens WHERE expires_ms > 0 AND expires_ms < ?1",
-    [SQL_INSERT_TOKEN] = "INSERT INTO tokens (uid, gid, name, hash, created_ms, expires_ms)"
-                         " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    [SQL_FIND_TOKEN] = "SELECT id, uid, gid, name, created_ms, expires_ms FROM tokens WHERE hash = ?1"
+    [SQL_INSERT_TOKEN] = "INSERT INTO tokens (uid, gid, name, hash, created_ms, expires_ms, scopes,"
+                         " max_gpu_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [SQL_FIND_TOKEN] = "SELECT " TOKEN_COLUMNS " FROM tokens WHERE hash = ?1"
                        " AND (expires_ms = 0 OR expires_ms > ?2)",
-    [SQL_LIST_TOKENS] = "SELECT id, uid, gid, name, created_ms, expires_ms FROM tokens"
+    [SQL_LIST_TOKENS] = "SELECT " TOKEN_COLUMNS " FROM tokens"
                         " WHERE (?1 < 0 OR uid = ?1) AND (expires_ms = 0 OR expires_ms > ?2)"
                         " ORDER BY id DESC LIMIT ?3",
     [SQL_DELETE_TOKEN] = "DELETE FROM tokens WHERE id = ?1 AND (?2 < 0 OR uid = ?2)",

@@ -34,6 +34,8 @@ static int insert_token(struct store *store, void *arg, struct error *err)
     (void)sqlite3_bind_blob(statement, 4, add->hash, HASH_SIZE, SQLITE_STATIC);
     (void)sqlite3_bind_int64(statement, 5, add->token.created_ms);
     (void)sqlite3_bind_int64(statement, 6, add->token.expires_ms);
+    (void)sqlite3_bind_int64(statement, 7, add->token.scopes);
+    (void)sqlite3_bind_int64(statement, 8, (int64_t)add->token.max_gpu_ms);
     r = store_sql_finish(statement, "tokens", err);
     if (r == 0)
         add->token.id = (uint64_t)sqlite3_last_insert_rowid(store->db);
@@ -94,6 +96,8 @@ static struct store_token read_token(sqlite3_stmt *statement)
         .name = store_sql_text(statement, 3),
         .created_ms = sqlite3_column_int64(statement, 4),
         .expires_ms = sqlite3_column_int64(statement, 5),
+        .scopes = (uint32_t)sqlite3_column_int64(statement, 6),
+        .max_gpu_ms = (uint64_t)sqlite3_column_int64(statement, 7),
     };
 }
 

@@ -39,6 +39,7 @@ static bool has_status(const struct job *job)
     case END_START_FAILED:
     case END_SETUP_FAILED: return is_over(job);
     case END_IDLE_TIMEOUT:
+    case END_BUDGET:
     case END_TIME_LIMIT:
     case END_CANCELLED: return has_run(job);
     default: return false;
@@ -342,6 +343,11 @@ static json_t *make_eta_latest(const struct json_job_view *view)
     return json_text_time(is_waiting(view->job) ? view->eta_latest_ms : 0);
 }
 
+static json_t *make_token(const struct json_job_view *view)
+{
+    return json_or_null(view->job->api_token);
+}
+
 static json_t *make_stopped_by(const struct json_job_view *view)
 {
     const struct job *job = view->job;
@@ -408,7 +414,7 @@ static const struct {
     { { "ended_by", "string|null",
           "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot, time_limit, deadline,"
           " dependency, oom, gpu_fault, idle_timeout, released, node_lost, gpu_oom,"
-          " gpu_mem" },
+          " gpu_mem, budget" },
         make_ended_by },
     { { "message", "string|null", "what went wrong, in words" }, make_message },
     { { "log", "string|null", "output file, on its node" }, make_log },
@@ -434,6 +440,7 @@ static const struct {
     { { "eta", "string|null", "expected start" }, make_eta },
     { { "eta_latest", "string|null", "latest start expected" }, make_eta_latest },
     { { "stopped_by", "string|null", "user who cancelled it" }, make_stopped_by },
+    { { "token", "integer|null", "number of the token it was submitted with" }, make_token },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))

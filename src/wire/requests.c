@@ -18,6 +18,8 @@ static const struct record_field token_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct token_request, name, LIMIT_TOKEN_NAME_BYTES),
     RECORD_FIELD(2, RECORD_U64, struct token_request, expires_s, 0),
     RECORD_FIELD(240, RECORD_STRING, struct token_request, host, 256),
+    RECORD_FIELD(488, RECORD_STRINGS, struct token_request, scopes, 256),
+    RECORD_FIELD(489, RECORD_MILLI, struct token_request, max_gpu_hours, 0),
 };
 const struct record_type token_request_record =
     RECORD_TYPE(201, "token request", struct token_request, token_fields);

@@ -19,6 +19,8 @@ struct token_request {
     char *name;         // for its owner to recognise it by
     uint64_t expires_s; // relative to now
     char *host; // how its user reaches this machine, for the address in the answer; NULL: by its host name
+    struct strings scopes;  // "read", "submit", "control", "manage"; none: all
+    uint32_t max_gpu_hours; // thousandths: what its jobs may use together; 0: unlimited
 };
 
 /* POST /gpus/pause, /gpus/release, /gpus/resume, /nodes/NAME/drain, /nodes/NAME/resume */

@@ -15,8 +15,8 @@ GPUS = 'sim:2x8G'
 class Assistant:
     """A client of the protocol."""
 
-    def __init__(self, box, user=None, **options):
-        self.process = box.popen('mcp', user=user, stdin=subprocess.PIPE, **options)
+    def __init__(self, box, user=None, arguments=(), **options):
+        self.process = box.popen('mcp', *arguments, user=user, stdin=subprocess.PIPE, **options)
         self.number = 0
 
     def close(self):

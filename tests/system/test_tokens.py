@@ -133,5 +133,6 @@ def test_what_the_api_answers(box):
     assert box.api('DELETE', '/tokens/999999').status == 404
     number, _ = create(box, 'ci')
     rows = box.api('GET', '/tokens').json['tokens']
-    assert [set(row) for row in rows] == [{'id', 'name', 'user', 'created_at', 'expires_at'}], json.dumps(rows)
+    assert [set(row) for row in rows] == [{'id', 'name', 'user', 'created_at', 'expires_at', 'scopes',
+                                              'max_gpu_hours', 'used_gpu_hours'}], json.dumps(rows)
     assert box.api('DELETE', f'/tokens/{number}').status == 200

@@ -148,9 +148,12 @@ static int connect_to(const struct client *client, const char *path, struct http
                          : connect_unix(path, &http, ret_uid, err);
     if (r == 0)
         r = check_listener(*ret_uid, path, err);
-    if (r == 0)
-        *ret = take_ptr(http);
-    return r;
+    if (r < 0)
+        return r;
+    if (client->token != NULL)
+        http_client_authorize(http, client->token);
+    *ret = take_ptr(http);
+    return 0;
 }
 
 const char *client_absence_hint(void)

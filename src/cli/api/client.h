@@ -16,7 +16,7 @@
 
 struct client {
     const char *host;         // --server or MGPU_HOST: another machine; NULL: this one
-    char *token;              // for it
+    char *token;              // sent with each request; NULL: none, or that of remote_token() for a host
     struct munge_auth *vouch; // or MUNGE, for each request; see vouch.h
     const char *asked_path;   // --socket or MGPU_SOCKET; NULL: search the default places
     char *path;               // the socket where mgpud was found

@@ -105,6 +105,7 @@ int exit_code_of_job(const json_t *job)
         [END_NODE_LOST] = unknown_status,
         [END_GPU_OOM] = fault_status,
         [END_GPU_MEM] = own_status,
+        [END_BUDGET] = time_limit_status,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

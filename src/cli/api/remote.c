@@ -150,7 +150,7 @@ int remote_connect(const char *host, int timeout_ms, struct http_client **ret, s
     return 0;
 }
 
-static int read_token(const char *path, char **ret, struct error *err)
+int remote_read_token(const char *path, char **ret, struct error *err)
 {
     char text[TOKEN_MAX + 1] = "";
     struct stat status;
@@ -184,12 +184,12 @@ int remote_token(char **ret, struct error *err)
         return 0;
     }
     if (file != NULL && *file != '\0')
-        return read_token(file, ret, err);
+        return remote_read_token(file, ret, err);
     _cleanup_free_ char *usual = config != NULL && config[0] == '/'
                                      ? xasprintf("%s/mgpu/token", config)
                                      : xasprintf("%s/.config/mgpu/token", home != NULL ? home : "");
     if (access(usual, F_OK) == 0)
-        return read_token(usual, ret, err);
+        return remote_read_token(usual, ret, err);
     (void)error_set(err, -ENOENT, "no token found: neither MGPU_TOKEN nor %s", usual);
     return error_hint(
         err, "on the machine of mgpud: mgpu token create --name laptop; store it in that file, mode 600");

@@ -16,5 +16,8 @@ int remote_connect(const char *host, int timeout_ms, struct http_client **ret, s
  * read. The caller frees it. -ENOENT: none. */
 int remote_token(char **ret, struct error *err);
 
+/* The token in this file, which no other user may be able to read. The caller frees it. */
+int remote_read_token(const char *path, char **ret, struct error *err);
+
 /* Starts mgpu-tls with these arguments. `fd` becomes its descriptor `as_fd`; it is reaped automatically. */
 int remote_start(const char *const *arguments, int fd, int as_fd, struct error *err);

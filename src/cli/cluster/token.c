@@ -19,27 +19,80 @@
 #include "cli/api/show_json.h"
 
 #define NAME_MAX_SHOWN 100
+#define HOURS_MIN      0.001
+#define HOURS_MAX      1000000
 
 struct token_options {
-    const char *name, *host;
+    const char *name, *host, *scopes;
     int64_t expires_ms;
+    double gpu_hours; // 0: unlimited
 };
+
+static const char *const scope_names[] = { "read", "submit", "control", "manage" };
+
+#define SCOPES (sizeof(scope_names) / sizeof(scope_names[0])) // of which a token without a limit has all
+
+static bool is_scope(const char *name)
+{
+    for (size_t i = 0; i < SCOPES; i++)
+        if (strcmp(scope_names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int set_scopes(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    struct token_options *options = call->options;
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    for (char *name = NULL; (name = strsep(&rest, ",")) != NULL;) {
+        if (!is_scope(name))
+            return error_set(err, -EINVAL, "--scope: '%.40s' is not read, submit, control or manage", name);
+    }
+    options->scopes = value;
+    return 0;
+}
+
+static int set_hours(void *target, const char *value, struct error *err)
+{
+    struct call *call = target;
+    struct token_options *options = call->options;
+    int r = parse_number(value, "--max-gpu-hours", HOURS_MAX, &options->gpu_hours, err);
+    if (r == 0 && options->gpu_hours < HOURS_MIN)
+        r = error_set(err, -ERANGE, "--max-gpu-hours: the least is %g", HOURS_MIN);
+    return r;
+}
 
 static const struct option_row rows[] = {
     { 0, "name", "NAME", "name to recognise the token by (cli)",
         OPTION_INNER(text, struct token_options, name) },
     { 0, "expires", "TIME", "validity (30d)", OPTION_INNER(expiry, struct token_options, expires_ms) },
+    { 0, "scope", "LIST", "what it permits: read,submit,control,manage (all of them)", .set = set_scopes },
+    { 0, "max-gpu-hours", "N", "GPU time that its jobs may use together (unlimited)", .set = set_hours },
     { 0, "host", "HOST", "address at which the other machine reaches this one (its host name)",
         OPTION_INNER(text, struct token_options, host) },
     { 0 },
 };
 
+static json_t *split_scopes(const char *list)
+{
+    _cleanup_free_ char *copy = xstrdup(list);
+    char *rest = copy;
+    json_t *array = json_array();
+    for (char *name = NULL; (name = strsep(&rest, ",")) != NULL;)
+        (void)json_array_append_new(array, json_string(name));
+    return array;
+}
+
 static void say_what_next(const struct call *call, const char *api)
 {
+    const struct token_options *options = call->options;
     if (call->is_quiet)
         return;
     (void)fprintf(stderr,
-        "  it grants your rights: store it in ~/.config/mgpu/token, mode 600, on the other machine\n");
+        "  it grants %s: store it in ~/.config/mgpu/token, mode 600, on the other machine\n",
+        options->scopes == NULL ? "your rights" : options->scopes);
     if (api != NULL)
         (void)fprintf(stderr, "  and there: export MGPU_HOST='%s'\n", api);
     else
@@ -55,6 +108,10 @@ static int run_create(struct call *call, int argc, char **argv, struct error *er
     (void)json_object_set_new(body, "name", json_string(options->name != NULL ? options->name : "cli"));
     if (options->expires_ms > 0)
         (void)json_object_set_new(body, "expires_s", json_integer((json_int_t)(options->expires_ms / 1000)));
+    if (options->scopes != NULL)
+        (void)json_object_set_new(body, "scopes", split_scopes(options->scopes));
+    if (options->gpu_hours > 0)
+        (void)json_object_set_new(body, "max_gpu_hours", json_real(options->gpu_hours));
     if (options->host != NULL)
         (void)json_object_set_new(body, "host", json_string(options->host));
     int r = client_call(&call->client, "POST", API_PATH "/tokens", body, &answer, err);
@@ -106,20 +163,43 @@ static char *render_expires(const struct view *view, const json_t *row, enum col
     return list_moment(view, row, "expires_at");
 }
 
+/* "submit,read"; of a token without a limit, "all". */
+static char *render_scopes(const struct view *view, const json_t *row, enum color *color)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    const json_t *scopes = json_object_get(row, "scopes"), *scope = NULL;
+    size_t i = 0;
+    (void)view, (void)color;
+    json_array_foreach(scopes, i, scope)
+        buffer_printf(&text, "%s%s", i > 0 ? "," : "", json_string_value(scope));
+    return xstrdup(json_array_size(scopes) == SCOPES ? "all" : buffer_text(&text));
+}
+
+/* "2.5 of 10". */
+static char *render_hours(const struct view *view, const json_t *row, enum color *color)
+{
+    double used = field_number(row, "used_gpu_hours", 0), most = field_number(row, "max_gpu_hours", 0);
+    (void)view;
+    *color = most > 0 && used >= most ? COLOR_RED : *color;
+    return most > 0 ? xasprintf("%.4g of %.6g", used, most) : xstrdup("-");
+}
+
 static const struct list_column columns[] = {
     { "id", "ID", "its number", "id", true, 0, NULL },
     { "name", "NAME", "description", "name", false, 1, NULL },
     { "user", "USER", "its user", "user", false, 0, NULL },
     { "created", "CREATED", "creation time", "created_at", false, 0, render_created },
     { "expires", "EXPIRES", "expiry time", "expires_at", false, 0, render_expires },
+    { "scopes", "SCOPE", "what it permits", "scopes", false, 0, render_scopes },
+    { "hours", "GPU-HOURS", "used by its jobs, and the most", "used_gpu_hours", true, 0, render_hours },
     { 0 },
 };
 
 static const struct list_kind kind = {
     .member = "tokens",
     .columns = columns,
-    .normal = "id,name,user,created,expires",
-    .wide = "id,name,user,created,expires",
+    .normal = "id,name,user,scopes,hours,created,expires",
+    .wide = "id,name,user,scopes,hours,created,expires",
 };
 
 static int run_list(struct call *call, int argc, char **argv, struct error *err)

@@ -115,6 +115,12 @@ static char *outcome_gpu_mem(const json_t *job)
     return xstrdup("exceeded its share of GPU memory");
 }
 
+static char *outcome_budget(const json_t *job)
+{
+    (void)job;
+    return xstrdup("ended because the GPU-hours of its token are used up");
+}
+
 static char *outcome_node_lost(const json_t *job)
 {
     (void)job;
@@ -141,6 +147,7 @@ char *job_outcome(const json_t *job)
         [END_NODE_LOST] = outcome_node_lost,
         [END_GPU_OOM] = outcome_gpu_oom,
         [END_GPU_MEM] = outcome_gpu_mem,
+        [END_BUDGET] = outcome_budget,
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);

@@ -63,6 +63,7 @@ static const struct {
     { "setup_failed", FAILED, "JobLaunchFailure" },
     { "dependency", CANCELLED, "DependencyNeverSatisfied" },
     { "idle_timeout", CANCELLED, "InactiveLimit" },
+    { "budget", CANCELLED, "AssocGrpGRESMinutes" },
     { "cancelled", CANCELLED, "None" },
     { "released", COMPLETED, "None" },
     { "signal", FAILED, "RaisedSignal" },

@@ -47,6 +47,9 @@ static const char *advice_of(const json_t *job)
         { END_GPU_MEM,
             "It used more GPU memory than the share it requested: request more with -m, or let it use less. "
             "The share includes the memory of each process's CUDA context." },
+        { END_BUDGET, "The token it was submitted with permits no more GPU time: see mgpu token list, and "
+                      "create another "
+                      "one with more --max-gpu-hours if that was too little." },
         { END_REBOOT, "Its node went down with it. Its last actions are not known." },
         { END_NODE_LOST,
             "Its node was lost while it ran. With --requeue-on node-lost it would have been requeued." },

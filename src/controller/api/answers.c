@@ -180,6 +180,7 @@ static const struct member members[] = {
     { "Caller", "uid", "integer", "your number" },
     { "Caller", "role", "string", "your role" },
     { "Caller", "by", "string", "what identified you" },
+    { "Caller", "scopes", "string[]", "what your token permits", true },
     { "Caller", "expires_at", "string|null", "end of the token or session" },
     { "Caller", "page", "string|null", "address of the web page" },
     { "Setting", "key", "string", "its name" },

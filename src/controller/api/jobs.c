@@ -149,6 +149,10 @@ bool jobs_check(struct request *request, enum action action, const struct job *j
     if (core_may(&request->who, action, job))
         return true;
     struct error err = { 0 };
+    if (core_token_lacks(&request->who, action, job, &err)) {
+        request_reply_problem(request, &err);
+        return false;
+    }
     (void)error_set(&err, -EPERM, "job %" PRIu64 " belongs to %s: you are not allowed to %s", job->id,
         jobs_owner(request->serve, job), what);
     (void)error_hint(&err, "only its owner can, or %s",

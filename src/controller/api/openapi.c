@@ -54,6 +54,19 @@ static json_t *write_success(const struct route *route)
     return success;
 }
 
+/* Each scope that suffices, or what identifies the caller without a token. */
+static json_t *write_security(enum action action)
+{
+    json_t *ways = json_array();
+    unsigned needed = scope_needed(action, true);
+    for (unsigned scope = 1; scope <= SCOPE_ALL; scope *= 2)
+        if ((needed & scope) != 0)
+            (void)json_array_append_new(ways, json_pack("{s:[s]}", "token", scope_name((enum scope)scope)));
+    if (needed != 0)
+        (void)json_array_append_new(ways, json_object());
+    return ways;
+}
+
 static json_t *write_operation(const struct route *route)
 {
     json_t *operation = json_object();
@@ -64,8 +77,7 @@ static json_t *write_operation(const struct route *route)
         (void)json_object_set_new(operation, "requestBody",
             json_pack(
                 "{s:{s:{s:o}}}", "content", "application/json", "schema", json_record_schema(route->body)));
-    if (route->action == ACTION_GREET)
-        (void)json_object_set_new(operation, "security", json_array());
+    (void)json_object_set_new(operation, "security", write_security(route->action));
     (void)json_object_set_new(operation, "responses",
         json_pack("{s:o,s:{s:s,s:{s:{s:{s:s}}}}}", "2XX", write_success(route), "default", "description",
             "a problem (RFC 9457)", "content", "application/problem+json", "schema", "$ref",

@@ -356,6 +356,17 @@ static enum role role_here(const struct request *request)
     return is_high && !request->is_vouched ? ROLE_USER : role;
 }
 
+static int check_scope(const struct request *request, struct error *err)
+{
+    const struct identity_token *token = &request->who.token;
+    unsigned needed = scope_needed(request->route->action, true);
+    if (token->id == 0 || needed == 0 || (token->scopes & needed) != 0)
+        return 0;
+    const char *least = scope_name((enum scope)(needed & (~needed + 1))); // the lowest bit
+    (void)error_set(err, -EPERM, "the scope of your token does not permit this; %s is required", least);
+    return error_hint(err, CORE_SCOPES_HINT, least);
+}
+
 /* The identity is settled. */
 static void run_route(struct request *request)
 {
@@ -379,6 +390,8 @@ static void run_route(struct request *request)
         (void)error_hint(&err, "%s", request->is_vouched ? CORE_ROLES_HINT : PLAIN_TCP_HINT);
     }
     if (r == 0)
+        r = check_scope(request, &err);
+    if (r == 0)
         r = check_query(request, &err);
     if (r < 0) {
         request_reply_problem(request, &err);
@@ -395,8 +408,10 @@ void route_dispatch(struct request *request)
     struct error err = { 0 };
     bool is_unix = connection_is_unix(request->connection);
     bool is_remote = connection_is_remote(request->connection);
-    const char *authorization = is_unix ? NULL : http_message_header(&request->message, "authorization");
+    const char *authorization = http_message_header(&request->message, "authorization");
     int r = 0;
+    if (is_unix && authorization != NULL && munge_is_scheme(authorization))
+        authorization = NULL; // the kernel identifies the caller as well
     if (!is_unix && !is_remote)
         r = guard_check_host(&request->message, request->serve->controller->options.listen, &err);
     /* A page of another site has no token; over TLS, a token or the cookie of a session tells who asks. */

@@ -148,8 +148,9 @@ static void on_login_added(void *arg, uint64_t id)
 static int read_login(const struct request *request, struct login *login, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
-    if (!connection_is_unix(request->connection)) {
-        (void)error_set(err, -EPERM, "one-time addresses can only be created on the unix socket");
+    if (!connection_is_unix(request->connection) || request->who.token.id != 0) {
+        (void)error_set(
+            err, -EPERM, "one-time addresses can only be created on the unix socket, without a token");
         return error_hint(err, "run mgpu web on the machine of mgpud");
     }
     int r = request_parse_body(request, &body, err);
@@ -178,7 +179,8 @@ void handle_login(struct request *request)
         .gid = request->who.gid,
         .name = name,
         .created_ms = now_ms,
-        .expires_ms = login->expires_ms };
+        .expires_ms = login->expires_ms,
+        .scopes = SCOPE_ALL };
     request_ref(request);
     store_add_token(request->serve->controller->store, &token, hash, on_login_added, request);
 }
@@ -253,6 +255,7 @@ static void on_login_used(void *arg, uint64_t id, int result)
     opening->token.expires_ms = opening->token.created_ms + LIMIT_SESSION_S * 1000L;
     struct store_token token = opening->token;
     token.name = name;
+    token.scopes = SCOPE_ALL;
     store_add_token(request->serve->controller->store, &token, hash, on_session_added, request);
 }
 
@@ -329,10 +332,9 @@ static const char *way_of(const struct request *request)
         return NULL;
     if (request->has_session)
         return "session";
-    return http_message_header(&request->message, "authorization") != NULL &&
-                   !connection_is_unix(request->connection)
-               ? "token"
-               : "kernel";
+    bool is_munge = http_message_header(&request->message, "authorization") != NULL &&
+                    !connection_is_unix(request->connection);
+    return is_munge || request->who.token.id != 0 ? "token" : "kernel";
 }
 
 void handle_whoami(struct request *request)
@@ -346,6 +348,8 @@ void handle_whoami(struct request *request)
     (void)json_object_set_new(
         body, "role", is_known ? json_string(role_name(request->who.role)) : json_null());
     (void)json_object_set_new(body, "by", json_text_string(way_of(request)));
+    if (request->who.token.id != 0)
+        (void)json_object_set_new(body, "scopes", tokens_write_scopes(request->who.token.scopes));
     (void)json_object_set_new(body, "expires_at", expires_ms > 0 ? json_text_time(expires_ms) : json_null());
     (void)json_object_set_new(body, "page", json_string(page_tag()));
     request_reply_json(request, 200, body);

@@ -222,8 +222,15 @@ static int check_rights(struct request *request, const struct job *job, struct e
     struct terminal_client *client = request->work;
     const struct controller *controller = request->serve->controller;
     const char *owner = jobs_owner(request->serve, job);
-    if (core_owns(&request->who, job))
+    bool is_own = core_owns(&request->who, job);
+    if (is_own && core_may(&request->who, ACTION_CONTROL, job))
         return 0;
+    if (is_own && client->kind == VISIT_TERMINAL && core_may(&request->who, ACTION_READ, job)) {
+        client->is_read_only = true;
+        return 0;
+    }
+    if (core_token_lacks(&request->who, ACTION_CONTROL, job, err))
+        return err->code;
     if (client->kind != VISIT_TERMINAL || !core_may(&request->who, ACTION_READ, job))
         return error_set(err, -EPERM, "job %" PRIu64 " belongs to %s: only its owner may %s", job->id, owner,
             kinds[client->kind].only_owner);

@@ -8,6 +8,7 @@
  */
 #include "controller/api/tokens.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/crypto.h>
@@ -31,12 +32,17 @@
 #include "wire/token.h"
 
 #define DEFAULT_EXPIRES_S (30UL * 24 * 3600)
+#define MILLI_HOUR_MS     3600U // a thousandth of an hour
+#define HOUR_MS           3600000.0
+
+static_assert(SCOPE_ALL == 15, "this is the default of the column in the store");
 
 /* --- making --- */
 
 struct making {
     char secret[TOKEN_SIZE];
     struct token_request body;
+    unsigned scopes;
     int64_t expires_ms;
 };
 
@@ -84,12 +90,26 @@ static void on_added(void *arg, uint64_t id)
     request_unref(request);
 }
 
+static int read_scopes(const struct strings *names, unsigned *ret, struct error *err)
+{
+    unsigned scopes = names->count == 0 ? SCOPE_ALL : 0;
+    for (size_t i = 0; i < names->count; i++) {
+        unsigned scope = scope_find(names->items[i]);
+        if (scope == 0)
+            return error_set(
+                err, -EINVAL, "scope '%.40s' is not read, submit, control or manage", names->items[i]);
+        scopes |= scope;
+    }
+    *ret = scopes;
+    return 0;
+}
+
 static int read_making(struct request *request, struct making *making, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
     making->body.expires_s = DEFAULT_EXPIRES_S;
-    if (!connection_is_unix(request->connection)) {
-        (void)error_set(err, -EPERM, "tokens can only be created on the unix socket");
+    if (!connection_is_unix(request->connection) || request->who.token.id != 0) {
+        (void)error_set(err, -EPERM, "tokens can only be created on the unix socket, without a token");
         return error_hint(err, "run mgpu token create on the machine itself");
     }
     int r = request_parse_body(request, &body, err);
@@ -103,7 +123,7 @@ static int read_making(struct request *request, struct making *making, struct er
     if (making->body.expires_s < 1 || making->body.expires_s > LIMIT_TOKEN_S)
         return error_set(
             err, -ERANGE, "expires_s: %" PRIu64 " is outside 1 to %d", making->body.expires_s, LIMIT_TOKEN_S);
-    return 0;
+    return read_scopes(&making->body.scopes, &making->scopes, err);
 }
 
 void handle_make_token(struct request *request)
@@ -128,6 +148,8 @@ void handle_make_token(struct request *request)
         .name = making->body.name,
         .created_ms = now_ms,
         .expires_ms = making->expires_ms,
+        .scopes = making->scopes,
+        .max_gpu_ms = (uint64_t)making->body.max_gpu_hours * MILLI_HOUR_MS,
     };
     request_ref(request);
     store_add_token(request->serve->controller->store, &token, hash, on_added, request);
@@ -160,7 +182,10 @@ static void on_token(void *arg, const struct store_token *token)
             *memory = (struct token_memory){
                 .is_valid = true,
                 .id = token->id,
-                .who = { .is_known = true, .uid = token->uid, .gid = token->gid },
+                .who = { .is_known = true,
+                    .uid = token->uid,
+                    .gid = token->gid,
+                    .token = { token->id, token->scopes, token->max_gpu_ms, token->expires_ms } },
                 .until_ms = clock_boot_ms() + LIMIT_TOKEN_CACHE_S * 1000L,
                 .expires_ms = token->expires_ms,
             };
@@ -244,14 +269,33 @@ static bool may_touch_others(const struct request *request)
     return role_permits(request->who.role, ACTION_TOKEN, false);
 }
 
+json_t *tokens_write_scopes(unsigned scopes)
+{
+    json_t *array = json_array();
+    for (unsigned scope = 1; scope <= SCOPE_ALL; scope *= 2)
+        if ((scopes & scope) != 0)
+            (void)json_array_append_new(array, json_string(scope_name((enum scope)scope)));
+    return array;
+}
+
+static json_t *write_hours(bool is_limited, uint64_t gpu_ms)
+{
+    return is_limited ? json_real((double)gpu_ms / HOUR_MS) : json_null();
+}
+
 static json_t *write_token(const struct serve *serve, const struct store_token *token)
 {
     json_t *object = json_object();
+    uint64_t used_ms = core_token_used_ms(serve->controller->core, clock_wall_ms(), token->id);
     (void)json_object_set_new(object, "id", json_integer((json_int_t)token->id));
     (void)json_object_set_new(object, "name", json_text_string(token->name));
     (void)json_object_set_new(object, "user", json_text_string(usernames_name(serve->names, token->uid)));
     (void)json_object_set_new(object, "created_at", json_text_time(token->created_ms));
     (void)json_object_set_new(object, "expires_at", json_text_time(token->expires_ms));
+    (void)json_object_set_new(object, "scopes", tokens_write_scopes(token->scopes));
+    (void)json_object_set_new(
+        object, "max_gpu_hours", write_hours(token->max_gpu_ms != 0, token->max_gpu_ms));
+    (void)json_object_set_new(object, "used_gpu_hours", write_hours(token->max_gpu_ms != 0, used_ms));
     return object;
 }
 

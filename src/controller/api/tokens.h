@@ -2,6 +2,7 @@
 /* Tokens: creating them, and identifying callers by them. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,9 @@ void tokens_identify(struct request *request, const char *header, void (*next)(s
 void tokens_find(struct request *request, const uint8_t *hash,
     void (*found)(struct request *request, bool is_found, void (*next)(struct request *request)),
     void (*next)(struct request *request));
+
+/* The names of these scopes, as an array. */
+json_t *tokens_write_scopes(unsigned scopes);
 
 /* Closes the connections whose token or session has expired, with their streams: a request that has begun is
  * not identified again. */

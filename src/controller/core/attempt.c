@@ -70,7 +70,7 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
     bool has_own_text = event->end == END_IDLE_TIMEOUT; // of its shepherd, about the terminal
     if (is_stopped && job->stop_reason != END_NONE)
         event->end = job->stop_reason;
-    if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT)
+    if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT || event->end == END_BUDGET)
         event->exit_code = EXIT_TIME_LIMIT;
     if (event->end == END_GPU_MEM)
         event->exit_code = EXIT_GPU_MEM;

@@ -27,6 +27,14 @@
 
 struct core;
 
+/* The API token that identified a caller. */
+struct identity_token {
+    uint64_t id;         // 0: it was not a token
+    unsigned scopes;     // SCOPE_ bits
+    uint64_t max_gpu_ms; // GPU time that its jobs may use together; 0: unlimited
+    int64_t expires_ms;  // wall clock
+};
+
 /* The caller, as identified by the kernel or a verified token, never by fields of a request. */
 struct identity {
     bool is_known;
@@ -34,6 +42,7 @@ struct identity {
     enum role role;     // root and the user mgpud runs as are administrators
     bool may_raise;     // its priorities count against the jobs of all users, regardless of role
     uint64_t first_job; // earlier jobs of this uid belong to its former user, see core_first_own()
+    struct identity_token token;
 };
 
 /* The result of a request. `code` is 0, or a negative errno with a sentence in `err`. */
@@ -67,6 +76,9 @@ struct core_effects {
 /* The hint for callers whose role does not suffice. */
 #define CORE_ROLES_HINT                                                                                      \
     "roles are set in mgpud's configuration (`roles`); root and the user mgpud runs as are administrators"
+
+/* The hint for callers whose token does not permit it, with the scopes that would. */
+#define CORE_SCOPES_HINT "create a token with this scope: mgpu token create --scope %s"
 
 /* Limits and weight of a user or group that differ from the defaults. */
 struct core_account {
@@ -426,6 +438,8 @@ uint64_t core_last_job(const struct core *core);
 uint64_t core_last_event(const struct core *core); // highest durable event seq
 /* The user name of the job's uid at its submit; NULL: unknown. */
 const char *core_owner_name(const struct core *core, const struct job *job);
+/* The GPU time used so far by the jobs of a token whose GPU time is limited; 0 for other tokens. */
+uint64_t core_token_used_ms(const struct core *core, int64_t wall_ms, uint64_t token);
 /* The first job of this uid that belongs to its current user: 0 if all do, UINT64_MAX if none does. */
 uint64_t core_first_own(struct core *core, uint32_t uid);
 
@@ -434,5 +448,9 @@ static inline bool core_owns(const struct identity *who, const struct job *job)
     return who->is_known && who->uid == job->uid && job_submitted_as(job) >= who->first_job;
 }
 
-/* True if the caller may do this, with this job if it concerns one. */
+/* True if the caller may do this, with this job if it concerns one: by its role, and by the scopes of its
+ * token. */
 bool core_may(const struct identity *who, enum action action, const struct job *job);
+/* True, with a sentence, if only the scopes of the caller's token do not permit this. */
+bool core_token_lacks(
+    const struct identity *who, enum action action, const struct job *job, struct error *err);

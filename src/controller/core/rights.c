@@ -3,6 +3,7 @@
  * administrators. */
 #include "controller/core/rights.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum permit { NO, OWN, ALL };
@@ -27,6 +28,55 @@ static const char *const role_names[ROLES] = {
     [ROLE_OPERATOR] = "operator",
     [ROLE_ADMIN] = "admin",
 };
+
+static const struct {
+    unsigned any, own_job;
+} scopes[ACTIONS] = {
+    [ACTION_GREET] = { 0, 0 },
+    [ACTION_LOOK] = { SCOPE_READ, SCOPE_READ },
+    [ACTION_SUBMIT] = { SCOPE_SUBMIT, SCOPE_SUBMIT },
+    [ACTION_CONTROL] = { SCOPE_CONTROL, SCOPE_CONTROL | SCOPE_SUBMIT },
+    [ACTION_READ] = { SCOPE_READ, SCOPE_READ | SCOPE_SUBMIT },
+    [ACTION_RAISE] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_MANAGE] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_AUDIT] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_TOKEN] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_ADMIT] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_KILL] = { SCOPE_CONTROL, SCOPE_CONTROL | SCOPE_SUBMIT },
+};
+
+static const struct {
+    enum scope scope;
+    const char *name;
+} scope_names[] = {
+    { SCOPE_READ, "read" },
+    { SCOPE_SUBMIT, "submit" },
+    { SCOPE_CONTROL, "control" },
+    { SCOPE_MANAGE, "manage" },
+};
+
+#define SCOPES (sizeof(scope_names) / sizeof(scope_names[0]))
+
+unsigned scope_needed(enum action action, bool is_own_job)
+{
+    return is_own_job ? scopes[action].own_job : scopes[action].any;
+}
+
+const char *scope_name(enum scope scope)
+{
+    for (size_t i = 0; i < SCOPES; i++)
+        if (scope_names[i].scope == scope)
+            return scope_names[i].name;
+    return NULL;
+}
+
+unsigned scope_find(const char *name)
+{
+    for (size_t i = 0; i < SCOPES; i++)
+        if (strcmp(scope_names[i].name, name) == 0)
+            return scope_names[i].scope;
+    return 0;
+}
 
 bool role_permits(enum role role, enum action action, bool is_owner)
 {

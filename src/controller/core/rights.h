@@ -27,6 +27,22 @@ enum action {
     ACTIONS,
 };
 
+/* What a token permits of what its user may do: bits, which are in the store. */
+enum scope {
+    SCOPE_READ = 1,    // look at jobs, GPUs, nodes and users, and read the output of jobs
+    SCOPE_SUBMIT = 2,  // submit jobs; control, and read the output of, those submitted with this token
+    SCOPE_CONTROL = 4, // control all jobs that the user may control
+    SCOPE_MANAGE = 8,  // what else the user's role permits
+    SCOPE_ALL = 15,
+};
+
+/* The scopes of which one suffices for this action; 0: none is needed. `is_own_job`: it concerns a job that
+ * was submitted with the token. */
+unsigned scope_needed(enum action action, bool is_own_job);
+
+const char *scope_name(enum scope scope); // NULL for what is not one scope
+unsigned scope_find(const char *name);    // 0 if there is no such name
+
 /* `is_owner`: the job concerned belongs to the caller; true without a job. */
 bool role_permits(enum role role, enum action action, bool is_owner);
 

@@ -33,6 +33,7 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
     ask.after = own_after;
     struct core_entry *entry = job_table_add(&core->jobs, make_element(id, array->job, &ask));
     free(take_ptr(ask.array));
+    struct event_credential credential = { .token = array->job->api_token };
     struct job_event event = {
         .type = EVENT_SUBMITTED,
         .uid = array->job->uid,
@@ -42,6 +43,7 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
         .hold = array->job->hold,
         .name = array->job->name,
         .ask = { .items = &ask, .count = 1 },
+        .credential = { .items = &credential, .count = credential.token != 0 },
     };
     core_change(core, entry, &event, NULL);
     job_ask_clear(&ask);

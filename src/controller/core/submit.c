@@ -212,7 +212,8 @@ int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct iden
     return 0;
 }
 
-static void record_submit(struct core *core, struct core_entry *entry, struct spec_bytes *spec)
+static void record_submit(
+    struct core *core, const struct identity *who, struct core_entry *entry, struct spec_bytes *spec)
 {
     const struct job *job = entry->job;
     core_note_owner(core, job->uid, job->id);
@@ -220,12 +221,16 @@ static void record_submit(struct core *core, struct core_entry *entry, struct sp
         key_table_add(&core->keys, store_key_hash(job->uid, spec->submit_key), job->id, spec->hash);
     struct job_ask ask; // also in the event, so that the log contains the request
     job_ask_copy(&ask, job->ask);
+    struct event_credential credential = {
+        .token = who->token.id, .max_gpu_ms = who->token.max_gpu_ms, .expires_ms = who->token.expires_ms
+    };
     struct job_event event = {
         .type = EVENT_SUBMITTED,
         .uid = job->uid,
         .gid = job->gid,
         .hold = job->hold,
         .ask = { .items = &ask, .count = 1 },
+        .credential = { .items = &credential, .count = credential.token != 0 },
     };
     core_change(core, entry, &event, spec);
     job_ask_clear(&ask);
@@ -250,7 +255,7 @@ uint64_t core_accept(struct core *core, const struct identity *who, struct job_s
     }
     struct core_entry *entry = job_table_add(&core->jobs, job);
     core->last_job = job->id;
-    record_submit(core, entry, spec);
+    record_submit(core, who, entry, spec);
     core_keep_spec(core, entry, spec);
     core_enqueue_new(core, &description);
     core_reply_ok(core, request, job->id);

@@ -29,7 +29,34 @@ static const char *const expected[] = {
     [ACTION_ADMIT] = "---a",
     [ACTION_KILL] = "oooa",
 };
+/* The scopes of a token that suffice: with any job, and with one that was submitted with it. */
+static const unsigned expected_scopes[][2] = {
+    [ACTION_GREET] = { 0, 0 },
+    [ACTION_LOOK] = { SCOPE_READ, SCOPE_READ },
+    [ACTION_SUBMIT] = { SCOPE_SUBMIT, SCOPE_SUBMIT },
+    [ACTION_CONTROL] = { SCOPE_CONTROL, SCOPE_CONTROL | SCOPE_SUBMIT },
+    [ACTION_READ] = { SCOPE_READ, SCOPE_READ | SCOPE_SUBMIT },
+    [ACTION_RAISE] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_MANAGE] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_AUDIT] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_TOKEN] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_ADMIT] = { SCOPE_MANAGE, SCOPE_MANAGE },
+    [ACTION_KILL] = { SCOPE_CONTROL, SCOPE_CONTROL | SCOPE_SUBMIT },
+};
 static const char *const order[] = { "viewer", "user", "operator", "admin" };
+
+static void every_action_has_its_scopes(void **state)
+{
+    assert_int_equal(sizeof(expected_scopes) / sizeof(expected_scopes[0]), ACTIONS);
+    for (enum action action = 0; action < ACTIONS; action++) {
+        assert_int_equal(scope_needed(action, false), expected_scopes[action][0]);
+        assert_int_equal(scope_needed(action, true), expected_scopes[action][1]);
+        assert_int_equal(scope_needed(action, false) == 0, action == ACTION_GREET);
+    }
+    for (unsigned scope = 1; scope <= SCOPE_ALL; scope *= 2)
+        assert_int_equal(scope_find(scope_name((enum scope)scope)), scope);
+    assert_int_equal(scope_find("all"), 0);
+}
 
 static void every_cell_is_as_expected(void **state)
 {
@@ -90,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(every_cell_is_as_expected),
+        CASE(every_action_has_its_scopes),
         CASE(names_go_both_ways),
         CASE(without_rules_everybody_is_a_user),
         CASE(a_name_goes_before_groups_and_the_highest_group_counts),

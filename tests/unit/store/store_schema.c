@@ -196,9 +196,13 @@ static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
     for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
         requeue(fixture, job, causes[i]);
     fixture_close(fixture);
-    assert_int_equal(fixture_sql(fixture, "ALTER TABLE jobs DROP COLUMN limit_requeues;"
-                                          "ALTER TABLE jobs DROP COLUMN loss_requeues;"
-                                          "ALTER TABLE jobs DROP COLUMN park; PRAGMA user_version = 4"),
+    assert_int_equal(
+        fixture_sql(fixture, "ALTER TABLE jobs DROP COLUMN limit_requeues;"
+                             "ALTER TABLE jobs DROP COLUMN loss_requeues;"
+                             "ALTER TABLE jobs DROP COLUMN park;"
+                             "ALTER TABLE jobs DROP COLUMN api_token;"
+                             "ALTER TABLE tokens DROP COLUMN scopes;"
+                             "ALTER TABLE tokens DROP COLUMN max_gpu_ms; PRAGMA user_version = 4"),
         SQLITE_OK);
     fixture_open(fixture);
     assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* The GPU time of tokens: what counts, when it is used up, and what happens then. */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "memory_store.h"
+
+#define SECOND 1000
+
+static int one, two, three;
+
+/* Token 7 of user 1000, with ten seconds of a GPU. */
+static const struct identity holder = { .is_known = true,
+    .uid = 1000,
+    .gid = 1000,
+    .token = { .id = 7, .scopes = SCOPE_SUBMIT, .max_gpu_ms = 10 * SECOND, .expires_ms = INT64_MAX / 2 } };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 4, NULL, 0);
+}
+
+static void submit(struct bench *b, uint32_t gpus, uint32_t share, int64_t limit_ms, void *request)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "sleep");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = gpus;
+    spec->ask.gpu_share = share;
+    spec->ask.time_limit_ms = limit_ms;
+    core_submit(b->core, b->now_ms, b->now_ms, &holder, spec, NULL, request);
+    bench_settle(b);
+}
+
+static const struct sent *run(struct bench *b, uint64_t job, uint32_t gpus, uint32_t share, void *request)
+{
+    submit(b, gpus, share, 0, request);
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, job);
+    assert_non_null(launch);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    bench_settle(b);
+    return launch;
+}
+
+static void pass(struct bench *b, int64_t ms)
+{
+    b->now_ms += ms;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+}
+
+static void assert_used(struct bench *b, int64_t ms)
+{
+    int64_t used_ms = (int64_t)core_token_used_ms(b->core, b->now_ms, 7);
+    assert_in_range(used_ms, ms - 100, ms + 100);
+}
+
+static void jobs_are_ended_when_it_is_used_up_together(void **state)
+{
+    struct bench *b = *state;
+    (void)run(b, 11, 2, 0, &one);
+    (void)run(b, 12, 1, 500, &two);
+    pass(b, 2 * SECOND);
+    assert_used(b, 5 * SECOND);
+    pass(b, 2 * SECOND - 100);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+    pass(b, 200);
+    for (uint64_t id = 11; id <= 12; id++) {
+        assert_int_equal(core_job(b->core, id)->state, JOB_STOPPING);
+        assert_int_equal(core_job(b->core, id)->stop_reason, END_BUDGET);
+    }
+    submit(b, 1, 0, 0, &three);
+    assert_int_equal(bench_answer(b, &three)->code, -EPERM);
+}
+
+static void an_ended_attempt_counts_for_what_it_held(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run(b, 11, 2, 0, &one);
+    pass(b, 3 * SECOND);
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
+    bench_settle(b);
+    pass(b, 60 * SECOND);
+    assert_used(b, 6 * SECOND);
+}
+
+static void a_limit_that_could_exceed_the_rest_is_refused(void **state)
+{
+    struct bench *b = *state;
+    submit(b, 4, 0, 3 * SECOND, &one);
+    assert_int_equal(bench_answer(b, &one)->code, -EPERM);
+    submit(b, 4, 0, 2 * SECOND, &two);
+    assert_int_equal(bench_answer(b, &two)->code, 0);
+}
+
+static void a_job_without_gpus_needs_none_of_it(void **state)
+{
+    struct bench *b = *state;
+    (void)run(b, 11, 4, 0, &one);
+    (void)run(b, 12, 0, 0, &two);
+    pass(b, 3 * SECOND);
+    assert_int_equal(core_job(b->core, 11)->stop_reason, END_BUDGET);
+    assert_int_equal(core_job(b->core, 12)->state, JOB_RUNNING);
+    submit(b, 0, 0, 0, &three);
+    assert_int_equal(bench_answer(b, &three)->code, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            jobs_are_ended_when_it_is_used_up_together, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(
+            an_ended_attempt_counts_for_what_it_held, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_limit_that_could_exceed_the_rest_is_refused, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(a_job_without_gpus_needs_none_of_it, open_with_node, bench_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
