@@ -41,6 +41,14 @@ void shares_open_mps(struct shares *shares, struct event_base *base, const struc
     shares->mps = mps_new(base, &mps, on_ready, arg);
 }
 
+uint32_t shares_bits(const struct shares *shares)
+{
+    uint32_t bits = NODE_SHARES_KNOWN;
+    for (enum share_kind kind = SHARE_TIME; kind < SHARE_AUTO; kind++)
+        bits |= shares->ways.is_available[kind] ? UINT32_C(1) << kind : 0;
+    return bits;
+}
+
 /* They are no external processes. */
 static void hide_servers(const struct mps *mps, struct record_list *gpus)
 {

@@ -21,6 +21,9 @@ void shares_find(struct shares *shares, const struct limits *limits);
 void shares_open_mps(struct shares *shares, struct event_base *base, const struct agent_options *options,
     mps_ready_fn *on_ready, void *arg);
 
+/* For HELLO: a bit for each kind that works here, with NODE_SHARES_KNOWN. */
+uint32_t shares_bits(const struct shares *shares);
+
 /* A report of the GPUs (struct gpu_state, their processes with owners) before it is sent to the controller.
  */
 void shares_report(struct shares *shares, struct record_list *gpus);

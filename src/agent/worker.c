@@ -31,6 +31,7 @@
 #include "agent/gpu/access.h"
 #include "agent/gpu/check.h"
 #include "agent/gpu/helper.h"
+#include "agent/gpu/place.h"
 #include "agent/gpu/usage_watch.h"
 #include "agent/guard.h"
 #include "agent/host/persist.h"
@@ -141,15 +142,6 @@ static uint32_t count_cpus(void)
     return (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* What users of this node cannot rely on. */
-static void log_what_is_off(const char *node, const struct record_list *features)
-{
-    const struct node_feature *feature = features->items;
-    for (size_t i = 0; i < features->count; i++)
-        if (feature[i].is_on == 0)
-            log_info("node %s: %s is off: %s", node, feature[i].name, feature[i].text);
-}
-
 static void on_process(void *arg, const struct message_process_info *process)
 {
     struct worker *worker = arg;
@@ -184,11 +176,14 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .gpu_backend = report->backend,
         .gpus = report->gpus,
+        .shares = shares_bits(&worker->shares),
     };
+    gpu_place_nics(worker->options->sysfs_root, report->gpus.items, report->gpus.count, &hello.nics);
     node_features_list(&facts, &hello.features);
     agent_core_link_up(effects_core(worker->effects), clock_boot_ms(), &hello);
-    log_what_is_off(worker->options->node, &hello.features);
+    node_features_log(worker->options->node, &hello.features);
     node_features_clear(&hello.features);
+    gpu_place_clear_nics(&hello.nics);
     free(take_ptr(worker->told_text));
     log_info("node %s: %s", worker->options->node, report->text);
 }

@@ -45,6 +45,7 @@ static const struct record_field change_fields[] = {
     RECORD_FIELD(63, RECORD_BOOL, struct cluster_change, is_released, 0),
     RECORD_FIELD(90, RECORD_BOOL, struct cluster_change, has_come, 0),
     RECORD_FIELD(91, RECORD_BOOL, struct cluster_change, is_held, 0),
+    RECORD_FIELD(463, RECORD_U32, struct cluster_change, shares, 0),
 };
 
 const struct record_type cluster_change_record =

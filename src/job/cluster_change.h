@@ -84,6 +84,7 @@ struct cluster_change {
     uint32_t xid;       // the Xid that caused the drain; 0: none
     uint64_t energy_mj; // energy counter at that time: a lower value means that the GPU was reset since
     bool is_released;   // of CHANGE_GPU_PAUSE: the node also closes the GPU, so that it can be reset
+    uint32_t shares;    // of CHANGE_NODE_UP: as in HELLO (wire/message.h); 0: not known
 };
 
 extern const struct record_type cluster_device_record;

@@ -59,7 +59,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(25, RECORD_SIZE, struct launch_spec, memory_limit, 0),
     RECORD_FIELD(26, RECORD_U32, struct launch_spec, cpu_milli, 0),
     RECORD_FIELD(27, RECORD_U32, struct launch_spec, pids_max, 0),
-    RECORD_FIELD(29, RECORD_U32, struct launch_spec, numa, 0),
+    RECORD_FIELD(464, RECORD_U64, struct launch_spec, numas, 0),
     RECORD_SUBLIST(28, struct launch_spec, devices, LAUNCH_DEVICES_MAX, &device_rule_record),
     RECORD_FIELD(50, RECORD_BOOL, struct launch_spec, is_tty, 0),
     RECORD_FIELD(51, RECORD_U32, struct launch_spec, tty_rows, 0),

@@ -76,7 +76,7 @@ struct launch_spec {
     uint32_t cpu_milli;                // 0: no limit
     uint32_t pids_max;                 // processes and threads; 0: no limit
     bool has_no_new_privs;             // it cannot gain rights by executing a program (sudo, ping)
-    uint32_t numa;                     // 1 + NUMA node of its first GPU; 0: unknown
+    uint64_t numas;                    // bit k: one of its GPUs is on NUMA node k; 0: not known
     struct record_list devices;        // struct device_rule; empty: all devices are allowed
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE; 0: inherited from the shepherd
     int64_t time_limit_ms;             // from the start of the command; 0: none

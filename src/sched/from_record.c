@@ -65,6 +65,7 @@ struct cluster_node *cluster_take_node(struct cluster *cluster, const struct clu
     struct cluster_node *node = cluster_set_node(cluster, change->node, change->cpu_milli, change->memory);
     const struct cluster_device *devices = change->devices.items;
     size_t count = change->devices.count;
+    node->shares = change->shares;
     cluster_forget_gpus(node);
     for (size_t i = 0; i < count; i++)
         (void)cluster_set_gpu(cluster, node, devices[i].index, devices[i].uuid,

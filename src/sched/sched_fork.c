@@ -35,6 +35,7 @@ static void copy_cluster(struct cluster *to, const struct cluster *from)
         copy->is_up = node->is_up;
         copy->is_described = node->is_described;
         copy->is_drained = node->is_drained;
+        copy->shares = node->shares;
         cluster_touch(to, copy);
     }
 }

@@ -229,7 +229,8 @@ static size_t candidates(struct search *search, uint32_t count, size_t max, uint
     struct sched *sched = search->sched;
     const struct cluster *cluster = &sched->cluster;
     size_t n = 0;
-    bool is_plain = search->request->partition == NULL && !search->request->is_exclusive; // as the index is
+    bool is_plain = search->request->partition == NULL && !search->request->is_exclusive &&
+                    search->request->share_kind == 0; // as the index is
     if (is_plain && cluster->n_nodes > EXACT_NODES && count > 0 && count <= INDEX_TIMES) {
         sched_tell_times(sched);
         return node_index_soonest(

@@ -428,8 +428,10 @@ static bool explain_missing_nodes(
 /* True if its partition has no node, or is no longer configured. */
 static bool explain_partition(const struct sched *sched, const struct sched_request *request, struct why *why)
 {
+    struct sched_request any = *request;
+    any.share_kind = 0; // a partition without it is no missing one
     for (size_t i = 0; i < sched->cluster.n_nodes; i++)
-        if (cluster_node_admits(&sched->cluster.nodes[i], request))
+        if (cluster_node_admits(&sched->cluster.nodes[i], &any))
             return false;
     struct why_reason *reason = request->partition != NULL ? why_add(why, WHY_PARTITION, TIME_NEVER) : NULL;
     if (reason != NULL)

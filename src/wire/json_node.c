@@ -2,6 +2,7 @@
 /* Features are described by the node itself; `mgpu doctor` prints them unchanged. */
 #include "wire/json_node.h"
 
+#include "job/share.h"
 #include "wire/json_text.h"
 
 static const char *state_word(const struct json_node_view *view)
@@ -13,6 +14,41 @@ static const char *state_word(const struct json_node_view *view)
     if (view->drain != NULL)
         return "drained";
     return view->is_up ? "up" : "down";
+}
+
+static json_t *json_place(int32_t number)
+{
+    return number < 0 ? json_null() : json_integer(number);
+}
+
+static json_t *write_nics(const struct message_hello *hello)
+{
+    const struct node_nic *nics = hello->nics.items;
+    json_t *list = json_array();
+    for (size_t i = 0; i < hello->nics.count; i++) {
+        json_t *nic = json_object();
+        (void)json_object_set_new(nic, "name", json_text_string(nics[i].name));
+        (void)json_object_set_new(nic, "rdma", json_text_string(nics[i].rdma));
+        (void)json_object_set_new(nic, "numa", json_place(nics[i].numa));
+        (void)json_object_set_new(nic, "pcie_switch", json_place(nics[i].pcie_switch));
+        (void)json_object_set_new(
+            nic, "speed_mbit", nics[i].speed_mb != 0 ? json_integer(nics[i].speed_mb) : json_null());
+        (void)json_object_set_new(nic, "up", json_boolean(nics[i].is_up != 0));
+        (void)json_array_append_new(list, nic);
+    }
+    return list;
+}
+
+/* Names of the kinds; null: an older agent did not say. */
+static json_t *write_shares(const struct message_hello *hello)
+{
+    if ((hello->shares & NODE_SHARES_KNOWN) == 0)
+        return json_null();
+    json_t *list = json_array();
+    for (enum share_kind kind = SHARE_TIME; kind < SHARE_AUTO; kind++)
+        if ((hello->shares >> kind & 1) != 0)
+            (void)json_array_append_new(list, json_string(share_kind_name(kind)));
+    return list;
 }
 
 json_t *json_node_write(const struct json_node_view *view)
@@ -30,6 +66,8 @@ json_t *json_node_write(const struct json_node_view *view)
         (void)json_array_append_new(features, feature);
     }
     json_t *object = json_object();
+    (void)json_object_set_new(object, "nics", write_nics(hello));
+    (void)json_object_set_new(object, "shares", write_shares(hello));
     (void)json_object_set_new(object, "name", json_text_string(view->name));
     (void)json_object_set_new(object, "up", json_boolean(view->is_up));
     (void)json_object_set_new(object, "state", json_string(state_word(view)));

@@ -31,6 +31,27 @@ static const struct record_field process_fields[] = {
 const struct record_type gpu_process_record =
     RECORD_TYPE(53, "GPU process", struct gpu_process, process_fields);
 
+static const struct record_field gpu_test_fields[] = {
+    RECORD_FIELD(1, RECORD_TIME, struct gpu_test, wall_ms, 0),
+    RECORD_FIELD(2, RECORD_U64, struct gpu_test, to_mb_s, 0),
+    RECORD_FIELD(3, RECORD_U64, struct gpu_test, from_mb_s, 0),
+    RECORD_FIELD(4, RECORD_U64, struct gpu_test, on_mb_s, 0),
+    RECORD_FIELD(5, RECORD_U64, struct gpu_test, product_mflops, 0),
+    RECORD_FIELD(6, RECORD_U64, struct gpu_test, wrong, 0),
+    RECORD_FIELD(7, RECORD_STRING, struct gpu_test, error, 256),
+};
+const struct record_type gpu_test_record = RECORD_TYPE(460, "GPU test", struct gpu_test, gpu_test_fields);
+
+static const struct record_field nic_fields[] = {
+    RECORD_FIELD(1, RECORD_STRING, struct node_nic, name, 64),
+    RECORD_FIELD(2, RECORD_STRING, struct node_nic, rdma, 64),
+    RECORD_FIELD(3, RECORD_I32, struct node_nic, numa, 0),
+    RECORD_FIELD(4, RECORD_I32, struct node_nic, pcie_switch, 0),
+    RECORD_FIELD(5, RECORD_U32, struct node_nic, speed_mb, 0),
+    RECORD_FIELD(6, RECORD_U32, struct node_nic, is_up, 0),
+};
+const struct record_type node_nic_record = RECORD_TYPE(461, "NIC", struct node_nic, nic_fields);
+
 static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct gpu_state, index, 0),
     RECORD_FIELD(2, RECORD_STRING, struct gpu_state, uuid, 96),
@@ -68,6 +89,7 @@ static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(64, RECORD_U32, struct gpu_state, recovery, 0),
     RECORD_FIELD(65, RECORD_U32, struct gpu_state, is_host_memory, 0),
     RECORD_FIELD(66, RECORD_U32, struct gpu_state, is_released, 0),
+    RECORD_SUBLIST(460, struct gpu_state, tests, 1, &gpu_test_record),
 };
 const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);
 
@@ -112,6 +134,8 @@ static const struct record_field hello_fields[] = {
     RECORD_FIELD(210, RECORD_U64, struct message_hello, epoch, 0),
     RECORD_FIELD(211, RECORD_I64, struct message_hello, began_ms, 0),
     RECORD_FIELD(212, RECORD_U64, struct message_hello, event, 0),
+    RECORD_SUBLIST(461, struct message_hello, nics, NODE_NICS_MAX, &node_nic_record),
+    RECORD_FIELD(462, RECORD_U32, struct message_hello, shares, 0),
 };
 const struct record_type message_hello_record =
     RECORD_TYPE(MESSAGE_HELLO, "HELLO", struct message_hello, hello_fields);

@@ -123,6 +123,15 @@ struct gpu_process {
 };
 
 /* The current state of a GPU. Values that the backend cannot provide have no bit in `valid`. */
+/* The result of a test that the node made while the GPU was idle (mgpu-gpu-test health). */
+struct gpu_test {
+    int64_t wall_ms;
+    uint64_t to_mb_s, from_mb_s, on_mb_s; // copies to, from and on the GPU
+    uint64_t product_mflops;
+    uint64_t wrong; // words of memory, and elements of products
+    char *error;    // why there are no figures; NULL: there are
+};
+
 struct gpu_state {
     uint32_t index; // PCI order
     char *uuid;
@@ -160,6 +169,7 @@ struct gpu_state {
     uint32_t is_host_memory; // 1: the system uses its memory too, so used memory does not indicate a job
     uint32_t is_released; // 1: listed in RELEASE_GPUS, and no mgpu process has it open any more; is_lost is
                           // also set
+    struct record_list tests; // at most one struct gpu_test: the last one
 };
 
 /* The numbers are those of the driver. */
@@ -215,6 +225,18 @@ struct known_attempt {
     uint32_t phase; // enum attempt_phase
 };
 
+/* A network interface of the node that belongs to a PCI device. */
+struct node_nic {
+    char *name;                // "eth0"
+    char *rdma;                // "mlx5_0"; NULL: none
+    int32_t numa, pcie_switch; // as in struct gpu_state
+    uint32_t speed_mb;         // megabits per second; 0: unknown
+    uint32_t is_up;
+};
+
+#define NODE_NICS_MAX     64U
+#define NODE_SHARES_KNOWN (UINT32_C(1) << 31)
+
 struct message_hello {
     uint32_t protocol;
     char *node;
@@ -228,9 +250,11 @@ struct message_hello {
     struct record_list attempts; // struct known_attempt
     int64_t said_ms;             // boot clock of the node: of two reports of one boot, the later is valid
     /* The latest state of the controller's store that this node was told of; 0: unknown. */
-    uint64_t epoch;   // highest epoch accepted
-    int64_t began_ms; // start time of the mgpud with this epoch
-    uint64_t event;   // last durable event of that mgpud
+    uint64_t epoch;          // highest epoch accepted
+    int64_t began_ms;        // start time of the mgpud with this epoch
+    uint64_t event;          // last durable event of that mgpud
+    struct record_list nics; // struct node_nic
+    uint32_t shares;         // bit k: enum share_kind k works here, with NODE_SHARES_KNOWN; 0: an older agent
 };
 
 #define HEARTBEAT_MIN_MS 100
@@ -525,6 +549,8 @@ extern const struct record_type launch_peer_record;
 extern const struct record_type message_heartbeat_record;
 extern const struct record_type message_heartbeat_ack_record;
 extern const struct record_type gpu_state_record;
+extern const struct record_type gpu_test_record;
+extern const struct record_type node_nic_record;
 extern const struct record_type gpu_process_record;
 extern const struct record_type attempt_usage_record;
 

@@ -101,6 +101,25 @@ def test_the_parts_of_a_job_meet_at_the_masters_address(spread, gate):
     assert sorted(done.out.splitlines()) == [f'0: {spoken[1]} said: I am rank 1', f'1: {spoken[0]} said: I am rank 0']
 
 
+def test_collectives_are_told_the_interface_where_a_node_has_several(spread):
+    network, cluster = spread
+    hosts.ip('-n', network['n1'].namespace, 'link', 'add', 'eth9', 'type', 'veth', 'peer', 'name', 'eth9b')
+    hosts.ip('-n', network['n1'].namespace, 'address', 'add', '10.9.9.9/24', 'dev', 'eth9')
+    hosts.ip('-n', network['n1'].namespace, 'link', 'set', 'eth9', 'up')
+    tell = 'echo $MGPU_NODE $NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME'
+    try:
+        done = cluster.box.mgpu('run', '-N', '2', '-g', '2', '--', 'sh', '-c', tell, check=True)
+        assert sorted(line.split(': ')[1] for line in done.out.splitlines()) == ['n1 =eth0 eth0', 'n2'], done
+        done = cluster.box.mgpu('run', '-N', '2', '-g', '2', '--', 'sh', '-c', tell, check=True,
+                                env={'NCCL_SOCKET_IFNAME': 'eth9'})
+        assert sorted(line.split(': ')[1] for line in done.out.splitlines()) == ['n1 eth9 eth0', 'n2 eth9'], done
+        job = cluster.box.submit('-N', '1', '-g', '4', '--nodelist', 'n1', '--', 'sh', '-c', tell)
+        cluster.box.wait(job)
+        assert cluster.box.output(job) == 'n1\n', 'a job on one node needs no interface'
+    finally:
+        hosts.ip('-n', network['n1'].namespace, 'link', 'delete', 'eth9')
+
+
 def test_a_node_beside_the_controller_is_met_at_an_address_that_all_reach(someone, gate):
     """It dialled 127.0.0.1, as one on the controller's own machine does; the other node is on another host."""
     with hosts.Network(['head', 'far']).made() as network:

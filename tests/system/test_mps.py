@@ -12,6 +12,7 @@ import stat
 import pytest
 
 import harness
+from cluster import Cluster
 from nvml import Nvml
 
 STANDIN = pathlib.Path(__file__).parent.parent / 'standin' / 'nvidia-cuda-mps-control'
@@ -291,10 +292,34 @@ def test_servers_are_no_external_processes(box, mps, nvml, gate):
 
 def test_without_the_program_mps_is_refused_and_auto_does_without(make_instance, nvml):
     instance = make_instance(gpus='auto', arguments=(*nvml.arguments, '--mps-control', '/nowhere/mps'))
-    ended = instance.wait(instance.submit('-m', '4G', '--share', 'mps', '--', 'true'))
-    assert ended['ended_by'] == 'start_failed' and 'there is no nvidia-cuda-mps-control' in ended['message'], ended
+    refused = instance.mgpu('submit', '-m', '4G', '--share', 'mps', '--', 'true')
+    assert refused.code != 0 and 'no node can enforce shares of GPUs by mps' in refused.err, refused
+    assert 'hint: --share auto uses the strongest kind of each node' in refused.err, refused
+    assert instance.api('GET', '/nodes').json['nodes'][0]['shares'] == ['time']
     assert instance.wait(instance.submit('-m', '4G', '--share', 'auto', '--', 'true'))['ended_by'] == 'exit'
     assert 'no mps: there is no nvidia-cuda-mps-control' in instance.mgpu('doctor').out
+
+
+def test_a_job_that_requests_mps_runs_where_it_works_and_waits_for_that(mps, place, someone, gate):
+    with Cluster(0, client=someone) as cluster:
+        for name, program in (('n1', '/nowhere/mps'), ('n2', mps.program)):
+            os.mkdir(f'{place}/{name}')
+            nvml = Nvml(f'{place}/{name}')
+            nvml.add(bus=0x3b, uuid=f'GPU-{name}')
+            nvml.write()
+            cluster.add(name, 'auto', (*nvml.arguments, '--mps-control', program)).join()
+        box = cluster.box
+        busy = box.submit('-g', '1', '--nodelist', 'n2', '--', *gate.command())
+        box.wait(busy, 'running')
+        job = box.submit('-m', '4G', '--share', 'mps', '--', *client(4096, 1))
+        why = box.mgpu('why', job, check=True).out
+        assert 'on nodes that enforce shares by mps' in why, why
+        assert box.job(job)['state'] == 'queued', 'n1 is free, and does not have MPS'
+        other = box.submit('-m', '4G', '--share', 'time', '--', 'true')
+        assert box.wait(other)['node'] == 'n1'
+        gate.open()
+        ended = box.wait(job)
+        assert (ended['node'], ended['exit_code'], ended['attempt']) == ('n2', 0, 1), ended
 
 
 def test_doctor_names_mps_as_the_strongest(box):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """NVIDIA GPUs through the real backend, on a library that stands in for the driver's."""
 
+import os
+import pathlib
 import subprocess
 
 import pytest
@@ -48,10 +50,32 @@ def test_the_topology_has_a_row_for_each_gpu(make_instance, nvml):
     nvml.write()
     box = make_instance(gpus='auto', arguments=nvml.arguments)
     header, *rows, words = box.mgpu('gpus', '--topology', check=True).out.splitlines()
+    rows = rows[:3]  # those after them are interfaces of this machine
     assert header.split() == ['GPU', '0', '1', '2', 'NUMA']
     assert [row.split()[1:4] for row in rows] == [['X', '-', '-'], ['-', 'X', 'NV'], ['-', 'NV', 'X']]
     assert words.startswith('NV: NVLink.')
     assert box.mgpu('gpus', '--topology', '--line').code == 2
+
+
+def test_the_topology_has_the_network_interfaces(make_instance, nvml, place):
+    devices = f'{place}/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0'
+    for port, address, numa in (('0000:02:00.0', '0000:3b:00.0', 1), ('0000:02:01.0', '0000:3c:00.0', 1)):
+        os.makedirs(f'{devices}/{port}/{address}')
+        pathlib.Path(f'{devices}/{port}/{address}/numa_node').write_text(f'{numa}\n', encoding='ascii')
+        os.makedirs(f'{place}/sys/bus/pci/devices', exist_ok=True)
+        os.symlink(f'../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0/{port}/{address}',
+                   f'{place}/sys/bus/pci/devices/{address}')
+    os.makedirs(f'{devices}/0000:02:01.0/0000:3c:00.0/infiniband/mlx5_7')
+    for name, values in (('ib7', {'speed': 200000, 'carrier': 1}), ('lo', {'carrier': 1})):
+        os.makedirs(f'{place}/sys/class/net/{name}')
+        for file, value in values.items():
+            pathlib.Path(f'{place}/sys/class/net/{name}/{file}').write_text(f'{value}\n', encoding='ascii')
+    os.symlink(f'{devices}/0000:02:01.0/0000:3c:00.0', f'{place}/sys/class/net/ib7/device')
+    box = make_instance(gpus='auto', arguments=[*nvml.arguments, '--sysfs-root', f'{place}/sys'])
+    rows = box.mgpu('gpus', '--topology', check=True).out.splitlines()[1:-1]
+    assert rows[-1].split() == ['ib7', '(mlx5_7,', '200', 'Gb/s)', 'PIX', '-', '1'], rows
+    assert box.api('GET', '/nodes').json['nodes'][0]['nics'] == [
+        {'name': 'ib7', 'rdma': 'mlx5_7', 'numa': 1, 'pcie_switch': 0, 'speed_mbit': 200000, 'up': True}]
 
 
 def test_the_file_may_name_the_library(make_instance, nvml, place):

@@ -15,6 +15,12 @@ void cpu_set_add(struct cpu_set *set, uint32_t cpu)
     set->words[cpu / 64] |= UINT64_C(1) << (cpu % 64);
 }
 
+void cpu_set_add_all(struct cpu_set *set, const struct cpu_set *more)
+{
+    for (size_t i = 0; i < CPU_POOL_MAX / 64; i++)
+        set->words[i] |= more->words[i];
+}
+
 size_t cpu_set_count(const struct cpu_set *set)
 {
     size_t count = 0;

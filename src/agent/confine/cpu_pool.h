@@ -34,6 +34,8 @@ size_t cpu_set_count(const struct cpu_set *set);
 bool cpu_set_has(const struct cpu_set *set, uint32_t cpu);
 void cpu_set_add(struct cpu_set *set, uint32_t cpu);
 
+void cpu_set_add_all(struct cpu_set *set, const struct cpu_set *more);
+
 /* Marks these CPUs as the attempt's, according to its cgroup. */
 void cpu_pool_note(struct cpu_pool *pool, uint64_t job, uint32_t attempt, const struct cpu_set *set);
 

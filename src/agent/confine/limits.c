@@ -269,14 +269,21 @@ static int apply_cpuset(struct limits *limits, const struct spool_id *id, const 
     return r;
 }
 
-/* The CPUs near its first GPU; NULL if unknown. */
+/* The CPUs near its GPUs; NULL if unknown. */
 static const struct cpu_set *find_near(const struct launch_spec *spec, struct cpu_set *set)
 {
     char path[64], text[CPU_LIST_SIZE];
-    if (spec->numa == 0)
-        return NULL;
-    (void)snprintf(path, sizeof(path), NODE_CPUS, spec->numa - 1);
-    return limit_files_read("", path, text, sizeof(text)) && cpu_set_parse(text, set) ? set : NULL;
+    struct cpu_set here;
+    bool is_known = false;
+    *set = (struct cpu_set){ 0 };
+    for (uint64_t left = spec->numas; left != 0; left &= left - 1) {
+        (void)snprintf(path, sizeof(path), NODE_CPUS, (unsigned)__builtin_ctzll(left));
+        if (!limit_files_read("", path, text, sizeof(text)) || !cpu_set_parse(text, &here))
+            continue;
+        cpu_set_add_all(set, &here);
+        is_known = true;
+    }
+    return is_known ? set : NULL;
 }
 
 static int apply_cpu(struct limits *limits, const struct spool_id *id, const char *attempt,

@@ -10,6 +10,7 @@
 
 #include "agent/gpu/access.h"
 #include "base/buffer.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
 
@@ -298,6 +299,14 @@ char *node_features_text(const struct record_list *features)
     for (size_t i = 0; i < features->count; i++)
         buffer_printf(&text, "%s\n", items[i].text);
     return buffer_take(&text);
+}
+
+void node_features_log(const char *node, const struct record_list *features)
+{
+    const struct node_feature *items = features->items;
+    for (size_t i = 0; i < features->count; i++)
+        if (items[i].is_on == 0)
+            log_info("node %s: %s is off: %s", node, items[i].name, items[i].text);
 }
 
 void node_features_clear(struct record_list *list)

@@ -36,4 +36,7 @@ void node_features_list_live(const struct feature_facts *facts, struct record_li
 /* Their texts, to find out whether they have changed; the caller frees it. */
 char *node_features_text(const struct record_list *features);
 
+/* Logs what users of this node cannot rely on. */
+void node_features_log(const char *node, const struct record_list *features);
+
 void node_features_clear(struct record_list *features);

@@ -27,6 +27,7 @@
 #include "job/event.h"
 #include "wire/message.h"
 
+#define NUMAS_MAX          64 // in a set
 #define NVIDIA_MAJOR       195U
 #define NVIDIA_MODESET     254U // minors that every user of a GPU shares: nvidia-modeset and nvidiactl
 #define NVIDIA_CTL         255U
@@ -205,10 +206,15 @@ static const struct gpu_nodes *find(const struct gpu_devices *devices, const str
     return NULL;
 }
 
-int gpu_devices_numa(const struct gpu_devices *devices, const struct record_list *grants)
+uint64_t gpu_devices_numas(const struct gpu_devices *devices, const struct record_list *grants)
 {
-    const struct gpu_nodes *gpu = grants->count > 0 ? find(devices, grants->items) : NULL;
-    return gpu != NULL ? gpu->numa : -1;
+    uint64_t numas = 0;
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
+        if (gpu != NULL && gpu->numa >= 0 && gpu->numa < NUMAS_MAX)
+            numas |= UINT64_C(1) << gpu->numa;
+    }
+    return numas;
 }
 
 static size_t count_before(const struct record_list *grants, uint32_t index)

@@ -48,5 +48,5 @@ char *gpu_devices_visible(const struct gpu_devices *devices, const struct record
  * case where GPUs are accessed in another way, as in WSL. */
 bool gpu_devices_has_nodes(const struct gpu_devices *devices, const struct record_list *grants);
 
-/* NUMA node of the first grant, -1 if unknown. */
-int gpu_devices_numa(const struct gpu_devices *devices, const struct record_list *grants);
+/* The NUMA nodes of the grants: bit k is node k. 0: not known. */
+uint64_t gpu_devices_numas(const struct gpu_devices *devices, const struct record_list *grants);

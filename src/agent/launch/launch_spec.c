@@ -16,6 +16,7 @@
 #include "agent/launch/rendezvous.h"
 #include "agent/launch/share.h"
 #include "agent/launch/slurm_env.h"
+#include "agent/launch/socket_interface.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/spool.h"
@@ -85,8 +86,25 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     rendezvous_set(env, launch, hostfile);
 }
 
-static void complete_environment(struct strings *env, const struct user *user, const char *cwd)
+/* NCCL and Gloo choose an interface by its name, not by where the other ranks are. What the user has set
+ * stays. */
+static void set_interface(struct strings *env, const struct message_launch *launch)
 {
+    const struct launch_peer *peers = launch->peers.items;
+    if (launch->peers.count < 2 || launch->id.rank >= launch->peers.count)
+        return;
+    _cleanup_free_ char *name = socket_interface_find(peers[launch->id.rank].address);
+    if (name == NULL)
+        return;
+    _cleanup_free_ char *exactly = xasprintf("=%s", name); // else NCCL takes all that begin so
+    set_missing(env, "NCCL_SOCKET_IFNAME", exactly);
+    set_missing(env, "GLOO_SOCKET_IFNAME", name);
+}
+
+static void complete_environment(
+    struct strings *env, const struct message_launch *launch, const struct user *user, const char *cwd)
+{
+    set_interface(env, launch);
     set_missing(env, "HOME", user->home);
     set_missing(env, "USER", user->name);
     set_missing(env, "LOGNAME", user->name);
@@ -396,7 +414,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
     gpu_grants_copy(&ret->gpus, &launch->gpus);
     strings_copy(&ret->command, &job->command);
     strings_copy(&ret->env, &job->env);
-    complete_environment(&ret->env, user, ret->cwd);
+    complete_environment(&ret->env, launch, user, ret->cwd);
     if (node->has_joined) // the one that its submitter had is on another machine
         strings_unset_env(&ret->env, "MGPU_SOCKET");
     set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);

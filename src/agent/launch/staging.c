@@ -204,7 +204,7 @@ static int make_spec(const struct launcher *launcher, const struct message_launc
         .has_no_new_privs = launcher->has_no_new_privs };
     int r = share_make_spec(&shares, launch, job, user, &node, ret, err);
     if (r == 0 && launcher->devices != NULL) {
-        ret->numa = (uint32_t)(gpu_devices_numa(launcher->devices, &ret->gpus) + 1);
+        ret->numas = gpu_devices_numas(launcher->devices, &ret->gpus);
         find_devices(launcher->devices, ret);
     }
     if (r == 0 && launcher->is_guarding)

@@ -42,7 +42,48 @@ static const char *connection_of(const json_t *a, const json_t *b)
     return field_is_known(a, "numa") && field_is_known(b, "numa") ? "SYS" : "-";
 }
 
-static void print_node(const json_t *const *gpus, size_t count, const struct screen *screen, FILE *out)
+/* The interfaces of a node, or NULL. */
+static const json_t *find_nics(const json_t *nodes, const char *name)
+{
+    const json_t *node;
+    size_t i;
+    json_array_foreach(nodes, i, node)
+    {
+        if (field_is(node, "name", name))
+            return json_object_get(node, "nics");
+    }
+    return NULL;
+}
+
+/* "eth0 (mlx5_0, 200 Gb/s)"; the caller frees it. */
+static char *name_nic(const json_t *nic)
+{
+    char speed[32] = "down";
+    _cleanup_free_ char *name = field_shown(nic, "name");
+    _cleanup_free_ char *rdma = field_is_known(nic, "rdma") ? field_shown(nic, "rdma") : NULL;
+    int64_t megabits = field_integer(nic, "speed_mbit", 0);
+    if (json_is_true(json_object_get(nic, "up")) && megabits == 0)
+        (void)snprintf(speed, sizeof(speed), "up");
+    else if (json_is_true(json_object_get(nic, "up")))
+        (void)snprintf(speed, sizeof(speed), "%g Gb/s", (double)megabits / 1000);
+    return rdma != NULL ? xasprintf("%s (%s, %s)", name, rdma, speed) : xasprintf("%s (%s)", name, speed);
+}
+
+static void add_nics(struct table *table, const json_t *nics, const json_t *const *gpus, size_t count)
+{
+    const json_t *nic;
+    size_t i;
+    json_array_foreach(nics, i, nic)
+    {
+        table_add(table, name_nic(nic), COLOR_NONE);
+        for (size_t k = 0; k < count; k++)
+            table_add(table, xstrdup(connection_of(nic, gpus[k])), COLOR_NONE);
+        table_add(table, field_shown(nic, "numa"), COLOR_NONE);
+    }
+}
+
+static void print_node(
+    const json_t *const *gpus, size_t count, const json_t *nodes, const struct screen *screen, FILE *out)
 {
     struct table_column columns[GPUS_MAX + 2] = { { .header = "GPU" } };
     char *headers[GPUS_MAX] = { NULL };
@@ -59,13 +100,14 @@ static void print_node(const json_t *const *gpus, size_t count, const struct scr
             table_add(table, xstrdup(connection_of(gpus[i], gpus[k])), COLOR_NONE);
         table_add(table, field_shown(gpus[i], "numa"), COLOR_NONE);
     }
+    add_nics(table, find_nics(nodes, field_text(gpus[0], "node")), gpus, count);
     table_print(table, screen, true, out);
     table_free(table);
     for (size_t i = 0; i < count; i++)
         free(headers[i]);
 }
 
-void gpu_topology_print(const json_t *gpus, const struct screen *screen, FILE *out)
+void gpu_topology_print(const json_t *gpus, const json_t *nodes, const struct screen *screen, FILE *out)
 {
     const json_t *node[GPUS_MAX], *gpu;
     size_t i, count = 0;
@@ -73,13 +115,13 @@ void gpu_topology_print(const json_t *gpus, const struct screen *screen, FILE *o
     {
         bool is_other = count > 0 && !text_equal(field_text(node[0], "node"), field_text(gpu, "node"));
         if (is_other || count == GPUS_MAX) {
-            print_node(node, count, screen, out);
+            print_node(node, count, nodes, screen, out);
             count = 0;
         }
         node[count++] = gpu;
     }
     if (count > 0)
-        print_node(node, count, screen, out);
+        print_node(node, count, nodes, screen, out);
     (void)fputs(
         "NV: NVLink. PIX: one PCIe switch. NODE: one NUMA node. SYS: between NUMA nodes. -: not known\n",
         out);

@@ -118,8 +118,10 @@ static int show(void *arg, FILE *out, struct error *err)
         return 0;
     }
     if (options->is_topology && !list_is_machine(call)) {
-        gpu_topology_print(json_object_get(answer, "gpus"), &screen, out);
-        return 0;
+        _cleanup_json_ json_t *nodes = NULL;
+        r = client_get(&call->client, API_PATH "/nodes", &nodes, err);
+        gpu_topology_print(json_object_get(answer, "gpus"), json_object_get(nodes, "nodes"), &screen, out);
+        return r;
     }
     r = list_print(call, &gpu_list, &screen, answer, out, err);
     if (r == 0 && !list_is_machine(call) && screen.is_tty)

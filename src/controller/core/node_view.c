@@ -56,6 +56,7 @@ static void describe_node(const struct core *core, const struct core_node *node,
         .cpu_milli = node->hello.cpus * 1000,
         .memory = node->hello.memory_bytes > parked ? node->hello.memory_bytes - parked : 0,
         .devices = { .items = devices, .count = count },
+        .shares = node->hello.shares,
     };
 }
 

@@ -68,6 +68,7 @@ struct cluster_node {
     bool is_counted;     // in cluster->widths
     bool is_exclusive;   // one job has it alone
     uint64_t partitions; // bits of cluster->partitions
+    uint32_t shares;     // bit k: shares of GPUs can be enforced by enum share_kind k; 0: not known
     uint32_t cpu_milli, cpu_booked; // thousandths of a CPU
     uint64_t memory, memory_booked; // bytes; memory 0: unknown, not limited
     uint32_t jobs, jobs_max;        // attempts on it, and their maximum; 0: no limit

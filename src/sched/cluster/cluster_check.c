@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "job/share.h"
 
 #define NAMES_SHOWN 8U
 
@@ -443,6 +444,30 @@ static int lack_member(const struct cluster *cluster, const struct sched_request
     return 0;
 }
 
+/* True if there are nodes for it, none of which enforces shares as it requests. */
+static bool lacks_share_kind(
+    const struct cluster *cluster, const struct sched_request *request, const struct largest *largest)
+{
+    struct sched_request any = *request;
+    bool is_admitted = false;
+    any.share_kind = SHARE_NONE;
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        is_admitted |= cluster_node_admits(&cluster->nodes[i], &any);
+    return largest->nodes == 0 && request->share_kind != SHARE_NONE && is_admitted;
+}
+
+static int lack_share(const struct cluster *cluster, const struct sched_request *request,
+    const struct largest *largest, struct error *err)
+{
+    if (!lacks_share_kind(cluster, request, largest))
+        return 0;
+    (void)error_set(err, -ERANGE, "no node can enforce shares of GPUs by %s",
+        share_kind_name((enum share_kind)request->share_kind));
+    return error_hint(err,
+        "--share auto uses the strongest kind of each node; mgpu doctor shows why this one "
+        "is missing");
+}
+
 /* Its lists leave no node. */
 static int lack_any(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
@@ -455,8 +480,9 @@ static int lack_any(const struct cluster *cluster, const struct sched_request *r
     return error_hint(err, "list the nodes with: mgpu nodes");
 }
 
-static lack_fn *const lacks[] = { lack_any, lack_node, lack_member, lack_id, lack_model, lack_nodes,
-    lack_count, lack_gpu_memory, lack_suitable, lack_division, lack_cpus, lack_memory, lack_together };
+static lack_fn *const lacks[] = { lack_share, lack_any, lack_node, lack_member, lack_id, lack_model,
+    lack_nodes, lack_count, lack_gpu_memory, lack_suitable, lack_division, lack_cpus, lack_memory,
+    lack_together };
 
 int cluster_check(const struct cluster *cluster, const struct sched_request *request, struct error *err)
 {
@@ -470,7 +496,8 @@ int cluster_check(const struct cluster *cluster, const struct sched_request *req
             return 0;
     struct largest largest;
     find_largest(cluster, request, &largest);
-    if (largest.nodes == 0 && request->nodelist == NULL && request->exclude == NULL)
+    if (largest.nodes == 0 && request->nodelist == NULL && request->exclude == NULL &&
+        !lacks_share_kind(cluster, request, &largest))
         return 0; // the nodes of its partition have not joined yet
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof(lacks) / sizeof(lacks[0]); i++)

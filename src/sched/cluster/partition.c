@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/share.h"
 
 static bool contains(const struct cluster_partition *partition, const char *node)
 {
@@ -89,9 +90,17 @@ static bool is_named(const char *names, const char *name)
     return false;
 }
 
+/* A node whose agent has not said what it can do may be able to. */
+static bool enforces(const struct cluster_node *node, uint32_t kind)
+{
+    bool is_any = kind == SHARE_NONE || kind >= SHARE_AUTO;
+    return is_any || node->shares == 0 || (node->shares >> kind & 1) != 0;
+}
+
 bool cluster_node_admits(const struct cluster_node *node, const struct sched_request *request)
 {
     return (request->partition == NULL || (node->partitions & request->partitions) != 0) &&
            (request->nodelist == NULL || is_named(request->nodelist, node->name)) &&
-           (request->exclude == NULL || !is_named(request->exclude, node->name));
+           (request->exclude == NULL || !is_named(request->exclude, node->name)) &&
+           enforces(node, request->share_kind);
 }

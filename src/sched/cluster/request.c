@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "job/share.h"
 
 bool request_is_shared(const struct sched_request *request)
 {
@@ -70,9 +71,9 @@ bool request_equal(const struct sched_request *a, const struct sched_request *b)
     if (a->gpus != b->gpus || a->nodes != b->nodes || a->gpus_per_node != b->gpus_per_node ||
         a->share != b->share || a->gpu_mem != b->gpu_mem || a->cpu_milli != b->cpu_milli ||
         a->memory != b->memory || a->adopted_pid != b->adopted_pid || a->n_picks != b->n_picks ||
-        a->n_allow != b->n_allow || a->is_exclusive != b->is_exclusive || !text_equal(a->model, b->model) ||
-        !text_equal(a->partition, b->partition) || !text_equal(a->nodelist, b->nodelist) ||
-        !text_equal(a->exclude, b->exclude))
+        a->n_allow != b->n_allow || a->is_exclusive != b->is_exclusive || a->share_kind != b->share_kind ||
+        !text_equal(a->model, b->model) || !text_equal(a->partition, b->partition) ||
+        !text_equal(a->nodelist, b->nodelist) || !text_equal(a->exclude, b->exclude))
         return false;
     for (size_t i = 0; i < a->n_picks; i++)
         if (a->picks[i].index != b->picks[i].index || !text_equal(a->picks[i].node, b->picks[i].node))
@@ -98,7 +99,7 @@ uint64_t request_hash(const struct sched_request *request)
 {
     const uint64_t numbers[] = { request->gpus, request->nodes, request->gpus_per_node, request->share,
         request->gpu_mem, request->cpu_milli, request->memory, request->n_picks, request->n_allow,
-        request->adopted_pid, request->is_exclusive };
+        request->adopted_pid, request->is_exclusive, request->share_kind };
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         hash = mix(hash, numbers[i]);
@@ -144,7 +145,10 @@ void request_text(const struct sched_request *request, char *text, size_t size)
         format_size(request->gpu_mem, memory, sizeof(memory));
         (void)snprintf(part, sizeof(part), " with %s%s", memory, each);
     }
-    (void)snprintf(text, size, "%s%s%s%s%.60s", gpus, part, request->is_exclusive ? " on a whole node" : "",
-        request->partition != NULL ? " in partition " : "",
-        request->partition != NULL ? request->partition : "");
+    bool has_kind = request->share_kind != SHARE_NONE && request->share_kind < SHARE_AUTO;
+    (void)snprintf(text, size, "%s%s%s%s%.60s%s%s", gpus, part,
+        request->is_exclusive ? " on a whole node" : "", request->partition != NULL ? " in partition " : "",
+        request->partition != NULL ? request->partition : "",
+        has_kind ? " on nodes that enforce shares by " : "",
+        has_kind ? share_kind_name((enum share_kind)request->share_kind) : "");
 }

@@ -35,6 +35,7 @@ struct sched_request {
     char *exclude;        // "gpu2": not these; NULL: none
     uint64_t partitions;  // these as bits, set by the scheduler; no part of the value
     bool is_exclusive;    // nodes that run no other job
+    uint32_t share_kind;  // enum share_kind: only nodes that enforce shares by it; 0, AUTO: any
     uint32_t adopted_pid; // pid of the process to adopt; 0: no adoption
 };
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "job/ask.h"
+#include "job/share.h"
 
 #define CPU_JOB_MILLI 1000U // a job without GPUs that names no CPUs
 
@@ -40,6 +41,7 @@ int request_from_ask(const struct job_ask *ask, struct sched_request *ret, struc
         .memory = ask->memory,
         .adopted_pid = ask->adopted_pid,
         .is_exclusive = ask->exclusive,
+        .share_kind = share_kind_from_name(ask->share),
         .partition = xstrdup(ask->partition),
         .nodelist = xstrdup(ask->nodelist),
         .exclude = xstrdup(ask->exclude),

@@ -284,15 +284,16 @@ static void a_container_gets_the_nodes_of_its_gpus_and_those_they_need(void **st
     assert_paths(machine, "ab", "");
 }
 
-static void the_first_gpu_says_where_the_cpus_should_be(void **state)
+static void the_gpus_say_where_the_cpus_should_be(void **state)
 {
     struct machine *machine = *state;
     struct record_list grants = { 0 };
     open_devices(machine, "nvml", false);
-    assert_int_equal(gpu_devices_numa(machine->devices, &grants), -1);
+    assert_int_equal(gpu_devices_numas(machine->devices, &grants), 0);
     gpu_grants_add(&grants, 1, "GPU-b", 0, 0);
+    assert_int_equal(gpu_devices_numas(machine->devices, &grants), 2);
     gpu_grants_add(&grants, 0, "GPU-a", 0, 0);
-    assert_int_equal(gpu_devices_numa(machine->devices, &grants), 1);
+    assert_int_equal(gpu_devices_numas(machine->devices, &grants), 3);
     gpu_grants_clear(&grants);
 }
 
@@ -312,7 +313,7 @@ int main(void)
         CASE(gpus_are_numbered_as_the_job_sees_them),
         CASE(a_gpu_without_a_node_of_its_own_hides_no_other),
         CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver),
-        CASE(the_first_gpu_says_where_the_cpus_should_be),
+        CASE(the_gpus_say_where_the_cpus_should_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
