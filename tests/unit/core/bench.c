@@ -313,6 +313,7 @@ int bench_refused(struct bench *bench, uint32_t link, const struct sent *launch)
     char text[] = "there is no user 1000";
     struct launch_exit record = { .id.job = launch->job,
         .id.attempt = launch->attempt,
+        .id.rank = launch->rank,
         .token = launch->token,
         .end = END_START_FAILED,
         .exit_code = 125,
@@ -324,9 +325,11 @@ int bench_refused(struct bench *bench, uint32_t link, const struct sent *launch)
 int bench_returned(struct bench *bench, uint32_t link, const struct sent *launch)
 {
     char text[] = "fork: try again";
-    struct message_returned returned = {
-        .id.job = launch->job, .id.attempt = launch->attempt, .token = launch->token, .text = text
-    };
+    struct message_returned returned = { .id.job = launch->job,
+        .id.attempt = launch->attempt,
+        .id.rank = launch->rank,
+        .token = launch->token,
+        .text = text };
     return say(bench, link, MESSAGE_RETURNED, &returned);
 }
 

@@ -11,7 +11,7 @@
 
 static int one, two;
 
-static const char *const names[] = { "a", "b" };
+static const char *const names[] = { "a", "b", "c" };
 
 /* The link of the node on which it starts; 0: it does not. */
 static uint32_t started_on(struct bench *b, uint64_t job)
@@ -81,6 +81,63 @@ static void a_job_that_is_cancelled_is_not_given_back(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
 }
 
+/* A job of two nodes with a GPU each, among `count` nodes. */
+static struct bench *open_with_wide_job(void **state, uint32_t count)
+{
+    static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+    (void)bench_open(state);
+    struct bench *b = *state;
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(bench_hello_as(b, i + 1, names[i], 1), 0);
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "train");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = 2;
+    spec->ask.nodes = 2;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
+    bench_settle(b);
+    assert_int_not_equal(started_on(b, 11), 0);
+    return b;
+}
+
+/* The node of the rank that was launched last refuses; the other rank is given up. */
+static uint32_t refuse_last_rank(struct bench *b)
+{
+    struct sent last = *bench_sent(b, MESSAGE_LAUNCH, 11);
+    struct sent other = last;
+    for (size_t i = b->n_sent; i-- > 0;)
+        if (b->sent[i].id == MESSAGE_LAUNCH && b->sent[i].attempt == last.attempt &&
+            b->sent[i].link != last.link)
+            other = b->sent[i];
+    assert_int_not_equal(last.link, other.link);
+    assert_int_equal(bench_refused(b, last.link, &last), 0);
+    assert_int_equal(bench_returned(b, other.link, &other), 0);
+    bench_settle(b);
+    return last.link;
+}
+
+static void a_wide_job_runs_on_the_nodes_that_do_not_refuse_it(void **state)
+{
+    struct bench *b = open_with_wide_job(state, 3);
+    uint32_t refusing = refuse_last_rank(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_int_not_equal(started_on(b, 11), 0);
+    assert_int_equal(core_job(b->core, 11)->attempt, 2);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        assert_string_not_equal(job_node_name(core_job(b->core, 11), rank), names[refusing - 1]);
+}
+
+static void a_wide_job_ends_when_too_few_nodes_are_left(void **state)
+{
+    struct bench *b = open_with_wide_job(state, 2);
+    uint32_t refusing = refuse_last_rank(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
+    assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
+    assert_non_null(strstr(core_job(b->core, 11)->text, "there is no user"));
+    assert_non_null(strstr(core_job(b->core, 11)->text, names[refusing - 1]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +145,8 @@ int main(void)
         cmocka_unit_test_teardown(a_job_that_all_nodes_refuse_ends, bench_close),
         cmocka_unit_test_teardown(the_only_node_ends_the_job_at_once, bench_close),
         cmocka_unit_test_teardown(a_job_that_is_cancelled_is_not_given_back, bench_close),
+        cmocka_unit_test_teardown(a_wide_job_runs_on_the_nodes_that_do_not_refuse_it, bench_close),
+        cmocka_unit_test_teardown(a_wide_job_ends_when_too_few_nodes_are_left, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
 #include "controller/core/concerns/ranks.h"
+#include "controller/core/refusal.h"
 #include "controller/core/state.h"
 #include "job/slurm.h"
 #include "job/usage_merge.h"
@@ -193,9 +194,10 @@ void core_ranks_end(struct core *core, struct core_entry *entry)
         .id = job->id, .attempt = job->attempt, .node = NULL, .run = &(struct job_run){ .nodes = nodes }
     };
     core_make_extra(entry)->ranks = NULL;
+    bool is_refused = !has_any_run && rank->state == RANK_ENDED && rank->exit.is_refused != 0;
     if (!has_any_run && rank->state != RANK_ENDED) {
         core_give_back(core, entry, text);
-    } else {
+    } else if (!is_refused || !core_leave_out(core, entry, job_node_name(&was, number), text)) {
         struct job_event event = { .attempt = job->attempt };
         set_end(entry, rank, &event);
         add_up(ranks, &event);
