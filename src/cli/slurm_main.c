@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mgpu-slurm: the commands of Slurm. Its name (`mgpu compat install --slurm` creates links), or its first
- * argument, selects one.
+ * argument, selects one. As slurmstepd it runs the tasks of a step on one node for srun.
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/api/exit_code.h"
 #include "cli/slurm/check.h"
 #include "cli/slurm/document.h"
 #include "cli/slurm/slurm.h"
+#include "cli/stepd/stepd.h"
 #include "cli/term/standard.h"
 
 static int explain(void)
@@ -35,6 +37,8 @@ int main(int argc, char **argv)
         slurm_document();
         return standard_output_end(EXIT_OK);
     }
+    if (program == NULL && argc > 0 && strcmp(argv[0], "slurmstepd") == 0)
+        return stepd_run(STDIN_FILENO, STDOUT_FILENO);
     if (program == NULL && argc > 0 && strcmp(argv[0], "check") == 0)
         return standard_output_end(slurm_check(argc, argv));
     return standard_output_end(program == NULL ? explain() : program->run(program, argc, argv));

@@ -14,21 +14,20 @@
 
 void labels_init(struct labels *labels, const struct step *step)
 {
-    *labels = (struct labels){ .count = step->count, .width = 1 };
-    labels->sources = xcalloc(step->count + 2, sizeof(*labels->sources));
+    *labels = (struct labels){ .is_on = step->job->is_labelled, .count = step->count, .width = 1 };
     labels->lines = xcalloc(step->count + 1, sizeof(*labels->lines));
-    for (uint32_t i = 0; i < step->count; i++)
-        labels->sources[i] = (struct pollfd){ .fd = step->tasks[i].pipe_fd, .events = POLLIN };
     for (uint32_t n = step->count - 1; n >= 10; n /= 10)
         labels->width++;
 }
 
-bool labels_are_open(const struct labels *labels)
+bool labels_fill(const struct labels *labels, const struct step *step, struct pollfd *sources)
 {
-    for (uint32_t i = 0; i < labels->count; i++)
-        if (labels->sources[i].fd >= 0)
-            return true;
-    return false;
+    bool is_open = false;
+    for (uint32_t i = 0; i < labels->count; i++) {
+        sources[i] = (struct pollfd){ .fd = step->tasks[i].pipe_fd, .events = POLLIN };
+        is_open |= sources[i].fd >= 0;
+    }
+    return is_open;
 }
 
 static void print(const struct labels *labels, uint32_t task, const char *line, size_t length)
@@ -58,32 +57,39 @@ static void print_lines(struct labels *labels, uint32_t task, bool is_over)
     held->length -= begin;
 }
 
-static void take(struct labels *labels, uint32_t task)
+void labels_add(struct labels *labels, uint32_t task, const void *bytes, size_t length)
+{
+    buffer_append(&labels->lines[task], bytes, length);
+    print_lines(labels, task, false);
+}
+
+static void take(struct labels *labels, struct step_task *task)
 {
     char piece[READ_SIZE];
-    ssize_t n = read(labels->sources[task].fd, piece, sizeof(piece));
+    ssize_t n = read(task->pipe_fd, piece, sizeof(piece));
     if (n < 0 && errno == EINTR)
         return;
     if (n > 0)
-        buffer_append(&labels->lines[task], piece, (size_t)n);
-    print_lines(labels, task, n <= 0);
+        buffer_append(&labels->lines[task->id], piece, (size_t)n);
+    print_lines(labels, task->id, n <= 0);
     if (n > 0)
         return;
-    (void)close(labels->sources[task].fd);
-    labels->sources[task].fd = -1;
+    closep(&task->pipe_fd);
+    task->pipe_fd = -1;
 }
 
-bool labels_wait(struct labels *labels, int signal_fd, int record_fd, int timeout_ms)
+void labels_serve(struct labels *labels, struct step *step, const struct pollfd *sources)
 {
-    struct pollfd *record = &labels->sources[labels->count + 1];
-    labels->sources[labels->count] = (struct pollfd){ .fd = signal_fd, .events = POLLIN };
-    *record = (struct pollfd){ .fd = record_fd, .events = POLLIN };
-    if (poll(labels->sources, labels->count + 2, timeout_ms) < 0)
-        return false;
     for (uint32_t i = 0; i < labels->count; i++)
-        if (labels->sources[i].fd >= 0 && labels->sources[i].revents != 0)
-            take(labels, i);
-    return record_fd >= 0 && record->revents != 0;
+        if (sources[i].fd >= 0 && sources[i].revents != 0)
+            take(labels, &step->tasks[i]);
+}
+
+void labels_end(struct labels *labels)
+{
+    for (uint32_t i = 0; i < labels->count; i++)
+        if (labels->lines[i].length > 0)
+            print_lines(labels, i, true);
 }
 
 void labels_clear(struct labels *labels)
@@ -91,5 +97,4 @@ void labels_clear(struct labels *labels)
     for (uint32_t i = 0; i < labels->count; i++)
         buffer_clear(&labels->lines[i]);
     free(labels->lines);
-    free(labels->sources);
 }

@@ -9,19 +9,25 @@
 #include "cli/slurm/step.h"
 
 struct labels {
-    struct pollfd *sources; // of the tasks in order, then the signals and the record of the step
-    struct buffer *lines;   // incomplete line of each task
-    uint32_t count;         // of the tasks
-    int width;              // of their numbers
+    bool is_on;           // lines are labelled
+    struct buffer *lines; // incomplete line of each task
+    uint32_t count;       // of the tasks
+    int width;            // of their numbers
 };
 
 void labels_init(struct labels *labels, const struct step *step);
 
-/* True while some task may still write. */
-bool labels_are_open(const struct labels *labels);
+/* The pipes of tasks that are children of srun, one for each task, to be polled. True while one may still
+ * write. */
+bool labels_fill(const struct labels *labels, const struct step *step, struct pollfd *sources);
 
-/* Waits for output, a signal, or `record_fd` (-1: none), at most `timeout_ms` (-1: any time), and prints the
- * lines that are complete. True when record_fd is readable. */
-bool labels_wait(struct labels *labels, int signal_fd, int record_fd, int timeout_ms);
+/* Prints the lines that are complete. */
+void labels_serve(struct labels *labels, struct step *step, const struct pollfd *sources);
+
+/* Output of a task that came otherwise. */
+void labels_add(struct labels *labels, uint32_t task, const void *bytes, size_t length);
+
+/* Prints what is left of each task. */
+void labels_end(struct labels *labels);
 
 void labels_clear(struct labels *labels);

@@ -17,10 +17,50 @@
 #include "cli/slurm/send.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/step.h"
+#include "cli/stepd/mpi.h"
 #include "cli/term/field.h"
 #include "job/spec.h"
 
 static const struct command srun_command = { .name = "srun", .is_job_status = true };
+
+/* --- MPI --- */
+
+static bool is_mpi_listed(const struct slurm_job *job)
+{
+    return job->mpi != NULL && strcmp(job->mpi, "list") == 0;
+}
+
+/* The kind by its own name; one that does not work here is refused before anything is started. */
+static int check_mpi(struct slurm_job *job, struct error *err)
+{
+    const char *name = job->mpi;
+    const struct mpi_kind *kind = name != NULL ? mpi_kind_find(name) : NULL;
+    if (name == NULL || name[0] == '\0' || strcmp(name, "none") == 0) {
+        job->mpi = NULL;
+        return 0;
+    }
+    if (kind == NULL)
+        return error_set(err, -EINVAL, "Invalid MPI type '%.60s', --mpi=list for acceptable types", name);
+    job->mpi = kind->name;
+    return kind->check(err);
+}
+
+/* In Slurm's words, with those that work on this machine. */
+static int list_mpi(void)
+{
+    const struct mpi_kind *const kinds[] = { &mpi_pmi2, &mpi_pmix };
+    (void)printf("MPI plugin types are...\n\tnone\n");
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct error err = { 0 };
+        if (kinds[i]->check(&err) == 0)
+            (void)printf("\t%s\n", kinds[i]->name);
+        else
+            (void)printf("\t%s (not available: %s)\n", kinds[i]->name, err.message);
+    }
+    return 0;
+}
+
+/* --- options --- */
 
 static int read_options(const struct slurm_program *program, int argc, char **argv, struct slurm_job *job,
     int *ret_first, struct error *err)
@@ -29,11 +69,13 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     bool is_inside = getenv("SLURM_JOB_ID") != NULL;
     /* Variables set for the surrounding job are not options of its steps. */
     int r = slurm_options_from_environment(&reading, is_inside ? "SRUN" : "SLURM", err);
+    if (is_inside && job->mpi == NULL)
+        job->mpi = getenv("SLURM_MPI_TYPE"); // set by the user, not for the job
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
-    if (r == 0 && *ret_first >= argc)
+    if (r == 0 && *ret_first >= argc && !is_mpi_listed(job))
         r = error_set(err, -EINVAL, "No command given to execute.");
-    return r;
+    return r == 0 && !is_mpi_listed(job) ? check_mpi(job, err) : r;
 }
 
 /* --- inside --- */
@@ -59,7 +101,8 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
 {
     _cleanup_strings_ struct strings words = { 0 };
     char self[PATH_MAX] = { 0 };
-    if (job->tasks > 1 || job->nodes > 1 || job->is_labelled || job->has_multiple_programs) {
+    if (job->tasks > 1 || job->nodes > 1 || job->is_labelled || job->mpi != NULL ||
+        job->has_multiple_programs) {
         if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
             return error_set_errno(err, -errno, "cannot find this program");
         strings_add(&words, self);
@@ -69,6 +112,8 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
             strings_add(&words, "--label");
         if (job->has_multiple_programs)
             strings_add(&words, "--multi-prog");
+        if (job->mpi != NULL)
+            strings_take(&words, xasprintf("--mpi=%s", job->mpi));
         if (job->wait_s > 0)
             strings_take(&words, xasprintf("--wait=%" PRId64, job->wait_s));
         if (job->is_killed_on_exit)
@@ -127,7 +172,9 @@ int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
     job.call.command = &srun_command;
     talk_as(program->name, "");
     int r = read_options(program, argc, argv, &job, &first, &err);
-    if (r == 0)
+    if (r == 0 && is_mpi_listed(&job))
+        r = list_mpi();
+    else if (r == 0)
         r = is_inside || job.job_id > 0 ? run_step(&job, argv + first, &err)
                                         : run_alone(program, &job, argc - first, argv + first, &err);
     slurm_job_clear(&job);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step: srun inside a job. Its tasks are processes of the job. Tasks on this node are children of srun;
- * those on other nodes are started with mgpud's exec and represented by a child of srun.
+ * A step: srun inside a job. Its tasks are processes of the job. Tasks on this node are children of srun. On
+ * other nodes, and where the step has limits of its own or MPI, they are children of a slurmstepd
+ * (cli/stepd), which on another node or with limits is started by mgpud's exec.
  */
 #pragma once
 
@@ -11,15 +12,23 @@
 
 #include "base/error.h"
 #include "base/strings.h"
+#include "cli/stepd/frames.h"
 #include "cli/submit/slurm_job.h"
 
 struct step_task {
     uint32_t id, node, local; // number of the task, of its node in the step, and of the task on that node
-    pid_t pid;                // 0: not started, or ended
-    int status;               // as from waitpid(2), once ended
-    int pipe_fd;              // its output, for labels; -1: none
-    char *const *command;     // terminated by NULL
+    bool is_running;
+    pid_t pid;            // 0: it is no child of srun, or has ended
+    int status;           // as from waitpid(2), once ended
+    int pipe_fd;          // its output, for labels; -1: none
+    int input_fd;         // where it reads standard input; -1: none
+    int files[2];         // for its output and errors, if srun writes them; -1: srun's own
+    char *const *command; // terminated by NULL
+    struct step_usage usage;
 };
+
+struct step_peer;
+struct step_gathers;
 
 struct step {
     const struct slurm_job *job;
@@ -30,9 +39,16 @@ struct step {
     struct step_task *tasks;
     uint32_t count;
     uint64_t job_id;
-    bool has_ended_first; // one of its tasks has ended
-    int64_t late_ms;      // boot time at which --wait ends the others; 0: never
-    const json_t *record; // as mgpud shows the step; NULL: it is not recorded
+    struct step_peer *peers; // of each node
+    struct step_gathers *gathers;
+    bool has_ended_first;   // one of its tasks has ended
+    bool is_ending;         // its tasks have been told to end
+    int64_t late_ms;        // boot time at which --wait ends the others; 0: never
+    int64_t kill_ms;        // boot time at which they are killed; 0: never
+    int64_t interrupted_ms; // boot time of the last Ctrl-C; 0: none
+    int64_t started_ms;     // boot time
+    uint32_t samples;       // of its usage
+    const json_t *record;   // as mgpud shows the step; NULL: it is not recorded
 };
 
 /* Distributes tasks to nodes according to the options and the allocation (SLURM_JOB_NODELIST and others). */
@@ -54,3 +70,19 @@ char *step_path(const struct step *step, const struct step_task *task, const cha
 
 /* Runs all tasks; returns the highest exit status. */
 int step_run(struct step *step, struct error *err);
+
+/* Sends a signal to all tasks that run, or to one. */
+void step_signal(const struct step *step, int number);
+void step_signal_task(const struct step *step, const struct step_task *task, int number);
+
+/* Ends the step: SIGTERM now, SIGKILL after KillWait. Only the first call does something. */
+void step_terminate(struct step *step);
+
+/* A task has ended. */
+void step_task_end(struct step *step, struct step_task *task, int status);
+
+/* A file that the step writes for a task, or -1 with errno. `pattern` is that of --output or --error. */
+int step_open_output(const struct step *step, const struct step_task *task, const char *pattern);
+
+/* True if the output of this task goes nowhere: --output=3 is that of task 3 alone. */
+bool step_is_silent(const struct step_task *task, const char *pattern);

@@ -111,6 +111,8 @@ int step_plan(struct step *step, const struct slurm_job *job, char *const *comma
                 .node = (uint32_t)i,
                 .local = (uint32_t)k,
                 .pipe_fd = -1,
+                .input_fd = -1,
+                .files = { -1, -1 },
                 .command = command };
             step->count++;
         }
@@ -281,6 +283,7 @@ void step_environment(const struct step *step, const struct step_task *task, str
         set_number(ret, "SLURM_CPUS_PER_TASK", (uint64_t)step->job->cpus_per_task);
     if (step->job->tasks_per_node > 0)
         set_number(ret, "SLURM_NTASKS_PER_NODE", (uint64_t)step->job->tasks_per_node);
+    strings_set_env(ret, "SLURM_MPI_TYPE", step->job->mpi != NULL ? step->job->mpi : "none");
     set_gpus(step, task, ret);
 }
 

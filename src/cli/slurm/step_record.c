@@ -259,8 +259,9 @@ int step_record_signal(struct step_record *record)
     }
 }
 
-void step_record_end(struct step_record *record, int status)
+void step_record_end(struct step_record *record, const struct step *step, int status)
 {
+    (void)step;
     struct error err = { 0 };
     if (record->step == NULL)
         return;

@@ -33,5 +33,5 @@ void step_record_keep(struct step_record *record, bool is_readable);
 int step_record_signal(struct step_record *record);
 
 /* The highest exit status of its tasks; above 128 a task was ended by a signal. */
-void step_record_end(struct step_record *record, int status);
+void step_record_end(struct step_record *record, const struct step *step, int status);
 void step_record_clear(struct step_record *record);

@@ -30,7 +30,9 @@ struct slurm_job {
     /* Of srun. */
     bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, is_exact, is_exclusive,
         has_multiple_programs, is_no_allocation;
+    bool is_status_off; // Ctrl-C ends the step at once
     int64_t relative, job_id, wait_s;
+    const char *mpi;     // --mpi; NULL: none
     const char *command; // for salloc --no-shell: NULL
     bool is_without_shell;
 };

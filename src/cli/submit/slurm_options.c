@@ -243,7 +243,8 @@ SETTER(text)
         const char **text;
     } texts[] = { { "output", &job->output }, { "error", &job->error }, { "input", &job->input },
         { "chdir", &job->submit.directory }, { "wrap", &job->wrap }, { "job-name", &job->name },
-        { "mail-user", &job->mail_user }, { "nodelist", &job->nodelist }, { "exclude", &job->exclude } };
+        { "mail-user", &job->mail_user }, { "nodelist", &job->nodelist }, { "exclude", &job->exclude },
+        { "mpi", &job->mpi } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(option->name, texts[i].name) == 0)
             *texts[i].text = keep(job, value);
@@ -363,7 +364,8 @@ SETTER(flag)
         { "wait", &job->is_waited }, { "test-only", &job->is_tested }, { "quiet", &job->is_quiet },
         { "label", &job->is_labelled }, { "pty", &job->is_on_terminal }, { "overlap", &job->is_overlapping },
         { "exact", &job->is_exact }, { "exclusive", &job->is_exclusive },
-        { "no-shell", &job->is_without_shell }, { "multi-prog", &job->has_multiple_programs } };
+        { "no-shell", &job->is_without_shell }, { "disable-status", &job->is_status_off },
+        { "multi-prog", &job->has_multiple_programs } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(option->name, flags[i].name) == 0)
             *flags[i].flag = true;
@@ -473,7 +475,7 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("cpu-bind", 0, "kind", R, "CPU_BIND", "which CPUs a task is bound to"),
     ACCEPTED("cpu-freq", 0, "range", ANY, "CPU_FREQ_REQ", "frequency of the CPUs"),
     ACCEPTED("delay-boot", 0, "minutes", ANY, "DELAY_BOOT", "when nodes are booted"),
-    ACCEPTED("disable-status", 'X', NULL, R, "DISABLE_STATUS", "what Ctrl-C does"),
+    DONE("disable-status", 'X', NULL, R, set_flag, "DISABLE_STATUS", "end the step at the first Ctrl-C"),
     ACCEPTED("distribution", 'm', "kind", ANY, "DISTRIBUTION", "which task runs where"),
     ACCEPTED("epilog", 0, "program", R, "EPILOG", "program after the step"),
     ACCEPTED("export-file", 0, "file", S, NULL, "variables of a file"),
@@ -489,7 +491,7 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("kill-command", 0, "[signal]", A, NULL, "what ends the shell"),
     ACCEPTED("mem-bind", 0, "kind", ANY, "MEM_BIND", "which memory a task is bound to"),
     ACCEPTED("mincpus", 0, "n", ANY, NULL, "CPUs that a node has at least"),
-    ACCEPTED("mpi", 0, "kind", R, "MPI_TYPE", "kind of MPI"),
+    DONE("mpi", 0, "kind", R, set_text, "MPI_TYPE", "kind of MPI: none, pmi2 (MPICH), pmix (Open MPI), list"),
     ACCEPTED("no-bell", 0, NULL, A, NULL, "no bell"),
     ACCEPTED("bell", 0, NULL, A, NULL, "a bell"),
     ACCEPTED("no-kill", 'k', "[off]", ANY, "NO_KILL", "go on when a node fails"),
