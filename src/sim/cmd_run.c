@@ -18,6 +18,7 @@
 
 #define TICK_MS          60000 // of the LAS reference
 #define RESERVATIONS_MAX 1000
+#define FORECASTS_MAX    100000
 
 struct run_call {
     const struct policy *policy;
@@ -29,6 +30,7 @@ struct run_call {
     int64_t preempt_cost_ms, preempt_wide_ms; // -1: the default
     int64_t half_life_ms, age_cap_ms;         // -1: the default
     uint64_t seed;
+    int64_t forecasts;
     bool has_estimate, is_reference, is_json, no_timing, no_progress, no_limits, is_help;
 };
 
@@ -121,6 +123,8 @@ static const struct option_row rows[] = {
         OPTION_VALUE(word, struct run_call, gantt) },
     { 0, "plot", "FILE", "draw queue length, GPUs in use and waiting times, as SVG",
         OPTION_VALUE(word, struct run_call, plot) },
+    { 0, "forecasts", "N", "forecast starts about N times, and compare with those that came",
+        OPTION_VALUE(integer, struct run_call, forecasts), OPTION_RANGE(0, FORECASTS_MAX) },
     { 0, "json", NULL, "print figures as JSON", OPTION_VALUE(flag, struct run_call, is_json) },
     { 0, "no-timing", NULL, "omit figures that depend on this machine",
         OPTION_VALUE(flag, struct run_call, no_timing) },
@@ -254,6 +258,7 @@ static int replay(struct run_call *call, const char *path, struct workload *work
         .draws = call->gantt != NULL,
         .plots = call->plot != NULL,
         .is_timed = !call->no_timing,
+        .forecasts = (uint64_t)call->forecasts,
         .is_progress = !call->no_progress && isatty(STDERR_FILENO) == 1,
     };
     result = engine_run(engine, workload, nodes, &options, err);

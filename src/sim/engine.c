@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "sched/cluster/node_index.h"
-#include "sim/progress.h"
+#include "sim/talk.h"
 
 #define ROUNDS_MAX 1000U  // passes of one instant
 #define IDLE_MAX   10000U // times that the scheduler's own timers may come to nothing on an idle cluster
@@ -140,6 +140,8 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
     if (result->start_ms < 0) {
         result->start_ms = engine->now_ms;
         result->estimate_ms = estimate_of(engine, number);
+        if (engine->options.forecasts > 0)
+            told_forecasts_start(&engine->told, number, engine->now_ms);
     }
     result->since_ms = engine->now_ms;
     result->is_running = true;
@@ -322,6 +324,8 @@ static int loop(struct engine *engine, struct progress *progress, struct error *
             return result;
         if (engine->options.plots)
             add_point(engine);
+        if (engine->options.forecasts > 0)
+            told_forecasts_make(&engine->told, engine->sched, engine->now_ms, (uint32_t)engine->next_arrival);
         size_t over = engine->n_done + engine->n_refused;
         progress_show(progress, over, workload->n_jobs);
         if (over == workload->n_jobs)
@@ -349,6 +353,9 @@ int engine_run(struct engine *engine, const struct workload *workload, const str
         engine->results[i].start_ms = engine->results[i].end_ms = -1;
     if (options->draws)
         engine->open_segment = xcalloc(workload->n_jobs, sizeof(*engine->open_segment));
+    if (options->forecasts > 0)
+        told_forecasts_init(&engine->told, workload->n_jobs, workload->jobs[workload->n_jobs - 1].submit_ms,
+            options->forecasts);
     struct progress progress;
     progress_begin(&progress, options->is_progress);
     int result = loop(engine, &progress, err);
@@ -373,5 +380,6 @@ void engine_clear(struct engine *engine)
     free(engine->segments);
     free(engine->open_segment);
     free(engine->curve);
+    told_forecasts_clear(&engine->told);
     *engine = (struct engine){ 0 };
 }

@@ -11,6 +11,7 @@
 
 #include "sched/sched.h"
 #include "sim/event_heap.h"
+#include "sim/forecasts.h"
 #include "sim/nodes.h"
 #include "sim/samples.h"
 #include "sim/workload.h"
@@ -37,12 +38,13 @@ struct curve_point {
 struct engine_options {
     const struct sched_settings *settings;
     enum estimate_source estimate;
-    int64_t tick_ms;  // passes only at multiples of this; 0: at every event
-    bool has_limits;  // wall times are time limits
-    bool draws;       // keep segments
-    bool plots;       // keep the curve
-    bool is_timed;    // measure the passes
-    bool is_progress; // show progress on standard error
+    int64_t tick_ms;    // passes only at multiples of this; 0: at every event
+    bool has_limits;    // wall times are time limits
+    bool draws;         // keep segments
+    bool plots;         // keep the curve
+    bool is_timed;      // measure the passes
+    bool is_progress;   // show progress on standard error
+    uint64_t forecasts; // about how many are made; 0: none
 };
 
 /* The results of one job. */
@@ -84,6 +86,7 @@ struct engine {
     uint32_t *open_segment; // of each job: index of the first segment of its run, plus 1
     struct curve_point *curve;
     size_t n_curve;
+    struct told_forecasts told; // if options.forecasts
     /* Measurements, not part of the results. */
     struct samples pass_ns;
     double sched_s, wall_s;

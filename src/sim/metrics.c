@@ -138,6 +138,8 @@ void metrics_make(struct engine *engine, struct metrics *ret)
         ret->largest_gang = engine->gang_while_waiting / engine->waiting_ms;
     }
     summarize(&lists, ret);
+    if (engine->options.forecasts > 0)
+        told_forecasts_measure(&engine->told, &ret->forecasts);
     measure_machine(engine, ret);
     lists_clear(&lists);
 }

@@ -26,7 +26,8 @@ struct metrics {
     char *worst_user; // owned by the workload
     /* While jobs were waiting. */
     double waiting_s, free_gpus, free_percent, largest_gang;
-    struct summary estimate_error; // factor by which the estimate was wrong, at least 1
+    struct forecast_metrics forecasts; // count 0: none were made
+    struct summary estimate_error;     // factor by which the estimate was wrong, at least 1
     /* Of this machine, not of the schedule. */
     struct summary pass_us;
     double scheduler_s, wall_s;

@@ -80,6 +80,19 @@ static void put_widths(struct buffer *out, const struct metrics *metrics)
     buffer_append_text(out, "  },\n");
 }
 
+static void put_forecasts(struct buffer *out, const struct forecast_metrics *forecasts)
+{
+    if (forecasts->count == 0)
+        return;
+    buffer_printf(out,
+        "  \"forecasts\": {\"count\": %zu, \"within_80\": %.4f, \"width_80\": %.4f, \"error\": %.4f, "
+        "\"started_before\": {",
+        forecasts->count, forecasts->within, forecasts->width, forecasts->plain_error);
+    for (size_t i = 0; i < CALIBRATION_PARTS; i++)
+        buffer_printf(out, "%s\"%.2f\": %.4f", i > 0 ? ", " : "", calibration_parts[i], forecasts->before[i]);
+    buffer_append_text(out, "}},\n");
+}
+
 static void put_counts(struct buffer *out, const struct sched_counts *counts)
 {
     buffer_printf(out,
@@ -113,6 +126,7 @@ void report_json(const struct report *report, FILE *out)
             &text, "  \"%s\": %.*f,\n", figures[i].key, figures[i].digits, value_of(metrics, &figures[i]));
     json_text(&text, "  ", "worst_user", metrics->worst_user == NULL ? "" : metrics->worst_user);
     put_widths(&text, metrics);
+    put_forecasts(&text, &metrics->forecasts);
     put_counts(&text, report->counts);
     if (report->has_timing) {
         buffer_append_text(&text, ",\n  \"timing\": {");
@@ -190,6 +204,12 @@ void report_table(const struct report *report, FILE *out)
     (void)fprintf(out,
         "fragmentation    %.2f GPUs (%.2f %%) unallocated while jobs waited, largest gang %.2f\n",
         metrics->free_gpus, metrics->free_percent, metrics->largest_gang);
+    if (metrics->forecasts.count > 0)
+        (void)fprintf(out,
+            "forecasts        %zu: %.0f %% of the starts within the 80 %% interval, which ends %.1f times as "
+            "late as "
+            "it begins\n",
+            metrics->forecasts.count, 100 * metrics->forecasts.within, metrics->forecasts.width);
     if (metrics->estimate_error.count > 0)
         (void)fprintf(out, "estimates        wrong by a factor of %.2f (median), %.2f (p90)\n",
             metrics->estimate_error.median, metrics->estimate_error.p90);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by all verbs: errors and help. */
+/* Shared by all verbs: errors, help and progress. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/options.h"
@@ -24,3 +26,15 @@ int talk_unknown(const char *what, const char *value, const char *const *names, 
 /* The policy or placement of that name; otherwise as talk_unknown(). */
 int talk_policy(const char *what, const char *value, const struct policy **ret, struct error *err);
 int talk_placement(const char *what, const char *value, const struct placement **ret, struct error *err);
+
+/* Progress of a long run: a line on standard error that is overwritten and removed at the end. */
+struct progress {
+    bool is_on, is_shown;
+    uint32_t calls;
+    int64_t begin_ms, shown_ms;
+};
+
+void progress_begin(struct progress *progress, bool is_on);
+void progress_show(
+    struct progress *progress, size_t done, size_t total); // cheap: checks the clock only now and then
+void progress_end(struct progress *progress);

@@ -223,3 +223,38 @@ def test_a_setting_that_makes_no_sense_is_refused(wrong):
     done = subprocess.run([f'{harness.programs()}/mgpud', *wrong], capture_output=True, text=True,
                           timeout=harness.DEADLINE_S)
     assert done.returncode in (1, 64) and wrong[0] in done.stderr
+
+
+def await_forecasts(instance, wanted):
+    """GET /forecasts once the newest forecast has this result."""
+    end = time.monotonic() + harness.DEADLINE_S
+    while True:
+        answer = instance.api('GET', '/forecasts').json
+        if [row['result'] for row in answer['forecasts'][:1]] == [wanted]:
+            return answer
+        assert time.monotonic() < end, f'{answer}\n{instance.log()}'
+        select.select([], [], [], 0.1)
+
+
+def test_the_forecast_of_a_start_is_kept_and_compared_with_it(make_instance, gate):
+    box = make_instance('sim:1x8G')
+    running = box.post_job(gate.command(), gpus=1)
+    box.wait(running, 'running')
+    waiting = box.post_job(['true'], gpus=1)
+    told = await_forecasts(box, 'waiting')['forecasts'][0]
+    assert told['job'] == waiting and told['from'] <= told['expected'] <= told['until'] and told['started_at'] is None
+    why = box.api('GET', f'/jobs/{waiting}/why').json
+    assert why['eta_from'] <= why['eta'] <= why['eta_until']
+    assert 'of 10 such jobs start between' in ' '.join(box.mgpu('why', str(waiting), check=True).out.split())
+    box.restart()  # it is not forgotten
+    gate.open()
+    box.wait(waiting)
+    answer = box.api('GET', '/forecasts').json
+    assert [row['job'] for row in answer['forecasts']] == [waiting]
+    assert answer['forecasts'][0]['result'] == 'earlier'  # nothing was known of either job: it was told an hour
+    ranges = answer['ranges']
+    assert ranges[-1]['started'] == 1 and sum(row['started'] for row in ranges[:-1]) == 1
+    shown = box.mgpu('history', '--forecasts', check=True).out
+    assert 'FORECAST WAIT' in shown and shown.splitlines()[-1].split()[:3] == ['all', '1', '0%'], shown
+    refused = box.mgpu('history', '--forecasts', '--by', 'user')
+    assert refused.code != 0 and 'cannot be combined' in refused.err

@@ -13,6 +13,9 @@ const struct list_kind *history_jobs(void);
 /* The list of totals by "user", "group", "day" or "node"; NULL for other names. */
 const struct list_kind *history_sums(const char *by);
 
+/* The list of forecasts of starts, by the length of the forecast wait. */
+const struct list_kind *history_forecasts(void);
+
 /* Sets the length of each row's bar relative to the others. For display only, not for json. */
 void history_measure_bars(json_t *sums);
 

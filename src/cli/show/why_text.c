@@ -209,6 +209,17 @@ static char *basis_of(const json_t *why, const char *name)
     return xasprintf(" (%s)", text);
 }
 
+/* "; 8 of 10 such jobs start between 13:50 and 16:20", or nothing if it is as good as certain. */
+static char *interval_text(const struct view *view, const json_t *why)
+{
+    char from[64], until[64];
+    bool is_known = moment(view, why, "eta_from", from, sizeof(from))[0] != '\0' &&
+                    moment(view, why, "eta_until", until, sizeof(until))[0] != '\0';
+    return is_known && strcmp(from, until) != 0
+               ? xasprintf("; 8 of 10 such jobs start between %s and %s", from, until)
+               : xstrdup("");
+}
+
 /* "; at the latest 15:40 (BASIS)", or why no such time is known. */
 static char *latest_text(const struct view *view, const json_t *why)
 {
@@ -241,8 +252,10 @@ static void print_forecast(const struct view *view, const json_t *why, FILE *out
     _cleanup_free_ char *basis = basis_of(why, "eta_basis"), *latest = latest_text(view, why);
     bool is_known = moment(view, why, "eta", eta, sizeof(eta))[0] != '\0';
     _cleanup_free_ char *bound = bound_text(view, why);
-    _cleanup_free_ char *line = is_known ? xasprintf("Starts about %s%s%s.%s", eta, basis, latest, bound)
-                                         : xasprintf("Its start cannot be predicted%s.%s", basis, bound);
+    _cleanup_free_ char *interval = interval_text(view, why);
+    _cleanup_free_ char *line =
+        is_known ? xasprintf("Starts about %s%s%s%s.%s", eta, basis, interval, latest, bound)
+                 : xasprintf("Its start cannot be predicted%s.%s", basis, bound);
     print_wrapped(view, line, 0, 2, out);
 }
 

@@ -26,7 +26,7 @@ struct history_options {
     const char *user, *states, *name, *by;
     int64_t since_ms, until_ms; // 0: not given
     int64_t limit;              // 0: not given
-    bool is_everybody;
+    bool is_everybody, is_about_forecasts;
 };
 
 static struct history_options *options_of(void *target)
@@ -95,6 +95,8 @@ static const struct option_row rows[] = {
     { 0, "since", "TIME", "ended since then: 12h, 7d, 2026-11-22, '2026-11-22 14:00'", set_since },
     { 0, "until", "TIME", "ended before that", set_until },
     { 0, "limit", "N", "maximum number of jobs, the newest (default " LIMIT_DEFAULT ")", set_limit },
+    { 0, "forecasts", NULL, "how good the forecasts of starts were here",
+        OPTION_INNER(flag, struct history_options, is_about_forecasts) },
     { 0, "by", "WHAT", "totals of the last week per user, group, day or node", set_by },
     { 0 },
 };
@@ -135,6 +137,16 @@ static void build_path(const struct history_options *options, struct buffer *pat
         append_filter(path, "since", SUMS_SINCE);
 }
 
+/* Forecasts are kept for all users together, so nothing can be selected. */
+static int run_forecasts(struct call *call, struct error *err)
+{
+    const struct history_options *options = call->options;
+    if (options->by != NULL || options->limit > 0 || options->user != NULL || options->states != NULL ||
+        options->name != NULL || options->since_ms != 0 || options->until_ms != 0)
+        return error_set(err, -EINVAL, "--forecasts cannot be combined with a selection of jobs");
+    return list_run(call, history_forecasts(), API_PATH "/forecasts", err);
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct history_options *options = call->options;
@@ -143,6 +155,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_json_ json_t *answer = NULL;
     struct screen screen;
     (void)argc, (void)argv;
+    if (options->is_about_forecasts)
+        return run_forecasts(call, err);
     if (options->by != NULL && options->limit > 0)
         return error_set(err, -EINVAL, "--limit and --by cannot be combined");
     int r = list_begin(call, kind, err);

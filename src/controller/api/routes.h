@@ -40,6 +40,7 @@ void handle_reservations(struct request *request);  // api/reservations.c
 void handle_unreserve(struct request *request);     // api/reservations.c
 void handle_users(struct request *request);         // api/accounts.c
 void handle_partitions(struct request *request);    // api/partitions.c
+void handle_forecasts(struct request *request);     // api/why.c
 void handle_journal(struct request *request);       // api/journal.c
 void handle_gpus(struct request *request);          // api/gpus.c
 void handle_history(struct request *request);       // api/history.c

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /jobs/ID/why: every reason, the jobs ahead, the start time, and what would start it now. */
+/* GET /jobs/ID/why: every reason, the jobs ahead, the start time, and what would start it now. GET
+ * /forecasts: how good such start times were. */
 #include "controller/api/why.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -10,6 +12,7 @@
 #include "controller/api/jobs.h"
 #include "controller/api/external_text.h"
 #include "controller/api/routes.h"
+#include "controller/core/forecasts.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
@@ -224,7 +227,10 @@ json_t *why_write(
         .eta_ms = TIME_NEVER, .latest_ms = TIME_NEVER, .overtaken_until_ms = TIME_NEVER
     };
     const struct why *from = why != NULL ? why : &none;
+    int64_t from_ms = 0, until_ms = 0;
     json_t *reasons = json_array(), *ahead = json_array(), *object = json_object();
+    core_eta_interval(
+        serve->controller->core, clock_wall_ms(), from->eta_ms, from->latest_ms, &from_ms, &until_ms);
     for (size_t i = 0; i < from->n_reasons; i++)
         (void)json_array_append_new(reasons, write_reason(serve, &from->reasons[i]));
     for (size_t i = 0; i < from->n_ahead; i++)
@@ -237,6 +243,8 @@ json_t *why_write(
         object, "position", from->position != 0 ? json_integer((json_int_t)from->position) : json_null());
     (void)json_object_set_new(object, "eta", write_time(from->eta_ms));
     (void)json_object_set_new(object, "eta_basis", write_basis(from->eta_basis));
+    (void)json_object_set_new(object, "eta_from", json_text_time(from_ms));
+    (void)json_object_set_new(object, "eta_until", json_text_time(until_ms));
     (void)json_object_set_new(object, "eta_latest", write_time(from->latest_ms));
     (void)json_object_set_new(object, "eta_latest_basis", write_basis(from->latest_basis));
     (void)json_object_set_new(object, "overtaken_until", write_time(from->overtaken_until_ms));
@@ -272,4 +280,75 @@ static void reply_why(struct request *request, const struct job *job)
 void handle_why(struct request *request)
 {
     jobs_find(request, request->job, reply_why);
+}
+
+/* --- GET /forecasts --- */
+
+/* Compared with the interval that was told. */
+enum outcome { WITHIN, EARLIER, LATER, STILL_WAITS, OUTCOMES };
+
+static const char *const outcome_names[OUTCOMES] = { "within", "earlier", "later", "waiting" };
+
+static enum outcome outcome_of(const struct told_start *told)
+{
+    if (told->started_ms == 0)
+        return STILL_WAITS;
+    if (told->started_ms < told->parts_ms[0])
+        return EARLIER;
+    return told->started_ms > told->parts_ms[CALIBRATION_PARTS - 1] ? LATER : WITHIN;
+}
+
+static json_t *write_told(const struct told_start *told)
+{
+    json_t *object = json_object();
+    (void)json_object_set_new(object, "job", json_integer((json_int_t)told->job));
+    (void)json_object_set_new(object, "told_at", json_text_time(told->told_ms));
+    (void)json_object_set_new(object, "expected", json_text_time(told->expected_ms));
+    (void)json_object_set_new(object, "from", json_text_time(told->parts_ms[0]));
+    (void)json_object_set_new(object, "until", json_text_time(told->parts_ms[CALIBRATION_PARTS - 1]));
+    (void)json_object_set_new(object, "started_at", json_text_time(told->started_ms));
+    (void)json_object_set_new(object, "result", json_string(outcome_names[outcome_of(told)]));
+    return object;
+}
+
+/* `range` CALIBRATION_RANGES: the sum over all. */
+static json_t *write_range(
+    const struct calibration *calibration, unsigned range, const unsigned counts[OUTCOMES])
+{
+    json_t *object = json_object();
+    bool is_all = range == CALIBRATION_RANGES;
+    int64_t from_ms = range > 0 && !is_all ? calibration_range_ends_ms(range - 1) : 0;
+    bool has_end = !is_all && range + 1 < CALIBRATION_RANGES;
+    const double *factors = is_all ? NULL : calibration->factors[range];
+    (void)json_object_set_new(object, "wait_from_s", is_all ? json_null() : json_integer(from_ms / 1000));
+    (void)json_object_set_new(object, "wait_until_s",
+        has_end ? json_integer(calibration_range_ends_ms(range) / 1000) : json_null());
+    (void)json_object_set_new(
+        object, "started", json_integer(counts[WITHIN] + counts[EARLIER] + counts[LATER]));
+    for (size_t i = 0; i < OUTCOMES; i++)
+        (void)json_object_set_new(object, outcome_names[i], json_integer(counts[i]));
+    (void)json_object_set_new(object, "factor_from", is_all ? json_null() : json_real(exp2(factors[0])));
+    (void)json_object_set_new(
+        object, "factor_median", is_all ? json_null() : json_real(exp2(factors[CALIBRATION_PARTS / 2])));
+    (void)json_object_set_new(
+        object, "factor_until", is_all ? json_null() : json_real(exp2(factors[CALIBRATION_PARTS - 1])));
+    return object;
+}
+
+void handle_forecasts(struct request *request)
+{
+    const struct core *core = request->serve->controller->core;
+    unsigned counts[CALIBRATION_RANGES + 1][OUTCOMES] = { { 0 } };
+    json_t *array = json_array(), *ranges = json_array(), *body = json_object();
+    const struct told_start *told = NULL;
+    for (size_t i = 0; (told = core_told_start(core, i)) != NULL; i++) {
+        counts[calibration_range(told->expected_ms - told->told_ms)][outcome_of(told)]++;
+        counts[CALIBRATION_RANGES][outcome_of(told)]++;
+        (void)json_array_append_new(array, write_told(told));
+    }
+    for (unsigned i = 0; i <= CALIBRATION_RANGES; i++)
+        (void)json_array_append_new(ranges, write_range(core_calibration(core), i, counts[i]));
+    (void)json_object_set_new(body, "ranges", ranges);
+    (void)json_object_set_new(body, "forecasts", array);
+    request_hold_json(request, 200, body);
 }

@@ -60,6 +60,7 @@ struct core {
     struct core_limits *limits;
     struct core_pairs *pairs;
     struct core_quotas *quotas;
+    struct core_forecasts *forecasts;
     struct core_schedule *schedule;
     struct core_steps *steps;
     struct core_guesses *guesses;

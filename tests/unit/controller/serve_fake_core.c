@@ -7,6 +7,7 @@
 
 #include "controller/core/counts.h"
 #include "controller/core/notification.h"
+#include "controller/core/forecasts.h"
 #include "controller/config/settings.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -236,6 +237,23 @@ const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t 
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms)
 {
     *ret_eta_ms = *ret_latest_ms = TIME_NEVER;
+}
+
+const struct told_start *core_told_start(const struct core *core, size_t index)
+{
+    return NULL;
+}
+
+const struct calibration *core_calibration(const struct core *core)
+{
+    static struct calibration calibration;
+    return &calibration;
+}
+
+void core_eta_interval(const struct core *core, int64_t wall_ms, int64_t eta_ms, int64_t latest_ms,
+    int64_t *ret_from_ms, int64_t *ret_until_ms)
+{
+    *ret_from_ms = *ret_until_ms = 0;
 }
 
 int64_t core_version(const struct core *core)

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the forecast that each waiting job was told soon after its submission, and learns from its start by
+ * how much forecasts are off (sched/calibration.c). One run of the scheduler on a copy serves all
+ * jobs submitted since the last one; the larger the cluster, the longer the time between two runs. Jobs that
+ * start before that have no forecast. The last FORECASTS_KEPT are kept in a ring, with a row of the store for
+ * each, so memory and store are bounded. No decision depends on them.
+ */
+#include "controller/core/forecasts.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/record.h"
+#include "controller/core/batch.h"
+#include "controller/core/clock.h"
+#include "controller/core/concern.h"
+#include "controller/core/entry.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
+
+#define KIND            "forecast"
+#define KEY_CALIBRATION "calibration"
+#define TELL_MS         1000  // after a submission: further ones may follow
+#define GAP_MS          10000 // between two runs, and
+#define GAP_JOB_MS      10    // for each job of the copy: less than a hundredth of the time is spent on them
+#define COPY_MAX        1000U // waiting jobs in the copy
+
+struct core_forecasts {
+    struct calibration calibration;
+    struct told_start rows[FORECASTS_KEPT]; // a ring
+    uint64_t n_told;                        // the next one is in slot n_told % FORECASTS_KEPT
+    size_t n_open;                          // of jobs that have not started
+    uint64_t last_job;                      // jobs up to this one get none any more
+    int64_t due_ms;                         // boot clock; TIME_NEVER: nothing was submitted
+    int64_t not_before_ms;                  // boot clock
+};
+
+static bool is_open(const struct told_start *row)
+{
+    return row->job != 0 && row->started_ms == 0;
+}
+
+/* --- rows of the store --- */
+
+/* A row with its number, which tells its slot and which rows are newer. */
+struct row_state {
+    struct told_start told;
+    uint64_t number;
+};
+
+static const struct record_field row_fields[] = {
+    RECORD_FIELD(1, RECORD_U64, struct row_state, told.job, 0),
+    RECORD_FIELD(2, RECORD_TIME, struct row_state, told.told_ms, 0),
+    RECORD_FIELD(3, RECORD_TIME, struct row_state, told.expected_ms, 0),
+    RECORD_FIELD(4, RECORD_TIME, struct row_state, told.parts_ms[0], 0),
+    RECORD_FIELD(5, RECORD_TIME, struct row_state, told.parts_ms[1], 0),
+    RECORD_FIELD(6, RECORD_TIME, struct row_state, told.parts_ms[2], 0),
+    RECORD_FIELD(7, RECORD_TIME, struct row_state, told.parts_ms[3], 0),
+    RECORD_FIELD(8, RECORD_TIME, struct row_state, told.parts_ms[4], 0),
+    RECORD_FIELD(9, RECORD_TIME, struct row_state, told.started_ms, 0),
+    RECORD_FIELD(10, RECORD_U32, struct row_state, told.alike, 0),
+    RECORD_FIELD(11, RECORD_U64, struct row_state, number, 0),
+};
+
+static_assert(CALIBRATION_PARTS == 5, "a field for each part");
+
+static const struct record_type row_record = RECORD_TYPE(541, "forecast", struct row_state, row_fields);
+
+static void keep_row(struct core *core, size_t slot)
+{
+    struct core_forecasts *forecasts = core->forecasts;
+    uint64_t newest = forecasts->n_told - 1;
+    uint64_t behind = (newest % FORECASTS_KEPT + FORECASTS_KEPT - slot) % FORECASTS_KEPT;
+    const struct row_state state = { .told = forecasts->rows[slot], .number = newest - behind };
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    char key[24];
+    (void)snprintf(key, sizeof(key), "%zu", slot);
+    record_encode(&row_record, &state, &bytes);
+    store_batch_put(core_batch(core)->changes, KIND, key, &bytes);
+}
+
+static void keep_calibration(struct core *core)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    calibration_encode(&core->forecasts->calibration, &bytes);
+    store_batch_put(core_batch(core)->changes, KIND, KEY_CALIBRATION, &bytes);
+}
+
+/* They are optional: damaged rows are dropped. */
+static int load(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
+{
+    struct core_forecasts *forecasts = core->forecasts;
+    struct row_state state;
+    int64_t slot = 0;
+    if (strcmp(key, KEY_CALIBRATION) == 0) {
+        (void)calibration_decode(&forecasts->calibration, bytes, length, err);
+        return 0;
+    }
+    if (parse_integer(key, "forecast", 0, FORECASTS_KEPT - 1, &slot, err) < 0 ||
+        record_decode(&row_record, bytes, length, &state, err) < 0 ||
+        state.number % FORECASTS_KEPT != (uint64_t)slot)
+        return 0;
+    forecasts->rows[slot] = state.told;
+    forecasts->n_open += is_open(&state.told);
+    if (state.number >= forecasts->n_told)
+        forecasts->n_told = state.number + 1;
+    return 0;
+}
+
+/* --- telling --- */
+
+/* The slot of its open forecast; FORECASTS_KEPT: it has none. */
+static size_t find(const struct core_forecasts *forecasts, uint64_t job)
+{
+    size_t slot = 0;
+    while (
+        slot < FORECASTS_KEPT && (forecasts->rows[slot].job != job || forecasts->rows[slot].started_ms != 0))
+        slot++;
+    return slot;
+}
+
+static void tell(struct core *core, uint64_t job, int64_t start_ms, uint32_t alike)
+{
+    struct core_forecasts *forecasts = core->forecasts;
+    size_t slot = forecasts->n_told % FORECASTS_KEPT;
+    struct told_start *row = &forecasts->rows[slot];
+    forecasts->n_open -= is_open(row);
+    *row =
+        (struct told_start){ .job = job, .told_ms = core->now_ms, .expected_ms = start_ms, .alike = alike };
+    calibration_tell(&forecasts->calibration, start_ms - core->now_ms, row->parts_ms);
+    for (size_t i = 0; i < CALIBRATION_PARTS; i++)
+        row->parts_ms[i] += core->now_ms;
+    forecasts->n_open++;
+    forecasts->n_told++;
+    keep_row(core, slot);
+}
+
+/* It has had none yet, and is no element that the forecast has started. An array starts more than once: its
+ * first start counts. */
+static bool is_news(const struct core *core, const struct forecast *forecast, size_t i)
+{
+    uint64_t job = forecast->rows[i].job;
+    return job > core->forecasts->last_job && job <= core->last_job &&
+           forecast_row(forecast, job) == &forecast->rows[i];
+}
+
+static void tell_all(struct core *core, const struct forecast *forecast)
+{
+    uint32_t alike[CALIBRATION_RANGES] = { 0 };
+    for (size_t i = 0; i < forecast->n_rows; i++)
+        alike[calibration_range(forecast->rows[i].start_ms - core->now_ms)] += is_news(core, forecast, i);
+    for (size_t i = 0; i < forecast->n_rows; i++) {
+        const struct forecast_row *row = &forecast->rows[i];
+        if (is_news(core, forecast, i))
+            tell(core, row->job, row->start_ms, alike[calibration_range(row->start_ms - core->now_ms)]);
+    }
+}
+
+static size_t size_of_copy(const struct core *core)
+{
+    size_t waiting = sched_queue(core->sched)->length, running = 0;
+    for (const struct core_entry *entry = core->active_first; entry != NULL;
+         entry = core_extra(entry)->active_after)
+        running++;
+    return running + (waiting < COPY_MAX ? waiting : COPY_MAX);
+}
+
+static void run(struct core *core)
+{
+    struct core_forecasts *forecasts = core->forecasts;
+    struct forecast forecast;
+    if (forecasts->due_ms > core->boot_ms)
+        return;
+    forecasts->due_ms = TIME_NEVER;
+    if (sched_queue(core->sched)->length > 0) {
+        forecast_run(core->sched, core->now_ms, COPY_MAX, 0, false, &forecast);
+        tell_all(core, &forecast);
+        forecast_clear(&forecast);
+        forecasts->not_before_ms = core->boot_ms + GAP_MS + GAP_JOB_MS * (int64_t)size_of_copy(core);
+    }
+    forecasts->last_job = core->last_job;
+}
+
+static int64_t next_ms(const struct core *core)
+{
+    return core->forecasts->due_ms;
+}
+
+/* --- what becomes of them --- */
+
+/* The moments told, from the time of the forecast. */
+static const int64_t *waits(const struct told_start *row, int64_t ret_ms[CALIBRATION_PARTS])
+{
+    for (size_t i = 0; i < CALIBRATION_PARTS; i++)
+        ret_ms[i] = row->parts_ms[i] - row->told_ms;
+    return ret_ms;
+}
+
+static void close_forecast(struct core *core, uint64_t job, bool has_started)
+{
+    struct core_forecasts *forecasts = core->forecasts;
+    size_t slot = forecasts->n_open > 0 ? find(forecasts, job) : FORECASTS_KEPT;
+    if (slot == FORECASTS_KEPT)
+        return;
+    struct told_start *row = &forecasts->rows[slot];
+    int64_t told_ms[CALIBRATION_PARTS];
+    forecasts->n_open--;
+    if (has_started) {
+        row->started_ms = core->now_ms;
+        calibration_learn(&forecasts->calibration, row->expected_ms - row->told_ms, waits(row, told_ms),
+            row->alike, row->started_ms - row->told_ms);
+        keep_calibration(core);
+    } else {
+        *row = (struct told_start){ 0 };
+    }
+    keep_row(core, slot);
+}
+
+static void submitted(struct core *core)
+{
+    struct core_forecasts *forecasts = core->forecasts;
+    int64_t soon_ms = core->boot_ms + TELL_MS;
+    if (forecasts->due_ms == TIME_NEVER)
+        forecasts->due_ms = soon_ms > forecasts->not_before_ms ? soon_ms : forecasts->not_before_ms;
+}
+
+/* An array starts with its first element. What its owner or an administrator changes is no fault of the
+ * forecast. */
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    const struct job *job = entry->job;
+    uint64_t told = job->array_job != 0 ? job->array_job : job->id;
+    switch (news->event->type) {
+    case EVENT_SUBMITTED: submitted(core); break;
+    case EVENT_ALLOCATED: close_forecast(core, told, true); break;
+    case EVENT_EDITED:
+    case EVENT_HELD: close_forecast(core, job->id, false); break;
+    default:
+        if (news->before != JOB_DONE && job->state == JOB_DONE)
+            close_forecast(core, job->id, false);
+    }
+}
+
+/* --- for the API --- */
+
+const struct told_start *core_told_start(const struct core *core, size_t index)
+{
+    const struct core_forecasts *forecasts = core->forecasts;
+    for (uint64_t i = 0; i < FORECASTS_KEPT && i < forecasts->n_told; i++) {
+        const struct told_start *row = &forecasts->rows[(forecasts->n_told - 1 - i) % FORECASTS_KEPT];
+        if (row->job != 0 && index-- == 0)
+            return row;
+    }
+    return NULL;
+}
+
+const struct calibration *core_calibration(const struct core *core)
+{
+    return &core->forecasts->calibration;
+}
+
+void core_eta_interval(const struct core *core, int64_t wall_ms, int64_t eta_ms, int64_t latest_ms,
+    int64_t *ret_from_ms, int64_t *ret_until_ms)
+{
+    int64_t parts_ms[CALIBRATION_PARTS], now_ms = core_look_ms(core, wall_ms);
+    *ret_from_ms = *ret_until_ms = 0;
+    if (eta_ms == TIME_NEVER)
+        return;
+    calibration_tell(&core->forecasts->calibration, eta_ms - now_ms, parts_ms);
+    *ret_from_ms = now_ms + parts_ms[0];
+    *ret_until_ms = now_ms + parts_ms[CALIBRATION_PARTS - 1];
+    *ret_until_ms = *ret_until_ms < latest_ms ? *ret_until_ms : latest_ms;
+    *ret_from_ms = *ret_from_ms < *ret_until_ms ? *ret_from_ms : *ret_until_ms;
+}
+
+/* --- lifetime --- */
+
+static void init(struct core *core)
+{
+    core->forecasts = xcalloc(1, sizeof(*core->forecasts));
+    core->forecasts->due_ms = TIME_NEVER;
+    calibration_init(&core->forecasts->calibration);
+}
+
+/* Jobs that were submitted before the start have been told. */
+static void begin(struct core *core)
+{
+    core->forecasts->last_job = core->last_job;
+}
+
+static void clear(struct core *core)
+{
+    free(take_ptr(core->forecasts));
+}
+
+static const struct core_kind kinds[] = {
+    { .kind = KIND, .load = load },
+    { 0 },
+};
+
+const struct core_concern core_concern_forecasts = {
+    .name = "forecasts",
+    .init = init,
+    .free = clear,
+    .kinds = kinds,
+    .begin = begin,
+    .event = on_event,
+    .next_ms = next_ms,
+    .run = run,
+};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* The forecasts told to jobs, and the starts that came. */
+#include "bench.h"
+
+#include <string.h>
+
+#include "controller/core/forecasts.h"
+#include "memory_store.h"
+
+#define MINUTE_MS 60000
+
+static int one, two, three;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 1, NULL, 0);
+}
+
+static uint64_t submit(struct bench *b, void *request)
+{
+    bench_submit(b, 1000, 1, NULL, request);
+    bench_settle(b);
+    return bench_answer(b, request)->job;
+}
+
+static void pass_time(struct bench *b, int64_t ms)
+{
+    b->now_ms += ms;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_turn(b);
+}
+
+/* One job runs, and a second has its forecast. Returns the LAUNCH of the first. */
+static const struct sent *wait_behind(struct bench *b, uint64_t *ret_waiting)
+{
+    uint64_t first = submit(b, &one);
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, first);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    bench_settle(b);
+    *ret_waiting = submit(b, &two);
+    pass_time(b, 2000);
+    return launch;
+}
+
+static void a_waiting_job_has_a_forecast_soon_after_its_submission(void **state)
+{
+    struct bench *b = *state;
+    uint64_t waiting = 0;
+    (void)wait_behind(b, &waiting);
+    const struct told_start *told = core_told_start(b->core, 0);
+    assert_non_null(told);
+    assert_int_equal(told->job, waiting); // and none of the job that started at once
+    assert_true(told->expected_ms > told->told_ms && told->started_ms == 0);
+    assert_true(told->parts_ms[0] <= told->expected_ms && told->expected_ms <= told->parts_ms[4]);
+    assert_null(core_told_start(b->core, 1));
+}
+
+static void its_start_is_noted_and_learnt_from(void **state)
+{
+    struct bench *b = *state;
+    uint64_t waiting = 0;
+    const struct sent *launch = wait_behind(b, &waiting);
+    struct calibration before = *core_calibration(b->core);
+    b->now_ms += MINUTE_MS;
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
+    bench_turn(b);
+    const struct told_start *told = core_told_start(b->core, 0);
+    assert_int_equal(told->job, waiting);
+    assert_true(told->started_ms >= told->told_ms + MINUTE_MS);
+    assert_memory_not_equal(core_calibration(b->core), &before, sizeof(before));
+}
+
+static void what_its_owner_changes_is_no_fault_of_the_forecast(void **state)
+{
+    struct bench *b = *state;
+    uint64_t waiting = 0;
+    (void)wait_behind(b, &waiting);
+    struct calibration before = *core_calibration(b->core);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, waiting, 0, &three);
+    bench_settle(b);
+    assert_null(core_told_start(b->core, 0));
+    assert_memory_equal(core_calibration(b->core), &before, sizeof(before));
+}
+
+static void it_outlives_a_restart(void **state)
+{
+    struct bench *b = *state;
+    uint64_t waiting = 0;
+    const struct sent *launch = wait_behind(b, &waiting);
+    b->now_ms += MINUTE_MS;
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
+    bench_turn(b);
+    struct calibration calibration = *core_calibration(b->core);
+    struct told_start told = *core_told_start(b->core, 0);
+    struct bench *fresh = NULL;
+    struct error err;
+    size_t n_rows = 0;
+    (void)bench_open((void **)&fresh);
+    struct core *later = fresh->core;
+    assert_non_null(b->flying);
+    for (size_t i = 0; i < b->flying->n_states; i++) {
+        const struct state_change *row = &b->flying->states[i];
+        if (strcmp(row->kind, "forecast") != 0)
+            continue;
+        n_rows++;
+        assert_int_equal(
+            core_load_state(later, row->kind, row->key, row->value.bytes, row->value.length, &err), 0);
+    }
+    assert_true(n_rows >= 2); // the forecast, again with its start, and the calibration
+    assert_memory_equal(core_told_start(later, 0), &told, sizeof(told));
+    for (size_t i = 0; i < CALIBRATION_RANGES; i++)
+        assert_true(core_calibration(later)->factors[i][0] - calibration.factors[i][0] < 0.001);
+    (void)bench_close((void **)&fresh);
+}
+
+static void damaged_rows_are_dropped(void **state)
+{
+    struct bench *b = *state;
+    struct error err;
+    struct buffer damaged = { 0 };
+    buffer_append_text(&damaged, "no record");
+    assert_int_equal(core_load_state(b->core, "forecast", "7", damaged.bytes, damaged.length, &err), 0);
+    assert_int_equal(core_load_state(b->core, "forecast", "70000", damaged.bytes, damaged.length, &err), 0);
+    assert_null(core_told_start(b->core, 0));
+    buffer_clear(&damaged);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_waiting_job_has_a_forecast_soon_after_its_submission, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(its_start_is_noted_and_learnt_from, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(
+            what_its_owner_changes_is_no_fault_of_the_forecast, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(it_outlives_a_restart, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(damaged_rows_are_dropped, open_with_node, bench_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
