@@ -3,6 +3,7 @@
 #include "wire/json_gpu.h"
 
 #include "job/gpu_health.h"
+#include "wire/json_append.h"
 #include "wire/json_text.h"
 
 /* True when a job on this GPU holds only a part of it. */
@@ -122,52 +123,53 @@ static json_t *fault(const struct cluster_change *change)
     return object;
 }
 
-json_t *json_gpu_write(const struct json_gpu_view *view)
+static void add_members(const struct json_gpu_view *view, struct json_members *members)
 {
     const struct gpu_state *gpu = view->gpu;
-    json_t *object = json_object();
-    (void)json_object_set_new(object, "node", json_text_string(view->node));
-    (void)json_object_set_new(object, "index", json_integer(gpu->index));
-    (void)json_object_set_new(object, "uuid", json_text_string(gpu->uuid));
-    (void)json_object_set_new(object, "model", json_text_string(gpu->model));
-    (void)json_object_set_new(object, "pci", json_text_string(gpu->pci));
-    (void)json_object_set_new(object, "memory_bytes", json_integer((json_int_t)gpu->memory_bytes));
-    (void)json_object_set_new(object, "memory_used_bytes",
+    json_members_add(members, "node", json_text_string(view->node));
+    json_members_add(members, "index", json_integer(gpu->index));
+    json_members_add(members, "uuid", json_text_string(gpu->uuid));
+    json_members_add(members, "model", json_text_string(gpu->model));
+    json_members_add(members, "pci", json_text_string(gpu->pci));
+    json_members_add(members, "memory_bytes", json_integer((json_int_t)gpu->memory_bytes));
+    json_members_add(members, "memory_used_bytes",
         measured(view, GPU_MEMORY_USED, json_integer((json_int_t)gpu->memory_used_bytes)));
-    (void)json_object_set_new(object, "utilization",
+    json_members_add(members, "utilization",
         measured(view, GPU_UTILIZATION, json_real((double)gpu->utilization_percent / 100.0)));
-    (void)json_object_set_new(
-        object, "temperature_c", measured(view, GPU_TEMPERATURE, json_integer(gpu->temperature_c)));
-    (void)json_object_set_new(
-        object, "power_w", measured(view, GPU_POWER, json_real((double)gpu->power_mw / 1000.0)));
-    (void)json_object_set_new(object, "power_limit_w",
+    json_members_add(
+        members, "temperature_c", measured(view, GPU_TEMPERATURE, json_integer(gpu->temperature_c)));
+    json_members_add(
+        members, "power_w", measured(view, GPU_POWER, json_real((double)gpu->power_mw / 1000.0)));
+    json_members_add(members, "power_limit_w",
         measured(view, GPU_POWER_LIMIT, json_real((double)gpu->power_limit_mw / 1000.0)));
-    (void)json_object_set_new(
-        object, "energy_joules", measured(view, GPU_ENERGY, json_text_seconds((int64_t)gpu->energy_mj)));
-    (void)json_object_set_new(
-        object, "sm_clock_mhz", measured(view, GPU_SM_CLOCK, json_integer(gpu->sm_clock_mhz)));
-    (void)json_object_set_new(
-        object, "memory_clock_mhz", measured(view, GPU_MEMORY_CLOCK, json_integer(gpu->memory_clock_mhz)));
-    (void)json_object_set_new(
-        object, "ecc_corrected", measured(view, GPU_ECC, json_integer((json_int_t)gpu->ecc_corrected)));
-    (void)json_object_set_new(
-        object, "ecc_uncorrected", measured(view, GPU_ECC, json_integer((json_int_t)gpu->ecc_uncorrected)));
-    (void)json_object_set_new(object, "xid", gpu->xid != 0 ? json_integer(gpu->xid) : json_null());
-    (void)json_object_set_new(object, "xid_at", json_text_time(gpu->xid_wall_ms));
-    (void)json_object_set_new(object, "trouble", json_text_string(gpu->trouble));
-    (void)json_object_set_new(object, "processes", processes(view));
-    (void)json_object_set_new(object, "policy", json_text_string(view->external_policy));
-    (void)json_object_set_new(object, "state", json_string(state_word(view)));
+    json_members_add(
+        members, "energy_joules", measured(view, GPU_ENERGY, json_text_seconds((int64_t)gpu->energy_mj)));
+    json_members_add(members, "sm_clock_mhz", measured(view, GPU_SM_CLOCK, json_integer(gpu->sm_clock_mhz)));
+    json_members_add(
+        members, "memory_clock_mhz", measured(view, GPU_MEMORY_CLOCK, json_integer(gpu->memory_clock_mhz)));
+    json_members_add(
+        members, "ecc_corrected", measured(view, GPU_ECC, json_integer((json_int_t)gpu->ecc_corrected)));
+    json_members_add(
+        members, "ecc_uncorrected", measured(view, GPU_ECC, json_integer((json_int_t)gpu->ecc_uncorrected)));
+    json_members_add(members, "xid", gpu->xid != 0 ? json_integer(gpu->xid) : json_null());
+    json_members_add(members, "xid_at", json_text_time(gpu->xid_wall_ms));
+    json_members_add(members, "trouble", json_text_string(gpu->trouble));
+    json_members_add(members, "processes", processes(view));
+    json_members_add(members, "policy", json_text_string(view->external_policy));
+    json_members_add(members, "state", json_string(state_word(view)));
     const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
-    (void)json_object_set_new(object, "reason", json_text_string(reason(view)));
-    (void)json_object_set_new(object, "unreachable_since", json_text_time(view->unreachable_ms));
-    (void)json_object_set_new(object, "fault", fault(view->fault));
-    (void)json_object_set_new(object, "until", json_text_time(mark != NULL ? mark->until_ms : 0));
-    (void)json_object_set_new(object, "numa", place(gpu->numa));
-    (void)json_object_set_new(object, "pcie_switch", place(gpu->pcie_switch));
-    (void)json_object_set_new(object, "links", links(gpu->links));
-    (void)json_object_set_new(object, "idle_s", idle_seconds(view));
-    (void)json_object_set_new(object, "wasted", json_boolean(view->is_wasted));
+    json_members_add(members, "reason", json_text_string(reason(view)));
+    json_members_add(members, "unreachable_since", json_text_time(view->unreachable_ms));
+    json_members_add(members, "fault", fault(view->fault));
+    json_members_add(members, "until", json_text_time(mark != NULL ? mark->until_ms : 0));
+    json_members_add(members, "numa", place(gpu->numa));
+    json_members_add(members, "pcie_switch", place(gpu->pcie_switch));
+    json_members_add(members, "links", view->is_sparse && gpu->links == 0 ? json_null() : links(gpu->links));
+    json_members_add(members, "idle_s", idle_seconds(view));
+    json_members_add(
+        members, "wasted", view->is_sparse && !view->is_wasted ? json_null() : json_boolean(view->is_wasted));
+    if (view->is_sparse && view->n_jobs == 0)
+        return;
     json_t *jobs = json_array();
     for (size_t i = 0; i < view->n_jobs; i++) {
         const struct job *job = view->jobs[i];
@@ -179,6 +181,20 @@ json_t *json_gpu_write(const struct json_gpu_view *view)
             job->ask->adopted_pid != 0 ? json_integer(job->ask->adopted_pid) : json_null());
         (void)json_array_append_new(jobs, entry);
     }
-    (void)json_object_set_new(object, "jobs", jobs);
-    return object;
+    json_members_add(members, "jobs", jobs);
+}
+
+void json_gpu_append(const struct json_gpu_view *view, struct buffer *out)
+{
+    struct json_members members;
+    json_members_begin(&members, out, view->is_sparse);
+    add_members(view, &members);
+    json_members_end(&members);
+}
+
+json_t *json_gpu_write(const struct json_gpu_view *view)
+{
+    struct json_members members = { .tree = json_object(), .is_sparse = view->is_sparse };
+    add_members(view, &members);
+    return members.tree;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buffer.h"
 #include "job/cluster_change.h"
 #include "job/job.h"
 #include "wire/message.h"
@@ -24,7 +25,11 @@ struct json_gpu_view {
     const struct cluster_change *fault;         // drained by mgpu; NULL: not drained
     const char *external_policy;                // policy for external processes
     struct usernames *names;
+    bool is_sparse; // omit members that are null, false or empty
 };
 
 /* The caller owns the result. Values that the node cannot measure are null. */
 json_t *json_gpu_write(const struct json_gpu_view *view);
+
+/* The same as text, without a tree: for lists. */
+void json_gpu_append(const struct json_gpu_view *view, struct buffer *out);

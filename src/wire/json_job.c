@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "job/alias.h"
 #include "job/idle.h"
+#include "wire/json_append.h"
 #include "wire/json_ranks.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
@@ -445,14 +446,8 @@ static const struct {
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static void show(const struct json_job_view *view, json_t *object, const char *name, json_t *value)
-{
-    if (!view->is_sparse || !json_is_null(value)) // null is a singleton without an owner
-        (void)json_object_set_new_nocheck(object, name, value);
-}
-
 /* What the job asks for, under the names by which it was requested. */
-static void show_ask(const struct json_job_view *view, json_t *object)
+static void add_ask(const struct json_job_view *view, struct json_members *members)
 {
     for (size_t i = 0; i < job_ask_record.n_fields; i++) {
         const struct record_field *field = &job_ask_record.fields[i];
@@ -460,18 +455,31 @@ static void show_ask(const struct json_job_view *view, json_t *object)
             continue;
         json_t *value = json_record_answer(field, view->job->ask);
         if (field->old_name != NULL)
-            show(view, object, field->old_name, json_incref(value));
-        show(view, object, field->name, value);
+            json_members_add(members, field->old_name, json_incref(value));
+        json_members_add(members, field->name, value);
     }
+}
+
+static void add_members(const struct json_job_view *view, struct json_members *members)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        json_members_add(members, rows[i].key.name, rows[i].make(view));
+    add_ask(view, members);
+}
+
+void json_job_append(const struct json_job_view *view, struct buffer *out)
+{
+    struct json_members members;
+    json_members_begin(&members, out, view->is_sparse);
+    add_members(view, &members);
+    json_members_end(&members);
 }
 
 json_t *json_job_write(const struct json_job_view *view)
 {
-    json_t *object = json_object();
-    for (size_t i = 0; i < ROWS; i++)
-        show(view, object, rows[i].key.name, rows[i].make(view));
-    show_ask(view, object);
-    return object;
+    struct json_members members = { .tree = json_object(), .is_sparse = view->is_sparse };
+    add_members(view, &members);
+    return members.tree;
 }
 
 bool json_job_key(size_t i, struct json_job_key *ret)

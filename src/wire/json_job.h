@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "job/job.h"
 #include "wire/usernames.h"
 
@@ -39,6 +40,9 @@ struct json_job_key {
 
 /* The caller owns the result. */
 json_t *json_job_write(const struct json_job_view *view);
+
+/* The same as text, without a tree: for lists. */
+void json_job_append(const struct json_job_view *view, struct buffer *out);
 
 /* "queued", "starting", "running", "stopping"; for an ended job "done", "cancelled" or "failed". */
 const char *json_job_state(const struct job *job);

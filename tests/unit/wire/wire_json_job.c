@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "wire/json_append.h"
 #include "wire/json_event.h"
 #include "job/gpu_health.h"
 #include "job/idle.h"
@@ -47,6 +48,34 @@ static int stop(void **state)
     return 0;
 }
 
+/* Text written member by member is that of the tree. */
+static void assert_same(struct buffer *text, json_t *tree)
+{
+    _cleanup_free_ char *wanted = json_text_format(tree);
+    assert_string_equal(buffer_text(text), wanted);
+    buffer_clear(text);
+}
+
+static void text_is_that_of_jansson(void **state)
+{
+    static const double reals[] = { 0, 1, 0.5, 60, 1.25, 0.001, 12.3456, -3.5, -0.0, 1e-7, 1e15, 1e22,
+        123456789.123, 999999999.999, 0.1 + 0.2 };
+    static const char *const strings[] = { "", "plain", "a\"b\\c/", "\b\f\n\r\t\x01\x1f\x7f",
+        "Käse ☃ 🦀" };
+    static const int64_t integers[] = { 0, 7, -1, INT64_MAX, INT64_MIN, 1000000 };
+    _cleanup_json_ json_t *array = json_array();
+    for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++)
+        (void)json_array_append_new(array, json_real(reals[i]));
+    for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+        (void)json_array_append_new(array, json_string(strings[i]));
+    for (size_t i = 0; i < sizeof(integers) / sizeof(integers[0]); i++)
+        (void)json_array_append_new(array, json_integer(integers[i]));
+    (void)json_array_append_new(array, json_pack("{s:b,s:n,s:[],s:{}}", "a\n", 1, "b", "c", "d"));
+    struct buffer text = { 0 };
+    json_append(&text, array);
+    assert_same(&text, array);
+}
+
 static char *show(const struct fixture *fixture)
 {
     struct json_job_view view = { .job = fixture->job,
@@ -55,6 +84,9 @@ static char *show(const struct fixture *fixture)
         .position = 2,
         .reason = "waits" };
     _cleanup_json_ json_t *object = json_job_write(&view);
+    struct buffer text = { 0 };
+    json_job_append(&view, &text);
+    assert_same(&text, object);
     struct json_job_key key;
     size_t count = 0;
     for (; json_job_key(count, &key); count++)
@@ -297,6 +329,15 @@ static void a_gpu_shows_only_what_is_measured(void **state)
         .power_mw = 1500 };
     struct json_gpu_view view = { .node = "box", .is_node_up = true, .gpu = &gpu, .names = fixture->names };
     _cleanup_json_ json_t *object = json_gpu_write(&view);
+    struct buffer appended = { 0 };
+    json_gpu_append(&view, &appended);
+    assert_same(&appended, object);
+    view.is_sparse = true;
+    json_gpu_append(&view, &appended);
+    assert_string_equal(buffer_text(&appended), "{\"node\":\"box\",\"index\":1,\"uuid\":\"U\",\"memory_"
+                                                "bytes\":100,\"memory_used_bytes\":50,\"power_w\":1.5,"
+                                                "\"state\":\"free\",\"numa\":0,\"pcie_switch\":0}");
+    buffer_clear(&appended);
     _cleanup_free_ char *text = json_text_format(object);
     assert_string_equal(text,
         "{\"node\":\"box\",\"index\":1,\"uuid\":\"U\",\"model\":null,\"pci\":null,\"memory_bytes\":100,"
@@ -445,6 +486,7 @@ static void the_word_for_a_node_is_the_most_urgent_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_is_that_of_jansson),
         cmocka_unit_test(the_word_for_a_node_is_the_most_urgent_one),
         cmocka_unit_test_setup_teardown(a_queued_job_tells_why_it_waits, start, stop),
         cmocka_unit_test_setup_teardown(a_request_is_answered_under_the_names_it_came_with, start, stop),
