@@ -16,17 +16,18 @@
 #define ELEMENT (UINT64_C(1) << 63)
 
 struct forecast_run {
-    struct forecast *forecast;
+    struct forecast forecast;
     struct sched *copy;
-    int64_t now_ms;
+    int64_t began_ms, now_ms;
     uint64_t wanted;
+    size_t steps;
     bool is_found; // `wanted` has started
 };
 
 static uint64_t note_start(void *arg, uint64_t job, const struct allocation *allocation)
 {
     struct forecast_run *run = arg;
-    struct forecast *forecast = run->forecast;
+    struct forecast *forecast = &run->forecast;
     run->is_found |= job == run->wanted;
     if (forecast->n_rows == forecast->capacity) {
         forecast->capacity = forecast->capacity > 0 ? forecast->capacity * 2 : 64;
@@ -65,23 +66,47 @@ static bool step(struct forecast_run *run)
     return true;
 }
 
+struct forecast_run *forecast_begin(
+    const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always, bool is_certain)
+{
+    struct forecast_run *run = xcalloc(1, sizeof(*run));
+    *run = (struct forecast_run){ .now_ms = now_ms, .began_ms = now_ms, .wanted = always };
+    struct sched_callbacks callbacks = { .arg = run, .start = note_start, .preempt = stop_at_once };
+    run->copy = sched_fork(sched, now_ms, max_jobs, always, &callbacks);
+    sched_keep_reservations(run->copy, is_certain);
+    sched_assume_ends(run->copy, is_certain ? ENDS_CERTAIN : ENDS_EXPECTED);
+    return run;
+}
+
+bool forecast_advance(struct forecast_run *run, size_t steps)
+{
+    for (; steps > 0 && run->steps < STEPS_MAX; steps--, run->steps++) {
+        sched_pass(run->copy, run->now_ms);
+        bool is_waited_for = run->wanted != 0 && !run->is_found;
+        run->forecast.is_complete =
+            !is_waited_for && (run->wanted != 0 || sched_queue(run->copy)->length == 0);
+        if (run->forecast.is_complete || !step(run) || run->now_ms - run->began_ms > YEAR_MS)
+            return true;
+    }
+    return run->steps >= STEPS_MAX;
+}
+
+void forecast_end(struct forecast_run *run, struct forecast *ret)
+{
+    if (ret != NULL)
+        *ret = run->forecast;
+    else
+        forecast_clear(&run->forecast);
+    sched_free(run->copy);
+    free(run);
+}
+
 void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always,
     bool is_certain, struct forecast *ret)
 {
-    *ret = (struct forecast){ 0 };
-    struct forecast_run run = { .forecast = ret, .now_ms = now_ms, .wanted = always };
-    struct sched_callbacks callbacks = { .arg = &run, .start = note_start, .preempt = stop_at_once };
-    run.copy = sched_fork(sched, now_ms, max_jobs, always, &callbacks);
-    sched_keep_reservations(run.copy, is_certain);
-    sched_assume_ends(run.copy, is_certain ? ENDS_CERTAIN : ENDS_EXPECTED);
-    for (size_t steps = 0; steps < STEPS_MAX; steps++) {
-        sched_pass(run.copy, run.now_ms);
-        bool is_waited_for = always != 0 && !run.is_found;
-        ret->is_complete = !is_waited_for && (always != 0 || sched_queue(run.copy)->length == 0);
-        if (ret->is_complete || !step(&run) || run.now_ms - now_ms > YEAR_MS)
-            break;
-    }
-    sched_free(run.copy);
+    struct forecast_run *run = forecast_begin(sched, now_ms, max_jobs, always, is_certain);
+    (void)forecast_advance(run, STEPS_MAX);
+    forecast_end(run, ret);
 }
 
 void forecast_clear(struct forecast *forecast)

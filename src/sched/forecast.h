@@ -4,6 +4,8 @@
 
 #include "sched/sched.h"
 
+struct forecast_run;
+
 struct forecast_row {
     uint64_t job;
     int64_t start_ms;
@@ -21,6 +23,17 @@ struct forecast {
  * expected, and unused reservations are returned unless one of their users waits (the likely start). */
 void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always,
     bool is_certain, struct forecast *ret);
+
+/*
+ * The same in parts, so that a caller with other work to do is not held up: the copy is made at once, and
+ * each advance() processes so many ends and timers. True: it is complete. The original may change meanwhile;
+ * it must exist until the end, which frees the run. `ret` NULL: the result is discarded.
+ */
+struct forecast_run *forecast_begin(
+    const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always, bool is_certain);
+bool forecast_advance(struct forecast_run *run, size_t steps);
+void forecast_end(struct forecast_run *run, struct forecast *ret);
+
 void forecast_clear(struct forecast *forecast);
 const struct forecast_row *forecast_row(
     const struct forecast *forecast, uint64_t job); // NULL: not in the forecast

@@ -42,6 +42,8 @@ struct why_reason {
     int64_t until_ms; // TIME_NEVER: unknown
 };
 
+struct why_run;
+
 struct why_ahead {
     uint64_t job;
     int64_t start_ms; // waiting ones: expected start
@@ -71,3 +73,13 @@ void why_reasons(struct sched *sched, int64_t now_ms, uint64_t job, bool is_brie
 void why_explain(
     struct sched *sched, int64_t now_ms, uint64_t job, const struct sched_job_spec *spec, struct why *ret);
 void why_clear(struct why *why);
+
+/*
+ * The same in parts, so that a caller with other work to do is not held up by a large cluster: each advance()
+ * makes one copy of the scheduler, or processes so many steps of a forecast. True: it is complete. The
+ * scheduler may change meanwhile and must exist until the end, which frees the run; `ret` NULL: no result is
+ * wanted.
+ */
+struct why_run *why_begin(struct sched *sched, int64_t now_ms, uint64_t job);
+bool why_advance(struct why_run *run, size_t steps);
+void why_end(struct why_run *run, struct why *ret);

@@ -167,29 +167,112 @@ static bool (*const changes[])(struct trials *trials, const struct class_key *ol
     try_fewer_gpus,
 };
 
-static void find_change(const struct sched *sched, uint64_t id, struct why *why)
+/* The job waits, and its end is not unknown for other reasons. */
+static bool has_times(const struct sched_job *job, const struct why *why)
 {
-    const struct sched_job *job = sched_find(sched, id);
-    struct trials trials;
-    if (job->blockers != 0 || job->entry.class == NULL || job->class->is_parked)
-        return;
-    trials_begin(&trials, sched, id);
-    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]) && !why->has_change; i++)
-        (void)changes[i](&trials, &job->class->key, why);
-    sched_free(trials.copy);
+    uint32_t endless = BLOCK_HELD_ADMIN | BLOCK_HELD_USER | BLOCK_NEVER | BLOCK_DEPENDENCY;
+    return job != NULL && job->run == NULL && (job->blockers & endless) == 0 &&
+           (why->n_reasons == 0 || why->reasons[0].code != WHY_NEVER_FITS);
 }
 
-static void find_times(const struct sched *sched, uint64_t id, struct why *why)
-{
+/* --- in parts --- */
+
+enum why_part { PART_LIKELY, PART_LATEST, PART_COPY, PART_CHANGES, PART_OVER };
+
+struct why_run {
+    struct sched *sched;
+    uint64_t job;
+    enum why_part part;
+    struct forecast_run *forecast; // in progress
     struct forecast likely, latest;
-    forecast_run(sched, sched->now_ms, FORECAST_JOBS, id, false, &likely);
-    forecast_run(sched, sched->now_ms, FORECAST_JOBS, id, true, &latest);
-    why->eta_ms = forecast_find(&likely, id);
-    why->latest_ms = forecast_find(&latest, id);
+    struct trials trials;
+    size_t n_tried; // of `changes`
+    struct why why;
+};
+
+struct why_run *why_begin(struct sched *sched, int64_t now_ms, uint64_t job)
+{
+    struct why_run *run = xcalloc(1, sizeof(*run));
+    *run = (struct why_run){ .sched = sched, .job = job };
+    why_reasons(sched, now_ms, job, false, &run->why);
+    if (!has_times(sched_find(sched, job), &run->why))
+        run->part = PART_OVER;
+    return run;
+}
+
+/* True when this forecast is complete. */
+static bool advance_forecast(struct why_run *run, size_t steps)
+{
+    bool is_certain = run->part == PART_LATEST;
+    if (run->forecast == NULL) {
+        run->forecast = forecast_begin(run->sched, run->sched->now_ms, FORECAST_JOBS, run->job, is_certain);
+        return false;
+    }
+    if (!forecast_advance(run->forecast, steps))
+        return false;
+    forecast_end(run->forecast, is_certain ? &run->latest : &run->likely);
+    run->forecast = NULL;
+    return true;
+}
+
+static void take_times(struct why_run *run)
+{
+    struct why *why = &run->why;
+    why->eta_ms = forecast_find(&run->likely, run->job);
+    why->latest_ms = forecast_find(&run->latest, run->job);
     why->eta_ms = why->latest_ms < why->eta_ms ? why->latest_ms : why->eta_ms; // what is certain comes first
-    why_list_ahead(sched, &likely, id, why);
-    forecast_clear(&likely);
-    forecast_clear(&latest);
+    why_list_ahead(run->sched, &run->likely, run->job, why);
+}
+
+/* False: it is not at limits, resources or other jobs that it waits. */
+static bool begin_changes(struct why_run *run, const struct sched_job *job)
+{
+    if (job->blockers != 0 || job->entry.class == NULL || job->class->is_parked)
+        return false;
+    trials_begin(&run->trials, run->sched, run->job);
+    return true;
+}
+
+/* True: one starts the job, or none is left. */
+static bool try_next_change(struct why_run *run, const struct sched_job *job)
+{
+    if (run->n_tried == sizeof(changes) / sizeof(changes[0]))
+        return true;
+    return changes[run->n_tried++](&run->trials, &job->class->key, &run->why);
+}
+
+bool why_advance(struct why_run *run, size_t steps)
+{
+    const struct sched_job *job = sched_find(run->sched, run->job);
+    if (!has_times(job, &run->why))
+        run->part = PART_OVER; // perhaps it has started meanwhile, or is held
+    switch (run->part) {
+    case PART_LIKELY: run->part = advance_forecast(run, steps) ? PART_LATEST : PART_LIKELY; break;
+    case PART_LATEST:
+        if (!advance_forecast(run, steps))
+            break;
+        take_times(run);
+        run->part = PART_COPY;
+        break;
+    case PART_COPY: run->part = begin_changes(run, job) ? PART_CHANGES : PART_OVER; break;
+    case PART_CHANGES: run->part = try_next_change(run, job) ? PART_OVER : PART_CHANGES; break;
+    case PART_OVER: break;
+    }
+    return run->part == PART_OVER;
+}
+
+void why_end(struct why_run *run, struct why *ret)
+{
+    if (run->forecast != NULL)
+        forecast_end(run->forecast, NULL);
+    sched_free(run->trials.copy);
+    forecast_clear(&run->likely);
+    forecast_clear(&run->latest);
+    if (ret != NULL)
+        *ret = run->why;
+    else
+        why_clear(&run->why);
+    free(run);
 }
 
 static void explain_dry_run(
@@ -216,15 +299,10 @@ void why_explain(
         explain_dry_run(sched, now_ms, spec, ret);
         return;
     }
-    why_reasons(sched, now_ms, job, false, ret);
-    const struct sched_job *found = sched_find(sched, job);
-    if (found == NULL || found->run != NULL)
-        return;
-    uint32_t endless = BLOCK_HELD_ADMIN | BLOCK_HELD_USER | BLOCK_NEVER | BLOCK_DEPENDENCY;
-    if ((found->blockers & endless) != 0 || (ret->n_reasons > 0 && ret->reasons[0].code == WHY_NEVER_FITS))
-        return; // its end is unknown
-    find_times(sched, job, ret);
-    find_change(sched, job, ret);
+    struct why_run *run = why_begin(sched, now_ms, job);
+    while (!why_advance(run, SIZE_MAX))
+        continue;
+    why_end(run, ret);
 }
 
 void why_clear(struct why *why)

@@ -1,37 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /gpus and GET /nodes: the last reports of the nodes, with the jobs that the core has there, in slices:
- * a node that is new meanwhile comes last, and none goes. */
+/*
+ * GET /gpus and GET /nodes: the last reports of the nodes, with the jobs that the core has there, in slices:
+ * a node that is new meanwhile comes last, and none goes. The cursor of a page is the number of nodes before
+ * it. A page ends after a whole node.
+ */
 #include "controller/api/gpus.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
+#include "base/parse.h"
 #include "controller/nodes/registry.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"
-#include "controller/api/slices.h"
+#include "controller/http/slices.h"
+#include "wire/json_append.h"
 #include "wire/json_gpu.h"
 #include "wire/json_node.h"
-#include "wire/json_text.h"
 #include "wire/limits.h"
 
 struct listing {
     struct slices slices;
     struct serve *serve;
-    size_t at; // the next node of the core
+    size_t at;        // the next node of the core
+    size_t rows, max; // written, and the limit
+    const char *node; // only this one; NULL: all
+    bool is_sparse;
     void (*add)(void *arg, const struct core_node *node);
     void (*add_more)(void *arg, const struct registered_node *node); // NULL: nothing
-    bool is_first;
 };
+
+static void begin_row(struct listing *listing)
+{
+    buffer_append_text(&listing->slices.bytes, listing->rows++ == 0 ? "\n" : ",\n");
+}
 
 /* Takes ownership of the object. */
 static void append(struct listing *listing, json_t *object)
 {
-    _cleanup_free_ char *text = json_text_format(object);
+    begin_row(listing);
+    json_append(&listing->slices.bytes, object);
     json_decref(object);
-    buffer_append_text(&listing->slices.bytes, listing->is_first ? "\n" : ",\n");
-    buffer_append_text(&listing->slices.bytes, text);
-    listing->is_first = false;
 }
 
 static void add_gpu(struct listing *listing, const struct core_node *node, const struct gpu_state *gpu)
@@ -61,8 +71,10 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .fault = gpu->uuid != NULL ? core_fault(core, node->name, gpu->uuid) : NULL,
         .external_policy = external_policy_name(core_gpu_policy(core, node->name, gpu->uuid, NULL)),
         .names = listing->serve->names,
+        .is_sparse = listing->is_sparse,
     };
-    append(listing, json_gpu_write(&view));
+    begin_row(listing);
+    json_gpu_append(&view, &listing->slices.bytes);
 }
 
 bool gpus_is_shown(const struct controller *controller, const struct core_node *node)
@@ -130,22 +142,45 @@ static void add_absent(void *arg, const struct registered_node *node)
     append(listing, object);
 }
 
+static bool is_named(const struct listing *listing, const char *name)
+{
+    return listing->node == NULL || strcmp(listing->node, name) == 0;
+}
+
+static void add_absent_named(void *arg, const struct registered_node *node)
+{
+    struct listing *listing = arg;
+    if (is_named(listing, node->name))
+        listing->add_more(listing, node);
+}
+
+static void end(struct listing *listing, const struct controller *controller)
+{
+    const struct core_node *next = core_node_at(controller->core, listing->at);
+    if (next == NULL && listing->add_more != NULL)
+        registry_each(controller->registry, add_absent_named, listing);
+    buffer_append_text(&listing->slices.bytes, listing->rows == 0 ? "],\"next\":" : "\n],\"next\":");
+    if (next != NULL)
+        buffer_printf(&listing->slices.bytes, "%zu}\n", listing->at);
+    else
+        buffer_append_text(&listing->slices.bytes, "null}\n");
+}
+
 static void fill(struct request *request)
 {
     struct listing *listing = request->work;
     const struct controller *controller = request->serve->controller;
     const struct core_node *node = NULL;
-    while (
-        !slices_is_full(&listing->slices) && (node = core_node_at(controller->core, listing->at)) != NULL) {
-        listing->add(listing, node);
+    while (listing->rows < listing->max && !slices_is_full(&listing->slices) &&
+           (node = core_node_at(controller->core, listing->at)) != NULL) {
+        if (is_named(listing, node->name))
+            listing->add(listing, node);
         listing->at++;
     }
-    listing->slices.is_last = core_node_at(controller->core, listing->at) == NULL;
-    if (listing->slices.is_last) {
-        if (listing->add_more != NULL)
-            registry_each(controller->registry, listing->add_more, listing);
-        buffer_append_text(&listing->slices.bytes, listing->is_first ? "]}\n" : "\n]}\n");
-    }
+    listing->slices.is_last =
+        listing->rows >= listing->max || core_node_at(controller->core, listing->at) == NULL;
+    if (listing->slices.is_last)
+        end(listing, controller);
     slices_send(request);
 }
 
@@ -155,15 +190,34 @@ static void release_listing(struct request *request)
     free(request->work);
 }
 
+static int read_page(const struct request *request, struct listing *listing, struct error *err)
+{
+    const char *after = query_get(&request->query, "after"), *limit = query_get(&request->query, "limit");
+    int64_t first = 0, most = INT64_MAX;
+    int r = query_get_flag(&request->query, "sparse", &listing->is_sparse, err);
+    if (r == 0 && after != NULL)
+        r = parse_integer(after, "after", 0, INT64_MAX, &first, err);
+    if (r == 0 && limit != NULL)
+        r = parse_integer(limit, "limit", 1, INT64_MAX, &most, err);
+    listing->at = (size_t)first;
+    listing->max = (size_t)most;
+    listing->node = query_get(&request->query, "node");
+    return r;
+}
+
 static void reply_listing(struct request *request, const char *key,
     void (*add)(void *arg, const struct core_node *node),
     void (*add_more)(void *arg, const struct registered_node *node))
 {
     struct listing *listing = xcalloc(1, sizeof(*listing));
-    *listing =
-        (struct listing){ .serve = request->serve, .add = add, .add_more = add_more, .is_first = true };
+    struct error err = { 0 };
+    *listing = (struct listing){ .serve = request->serve, .add = add, .add_more = add_more };
     request->work = listing;
     request->release = release_listing;
+    if (read_page(request, listing, &err) < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
     buffer_printf(&listing->slices.bytes, "{\"schema\":\"" SERVE_SCHEMA "\",\"%s\":[", key);
     slices_begin(request, fill);
 }

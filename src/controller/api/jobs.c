@@ -89,7 +89,8 @@ const char *jobs_owner(const struct serve *serve, const struct job *job)
     return name != NULL ? name : usernames_name(serve->names, job->uid);
 }
 
-json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
+/* As text into `out`, or if that is NULL as a tree. */
+static json_t *write_job(struct serve *serve, const struct job *job, unsigned shown, struct buffer *out)
 {
     const struct core *core = serve->controller->core;
     struct json_job_view view = {
@@ -121,9 +122,23 @@ json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
     for (size_t rank = 0; ranks != NULL && rank < job_node_count(job); rank++)
         ranks[rank].unreachable_ms = unreachable_ms(core, job, rank);
     view.ranks = ranks;
-    json_t *object = json_job_write(&view);
+    json_t *object = NULL;
+    if (out != NULL)
+        json_job_append(&view, out);
+    else
+        object = json_job_write(&view);
     free(ranks);
     return object;
+}
+
+json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown)
+{
+    return write_job(serve, job, shown, NULL);
+}
+
+void jobs_append(struct serve *serve, const struct job *job, unsigned shown, struct buffer *out)
+{
+    (void)write_job(serve, job, shown, out);
 }
 
 void jobs_reply(struct request *request, unsigned status, const struct job *job)

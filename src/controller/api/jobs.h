@@ -31,6 +31,9 @@ enum jobs_shown {
 /* The job's object. `shown`: bits of enum jobs_shown. */
 json_t *jobs_write(struct serve *serve, const struct job *job, unsigned shown);
 
+/* The same as text, for lists. */
+void jobs_append(struct serve *serve, const struct job *job, unsigned shown, struct buffer *out);
+
 /* jobs_write, sent when the state is durable. */
 void jobs_reply(struct request *request, unsigned status, const struct job *job);
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /jobs. Matching ids are collected once; then the list is built in slices (api/slices.h). A job that
- * only the store has is fetched in between.
+ * GET /jobs, in parts (http/slices.h), each of them a turn in the fair queue:
+ *
+ *   scan: matching ids ──> look: a forecast, if expected starts are shown ──> fill: the jobs of these ids
+ *
+ * A job that only the store has is fetched in between.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -14,13 +17,16 @@
 #include "base/parse.h"
 #include "controller/api/element.h"
 #include "controller/api/jobs.h"
+#include "controller/api/list_top.h"
 #include "controller/api/routes.h"
-#include "controller/api/slices.h"
+#include "controller/http/slices.h"
+#include "controller/http/fair_queue.h"
 #include "job/array.h"
-#include "wire/json_text.h"
 #include "wire/limits.h"
 
 #define RECENT_MS 3600000
+#define SCAN_JOBS 8192 // looked at in one part
+#define STEPS     16U  // of a forecast, between two looks at the clock
 
 /* "42.3" */
 struct named_element {
@@ -37,8 +43,13 @@ struct list {
     const char *name; // pattern, in the query
     unsigned shown;   // bits of enum jobs_shown
     size_t limit;
+    uint64_t after; // only higher ids, the lowest of them; 0: the highest
+    bool has_after;
     uint64_t *ids; // in order
     size_t count, at;
+    uint64_t scanned; // the last id looked at
+    uint64_t next;    // `after` of the next page; 0: there is none
+    struct list_top *top;
     struct named_element *elements; // of `ids=`; those from `n_elements` on are found
     size_t n_elements;
     size_t positions; // jobs shown with their position so far
@@ -49,6 +60,7 @@ static void release_list(struct request *request)
 {
     struct list *list = request->work;
     slices_clear(request);
+    list_top_free(list->top);
     free(list->ids);
     free(list->elements);
     free(list);
@@ -79,7 +91,11 @@ static void add_id(struct list *list, uint64_t id)
 static void collect_job(void *arg, const struct job *job)
 {
     struct list *list = arg;
-    if (is_wanted(list, job))
+    if (!is_wanted(list, job))
+        return;
+    if (list->top != NULL)
+        list_top_note(list->top, job);
+    else
         add_id(list, job->id);
 }
 
@@ -89,7 +105,7 @@ static int compare_ids(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Keeps the newest `limit` ids, in order, each once. */
+/* Keeps `limit` ids, in order, each once: the newest, or of those after another the oldest. */
 static void order_ids(struct list *list)
 {
     if (list->count == 0)
@@ -100,8 +116,11 @@ static void order_ids(struct list *list)
         if (list->ids[i] != list->ids[kept - 1])
             list->ids[kept++] = list->ids[i];
     size_t surplus = kept > list->limit ? kept - list->limit : 0;
-    memmove(list->ids, list->ids + surplus, (kept - surplus) * sizeof(*list->ids));
     list->count = kept - surplus;
+    if (!list->has_after)
+        memmove(list->ids, list->ids + surplus, list->count * sizeof(*list->ids));
+    else if (surplus > 0)
+        list->next = list->ids[list->count - 1];
 }
 
 /* "42", or "42.3", which is looked up later. */
@@ -141,16 +160,44 @@ static int read_ids(struct list *list, const char *text, struct error *err)
     }
 }
 
-static void collect(struct request *request, struct list *list)
+/* Numbers alone: whether there are such jobs, and which match, is seen when they are shown. */
+static void collect_all(struct list *list, uint64_t last)
 {
-    const struct controller *controller = request->serve->controller;
-    if (!list->is_deep) {
-        core_each_job(controller->core, collect_job, list);
+    uint64_t first = last > list->limit ? last - list->limit + 1 : 1;
+    if (list->has_after) {
+        first = list->after + 1;
+        list->next = last > list->after && last - list->after > list->limit ? list->after + list->limit : 0;
+        last = list->next != 0 ? list->next : last;
+    }
+    for (uint64_t id = first; id <= last; id++)
+        add_id(list, id);
+}
+
+static bool is_job_wanted(void *arg, const struct job *job)
+{
+    return is_wanted(arg, job);
+}
+
+static void take_id(void *arg, uint64_t id)
+{
+    add_id(arg, id);
+}
+
+static void find_elements(struct request *request);
+
+static void scan(struct request *request)
+{
+    struct list *list = request->work;
+    const struct core *core = request->serve->controller->core;
+    list->scanned = core_each_job_after(core, list->scanned, SCAN_JOBS, collect_job, list);
+    bool is_over = list->scanned == 0 || (list->has_after && list->count > list->limit);
+    if (!is_over) {
+        fair_queue_add(request, scan);
         return;
     }
-    uint64_t last = core_last_job(controller->core);
-    for (uint64_t id = last > list->limit ? last - list->limit + 1 : 1; id <= last; id++)
-        add_id(list, id);
+    if (list->top != NULL)
+        list_top_take(list->top, core, list->has_user ? &list->uid : NULL, is_job_wanted, take_id, list);
+    find_elements(request);
 }
 
 /* --- what is asked --- */
@@ -160,8 +207,9 @@ static int read_filters(struct request *request, struct list *list, struct error
     const struct query *query = &request->query;
     const char *states = query_get(query, "state"), *user = query_get(query, "user");
     const char *ids = query_get(query, "ids"), *limit = query_get(query, "limit");
+    const char *after = query_get(query, "after"), *top = query_get(query, "top");
     bool is_all = false, is_quick = false, is_sparse = false;
-    int64_t most = LIMIT_LIST_JOBS;
+    int64_t most = LIMIT_LIST_JOBS, cursor = 0, each = 0;
     int r = query_get_flag(query, "all", &is_all, err);
     if (r == 0)
         r = query_get_flag(query, "quick", &is_quick, err);
@@ -173,6 +221,14 @@ static int read_filters(struct request *request, struct list *list, struct error
         r = usernames_uid(request->serve->names, user, &list->uid, err);
     if (r == 0 && limit != NULL)
         r = parse_integer(limit, "limit", 1, LIMIT_LIST_JOBS, &most, err);
+    if (r == 0 && after != NULL)
+        r = parse_integer(after, "after", 0, INT64_MAX - LIMIT_LIST_JOBS, &cursor, err);
+    if (r == 0 && top != NULL)
+        r = parse_integer(top, "top", 1, LIMIT_LIST_TOP, &each, err);
+    if (r == 0 && top != NULL && (ids != NULL || is_all || after != NULL))
+        r = error_set(err, -EINVAL, "top cannot be combined with ids, all or after");
+    if (r == 0 && ids != NULL && after != NULL)
+        r = error_set(err, -EINVAL, "after cannot be combined with ids");
     if (r == 0 && ids != NULL)
         r = read_ids(list, ids, err);
     if (r < 0)
@@ -180,11 +236,12 @@ static int read_filters(struct request *request, struct list *list, struct error
     list->has_user = user != NULL;
     list->name = query_get(query, "name");
     list->limit = (size_t)most;
+    list->has_after = after != NULL;
+    list->after = list->scanned = (uint64_t)cursor;
+    list->top = top != NULL ? list_top_new((size_t)each) : NULL;
     list->shown = (is_quick ? SHOW_POSITION : SHOW_QUEUE) | (is_sparse ? SHOW_SPARSE : SHOW_JOB);
     list->is_deep = is_all || ids != NULL;
     list->is_recent = !list->is_deep && states == NULL;
-    if (ids == NULL)
-        collect(request, list);
     return 0;
 }
 
@@ -198,12 +255,9 @@ static void append_job(struct request *request, struct list *list, const struct 
         return;
     bool is_queue_shown = job->state == JOB_QUEUED && list->positions < LIMIT_LIST_POSITIONS;
     list->positions += is_queue_shown;
-    json_t *object =
-        jobs_write(request->serve, job, list->shown & (is_queue_shown ? ~0U : ~(unsigned)SHOW_QUEUE));
-    _cleanup_free_ char *text = json_text_format(object);
-    json_decref(object);
     buffer_append_text(&list->slices.bytes, list->is_first ? "\n" : ",\n");
-    buffer_append_text(&list->slices.bytes, text);
+    jobs_append(request->serve, job, list->shown & (is_queue_shown ? ~0U : ~(unsigned)SHOW_QUEUE),
+        &list->slices.bytes);
     list->is_first = false;
 }
 
@@ -217,6 +271,22 @@ static void on_row(void *arg, uint64_t id, struct job *row)
     }
     job_free(row);
     request_unref(request);
+}
+
+static void end(struct list *list)
+{
+    struct buffer *bytes = &list->slices.bytes;
+    buffer_append_text(bytes, list->is_first ? "],\"next\":" : "\n],\"next\":");
+    if (list->next != 0)
+        buffer_printf(bytes, "%" PRIu64, list->next);
+    else
+        buffer_append_text(bytes, "null");
+    buffer_append_text(bytes, ",\"omitted\":");
+    if (list->top != NULL)
+        list_top_append_omitted(list->top, bytes);
+    else
+        buffer_append_text(bytes, "null");
+    buffer_append_text(bytes, "}\n");
 }
 
 static void fill_slice(struct request *request)
@@ -236,11 +306,24 @@ static void fill_slice(struct request *request)
     }
     list->slices.is_last = list->at == list->count;
     if (list->slices.is_last)
-        buffer_append_text(&list->slices.bytes, list->is_first ? "]}\n" : "\n]}\n");
+        end(list);
     slices_send(request);
 }
 
-static void find_elements(struct request *request);
+/* --- the forecast --- */
+
+static void look(struct request *request)
+{
+    struct core *core = request->serve->controller->core;
+    int64_t until_us = clock_boot_us() + SLICE_US, now_ms = clock_wall_ms();
+    bool is_made = false;
+    while (!is_made && clock_boot_us() < until_us)
+        is_made = core_advance_outlook(core, now_ms, STEPS);
+    if (is_made)
+        slices_begin(request, fill_slice);
+    else
+        fair_queue_add(request, look);
+}
 
 static void on_element(struct request *request)
 {
@@ -260,7 +343,10 @@ static void find_elements(struct request *request)
         return;
     }
     order_ids(list);
-    slices_begin(request, fill_slice);
+    if ((list->shown & SHOW_WHY) != 0)
+        look(request);
+    else
+        slices_begin(request, fill_slice);
 }
 
 void handle_list(struct request *request)
@@ -275,5 +361,10 @@ void handle_list(struct request *request)
     }
     list->is_first = true;
     buffer_append_text(&list->slices.bytes, "{\"schema\":\"" SERVE_SCHEMA "\",\"jobs\":[");
-    find_elements(request);
+    if (list->is_deep && query_get(&request->query, "ids") == NULL)
+        collect_all(list, core_last_job(request->serve->controller->core));
+    if (list->is_deep)
+        find_elements(request);
+    else
+        scan(request);
 }

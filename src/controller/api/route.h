@@ -10,7 +10,7 @@
 
 struct request;
 
-#define ROUTE_PARAMETERS_MAX 9
+#define ROUTE_PARAMETERS_MAX 11
 
 struct route_parameter {
     const char *name;

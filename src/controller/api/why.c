@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* GET /jobs/ID/why: every reason, the jobs ahead, the start time, and what would start it now. GET
- * /forecasts: how good such start times were. */
+/*
+ * GET /jobs/ID/why. In a large cluster the answer takes copies of the scheduler and thousands of its steps,
+ * so it is made in parts: every request that waits for one is in the fair queue, and whichever is served
+ * advances the question in progress, its own or not. Then it waits again until its own is answered. At most
+ * one question is in progress, because each has a copy of the scheduler. Requests about the same job share a
+ * question, and its answer is kept for those that come soon after.
+ *
+ * GET /forecasts: how good such start times were.
+ */
 #include "controller/api/why.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/api/jobs.h"
 #include "controller/api/external_text.h"
+#include "controller/api/jobs.h"
 #include "controller/api/routes.h"
 #include "controller/core/forecasts.h"
+#include "controller/http/fair_queue.h"
+#include "controller/http/slices.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
-#define WHY_KEPT_MS    1000
-#define WHY_QUEUE_LONG 1000U // jobs; from here on an answer is good for that time whatever happens
+#define KEPT_MS    1000
+#define QUEUE_LONG 1000U // jobs; from here on an answer is good for that time whatever happens
+#define STEPS      16U   // of a forecast, between two looks at the clock
 
 static json_t *write_time(int64_t at_ms)
 {
@@ -254,27 +265,170 @@ json_t *why_write(
     return object;
 }
 
-/* Many ask of the same job at once, or again and again. */
+/* --- questions --- */
+
+struct asker {
+    struct request *request;
+    struct why_question *question; // NULL: it is answered
+    struct asker *next;
+};
+
+struct why_question {
+    uint64_t job;
+    int64_t version;     // of the core when it began
+    struct why_run *run; // NULL: it has not begun
+    struct asker *askers;
+    struct why_question *next;
+};
+
+static bool is_queue_long(const struct core *core)
+{
+    return sched_queue(core_sched(core))->length >= QUEUE_LONG;
+}
+
+static void remove_question(struct serve *serve, struct why_question *question)
+{
+    struct why_question **at = &serve->why_questions;
+    while (*at != question)
+        at = &(*at)->next;
+    *at = question->next;
+    if (question->run != NULL)
+        core_why_end(question->run, NULL);
+    free(question);
+}
+
+static void release_asker(struct request *request)
+{
+    struct asker *asker = request->work;
+    struct why_question *question = asker->question;
+    if (question != NULL) {
+        struct asker **at = &question->askers;
+        while (*at != asker)
+            at = &(*at)->next;
+        *at = asker->next;
+        if (question->askers == NULL)
+            remove_question(request->serve, question);
+    }
+    free(asker);
+}
+
+/* --- the answer --- */
+
+static void keep(struct serve *serve, uint64_t id, int64_t version, const struct why *why)
+{
+    const struct job *job = core_job(serve->controller->core, id);
+    struct kept_why *kept = &serve->why;
+    free(kept->text);
+    *kept = (struct kept_why){ .job = id, .version = version, .until_ms = clock_boot_ms() + KEPT_MS };
+    kept->text = request_format_json(why_write(serve, job, job->ask, why));
+}
+
+/* It does not wait, or not any more. */
+static void reply_no_reason(struct request *request, const struct job *job)
+{
+    request_hold_json(request, 200, why_write(request->serve, job, job->ask, NULL));
+}
+
+static void answer(struct serve *serve, struct why_question *question)
+{
+    struct why why = { 0 };
+    bool is_known = question->run != NULL && core_job(serve->controller->core, question->job) != NULL;
+    if (question->run != NULL)
+        core_why_end(question->run, &why);
+    question->run = NULL;
+    if (is_known)
+        keep(serve, question->job, question->version, &why);
+    why_clear(&why);
+    while (question->askers != NULL) {
+        struct asker *asker = question->askers;
+        question->askers = asker->next;
+        asker->question = NULL;
+        if (is_known)
+            request_hold_text(asker->request, 200, serve->why.text);
+        else
+            jobs_find(asker->request, question->job, reply_no_reason);
+    }
+    remove_question(serve, question);
+}
+
+/* --- the parts --- */
+
+static struct why_question *in_progress(const struct serve *serve)
+{
+    struct why_question *question = serve->why_questions;
+    while (question != NULL && question->run == NULL)
+        question = question->next;
+    return question;
+}
+
+static bool begin(const struct serve *serve, struct why_question *question)
+{
+    const struct core *core = serve->controller->core;
+    question->version = core_version(core);
+    question->run = core_why_begin(core, clock_wall_ms(), question->job);
+    return question->run != NULL;
+}
+
+static void advance(struct request *request)
+{
+    const struct asker *asker = request->work;
+    struct serve *serve = request->serve;
+    if (asker->question == NULL)
+        return;
+    struct why_question *question = in_progress(serve);
+    int64_t until_us = clock_boot_us() + SLICE_US;
+    bool is_over = question == NULL && !begin(serve, question = asker->question);
+    while (!is_over && clock_boot_us() < until_us)
+        is_over = core_why_advance(question->run, STEPS);
+    if (is_over)
+        answer(serve, question);
+    if (!request_is_over(request) && asker->question != NULL)
+        fair_queue_add(request, advance);
+}
+
+/* What has happened since it began matters, unless the queue is long. */
+static bool is_outdated(const struct core *core, const struct why_question *question)
+{
+    bool is_same = core_version(core) != 0 && question->version == core_version(core);
+    return question->run != NULL && !is_same && !is_queue_long(core);
+}
+
+static struct why_question *find_or_add(struct serve *serve, uint64_t job)
+{
+    const struct core *core = serve->controller->core;
+    struct why_question **at = &serve->why_questions;
+    while (*at != NULL && ((*at)->job != job || is_outdated(core, *at)))
+        at = &(*at)->next;
+    if (*at == NULL) {
+        *at = xcalloc(1, sizeof(**at));
+        (*at)->job = job;
+    }
+    return *at;
+}
+
+static bool is_kept(const struct serve *serve, const struct job *job)
+{
+    const struct core *core = serve->controller->core;
+    const struct kept_why *kept = &serve->why;
+    bool is_same = core_version(core) != 0 && kept->version == core_version(core);
+    return kept->job == job->id && clock_boot_ms() < kept->until_ms &&
+           (is_same || (job->state == JOB_QUEUED && is_queue_long(core)));
+}
+
 static void reply_why(struct request *request, const struct job *job)
 {
-    const struct core *core = request->serve->controller->core;
-    struct kept_why *kept = &request->serve->why;
-    int64_t version = core_version(core), now_ms = clock_boot_ms();
-    bool is_same = version != 0 && kept->version == version;
-    bool is_good =
-        kept->job == job->id && now_ms < kept->until_ms &&
-        (is_same || (job->state == JOB_QUEUED && sched_queue(core_sched(core))->length >= WHY_QUEUE_LONG));
-    if (!is_good) {
-        struct why why = { 0 };
-        bool waits = core_why(core, clock_wall_ms(), job->id, &why);
-        json_t *object = why_write(request->serve, job, job->ask, waits ? &why : NULL);
-        if (waits)
-            why_clear(&why);
-        free(kept->text);
-        *kept = (struct kept_why){ .job = job->id, .version = version, .until_ms = now_ms + WHY_KEPT_MS };
-        kept->text = request_format_json(object);
+    struct serve *serve = request->serve;
+    if (is_kept(serve, job)) {
+        request_hold_text(request, 200, serve->why.text);
+        return;
     }
-    request_hold_text(request, 200, kept->text);
+    struct asker *asker = xcalloc(1, sizeof(*asker));
+    struct why_question *question = find_or_add(serve, job->id);
+    *asker = (struct asker){ .request = request, .question = question, .next = question->askers };
+    question->askers = asker;
+    request->work = asker;
+    request->release = release_asker;
+    advance(request);
 }
 
 void handle_why(struct request *request)

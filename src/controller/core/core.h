@@ -341,6 +341,13 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms);
 /* --- queries, for the API; pointers are valid until the next input --- */
 const struct job *core_job(const struct core *core, uint64_t id);
 void core_each_job(const struct core *core, void (*visit)(void *arg, const struct job *job), void *arg);
+/* The same for at most `max` jobs with higher ids than `id`; the id of the last one, 0: there are none. */
+uint64_t core_each_job_after(const struct core *core, uint64_t id, size_t max,
+    void (*visit)(void *arg, const struct job *job), void *arg);
+/* The waiting jobs that no rule keeps out of the queue, next in line first; `uid` NULL: of all users. Ends
+ * when `visit` returns false. */
+void core_each_in_line(
+    const struct core *core, const uint32_t *uid, bool (*visit)(void *arg, const struct job *job), void *arg);
 /* Its resource usage: while it runs, the last report of its agent; afterwards its record. NULL: not measured
  * yet. */
 const struct job_usage *core_usage(const struct core *core, uint64_t job);
@@ -368,13 +375,17 @@ const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t 
 
 /* A number that changes with every input; 0: in the middle of one. */
 int64_t core_version(const struct core *core);
-/* All reasons why it waits; why_clear() frees them. False if it is not queued. */
-bool core_why(const struct core *core, int64_t wall_ms, uint64_t job, struct why *ret);
+/* All reasons why it waits, in parts: see why_begin(). NULL if it is not queued. */
+struct why_run *core_why_begin(const struct core *core, int64_t wall_ms, uint64_t job);
+bool core_why_advance(struct why_run *run, size_t steps);
+void core_why_end(struct why_run *run, struct why *ret);
 /* The same for a job that does not exist yet. Errors as for core_submit. */
 int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct identity *who,
     const struct job_spec *spec, const struct core_facts *facts, struct why *ret, struct error *err);
 /* The expected and the latest start of a queued job (TIME_NEVER: unknown), from a forecast up to two seconds
- * old that covers the first thousand jobs. */
+ * old that covers the first thousand jobs. In a cluster of many nodes that forecast is not made here:
+ * core_advance_outlook() makes it in parts, as forecast_advance(); true: there is one that is new enough. */
+bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps);
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms);
 
 /* The notifications of this job that are still in memory: completed ones, then pending ones. */

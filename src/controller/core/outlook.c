@@ -18,34 +18,80 @@
 #define FORECAST_MS     2000 // how long one is good for
 #define FORECAST_EVENTS 200U // or until so much has happened, with a long queue
 #define QUEUE_SHORT     100U // jobs; with fewer, the forecast may be recomputed for each change
+#define NODES_FEW       64U  // with more, it is only computed in parts
+
+static void clear_forecasts(struct outlook *outlook)
+{
+    forecast_clear(&outlook->likely);
+    forecast_clear(&outlook->latest);
+    outlook->made_ms = 0;
+}
 
 void core_clear_outlook(struct core *core)
 {
-    if (core->outlook.made_ms == 0)
-        return;
-    forecast_clear(&core->outlook.likely);
-    forecast_clear(&core->outlook.latest);
-    core->outlook = (struct outlook){ 0 };
+    struct outlook *outlook = &core->outlook;
+    if (outlook->run != NULL)
+        forecast_end(outlook->run, NULL);
+    forecast_clear(&outlook->next_likely);
+    clear_forecasts(outlook);
+    *outlook = (struct outlook){ 0 };
 }
 
-static void refresh(struct core *core, int64_t now_ms)
+static bool is_good(const struct core *core, int64_t now_ms)
+{
+    const struct outlook *outlook = &core->outlook;
+    uint64_t events_max = sched_queue(core->sched)->length < QUEUE_SHORT ? 1 : FORECAST_EVENTS;
+    return outlook->made_ms != 0 && now_ms - outlook->made_ms < FORECAST_MS &&
+           core->last_event - outlook->event < events_max;
+}
+
+static void begin_forecast(struct core *core, int64_t now_ms, bool is_certain)
+{
+    core->outlook.run = forecast_begin(core->sched, now_ms, FORECAST_JOBS, 0, is_certain);
+    core->outlook.is_certain = is_certain;
+}
+
+/* The first forecast is kept until the second is complete as well. */
+bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps)
 {
     struct outlook *outlook = &core->outlook;
-    uint64_t events_max = sched_queue(core->sched)->length < QUEUE_SHORT ? 1 : FORECAST_EVENTS;
-    bool is_good = outlook->made_ms != 0 && now_ms - outlook->made_ms < FORECAST_MS &&
-                   core->last_event - outlook->event < events_max;
-    if (is_good)
-        return;
-    core_clear_outlook(core);
-    forecast_run(core->sched, now_ms, FORECAST_JOBS, 0, false, &outlook->likely);
-    forecast_run(core->sched, now_ms, FORECAST_JOBS, 0, true, &outlook->latest);
-    outlook->made_ms = now_ms;
-    outlook->event = core->last_event;
+    int64_t now_ms = core_look_ms(core, wall_ms);
+    if (outlook->run == NULL) {
+        if (is_good(core, now_ms))
+            return true;
+        outlook->next_ms = now_ms;
+        outlook->next_event = core->last_event;
+        begin_forecast(core, now_ms, false);
+        return false;
+    }
+    if (!forecast_advance(outlook->run, steps))
+        return false;
+    if (!outlook->is_certain) {
+        forecast_end(outlook->run, &outlook->next_likely);
+        begin_forecast(core, now_ms, true);
+        return false;
+    }
+    clear_forecasts(outlook);
+    forecast_end(outlook->run, &outlook->latest);
+    outlook->run = NULL;
+    outlook->likely = outlook->next_likely;
+    outlook->next_likely = (struct forecast){ 0 };
+    outlook->made_ms = outlook->next_ms;
+    outlook->event = outlook->next_event;
+    return true;
+}
+
+/* A large cluster takes too long to be looked at here: the answer is then as old as the last one. */
+static void refresh(struct core *core, int64_t wall_ms)
+{
+    bool is_large = sched_cluster(core->sched)->n_nodes > NODES_FEW;
+    while (!is_large && !core_advance_outlook(core, wall_ms, SIZE_MAX))
+        continue;
 }
 
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms)
 {
-    refresh(core, core_look_ms(core, wall_ms));
+    refresh(core, wall_ms);
     *ret_eta_ms = forecast_find(&core->outlook.likely, job);
     *ret_latest_ms = forecast_find(&core->outlook.latest, job);
     *ret_eta_ms = *ret_latest_ms < *ret_eta_ms ? *ret_latest_ms : *ret_eta_ms; // what is certain comes first
@@ -75,10 +121,17 @@ const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t 
     return word;
 }
 
-bool core_why(const struct core *core, int64_t wall_ms, uint64_t job, struct why *ret)
+struct why_run *core_why_begin(const struct core *core, int64_t wall_ms, uint64_t job)
 {
-    if (!is_waiting(core, job))
-        return false;
-    why_explain(core->sched, core_look_ms(core, wall_ms), job, NULL, ret);
-    return true;
+    return is_waiting(core, job) ? why_begin(core->sched, core_look_ms(core, wall_ms), job) : NULL;
+}
+
+bool core_why_advance(struct why_run *run, size_t steps)
+{
+    return why_advance(run, steps);
+}
+
+void core_why_end(struct why_run *run, struct why *ret)
+{
+    why_end(run, ret);
 }

@@ -24,6 +24,50 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
     }
 }
 
+/* The job may have left memory since. */
+static const struct core_entry *entry_after(const struct core *core, uint64_t id)
+{
+    const struct core_entry *entry = core_find(core, id);
+    if (entry != NULL)
+        return entry->after;
+    entry = core->jobs.first;
+    while (entry != NULL && entry->job->id <= id)
+        entry = entry->after;
+    return entry;
+}
+
+uint64_t core_each_job_after(const struct core *core, uint64_t id, size_t max,
+    void (*visit)(void *arg, const struct job *job), void *arg)
+{
+    uint64_t last = 0;
+    const struct core_entry *entry = entry_after(core, id), *next = NULL;
+    for (; entry != NULL && max-- > 0; entry = next) {
+        next = entry->after;
+        if (next != NULL) { // reading 100000 jobs is waiting for memory
+            __builtin_prefetch(next->after);
+            __builtin_prefetch(next->job);
+        }
+        last = entry->job->id;
+        visit(arg, entry->job);
+    }
+    return last;
+}
+
+void core_each_in_line(
+    const struct core *core, const uint32_t *uid, bool (*visit)(void *arg, const struct job *job), void *arg)
+{
+    const struct queue_class *class = queue_first(sched_queue(core->sched));
+    for (; class != NULL; class = queue_next(class)) {
+        if (uid != NULL && class->key.uid != *uid)
+            continue;
+        for (const struct queue_entry *entry = class->first; entry != NULL; entry = entry->after) {
+            const struct core_entry *job = core_find(core, entry->job);
+            if (job != NULL && !visit(arg, job->job))
+                return;
+        }
+    }
+}
+
 size_t core_queue_position(const struct core *core, uint64_t id)
 {
     struct sched_look look;

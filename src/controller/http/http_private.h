@@ -21,6 +21,7 @@ struct listening;       // wire/listening.h
 struct event_client;    // api/events.c
 struct step_client;     // api/steps.c
 struct terminal_client; // api/terminal.c
+struct why_question;    // api/why.c
 
 struct serve_listener {
     struct serve *serve;
@@ -44,6 +45,7 @@ struct serve {
     struct departures *departures;
     struct fair_queue *queue;
     struct kept_why why;
+    struct why_question *why_questions; // api/why.c
     struct users *users;
     struct usernames *names;
     struct event_client *event_clients;

@@ -145,12 +145,12 @@ static void an_administrator_gets_in_when_all_other_connections_are_taken(void *
 #define ASKERS 20
 #define WHY_MS 30
 
-/* Connections that have asked why a job waits, and wait for the answer. */
+/* Connections that have asked why jobs from this one on wait, one for each, and wait for the answer. */
 static void ask_why(struct harness *harness, int *fds, size_t count, const char *more, uint64_t job)
 {
-    _cleanup_free_ char *ask =
-        xasprintf("GET /api/v1/jobs/%d/why HTTP/1.1\r\nHost: localhost\r\n%s\r\n", (int)job, more);
     for (size_t i = 0; i < count; i++) {
+        _cleanup_free_ char *ask =
+            xasprintf("GET /api/v1/jobs/%d/why HTTP/1.1\r\nHost: localhost\r\n%s\r\n", (int)(job + i), more);
         fds[i] = client_connect_tcp(harness);
         assert_int_equal(send(fds[i], ask, strlen(ask), MSG_NOSIGNAL), strlen(ask));
     }
@@ -160,7 +160,8 @@ static void answers_that_take_long_leave_room_for_others(void **state)
 {
     struct harness *harness = *state;
     int askers[ASKERS];
-    (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    for (uint64_t i = 0; i < ASKERS; i++)
+        (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
     harness->why_ms = WHY_MS;
     ask_why(harness, askers, ASKERS, "", 3);
     while (harness->whys == 0)
@@ -178,18 +179,42 @@ static void answers_that_take_long_leave_room_for_others(void **state)
     assert_int_equal(harness->whys, ASKERS);
 }
 
+static void requests_about_one_job_share_an_answer(void **state)
+{
+    struct harness *harness = *state;
+    int askers[ASKERS];
+    (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    harness->version = 7;
+    harness->why_ms = 10;
+    harness->why_parts = 5;
+    for (size_t i = 0; i < ASKERS; i++)
+        ask_why(harness, &askers[i], 1, "", 3);
+    while (harness->whys == 0)
+        harness_turn(harness, 1);
+    close(askers[0]); // the one that began it
+    for (size_t i = 1; i < ASKERS; i++) {
+        struct answer answer = client_receive(harness, askers[i], false);
+        assert_int_equal(answer.status, 200);
+        assert_int_equal(answer_integer(&answer, "job"), 3);
+        answer_clear(&answer);
+        close(askers[i]);
+    }
+    assert_int_equal(harness->whys, 1);
+}
+
 static void users_wait_for_long_answers_in_turn(void **state)
 {
     struct harness *harness = *state;
     int askers[ASKERS], other;
-    (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
+    for (uint64_t i = 0; i <= ASKERS; i++)
+        (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
     struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     harness->token.uid = 4711;
     _cleanup_free_ char *token = xasprintf("Authorization: Bearer %s\r\n", answer_string(&made, "token"));
     answer_clear(&made);
     harness->why_ms = WHY_MS;
     ask_why(harness, askers, ASKERS, "", 3);
-    ask_why(harness, &other, 1, token, 3);
+    ask_why(harness, &other, 1, token, 3 + ASKERS);
     struct answer answer = client_receive(harness, other, false);
     assert_int_equal(answer.status, 200);
     answer_clear(&answer);
@@ -245,6 +270,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             an_administrator_gets_in_when_all_other_connections_are_taken, start, stop),
         cmocka_unit_test_setup_teardown(answers_that_take_long_leave_room_for_others, start, stop),
+        cmocka_unit_test_setup_teardown(requests_about_one_job_share_an_answer, start, stop),
         cmocka_unit_test_setup_teardown(users_wait_for_long_answers_in_turn, start, stop),
         cmocka_unit_test_setup_teardown(a_forecast_is_made_once_while_nothing_happens, start, stop),
         cmocka_unit_test(who_asks_too_fast_is_slowed_down_alone),

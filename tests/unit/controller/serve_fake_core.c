@@ -147,6 +147,39 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
         visit(arg, core->jobs[i - 1]);
 }
 
+static const struct job *job_after(const struct core *core, uint64_t id)
+{
+    const struct job *next = NULL;
+    for (size_t i = 0; i < core->n_jobs; i++)
+        if (core->jobs[i]->id > id && (next == NULL || core->jobs[i]->id < next->id))
+            next = core->jobs[i];
+    return next;
+}
+
+uint64_t core_each_job_after(const struct core *core, uint64_t id, size_t max,
+    void (*visit)(void *arg, const struct job *job), void *arg)
+{
+    const struct job *job = job_after(core, id);
+    for (id = 0; job != NULL && max-- > 0; job = job_after(core, id)) {
+        id = job->id;
+        visit(arg, job);
+    }
+    return id;
+}
+
+/* The newest is next. */
+void core_each_in_line(
+    const struct core *core, const uint32_t *uid, bool (*visit)(void *arg, const struct job *job), void *arg)
+{
+    for (size_t i = core->n_jobs; i > 0; i--) {
+        const struct job *job = core->jobs[i - 1];
+        if (job->state != JOB_QUEUED || job->hold != 0 || (uid != NULL && job->uid != *uid))
+            continue;
+        if (!visit(arg, job))
+            return;
+    }
+}
+
 const struct job_usage *core_usage(const struct core *core, uint64_t id)
 {
     const struct job *job = core_job(core, id);
@@ -261,16 +294,39 @@ int64_t core_version(const struct core *core)
     return current->version;
 }
 
-bool core_why(const struct core *core, int64_t wall_ms, uint64_t job, struct why *ret)
+struct why_run {
+    unsigned parts; // done
+};
+
+struct why_run *core_why_begin(const struct core *core, int64_t wall_ms, uint64_t job)
 {
+    const struct job *found = core_job(core, job);
+    if (found == NULL || found->state != JOB_QUEUED)
+        return NULL;
     current->whys++;
+    return xcalloc(1, sizeof(struct why_run));
+}
+
+bool core_why_advance(struct why_run *run, size_t steps)
+{
     for (int64_t end_ms = clock_boot_ms() + current->why_ms; clock_boot_ms() < end_ms;)
         continue; // as a forecast with a long queue
-    const struct job *found = core_job(core, job);
-    *ret = (struct why){ .n_reasons = 1, .eta_ms = wall_ms + 60000, .latest_ms = TIME_NEVER, .position = 3 };
+    return ++run->parts > current->why_parts;
+}
+
+void core_why_end(struct why_run *run, struct why *ret)
+{
+    free(run);
+    if (ret == NULL)
+        return;
+    *ret = (struct why){ .n_reasons = 1, .eta_ms = 60000, .latest_ms = TIME_NEVER, .position = 3 };
     ret->reasons[0].until_ms = TIME_NEVER;
     (void)snprintf(ret->reasons[0].text, sizeof(ret->reasons[0].text), "waits for a GPU");
-    return found != NULL && found->state == JOB_QUEUED;
+}
+
+bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps)
+{
+    return ++current->looks % 3 == 0; // in three parts
 }
 
 int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct identity *who,

@@ -66,7 +66,9 @@ struct harness {
     bool is_submit_held;          // no submit is answered
     int submit_code;              // to answer submits with
     unsigned whys;                // calls
-    int64_t why_ms;               // that each takes
+    int64_t why_ms;               // that each part of one takes
+    unsigned why_parts;           // parts before the last
+    unsigned looks;               // parts of forecasts
     int64_t version;              // of the core
 
     /* The log that the stand-in agent has. */

@@ -226,6 +226,17 @@ static void an_old_job_is_read_from_the_store(void **state)
     answer_clear(&answer);
 }
 
+#define IDS_SIZE 100
+
+/* "10 30 " */
+static const char *ids_of(const struct answer *answer, char ids[IDS_SIZE])
+{
+    ids[0] = '\0';
+    for (const char *at = answer->body; (at = strstr(at, "{\"id\":")) != NULL; at++)
+        (void)snprintf(ids + strlen(ids), IDS_SIZE - strlen(ids), "%d ", atoi(at + 6));
+    return ids;
+}
+
 static void a_list_is_in_order_and_filtered(void **state)
 {
     struct harness *harness = *state;
@@ -254,11 +265,65 @@ static void a_list_is_in_order_and_filtered(void **state)
         _cleanup_free_ char *path = xasprintf("/api/v1/jobs%s", cases[i].query);
         struct answer answer = client_get(harness, path);
         assert_int_equal(answer.status, 200);
-        char ids[100] = "";
-        for (const char *at = answer.body; (at = strstr(at, "{\"id\":")) != NULL; at++)
-            (void)snprintf(ids + strlen(ids), sizeof(ids) - strlen(ids), "%d ", atoi(at + 6));
-        assert_string_equal(ids, cases[i].ids);
+        char ids[IDS_SIZE];
+        assert_string_equal(ids_of(&answer, ids), cases[i].ids);
         assert_string_equal(answer_string(&answer, "schema"), "mgpu/v1");
+        answer_clear(&answer);
+    }
+}
+
+static void a_list_comes_in_pages(void **state)
+{
+    struct harness *harness = *state;
+    for (uint64_t id = 40; id >= 10; id -= 10)
+        (void)harness_add_job(harness, id, id == 20 ? 2 : 1, JOB_QUEUED);
+    (void)harness_add_row(harness, 5, 1);
+    static const struct {
+        const char *query, *ids, *next;
+    } cases[] = {
+        { "?after=0&limit=2", "10 20 ", "\"next\":20," },
+        { "?after=20&limit=2", "30 40 ", "\"next\":null," },
+        { "?after=10&limit=2&user=1", "30 40 ", "\"next\":null," },
+        { "?after=40&limit=2", "", "\"next\":null," },
+        { "?after=15&limit=1", "20 ", "\"next\":20," }, // a job that has gone since
+        { "?after=0&limit=7&all=1", "5 ", "\"next\":7," },
+        { "?after=7&limit=30&all=1", "10 20 30 ", "\"next\":37," },
+        { "?after=37&limit=30&all=1", "40 ", "\"next\":null," },
+        { "?limit=2", "30 40 ", "\"next\":null," },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        _cleanup_free_ char *path = xasprintf("/api/v1/jobs%s", cases[i].query);
+        struct answer answer = client_get(harness, path);
+        char ids[IDS_SIZE];
+        assert_int_equal(answer.status, 200);
+        assert_string_equal(ids_of(&answer, ids), cases[i].ids);
+        assert_true(answer_has(&answer, cases[i].next));
+        answer_clear(&answer);
+    }
+}
+
+static void a_short_list_has_the_next_in_line_and_says_how_many_more(void **state)
+{
+    struct harness *harness = *state;
+    for (uint64_t id = 1; id <= 9; id++)
+        (void)harness_add_job(harness, id, id % 3 == 0 ? 2 : 1, id < 5 ? JOB_RUNNING : JOB_QUEUED);
+    harness_add_job(harness, 10, 1, JOB_QUEUED)->hold = HOLD_USER;
+    static const struct {
+        const char *query, *ids, *omitted;
+    } cases[] = {
+        { "?top=2", "3 4 8 9 ", "\"omitted\":{\"queued\":4,\"running\":2}}" },
+        { "?top=2&user=1", "2 4 7 8 ", "\"omitted\":{\"queued\":2,\"running\":1}}" },
+        { "?top=4&user=1&state=queued", "5 7 8 10 ", "\"omitted\":{}}" }, // the held one is in no line
+        { "?top=100&state=running", "1 2 3 4 ", "\"omitted\":{}}" },
+        { "?state=running", "1 2 3 4 ", "\"omitted\":null}" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        _cleanup_free_ char *path = xasprintf("/api/v1/jobs%s", cases[i].query);
+        struct answer answer = client_get(harness, path);
+        char ids[IDS_SIZE];
+        assert_int_equal(answer.status, 200);
+        assert_string_equal(ids_of(&answer, ids), cases[i].ids);
+        assert_true(answer_has(&answer, cases[i].omitted));
         answer_clear(&answer);
     }
 }
@@ -266,7 +331,8 @@ static void a_list_is_in_order_and_filtered(void **state)
 static void a_bad_filter_is_refused(void **state)
 {
     static const char *const queries[] = { "?state=qeued", "?state=", "?user=nobody-of-that-name", "?ids=x",
-        "?ids=", "?all=yes", "?limit=0", "?state=done&state=queued" };
+        "?ids=", "?all=yes", "?limit=0", "?state=done&state=queued", "?after=x", "?after=-1",
+        "?after=1&ids=1", "?top=0", "?top=10001", "?top=1&all=1", "?top=1&after=1", "?top=1&ids=1" };
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
         _cleanup_free_ char *path = xasprintf("/api/v1/jobs%s", queries[i]);
         struct answer answer = client_get(*state, path);
@@ -379,6 +445,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_environment_is_shown_to_the_owner_only, start, stop),
         cmocka_unit_test_setup_teardown(an_old_job_is_read_from_the_store, start, stop),
         cmocka_unit_test_setup_teardown(a_list_is_in_order_and_filtered, start, stop),
+        cmocka_unit_test_setup_teardown(a_list_comes_in_pages, start, stop),
+        cmocka_unit_test_setup_teardown(
+            a_short_list_has_the_next_in_line_and_says_how_many_more, start, stop),
         cmocka_unit_test_setup_teardown(a_bad_filter_is_refused, start, stop),
         cmocka_unit_test_setup_teardown(a_long_list_is_streamed_with_bounded_memory, start, stop),
         cmocka_unit_test_setup_teardown(a_wait_ends_with_the_job, start, stop),

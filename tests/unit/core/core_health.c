@@ -85,7 +85,11 @@ static void a_gpu_that_fails_gets_no_new_jobs_and_the_other_does(void **state)
     bool is_told = false;
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
-    assert_true(core_why(b->core, b->now_ms, 12, &why));
+    struct why_run *run = core_why_begin(b->core, b->now_ms, 12);
+    assert_non_null(run);
+    while (!core_why_advance(run, 1))
+        continue;
+    core_why_end(run, &why);
     for (size_t i = 0; i < why.n_reasons; i++)
         is_told = is_told || why.reasons[i].code == WHY_GPU_PAUSED;
     why_clear(&why);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "controller/api/slices.h"
+#include "controller/http/slices.h"
 
 #include "controller/http/fair_queue.h"
 #include "wire/limits.h"
 
-#define SLICE_BYTES ((size_t)64 << 10)
+#define SLICE_BYTES ((size_t)128 << 10)
 
 bool slices_is_full(const struct slices *slices)
 {
@@ -29,7 +29,7 @@ void slices_clear(struct request *request)
 static void fill_if_room(struct request *request)
 {
     const struct slices *slices = request->work;
-    if (request_room(request) < SLICE_BYTES * 2)
+    if (request_room(request) < SLICE_BYTES)
         return;
     request->on_drained = NULL;
     fair_queue_add(request, slices->fill);

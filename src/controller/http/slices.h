@@ -16,6 +16,9 @@
 #include "base/buffer.h"
 #include "controller/http/request.h"
 
+/* The time after which work in parts makes room for others. */
+#define SLICE_US 4000
+
 /* The first member of the handler's `work`. */
 struct slices {
     struct buffer bytes; // of this slice
