@@ -52,6 +52,7 @@ struct core {
     struct change_list marks;    // paused GPUs and drained nodes
     struct change_list policies; // of GPUs with their own policy
     struct change_list faults;   // of GPUs drained by mgpu
+    int64_t health_due_ms;       // when some node's health_due_ms comes at the earliest
 
     /* The concerns, see concern.h, and their private state. */
     const struct core_concern *const *concerns;

@@ -114,6 +114,13 @@ static int64_t check_gpu(struct core *core, struct core_node *node, const struct
     }
 }
 
+/* The earliest of all nodes, or earlier when a node's has moved since: a look too early finds nothing due. */
+static void look_by(struct core *core, int64_t due_ms)
+{
+    if (due_ms < core->health_due_ms)
+        core->health_due_ms = due_ms;
+}
+
 static void on_sample(struct core *core, struct core_node *node)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
@@ -123,26 +130,35 @@ static void on_sample(struct core *core, struct core_node *node)
         int64_t due_ms = is_judged ? check_gpu(core, node, &gpus[i]) : TIME_NEVER;
         node->health_due_ms = due_ms < node->health_due_ms ? due_ms : node->health_due_ms;
     }
+    look_by(core, node->health_due_ms);
 }
 
 static int64_t next_ms(const struct core *core)
 {
-    int64_t next_ms = TIME_NEVER;
-    for (size_t i = 0; i < core->n_nodes; i++)
-        if (core->nodes[i].is_up && core->nodes[i].health_due_ms < next_ms)
-            next_ms = core->nodes[i].health_due_ms;
-    return core_boot_at(core, next_ms);
+    return core_boot_at(core, core->health_due_ms);
 }
 
 static void run(struct core *core)
 {
+    if (core->health_due_ms > core->now_ms)
+        return;
+    core->health_due_ms = TIME_NEVER;
     for (size_t i = 0; i < core->n_nodes; i++) {
         struct core_node *node = &core->nodes[i];
-        if (!node->is_up || node->health_due_ms > core->now_ms)
+        if (!node->is_up)
             continue;
+        if (node->health_due_ms > core->now_ms) {
+            look_by(core, node->health_due_ms);
+            continue;
+        }
         on_sample(core, node);
         core_node_changed(core, node);
     }
+}
+
+static void init(struct core *core)
+{
+    core->health_due_ms = TIME_NEVER;
 }
 
 static void on_close(const struct core *core, const struct core_node *node, struct cluster_device *device)
@@ -153,6 +169,7 @@ static void on_close(const struct core *core, const struct core_node *node, stru
 
 const struct core_concern core_concern_health = {
     .name = "health",
+    .init = init,
     .sample = on_sample,
     .close = on_close,
     .next_ms = next_ms,
