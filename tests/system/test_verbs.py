@@ -685,6 +685,21 @@ def test_an_empty_ps_says_whose_jobs_it_shows(make_instance, someone):
     assert box.mgpu('ps', check=True).err == ''
 
 
+def test_ps_on_a_terminal_shows_the_next_in_line_and_counts_the_others(make_instance):
+    box = make_instance('sim:1x8G')
+    box.post_job(['sleep', '100'], gpus=1)
+    for number in range(5):
+        box.post_job(['true'], gpus=1, name=f'next-{number}')
+    shown = shown_on_terminal(box, 'mgpu ps --limit 2')
+    assert 'next-1' in shown and 'next-2' not in shown and '3 more queued: mgpu ps --limit 0' in shown, shown
+    assert 'next-4' in shown_on_terminal(box, 'mgpu ps') and 'next-4' in box.mgpu('ps', check=True).out
+    piped = box.mgpu('ps', '--limit', '2', check=True).out
+    assert 'next-1' in piped and 'next-2' not in piped, 'also without a terminal if it was given'
+    first = box.api('GET', '/jobs?after=0&limit=4').json
+    rest = box.api('GET', f'/jobs?after={first["next"]}&limit=4').json
+    assert [job['id'] for job in first['jobs'] + rest['jobs']] == [1, 2, 3, 4, 5, 6] and rest['next'] is None
+
+
 def test_a_wide_list_leaves_columns_out_instead_of_wrapping(box):
     lines = [line for line in shown_on_terminal(box, 'mgpu gpus -o wide').splitlines() if line.strip()]
     assert all(len(line) <= readme.WIDTH for line in lines) and 'STATE' in lines[0], lines

@@ -342,8 +342,7 @@ static int read_answer(
     if (ret == NULL)
         return 0;
     json_error_t where = { 0 };
-    json_t *object =
-        json_loadb((const char *)answer->body.bytes, answer->body.length, JSON_REJECT_DUPLICATES, &where);
+    json_t *object = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, &where);
     if (object == NULL)
         return error_set(err, -EBADMSG, "the answer of mgpud is not JSON: %s", where.text);
     *ret = object;

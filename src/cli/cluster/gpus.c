@@ -101,7 +101,8 @@ static int show(void *arg, FILE *out, struct error *err)
     const struct gpus_options *options = call->options;
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL;
-    int r = client_get(&call->client, API_PATH "/gpus", &answer, err);
+    const char *path = list_is_machine(call) ? API_PATH "/gpus" : API_PATH "/gpus?sparse=1";
+    int r = client_get(&call->client, path, &answer, err);
     if (r == 0 && options->gpu != NULL)
         r = keep_named(json_object_get(answer, "gpus"), options->gpu, err);
     if (r < 0)

@@ -78,6 +78,10 @@ static size_t step(const char *text, size_t *ret_width)
 {
     wchar_t wide = 0;
     mbstate_t state = { 0 };
+    if (*text >= ' ' && *text <= '~') {
+        *ret_width = 1;
+        return 1;
+    }
     size_t n = mbrtowc(&wide, text, strlen(text), &state);
     if (n == 0 || n > 4) {
         *ret_width = 1;

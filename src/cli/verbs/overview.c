@@ -19,7 +19,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_buffer_ struct buffer path = { 0 };
     (void)argc, (void)argv;
     screen_open(&screen, STDOUT_FILENO, call->color);
-    int r = client_get(&call->client, API_PATH "/gpus", &gpus, err);
+    int r = client_get(&call->client, API_PATH "/gpus?sparse=1", &gpus, err);
     if (r < 0)
         return r;
     r = list_print(call, &gpu_list, &screen, gpus, stdout, err);

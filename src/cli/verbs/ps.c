@@ -23,11 +23,14 @@
 #include "cli/follow/watch.h"
 
 #define ENDED_SHOWN    20U // of ended jobs, unless specified otherwise
+#define STATE_SHOWN    200 // jobs of each state on a terminal, unless specified otherwise
+#define LIMIT_MAX      10000
 #define NAME_SHOWN_MAX 64
 
 struct ps_options {
     const char *user, *states, *name;
-    bool is_everybody, is_ended, has_elements;
+    bool is_everybody, is_ended, has_elements, has_limit;
+    int64_t limit; // of each state; 0: none
     int64_t watch_ms;
 };
 
@@ -49,6 +52,12 @@ static int set_watch(void *target, const char *value, struct error *err)
     return watch_parse(value, &options_of(target)->watch_ms, err);
 }
 
+static int set_limit(void *target, const char *value, struct error *err)
+{
+    options_of(target)->has_limit = true;
+    return parse_integer(value, "--limit", 0, LIMIT_MAX, &options_of(target)->limit, err);
+}
+
 static const struct option_row rows[] = {
     { 'a', "all-users", NULL, "jobs of all users", OPTION_INNER(flag, struct ps_options, is_everybody) },
     { 'u', "user", "USER", "jobs of this user", OPTION_INNER(text, struct ps_options, user) },
@@ -58,6 +67,10 @@ static const struct option_row rows[] = {
     { 0, "ended", NULL, "include ended jobs of any age", OPTION_INNER(flag, struct ps_options, is_ended) },
     { 0, "elements", NULL, "one row per ended array element, not one for all of them",
         OPTION_INNER(flag, struct ps_options, has_elements) },
+    { 0, "limit", "N",
+        "at most N jobs of each state: waiting ones next in line, others the newest (200 on a terminal; 0: "
+        "all)",
+        set_limit },
     { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0 },
 };
@@ -103,6 +116,19 @@ static void drop_unheld(const char *states, json_t *answer)
     }
 }
 
+/* A list that is too long to read is cut on a terminal; what a program reads is whole. */
+static void append_limit(const struct call *call, int argc, struct buffer *path)
+{
+    const struct ps_options *options = call->options;
+    bool is_read_by_eye = isatty(STDOUT_FILENO) == 1 && !list_is_machine(call) && call->list.sort == NULL;
+    int64_t limit = options->has_limit ? options->limit : is_read_by_eye ? STATE_SHOWN : 0;
+    bool is_held = has_state(options->states, "held"); // in no line
+    if (argc > 0 || options->is_ended || is_held || limit == 0)
+        return;
+    _cleanup_free_ char *text = xasprintf("%" PRId64, limit);
+    append_filter(path, "top", text);
+}
+
 /* Builds the query: the selected jobs, or those that match the filters. */
 static int build_path(struct call *call, int argc, char **argv, struct buffer *path, struct strings *named,
     bool *ret_has_user, struct error *err)
@@ -129,6 +155,9 @@ static int build_path(struct call *call, int argc, char **argv, struct buffer *p
         append_filter(path, "name", options->name);
     if (argc == 0 && options->is_ended)
         append_filter(path, "all", "1");
+    if (!list_is_machine(call))
+        append_filter(path, "sparse", "1");
+    append_limit(call, argc, path);
     return 0;
 }
 
@@ -154,8 +183,23 @@ static void tell_whose(const struct call *call, const json_t *jobs, bool has_use
     talk_line("no jobs of %s; mgpu ps -a shows all users' jobs", shown);
 }
 
-static void print_summary(const struct screen *screen, const json_t *jobs, size_t dropped, FILE *out)
+/* "24800 more queued, 1800 more running" */
+static void print_omitted(json_t *omitted, FILE *out)
 {
+    const char *state = NULL, *before = "; ";
+    json_t *count = NULL;
+    json_object_foreach(omitted, state, count)
+    {
+        (void)fprintf(out, "%s%" PRId64 " more %s", before, (int64_t)json_integer_value(count), state);
+        before = ", ";
+    }
+    if (json_object_size(omitted) > 0)
+        (void)fputs(": mgpu ps --limit 0", out);
+}
+
+static void print_summary(const struct screen *screen, json_t *answer, size_t dropped, FILE *out)
+{
+    const json_t *jobs = json_object_get(answer, "jobs");
     static const char *const states[] = { "running", "starting", "stopping", "queued", "held", "failed",
         "cancelled", "done" };
     size_t total = json_array_size(jobs), index = 0;
@@ -169,6 +213,7 @@ static void print_summary(const struct screen *screen, const json_t *jobs, size_
     }
     if (dropped > 0)
         (void)fprintf(out, "; %zu more ended in the last hour: mgpu ps -s done,failed,cancelled", dropped);
+    print_omitted(json_object_get(answer, "omitted"), out);
     (void)fprintf(out, "%s\n", screen_color(screen, COLOR_NONE));
 }
 
@@ -244,7 +289,7 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     if (r < 0)
         return r;
     if (screen.is_tty && call->list.output == NULL && !call->is_json && !call->is_quiet)
-        print_summary(&screen, json_object_get(answer, "jobs"), dropped, out);
+        print_summary(&screen, answer, dropped, out);
     return missing;
 }
 
