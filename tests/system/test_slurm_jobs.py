@@ -320,6 +320,21 @@ def test_host_names_are_expanded_in_and_out_of_a_job(cluster):
     assert cluster.read('out') == f'{node}\n{node}\n'
 
 
+def test_immediate_gives_up_when_the_resources_are_not_there(cluster, gate):
+    assert cluster.run('srun', '-I', 'echo', 'here').out == 'here\n'
+    blocker = cluster.wrap(gate.command()[2], '--gres=gpu:8')
+    cluster.box.wait(blocker, 'running')
+    done = cluster.run('srun', '-I', '--gres=gpu:1', 'true')
+    assert (done.code, done.out, done.err) == (1, '', 'srun: error: Unable to allocate resources: Requested nodes are busy\n'), done
+    done = cluster.run('salloc', '--immediate=1', '--gres=gpu:1', 'true', env={'SLURM_EXIT_IMMEDIATE': '7'})
+    assert done.code == 7 and 'salloc: error: Unable to allocate resources: Requested nodes are busy' in done.err, done
+    assert cluster.run('srun', '-I', '--gres=gpu:1', 'true', env={'SLURM_IMMEDIATE': 'x'}).code == 1
+    done = cluster.run('srun', '--immediate=x', 'true')
+    assert done.code == 1 and '--immediate' in done.err, done
+    assert cluster.out('squeue', '-h', '-o', '%i').split() == [str(blocker)]
+    gate.open()
+
+
 def test_salloc_holds_a_job_while_its_command_runs(cluster):
     done = cluster.run('salloc', '-n', 2, '--gres=gpu:1', 'bash', '-c',
                        'squeue -h -j $SLURM_JOB_ID -o "%T %b"; srun -l bash -c "echo \\$SLURM_JOB_GPUS"; exit 4')

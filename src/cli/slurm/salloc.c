@@ -122,6 +122,9 @@ static int allocate(
     int64_t id = field_integer(made, "id", 0);
     if (!job->is_quiet)
         (void)fprintf(stderr, "salloc: Pending job allocation %" PRId64 "\n", id);
+    r = slurm_job_await_immediate(job, made, err);
+    if (r < 0)
+        return r;
     const struct follow_options follow = { .is_until_start = true, .ret_job = &started };
     r = follow_job(&job->call, made, &follow, err);
     if (r < 0 || started == NULL)
@@ -152,5 +155,5 @@ int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
     if (r == 0)
         r = allocate(program, &job, argv + first, &err);
     slurm_job_clear(&job);
-    return r < 0 ? slurm_fail(program, &err) : r;
+    return r < 0 ? slurm_exit_immediate(&err, slurm_fail(program, &err)) : r;
 }

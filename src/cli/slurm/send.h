@@ -4,6 +4,13 @@
 
 #include "cli/submit/slurm_job.h"
 
+/* With --immediate, waits until the job has its resources. -EBUSY, in Slurm's words, if it did not get them
+ * in time; the job has then ended. */
+int slurm_job_await_immediate(struct slurm_job *job, const json_t *made, struct error *err);
+
+/* The exit status for an error that has been printed: SLURM_EXIT_IMMEDIATE, or `status`. */
+int slurm_exit_immediate(const struct error *err, int status);
+
 /* Sends the request, with `script` as its text unless NULL. Takes ownership of `command`. Errors use Slurm's
  * messages. */
 int slurm_job_send(

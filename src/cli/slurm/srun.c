@@ -154,6 +154,9 @@ static int run_alone(
     r = slurm_job_send(job, command, NULL, &made, err);
     if (r < 0)
         return error_wrap(err, "Unable to allocate resources");
+    r = slurm_job_await_immediate(job, made, err);
+    if (r < 0)
+        return r;
     job->call.options = &job->submit;
     r = run_job(&job->call, made, job->is_on_terminal, &terminal, err);
     job->call.options = NULL;
@@ -178,5 +181,5 @@ int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
         r = is_inside || job.job_id > 0 ? run_step(&job, argv + first, &err)
                                         : run_alone(program, &job, argc - first, argv + first, &err);
     slurm_job_clear(&job);
-    return r < 0 ? slurm_fail(program, &err) : r;
+    return r < 0 ? slurm_exit_immediate(&err, slurm_fail(program, &err)) : r;
 }

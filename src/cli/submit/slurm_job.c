@@ -30,6 +30,7 @@ void slurm_job_init(struct slurm_job *job)
         .gpus_per_node = SLURM_UNSET,
         .gpus_per_task = SLURM_UNSET,
         .time_s = SLURM_NO_LIMIT,
+        .immediate_s = SLURM_UNSET,
         .relative = SLURM_UNSET,
         .job_id = SLURM_UNSET };
     job->submit.ask = json_object();
@@ -217,6 +218,10 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
             job->submit.ask, "time_limit", json_integer(job->time_s > 0 ? job->time_s : 1));
     if (job->is_exclusive)
         (void)json_object_set_new(job->submit.ask, "exclusive", json_true());
+    if (r == 0 && job->immediate_s > 0) {
+        _cleanup_free_ char *deadline = xasprintf("+%" PRId64 "s", job->immediate_s);
+        r = ask_set(job->submit.ask, NULL, "deadline", "--immediate", deadline, err);
+    }
     if (job->name != NULL)
         (void)json_object_set_new(job->submit.ask, "name", json_string(job->name));
     return r == 0 ? settle_mail(job, err) : r;

@@ -20,6 +20,7 @@ struct slurm_job {
     /* SLURM_UNSET: not specified. */
     int64_t nodes, tasks, tasks_per_node, cpus_per_task, cpus_per_gpu, tasks_per_gpu;
     int64_t gpus, gpus_per_node, gpus_per_task, time_s, nice;
+    int64_t immediate_s;                             // it ends if it has not started by then
     uint64_t memory, memory_per_cpu, memory_per_gpu; // bytes; 0: not specified
     char *gpu_model;
     const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude;

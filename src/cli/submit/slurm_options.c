@@ -372,6 +372,17 @@ SETTER(flag)
     return 0;
 }
 
+SETTER(immediate)
+{
+    struct slurm_job *job = target;
+    (void)option;
+    job->immediate_s = 1;
+    int r = value == NULL ? 0 : parse_integer(value, "--immediate", 0, INT32_MAX, &job->immediate_s, err);
+    if (r == 0 && job->immediate_s == 0)
+        job->immediate_s = 1;
+    return r;
+}
+
 SETTER(requeue)
 {
     bool is_on = strcmp(option->name, "requeue") == 0;
@@ -431,6 +442,8 @@ const struct slurm_option slurm_submit_options[] = {
     DONE("gpus-per-task", 0, "[type:]n", ANY, set_gpus, "GPUS_PER_TASK", "GPUs for each task"),
     DONE("gres", 0, "gpu[:type]:n", ANY, set_gpus, "GRES", "GPUs on each node"),
     DONE("hold", 'H', NULL, ANY, set_flag, "HOLD", "do not start before scontrol release"),
+    DONE("immediate", 'I', "[seconds]", R | A, set_immediate, "IMMEDIATE",
+        "give up if the resources are not there within this time (1)"),
     DONE("input", 'i', "file", S | R, set_text, "INPUT", "file for standard input"),
     DONE("job-name", 'J', "name", ANY, set_text, "JOB_NAME", "name of the job"),
     DONE("kill-on-bad-exit", 'K', "[0|1]", R, set_kill, "KILL_BAD_EXIT", "end all tasks when one fails"),
@@ -533,7 +546,6 @@ const struct slurm_option slurm_submit_options[] = {
     REFUSED("container", 0, "path", ANY, "containers are --container-image=IMAGE"),
     REFUSED("gid", 0, "group", ANY, "a job has the groups of its user"),
     REFUSED("het-group", 0, "list", R, "there are no heterogeneous jobs"),
-    REFUSED("immediate", 'I', "[seconds]", R | A, "a job waits until it starts or is cancelled"),
     DONE("multi-prog", 0, NULL, R, set_flag, NULL, "the command is a file with a program for each task"),
     REFUSED("network", 0, "kind", ANY, "there is no such network"),
     REFUSED("nodefile", 'F', "file", S | A, "nodes are chosen by mgpu"),
