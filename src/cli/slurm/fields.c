@@ -19,7 +19,6 @@
 #include "cli/slurm/state.h"
 #include "cli/slurm/steps.h"
 #include "cli/term/field.h"
-#include "cli/term/time_text.h"
 #include "job/slurm.h"
 
 #define MINUTE_S  60
@@ -55,11 +54,6 @@ static char *noted(const json_t *job, const char *note, const char *otherwise)
 static char *number(int64_t value)
 {
     return xasprintf("%" PRId64, value);
-}
-
-static int64_t run_seconds(const json_t *job)
-{
-    return (int64_t)field_number(job, "run_seconds", 0);
 }
 
 static bool is_waiting(const json_t *job)
@@ -205,6 +199,80 @@ TEXT(zero)
 {
     (void)job, (void)now_ms;
     return xstrdup("0");
+}
+
+TEXT(unavailable)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("N/A");
+}
+
+TEXT(star)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("*");
+}
+
+TEXT(excluded)
+{
+    (void)now_ms;
+    return shown(job, "exclude", "");
+}
+
+TEXT(requested_nodes)
+{
+    (void)now_ms;
+    return shown(job, "nodelist", "");
+}
+
+TEXT(gid)
+{
+    const struct passwd *user = getpwuid((uid_t)field_integer(job, "uid", 0));
+    (void)now_ms;
+    return number(user != NULL ? (int64_t)user->pw_gid : 0);
+}
+
+TEXT(licenses)
+{
+    (void)now_ms;
+    return noted(job, "licenses", "(null)");
+}
+
+TEXT(wckey)
+{
+    (void)now_ms;
+    return noted(job, "wckey", "(null)");
+}
+
+TEXT(oversubscribe)
+{
+    (void)now_ms;
+    return xstrdup(json_is_true(json_object_get(job, "exclusive")) ? "NO" : "OK");
+}
+
+TEXT(requeue)
+{
+    (void)now_ms;
+    return xstrdup(json_is_true(json_object_get(job, "requeue_on_node_lost")) ? "1" : "0");
+}
+
+TEXT(batch)
+{
+    const char *kind = slurm_job_note(job, SLURM_NOTE_KIND);
+    (void)now_ms;
+    return xstrdup(kind != NULL && strcmp(kind, "sbatch") == 0 ? "1" : "0");
+}
+
+TEXT(task_cpus)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_CPUS_PER_TASK, "N/A");
+}
+
+TEXT(tasks_per_node)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_TASKS_PER_NODE, "N/A");
 }
 
 /* --- states --- */
@@ -414,99 +482,6 @@ TEXT(cpu_time)
 {
     (void)now_ms;
     return slurm_duration_text((int64_t)field_number(job, "cpu_seconds", 0), true);
-}
-
-/* --- times --- */
-
-TEXT(limit)
-{
-    double limit = field_number(job, "time_limit", 0);
-    (void)now_ms;
-    return limit > 0 ? slurm_duration_text((int64_t)limit, false) : xstrdup("UNLIMITED");
-}
-
-TEXT(limit_raw)
-{
-    double limit = field_number(job, "time_limit", 0);
-    (void)now_ms;
-    return limit > 0 ? number((int64_t)limit / MINUTE_S) : xstrdup("UNLIMITED");
-}
-
-TEXT(used)
-{
-    (void)now_ms;
-    return slurm_duration_text(run_seconds(job), false);
-}
-
-TEXT(left)
-{
-    int64_t limit = (int64_t)field_number(job, "time_limit", 0), used = run_seconds(job);
-    (void)now_ms;
-    return limit == 0 ? xstrdup("UNLIMITED") : slurm_duration_text(limit > used ? limit - used : 0, false);
-}
-
-TEXT(elapsed)
-{
-    (void)now_ms;
-    return slurm_duration_text(run_seconds(job), true);
-}
-
-TEXT(elapsed_raw)
-{
-    (void)now_ms;
-    return number(run_seconds(job));
-}
-
-static int64_t moment(const json_t *job, const char *key)
-{
-    return field_text(job, key) != NULL ? time_parse(field_text(job, key)) : 0;
-}
-
-TEXT(submitted)
-{
-    (void)now_ms;
-    return slurm_time_text(moment(job, "submitted_at"), "N/A");
-}
-
-TEXT(started)
-{
-    (void)now_ms;
-    return slurm_time_text(moment(job, "started_at"), "N/A");
-}
-
-/* Of a job that waits: when it is expected to start. */
-TEXT(expected)
-{
-    int64_t started = moment(job, "started_at"), eta = moment(job, "eta"), begin = moment(job, "begin");
-    (void)now_ms;
-    return slurm_time_text(started != 0 ? started : eta != 0 ? eta : begin, "N/A");
-}
-
-TEXT(ended)
-{
-    int64_t ended = moment(job, "ended_at"), started = moment(job, "started_at");
-    int64_t limit = (int64_t)(field_number(job, "time_limit", 0) * MILLI);
-    (void)now_ms;
-    return slurm_time_text(ended != 0 ? ended : started != 0 && limit != 0 ? started + limit : 0, "N/A");
-}
-
-TEXT(account_start)
-{
-    (void)now_ms;
-    return slurm_time_text(moment(job, "started_at"), "Unknown");
-}
-
-TEXT(account_end)
-{
-    (void)now_ms;
-    return slurm_time_text(moment(job, "ended_at"), "Unknown");
-}
-
-TEXT(account_limit)
-{
-    double limit = field_number(job, "time_limit", 0);
-    (void)now_ms;
-    return limit > 0 ? slurm_duration_text((int64_t)limit, true) : xstrdup("UNLIMITED");
 }
 
 TEXT(account_nodes)

@@ -26,7 +26,11 @@ slurm_text_fn slurm_text_limit_raw, slurm_text_account_limit, slurm_text_account
 slurm_text_fn slurm_text_submitted, slurm_text_started, slurm_text_expected, slurm_text_ended;
 slurm_text_fn slurm_text_account_start, slurm_text_account_end; // "Unknown" where squeue has "N/A"
 slurm_text_fn slurm_text_restarts, slurm_text_max_rss, slurm_text_cpu_time, slurm_text_none, slurm_text_zero;
-slurm_text_fn slurm_text_output, slurm_text_cluster, slurm_text_null;
+slurm_text_fn slurm_text_output, slurm_text_cluster, slurm_text_null, slurm_text_unavailable, slurm_text_star;
+slurm_text_fn slurm_text_excluded, slurm_text_requested_nodes, slurm_text_gid, slurm_text_licenses,
+    slurm_text_wckey;
+slurm_text_fn slurm_text_oversubscribe, slurm_text_requeue, slurm_text_batch, slurm_text_pending_time,
+    slurm_text_task_cpus, slurm_text_tasks_per_node, slurm_text_deadline, slurm_text_begin;
 
 /* "2026-11-22T10:00:00" in local time, `otherwise` for 0. The caller frees it. */
 char *slurm_time_text(int64_t wall_ms, const char *otherwise);

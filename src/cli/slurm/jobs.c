@@ -315,3 +315,13 @@ const char *slurm_own_name(void)
     const struct passwd *user = getpwuid(geteuid());
     return user != NULL ? user->pw_name : "";
 }
+
+int slurm_users_check(const char *list, const char *what, struct error *err)
+{
+    _cleanup_free_ char *copy = list != NULL ? xstrdup(list) : NULL;
+    char *rest = copy;
+    for (char *word = NULL; rest != NULL && (word = strsep(&rest, ", ")) != NULL;)
+        if (strspn(word, "0123456789") != strlen(word) && getpwnam(word) == NULL)
+            return error_set(err, -EINVAL, "%s: %.60s", what, word);
+    return 0;
+}

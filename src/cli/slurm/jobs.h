@@ -65,5 +65,9 @@ bool slurm_list_has(const char *list, const char *text);
 /* True when the lists have a word in common. */
 bool slurm_lists_meet(const char *list, const char *other);
 
+/* Checks the names and numbers of a list of users, NULL or not. -EINVAL: "Invalid user: ana", with `what` in
+ * place of "Invalid user". */
+int slurm_users_check(const char *list, const char *what, struct error *err);
+
 /* The name of the user who calls, "" if it is not known. */
 const char *slurm_own_name(void);

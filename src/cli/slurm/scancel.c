@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/signals.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/programs.h"
@@ -200,6 +201,10 @@ int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv
             "reaches the script alone)");
     if (r == 0 && scancel.ids.count == 0 && !has_filter(&scancel))
         r = error_set(&err, -EINVAL, "No job identification provided");
+    if (r == 0)
+        r = slurm_users_check(scancel.users, "Invalid user name", &err);
+    if (r == 0 && scancel.signal != NULL && signal_find(scancel.signal) == 0)
+        r = error_set(&err, -EINVAL, "Unknown job signal: %.60s", scancel.signal);
     if (r < 0) {
         slurm_ids_clear(&scancel.ids);
         return slurm_fail(program, &err);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hostlist.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/options/ask.h"
@@ -12,6 +13,7 @@
 #include "cli/slurm/programs.h"
 #include "cli/slurm/scontrol_show.h"
 #include "cli/slurm/slurm.h"
+#include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"
 
@@ -107,9 +109,15 @@ static int act(struct client *client, const char *word, const char *action, int 
 
 /* --- update --- */
 
-static int add_change(
-    json_t *body, struct client *client, const char *key, const char *value, struct error *err)
+/* Changes of options that are only kept go to `notes`. */
+static int add_change(json_t *body, struct client *client, const char *key, const char *value,
+    struct strings *notes, struct error *err)
 {
+    static const struct {
+        const char *slurm, *key;
+    } texts[] = { { "NumNodes", "nodes" }, { "Partition", "partition" }, { "ReqNodeList", "nodelist" },
+        { "NodeList", "nodelist" }, { "ExcNodeList", "exclude" } };
+    static const char *const kept[] = { "account", "qos", "comment", "wckey", "licenses" };
     int64_t number = 0;
     if (strcasecmp(key, "timelimit") == 0) {
         int r = slurm_parse_time("TimeLimit", value, &number, err);
@@ -132,14 +140,91 @@ static int add_change(
         return ask_set(
             body, client, strcasecmp(key, "deadline") == 0 ? "deadline" : "begin", key, moment, err);
     }
-    if (strcasecmp(key, "numnodes") == 0)
-        return ask_set(body, client, "nodes", "NumNodes", value, err);
+    if (strcasecmp(key, "dependency") == 0) {
+        _cleanup_free_ char *after = NULL;
+        int r = slurm_parse_dependency(value, &after, err);
+        if (r == 0)
+            (void)json_object_set_new(body, "after", after != NULL ? json_string(after) : json_null());
+        return r;
+    }
+    if (strcasecmp(key, "requeue") == 0) {
+        (void)json_object_set_new(body, "requeue_on_node_lost", json_boolean(strcmp(value, "0") != 0));
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcasecmp(key, texts[i].slurm) == 0)
+            return ask_set(body, client, texts[i].key, texts[i].slurm, value, err);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (strcasecmp(key, kept[i]) == 0) {
+            strings_set_env(notes, kept[i], value);
+            return 0;
+        }
     return error_set(err, -EINVAL, "Update of this parameter is not supported: %.60s=%.60s", key, value);
+}
+
+/* The options kept with the job, with these in place of those of the same names. */
+static int add_notes(
+    struct client *client, const char *path, const struct strings *notes, json_t *body, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_strings_ struct strings all = { 0 };
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+    json_t *list = json_array(), *note = NULL;
+    size_t index = 0;
+    int r = notes->count > 0 ? client_get(client, request, &job, err) : 0;
+    json_array_foreach(json_object_get(job, "slurm"), index, note) strings_add(&all, json_string_value(note));
+    for (size_t i = 0; i < notes->count; i++) {
+        const char *equals = strchr(notes->items[i], '=');
+        _cleanup_free_ char *name = xstrndup(notes->items[i], (size_t)(equals - notes->items[i]));
+        strings_set_env(&all, name, equals + 1);
+    }
+    for (size_t i = 0; i < all.count; i++)
+        (void)json_array_append_new(list, json_string(all.items[i]));
+    if (notes->count > 0 && r == 0)
+        (void)json_object_set(body, "slurm", list);
+    json_decref(list);
+    return r;
+}
+
+/* "NodeName=n1 State=DRAIN Reason=disk". */
+static int update_nodes(struct client *client, int argc, char **argv, struct error *err)
+{
+    const char *nodes = NULL, *state = "", *reason = NULL;
+    for (int i = 0; i < argc; i++) {
+        const struct {
+            const char *name, **value;
+        } keys[] = { { "NodeName=", &nodes }, { "State=", &state }, { "Reason=", &reason } };
+        size_t k = 0;
+        while (k < sizeof(keys) / sizeof(keys[0]) &&
+               strncasecmp(argv[i], keys[k].name, strlen(keys[k].name)) != 0)
+            k++;
+        if (k == sizeof(keys) / sizeof(keys[0]))
+            return error_set(err, -EINVAL, "Update of this parameter is not supported: %.120s", argv[i]);
+        *keys[k].value = argv[i] + strlen(keys[k].name);
+    }
+    bool is_drain = strcasecmp(state, "drain") == 0 || strcasecmp(state, "down") == 0;
+    if (!is_drain && strcasecmp(state, "resume") != 0 && strcasecmp(state, "undrain") != 0 &&
+        strcasecmp(state, "idle") != 0)
+        return error_set(err, -EINVAL, "Invalid node state specified: %.60s", state);
+    if (is_drain && reason == NULL)
+        return error_set(err, -EINVAL, "You must specify a reason when DRAINING a node.");
+    _cleanup_strings_ struct strings names = { 0 };
+    int r = hostlist_expand(nodes, &names, err);
+    for (size_t i = 0; r >= 0 && i < names.count; i++) {
+        _cleanup_json_ json_t *body = json_object();
+        _cleanup_free_ char *path =
+            xasprintf(API_PATH "/nodes/%s/%s", names.items[i], is_drain ? "drain" : "resume");
+        if (is_drain)
+            (void)json_object_set_new(body, "reason", json_string(reason));
+        r = client_call(client, "POST", path, body, NULL, err);
+    }
+    return r < 0 ? error_wrap(err, "slurm_update error") : 0;
 }
 
 static int update(struct client *client, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *body = json_object();
+    _cleanup_strings_ struct strings notes = { 0 };
     const char *job = NULL;
     int r = 0;
     for (int i = 0; r == 0 && i < argc; i++) {
@@ -151,7 +236,7 @@ static int update(struct client *client, int argc, char **argv, struct error *er
         if (strcasecmp(key, "jobid") == 0)
             job = equals + 1;
         else
-            r = add_change(body, client, key, equals + 1, err);
+            r = add_change(body, client, key, equals + 1, &notes, err);
     }
     if (r < 0)
         return r;
@@ -162,7 +247,10 @@ static int update(struct client *client, int argc, char **argv, struct error *er
     for (size_t i = 0; r == 0 && i < ids.count; i++) {
         _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
         _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/edit", path);
-        if (client_call(client, "POST", request, body, NULL, err) < 0)
+        r = add_notes(client, path, &notes, body, err);
+        if (r == 0)
+            r = client_call(client, "POST", request, body, NULL, err);
+        if (r < 0)
             return complain("job", path, err);
     }
     return r;
@@ -217,6 +305,9 @@ static int run(
         return act(client, argv[0], action, argc - 1, argv + 1);
     if (strcasecmp(argv[0], "show") == 0 && argc > 1)
         return scontrol_show(client, argv[1], argc > 2 ? argv[2] : NULL, scontrol->is_one_line, err);
+    bool is_node = argc > 1 && strncasecmp(argv[1], "NodeName=", strlen("NodeName=")) == 0;
+    if (strcasecmp(argv[0], "update") == 0 && is_node)
+        return update_nodes(client, argc - 1, argv + 1, err);
     if (strcasecmp(argv[0], "update") == 0)
         return update(client, argc - 1, argv + 1, err);
     if (strcasecmp(argv[0], "write") == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sinfo: the partitions and their nodes. Nodes in the same state share a line, unless -N requests one each.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -201,35 +202,92 @@ TEXT(unknown)
     return xstrdup("Unknown");
 }
 
+TEXT(short_summary)
+{
+    char *text = text_summary(group, now_ms), *slash = strchr(text, '/');
+    if (slash != NULL && (slash = strchr(slash + 1, '/')) != NULL)
+        *slash = '\0';
+    return text;
+}
+
+TEXT(gres_used)
+{
+    int64_t gpus = field_integer(first_of(group), "gpus", 0);
+    (void)now_ms;
+    return gpus > 0 ? xasprintf("gpu:%" PRId64, field_integer(first_of(group), "gpus_used", 0))
+                    : xstrdup("(null)");
+}
+
+TEXT(sockets)
+{
+    (void)now_ms;
+    return xasprintf("1:%" PRId64 ":1", field_integer(first_of(group), "cpus", 1));
+}
+
+#define CONSTANT(name, value)                                                                                \
+    TEXT(name)                                                                                               \
+    {                                                                                                        \
+        (void)group, (void)now_ms;                                                                           \
+        return xstrdup(value);                                                                               \
+    }
+
+CONSTANT(unlimited, "UNLIMITED")
+CONSTANT(one, "1")
+CONSTANT(preemption, "REQUEUE")
+CONSTANT(all, "all")
+CONSTANT(version, SLURM_VERSION)
+CONSTANT(port, "6818")
+
 static const struct slurm_column columns[] = {
     { 'a', "Available", "AVAIL", text_available, 0 },
-    { 'A', "NodeAI", "NODES(A/I)", text_summary, 0 },
-    { 'b', "Features", "ACTIVE_FEATURES", slurm_text_null, 0 },
+    { 'A', "NodeAI", "NODES(A/I)", text_short_summary, 0 },
+    { 'b', "features_act", "ACTIVE_FEATURES", slurm_text_null, 0 },
+    { 'B', "MaxCPUsPerNode", "MAX_CPUS_PER_NODE", text_unlimited, 0 },
     { 'c', "CPUs", "CPUS", text_cpus, 0 },
     { 'C', "CPUsState", "CPUS(A/I/O/T)", text_cpu_summary, 0 },
     { 'd', "Disk", "TMP_DISK", slurm_text_zero, 0 },
     { 'D', "Nodes", "NODES", text_count, 0 },
+    { 'e', "FreeMem", "FREE_MEM", slurm_text_unavailable, 0 },
     { 'E', "Reason", "REASON", text_reason, 0 },
-    { 'f', "FeaturesAct", "AVAIL_FEATURES", slurm_text_null, 0 },
+    { 'f', "Features", "AVAIL_FEATURES", slurm_text_null, 0 },
     { 'F', "NodeAIOT", "NODES(A/I/O/T)", text_summary, 0 },
     { 'g', "Groups", "GROUPS", text_users, 0 },
     { 'G', "Gres", "GRES", text_gres, 0 },
     { 'h', "OverSubscribe", "OVERSUBSCRIBE", text_word_no, 0 },
     { 'H', "Timestamp", "TIMESTAMP", text_unknown, 0 },
+    { 'i', "Reservation", "RESERVATION", slurm_text_none, 0 },
+    { 'I', "PriorityJobFactor", "PRIO_JOB_FACTOR", text_one, 0 },
     { 'l', "Time", "TIMELIMIT", text_limit, 0 },
     { 'L', "DefaultTime", "DEFAULTTIME", text_usual_limit, 0 },
     { 'm', "Memory", "MEMORY", text_memory, 0 },
+    { 'M', "PreemptMode", "PREEMPT_MODE", text_preemption, 0 },
     { 'n', "NodeHost", "HOSTNAMES", text_nodes, 0 },
     { 'N', "NodeList", "NODELIST", text_nodes, 0 },
     { 'o', "NodeAddr", "NODE_ADDR", text_nodes, 0 },
+    { 'O', "CPUsLoad", "CPU_LOAD", slurm_text_unavailable, 0 },
     { 'p', "PriorityTier", "PRIO_TIER", text_priority, 0 },
     { 'P', "Partition", "PARTITION", text_partition, 0 },
     { 'r', "Root", "ROOT", text_word_no, 0 },
     { 'R', "PartitionName", "PARTITION", text_partition_name, 0 },
     { 's', "Size", "JOB_SIZE", text_size, 0 },
+    { 'S', "AllocNodes", "ALLOCNODES", text_all, 0 },
     { 't', "StateCompact", "STATE", text_compact_state, 0 },
     { 'T', "StateLong", "STATE", text_state, 0 },
     { 'u', "User", "USER", text_root, 0 },
+    { 'U', "UserLong", "USER", text_root, 0 },
+    { 'v', "Version", "VERSION", text_version, 0 },
+    { 'w', "Weight", "WEIGHT", text_one, 0 },
+    { 'X', "Sockets", "SOCKETS", text_one, 0 },
+    { 'Y', "Cores", "CORES", text_cpus, 0 },
+    { 'z', "SocketCoreThread", "S:C:T", text_sockets, 0 },
+    { 'Z', "Threads", "THREADS", text_one, 0 },
+    { 0, "AllocMem", "ALLOCMEM", slurm_text_zero, 0 },
+    { 0, "Cluster", "CLUSTER", slurm_text_cluster, 0 },
+    { 0, "Comment", "COMMENT", slurm_text_null, 0 },
+    { 0, "Extra", "EXTRA", slurm_text_null, 0 },
+    { 0, "GresUsed", "GRES_USED", text_gres_used, 0 },
+    { 0, "Port", "PORT", text_port, 0 },
+    { 0, "StateComplete", "STATE", text_state, 0 },
     { 0 },
 };
 
@@ -300,6 +358,24 @@ const struct slurm_option slurm_sinfo_options[] = {
     SLURM_NO_EFFECT(SLURM_SINFO, "yaml", 0, NULL, NULL, "print YAML"),
     { 0 },
 };
+
+/* Those of Slurm, whether nodes of mgpu can be in them or not. */
+static int check_states(const struct sinfo *sinfo, struct error *err)
+{
+    static const char known[] =
+        "all alloc allocated comp completing down drain drained draining drng fail failing "
+        "future idle maint mix mixed no_respond npc perfctrs planned power_down "
+        "powering_down powering_up reboot resv reserved unk unknown";
+    _cleanup_free_ char *copy = sinfo->states != NULL ? xstrdup(sinfo->states) : NULL;
+    char *rest = copy;
+    for (char *word = NULL; rest != NULL && (word = strsep(&rest, ",&")) != NULL;) {
+        for (char *p = word; *p != '\0'; p++)
+            *p = (char)tolower((unsigned char)*p);
+        if (!slurm_list_has(known, word))
+            return error_set(err, -EINVAL, "Bad state string: \"%.60s\"", word);
+    }
+    return 0;
+}
 
 static bool is_wanted(const struct sinfo *sinfo, const json_t *node)
 {
@@ -432,6 +508,8 @@ int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv)
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     if (r < 0)
+        return slurm_fail(program, &err);
+    if (check_states(&sinfo, &err) < 0)
         return slurm_fail(program, &err);
     return print(&sinfo, &err) < 0 ? slurm_fail_load("slurm_load_partitions", &err) : 0;
 }

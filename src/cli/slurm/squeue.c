@@ -29,7 +29,19 @@
 #define FORMAT_LONG  "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 #define FORMAT_STEPS "%.15i %.8j %.9P %.8u %.9M %N"
 
-/* Letters of -o, and names of -O and --Format. */
+static char *text_sockets(const json_t *job, int64_t now_ms)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("*:*:*");
+}
+
+static char *text_input(const json_t *job, int64_t now_ms)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("/dev/null");
+}
+
+/* Letters of -o, and names of -O and --Format: all of Slurm 22.05. What has no meaning here is N/A. */
 static const struct slurm_column columns[] = {
     { 'a', "Account", "ACCOUNT", slurm_text_account, 0 },
     { 'A', "JobID", "JOBID", slurm_text_raw_id, 0 },
@@ -44,23 +56,30 @@ static const struct slurm_column columns[] = {
     { 'f', "Feature", "FEATURES", slurm_text_null, 0 },
     { 'F', "ArrayJobID", "ARRAY_JOB_ID", slurm_text_array_job_id, 0 },
     { 'g', "GroupName", "GROUP", slurm_text_group, 0 },
+    { 'G', "GroupID", "GROUP", slurm_text_gid, 0 },
+    { 'h', "OverSubscribe", "OVER_SUBSCRIBE", slurm_text_oversubscribe, 0 },
+    { 'H', "Sockets", "SOCKETS_PER_NODE", slurm_text_star, 0 },
     { 'i', "JobArrayID", "JOBID", slurm_text_job_id, 0 },
+    { 'I', "Cores", "CORES_PER_SOCKET", slurm_text_star, 0 },
     { 'j', "Name", "NAME", slurm_text_name, 0 },
+    { 'J', "Threads", "THREADS_PER_CORE", slurm_text_star, 0 },
     { 'k', "Comment", "COMMENT", slurm_text_comment, 0 },
     { 'K', "ArrayTaskID", "ARRAY_TASK_ID", slurm_text_array_task_id, 0 },
     { 'l', "TimeLimit", "TIME_LIMIT", slurm_text_limit, 0 },
     { 'L', "TimeLeft", "TIME_LEFT", slurm_text_left, 0 },
     { 'm', "MinMemory", "MIN_MEMORY", slurm_text_memory, 0 },
     { 'M', "TimeUsed", "TIME", slurm_text_used, 0 },
-    { 'n', "ReqNodes", "REQ_NODES", slurm_text_none, 0 },
+    { 'n', "ReqNodes", "REQ_NODES", slurm_text_requested_nodes, 0 },
     { 'N', "NodeList", "NODELIST", slurm_text_nodes, 0 },
     { 'o', "Command", "COMMAND", slurm_text_command, 0 },
+    { 'O', "Contiguous", "CONTIGUOUS", slurm_text_zero, 0 },
     { 'p', "Priority", "PRIORITY", slurm_text_priority, 0 },
     { 'P', "Partition", "PARTITION", slurm_text_partition, 0 },
     { 'q', "QOS", "QOS", slurm_text_qos, 0 },
     { 'Q', "PriorityLong", "PRIORITY", slurm_text_priority, 0 },
     { 'r', "Reason", "REASON", slurm_text_reason, 0 },
     { 'R', "ReasonList", "NODELIST(REASON)", slurm_text_nodes_or_reason, 0 },
+    { 's', "SelectJobInfo", "SELECT_JOBINFO", slurm_text_none, 0 },
     { 'S', "StartTime", "START_TIME", slurm_text_expected, 0 },
     { 't', "StateCompact", "ST", slurm_text_compact_state, 0 },
     { 'T', "State", "STATE", slurm_text_state, 0 },
@@ -68,8 +87,13 @@ static const struct slurm_column columns[] = {
     { 'U', "UserID", "USER", slurm_text_uid, 0 },
     { 'v', "Reservation", "RESERVATION", slurm_text_null, 0 },
     { 'V', "SubmitTime", "SUBMIT_TIME", slurm_text_submitted, 0 },
-    { 'w', "WCKey", "WCKEY", slurm_text_null, 0 },
+    { 'w', "WCKey", "WCKEY", slurm_text_wckey, 0 },
+    { 'W', "Licenses", "LICENSES", slurm_text_licenses, 0 },
+    { 'x', "ExcNodes", "EXC_NODES", slurm_text_excluded, 0 },
+    { 'X', "CoreSpec", "CORE_SPEC", slurm_text_unavailable, 0 },
     { 'y', "Nice", "NICE", slurm_text_nice, 0 },
+    { 'Y', "SchedNodes", "SCHEDNODES", slurm_text_null, 0 },
+    { 'z', "SCT", "S:C:T", text_sockets, 0 },
     { 'Z', "WorkDir", "WORK_DIR", slurm_text_directory, 0 },
     { 0, "NumTasks", "TASKS", slurm_text_tasks, 0 },
     { 0, "tres-alloc", "TRES_ALLOC", slurm_text_tres, 0 },
@@ -80,6 +104,68 @@ static const struct slurm_column columns[] = {
     { 0, "RestartCnt", "RESTART_COUNT", slurm_text_restarts, 0 },
     { 0, "exit_code", "EXIT_CODE", slurm_text_exit, 0 },
     { 0, "ExpectedStart", "START_TIME", slurm_text_expected, 0 },
+    { 0, "AccrueTime", "ACCRUE_TIME", slurm_text_begin, 0 },
+    { 0, "admin_comment", "ADMIN_COMMENT", slurm_text_none, 0 },
+    { 0, "AllocNodes", "ALLOC_NODES", slurm_text_none, 0 },
+    { 0, "AllocSID", "ALLOC_SID", slurm_text_zero, 0 },
+    { 0, "AssocID", "ASSOC_ID", slurm_text_zero, 0 },
+    { 0, "BatchFlag", "BATCH_FLAG", slurm_text_batch, 0 },
+    { 0, "BoardsPerNode", "BOARDS_PER_NODE", slurm_text_star, 0 },
+    { 0, "BurstBuffer", "BURST_BUFFER", slurm_text_none, 0 },
+    { 0, "BurstBufferState", "BURST_BUFFER_STATE", slurm_text_none, 0 },
+    { 0, "ClusterFeature", "CLUSTER_FEATURES", slurm_text_null, 0 },
+    { 0, "Container", "CONTAINER", slurm_text_none, 0 },
+    { 0, "CPUFreq", "CPU_FREQ", slurm_text_unavailable, 0 },
+    { 0, "cpus-per-task", "CPUS_PER_TASK", slurm_text_task_cpus, 0 },
+    { 0, "cpus-per-tres", "CPUS_PER_TRES", slurm_text_unavailable, 0 },
+    { 0, "Deadline", "DEADLINE", slurm_text_deadline, 0 },
+    { 0, "DelayBoot", "DELAY_BOOT", slurm_text_zero, 0 },
+    { 0, "DerivedEC", "DERIVED_EC", slurm_text_zero, 0 },
+    { 0, "EligibleTime", "ELIGIBLE_TIME", slurm_text_begin, 0 },
+    { 0, "HetJobID", "HET_JOB_ID", slurm_text_unavailable, 0 },
+    { 0, "HetJobIDSet", "HET_JOB_ID_SET", slurm_text_unavailable, 0 },
+    { 0, "HetJobOffset", "HET_JOB_OFFSET", slurm_text_unavailable, 0 },
+    { 0, "LastSchedEval", "LAST_SCHED_EVAL", slurm_text_unavailable, 0 },
+    { 0, "MaxCPUs", "MAX_CPUS", slurm_text_zero, 0 },
+    { 0, "MaxNodes", "MAX_NODES", slurm_text_zero, 0 },
+    { 0, "MCSLabel", "MCSLABEL", slurm_text_unavailable, 0 },
+    { 0, "mem-per-tres", "MEM_PER_TRES", slurm_text_unavailable, 0 },
+    { 0, "MinTime", "MIN_TIME", slurm_text_unavailable, 0 },
+    { 0, "Network", "NETWORK", slurm_text_null, 0 },
+    { 0, "Nodes", "NODES", slurm_text_nodes, 0 },
+    { 0, "NTPerBoard", "NTASKS_PER_BOARD", slurm_text_unavailable, 0 },
+    { 0, "NTPerCore", "NTASKS_PER_CORE", slurm_text_unavailable, 0 },
+    { 0, "NTPerNode", "NTASKS_PER_NODE", slurm_text_tasks_per_node, 0 },
+    { 0, "NTPerSocket", "NTASKS_PER_SOCKET", slurm_text_unavailable, 0 },
+    { 0, "Origin", "ORIGIN", slurm_text_unavailable, 0 },
+    { 0, "OriginRaw", "ORIGIN_RAW", slurm_text_unavailable, 0 },
+    { 0, "PendingTime", "PENDING_TIME", slurm_text_pending_time, 0 },
+    { 0, "PreemptTime", "PREEMPT_TIME", slurm_text_unavailable, 0 },
+    { 0, "Prefer", "PREFER", slurm_text_none, 0 },
+    { 0, "Profile", "PROFILE", slurm_text_unavailable, 0 },
+    { 0, "Reboot", "REBOOT", slurm_text_zero, 0 },
+    { 0, "ReqSwitch", "REQ_SWITCH", slurm_text_zero, 0 },
+    { 0, "Requeue", "REQUEUE", slurm_text_requeue, 0 },
+    { 0, "ResizeTime", "RESIZE_TIME", slurm_text_unavailable, 0 },
+    { 0, "ResvPort", "RESV_PORTS", slurm_text_unavailable, 0 },
+    { 0, "SiblingsActive", "SIBLINGS_ACTIVE", slurm_text_unavailable, 0 },
+    { 0, "SiblingsActiveRaw", "SIBLINGS_ACTIVE_RAW", slurm_text_unavailable, 0 },
+    { 0, "SiblingsViable", "SIBLINGS_VIABLE", slurm_text_unavailable, 0 },
+    { 0, "SiblingsViableRaw", "SIBLINGS_VIABLE_RAW", slurm_text_unavailable, 0 },
+    { 0, "SPerBoard", "SOCKETS_PER_BOARD", slurm_text_star, 0 },
+    { 0, "STDERR", "STDERR", slurm_text_output, 0 },
+    { 0, "STDIN", "STDIN", text_input, 0 },
+    { 0, "StepID", "STEPID", slurm_text_job_id, 0 },
+    { 0, "StepName", "NAME", slurm_text_name, 0 },
+    { 0, "StepState", "STATE", slurm_text_state, 0 },
+    { 0, "system_comment", "SYSTEM_COMMENT", slurm_text_none, 0 },
+    { 0, "tres-bind", "TRES_BIND", slurm_text_unavailable, 0 },
+    { 0, "tres-freq", "TRES_FREQ", slurm_text_unavailable, 0 },
+    { 0, "tres-per-job", "TRES_PER_JOB", slurm_text_unavailable, 0 },
+    { 0, "tres-per-socket", "TRES_PER_SOCKET", slurm_text_unavailable, 0 },
+    { 0, "tres-per-step", "TRES_PER_STEP", slurm_text_unavailable, 0 },
+    { 0, "tres-per-task", "TRES_PER_TASK", slurm_text_unavailable, 0 },
+    { 0, "Wait4Switch", "WAIT4SWITCH", slurm_text_zero, 0 },
     { 0 },
 };
 
@@ -345,6 +431,8 @@ int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     if (r == 0 && first < argc)
         r = error_set(&err, -EINVAL, "Unrecognized option: %.60s", argv[first]);
+    if (r == 0)
+        r = slurm_users_check(squeue.users, "Invalid user", &err);
     if (r < 0) {
         slurm_ids_clear(&squeue.ids);
         return slurm_fail(program, &err);

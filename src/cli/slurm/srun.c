@@ -21,6 +21,9 @@
 #include "cli/term/field.h"
 #include "job/spec.h"
 
+#define EXIT_NOT_FOUND 127
+#define EXIT_NO_EXEC   2
+
 static const struct command srun_command = { .name = "srun", .is_job_status = true };
 
 /* --- MPI --- */
@@ -131,6 +134,16 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
     return submit_words((int)words.count, words.items, ret, err);
 }
 
+/* Slurm's status for a program that cannot be executed, if that is why the job failed. */
+static int status_of_missing(struct slurm_job *job, const json_t *made, int status)
+{
+    _cleanup_json_ json_t *ended = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, field_integer(made, "id", 0));
+    bool is_missing =
+        client_get(&job->call.client, path, &ended, NULL) == 0 && field_is(ended, "ended_by", "start_failed");
+    return is_missing ? EXIT_NO_EXEC : status;
+}
+
 static int run_alone(
     const struct slurm_program *program, struct slurm_job *job, int argc, char **argv, struct error *err)
 {
@@ -160,7 +173,7 @@ static int run_alone(
     job->call.options = &job->submit;
     r = run_job(&job->call, made, job->is_on_terminal, &terminal, err);
     job->call.options = NULL;
-    return r;
+    return r == EXIT_NOT_FOUND ? status_of_missing(job, made, r) : r;
 }
 
 int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)

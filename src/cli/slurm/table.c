@@ -40,6 +40,10 @@ int slurm_table_read_letters(struct slurm_table *table, const char *format, stru
             p += is_newline;
             continue;
         }
+        if (p[1] == '%') {
+            buffer_append(&before, p++, 1);
+            continue;
+        }
         bool is_right = p[1] == '.';
         int width = read_width(p + 1 + is_right, &end);
         const struct slurm_column *column = table->columns;

@@ -38,6 +38,9 @@ struct slurm_job {
     bool is_without_shell;
 };
 
+/* Converts "afterok:12:13,after:14+10" to "after" of the API; *ret is NULL for an empty value. */
+int slurm_parse_dependency(const char *value, char **ret, struct error *err);
+
 /* The options of sbatch, srun and salloc. */
 extern const struct slurm_option slurm_submit_options[];
 

@@ -192,17 +192,14 @@ static int add_after(char *words, const char *separator, struct buffer *out)
 }
 
 /* Separated by commas, of which all count, or by question marks: then each job of them suffices. */
-SETTER(dependency)
+int slurm_parse_dependency(const char *value, char **ret, struct error *err)
 {
-    struct slurm_job *job = target;
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_free_ char *copy = xstrdup(value);
     const char *separator = strchr(value, '?') != NULL ? "?" : ",";
     char *rest = copy;
     bool is_mixed = separator[0] == '?' && strchr(value, ',') != NULL;
-    (void)option;
-    strings_clear(&job->submit.after);
-    for (char *one = NULL; (one = strsep(&rest, separator)) != NULL;) {
+    for (char *one = NULL; value[0] != '\0' && (one = strsep(&rest, separator)) != NULL;) {
         int r = is_mixed ? -EINVAL : add_after(one, separator, &out);
         if (r == -ENOTSUP)
             return error_set(err, r,
@@ -211,11 +208,22 @@ SETTER(dependency)
                 "singleton",
                 value);
         if (r < 0)
-            return error_set(err, -EINVAL, "Batch job submission failed: Job dependency problem");
+            return error_set(err, -EINVAL, "Job dependency problem");
     }
-    if (out.length > 0)
-        strings_add(&job->submit.after, buffer_text(&out));
+    *ret = out.length > 0 ? buffer_take(&out) : NULL;
     return 0;
+}
+
+SETTER(dependency)
+{
+    struct slurm_job *job = target;
+    char *after = NULL;
+    (void)option;
+    int r = slurm_parse_dependency(value, &after, err);
+    strings_clear(&job->submit.after);
+    if (after != NULL)
+        strings_take(&job->submit.after, after);
+    return r < 0 ? error_wrap(err, "Batch job submission failed") : 0;
 }
 
 /* "USR1@60", "B:10@30": the recipients are kept in the note. */
@@ -311,16 +319,26 @@ SETTER(mail_type)
     static const struct {
         const char *slurm, *event;
     } types[] = { { "BEGIN", "start" }, { "END", "end" }, { "FAIL", "fail" }, { "REQUEUE", "requeue" },
-        { "ALL", "start,end,fail,requeue" } };
+        { "ALL", "start,end,fail,requeue" }, { "NONE", NULL }, { "INVALID_DEPEND", NULL },
+        { "STAGE_OUT", NULL }, { "TIME_LIMIT", NULL }, { "TIME_LIMIT_90", NULL }, { "TIME_LIMIT_80", NULL },
+        { "TIME_LIMIT_50", NULL }, { "ARRAY_TASKS", NULL } };
     struct slurm_job *job = target;
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
-    (void)option, (void)err;
-    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;)
-        for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-            if (strcasecmp(word, types[i].slurm) == 0)
+    (void)option;
+    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
+        bool is_known = false;
+        for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+            if (strcasecmp(word, types[i].slurm) != 0)
+                continue;
+            is_known = true;
+            if (types[i].event != NULL)
                 buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", types[i].event);
+        }
+        if (!is_known)
+            return error_set(err, -EINVAL, "Invalid --mail-type specification: %.60s", word);
+    }
     free(job->mail_on);
     job->mail_on = out.length > 0 ? buffer_take(&out) : NULL;
     return 0;

@@ -122,15 +122,42 @@ static char *after_now(const char *value)
     return NULL;
 }
 
+/* "4:30PM" and "4:30:10 pm"; NULL: something else. */
+static char *after_noon(const char *value)
+{
+    unsigned hour = 0, minute = 0, second = 0;
+    int end = 0;
+    // NOLINTNEXTLINE(cert-err34-c): each number has at most two digits
+    if (sscanf(value, "%2u:%2u%n:%2u%n", &hour, &minute, &end, &second, &end) < 2 || hour < 1 || hour > 12)
+        return NULL;
+    const char *word = value + end + (value[end] == ' ');
+    bool is_pm = strcasecmp(word, "pm") == 0;
+    if (!is_pm && strcasecmp(word, "am") != 0)
+        return NULL;
+    return xasprintf("%02u:%02u:%02u", hour % 12 + (is_pm ? 12U : 0U), minute, second);
+}
+
+/* "123026" is a date. */
+static char *six_digits(const char *value)
+{
+    if (strlen(value) != 6 || strspn(value, "0123456789") != 6)
+        return NULL;
+    return xasprintf("20%.2s-%.2s-%.2s 00:00", value + 4, value, value + 2);
+}
+
 char *slurm_moment(const char *value)
 {
     static const struct {
         const char *name, *time;
-    } names[] = { { "midnight", "00:00" }, { "noon", "12:00" }, { "fika", "15:00" }, { "teatime", "16:00" },
-        { "today", "now" }, { "tomorrow", "+1d" } };
+    } names[] = { { "midnight", "00:00" }, { "elevenses", "11:00" }, { "noon", "12:00" }, { "fika", "15:00" },
+        { "teatime", "16:00" }, { "today", "now" }, { "tomorrow", "+1d" } };
     unsigned month = 0, day = 0, year = 0, hour = 0, minute = 0;
     int end = 0;
     char *moment = after_now(value);
+    if (moment == NULL)
+        moment = after_noon(value);
+    if (moment == NULL)
+        moment = six_digits(value);
     for (size_t i = 0; moment == NULL && i < sizeof(names) / sizeof(names[0]); i++)
         if (strcasecmp(value, names[i].name) == 0)
             moment = xstrdup(names[i].time);

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""The columns of squeue, sacct and sinfo, and what scontrol changes: every letter and name of Slurm 22.05."""
+
+import pytest
+import slurm
+
+SQUEUE_LETTERS = 'aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRsStTuUvVwWxXyYzZ'
+SQUEUE_NAMES = '''Account AccrueTime admin_comment AllocNodes AllocSID ArrayJobID ArrayTaskID AssocID BatchFlag BatchHost BoardsPerNode
+    BurstBuffer BurstBufferState Cluster ClusterFeature Command Comment Contiguous Container Cores CoreSpec CPUFreq cpus-per-task
+    cpus-per-tres Deadline DelayBoot Dependency DerivedEC EligibleTime EndTime ExcNodes exit_code Feature GroupID GroupName
+    HetJobID HetJobIDSet HetJobOffset JobArrayID JobID LastSchedEval Licenses MaxCPUs MaxNodes MCSLabel mem-per-tres MinCPUs
+    MinMemory MinTime MinTmpDisk Name Network Nice NodeList Nodes NTPerBoard NTPerCore NTPerNode NTPerSocket NumCPUs NumNodes
+    NumTasks Origin OriginRaw OverSubscribe Partition PendingTime PreemptTime Prefer Priority PriorityLong Profile QOS Reason
+    ReasonList Reboot ReqNodes ReqSwitch Requeue Reservation ResizeTime RestartCnt ResvPort SchedNodes SCT SiblingsActive
+    SiblingsActiveRaw SiblingsViable SiblingsViableRaw Sockets SPerBoard StartTime State StateCompact STDERR STDIN STDOUT StepID
+    StepName StepState SubmitTime system_comment Threads TimeLeft TimeLimit TimeUsed tres-alloc tres-bind tres-freq tres-per-job
+    tres-per-node tres-per-socket tres-per-step tres-per-task UserID UserName Wait4Switch WCKey WorkDir'''.split()
+SINFO_LETTERS = 'aAbBcCdDeEfFgGhHiIlLmMnNoOpPrRsStTuUvwXYzZ'
+SINFO_NAMES = '''AllocMem AllocNodes Available Cluster Comment Cores CPUs CPUsLoad CPUsState DefaultTime Disk Extra Features
+    features_act FreeMem Gres GresUsed Groups MaxCPUsPerNode Memory NodeAddr NodeAI NodeAIOT NodeHost NodeList Nodes OverSubscribe
+    Partition PartitionName Port PreemptMode PriorityJobFactor PriorityTier Reason Root Size SocketCoreThread Sockets StateCompact
+    StateLong StateComplete Threads Time TimeStamp User UserLong Version Weight'''.split()
+SACCT_FIELDS = 110  # of Slurm 22.05
+
+
+@pytest.fixture
+def cluster(box, place):
+    return slurm.Slurm(box, place)
+
+
+def test_squeue_knows_every_letter_and_name(cluster):
+    job = cluster.wrap('true', '-H', '-J', 'cols', '--exclude', 'nosuch', '--licenses', 'a:2', '--wckey', 'w', '-c', '1', '--exclusive')
+    ask = ['squeue', '-h', '-j', job]
+    for letter in SQUEUE_LETTERS:
+        assert cluster.out(*ask, '-o', f'%{letter}').count('\n') == 1, letter
+    for name in SQUEUE_NAMES:
+        assert cluster.out(*ask, '-O', name).count('\n') == 1, name
+    assert cluster.out(*ask, '-o', '%h|%W|%w|%x|%z|%H%%').strip() == 'NO|a:2|w|nosuch|*:*:*|*%'
+    assert cluster.out(*ask, '-O', 'cpus-per-task:3,BatchFlag:.4,Requeue:2').rstrip('\n') == '1     10 '
+    assert cluster.out('squeue', '-j', job, '-o', '%.12i %G').splitlines()[0] == '       JOBID GROUP'
+    done = cluster.run('squeue', '-o', '%!')
+    assert done.code == 1 and 'Invalid job format specification' in done.err, done
+
+
+def test_sinfo_knows_every_letter_and_name(cluster):
+    for letter in SINFO_LETTERS:
+        assert cluster.out('sinfo', '-h', '-o', f'%{letter}').count('\n') == 1, letter
+    for name in SINFO_NAMES:
+        assert cluster.out('sinfo', '-h', '-O', name).count('\n') == 1, name
+    assert cluster.out('sinfo', '-h', '-o', '%A|%F').strip() == '0/1|0/1/0/1'
+    assert cluster.out('sinfo', '-h', '-O', 'GresUsed:7').strip() == 'gpu:0'
+
+
+def test_sacct_knows_the_fields_of_its_help(cluster):
+    job = cluster.wrap('true', '--wckey', 'w')
+    cluster.finish(job)
+    fields = cluster.out('sacct', '--helpformat').split()
+    assert len(fields) >= SACCT_FIELDS and len(set(fields)) == len(fields), len(fields)
+    row = cluster.out('sacct', '-n', '-P', '-X', '-j', job, '-o', ','.join(fields)).rstrip('\n').split('|')
+    values = dict(zip(fields, row, strict=True))
+    assert values['WCKey'] == 'w' and values['Planned'] == values['Reserved'] and values['State'] == 'COMPLETED'
+
+
+@pytest.mark.parametrize('time', ['16:00', '4:30PM', '12:00 am', 'elevenses', '123030', '12/30/30', '12/30/30-12:00', '2030-12-30T12:34'])
+def test_a_begin_may_be_written_in_all_of_slurms_forms(cluster, time):
+    job = cluster.wrap('true', '-b', time)
+    assert cluster.out('squeue', '-h', '-j', job, '-o', '%t %r').strip() == 'PD BeginTime'
+    cluster.run('scancel', job)
+
+
+def test_scontrol_updates_what_sbatch_can_ask_for(cluster):
+    first = cluster.wrap('true', '-H')
+    job = cluster.wrap('true', '-H', '--comment', 'old', '-A', 'lab')
+    assert cluster.out('scontrol', 'update', f'JobId={job}', 'Comment=new words', 'QOS=high', f'Dependency=after:{first}+5',
+                       'ExcNodeList=other', 'Requeue=1', 'JobName=renamed') == ''
+    assert cluster.out('squeue', '-h', '-j', job, '-o', '%k|%q|%a|%E|%x|%j').strip() == (
+        f'new words|high|lab|after:{first}+5(unfulfilled)|other|renamed')
+    assert cluster.out('scontrol', 'update', f'JobId={job}', 'Dependency=') == ''
+    assert cluster.out('squeue', '-h', '-j', job, '-o', '%E').strip() == '(null)'
+    done = cluster.run('scontrol', 'update', f'JobId={job}', 'Nosuch=1')
+    assert done.code == 1 and 'Update of this parameter is not supported' in done.err, done
+    cluster.run('scancel', first, job)
+
+
+@pytest.mark.root
+def test_administrators_drain_and_resume_nodes(cluster, box):
+    node = cluster.out('sinfo', '-h', '-o', '%n').strip()
+    done = cluster.run('scontrol', 'update', f'NodeName={node}', 'State=DRAIN', 'Reason=disk')
+    assert done.code == 1, done
+    admin = box.user
+    assert cluster.run('scontrol', 'update', f'NodeName={node}', 'State=DRAIN', user=admin).code == 1
+    assert cluster.out('scontrol', 'update', f'NodeName={node}', 'State=DRAIN', 'Reason=disk', user=admin) == ''
+    assert cluster.out('sinfo', '-h', '-R', '-o', '%E|%t').strip() == 'disk|drain'
+    assert cluster.out('scontrol', 'update', f'NodeName={node}', 'State=RESUME', user=admin) == ''
+    assert cluster.out('sinfo', '-h', '-o', '%t').strip() == 'idle'
+
+
+@pytest.mark.parametrize('line, sentence', [
+    ('squeue -u nosuchuser', 'squeue: error: Invalid user: nosuchuser'),
+    ('sacct -u nosuchuser', 'sacct: error: Invalid user id: nosuchuser'),
+    ('sacct -s nosuch', 'sacct: error: Unrecognized job state value: nosuch'),
+    ('sacct -o nosuch', 'sacct: error: Invalid field requested: "nosuch"'),
+    ('sinfo -t nosuch', 'sinfo: error: Bad state string: "nosuch"'),
+    ('scancel -u nosuchuser', 'scancel: error: Invalid user name: nosuchuser'),
+    ('scancel -s NOSUCH 1', 'scancel: error: Unknown job signal: NOSUCH'),
+    ('sbatch --mail-type=nosuch --wrap true', 'sbatch: error: Invalid --mail-type specification: nosuch'),
+    ('squeue -t nosuch', 'squeue: error: Invalid job state specified: nosuch')])
+def test_wrong_values_are_refused_in_slurms_words(cluster, line, sentence):
+    done = cluster.run(*line.split())
+    assert (done.code, done.out, done.err.splitlines()[0]) == (1, '', sentence), done
+
+
+def test_srun_of_a_missing_program_exits_with_2(cluster):
+    assert cluster.run('srun', 'nosuchprogram').code == 2
+    assert cluster.run('srun', 'sh', '-c', 'exit 127').code == 127
