@@ -393,8 +393,10 @@ def test_postmortem_says_what_a_failed_setup_reported(box):
 def test_csv_has_one_unit_in_each_column(box):
     job = box.submit('-t', '1h', '--', 'true')
     box.wait(job)
-    for verb in (['ps', '-a'], ['history', '-a'], ['gpus']):
+    for verb in (['ps', '-a'], ['history', '-a'], ['gpus'], ['users'], ['nodes']):
         for row in csv.DictReader(io.StringIO(box.mgpu(*verb, '-o', 'csv', check=True).out)):
+            assert '-' not in row.values(), (verb, row, 'what is missing is empty')
+            assert re.fullmatch(r'(\w+=[\d.]+;?)*', row.get('limits') or ''), (verb, row)
             for column in ('time', 'left', 'wait', 'run', 'mem', 'memory', 'gpu_peak', 'used', 'gpu_hours'):
                 assert re.fullmatch(r'[\d.]*', row.get(column) or ''), (verb, column, row[column])
 

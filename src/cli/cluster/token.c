@@ -190,7 +190,7 @@ static const struct list_column columns[] = {
     { "user", "USER", "its user", "user", false, 0, NULL },
     { "created", "CREATED", "creation time", "created_at", false, 0, render_created },
     { "expires", "EXPIRES", "expiry time", "expires_at", false, 0, render_expires },
-    { "scopes", "SCOPE", "what it permits", "scopes", false, 0, render_scopes },
+    { "scopes", "SCOPE", "what it permits", NULL, false, 0, render_scopes },
     { "hours", "GPU-HOURS", "used by its jobs, and the most", "used_gpu_hours", true, 0, render_hours },
     { 0 },
 };

@@ -86,6 +86,22 @@ static char *render_limits(const struct view *view, const json_t *user, enum col
     return buffer_take(&out);
 }
 
+/* "gpus=4;running=10", in the units of the API. */
+static char *bare_limits(const json_t *user)
+{
+    struct buffer out = { 0 };
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(json_object_get(user, "limits"), name, value)
+    {
+        _cleanup_free_ char *text =
+            json_is_null(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+        if (text != NULL)
+            buffer_printf(&out, "%s%s=%s", out.length > 0 ? ";" : "", name, text);
+    }
+    return buffer_take(&out);
+}
+
 static char *render_week_held(const struct view *view, const json_t *user, enum color *color)
 {
     (void)view, (void)color;
@@ -119,7 +135,7 @@ static const struct list_column columns[] = {
     { "week_used", "7D USED", "GPU-hours used by them", "week_gpu_seconds_used", true, 0, render_week_used },
     { "week_wasted", "7D WASTED", "GPU-hours allocated to them but not used", "week_gpu_seconds_wasted", true,
         0, render_week_wasted },
-    { "limits", "LIMITS", "limits", NULL, false, 1, render_limits },
+    { "limits", "LIMITS", "limits", NULL, false, 1, render_limits, bare_limits },
     { 0 },
 };
 

@@ -78,8 +78,12 @@ static char *plain(const struct view *view, const struct list_column *column, co
     enum color ignored = COLOR_NONE;
     if (column->bare != NULL)
         return column->bare(row);
-    if (column->field == NULL)
-        return render(view, column, row, &ignored);
+    if (column->field == NULL) {
+        char *text = render(view, column, row, &ignored);
+        if (strcmp(text, "-") == 0) // in a table: no value
+            text[0] = '\0';
+        return text;
+    }
     const json_t *value = json_object_get(row, column->field);
     if (json_is_string(value))
         return xstrdup(json_string_value(value));
