@@ -149,7 +149,7 @@ function onKey(event) {
   row[3](event.key);
 }
 
-const showKeys = () => tell('Keys', h('dl', { class: 'keys' }, KEYS.map(([name, , text]) => [h('dt', null, h('kbd', null, name)), h('dd', null, text)])));
+const showKeys = () => tell('Keys', h('p', null, h('a', { href: 'page/README.html', target: '_blank', rel: 'noopener' }, 'Documents')), h('dl', { class: 'keys' }, KEYS.map(([name, , text]) => [h('dt', null, h('kbd', null, name)), h('dd', null, text)])));
 
 // --- themes ---
 
