@@ -61,13 +61,19 @@ class Host:
         return subprocess.run([*self.prefix, 'iptables', '-A', 'INPUT', '-p', 'tcp', '--dport', str(port), '-j', 'DROP'],
                               capture_output=True, check=False).returncode == 0
 
+    def popen(self, user, *command, env=None, **options):
+        """A program of a user of this host; without a slash one of mgpu's."""
+        as_user = ('setpriv', f'--reuid={user.uid}', f'--regid={user.gid}', '--init-groups')
+        program = command[0] if '/' in command[0] else f'{harness.programs()}/{command[0]}'
+        return subprocess.Popen([*self.prefix, *as_user, program, *map(str, command[1:])], env={
+            **user.environment(), 'ASAN_OPTIONS': 'exitcode=99:detect_leaks=0' if '/' in command[0] else 'exitcode=99', **(env or {})}, **{
+            'cwd': '/tmp', 'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options})
+
     def run(self, user, *words, env=None, timeout_s=harness.DEADLINE_S):
         """What `mgpu WORDS` did, called by a user of this host."""
-        as_user = ('setpriv', f'--reuid={user.uid}', f'--regid={user.gid}', '--init-groups')
-        done = subprocess.run([*self.prefix, *as_user, f'{harness.programs()}/mgpu', *map(str, words)], cwd='/tmp',
-                              env={**user.environment(), 'ASAN_OPTIONS': 'exitcode=99', **(env or {})},
-                              stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=timeout_s)
-        done = harness.Done(done.returncode, done.stdout.decode(errors='replace'), done.stderr.decode(errors='replace'))
+        process = self.popen(user, 'mgpu', *words, env=env)
+        out, err = process.communicate(timeout=timeout_s)
+        done = harness.Done(process.returncode, out.decode(errors='replace'), err.decode(errors='replace'))
         assert not harness.SANITIZER.search(done.err), done
         return done
 

@@ -2,19 +2,19 @@
 """mgpu notebook with Debian's Jupyter, and with stand-ins that are slow or broken."""
 
 import contextlib
+import functools
 import json
 import os
 import re
-import select
 import shutil
 import signal
 import socket
-import time
 import urllib.error
 import urllib.request
 
 import harness
 import pytest
+from running import Running, all_ended
 
 DEADLINE_S = harness.DEADLINE_S
 needs_jupyter = [pytest.mark.real,
@@ -44,46 +44,23 @@ while True:
 '''
 
 
-class Notebook:
+class Notebook(Running):
     """mgpu notebook; the address it prints."""
 
     def __init__(self, box, *arguments, **options):
+        super().__init__(box.popen('notebook', '--no-browser', *arguments, **options))
         self.box = box
-        self.process = box.popen('notebook', '--no-browser', *arguments, **options)
 
     def address(self):
-        assert select.select([self.process.stdout], [], [], 2 * DEADLINE_S)[0], 'no address'
-        line = self.process.stdout.readline().decode().strip()
+        line = self.first_line()
         assert re.fullmatch(r'http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}', line), (line, self.process.communicate())
         return line
-
-    def await_line(self, text):
-        """Until standard error has a line with it."""
-        held, end = b'', time.monotonic() + DEADLINE_S
-        while text.encode() not in held:
-            left = end - time.monotonic()
-            assert left > 0 and select.select([self.process.stderr], [], [], left)[0], f'{text!r} did not come: {held}'
-            held += os.read(self.process.stderr.fileno(), 4096)
-
-    def stop(self, sign=signal.SIGINT):
-        self.process.send_signal(sign)
-        out, err = self.process.communicate(timeout=DEADLINE_S)
-        return harness.Done(self.process.returncode, out.decode(), err.decode())
 
 
 @pytest.fixture
 def notebook(box):
-    made = []
-
-    def make(*arguments, **options):
-        made.append(Notebook(box, *arguments, **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        if one.process.poll() is None:
-            one.process.kill()
-        one.process.communicate()
+    with all_ended(functools.partial(Notebook, box)) as make:
+        yield make
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 """Ports of jobs on the caller's machine: mgpu forward, with a server in the job and clients here."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import select
@@ -12,6 +13,7 @@ import threading
 import harness
 import pytest
 from cluster import Cluster
+from running import Running, all_ended
 
 DEADLINE_S = harness.DEADLINE_S
 MEGABYTES = 24
@@ -70,12 +72,12 @@ class Server:
             self.port = int(bell.wait())
 
 
-class Forward:
+class Forward(Running):
     """mgpu forward with its first local end."""
 
     def __init__(self, box, *arguments, **options):
-        self.process = box.popen('forward', *arguments, **options)
-        line = self.process.stdout.readline().decode()
+        super().__init__(box.popen('forward', *arguments, **options))
+        line = self.first_line()
         assert ' -> ' in line, (line, self.process.communicate(timeout=DEADLINE_S))
         self.where = line.split(' -> ')[0]
 
@@ -96,16 +98,6 @@ class Forward:
             peer.sendall(text)
             peer.shutdown(socket.SHUT_WR)
             return read_all(peer)
-
-    def line(self):
-        """The next line on standard error."""
-        assert select.select([self.process.stderr], [], [], DEADLINE_S)[0], 'nothing on standard error'
-        return self.process.stderr.readline().decode()
-
-    def stop(self, sign=signal.SIGINT):
-        self.process.send_signal(sign)
-        out, err = self.process.communicate(timeout=DEADLINE_S)
-        return harness.Done(self.process.returncode, out.decode(), err.decode())
 
 
 def read_file(path):
@@ -137,17 +129,8 @@ def box(make_instance):
 @pytest.fixture
 def forward(box):
     """Starts mgpu forward; ends what is left."""
-    made = []
-
-    def make(*arguments, **options):
-        made.append(Forward(box, *arguments, **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        if one.process.poll() is None:
-            one.process.kill()
-        one.process.communicate()
+    with all_ended(functools.partial(Forward, box)) as make:
+        yield make
 
 
 @pytest.mark.smoke
@@ -276,6 +259,8 @@ def test_ports_of_a_job_are_for_its_owner_alone(box, bo):
                          headers={'Connection': 'Upgrade', 'Upgrade': 'mgpu-terminal'})
         assert answer.status == 403, answer
         assert 'only its owner may connect to its ports' in answer.json['detail'], answer
+        done = box.mgpu('forward', server.job, f'0:{server.port}', user=user)
+        assert done.code == 4 and 'only its owner' in done.err, done
 
 
 def test_a_forward_ends_with_its_job_and_with_its_status(box, forward):

@@ -2,6 +2,7 @@
 #include "cli/ports/running.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
@@ -22,6 +23,18 @@ int running_wait(struct call *call, const json_t *job, struct error *err)
     return started != NULL ? 0 : r != EXIT_OK ? r : EXIT_WRONG_STATE;
 }
 
+/* Asked before anything is forwarded: otherwise each connection would be refused by itself. */
+static int check_owner(struct call *call, const json_t *job, struct error *err)
+{
+    _cleanup_json_ json_t *self = NULL;
+    int r = client_get(&call->client, API_PATH "/whoami", &self, err);
+    if (r < 0 || field_integer(self, "uid", -1) == field_integer(job, "uid", -1))
+        return r;
+    _cleanup_free_ char *owner = field_shown(job, "user");
+    return error_set(err, -EPERM, "job %" PRId64 " belongs to %s: only its owner may connect to it",
+        field_integer(job, "id", 0), owner);
+}
+
 int running_job(struct call *call, char *word, char **ret, struct error *err)
 {
     _cleanup_strings_ struct strings jobs = { 0 };
@@ -38,7 +51,8 @@ int running_job(struct call *call, char *word, char **ret, struct error *err)
         return r;
     if (job_is_done(job))
         return error_set(err, -EALREADY, "job %s has ended", jobs.items[0]);
-    if (!field_is_known(job, "started_at"))
+    r = check_owner(call, job, err);
+    if (r == 0 && !field_is_known(job, "started_at"))
         r = running_wait(call, job, err);
     if (r == 0)
         *ret = xstrdup(jobs.items[0]);
