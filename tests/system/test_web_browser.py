@@ -261,6 +261,27 @@ def test_page_is_right_again_after_an_outage(web, box, gate):
     assert all('net::ERR' in text or 'Failed to load resource' in text for text in web.complaints())
 
 
+def test_page_of_another_version_asks_to_be_loaded_again(web, box):
+    """The same mgpud, but for the tag of its page: what an upgrade under an open page is."""
+    tag = box.api('GET', '/whoami').json['page'].encode()
+    other = harness.copy_programs(harness.programs(), lambda program: program.replace(tag, tag[::-1]))
+    command = box.command
+    try:
+        box.stop()
+        box.command = [f'{other}/mgpud', *command[1:]]
+        box.start()
+        web.until_text('newer version of this page', '#banner')
+        web.button('Reload', '#banner')
+        harness.until(lambda: not web.one('#banner').is_displayed(), 'an end of the banner')
+        web.until_text('live', 'header')
+    finally:
+        box.stop()
+        box.command = command
+        box.start()
+        shutil.rmtree(other)
+    assert all('net::ERR' in text or 'Failed to load resource' in text for text in web.complaints())
+
+
 def test_one_time_address_logs_in_and_leaves_no_trace(web, box, gate):
     number = box.submit('-q', '-J', 'of-a-user', '-g', '1', '--', *gate.command())
     secret = new_login(box, box.user)
