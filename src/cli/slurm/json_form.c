@@ -248,7 +248,7 @@ json_t *slurm_json_node(const json_t *node, const json_t *partitions)
 
 /* --- the whole --- */
 
-static json_t *write_meta(bool is_account)
+json_t *slurm_json_meta(bool is_account)
 {
     return json_pack("{s:{s:s, s:s}, s:{s:{s:i, s:i, s:i}, s:s}}", "plugin", "type",
         is_account ? "openapi/dbv0.0.38" : "openapi/v0.0.38", "name",
@@ -259,7 +259,7 @@ static json_t *write_meta(bool is_account)
 void slurm_json_print(const char *member, json_t *list, bool is_account)
 {
     json_t *page = json_object();
-    (void)json_object_set_new(page, "meta", write_meta(is_account));
+    (void)json_object_set_new(page, "meta", slurm_json_meta(is_account));
     (void)json_object_set_new(page, "errors", json_array());
     (void)json_object_set_new(page, member, list);
     (void)json_dumpf(page, stdout, JSON_INDENT(2));

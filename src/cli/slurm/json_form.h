@@ -11,5 +11,8 @@ json_t *slurm_json_job(const json_t *job, int64_t now_ms);
 json_t *slurm_json_account(const json_t *job, const json_t *steps, int64_t now_ms);
 json_t *slurm_json_node(const json_t *node, const json_t *partitions);
 
+/* The member "meta" of a whole. The caller releases it. */
+json_t *slurm_json_meta(bool is_account);
+
 /* Prints {"meta": ..., "errors": [], MEMBER: list}; takes ownership of the list. */
 void slurm_json_print(const char *member, json_t *list, bool is_account);

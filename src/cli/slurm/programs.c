@@ -33,5 +33,7 @@ const struct slurm_program slurm_programs[] = {
         slurm_run_other },
     { "sbcast", SLURM_OTHER, "SOURCE DESTINATION", "Copy a file in a job", slurm_other_options,
         slurm_run_other },
+    { "slurmrestd", SLURM_RESTD, "[OPTIONS] [unix:/path/to/socket]", "Answer the REST API of Slurm",
+        slurm_restd_options, slurm_run_restd },
     { 0 },
 };

@@ -33,6 +33,7 @@ const struct compat_name slurm_names[] = {
     { "sshare", "Slurm: show the shares of users", "Slurm" },
     { "sprio", "Slurm: show the places of jobs that wait", "Slurm" },
     { "sdiag", "Slurm: show how many jobs there are", "Slurm" },
+    { "slurmrestd", "Slurm: answer its REST API for one user", "Slurm" },
     { "sstat", "Slurm: show the memory of running jobs", "Slurm" },
     { "sattach", "Slurm: follow the output of a job", "Slurm" },
     { "sbcast", "Slurm: copy a file in a job", "Slurm" },

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""slurmrestd, as a client of Slurm's REST API (openapi v0.0.38) speaks to it."""
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import time
+
+import pytest
+import slurm
+
+import harness
+
+BASE = '/slurm/v0.0.38'
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__('localhost', timeout=harness.DEADLINE_S)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Rest:
+    """A slurmrestd of the client's user, and requests to it."""
+
+    def __init__(self, cluster):
+        self.cluster, self.path = cluster, os.path.join(cluster.place, 'rest.sock')
+        user = cluster.box.client
+        self.process = subprocess.Popen([f'{cluster.folder}/slurmrestd', '-a', 'rest_auth/local', '-s', 'openapi/v0.0.38', f'unix:{self.path}'],
+                                        env=cluster.environment(), cwd=cluster.place, stdin=subprocess.DEVNULL, **user.popen_arguments())
+        deadline = time.monotonic() + harness.DEADLINE_S
+        while not os.path.exists(self.path):
+            assert self.process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def __call__(self, method, path, body=None, headers=None, base=BASE):
+        """The status and the JSON of a request by the user of this slurmrestd."""
+        with self.cluster.box.client.acting():
+            connection = Connection(self.path)
+            connection.request(method, base + path, body if body is None or isinstance(body, (str, bytes)) else json.dumps(body),
+                               {'Content-Type': 'application/json', 'X-SLURM-USER-TOKEN': 'ignored', **(headers or {})})
+            answer = connection.getresponse()
+            text = answer.read()
+            connection.close()
+        assert answer.headers['Content-Type'] == 'application/json'
+        found = json.loads(text)
+        assert found['meta']['plugin']['type'] == 'openapi/v0.0.38' and isinstance(found['errors'], list)
+        return answer.status, found
+
+
+@pytest.fixture
+def rest(box, place):
+    made = Rest(slurm.Slurm(box, place))
+    yield made
+    made.close()
+
+
+def test_a_client_submits_a_job_and_follows_it(rest, place):
+    status, found = rest('POST', '/job/submit', {
+        'script': '#!/bin/sh\necho $GREETING $1 $SLURM_JOB_NAME $SLURM_NTASKS $PATH > result\n',
+        'job': {'name': 'rest', 'tasks': 2, 'cpus_per_task': 1, 'time_limit': 5, 'memory_per_node': 100, 'account': 'lab', 'nodes': [1, 1],
+                'current_working_directory': place, 'standard_output': 'out', 'argv': ['word'], 'requeue': False, 'partition': 'gpu',
+                'environment': {'PATH': '/usr/bin:/bin', 'GREETING': 'hello'}}})
+    assert status == 200 and found['errors'] == [] and found['step_id'] == 'BATCH', found
+    job = found['job_id']
+    assert rest.cluster.finish(job)['state'] == 'done'
+    with open(os.path.join(place, 'result'), encoding='utf-8') as file:
+        assert file.read().split() == ['hello', 'word', 'rest', '2', '/usr/bin:/bin']
+    status, found = rest('GET', f'/job/{job}')
+    shown = found['jobs'][0]
+    assert status == 200 and (shown['job_id'], shown['job_state'], shown['account'], shown['time_limit'], shown['tasks'],
+                              shown['memory_per_node'], shown['exit_code']) == (job, 'COMPLETED', 'lab', 5, 2, 100, 0)
+    assert job in [row['job_id'] for row in rest('GET', '/jobs')[1]['jobs']]
+    assert job in [row['job_id'] for row in rest('GET', '/jobs/')[1]['jobs']]
+
+
+def test_a_job_is_ended_and_signalled(rest, place):
+    body = {'script': '#!/bin/sh\nsleep 1000\n', 'job': {'environment': ['PATH=/usr/bin:/bin'], 'current_working_directory': place,
+                                                        'begin_time': int(time.time()) + 3600, 'standard_output': '/dev/null'}}
+    job = rest('POST', '/job/submit', body)[1]['job_id']
+    shown = rest('GET', f'/job/{job}')[1]['jobs'][0]
+    assert shown['job_state'] == 'PENDING' and shown['state_reason'] == 'BeginTime', shown
+    assert rest('DELETE', f'/job/{job}?signal=NOSUCH')[1]['errors'][0]['description'].startswith('Unknown job signal')
+    status, found = rest('DELETE', f'/job/{job}')
+    assert status == 200 and found['errors'] == [], found
+    assert rest('GET', f'/job/{job}')[1]['jobs'][0]['job_state'] == 'CANCELLED'
+
+
+def test_nodes_partitions_and_the_controller_are_shown(rest):
+    assert [row['ping'] for row in rest('GET', '/ping')[1]['pings']] == ['UP']
+    node = rest('GET', '/nodes')[1]['nodes'][0]
+    assert node['state'] == 'idle' and node['partitions'] == ['gpu'] and node['gres'] == 'gpu:8'
+    assert rest('GET', f'/node/{node["name"]}')[1]['nodes'] == [node]
+    partition = rest('GET', '/partitions')[1]['partitions'][0]
+    assert (partition['name'], partition['flags'], partition['max_time_limit'], partition['nodes']) == ('gpu', ['default'], -1, node['name'])
+    assert rest('GET', '/partition/gpu')[1]['partitions'] == [partition]
+    assert rest('GET', '/diag')[1]['statistics']['jobs_running'] == 0
+
+
+@pytest.mark.parametrize('method, path, body, status, number, words', [
+    ('GET', '/job/99999', None, 500, 2017, 'Unable to find JobId=99999'),
+    ('GET', '/job/x%0a', None, 500, 2017, 'Unable to find JobId'),
+    ('DELETE', '/job/99999', None, 500, 2017, 'Unable to find JobId=99999'),
+    ('GET', '/node/nosuch', None, 500, 2018, 'no such node'),
+    ('GET', '/partition/nosuch', None, 500, 2000, 'no such partition'),
+    ('GET', '/nosuch', None, 404, 9200, 'no such path'),
+    ('POST', '/jobs', '{}', 405, 9200, 'GET is required'),
+    ('GET', '/job/submit', None, 405, 9200, 'POST is required'),
+    ('POST', '/job/submit', 'nonsense', 400, 9201, 'not JSON'),
+    ('POST', '/job/submit', '', 400, 9201, 'not JSON'),
+    ('POST', '/job/submit', b'{"script": "\x00"}', 400, 9200, 'not HTTP'),
+    ('POST', '/job/submit', {'script': 'x'}, 500, 9202, 'one job'),
+    ('POST', '/job/submit', {'job': {'environment': {}}}, 500, 2009, 'script'),
+    ('POST', '/job/submit', {'job': {}, 'script': '#!/bin/sh\n'}, 500, 9205, 'environment'),
+    ('POST', '/job/submit', {'job': {'environment': {}, 'nosuch': 1}, 'script': '#!/bin/sh\n'}, 500, 9201, 'Unknown key "nosuch"'),
+    ('POST', '/job/submit', {'job': {'environment': {}, 'wrap': 'x'}, 'script': '#!/bin/sh\n'}, 500, 9201, 'Unknown key "wrap"'),
+    ('POST', '/job/submit', {'job': {'environment': {}, 'name': {}}, 'script': '#!/bin/sh\n'}, 500, 9201, 'no such value'),
+    ('POST', '/job/submit', {'job': {'environment': {}, 'tasks': 'x'}, 'script': '#!/bin/sh\n'}, 500, -1, 'not a whole number'),
+    ('POST', '/job/submit', {'job': {'environment': {}, 'partition': 'nosuch'}, 'script': '#!/bin/sh\n'}, 500, -1, 'nosuch'),
+    ('POST', '/job/submit', {'job': {'environment': {}}, 'script': 'echo'}, 500, -1, 'does not look like a batch script')])
+def test_errors_have_slurms_form_and_leave_no_job(rest, method, path, body, status, number, words):
+    before = len(rest('GET', '/jobs')[1]['jobs'])
+    got, found = rest(method, path, body)
+    assert got == status and found['errors'][0]['error_number'] == number and words in found['errors'][0]['description'], found
+    assert len(rest('GET', '/jobs')[1]['jobs']) == before
+
+
+def test_other_users_are_refused(rest, bo):
+    status, found = rest('GET', '/ping', headers={'X-SLURM-USER-NAME': 'nosuchuser'})
+    assert status == 401 and 'another user' in found['errors'][0]['description'], found
+    assert rest('GET', '/ping', headers={'X-SLURM-USER-NAME': rest.cluster.box.client.name})[0] == 200
+    if os.geteuid() == 0:  # neither the mode of the socket nor the identity of the peer lets another user in
+        with bo.acting(), pytest.raises(PermissionError):
+            Connection(rest.path).connect()
+        connection = Connection(rest.path)
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            connection.request('GET', f'{BASE}/ping')
+            connection.getresponse()
+
+
+def test_a_request_on_standard_input_is_answered_on_standard_output(rest):
+    done = rest.cluster.run('slurmrestd', input=f'GET {BASE}/ping HTTP/1.1\r\nHost: x\r\n\r\n')
+    assert done.code == 0 and done.out.startswith('HTTP/1.1 200 OK\r\n') or done.out.startswith('HTTP/1.1 200 OK\n'), done
+    assert '"UP"' in done.out
+    done = rest.cluster.run('slurmrestd', 'localhost:6820')
+    assert done.code == 1 and 'unix:/path/to/socket' in done.err, done
+
+
+def test_a_request_that_is_too_large_is_refused(rest):
+    status, found = rest('POST', '/job/submit', {'script': '#!/bin/sh\n' + 'x' * (3 << 20), 'job': {'environment': {}}})
+    assert status == 413 and found['errors'], found
