@@ -130,10 +130,24 @@ static int effect_take(void *arg, const struct message_launch *launch, struct er
     return r;
 }
 
+/* Its GPUs are clean, and what is to be done with them before it has them is done. */
+static int admit(struct effects *effects, const struct spool_id *id, struct error *err)
+{
+    struct launch_spec spec;
+    int r = gpu_check_start(effects->parts.check, id, err);
+    if (r < 0 || effects->parts.chores == NULL)
+        return r;
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
+    if (dirfd < 0 || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+        return 0; // the start says why
+    r = gpu_chores_admit(effects->parts.chores, id, spec.uid, &spec.gpus, err);
+    record_clear(&launch_spec_record, &spec);
+    return r;
+}
+
 static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
 {
-    struct effects *effects = arg;
-    return gpu_check_start(effects->parts.check, id, err);
+    return admit(arg, id, err);
 }
 
 /* While the machine's GPUs are locked, its user can open those of the attempt from now on. */
@@ -157,7 +171,7 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
         inspector_forget(effects->parts.looks, id->job); // from here on the spool describes it
         return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
     }
-    int r = adopt ? 0 : gpu_check_start(effects->parts.check, id, err);
+    int r = adopt ? 0 : admit(effects, id, err);
     if (r < 0)
         return r;
     r = adopt ? 0 : open_gpus(effects, id, dirfd, err);
@@ -294,6 +308,7 @@ static int effect_remove(void *arg, const struct spool_id *id)
     if (r == 0) {
         gpu_check_drop(effects->parts.check, id);
         gpu_access_drop(effects->parts.access, id);
+        gpu_chores_drop(effects->parts.chores, id);
         run_reserve_fill(effects->reserve);
     }
     return r;

@@ -8,6 +8,7 @@
 #include "agent/confine/confine.h"
 #include "agent/gpu/access.h"
 #include "agent/gpu/check.h"
+#include "agent/gpu/chores.h"
 #include "agent/gpu/usage_watch.h"
 #include "agent/attach/exec_steps.h"
 #include "agent/attach/port_streams.h"
@@ -33,6 +34,7 @@ struct effects_parts {
     struct usage_watch *watch;
     struct gpu_check *check;
     struct gpu_access *access; // NULL: not root
+    struct gpu_chores *chores; // NULL: none are requested
     struct inspector *looks;
     struct notifiers *notifiers;
     struct parker *parker;

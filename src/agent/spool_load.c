@@ -29,6 +29,7 @@ static void keep_access(
 {
     struct error ignored;
     (void)gpu_access_take(parts->access, id, spec->uid, &spec->gpus, &ignored);
+    gpu_chores_resume(parts->chores, id, spec->uid, &spec->gpus);
 }
 
 /* The token of an attempt from its spec or, for an entry recreated from a durable copy, from its exit

@@ -56,6 +56,7 @@ static void read_exit(
     if (!sight->is_populated) {
         gpu_check_end(parts->check, id, clock_boot_ms());
         gpu_access_drop(parts->access, id);
+        gpu_chores_drop(parts->chores, id);
     }
     sight->is_checking =
         has_failed(&sight->exit) && gpu_check_awaits_errors(parts->check, id, clock_boot_ms());

@@ -30,6 +30,7 @@
 #include "agent/gpu/devices.h"
 #include "agent/gpu/access.h"
 #include "agent/gpu/check.h"
+#include "agent/gpu/chores.h"
 #include "agent/gpu/helper.h"
 #include "agent/gpu/place.h"
 #include "agent/gpu/usage_watch.h"
@@ -81,6 +82,7 @@ struct worker {
     struct usage_watch *watch;
     struct gpu_check *check;
     struct gpu_access *access;
+    struct gpu_chores *chores;
     struct inspector *looks;
     struct notifiers *notifiers;
     struct parker *parker;
@@ -265,6 +267,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     if (report->is_sample)
         gpu_access_look(worker->access);
     shares_report(&worker->shares, &gpus.gpus);
+    gpu_chores_report(worker->chores, &gpus.gpus, clock_wall_ms());
     forget_answers(&gpus.gpus);
     if (worker->link != NULL && !worker->has_said_hello) {
         worker->has_said_hello = true;
@@ -337,13 +340,7 @@ static void on_told(void *arg, const struct message_notified *told)
     agent_core_notified(effects_core(worker->effects), told);
 }
 
-static void on_user_resolved(void *arg, const struct spool_id *id)
-{
-    struct worker *worker = arg;
-    agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
-}
-
-static void on_mps_ready(void *arg, const struct spool_id *id)
+static void look_again(void *arg, const struct spool_id *id)
 {
     struct worker *worker = arg;
     agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
@@ -386,14 +383,15 @@ static int open_effects(struct worker *worker, struct error *err)
     int r = persist_load_epoch(worker->state_fd, epoch_file, &epoch, err);
     if (r < 0)
         return r;
-    worker->resolver =
-        user_resolver_new(worker->base, &worker->users, USER_ANSWER_MS, on_user_resolved, worker);
+    worker->resolver = user_resolver_new(worker->base, &worker->users, USER_ANSWER_MS, look_again, worker);
     launcher_set_resolver(worker->launcher, worker->resolver);
-    shares_open_mps(&worker->shares, worker->base, worker->options, on_mps_ready, worker);
+    shares_open_mps(&worker->shares, worker->base, worker->options, look_again, worker);
     launcher_set_mps(worker->launcher, worker->shares.mps);
     worker->watch = usage_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
     worker->access = gpu_access_new(worker->options->state_dir, worker->options->device_dir, worker->devices);
+    worker->chores =
+        gpu_chores_new(worker->base, worker->options, worker->check, worker->state_fd, look_again, worker);
     worker->looks = inspector_new(worker->base, &worker->users, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
     worker->exec_steps = exec_steps_new(worker->base, worker->launcher, LINK_SOCKET);
@@ -412,6 +410,7 @@ static int open_effects(struct worker *worker, struct error *err)
         .watch = worker->watch,
         .check = worker->check,
         .access = worker->access,
+        .chores = worker->chores,
         .looks = worker->looks,
         .notifiers = worker->notifiers,
         .parker = worker->parker,
@@ -546,6 +545,7 @@ static void end(struct worker *worker)
     inspector_free(worker->looks);
     usage_watch_free(worker->watch);
     gpu_check_free(worker->check);
+    gpu_chores_free(worker->chores);
     gpu_access_free(worker->access);
     log_streams_free(worker->streams);
     exec_steps_free(worker->exec_steps);

@@ -21,6 +21,7 @@ static const struct {
     bool is_plain; // it needs no driver
 } verbs[] = {
     { "health", "speeds of copies and products, and a pattern in the memory", probe_health },
+    { "scrub", "overwrite all memory that is free, and check that", probe_scrub },
     { "list", "the GPUs as CUDA numbers them", probe_list },
     { "hold", "take memory (256M), keep it for some seconds, and check it", probe_hold },
     { "need", "take memory, or end with CUDA's out of memory", probe_need },

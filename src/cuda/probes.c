@@ -32,7 +32,7 @@ static void print(json_t *object)
     json_decref(object);
 }
 
-static int print_error(const struct error *err)
+int probe_failed(const struct error *err)
 {
     print(json_pack("{s:s, s:s}", "result", "failed", "error", err->message));
     return PROBE_WRONG;
@@ -73,7 +73,7 @@ int probe_list(const struct probe_options *options, const struct cuda_api *api)
         print(json_pack("{s:s, s:O, s:b}", "result", "passed", "gpus", gpus, "can_checkpoint",
             api->checkpoint_lock != NULL));
     json_decref(gpus);
-    return r == 0 ? PROBE_OK : print_error(&err);
+    return r == 0 ? PROBE_OK : probe_failed(&err);
 }
 
 /* In a job the figures are its status too, which its record keeps: `mgpu gpu test` compares them later. */
@@ -102,12 +102,12 @@ int probe_health(const struct probe_options *options, const struct cuda_api *api
     if (r == 0)
         r = cuda_gpu_open(api, (int)options->gpu, &gpu, &err);
     if (r < 0)
-        return print_error(&err);
+        return probe_failed(&err);
     r = cuda_health_test(
         &gpu, options->memory_bytes > 0 ? options->memory_bytes : HEALTH_BYTES, &health, &err);
     cuda_gpu_close(&gpu);
     if (r < 0)
-        return print_error(&err);
+        return probe_failed(&err);
     bool is_right = cuda_health_is_right(&health);
     send_status(&health);
     json_t *result = json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f}", "result",
@@ -156,7 +156,7 @@ int probe_hold(const struct probe_options *options, const struct cuda_api *api)
     uint64_t bytes = options->memory_bytes > 0 ? options->memory_bytes : HOLD_BYTES, wrong = 0;
     int r = cuda_gpu_open(api, (int)options->gpu, &gpu, &err);
     if (r < 0)
-        return print_error(&err);
+        return probe_failed(&err);
     r = cuda_check(api, api->allocate(&at, bytes), "cuMemAlloc", &err);
     if (r == 0)
         r = hold(&gpu, options, at, bytes / sizeof(uint32_t), &wrong, &err);
@@ -164,7 +164,7 @@ int probe_hold(const struct probe_options *options, const struct cuda_api *api)
         print(json_pack(
             "{s:s, s:I}", "result", wrong == 0 ? "passed" : "failed", "wrong_words", (json_int_t)wrong));
     cuda_gpu_close(&gpu);
-    return r < 0 ? print_error(&err) : wrong == 0 ? PROBE_OK : PROBE_WRONG;
+    return r < 0 ? probe_failed(&err) : wrong == 0 ? PROBE_OK : PROBE_WRONG;
 }
 
 /* The words of PyTorch, which a scheduler looks for in the output of a job. */
@@ -177,7 +177,7 @@ int probe_need(const struct probe_options *options, const struct cuda_api *api)
     uint64_t bytes = options->memory_bytes > 0 ? options->memory_bytes : HOLD_BYTES;
     int r = cuda_gpu_open(api, (int)options->gpu, &gpu, &err);
     if (r < 0)
-        return print_error(&err);
+        return probe_failed(&err);
     int code = api->allocate(&at, bytes);
     (void)api->memory(&free_bytes, &total);
     if (code == CUDA_OUT_OF_MEMORY)
@@ -189,7 +189,7 @@ int probe_need(const struct probe_options *options, const struct cuda_api *api)
     if (r == 0)
         print(json_pack("{s:s, s:I}", "result", "passed", "bytes", (json_int_t)bytes));
     give_back(&gpu, at);
-    return r < 0 ? print_error(&err) : PROBE_OK;
+    return r < 0 ? probe_failed(&err) : PROBE_OK;
 }
 
 int probe_fault(const struct probe_options *options, const struct cuda_api *api)
@@ -200,10 +200,10 @@ int probe_fault(const struct probe_options *options, const struct cuda_api *api)
     if (r == 0)
         r = cuda_gpu_fill(&gpu, BAD_ADDRESS, 1, 0, &err);
     if (r < 0)
-        return print_error(&err);
+        return probe_failed(&err);
     r = cuda_check(api, api->synchronize(), "cuCtxSynchronize", &err);
     if (r < 0)
-        return print_error(&err);
+        return probe_failed(&err);
     print(json_pack("{s:s}", "result", "passed")); // the driver let it pass
     return PROBE_OK;
 }
@@ -215,7 +215,7 @@ int probe_managed(const struct probe_options *options, const struct cuda_api *ap
     cuda_pointer at = 0;
     int r = cuda_gpu_open(api, (int)options->gpu, &gpu, &err);
     if (r < 0)
-        return print_error(&err);
+        return probe_failed(&err);
     if (api->allocate_managed == NULL) {
         print(json_pack("{s:s, s:s}", "result", "skipped", "error", "the driver has no cuMemAllocManaged"));
         cuda_gpu_close(&gpu);
@@ -232,5 +232,5 @@ int probe_managed(const struct probe_options *options, const struct cuda_api *ap
     if (r == 0)
         print(json_pack("{s:s}", "result", is_right ? "passed" : "failed"));
     give_back(&gpu, at);
-    return r < 0 ? print_error(&err) : is_right ? PROBE_OK : PROBE_WRONG;
+    return r < 0 ? probe_failed(&err) : is_right ? PROBE_OK : PROBE_WRONG;
 }

@@ -25,11 +25,15 @@ typedef int probe_fn(const struct probe_options *options, const struct cuda_api 
 
 probe_fn probe_list;    // GPUs as CUDA numbers them, and how long its start takes
 probe_fn probe_health;  // speeds and the memory pattern
+probe_fn probe_scrub;   // overwrites all free memory
 probe_fn probe_hold;    // takes memory, keeps it for some seconds, and checks that it has not changed
 probe_fn probe_need;    // takes memory or ends with CUDA's out of memory
 probe_fn probe_fault;   // writes to an address that is not mapped
 probe_fn probe_managed; // memory that both sides use
 probe_fn probe_nodes;   // which device nodes can be opened; needs no driver, and `api` is NULL
+
+/* Prints the reason; returns PROBE_WRONG. */
+int probe_failed(const struct error *err);
 
 /* cuInit. Returns PROBE_OK, or what to exit with, after a line that says why. */
 int probe_start(const struct cuda_api *api);

@@ -123,6 +123,43 @@ static json_t *fault(const struct cluster_change *change)
     return object;
 }
 
+static json_t *thousandth(uint64_t value)
+{
+    return json_real((double)value / 1000);
+}
+
+/* Names of figures as `mgpu gpu test --json` has them. */
+static json_t *tests(const struct gpu_state *gpu)
+{
+    const struct gpu_test *items = gpu->tests.items;
+    json_t *array = json_array();
+    for (size_t i = 0; i < gpu->tests.count; i++) {
+        json_t *test = json_object();
+        bool has_figures = items[i].error == NULL;
+        (void)json_object_set_new(test, "at", json_text_time(items[i].wall_ms));
+        (void)json_object_set_new(test, "error", json_text_string(items[i].error));
+        if (has_figures) {
+            (void)json_object_set_new(test, "to_gpu_gb_per_s", thousandth(items[i].to_mb_s));
+            (void)json_object_set_new(test, "from_gpu_gb_per_s", thousandth(items[i].from_mb_s));
+            (void)json_object_set_new(test, "on_gpu_gb_per_s", thousandth(items[i].on_mb_s));
+            (void)json_object_set_new(test, "multiply_gflop_per_s", thousandth(items[i].product_mflops));
+            (void)json_object_set_new(test, "wrong", json_integer((json_int_t)items[i].wrong));
+        }
+        (void)json_array_append_new(array, test);
+    }
+    return array;
+}
+
+static void add_verdict(struct json_members *members, const struct json_gpu_view *view)
+{
+    char text[GPU_TWINS_TEXT_SIZE] = "";
+    double part;
+    enum gpu_test_verdict verdict =
+        view->twins != NULL ? gpu_twins_judge(view->twins, view->gpu, text, &part) : GPU_UNTESTED;
+    json_members_add(members, "test_result", json_text_string(gpu_test_verdict_name(verdict)));
+    json_members_add(members, "test_text", json_text_string(text[0] != '\0' ? text : NULL));
+}
+
 static void add_members(const struct json_gpu_view *view, struct json_members *members)
 {
     const struct gpu_state *gpu = view->gpu;
@@ -165,6 +202,8 @@ static void add_members(const struct json_gpu_view *view, struct json_members *m
     json_members_add(members, "numa", place(gpu->numa));
     json_members_add(members, "pcie_switch", place(gpu->pcie_switch));
     json_members_add(members, "links", view->is_sparse && gpu->links == 0 ? json_null() : links(gpu->links));
+    json_members_add(members, "tests", view->is_sparse && gpu->tests.count == 0 ? json_null() : tests(gpu));
+    add_verdict(members, view);
     json_members_add(members, "idle_s", idle_seconds(view));
     json_members_add(
         members, "wasted", view->is_sparse && !view->is_wasted ? json_null() : json_boolean(view->is_wasted));

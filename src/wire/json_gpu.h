@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "job/cluster_change.h"
 #include "job/job.h"
+#include "wire/gpu_twins.h"
 #include "wire/message.h"
 #include "wire/usernames.h"
 
@@ -25,7 +26,8 @@ struct json_gpu_view {
     const struct cluster_change *fault;         // drained by mgpu; NULL: not drained
     const char *external_policy;                // policy for external processes
     struct usernames *names;
-    bool is_sparse; // omit members that are null, false or empty
+    bool is_sparse;          // omit members that are null, false or empty
+    struct gpu_twins *twins; // to compare its tests with; NULL: these are not compared
 };
 
 /* The caller owns the result. Values that the node cannot measure are null. */

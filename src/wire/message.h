@@ -132,6 +132,8 @@ struct gpu_test {
     char *error;    // why there are no figures; NULL: there are
 };
 
+#define GPU_TESTS_MAX 4U
+
 struct gpu_state {
     uint32_t index; // PCI order
     char *uuid;
@@ -169,7 +171,7 @@ struct gpu_state {
     uint32_t is_host_memory; // 1: the system uses its memory too, so used memory does not indicate a job
     uint32_t is_released; // 1: listed in RELEASE_GPUS, and no mgpu process has it open any more; is_lost is
                           // also set
-    struct record_list tests; // at most one struct gpu_test: the last one
+    struct record_list tests; // struct gpu_test: the last ones, newest first
 };
 
 /* The numbers are those of the driver. */

@@ -23,7 +23,8 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = ('mgpu', 'mgpu-compat', 'mgpu-slurm', 'mgpu-tls', 'mgpud', 'mgpu-agent', 'mgpu-shepherd')
+PROGRAMS = ('mgpu', 'mgpu-compat', 'mgpu-slurm', 'mgpu-tls', 'mgpud', 'mgpu-agent', 'mgpu-shepherd',
+            'mgpu-gpu-test')
 IS_ROOT = os.geteuid() == 0
 HAS_NVIDIA = os.path.exists('/dev/nvidiactl')
 HAS_TERMINALS = os.path.exists('/dev/ptmx') and os.path.isdir('/dev/pts') and os.path.ismount('/dev/pts')

@@ -38,6 +38,7 @@ struct checked_gpu {
     uint64_t idle_bytes;
     int64_t xid_ms; // the latest that was seen
     char *trouble;  // while it is unclean
+    char *refusal;  // why it is out of service although it is clean; NULL: it is not
 };
 
 enum holder_phase { WAITS, RUNS, ENDED };
@@ -83,6 +84,7 @@ void gpu_check_free(struct gpu_check *check)
     for (size_t i = 0; i < check->n_gpus; i++) {
         free(check->gpus[i].uuid);
         free(check->gpus[i].trouble);
+        free(check->gpus[i].refusal);
     }
     for (size_t i = 0; i < check->n_holders; i++)
         clear_holder(&check->holders[i]);
@@ -389,6 +391,13 @@ static bool note_errors(struct gpu_check *check, struct checked_gpu *gpu, const 
     return is_news;
 }
 
+void gpu_check_refuse(struct gpu_check *check, const char *uuid, const char *why)
+{
+    struct checked_gpu *gpu = take_gpu(check, uuid);
+    free(gpu->refusal);
+    gpu->refusal = xstrdup(why);
+}
+
 static bool look_at(struct gpu_check *check, struct gpu_state *state, int64_t boot_ms)
 {
     struct checked_gpu *gpu = take_gpu(check, state->uuid);
@@ -402,12 +411,15 @@ static bool look_at(struct gpu_check *check, struct gpu_state *state, int64_t bo
     if (gpu->condition == UNCHECKED && gpu->answers < gpu->awaited)
         return is_news;
     bool is_in_use = is_held(check, gpu->uuid);
-    char *trouble = gpu->condition == CLEAN || is_in_use ? NULL : judge(check, gpu, state);
-    if (trouble != NULL && gpu->condition == UNCHECKED && boot_ms - gpu->left_ms < TIDY_MS) {
+    bool is_refused = gpu->refusal != NULL && !is_in_use;
+    char *trouble = is_refused                             ? xstrdup(gpu->refusal)
+                    : gpu->condition == CLEAN || is_in_use ? NULL
+                                                           : judge(check, gpu, state);
+    if (trouble != NULL && !is_refused && gpu->condition == UNCHECKED && boot_ms - gpu->left_ms < TIDY_MS) {
         free(trouble);
         return is_news;
     }
-    if (gpu->condition != CLEAN)
+    if (gpu->condition != CLEAN || is_refused)
         set_trouble(gpu, state, trouble);
     if (gpu->condition == CLEAN && !is_in_use)
         learn_idle(gpu, state);

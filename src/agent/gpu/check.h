@@ -69,6 +69,9 @@ void gpu_check_note_fault(
  */
 bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, int64_t boot_ms);
 
+/* Takes the GPU out of service with this reason, or, with NULL, ends that; the next report shows it. */
+void gpu_check_refuse(struct gpu_check *check, const char *uuid, const char *why);
+
 /* Calls for each attempt that waits for a check, to start or to report its end, and ends that wait. */
 void gpu_check_each_waiting(
     struct gpu_check *check, void (*visit)(void *arg, const struct spool_id *id), void *arg);

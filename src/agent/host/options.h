@@ -29,6 +29,7 @@ struct agent_options {
     char *mps_control;  // nvidia-cuda-mps-control; NULL: where it usually is
     char *device_dir;   // NULL: /dev; simulated GPUs then have no device nodes
     bool is_imex_on;
+    int64_t gpu_scrub_ms, gpu_test_every_ms; // 0: no
     char *sysfs_root;
     char *sendmail; // absolute
     char *cgroup;   // parent of the jobs' cgroups; NULL: below the agent's own

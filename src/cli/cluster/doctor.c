@@ -236,6 +236,25 @@ static void check_nodes(struct doctor *doctor, const json_t *nodes)
             "journalctl -u mgpud; if mgpud runs with --no-agent, add a node: mgpu node token");
 }
 
+/* What their nodes found when they tested idle GPUs. */
+static void check_tests(struct doctor *doctor)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    size_t index = 0;
+    json_t *gpu = NULL;
+    if (client_get(&doctor->call->client, API_PATH "/gpus", &answer, NULL) < 0)
+        return;
+    json_array_foreach(json_object_get(answer, "gpus"), index, gpu)
+    {
+        if (!field_is(gpu, "test_result", "slow") && !field_is(gpu, "test_result", "failed"))
+            continue;
+        _cleanup_free_ char *text = xasprintf("GPU %s:%" PRId64 ": %s", field_text(gpu, "node"),
+            field_integer(gpu, "index", 0), field_text(gpu, "test_text"));
+        tell(doctor, VERDICT_BAD, "GPU test", text,
+            "test it again: mgpu gpu test; mgpu gpu pause takes it out of service");
+    }
+}
+
 static void on_step(void *arg, const char *verdict, const char *name, const char *text, const char *fix)
 {
     bool is_bad = strcmp(verdict, "bad") == 0;
@@ -279,6 +298,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     check_nodes(&doctor, json_object_get(answer, "nodes"));
+    check_tests(&doctor);
     return sum_up(&doctor);
 }
 

@@ -127,6 +127,8 @@ static int show(void *arg, FILE *out, struct error *err)
     r = list_print(call, &gpu_list, &screen, answer, out, err);
     if (r == 0 && !list_is_machine(call) && screen.is_tty)
         gpu_print_external(json_object_get(answer, "gpus"), out);
+    if (r == 0 && !list_is_machine(call))
+        gpu_print_tests(json_object_get(answer, "gpus"), out);
     return r;
 }
 

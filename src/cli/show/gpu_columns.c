@@ -244,6 +244,7 @@ static const struct list_column columns[] = {
     { "policy", "POLICY", "policy for external processes: avoid, fit-around or ignore", "policy", false, 0,
         NULL },
     { "clock", "MHZ", "clock of its multiprocessors", "sm_clock_mhz", true, 0, render_clock },
+    { "test", "TEST", "the last scheduled test: passed, slow or failed", "test_result", false, 0, NULL },
     { "uuid", "UUID", "UUID", "uuid", false, 0, NULL },
     { "pci", "PCI", "bus address", "pci", false, 0, NULL },
     { 0 },
@@ -253,8 +254,22 @@ const struct list_kind gpu_list = {
     .member = "gpus",
     .columns = columns,
     .normal = "node,gpu,model,job,user,util,mem,temp,power,idle,state",
-    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,past,state,external,policy,clock,uuid,pci",
+    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,past,state,external,policy,clock,test,uuid,pci",
 };
+
+/* Of GPUs that the scheduled test has not found well. */
+void gpu_print_tests(const json_t *gpus, FILE *out)
+{
+    size_t index = 0;
+    json_t *gpu = NULL;
+    json_array_foreach(gpus, index, gpu)
+    {
+        _cleanup_free_ char *node = field_shown(gpu, "node"), *text = field_shown(gpu, "test_text");
+        if (field_is(gpu, "test_result", "slow") || field_is(gpu, "test_result", "failed"))
+            (void)fprintf(
+                out, "tested: GPU %s:%" PRId64 ": %s\n", node, field_integer(gpu, "index", 0), text);
+    }
+}
 
 void gpu_print_external(const json_t *gpus, FILE *out)
 {

@@ -23,6 +23,7 @@
 struct listing {
     struct slices slices;
     struct serve *serve;
+    struct gpu_twins *twins;
     size_t at;        // the next node of the core
     size_t rows, max; // written, and the limit
     const char *node; // only this one; NULL: all
@@ -72,6 +73,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .external_policy = external_policy_name(core_gpu_policy(core, node->name, gpu->uuid, NULL)),
         .names = listing->serve->names,
         .is_sparse = listing->is_sparse,
+        .twins = listing->twins,
     };
     begin_row(listing);
     json_gpu_append(&view, &listing->slices.bytes);
@@ -184,9 +186,17 @@ static void fill(struct request *request)
     slices_send(request);
 }
 
+static void add_twins(void *arg, const struct core_node *node)
+{
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    for (size_t i = 0; i < node->hello.gpus.count; i++)
+        gpu_twins_add(arg, &gpus[i]);
+}
+
 static void release_listing(struct request *request)
 {
     slices_clear(request);
+    gpu_twins_free(((struct listing *)request->work)->twins);
     free(request->work);
 }
 
@@ -211,7 +221,9 @@ static void reply_listing(struct request *request, const char *key,
 {
     struct listing *listing = xcalloc(1, sizeof(*listing));
     struct error err = { 0 };
-    *listing = (struct listing){ .serve = request->serve, .add = add, .add_more = add_more };
+    *listing = (struct listing){
+        .serve = request->serve, .twins = gpu_twins_new(), .add = add, .add_more = add_more
+    };
     request->work = listing;
     request->release = release_listing;
     if (read_page(request, listing, &err) < 0) {
@@ -219,6 +231,7 @@ static void reply_listing(struct request *request, const char *key,
         return;
     }
     buffer_printf(&listing->slices.bytes, "{\"schema\":\"" SERVE_SCHEMA "\",\"%s\":[", key);
+    core_each_node(request->serve->controller->core, add_twins, listing->twins);
     slices_begin(request, fill);
 }
 

@@ -16,6 +16,7 @@
 #include "controller/turns.h"
 #include "sched/queue/fairshare.h"
 #include "wire/limits.h"
+#include "wire/gpu_twins.h"
 
 #define OTHER_USERS "(other)" // no name of a user
 
@@ -107,6 +108,40 @@ void metrics_write_ecc(struct metrics_reader *reader, const struct metric *metri
         exposition_sample(&reader->out, metric, corrected, (double)row->state->ecc_corrected);
         exposition_sample(&reader->out, metric, uncorrected, (double)row->state->ecc_uncorrected);
     }
+}
+
+static struct gpu_twins *find_twins(const struct metrics_reader *reader)
+{
+    struct gpu_twins *twins = gpu_twins_new();
+    for (size_t i = 0; i < reader->n_gpus; i++)
+        gpu_twins_add(twins, reader->gpus[i].state);
+    return twins;
+}
+
+void metrics_write_tests(struct metrics_reader *reader, const struct metric *metric)
+{
+    char text[GPU_TWINS_TEXT_SIZE];
+    double part;
+    struct gpu_twins *twins = find_twins(reader);
+    for (size_t i = 0; i < reader->n_gpus; i++) {
+        enum gpu_test_verdict verdict = gpu_twins_judge(twins, reader->gpus[i].state, text, &part);
+        if (verdict != GPU_UNTESTED)
+            exposition_sample(&reader->out, metric, reader->gpus[i].labels, verdict == GPU_PASSED);
+    }
+    gpu_twins_free(twins);
+}
+
+void metrics_write_speeds(struct metrics_reader *reader, const struct metric *metric)
+{
+    char text[GPU_TWINS_TEXT_SIZE];
+    double part;
+    struct gpu_twins *twins = find_twins(reader);
+    for (size_t i = 0; i < reader->n_gpus; i++) {
+        enum gpu_test_verdict verdict = gpu_twins_judge(twins, reader->gpus[i].state, text, &part);
+        if (verdict == GPU_PASSED || verdict == GPU_SLOW)
+            exposition_sample(&reader->out, metric, reader->gpus[i].labels, part);
+    }
+    gpu_twins_free(twins);
 }
 
 void metrics_write_open(struct metrics_reader *reader, const struct metric *metric)

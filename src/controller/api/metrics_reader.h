@@ -41,6 +41,8 @@ void metrics_write_users(struct metrics_reader *reader, const struct metric *met
 void metrics_write_build(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_ecc(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_allocated(struct metrics_reader *reader, const struct metric *metric);
+void metrics_write_tests(struct metrics_reader *reader, const struct metric *metric);
+void metrics_write_speeds(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_open(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_jobs(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_ended(struct metrics_reader *reader, const struct metric *metric);

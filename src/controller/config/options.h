@@ -37,7 +37,8 @@ struct controller_options {
     char *device_dir;   // NULL: /dev; simulated GPUs then have no device nodes
     char *sysfs_root;
     bool is_imex_on;
-    char *sendmail; // on nodes
+    int64_t gpu_scrub_ms, gpu_test_every_ms; // of this node; 0: never
+    char *sendmail;                          // on nodes
     char *munge_socket;
     char *user;           // user to run as when started as root
     char *node;           // name of the local node

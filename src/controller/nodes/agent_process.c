@@ -50,6 +50,10 @@ static void build_command(const struct controller_options *options, int keep_fd,
     if (options->device_dir != NULL)
         strings_take(command, xasprintf("--device-dir=%s", options->device_dir));
     strings_take(command, xasprintf("--imex-channels=%s", options->is_imex_on ? "on" : "off"));
+    if (options->gpu_scrub_ms > 0)
+        strings_take(command, xasprintf("--gpu-scrub=%lldms", (long long)options->gpu_scrub_ms));
+    if (options->gpu_test_every_ms > 0)
+        strings_take(command, xasprintf("--gpu-test-every=%lldms", (long long)options->gpu_test_every_ms));
     strings_take(command, xasprintf("--sysfs-root=%s", options->sysfs_root));
     strings_take(command, xasprintf("--sendmail=%s", options->sendmail));
     strings_take(command, xasprintf("--node=%s", options->node));

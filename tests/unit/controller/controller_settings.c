@@ -124,6 +124,8 @@ static size_t list_fields(
         { "mps-control", NO_TEXT, &o->mps_control },
         { "sysfs-root", TEXT, &o->sysfs_root },
         { "imex-channels", BOOLEAN, &o->is_imex_on },
+        { "gpu-scrub", MS, &o->gpu_scrub_ms },
+        { "gpu-test-every", MS, &o->gpu_test_every_ms },
         { "sendmail", TEXT, &o->sendmail },
         { "user", TEXT, &o->user },
         { "min-uid", TEXT, &o->min_uid },
