@@ -18,22 +18,38 @@
 #define MIB            (1ULL << 20)
 
 static const char *const reports[] = {
-    "CUDA out of memory",         // PyTorch
-    "HIP out of memory",          // PyTorch on AMD GPUs
-    "CUDA_ERROR_OUT_OF_MEMORY",   // the driver, TensorFlow
-    "cudaErrorMemoryAllocation",  // the runtime
-    "CUDA error: out of memory",  // the runtime, PyTorch
+    "CUDA out of memory",               // PyTorch
+    "HIP out of memory",                // PyTorch on AMD GPUs
+    "CUDA_ERROR_OUT_OF_MEMORY",         // the driver, TensorFlow, Numba
+    "cudaErrorMemoryAllocation",        // the runtime, RMM
+    "CUDA error: out of memory",        // the runtime, PyTorch
+    "cudaMalloc failed: out of memory", // llama.cpp
+    "CUBLAS_STATUS_ALLOC_FAILED",       // the libraries of CUDA
+    "CUDNN_STATUS_ALLOC_FAILED",
     "hipErrorOutOfMemory",        // the runtime on AMD GPUs
     "RESOURCE_EXHAUSTED: Out of", // JAX
-    "OOM when allocating tensor", // TensorFlow
+    "RESOURCE_EXHAUSTED: Failed to allocate request for",
+    "Resource exhausted: Out of memory while trying to allocate", // of before 2022
+    "Resource exhausted: Failed to allocate request for",
+    "cupy.cuda.memory.OutOfMemoryError", // CuPy
+    "OOM when allocating tensor",        // TensorFlow
 };
+
+/* The same words about the memory of the host. */
+static const char *const host_words[] = { "device:CPU", "by allocator cpu", "by allocator mklcpu" };
+
+static bool has_one_of(const char *line, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strstr(line, words[i]) != NULL)
+            return true;
+    return false;
+}
 
 static bool is_report(const char *line)
 {
-    for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++)
-        if (strstr(line, reports[i]) != NULL)
-            return true;
-    return false;
+    return has_one_of(line, reports, sizeof(reports) / sizeof(reports[0])) &&
+           !has_one_of(line, host_words, sizeof(host_words) / sizeof(host_words[0]));
 }
 
 char *gpu_oom_line(const char *tail)

@@ -145,3 +145,20 @@ def test_submit_tells_what_earlier_jobs_used_and_can_request_it(box, nvml, gate,
     assert other.code == 0 and 'earlier' not in other.err, other
     auto = box.submit('--hold', '-m', 'auto', '--', *command)
     assert box.job(auto)['gpu_mem'] == 3380 << 20  # 3 GiB and a tenth
+
+
+def test_other_arguments_of_a_script_count_where_no_job_had_the_same(box, nvml, gate, bell, place):
+    script = f'{place}/train.sh'
+    with open(script, 'w', encoding='ascii') as out:
+        out.write(f'echo $$ >{bell.path}; read word <{gate.path}\n')
+    job = box.submit('-m', '8G', '--', 'sh', script, '--lr', '1')
+    use(nvml, bell.wait(), 3 * GIB_MIB)
+    harness.until(lambda: (box.job(job)['usage'] or {}).get('gpu_memory_peak_bytes') == 3 << 30, 'a sample')
+    gate.open()
+    assert box.wait(job)['state'] == 'done'
+    more = box.mgpu('submit', '--hold', '-m', '20G', '--', 'sh', script, '--lr', '2')
+    assert '1 earlier job of this program with other arguments used at most 3 GiB of GPU memory; ' in more.err, more
+    auto = box.mgpu('submit', '--hold', '-m', 'auto', '--', 'sh', script, check=True)
+    assert '-m auto: requests 3.30 GiB' in auto.err or '-m auto: requests 3.3 GiB' in auto.err, auto
+    other = box.mgpu('submit', '--hold', '-m', 'auto', '--', 'sh', f'{script}x', '--lr', '1')
+    assert other.code != 0 and 'has a known peak' in other.err, other

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The peaks are those that mgpud keeps with ended jobs. The command is compared as lists show it, which is
- * cut: beyond that, commands count as the same.
+ * cut: beyond that, commands count as the same. Where no job had the same command, those with the same
+ * program or script and other arguments count.
  */
 #include "cli/submit/gpu_peak.h"
 
@@ -22,88 +23,197 @@
 #define JOBS_LOOKED_AT 200
 #define MIB            (UINT64_C(1) << 20)
 
-/* As a list shows it; NULL for text that a shell runs. The caller frees it. */
-static char *shown_command(const json_t *command)
+/* What earlier jobs are compared with. */
+struct likeness {
+    char *command; // the whole, as a list shows it
+    char *script;  // its beginning, up to the program or script; NULL: not known
+};
+
+static void likeness_clear(struct likeness *likeness)
 {
-    _cleanup_strings_ struct strings words = { 0 };
+    free(likeness->command);
+    free(likeness->script);
+}
+
+static void add_words(struct strings *words, const json_t *command, size_t count)
+{
     size_t index = 0;
     json_t *word = NULL;
-    json_array_foreach(command, index, word) strings_add(&words, json_string_value(word));
-    if (words.count == 0)
-        return NULL;
+    json_array_foreach(command, index, word) if (index < count) strings_add(words, json_string_value(word));
+}
+
+/* The first `count` words as a list shows them; the caller frees it. */
+static char *show(const json_t *command, size_t count)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    add_words(&words, command, count);
     _cleanup_free_ char *line = text_quote_command(&words);
     return text_escape(line, JOB_SUMMARY_MAX);
 }
 
-/* The highest peak; 0: no such job, or none that was measured. *ret_count: of how many jobs. */
-static uint64_t highest(const json_t *jobs, const char *command, size_t *ret_count)
+static bool is_script(const char *word)
 {
-    uint64_t peak = 0;
+    static const char *const ends[] = { ".py", ".sh", ".jl", ".R", ".pl", ".lua" };
+    size_t length = strlen(word);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (length > strlen(ends[i]) && strcmp(word + length - strlen(ends[i]), ends[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Programs that run others, of which they say nothing by themselves. */
+static bool runs_others(const char *program)
+{
+    static const char *const names[] = { "python", "torchrun", "accelerate", "deepspeed", "bash", "sh", "env",
+        "uv", "julia", "Rscript", "perl", "srun", "mpirun", "nice", "time" };
+    const char *name = strrchr(program, '/') != NULL ? strrchr(program, '/') + 1 : program;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0 &&
+            strspn(name + strlen(names[i]), "0123456789.") == strlen(name + strlen(names[i])))
+            return true;
+    return false;
+}
+
+/* "python3 train.py" of "python3 train.py --lr 1", "python3 -m pkg.train", "./train": the number of words; 0:
+ * the command names no program of its own, as text that a shell runs. */
+static size_t count_to_script(const json_t *command)
+{
+    size_t index = 0;
+    json_t *word = NULL;
+    bool is_module = false;
+    const char *program = json_string_value(json_array_get(command, 0));
+    if (program == NULL || !runs_others(program))
+        return program != NULL ? 1 : 0;
+    json_array_foreach(command, index, word)
+    {
+        const char *text = json_string_value(word);
+        if (index == 0 || text == NULL)
+            continue;
+        if (is_module || is_script(text))
+            return index + 1;
+        is_module = strcmp(text, "-m") == 0;
+        if (strcmp(text, "-c") == 0)
+            return 0;
+    }
+    return 0;
+}
+
+static bool find_likeness(const json_t *command, struct likeness *ret)
+{
+    size_t count = json_array_size(command), script = count_to_script(command);
+    if (count == 0)
+        return false;
+    *ret = (struct likeness){ .command = show(command, count),
+        .script = script > 0 ? show(command, script) : NULL };
+    return true;
+}
+
+static bool begins_with(const char *command, const char *script)
+{
+    size_t length = strlen(script);
+    return strncmp(command, script, length) == 0 && (command[length] == '\0' || command[length] == ' ');
+}
+
+/* Of the jobs with the same command or, if there is none, with the same script. */
+struct peak {
+    uint64_t bytes; // 0: no such job, or none that was measured
+    size_t jobs;
+    bool is_exact;
+};
+
+static void add_job(struct peak *peak, uint64_t used)
+{
+    peak->jobs++;
+    peak->bytes = used > peak->bytes ? used : peak->bytes;
+}
+
+static struct peak highest(const json_t *jobs, const struct likeness *likeness)
+{
+    struct peak exact = { .is_exact = true }, similar = { 0 };
     size_t index = 0;
     const json_t *job = NULL;
-    *ret_count = 0;
     json_array_foreach(jobs, index, job)
     {
         const char *other = field_text(job, "command");
         int64_t used = field_integer(json_object_get(job, "usage"), "gpu_memory_peak_bytes", 0);
-        if (used <= 0 || other == NULL || strcmp(other, command) != 0)
+        if (used <= 0 || other == NULL)
             continue;
-        (*ret_count)++;
-        peak = (uint64_t)used > peak ? (uint64_t)used : peak;
+        if (strcmp(other, likeness->command) == 0)
+            add_job(&exact, (uint64_t)used);
+        else if (likeness->script != NULL && begins_with(other, likeness->script))
+            add_job(&similar, (uint64_t)used);
     }
-    return peak;
+    return exact.jobs > 0 ? exact : similar;
 }
 
-static int find_peak(
-    struct call *call, const json_t *command, uint64_t *ret, size_t *ret_count, struct error *err)
+static int find_peak(struct call *call, const struct likeness *likeness, struct peak *ret, struct error *err)
 {
-    _cleanup_free_ char *shown = shown_command(command), *user = selector_own_user();
+    _cleanup_free_ char *user = selector_own_user();
     _cleanup_json_ json_t *answer = NULL;
-    *ret = 0;
-    if (shown == NULL || user == NULL)
+    if (user == NULL)
         return 0;
     _cleanup_free_ char *path =
         xasprintf(API_PATH "/history?user=%s&state=done&limit=%d", user, JOBS_LOOKED_AT);
     int r = client_get(&call->client, path, &answer, err);
     if (r == 0)
-        *ret = highest(json_object_get(answer, "jobs"), shown, ret_count);
+        *ret = highest(json_object_get(answer, "jobs"), likeness);
     return r;
 }
 
-static void tell_peak(const struct call *call, uint64_t peak, uint64_t asked, size_t count)
+/* "3 earlier jobs with this command used at most 31 GiB of GPU memory"; the caller frees it. */
+static char *describe(const struct peak *peak)
 {
-    char used[32], size[32];
-    if (call->is_quiet || call->is_json || peak == 0 || asked <= peak + peak / 2)
+    char used[32];
+    format_size(peak->bytes, used, sizeof(used));
+    return xasprintf("%zu earlier job%s %s used at most %s of GPU memory", peak->jobs,
+        peak->jobs == 1 ? "" : "s",
+        peak->is_exact ? "with this command" : "of this program with other arguments", used);
+}
+
+static void tell_peak(const struct call *call, const struct peak *peak, uint64_t asked)
+{
+    char size[32];
+    if (call->is_quiet || call->is_json || peak->bytes == 0 || asked <= peak->bytes + peak->bytes / 2)
         return;
-    format_size(peak, used, sizeof(used));
     format_size(asked, size, sizeof(size));
-    talk_line("%zu earlier job%s with this command used at most %s of GPU memory; this one requests %s",
-        count, count == 1 ? "" : "s", used, size);
+    _cleanup_free_ char *text = describe(peak);
+    talk_line("%s; this one requests %s", text, size);
+}
+
+static int settle(struct call *call, const struct likeness *likeness, json_t *request, struct error *err)
+{
+    const json_t *asked = json_object_get(request, "gpu_mem");
+    bool is_auto = json_is_string(asked);
+    struct peak peak = { 0 };
+    char size[32];
+    int r = find_peak(call, likeness, &peak, err);
+    if (!is_auto) {
+        tell_peak(call, &peak, (uint64_t)json_integer_value(asked));
+        return 0; // the advice is worth no failure
+    }
+    if (r < 0)
+        return error_wrap(err, "-m auto");
+    if (peak.bytes == 0) {
+        (void)error_set(err, -ENODATA, "-m auto: no earlier job of yours with this command has a known peak");
+        return error_hint(err, "request a size this time: -m 8G");
+    }
+    uint64_t bytes = (peak.bytes + peak.bytes / 10 + MIB - 1) / MIB * MIB;
+    format_size(bytes, size, sizeof(size));
+    _cleanup_free_ char *text = describe(&peak);
+    if (!call->is_quiet && !call->is_json)
+        talk_line("-m auto: requests %s of GPU memory: %s", size, text);
+    return json_object_set_new(request, "gpu_mem", json_integer((json_int_t)bytes));
 }
 
 int gpu_peak_settle(struct call *call, const json_t *command, json_t *request, struct error *err)
 {
     const json_t *asked = json_object_get(request, "gpu_mem");
     bool is_auto = json_is_string(asked) && strcmp(json_string_value(asked), GPU_PEAK_AUTO) == 0;
-    uint64_t peak = 0;
-    size_t count = 0;
+    struct likeness likeness = { 0 };
     if (!is_auto && (!json_is_integer(asked) || call->is_quiet || call->is_json))
         return 0;
-    int r = find_peak(call, command, &peak, &count, err);
-    if (!is_auto) {
-        tell_peak(call, peak, (uint64_t)json_integer_value(asked), count);
-        return 0; // the advice is worth no failure
-    }
-    if (r < 0)
-        return error_wrap(err, "-m auto");
-    if (peak == 0) {
-        (void)error_set(err, -ENODATA, "-m auto: no earlier job of yours with this command has a known peak");
-        return error_hint(err, "request a size this time: -m 8G");
-    }
-    uint64_t bytes = (peak + peak / 10 + MIB - 1) / MIB * MIB;
-    char size[32];
-    format_size(bytes, size, sizeof(size));
-    if (!call->is_quiet && !call->is_json)
-        talk_line("-m auto: requests %s of GPU memory", size);
-    return json_object_set_new(request, "gpu_mem", json_integer((json_int_t)bytes));
+    bool is_known = find_likeness(command, &likeness);
+    int r = is_known || is_auto ? settle(call, &likeness, request, err) : 0;
+    likeness_clear(&likeness);
+    return r;
 }

@@ -34,6 +34,51 @@ static void last_report_of_the_output_is_the_proof(void **state)
     }
 }
 
+/* As users have reported them for these frameworks. */
+static void reports_of_frameworks_are_recognised(void **state)
+{
+    static const char *const of_gpus[] = {
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.70 GiB. GPU 0 has a total "
+        "capacty of 6.00 "
+        "GiB of which 0 bytes is free. Of the allocated memory 2.93 GiB is allocated by PyTorch",
+        "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 31.75 GiB total capacity; "
+        "612.33 MiB "
+        "already allocated; 14.75 MiB free; 622.00 MiB reserved in total by PyTorch)",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+        "4770354232 "
+        "bytes.",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Failed to allocate request for 2.99GiB "
+        "(3206250496B) on device ordinal 0",
+        "RuntimeError: Resource exhausted: Failed to allocate request for 32.00MiB (33554432B) on device "
+        "ordinal 0",
+        "Execution of replica 0 failed: Resource exhausted: Out of memory while trying to allocate "
+        "5520758552 bytes.",
+        "ResourceExhaustedError (see above for traceback): OOM when allocating tensor with "
+        "shape[64,2016,9,9] and type "
+        "float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+        "failed to allocate 32.00M (33554432 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+    };
+    static const char *const others[] = {
+        "ResourceExhaustedError: OOM when allocating tensor with shape[500000,50000] and type float on "
+        "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu",
+        "bfc_allocator.cc:310] Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.37GiB with "
+        "freed_by_count=0. "
+        "The caller indicates that this is not a failure",
+        "RESOURCE_EXHAUSTED: Quota exceeded for quota metric 'Read requests'",
+        "MemoryError: Unable to allocate 14.9 GiB for an array with shape (2000000000,) and data type "
+        "float64",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(of_gpus) / sizeof(of_gpus[0]); i++) {
+        char *line = gpu_oom_line(of_gpus[i]);
+        assert_non_null(line);
+        free(line);
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_null(gpu_oom_line(others[i]));
+}
+
 static void factor_and_bound_are_read_or_refused(void **state)
 {
     static const char *const bad[] = { "", "x", "1", "1.05", "11", "nan", "-2", "1.5,", "1.5,80G",
@@ -97,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_report_of_the_output_is_the_proof),
+        cmocka_unit_test(reports_of_frameworks_are_recognised),
         cmocka_unit_test(factor_and_bound_are_read_or_refused),
         cmocka_unit_test(next_try_asks_for_more_until_it_has_the_whole_gpu),
     };
