@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "base/sandbox.h"
 #include "base/sandbox_files.h"
 #include "base/strings.h"
@@ -48,11 +49,16 @@ int privileges_find_user(
         *ret = (struct user_ids){ .uid = getuid(), .gid = getgid() };
         return 0;
     }
+    int64_t number;
     errno = 0;
     const struct passwd *user = getpwnam(name);
     if (user == NULL && may_create) {
         create_user(name);
         user = getpwnam(name);
+    }
+    if (user == NULL && parse_integer(name, "--user", 1, UINT32_MAX - 1, &number, NULL) == 0) {
+        *ret = (struct user_ids){ .uid = (uid_t)number, .gid = (gid_t)number };
+        return 0; // in a container, numbers may have no names
     }
     if (user == NULL) {
         (void)error_set(err, -ENOENT, "the user %s, which mgpud runs as, does not exist", name);

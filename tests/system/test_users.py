@@ -314,3 +314,15 @@ def test_a_system_account_submits_only_where_the_site_says_so(make_instance):
     assert refused.code == 4 and 'uid 1 is a system account' in refused.err and 'min-uid' in refused.err, refused
     box = make_instance('sim:1x24G', arguments=('--min-uid', '1'), client=daemon)
     assert box.wait(box.submit('true'))['state'] == 'done'
+
+
+@pytest.mark.root
+def test_a_user_without_an_entry_in_the_user_database_reads_their_output(make_instance, place):
+    """As in a container whose process has a number and no name."""
+    user = object.__new__(harness.User)
+    user.name, user.uid, user.gid, user.home, user.groups = '54321', 54321, 54321, place, []
+    box = make_instance(user=user, client=user)
+    job = box.submit('--', 'echo', 'hello')
+    assert box.wait(job)['exit_code'] == 0
+    assert box.mgpu('logs', job, check=True).out == 'hello\n'
+    assert box.mgpu('run', '--', 'echo', 'again', check=True).out == 'again\n'

@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 
-/* A rootless instance may run as a user without an entry in the user database (containers). */
+/* An instance may run as a user without an entry in the user database, as root in a container that has
+ * none. */
 static void make_own_user(uid_t uid, struct user *ret)
 {
     const char *home = getenv("HOME");
@@ -53,15 +54,19 @@ int job_user_find(
         r = check_min_uid(users, uid, err);
     if (r < 0)
         return r;
-    int found = user_lookup(uid, &user, err);
-    if (found < 0 && found != -ENOENT)
-        return found;
-    if (name != NULL && !users->is_number_enough) // user.name is NULL if the uid has no name
-        r = user_check_name(uid, name, user.name, users->node, err);
+    struct error why = { 0 }; // kept apart: a user without an entry is no error of an own instance
+    int found = user_lookup(uid, &user, &why);
+    if (found == 0 || found == -ENOENT)
+        r = name != NULL && !users->is_number_enough // user.name is NULL if the uid has no name
+                ? user_check_name(uid, name, user.name, users->node, err)
+                : 0;
     if (r < 0)
         return r;
-    if (found == -ENOENT && users->is_root)
+    if (found < 0 && (found != -ENOENT || uid != geteuid())) {
+        if (err != NULL)
+            *err = why;
         return found;
+    }
     if (found == -ENOENT)
         make_own_user(uid, &user);
     *ret = user;
