@@ -174,6 +174,41 @@ static void check_park(struct kit *kit, struct result *result)
     json_decref(record);
 }
 
+/* The first MIG instance is a GPU of its own: a job on it must see it, and nothing else. */
+static void check_mig(struct kit *kit, struct result *result)
+{
+    static const char *const gpus[] = { "gpus", NULL }, *const list[] = { "list", NULL };
+    struct error err = { 0 };
+    json_t *answer = NULL, *instances = json_array();
+    const json_t *gpu;
+    size_t i;
+    (void)instance_ask(kit, gpus, ASK_MS, &answer, &err);
+    json_array_foreach(json_object_get(answer, "gpus"), i, gpu)
+    {
+        if (strncmp(record_word(gpu, "uuid"), "MIG-", strlen("MIG-")) == 0)
+            (void)json_array_append(instances, json_object_get(gpu, "index"));
+    }
+    json_decref(answer);
+    size_t count = json_array_size(instances);
+    char number[NUMBER];
+    (void)snprintf(
+        number, sizeof(number), "%lld", (long long)json_integer_value(json_array_get(instances, 0)));
+    result_fact(result, "instances", instances);
+    if (count == 0) {
+        result_skip(result, "no GPU has MIG instances");
+        return;
+    }
+    const char *const options[] = { "-G", number, NULL };
+    int64_t job = probe_submit(kit, options, list, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    size_t seen = json_array_size(json_object_get(json_object_get(result->facts, "output"), "gpus"));
+    if (record != NULL && seen == 1)
+        result_pass(result, "%zu instances; a job on GPU %s sees one", count, number);
+    else if (record != NULL)
+        result_fail(result, "a job on the instance GPU %s sees %zu GPUs", number, seen);
+    json_decref(record);
+}
+
 /* A share of 1 GiB under MPS: what is beyond it must be refused to the job. */
 static void check_mps(struct kit *kit, struct result *result)
 {
@@ -254,6 +289,7 @@ static void check_torch(struct kit *kit, struct result *result)
 const struct check kit_feature_checks[] = {
     { "gpu-test", "mgpu gpu test", JOB_MS, NEED_JOBS, check_gpu_test },
     { "oom", "a job that runs out of GPU memory", JOB_MS, NEED_JOBS, check_oom },
+    { "mig", "MIG instances", JOB_MS, NEED_JOBS, check_mig },
     { "mps", "a share as a cap (MPS)", JOB_MS, NEED_JOBS, check_mps },
     { "park", "a job parked and resumed", JOB_MS, NEED_JOBS, check_park },
     { "pytorch", "a training job", TORCH_MS, NEED_JOBS, check_torch },

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,16 +29,17 @@
 #include "base/strings.h"
 #include "kit/child.h"
 
-#define READY_MS    60000 // opening a GPU takes seconds without persistence
-#define STOP_MS     15000
-#define ASK_MS      20000
-#define LOOK_MS     50
-#define LOG_MAX     ((size_t)1 << 20)
-#define COMMAND_MAX 65536U
-#define NOBODY      65534
-#define ARGUMENTS   32U
-#define MODE_PUBLIC 0755
-#define MODE_SHARED 0777
+#define READY_MS      60000 // opening a GPU takes seconds without persistence
+#define STOP_MS       15000
+#define ASK_MS        20000
+#define LOOK_MS       50
+#define LOG_MAX       ((size_t)1 << 20)
+#define COMMAND_MAX   65536U
+#define NOBODY        65534
+#define NOBODY_NUMBER "65534"
+#define ARGUMENTS     32U
+#define MODE_PUBLIC   0755
+#define MODE_SHARED   0777
 
 struct instance {
     pid_t pid;
@@ -107,10 +109,11 @@ static int start(struct kit *kit, bool is_root, struct error *err)
     const char *argv[] = { program, "--state-dir", state, "--run-dir", run, "--listen", "none",
         "--nodes-listen", "none", "--gpus", "auto", "--nvml-library",
         kit->nvml_library != NULL ? kit->nvml_library : "auto", "--allow-root-jobs",
-        is_root ? "--user" : NULL, "nobody", NULL };
+        is_root ? "--user" : NULL, getpwnam("nobody") != NULL ? "nobody" : NOBODY_NUMBER, NULL };
     _cleanup_close_ int ready = open_ready(ready_path);
     if (ready < 0)
         return error_set_errno(err, ready, "cannot wait for mgpud at %s", ready_path);
+    (void)setenv("HOME", kit->work, 0); // mgpud requires one, and a container may have none
     (void)setenv("NOTIFY_SOCKET", ready_path, 1);
     int64_t uid = !is_root && geteuid() == 0 ? NOBODY : -1;
     pid_t pid = child_start(argv, log, uid);

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -90,7 +91,7 @@ def test_a_driver_that_does_its_work_passes_every_check(kit):
     outcome = results(checks)
     assert status == 0, outcome
     assert [name for name, result in outcome.items() if result == 'skipped'] == [
-        name for name in outcome if name in ('driver', 'job-nodes', 'mps', 'park', 'pytorch')
+        name for name in outcome if name in ('driver', 'job-nodes', 'mig', 'mps', 'park', 'pytorch')
         and outcome[name] == 'skipped']
     assert checks['nvml']['facts']['gpus'][0]['memory']['code'] == 0
     assert checks['cuda-health']['facts']['probe']['wrong_words'] == 0
@@ -107,6 +108,56 @@ def test_an_ordinary_user_runs_it_too(kit):
     status, checks = kit.run('--only', 'job-one', user=user)
     assert (status, checks['job-one']['result']) == (0, 'passed'), results(checks)
     assert checks['agent']['text'].endswith('without root')
+
+
+BARE = """
+set -e
+mount -t proc proc $1/proc
+mount --rbind /dev $1/dev
+mount --rbind /sys $1/sys
+root=$1; user=$2; shift 2
+exec chroot --userspec=$user $root /kit/run -o /out "$@"
+"""
+
+
+@pytest.mark.root
+@pytest.mark.parametrize('user', ['0:0', '12345:12345'])
+def test_a_system_with_nothing_but_glibc_has_jobs(kit, place, user):
+    """No shell, no user database, no configuration: a container made from nothing."""
+    kit.install()
+    root = f'{place}/root'
+    for folder in ('proc', 'dev', 'sys', 'tmp', 'out', 'driver', 'kit'):
+        os.makedirs(f'{root}/{folder}')
+    for folder in ('tmp', 'out', 'driver'):
+        os.chmod(f'{root}/{folder}', 0o1777)
+    shutil.copytree(f'{kit.place}/bin', f'{root}/kit/bin')
+    shutil.copy(f'{kit.place}/run', f'{root}/kit/run')
+    for name in os.listdir(f'{kit.place}/driver'):
+        shutil.copy(f'{kit.place}/driver/{name}', f'{root}/driver')
+    programs = [f'{root}/kit/run'] + [f'{root}/kit/bin/{name}' for name in os.listdir(f'{root}/kit/bin')]
+    found = subprocess.run(['ldd', *programs], capture_output=True, text=True, check=False).stdout
+    for library in {word for line in found.splitlines() for word in line.split() if word.startswith('/') and
+                    not word.endswith(':')}:
+        os.makedirs(root + os.path.dirname(library), exist_ok=True)
+        shutil.copy(library, root + library)
+    done = subprocess.run(['unshare', '-m', 'sh', '-c', BARE, 'sh', root, user, '--only', 'job-one'], check=False,
+                          env={'PATH': os.environ['PATH'], 'LD_LIBRARY_PATH': '/driver',
+                               'ASAN_OPTIONS': 'detect_leaks=0'},
+                          capture_output=True, text=True, timeout=KIT_S)
+    with open(f'{root}/out/report.json', encoding='utf-8') as report:
+        checks = {check['name']: check for check in json.load(report)['checks']}
+    sys.stdout.write(done.stdout + done.stderr)
+    assert (done.returncode, checks['job-one']['result']) == (0, 'passed'), checks['job-one']
+
+
+def test_it_ends_in_the_time_that_it_is_given(kit):
+    kit.install(cuda=('init_ms 3000',))
+    begin = time.monotonic()
+    kit.run('-t', 15)
+    assert time.monotonic() - begin < 15 + 15 + 5, 'the time, and that to stop mgpud'
+    words = subprocess.run([f'{kit.place}/run', '--help'], capture_output=True, text=True, check=False,
+                           env={'ASAN_OPTIONS': 'detect_leaks=0'}).stdout
+    assert '460' in words, 'with 15 s to stop mgpud that is less than 8 minutes'
 
 
 @pytest.mark.parametrize('nvml, cuda, name, text', [
