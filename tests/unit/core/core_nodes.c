@@ -129,8 +129,8 @@ static void a_returned_attempt_waits_and_is_tried_again(void **state)
     char text[200];
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
     assert_string_equal(core_wait_reason(b->core, b->now_ms, 11, text, sizeof(text)), "backoff");
-    assert_in_range(b->armed_ms, b->now_ms + 990, b->now_ms + 1000);
-    b->now_ms = b->armed_ms;
+    assert_true(b->armed_ms <= b->now_ms + 1000); // others may have armed it for earlier
+    b->now_ms += 1000;
     core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->attempt, 2);
