@@ -116,7 +116,7 @@ void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_set
     sched->fairshare.user_limits = settings->user_limits;
     sched->fairshare.group_limits = settings->group_limits;
     for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
-        account->limits = account->is_group ? settings->group_limits : settings->user_limits;
+        account->limits = fairshare_default_limits(&sched->fairshare, account->kind);
     fairshare_settle(&sched->fairshare, sched->now_ms, (double)settings->half_life_ms);
     sched_unpark_all(sched);
     for (size_t i = 0; i < sched->n_runs; i++)

@@ -321,7 +321,7 @@ void sched_calendar_copy(struct sched *to, const struct sched *from)
 static bool has_waiting_user(struct sched *sched, const struct sched_reservation *reservation)
 {
     for (size_t i = 0; i < reservation->n_uids; i++)
-        if (fairshare_account(&sched->fairshare, reservation->uids[i], false)->waiting > 0)
+        if (fairshare_account(&sched->fairshare, reservation->uids[i], ACCOUNT_USER)->waiting > 0)
             return true;
     return false;
 }

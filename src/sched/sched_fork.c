@@ -43,13 +43,19 @@ static void copy_cluster(struct cluster *to, const struct cluster *from)
 static void copy_accounts(struct fairshare *to, const struct fairshare *from, int64_t now_ms)
 {
     for (const struct account *account = from->first; account != NULL; account = account->next) {
-        struct account *copy = fairshare_account(to, account->id, account->is_group);
+        struct account *copy = fairshare_account(to, account->id, account->kind);
         copy->shares = account->shares;
         copy->limits = account->limits;
         copy->factor = account->factor;
         copy->usage = fairshare_usage(from, account, now_ms);
+        copy->charged = fairshare_charged(from, account, now_ms);
         copy->at_ms = now_ms;
     }
+    /* Departments have the usage of their groups already. */
+    for (const struct account *account = from->first; account != NULL; account = account->next)
+        if (account->parent != NULL)
+            fairshare_account(to, account->id, account->kind)->parent =
+                fairshare_account(to, account->parent->id, account->parent->kind);
 }
 
 static void spec_of(const struct sched_job *job, struct sched_job_spec *ret)

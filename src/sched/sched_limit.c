@@ -24,12 +24,11 @@ int sched_check_limits(const struct sched *sched, const struct class_key *key, s
     int64_t gpu_milli = request_gpu_milli(&sched->cluster, &key->request);
     const struct {
         uint32_t id;
-        bool is_group;
+        enum account_kind kind;
         const char *whose, *key;
-    } rows[] = { { key->uid, false, "owner", "user" }, { key->gid, true, "group", "group" } };
+    } rows[] = { { key->uid, ACCOUNT_USER, "owner", "user" }, { key->gid, ACCOUNT_GROUP, "group", "group" } };
     for (size_t i = 0; i < 2; i++) {
-        const struct account_limits *limits =
-            fairshare_limits(&sched->fairshare, rows[i].id, rows[i].is_group);
+        const struct account_limits *limits = fairshare_limits(&sched->fairshare, rows[i].id, rows[i].kind);
         if (!account_limits_exclude(limits, gpu_milli))
             continue;
         (void)error_set(err, -ERANGE, "requested %g GPUs; the limit of its %s is %g at a time",

@@ -46,7 +46,7 @@ struct sched_run {
     unsigned stage;          // stage its burst knows of
     int64_t index_ms;        // preemption order (sched_learnt.c)
     size_t timer;
-    int64_t gpu_milli; // charged to its owner
+    int64_t gpu_milli, charged_milli; // GPUs held; charged to its owner, by its dominant resource
     bool is_giving_way;
     bool is_idle; // does not use its GPUs: treated as preemptible
     size_t place; // position in sched->runs
@@ -150,6 +150,11 @@ void sched_rerank_all(struct sched *sched);
 /* Jobs of its priority submitted after this time cannot precede it, as currently estimated. TIME_NEVER: no
  * such time, or it is preemptible, or moved by its owner's priorities or a requeue. */
 int64_t sched_overtaken_until(struct sched *sched, const struct sched_job *job);
+/* Its user has nothing running, and has not had more than its share: on a small machine the shares would
+ * otherwise be those of the head start. */
+bool sched_has_head_start(const struct queue_class *class);
+/* The user has got its first running job, or has lost its last one. */
+void sched_head_start_changed(struct sched *sched, struct account *account);
 void sched_rerank_timer(struct sched *sched);
 /* Moves it in the tree; `is_shorter`: the expected run time has decreased. */
 void sched_move_class(struct sched *sched, struct queue_class *class, double rank, bool is_shorter);

@@ -84,6 +84,17 @@ static bool step_factor(const struct fairshare *fairshare, struct account *accou
     return true;
 }
 
+/* With its department. */
+static double factor_of_group(const struct account *group)
+{
+    return group->factor + (group->parent != NULL ? group->parent->factor : 0);
+}
+
+bool sched_has_head_start(const struct queue_class *class)
+{
+    return class->account->running == 0 && class->account->factor + factor_of_group(class->group) <= 0;
+}
+
 static void view_of(
     struct sched *sched, const struct queue_class *class, int64_t submit_ms, struct policy_view *ret)
 {
@@ -95,7 +106,8 @@ static void view_of(
         .gpus = (double)request_gpu_milli(&sched->cluster, &class->key.request) / SHARE_WHOLE,
         .order_ms = class->expected_ms,
         .user_factor = is_fair ? class->account->factor : 0,
-        .group_factor = is_fair ? class->group->factor : 0,
+        .group_factor = is_fair ? factor_of_group(class->group) : 0,
+        .has_head_start = is_fair && sched_has_head_start(class),
         .is_preemptible = class->key.is_preemptible,
         .age_cap_ms = sched->settings.age_cap_ms,
     };
@@ -229,10 +241,10 @@ void sched_rerank_timer(struct sched *sched)
         return; // the next pass that finds a waiting job sets the timer again
     timers_set(&sched->timers, sched->now_ms + RERANK_MS, TIMER_RERANK, sched, &sched->rerank_timer);
     for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
-        if (account->is_group)
+        if (account->kind != ACCOUNT_USER)
             is_group_changed |= step_factor(&sched->fairshare, account, sched->now_ms);
     for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
-        if (!account->is_group &&
+        if (account->kind == ACCOUNT_USER &&
             (step_factor(&sched->fairshare, account, sched->now_ms) || is_group_changed))
             rerank_user(sched, account);
 }
@@ -312,8 +324,8 @@ void sched_join_class(struct sched *sched, struct sched_job *job, const struct c
     join_burst(sched, job, &joined);
     struct queue_class *class = queue_hold_class(&sched->queue, &joined, &is_new);
     if (is_new) {
-        class->account = fairshare_account(&sched->fairshare, key->uid, false);
-        class->group = fairshare_account(&sched->fairshare, key->gid, true);
+        class->account = fairshare_account(&sched->fairshare, key->uid, ACCOUNT_USER);
+        class->group = fairshare_account(&sched->fairshare, key->gid, ACCOUNT_GROUP);
         class->is_fresh = true;
         place_class(sched, class);
         join_peers(class);
@@ -321,6 +333,13 @@ void sched_join_class(struct sched *sched, struct sched_job *job, const struct c
         join_burst_classes(sched, class);
     }
     job->class = class;
+    fairshare_set_parent(&sched->fairshare, class->account, class->group, sched->now_ms);
+}
+
+void sched_head_start_changed(struct sched *sched, struct account *account)
+{
+    if (sched->settings.policy->uses_fairshare)
+        rerank_user(sched, account);
 }
 
 void sched_leave_class(struct sched *sched, struct sched_job *job)

@@ -249,16 +249,36 @@ static int64_t charge_of(const struct sched *sched, const struct allocation *all
     return milli;
 }
 
+/* The largest part of a resource of the cluster that it takes, as thousandths of GPUs; a cluster without GPUs
+ * counts as one that has one for each node. */
+static int64_t dominant_of(const struct sched *sched, const struct allocation *allocation, int64_t gpu_milli)
+{
+    const struct cluster_totals *all = &sched->cluster.totals;
+    double gpus = all->gpus > 0 ? all->gpus : (double)sched->cluster.n_nodes, cpu = 0, memory = 0;
+    for (size_t i = 0; i < allocation->n_nodes; i++) {
+        cpu += allocation->nodes[i].cpu_milli;
+        memory += (double)allocation->nodes[i].memory;
+    }
+    double part = all->cpu_milli > 0 ? cpu / all->cpu_milli : 0;
+    if (all->memory > 0 && memory / all->memory > part)
+        part = memory / all->memory;
+    part = part < 1 ? part : 1;
+    int64_t host_milli = (int64_t)(part * gpus * SHARE_WHOLE);
+    return host_milli > gpu_milli ? host_milli : gpu_milli;
+}
+
 static void charge(struct sched *sched, struct sched_run *run, bool is_over)
 {
     struct account *accounts[] = { run->job->class->account, run->job->class->group };
     for (size_t i = 0; i < 2; i++) {
         fairshare_count(&sched->fairshare, accounts[i], sched->now_ms, is_over ? -1 : 1, 0);
-        fairshare_charge(
-            &sched->fairshare, accounts[i], sched->now_ms, is_over ? -run->gpu_milli : run->gpu_milli);
+        fairshare_charge(&sched->fairshare, accounts[i], sched->now_ms,
+            is_over ? -run->gpu_milli : run->gpu_milli, is_over ? -run->charged_milli : run->charged_milli);
         if (is_over)
             sched_unpark(sched, accounts[i]);
     }
+    if (accounts[0]->running == (is_over ? 0 : 1))
+        sched_head_start_changed(sched, accounts[0]);
 }
 
 void sched_tell_placement(struct sched *sched, const struct allocation *allocation)
@@ -276,6 +296,7 @@ static struct sched_run *add_run(
     run->job = job;
     allocation_copy(&run->allocation, allocation);
     run->gpu_milli = charge_of(sched, allocation);
+    run->charged_milli = dominant_of(sched, allocation, run->gpu_milli);
     if (sched->n_runs == sched->runs_capacity) {
         sched->runs_capacity = sched->runs_capacity > 0 ? sched->runs_capacity * 2 : 16;
         sched->runs = xreallocarray(sched->runs, sched->runs_capacity, sizeof(struct sched_run *));

@@ -153,13 +153,13 @@ static void explain_limit(const struct sched *sched, const struct queue_class *c
     if (account == NULL)
         return;
     int64_t until = sched_limit_ends(sched, &class->key, account);
-    enum why_code code = until != TIME_NEVER ? WHY_QUOTA
-                         : account->is_group ? WHY_GROUP_LIMIT
-                                             : WHY_USER_LIMIT;
+    enum why_code code = until != TIME_NEVER              ? WHY_QUOTA
+                         : account->kind == ACCOUNT_GROUP ? WHY_GROUP_LIMIT
+                                                          : WHY_USER_LIMIT;
     struct why_reason *reason = why_add(why, code, until);
     if (reason != NULL)
         (void)snprintf(reason->text, sizeof(reason->text), "limit of its %s: %s",
-            account->is_group ? "group" : "owner", text);
+            account->kind == ACCOUNT_GROUP ? "group" : "owner", text);
 }
 
 /* --- what the cluster lacks --- */

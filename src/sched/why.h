@@ -34,7 +34,7 @@ const char *why_code_name(enum why_code code); // "resources", ...
 
 struct why_reason {
     enum why_code code;
-    char text[384];
+    char text[QUEUE_TEXT_MAX];
     uint64_t jobs[8]; // that block it, the first few
     size_t n_jobs;
     struct alloc_gpu gpus[8];

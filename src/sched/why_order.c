@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which jobs precede a job in the queue and compete for its resources, and by which rule those do that were
  * submitted after it. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,18 +81,30 @@ static void add_keepers(const struct sched *sched, const struct sched_job *job, 
 
 /* Why jobs that were submitted later come first: of each cause the first such job, 0: none. */
 struct overtaking {
-    uint64_t shorter, poorer, preferred;
-    int64_t expected_ms; // of the shorter one
-    double usage;        // of the user with less usage, GPU-seconds
+    uint64_t shorter, newcomer, poorer, preferred;
+    int64_t expected_ms;                 // of the shorter one
+    const struct account *account, *own; // of the poorer one and of this job: where they differ
 };
 
-static double usage_of(const struct sched *sched, const struct queue_class *class)
+/* The highest level at which the class has used less of its share: department, group or user. */
+static bool find_poorer(
+    const struct queue_class *class, const struct queue_class *own, struct overtaking *ret)
 {
-    return fairshare_usage(&sched->fairshare, class->account, sched->now_ms);
+    const struct account *theirs[] = { class->group->parent, class->group, class->account };
+    const struct account *ours[] = { own->group->parent, own->group, own->account };
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (theirs[i] == ours[i] || theirs[i] == NULL || ours[i] == NULL ||
+            theirs[i]->factor >= ours[i]->factor)
+            continue;
+        ret->account = theirs[i];
+        ret->own = ours[i];
+        return true;
+    }
+    return false;
 }
 
-static void note_overtaking(const struct sched *sched, const struct queue_class *class,
-    const struct sched_job *job, struct overtaking *overtaking)
+static void note_overtaking(
+    const struct queue_class *class, const struct sched_job *job, struct overtaking *overtaking)
 {
     const struct class_key *key = &class->key, *own = &job->class->key;
     bool is_equal =
@@ -100,17 +113,18 @@ static void note_overtaking(const struct sched *sched, const struct queue_class 
         return;
     bool is_preferred = class->account == job->class->account && key->own_priority > own->own_priority;
     bool is_shorter = !is_preferred && class->expected_ms < job->class->expected_ms;
-    bool is_poorer = !is_preferred && !is_shorter && class->account != job->class->account;
+    bool is_other = !is_preferred && !is_shorter && class->account != job->class->account;
+    bool is_newcomer = is_other && sched_has_head_start(class) && !sched_has_head_start(job->class);
     if (is_preferred && overtaking->preferred == 0)
         overtaking->preferred = class->last->job;
     if (is_shorter && overtaking->shorter == 0) {
         overtaking->shorter = class->last->job;
         overtaking->expected_ms = class->expected_ms;
     }
-    if (is_poorer && overtaking->poorer == 0) {
+    if (is_newcomer && overtaking->newcomer == 0)
+        overtaking->newcomer = class->last->job;
+    if (is_other && !is_newcomer && overtaking->poorer == 0 && find_poorer(class, job->class, overtaking))
         overtaking->poorer = class->last->job;
-        overtaking->usage = usage_of(sched, class);
-    }
 }
 
 /* "they are expected to be shorter (job 17: 3m, this one: 9h)" */
@@ -124,19 +138,44 @@ static void shorter_text(
         (unsigned long long)overtaking->shorter, theirs, ours);
 }
 
+static double hours_of(const struct sched *sched, const struct account *account)
+{
+    return fairshare_charged(&sched->fairshare, account, sched->now_ms) / HOUR_S;
+}
+
+/* "their users have less recent usage (job 17: 3.1 GPU-hours, this one: 41.0)"; of groups and departments
+ * also how much of their share that is. */
+static void poorer_text(
+    const struct sched *sched, const struct overtaking *overtaking, char *text, size_t size)
+{
+    static const char *const names[] = { "users", "groups", "departments" };
+    const struct account *theirs = overtaking->account, *own = overtaking->own;
+    if (theirs->kind == ACCOUNT_USER)
+        (void)snprintf(text, size,
+            "their users have less recent usage (job %llu: %.1f GPU-hours, this one: %.1f)",
+            (unsigned long long)overtaking->poorer, hours_of(sched, theirs), hours_of(sched, own));
+    else
+        (void)snprintf(text, size,
+            "their %s have used less of their shares (job %llu: %.1f GPU-hours, %.2f times its share; this "
+            "one: "
+            "%.1f, %.2f times)",
+            names[theirs->kind], (unsigned long long)overtaking->poorer, hours_of(sched, theirs),
+            exp2(theirs->factor), hours_of(sched, own), exp2(own->factor));
+}
+
 static void add_overtaking(const struct sched *sched, const struct overtaking *overtaking,
     const struct queue_class *own, char *text, size_t size)
 {
-    char shorter[160] = "", poorer[160] = "";
+    char shorter[160] = "", newcomer[80] = "", poorer[240] = "";
     if (overtaking->shorter != 0)
         shorter_text(overtaking, own, shorter, sizeof(shorter));
+    if (overtaking->newcomer != 0)
+        (void)snprintf(newcomer, sizeof(newcomer), "their users have nothing running (job %llu)",
+            (unsigned long long)overtaking->newcomer);
     if (overtaking->poorer != 0)
-        (void)snprintf(poorer, sizeof(poorer),
-            "their users have less recent usage (job %llu: %.1f GPU-hours, this one: %.1f)",
-            (unsigned long long)overtaking->poorer, overtaking->usage / HOUR_S,
-            usage_of(sched, own) / HOUR_S);
+        poorer_text(sched, overtaking, poorer, sizeof(poorer));
     const char *causes[] = { overtaking->preferred != 0 ? "their owner gave them a higher priority" : "",
-        shorter, poorer };
+        shorter, newcomer, poorer };
     const char *before = "; later submissions are ahead because ";
     for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
         if (causes[i][0] == '\0')
@@ -158,7 +197,7 @@ void why_order(const struct sched *sched, const struct sched_job *job, bool does
          class = queue_next(class))
         if (contend(sched, &class->key.request, &own->key.request)) {
             count += count_jobs(class, NULL, &before);
-            note_overtaking(sched, class, job, &overtaking);
+            note_overtaking(class, job, &overtaking);
         }
     count += count_jobs(own, &job->entry, &before);
     struct why_reason *reason = count > 0 ? why_add(why, WHY_PRIORITY, TIME_NEVER) : NULL;

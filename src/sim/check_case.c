@@ -14,7 +14,7 @@
 #define CASE_LINES_MAX 100000U
 
 static const char *const setting_names[] = { "policy", "placement", "reservations", "node_jobs", "user_jobs",
-    "user_gpu_milli", "grace_ms", "is_exact", "is_fair" };
+    "user_gpu_milli", "grace_ms", "is_exact", "is_fair", "shares" };
 static const char *const node_names[] = { "gpus", "cpu_milli", "memory" };
 static const char *const job_names[] = { "id", "at_ms", "run_ms", "uid", "gid", "priority", "gpus", "share",
     "gpu_mem", "cpu_milli", "memory", "nodes", "gpus_per_node", "allow", "pick", "preemptible", "limit_ms",

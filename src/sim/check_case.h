@@ -22,6 +22,7 @@ enum case_setting {
     SET_GRACE_MS,  // how long a preemption takes
     SET_IS_EXACT,  // the scheduler is given the real durations
     SET_IS_FAIR,   // similar jobs of users with equal shares: fairness is checked
+    SET_SHARES,    // of department 1; 0: there are no departments
     CASE_SETTINGS
 };
 

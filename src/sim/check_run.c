@@ -6,7 +6,8 @@
  *   - conservation: the scheduler knows each job until it ends, and in the end every job that could run has;
  *   - starvation: the first job in the queue, with a reservation, starts by the time first promised, if
  *     durations are known and the cluster and its rank do not change;
- *   - fair share: of users with equal shares and similar jobs, none gets less than half of what another gets;
+ *   - fair share: of users with similar jobs, none gets less than half of what another gets; the same of the
+ *     groups of a department, and of departments in proportion to their shares;
  *   - own priorities order each user's jobs and move none before another user's (check_order.c);
  *   - sched_invariant() after every pass.
  */
@@ -19,29 +20,61 @@
 #include "sim/check_order.h"
 #include "sim/check_world.h"
 
-#define INSTANTS_MAX 50000U
-#define ROUNDS_MAX   200U
-#define FAIR_ROUNDS  6 // starts per user before shares are compared
+#define INSTANTS_MAX  50000U
+#define ROUNDS_MAX    200U
+#define FAIR_ROUNDS   6 // starts per user before shares are compared
+#define FAIR_ACCOUNTS 8
+
+/* What users, groups or departments have had: an account is a number, and has a parent. */
+struct level {
+    const char *name;
+    int64_t starts[FAIR_ACCOUNTS], waiting[FAIR_ACCOUNTS], parents[FAIR_ACCOUNTS], shares[FAIR_ACCOUNTS];
+};
+
+static void count_level(
+    struct level *level, int64_t account, int64_t parent, int64_t shares, const struct case_state *job)
+{
+    account &= FAIR_ACCOUNTS - 1;
+    level->starts[account] += job->n_started > 0;
+    level->waiting[account] += job->state == CASE_WAITS;
+    level->parents[account] = parent;
+    level->shares[account] = shares;
+}
+
+/* Of two accounts below one parent, both with waiting jobs, neither has had less than half of the other's
+ * starts per share. One start more or less is no difference. */
+static int compare_level(const struct level *level, struct error *err)
+{
+    for (size_t a = 0; a < FAIR_ACCOUNTS; a++)
+        for (size_t b = 0; b < FAIR_ACCOUNTS; b++)
+            if (level->waiting[a] > 0 && level->waiting[b] > 0 && level->parents[a] == level->parents[b] &&
+                2 * (level->starts[a] + 1) * level->shares[b] < level->starts[b] * level->shares[a])
+                return error_set(err, -EPROTO,
+                    "%s %zu has had %lld starts and %s %zu %lld, with %lld and %lld shares", level->name, a,
+                    (long long)level->starts[a], level->name, b, (long long)level->starts[b],
+                    (long long)level->shares[a], (long long)level->shares[b]);
+    return 0;
+}
 
 static int check_fairness(const struct world *world, struct error *err)
 {
-    int64_t starts[8] = { 0 }, waiting[8] = { 0 }, users = 0, all = 0;
+    struct level levels[] = { { .name = "user" }, { .name = "group" }, { .name = "department" } };
+    int64_t departments = world->of->settings[SET_SHARES], users = 0, all = 0;
+    int result = 0;
     for (size_t i = 0; i < world->of->n_jobs; i++) {
-        int64_t uid = world->of->jobs[i][JOB_UID] & 7;
-        users = uid > users ? uid : users;
-        starts[uid] += world->jobs[i].n_started > 0;
-        waiting[uid] += world->jobs[i].state == CASE_WAITS;
+        const int64_t *job = world->of->jobs[i];
+        int64_t department = departments > 0 ? world_department(job[JOB_GID]) : 0;
+        users = job[JOB_UID] > users ? job[JOB_UID] : users;
         all += world->jobs[i].n_started > 0;
+        count_level(&levels[0], job[JOB_UID], job[JOB_GID], 1, &world->jobs[i]);
+        count_level(&levels[1], job[JOB_GID], department, 1, &world->jobs[i]);
+        count_level(&levels[2], department, 0, department == 1 ? departments : 1, &world->jobs[i]);
     }
     if (all < users * FAIR_ROUNDS * world->of->nodes[0][NODE_GPUS])
         return 0;
-    for (int64_t a = 1; a <= users; a++)
-        for (int64_t b = 1; b <= users; b++)
-            if (waiting[a] > 0 && waiting[b] > 0 && 2 * starts[a] < starts[b])
-                return error_set(err, -EPROTO,
-                    "user %lld has had %lld starts and user %lld %lld, with equal shares", (long long)a,
-                    (long long)starts[a], (long long)b, (long long)starts[b]);
-    return 0;
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]) && result == 0; i++)
+        result = compare_level(&levels[i], err);
+    return result;
 }
 
 /* Checks whether the first job in the queue waits beyond its promised start. */

@@ -518,6 +518,25 @@ static void fill_cluster(struct world *world)
     }
 }
 
+int64_t world_department(int64_t gid)
+{
+    return 1 + (gid > 1);
+}
+
+/* Groups enter their departments before they have jobs. */
+static void make_departments(struct world *world)
+{
+    struct fairshare *fairshare = sched_fairshare(world->sched);
+    if (world->of->settings[SET_SHARES] == 0)
+        return;
+    fairshare_account(fairshare, 1, ACCOUNT_DEPARTMENT)->shares = (double)world->of->settings[SET_SHARES];
+    for (size_t i = 0; i < world->of->n_jobs; i++) {
+        int64_t gid = world->of->jobs[i][JOB_GID];
+        fairshare_set_parent(fairshare, fairshare_account(fairshare, (uint32_t)gid, ACCOUNT_GROUP),
+            fairshare_account(fairshare, (uint32_t)world_department(gid), ACCOUNT_DEPARTMENT), 0);
+    }
+}
+
 void world_init(struct world *world, const struct sim_case *of, const struct check_spoiler *spoiler)
 {
     *world = (struct world){
@@ -538,6 +557,7 @@ void world_init(struct world *world, const struct sim_case *of, const struct che
     world->has_happened = xcalloc(of->n_events + 1, sizeof(bool));
     ledger_init(&world->ledger, of);
     fill_cluster(world);
+    make_departments(world);
 }
 
 void world_clear(struct world *world)

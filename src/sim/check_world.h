@@ -53,5 +53,8 @@ void world_happen(struct world *world);           // handles ends, events, relea
 void world_after_pass(struct world *world);
 bool world_is_over(const struct world *world);
 
+/* The department of a group, in cases with departments. */
+int64_t world_department(int64_t gid);
+
 /* True if the job's owner prefers the other one. */
 bool world_is_held_by(const int64_t *job, const int64_t *other);

@@ -15,19 +15,28 @@
 
 /* --- accounts --- */
 
-/* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS" */
-static int set_account(struct sched *sched, const char *value, struct error *err)
+static enum account_kind kind_of(char letter)
 {
+    return letter == 'g' ? ACCOUNT_GROUP : letter == 'd' ? ACCOUNT_DEPARTMENT : ACCOUNT_USER;
+}
+
+/* "account=g:1000 SHARES JOBS GPU_MILLI GPU_SECONDS DEPARTMENT"; older journals have no departments. */
+static int set_account(struct sched *sched, int64_t now_ms, const char *value, struct error *err)
+{
+    struct fairshare *fairshare = sched_fairshare(sched);
     char kind = '\0';
-    uint32_t id = 0;
+    uint32_t id = 0, department = 0;
     double shares = 1;
     struct account_limits limits = { 0 };
-    if (sscanf(value, "%c:%" SCNu32 " %lf %" SCNu32 " %" SCNu32 " %lf", &kind, &id, &shares, &limits.jobs,
-            &limits.gpu_milli, &limits.gpu_seconds) != 6)
+    if (sscanf(value, "%c:%" SCNu32 " %lf %" SCNu32 " %" SCNu32 " %lf %" SCNu32, &kind, &id, &shares,
+            &limits.jobs, &limits.gpu_milli, &limits.gpu_seconds, &department) < 6)
         return error_set(err, -EPROTO, "the account '%.60s' is invalid", value);
-    struct account *account = fairshare_account(sched_fairshare(sched), id, kind == 'g');
+    struct account *account = fairshare_account(fairshare, id, kind_of(kind));
     account->shares = shares;
     account->limits = limits;
+    if (department != 0)
+        fairshare_set_parent(
+            fairshare, account, fairshare_account(fairshare, department, ACCOUNT_DEPARTMENT), now_ms);
     return 0;
 }
 
@@ -68,11 +77,16 @@ static int read_partitions(const char *text, struct replay *replay, struct error
     return r;
 }
 
-static int read_accounts(const char *text, struct sched *sched, struct error *err)
+/* Groups that are not named have no department any more. */
+static int read_accounts(const char *text, struct replay *replay, struct error *err)
 {
+    struct fairshare *fairshare = sched_fairshare(replay->sched);
     _cleanup_free_ char *copy = xstrdup(text);
     char *rest = NULL;
     int r = 0;
+    for (struct account *account = fairshare->first; account != NULL; account = account->next)
+        if (account->kind == ACCOUNT_GROUP)
+            fairshare_set_parent(fairshare, account, NULL, replay->at_ms);
     for (char *line = strtok_r(copy, "\n", &rest); r == 0 && line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         char *equals = strchr(line, '=');
@@ -80,7 +94,7 @@ static int read_accounts(const char *text, struct sched *sched, struct error *er
             continue;
         *equals = '\0';
         if (strcmp(line, "account") == 0)
-            r = set_account(sched, equals + 1, err);
+            r = set_account(replay->sched, replay->at_ms, equals + 1, err);
     }
     return r;
 }
@@ -129,7 +143,8 @@ static void keep_account(struct replay *replay, uint32_t id, bool is_group)
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char key[24];
     (void)snprintf(key, sizeof(key), "%c:%" PRIu32, is_group ? 'g' : 'u', id);
-    account_encode(fairshare, fairshare_account(fairshare, id, is_group), replay->at_ms, &bytes);
+    account_encode(fairshare, fairshare_account(fairshare, id, is_group ? ACCOUNT_GROUP : ACCOUNT_USER),
+        replay->at_ms, &bytes);
     put_row(replay, "usage", key, &bytes);
 }
 
@@ -190,7 +205,7 @@ int replay_start(struct replay *replay, const char *text, struct error *err)
     sched_free(replay->sched);
     replay->sched = sched_new(&settings, &callbacks);
     replay->counts.starts++;
-    r = read_accounts(text, replay->sched, err);
+    r = read_accounts(text, replay, err);
     if (r == 0)
         r = read_partitions(text, replay, err);
     if (r == 0)
@@ -215,10 +230,10 @@ int replay_configure(struct replay *replay, const char *text, struct error *err)
     for (struct account *account = fairshare->first; account != NULL; account = account->next)
         account->shares = 1;
     if (r == 0)
-        r = read_accounts(text, replay->sched, err);
+        r = read_accounts(text, replay, err);
     if (r < 0)
         return r;
     sched_configure(replay->sched, replay->at_ms, &settings);
-    r = read_accounts(text, replay->sched, err);
+    r = read_accounts(text, replay, err);
     return r == 0 ? read_partitions(text, replay, err) : r;
 }

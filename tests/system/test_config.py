@@ -2,8 +2,10 @@
 """The configuration file: not needed, checked when it is there, and weaker than the command line."""
 
 import ctypes.util
+import grp
 import os
 import pty
+import pwd
 import re
 import signal
 import subprocess
@@ -38,6 +40,8 @@ def refuse(place, text):
     ('foreign-load: 120%\n', '/mgpu.yaml:1', 'neither a fraction from 0 to 1'),
     ('share-max-memory: 1.5\n', '/mgpu.yaml:1', 'neither a fraction from 0 to 1'),
     ('gpus:\n  - none\n', '/mgpu.yaml:1', 'single value'),
+    ('departments:\n  physics: { max-jobs: 2 }\n', '/mgpu.yaml:2', "unknown key 'max-jobs' of a department"),
+    ('users:\n  root: { department: physics }\n', '/mgpu.yaml:2', "unknown key 'department' of a user"),
 ])
 def test_a_mistake_in_the_file_is_told_with_its_line(place, text, where, what):
     said = refuse(place, text)
@@ -355,3 +359,35 @@ def test_the_example_has_every_setting_and_its_defaults_are_those_in_force(place
         return {key: value for key, value in found if key in keys}
 
     assert len(lines) > 40 and values('all') == values('none')
+
+
+def test_groups_share_what_their_department_has(make_instance, place, gate):
+    """The configuration, GET /users and `mgpu users` agree on the tree, also after a restart and a reload."""
+    path = f'{place}/mgpu.yaml'
+    write(path, '')
+    box = make_instance(gpus='sim:2x8G', arguments=['--config', path])
+    job = box.post_job(gate.command(), gpus=1)
+    box.wait(job, 'running')
+    uid = box.job(job)['uid']
+    own = grp.getgrgid(pwd.getpwuid(uid).pw_gid).gr_name
+    write(path, f'groups:\n  {own}: {{ department: physics }}\n  daemon: {{ department: biology }}\ndepartments:\n  physics: {{ shares: 3 }}\n')
+    reload(box)  # while its job runs
+
+    def look():
+        rows = box.api('GET', '/users').json['users']
+        department = [row for row in rows if row['department'] == 'physics' and row['group'] is None and row['user'] is None]
+        return next(row for row in rows if row['uid'] == uid), next(row for row in rows if row['group'] == own), department
+
+    for _ in range(2):
+        user, group, (department,) = look()
+        assert group['department'] == user['department'] == 'physics'
+        assert (department['running'], department['gpus'], group['running']) == (1, 1, 1)
+        assert department['share'] == group['share'] == user['share'] == 1  # biology has no jobs: its share is lent
+        shown = [line.split() for line in box.mgpu('users', '-o', 'user,group,department,running', check=True).out.splitlines()]
+        assert ['-', '-', 'physics', '1'] in shown, shown
+        box.restart()
+    write(path, f'groups:\n  {own}: {{ department: none }}\n')
+    reload(box)
+    user, group, departments = look()
+    assert user['department'] == group['department'] == 'none' and departments == []
+    gate.open()

@@ -26,6 +26,12 @@ static char *render_hours(const struct view *view, const json_t *user, enum colo
                : xstrdup("-");
 }
 
+static char *render_charged(const struct view *view, const json_t *user, enum color *color)
+{
+    (void)view, (void)color;
+    return history_hours(user, "charged_seconds");
+}
+
 static char *render_share(const struct view *view, const json_t *user, enum color *color)
 {
     (void)view, (void)color;
@@ -124,11 +130,15 @@ static const struct list_column columns[] = {
     { "user", "USER", "who", "user", false, 0, NULL },
     { "uid", "UID", "user id", "uid", true, 0, NULL },
     { "group", "GROUP", "group whose share includes the user", "group", false, 0, NULL },
+    { "department", "DEPARTMENT", "department whose share includes the group", "department", false, 0, NULL },
     { "running", "RUNNING", "running jobs", "running", true, 0, NULL },
     { "queued", "QUEUED", "waiting jobs", "queued", true, 0, NULL },
     { "gpus", "GPUS", "GPUs in use now", "gpus", true, 0, render_gpus },
     { "hours", "GPU-HOURS", "GPU-hours used; past usage decays", "gpu_seconds", true, 0, render_hours },
-    { "share", "SHARE", "fair share of the machine", "share", true, 0, render_share },
+    { "charged", "CHARGED", "the same, or CPUs or memory as GPU-hours where they are the larger part",
+        "charged_seconds", true, 0, render_charged },
+    { "share", "SHARE", "fair share of the machine, while all with jobs want it", "share", true, 0,
+        render_share },
     { "factor", "FACTOR", "fair-share factor: 1 runs first, 0 last", "factor", true, 0, render_factor },
     { "week_asked", "7D ASKED", "GPU-hours allocated to ended jobs in the last 7 days", "week_gpu_seconds",
         true, 0, render_week_held },
@@ -142,8 +152,9 @@ static const struct list_column columns[] = {
 static const struct list_kind kind = {
     .member = "users",
     .columns = columns,
-    .normal = "user,group,running,queued,gpus,hours,share,factor,limits",
-    .wide = "user,uid,group,running,queued,gpus,hours,share,factor,week_asked,week_used,week_wasted,limits",
+    .normal = "user,group,department,running,queued,gpus,hours,share,factor,limits",
+    .wide = "user,uid,group,department,running,queued,gpus,hours,charged,share,factor,week_asked,week_used,"
+            "week_wasted,limits",
 };
 
 /* True when a column of the last week is shown, or may be: -o wide, or one of their names. */
@@ -214,7 +225,8 @@ static void drop_private_groups(json_t *accounts)
         const json_t *account = json_array_get(accounts, i);
         const char *group = field_text(account, "group");
         bool is_group = field_text(account, "user") == NULL && group != NULL;
-        if (is_group && is_user(accounts, group) && !has_limits(account))
+        if (is_group && is_user(accounts, group) && !has_limits(account) &&
+            !field_is_known(account, "department"))
             (void)json_array_remove(accounts, i);
     }
 }

@@ -8,6 +8,7 @@
 #include "controller/api/accounts.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"
+#include "controller/core/settings.h"
 #include "wire/directory.h"
 #include "wire/json_text.h"
 
@@ -35,24 +36,44 @@ json_t *accounts_group_name(uint32_t gid)
     return json_string(number);
 }
 
+/* NULL: it has none, or is none. */
+static const char *department_name(const struct core *core, const struct account *account)
+{
+    while (account != NULL && account->kind != ACCOUNT_DEPARTMENT)
+        account = account->parent;
+    return account != NULL ? core_department_name(core, account->id) : NULL;
+}
+
+/* A user's group is known from its first job on. */
+static json_t *write_part(const struct fairshare *fairshare, const struct account *account)
+{
+    bool is_known = account->kind != ACCOUNT_USER || account->parent != NULL;
+    return is_known ? json_real(fairshare_part(fairshare, account)) : json_null();
+}
+
 static json_t *write_account(
-    struct serve *serve, const struct fairshare *fairshare, const struct account *account, double shares)
+    struct serve *serve, const struct fairshare *fairshare, const struct account *account)
 {
     int64_t now_ms = clock_wall_ms();
     json_t *object = json_object();
-    bool is_group = account->is_group;
+    enum account_kind kind = account->kind;
+    double charged = fairshare_charged(fairshare, account, now_ms);
+    (void)json_object_set_new(object, "user",
+        kind == ACCOUNT_USER ? json_text_string(usernames_name(serve->names, account->id)) : json_null());
+    (void)json_object_set_new(object, "uid", kind == ACCOUNT_USER ? json_integer(account->id) : json_null());
     (void)json_object_set_new(
-        object, "user", is_group ? json_null() : json_text_string(usernames_name(serve->names, account->id)));
-    (void)json_object_set_new(object, "uid", is_group ? json_null() : json_integer(account->id));
-    (void)json_object_set_new(object, "group", is_group ? accounts_group_name(account->id) : json_null());
+        object, "group", kind == ACCOUNT_GROUP ? accounts_group_name(account->id) : json_null());
+    (void)json_object_set_new(
+        object, "department", json_text_string(department_name(serve->controller->core, account)));
     (void)json_object_set_new(object, "running", json_integer(account->running));
     (void)json_object_set_new(object, "queued", json_integer(account->waiting));
     (void)json_object_set_new(object, "gpus", json_real(account->gpu_milli / 1000.0));
     (void)json_object_set_new(
         object, "gpu_seconds", json_real(round(fairshare_usage(fairshare, account, now_ms) * 1000) / 1000));
-    (void)json_object_set_new(object, "share", json_real(shares > 0 ? account->shares / shares : 0));
+    (void)json_object_set_new(object, "charged_seconds", json_real(round(charged * 1000) / 1000));
+    (void)json_object_set_new(object, "share", write_part(fairshare, account));
     (void)json_object_set_new(
-        object, "factor", json_real(1 / (1 + exp2(fairshare_factor(fairshare, account, now_ms)))));
+        object, "factor", json_real(1 / (1 + exp2(fairshare_path_factor(fairshare, account, now_ms)))));
     (void)json_object_set_new(object, "limits", write_limits(&account->limits));
     return object;
 }
@@ -60,15 +81,11 @@ static json_t *write_account(
 void handle_users(struct request *request)
 {
     const struct fairshare *fairshare = sched_fairshare(core_sched(request->serve->controller->core));
-    double shares[2] = { 0, 0 };
     json_t *array = json_array(), *body = json_object();
-    for (const struct account *account = fairshare->first; account != NULL; account = account->next)
-        shares[account->is_group] += account->shares;
-    for (int is_group = 0; is_group <= 1; is_group++)
+    for (unsigned kind = ACCOUNT_USER; kind <= ACCOUNT_DEPARTMENT; kind++)
         for (const struct account *account = fairshare->first; account != NULL; account = account->next)
-            if (account->is_group == (is_group != 0))
-                (void)json_array_append_new(
-                    array, write_account(request->serve, fairshare, account, shares[is_group]));
+            if (account->kind == kind)
+                (void)json_array_append_new(array, write_account(request->serve, fairshare, account));
     (void)json_object_set_new(body, "users", array);
     request_hold_json(request, 200, body);
 }

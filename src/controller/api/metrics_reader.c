@@ -187,7 +187,7 @@ void metrics_write_users(struct metrics_reader *reader, const struct metric *met
     double others = 0;
     const struct account *account = sched_fairshare(core_sched(reader->controller->core))->first;
     for (; account != NULL; account = account->next) {
-        if (account->is_group)
+        if (account->kind != ACCOUNT_USER)
             continue;
         double value = metric->read_user(account, reader->now_ms);
         if (count++ >= LIMIT_METRICS_USERS) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A configuration file: YAML, one mapping of keys to values. Four keys contain mappings themselves: "users"
- * and "groups" (limits of single ones), "partitions" and "roles". An empty file is valid. A key may occur
- * once in a file; of several files the last one wins.
+ * A configuration file: YAML, one mapping of keys to values. Five keys contain mappings themselves: "users",
+ * "groups" (limits of single ones) and "departments", "partitions" and "roles". An empty file is valid. A key
+ * may occur once in a file; of several files the last one wins.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -97,33 +97,33 @@ static int pass_over(struct reader *reader, const yaml_node_t *node)
     return 0;
 }
 
-/* --- users and groups: names to their limits --- */
+/* --- users, groups and departments: names to their limits and shares --- */
 
 struct account_name {
-    bool is_group;
+    enum account_kind kind;
     const char *name;
 };
 
 static int read_limit(
     struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
 {
+    static const char *const sections[] = { "users", "groups", "departments" };
     const struct account_name *account = arg;
     if (text_of(value) == NULL)
         return at(reader, value, error_set(reader->err, -EINVAL, "a limit must be a single value"));
     int r = settings_set_account(
-        reader->options, account->is_group, account->name, text_of(key), text_of(value), reader->err);
+        reader->options, account->kind, account->name, text_of(key), text_of(value), reader->err);
     if (r < 0)
         return r == -ENOENT ? r : at(reader, key, r); // reported with the position of the name
-    _cleanup_free_ char *name =
-        xasprintf("%s.%s.%s", account->is_group ? "groups" : "users", account->name, text_of(key));
+    _cleanup_free_ char *name = xasprintf("%s.%s.%s", sections[account->kind], account->name, text_of(key));
     note(reader, key, name, text_of(value));
     return 0;
 }
 
 static int read_account(
-    struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *is_group)
+    struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *kind)
 {
-    struct account_name account = { .is_group = *(const bool *)is_group, .name = text_of(key) };
+    struct account_name account = { .kind = *(const enum account_kind *)kind, .name = text_of(key) };
     if (value->type != YAML_MAPPING_NODE)
         return at(reader, value,
             error_set(reader->err, -EINVAL, "'%.60s' requires a mapping of limits", account.name));
@@ -232,14 +232,16 @@ static int read_role(struct reader *reader, const yaml_node_t *key, const yaml_n
 
 static int read_pair(struct reader *reader, const yaml_node_t *key, const yaml_node_t *value, const void *arg)
 {
-    static const bool no = false, yes = true;
+    static const enum account_kind user = ACCOUNT_USER, group = ACCOUNT_GROUP,
+                                   department = ACCOUNT_DEPARTMENT;
     static const struct {
         const char *key;
         pair_fn *read;
         const void *arg;
     } sections[] = {
-        { "users", read_account, &no },
-        { "groups", read_account, &yes },
+        { "users", read_account, &user },
+        { "groups", read_account, &group },
+        { "departments", read_account, &department },
         { "partitions", read_partition, NULL },
         { "roles", read_role, NULL },
     };

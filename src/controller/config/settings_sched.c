@@ -174,20 +174,44 @@ static int find_id(bool is_group, const char *name, uint32_t *ret, struct error 
 
 /* A new entry has the default limits for settings without a value; those settings must therefore come
  * first. */
-static struct core_account *account_of(struct controller_options *options, bool is_group, uint32_t id)
+static struct core_account *account_of(
+    struct controller_options *options, enum account_kind kind, uint32_t id)
 {
     for (size_t i = 0; i < options->n_accounts; i++)
-        if (options->accounts[i].is_group == is_group && options->accounts[i].id == id)
+        if (options->accounts[i].kind == kind && options->accounts[i].id == id)
             return &options->accounts[i];
     options->accounts = xreallocarray(options->accounts, options->n_accounts + 1, sizeof(*options->accounts));
     struct core_account *account = &options->accounts[options->n_accounts++];
     *account = (struct core_account){
-        .is_group = is_group,
+        .kind = kind,
         .id = id,
         .shares = 1,
-        .limits = is_group ? options->sched.group_limits : options->sched.user_limits,
+        .limits = kind == ACCOUNT_GROUP  ? options->sched.group_limits
+                  : kind == ACCOUNT_USER ? options->sched.user_limits
+                                         : (struct account_limits){ 0 },
     };
     return account;
+}
+
+/* The department of this name, numbered when it is first mentioned. */
+static int find_department(
+    struct controller_options *options, const char *name, uint32_t *ret, struct error *err)
+{
+    uint32_t count = 0;
+    if (name[0] == '\0' || strlen(name) >= DEPARTMENT_NAME_MAX)
+        return error_set(err, -EINVAL, "the name of a department has 1 to %u characters, not '%.80s'",
+            DEPARTMENT_NAME_MAX - 1, name);
+    for (size_t i = 0; i < options->n_accounts; i++) {
+        const struct core_account *account = &options->accounts[i];
+        count += account->kind == ACCOUNT_DEPARTMENT;
+        *ret = account->id;
+        if (account->kind == ACCOUNT_DEPARTMENT && strcmp(account->name, name) == 0)
+            return 0;
+    }
+    *ret = count + 1;
+    struct core_account *department = account_of(options, ACCOUNT_DEPARTMENT, *ret);
+    memcpy(department->name, name, strlen(name) + 1);
+    return 0;
 }
 
 static int set_shares(struct core_account *account, const char *value, struct error *err)
@@ -201,8 +225,32 @@ static int set_shares(struct core_account *account, const char *value, struct er
     return r;
 }
 
-int settings_set_account(struct controller_options *options, bool is_group, const char *name, const char *key,
+static int set_department(struct controller_options *options, const char *name, const char *key,
     const char *value, struct error *err)
+{
+    uint32_t number = 0;
+    int r = find_department(options, name, &number, err);
+    if (r < 0)
+        return r;
+    if (strcmp(key, "shares") == 0)
+        return set_shares(account_of(options, ACCOUNT_DEPARTMENT, number), value, err);
+    (void)error_set(err, -EINVAL, "unknown key '%.60s' of a department", key);
+    return error_hint(err, "shares");
+}
+
+/* Departments move the accounts in memory. */
+static int join_department(
+    struct controller_options *options, uint32_t gid, const char *value, struct error *err)
+{
+    uint32_t number = 0;
+    int r = find_department(options, value, &number, err);
+    if (r == 0)
+        account_of(options, ACCOUNT_GROUP, gid)->department = number;
+    return r;
+}
+
+int settings_set_account(struct controller_options *options, enum account_kind kind, const char *name,
+    const char *key, const char *value, struct error *err)
 {
     static const struct {
         const char *name;
@@ -213,15 +261,19 @@ int settings_set_account(struct controller_options *options, bool is_group, cons
         { "max-gpu-hours", set_limit_hours },
     };
     uint32_t id = 0;
-    int r = find_id(is_group, name, &id, err);
-    if (r < 0)
-        return r;
-    struct core_account *account = account_of(options, is_group, id);
+    bool is_group = kind == ACCOUNT_GROUP;
+    int r = kind != ACCOUNT_DEPARTMENT ? find_id(is_group, name, &id, err) : 0;
+    if (r < 0 || kind == ACCOUNT_DEPARTMENT)
+        return r < 0 ? r : set_department(options, name, key, value, err);
+    if (is_group && strcmp(key, "department") == 0)
+        return join_department(options, id, value, err);
+    struct core_account *account = account_of(options, kind, id);
     if (strcmp(key, "shares") == 0)
         return set_shares(account, value, err);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (strcmp(keys[i].name, key) == 0)
             return keys[i].set(&account->limits, key, value, err);
     (void)error_set(err, -EINVAL, "unknown key '%.60s' of a %s", key, is_group ? "group" : "user");
-    return error_hint(err, "max-jobs, max-gpus, max-gpu-hours or shares");
+    return error_hint(
+        err, "max-jobs, max-gpus, max-gpu-hours%s", is_group ? ", shares or department" : " or shares");
 }

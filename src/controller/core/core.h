@@ -80,12 +80,17 @@ struct core_effects {
 /* The hint for callers whose token does not permit it, with the scopes that would. */
 #define CORE_SCOPES_HINT "create a token with this scope: mgpu token create --scope %s"
 
-/* Limits and weight of a user or group that differ from the defaults. */
+#define DEPARTMENT_NAME_MAX 64U
+
+/* Limits and weight of a user or group that differ from the defaults, or a department, which has no limits.
+ */
 struct core_account {
-    bool is_group;
-    uint32_t id;
+    enum account_kind kind;
+    uint32_t id; // departments are numbered from 1
     double shares;
     struct account_limits limits;
+    uint32_t department;            // of a group; 0: none
+    char name[DEPARTMENT_NAME_MAX]; // of a department
 };
 
 /* Settings of notifications. */

@@ -10,15 +10,37 @@
 #include "controller/core/clock.h"
 #include "controller/core/state.h"
 
+/* NULL: the group has none. */
+static struct account *department_of(const struct core *core, uint32_t gid)
+{
+    for (size_t i = 0; i < core->options.n_accounts; i++) {
+        const struct core_account *given = &core->options.accounts[i];
+        if (given->kind == ACCOUNT_GROUP && given->id == gid && given->department != 0)
+            return fairshare_account(sched_fairshare(core->sched), given->department, ACCOUNT_DEPARTMENT);
+    }
+    return NULL;
+}
+
 void core_configure_accounts(struct core *core)
 {
     struct fairshare *fairshare = sched_fairshare(core->sched);
     for (size_t i = 0; i < core->options.n_accounts; i++) {
         const struct core_account *given = &core->options.accounts[i];
-        struct account *account = fairshare_account(fairshare, given->id, given->is_group);
+        struct account *account = fairshare_account(fairshare, given->id, given->kind);
         account->shares = given->shares;
         account->limits = given->limits;
     }
+    for (struct account *account = fairshare->first; account != NULL; account = account->next)
+        if (account->kind == ACCOUNT_GROUP)
+            fairshare_set_parent(fairshare, account, department_of(core, account->id), core->now_ms);
+}
+
+const char *core_department_name(const struct core *core, uint32_t number)
+{
+    for (size_t i = 0; i < core->options.n_accounts; i++)
+        if (core->options.accounts[i].kind == ACCOUNT_DEPARTMENT && core->options.accounts[i].id == number)
+            return core->options.accounts[i].name;
+    return NULL;
 }
 
 static void write_settings(const struct sched_settings *settings, struct buffer *text)
@@ -50,16 +72,17 @@ static void write_partitions(const struct core_options *options, struct buffer *
     }
 }
 
-/* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS" */
+/* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS 0"; a group has the number of its department at the end.
+ */
 char *core_settings_text(const struct core *core)
 {
     struct buffer text = { 0 };
     write_settings(&core->options.sched, &text);
     for (size_t i = 0; i < core->options.n_accounts; i++) {
         const struct core_account *account = &core->options.accounts[i];
-        buffer_printf(&text, "account=%c:%" PRIu32 " %.17g %" PRIu32 " %" PRIu32 " %.17g\n",
-            account->is_group ? 'g' : 'u', account->id, account->shares, account->limits.jobs,
-            account->limits.gpu_milli, account->limits.gpu_seconds);
+        buffer_printf(&text, "account=%c:%" PRIu32 " %.17g %" PRIu32 " %" PRIu32 " %.17g %" PRIu32 "\n",
+            "ugd"[account->kind], account -> id, account -> shares, account -> limits.jobs,
+            account->limits.gpu_milli, account->limits.gpu_seconds, account->department);
     }
     write_partitions(&core->options, &text);
     return buffer_take(&text);

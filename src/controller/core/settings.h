@@ -3,8 +3,10 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct core;
 
 void core_configure_accounts(struct core *core);
+const char *core_department_name(const struct core *core, uint32_t number); // NULL: it is gone
 void core_note_settings(struct core *core, bool is_live); // in the journal; live: changed while running

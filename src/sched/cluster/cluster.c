@@ -178,6 +178,8 @@ struct cluster_node *cluster_set_node(
     node->is_up = true;
     node->is_described = true;
     node->jobs_max = cluster->node_jobs_max;
+    cluster->totals.cpu_milli += (double)cpu_milli - node->cpu_milli;
+    cluster->totals.memory += (double)memory - (double)node->memory;
     node->cpu_milli = cpu_milli;
     node->memory = memory;
     cluster_touch(cluster, node);
@@ -187,7 +189,9 @@ struct cluster_node *cluster_set_node(
 struct cluster_gpu *cluster_set_gpu(struct cluster *cluster, struct cluster_node *node, uint32_t index,
     const char *uuid, const char *model, uint64_t memory_bytes, bool is_present)
 {
+    size_t n_before = node->n_gpus;
     struct cluster_gpu *gpu = cluster_gpu(node, index, uuid);
+    cluster->totals.gpus += (double)(node->n_gpus - n_before);
     gpu->index = index;
     gpu->is_known = true;
     gpu->is_present = is_present;

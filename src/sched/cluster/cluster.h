@@ -86,6 +86,11 @@ struct cluster_node {
 struct node_index;
 struct node_offer;
 
+/* The hardware of all nodes, also of those that are away. */
+struct cluster_totals {
+    double gpus, cpu_milli, memory;
+};
+
 struct cluster {
     struct cluster_node *nodes;
     size_t n_nodes;
@@ -97,7 +102,8 @@ struct cluster {
     struct cluster_bucket *names; // nodes by name
     uint32_t *widths;             // number of nodes by their number of usable GPUs, allocated or not
     uint64_t version;             // incremented by every cluster_touch()
-    uint32_t node_jobs_max;       // jobs_max of new nodes
+    struct cluster_totals totals;
+    uint32_t node_jobs_max; // jobs_max of new nodes
     /* Nodes touched since the scheduler last ran, each once. */
     uint32_t *dirty;
     size_t n_dirty;

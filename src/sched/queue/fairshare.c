@@ -32,10 +32,7 @@
 
 void fairshare_init(struct fairshare *fairshare, double half_life_ms)
 {
-    *fairshare = (struct fairshare){ .half_life_ms = half_life_ms,
-        .n_buckets = BUCKETS_MIN,
-        .default_user_shares = 1,
-        .default_group_shares = 1 };
+    *fairshare = (struct fairshare){ .half_life_ms = half_life_ms, .n_buckets = BUCKETS_MIN };
     fairshare->buckets = xcalloc(BUCKETS_MIN, sizeof(struct account *));
 }
 
@@ -50,15 +47,15 @@ void fairshare_clear(struct fairshare *fairshare)
     *fairshare = (struct fairshare){ 0 };
 }
 
-static size_t bucket_of(const struct fairshare *fairshare, uint32_t id, bool is_group)
+static size_t bucket_of(const struct fairshare *fairshare, uint32_t id, enum account_kind kind)
 {
-    uint64_t hash = ((uint64_t)id * 2 + is_group) * 0x9e3779b97f4a7c15ULL;
+    uint64_t hash = ((uint64_t)id * 4 + kind) * 0x9e3779b97f4a7c15ULL;
     return (hash >> 32) % fairshare->n_buckets;
 }
 
 static void enter_bucket(struct fairshare *fairshare, struct account *account)
 {
-    struct account **bucket = &fairshare->buckets[bucket_of(fairshare, account->id, account->is_group)];
+    struct account **bucket = &fairshare->buckets[bucket_of(fairshare, account->id, account->kind)];
     account->chain = *bucket;
     *bucket = account;
 }
@@ -72,26 +69,33 @@ static void grow(struct fairshare *fairshare)
         enter_bucket(fairshare, account);
 }
 
-static struct account *find(const struct fairshare *fairshare, uint32_t id, bool is_group)
+static struct account *find(const struct fairshare *fairshare, uint32_t id, enum account_kind kind)
 {
-    struct account *account = fairshare->buckets[bucket_of(fairshare, id, is_group)];
-    while (account != NULL && (account->id != id || account->is_group != is_group))
+    struct account *account = fairshare->buckets[bucket_of(fairshare, id, kind)];
+    while (account != NULL && (account->id != id || account->kind != kind))
         account = account->chain;
     return account;
 }
 
-struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, bool is_group)
+struct account_limits fairshare_default_limits(const struct fairshare *fairshare, enum account_kind kind)
 {
-    struct account *account = find(fairshare, id, is_group);
+    return kind == ACCOUNT_USER    ? fairshare->user_limits
+           : kind == ACCOUNT_GROUP ? fairshare->group_limits
+                                   : (struct account_limits){ 0 };
+}
+
+struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, enum account_kind kind)
+{
+    struct account *account = find(fairshare, id, kind);
     if (account != NULL)
         return account;
     if (fairshare->n_accounts >= fairshare->n_buckets * 2)
         grow(fairshare);
     account = xcalloc(1, sizeof(*account));
     account->id = id;
-    account->is_group = is_group;
-    account->shares = is_group ? fairshare->default_group_shares : fairshare->default_user_shares;
-    account->limits = is_group ? fairshare->group_limits : fairshare->user_limits;
+    account->kind = kind;
+    account->shares = 1;
+    account->limits = fairshare_default_limits(fairshare, kind);
     enter_bucket(fairshare, account);
     *(fairshare->last != NULL ? &fairshare->last->next : &fairshare->first) = account;
     fairshare->last = account;
@@ -119,25 +123,37 @@ double fairshare_usage(const struct fairshare *fairshare, const struct account *
     return usage_after(fairshare, account->usage, account->rate, account->at_ms, now_ms);
 }
 
+double fairshare_charged(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
+{
+    return usage_after(fairshare, account->charged, account->charge_rate, account->at_ms, now_ms);
+}
+
 static void bring_account_to(const struct fairshare *fairshare, struct account *account, int64_t now_ms)
 {
     account->usage = fairshare_usage(fairshare, account, now_ms);
+    account->charged = fairshare_charged(fairshare, account, now_ms);
     if (now_ms > account->at_ms)
         account->at_ms = now_ms;
 }
 
-static double total_usage(
+static double total_charged(
     const struct fairshare *fairshare, const struct fairshare_total *total, int64_t now_ms)
 {
-    return usage_after(fairshare, total->usage, total->rate, total->at_ms, now_ms);
+    return usage_after(fairshare, total->charged, total->rate, total->at_ms, now_ms);
+}
+
+static const struct fairshare_total *total_of(
+    const struct fairshare *fairshare, const struct account *account)
+{
+    return account->parent != NULL ? &account->parent->children : &fairshare->top;
 }
 
 /* The sum that an account counts for, brought to this time. */
 static struct fairshare_total *total_at(
     struct fairshare *fairshare, const struct account *account, int64_t now_ms)
 {
-    struct fairshare_total *total = account->is_group ? &fairshare->groups : &fairshare->users;
-    total->usage = total_usage(fairshare, total, now_ms);
+    struct fairshare_total *total = account->parent != NULL ? &account->parent->children : &fairshare->top;
+    total->charged = total_charged(fairshare, total, now_ms);
     if (now_ms > total->at_ms)
         total->at_ms = now_ms;
     return total;
@@ -148,8 +164,8 @@ static struct fairshare_total *total_at(
 static void join_total(struct fairshare *fairshare, const struct account *account, int64_t now_ms, int sign)
 {
     struct fairshare_total *total = total_at(fairshare, account, now_ms);
-    total->usage += sign * account->usage;
-    total->rate += sign * account->rate;
+    total->charged += sign * account->charged;
+    total->rate += sign * account->charge_rate;
     total->shares += sign * account->shares;
     total->accounts += (uint32_t)sign;
     if (total->accounts == 0) // what is left are rounding errors
@@ -161,17 +177,17 @@ void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_l
     for (struct account *account = fairshare->first; account != NULL; account = account->next)
         bring_account_to(fairshare, account, now_ms);
     fairshare->half_life_ms = half_life_ms;
-    fairshare->users = fairshare->groups = (struct fairshare_total){ 0 };
+    fairshare->top = (struct fairshare_total){ 0 };
+    for (struct account *account = fairshare->first; account != NULL; account = account->next)
+        account->children = (struct fairshare_total){ 0 };
     for (struct account *account = fairshare->first; account != NULL; account = account->next)
         if (account->is_counted)
             join_total(fairshare, account, now_ms, 1);
 }
 
-void fairshare_count(
-    struct fairshare *fairshare, struct account *account, int64_t now_ms, int32_t running, int32_t waiting)
+/* Joins or leaves the total if it has got its first or lost its last job. */
+static void settle_count(struct fairshare *fairshare, struct account *account, int64_t now_ms)
 {
-    account->running += (uint32_t)running;
-    account->waiting += (uint32_t)waiting;
     bool has_jobs = account->running > 0 || account->waiting > 0;
     if (has_jobs == account->is_counted)
         return;
@@ -180,30 +196,106 @@ void fairshare_count(
     join_total(fairshare, account, now_ms, has_jobs ? 1 : -1);
 }
 
+void fairshare_count(
+    struct fairshare *fairshare, struct account *account, int64_t now_ms, int32_t running, int32_t waiting)
+{
+    account->running += (uint32_t)running;
+    account->waiting += (uint32_t)waiting;
+    settle_count(fairshare, account, now_ms);
+    if (account->kind == ACCOUNT_GROUP && account->parent != NULL)
+        fairshare_count(fairshare, account->parent, now_ms, running, waiting);
+}
+
 double fairshare_held(const struct account *account, int64_t now_ms)
 {
     int64_t since_ms = now_ms > account->held_at_ms ? now_ms - account->held_at_ms : 0;
     return account->held_seconds + account->rate * (double)since_ms / 1000;
 }
 
-void fairshare_charge(struct fairshare *fairshare, struct account *account, int64_t now_ms, int64_t gpu_milli)
+void fairshare_charge(struct fairshare *fairshare, struct account *account, int64_t now_ms, int64_t gpu_milli,
+    int64_t charged_milli)
 {
     assert(gpu_milli >= 0 || account->gpu_milli >= (uint64_t)-gpu_milli);
+    assert(charged_milli >= 0 || account->charged_milli >= (uint64_t)-charged_milli);
     bring_account_to(fairshare, account, now_ms);
     account->held_seconds = fairshare_held(account, now_ms);
     account->held_at_ms = now_ms;
     account->gpu_milli = (uint32_t)(account->gpu_milli + gpu_milli);
+    account->charged_milli = (uint64_t)((int64_t)account->charged_milli + charged_milli);
     account->rate = account->gpu_milli / 1000.0;
+    account->charge_rate = (double)account->charged_milli / 1000.0;
     if (account->is_counted)
-        total_at(fairshare, account, now_ms)->rate += (double)gpu_milli / 1000;
+        total_at(fairshare, account, now_ms)->rate += (double)charged_milli / 1000;
+    if (account->kind == ACCOUNT_GROUP && account->parent != NULL)
+        fairshare_charge(fairshare, account->parent, now_ms, gpu_milli, charged_milli);
+}
+
+/* Adds a group's jobs and usage to its department, or takes them from it. */
+static void move_group(
+    struct fairshare *fairshare, struct account *department, struct account *group, int64_t now_ms, int sign)
+{
+    bring_account_to(fairshare, department, now_ms);
+    bool was_counted = department->is_counted;
+    if (was_counted) // it returns with the new values
+        join_total(fairshare, department, now_ms, -1);
+    department->is_counted = false;
+    department->usage += sign * group->usage;
+    department->charged += sign * group->charged;
+    department->held_seconds = fairshare_held(department, now_ms) + sign * group->held_seconds;
+    department->held_at_ms = now_ms;
+    department->gpu_milli += (uint32_t)sign * group->gpu_milli;
+    department->charged_milli += (uint64_t)(int64_t)sign * group->charged_milli;
+    department->rate = department->gpu_milli / 1000.0;
+    department->charge_rate = (double)department->charged_milli / 1000.0;
+    department->running += (uint32_t)sign * group->running;
+    department->waiting += (uint32_t)sign * group->waiting;
+    settle_count(fairshare, department, now_ms);
+}
+
+void fairshare_set_parent(
+    struct fairshare *fairshare, struct account *account, struct account *parent, int64_t now_ms)
+{
+    if (account->parent == parent)
+        return;
+    bring_account_to(fairshare, account, now_ms);
+    account->held_seconds = fairshare_held(account, now_ms);
+    account->held_at_ms = now_ms;
+    if (account->is_counted)
+        join_total(fairshare, account, now_ms, -1);
+    if (account->kind == ACCOUNT_GROUP && account->parent != NULL)
+        move_group(fairshare, account->parent, account, now_ms, -1);
+    account->parent = parent;
+    if (account->kind == ACCOUNT_GROUP && parent != NULL)
+        move_group(fairshare, parent, account, now_ms, 1);
+    if (account->is_counted)
+        join_total(fairshare, account, now_ms, 1);
 }
 
 double fairshare_factor(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
 {
-    const struct fairshare_total *total = account->is_group ? &fairshare->groups : &fairshare->users;
-    double mean = total->shares > 0 ? total_usage(fairshare, total, now_ms) / total->shares : 0;
-    double own = fairshare_usage(fairshare, account, now_ms) / account->shares;
+    const struct fairshare_total *total = total_of(fairshare, account);
+    double mean = total->shares > 0 ? total_charged(fairshare, total, now_ms) / total->shares : 0;
+    double own = fairshare_charged(fairshare, account, now_ms) / account->shares;
     return log2((own + USAGE_FLOOR) / ((mean > 0 ? mean : 0) + USAGE_FLOOR));
+}
+
+double fairshare_path_factor(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
+{
+    double factor = 0;
+    for (; account != NULL; account = account->parent)
+        factor += fairshare_factor(fairshare, account, now_ms);
+    return factor;
+}
+
+double fairshare_part(const struct fairshare *fairshare, const struct account *account)
+{
+    double part = 1;
+    for (; account != NULL; account = account->parent) {
+        const struct fairshare_total *total = total_of(fairshare, account);
+        double all = total->shares + (account->is_counted ? 0 : account->shares);
+        part *= account->shares / all;
+    }
+    return part;
 }
 
 static bool is_over_usage(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
@@ -226,12 +318,13 @@ int64_t fairshare_limit_ends(const struct fairshare *fairshare, const struct acc
     return wait_ms < 1e15 ? now_ms + (int64_t)ceil(wait_ms) + 1 : TIME_NEVER; // surely below by then
 }
 
-const struct account_limits *fairshare_limits(const struct fairshare *fairshare, uint32_t id, bool is_group)
+const struct account_limits *fairshare_limits(
+    const struct fairshare *fairshare, uint32_t id, enum account_kind kind)
 {
-    const struct account *account = find(fairshare, id, is_group);
+    const struct account *account = find(fairshare, id, kind);
     if (account != NULL)
         return &account->limits;
-    return is_group ? &fairshare->group_limits : &fairshare->user_limits;
+    return kind == ACCOUNT_GROUP ? &fairshare->group_limits : &fairshare->user_limits;
 }
 
 /* The other limits are on what its owner's other jobs do: each of these ends, and usage decays. */
@@ -279,7 +372,7 @@ struct account_state {
     uint32_t id;
     bool is_group;
     int64_t at_ms;
-    uint64_t gpu_ms;
+    uint64_t gpu_ms, charged_ms;
 };
 
 static const struct record_field state_fields[] = {
@@ -287,6 +380,7 @@ static const struct record_field state_fields[] = {
     RECORD_FIELD(2, RECORD_BOOL, struct account_state, is_group, 0),
     RECORD_FIELD(3, RECORD_TIME, struct account_state, at_ms, 0),
     RECORD_FIELD(4, RECORD_U64, struct account_state, gpu_ms, 0),
+    RECORD_FIELD(542, RECORD_U64, struct account_state, charged_ms, 0),
 };
 
 static const struct record_type state_record = RECORD_TYPE(70, "account", struct account_state, state_fields);
@@ -295,21 +389,28 @@ void account_encode(
     const struct fairshare *fairshare, const struct account *account, int64_t now_ms, struct buffer *out)
 {
     const struct account_state state = { .id = account->id,
-        .is_group = account->is_group,
+        .is_group = account->kind == ACCOUNT_GROUP,
         .at_ms = now_ms,
-        .gpu_ms = (uint64_t)llround(fairshare_usage(fairshare, account, now_ms) * 1000) };
+        .gpu_ms = (uint64_t)llround(fairshare_usage(fairshare, account, now_ms) * 1000),
+        .charged_ms = (uint64_t)llround(fairshare_charged(fairshare, account, now_ms) * 1000) };
     record_encode(&state_record, &state, out);
 }
 
+/* Older versions charged for GPUs only. */
 int account_decode(struct fairshare *fairshare, const uint8_t *bytes, size_t length, struct error *err)
 {
     struct account_state state;
     int r = record_decode(&state_record, bytes, length, &state, err);
     if (r < 0)
         return r;
-    struct account *account = fairshare_account(fairshare, state.id, state.is_group);
+    struct account *account =
+        fairshare_account(fairshare, state.id, state.is_group ? ACCOUNT_GROUP : ACCOUNT_USER);
+    struct account *parent = account->parent;
     assert(!account->is_counted);
+    fairshare_set_parent(fairshare, account, NULL, state.at_ms);
     account->usage = (double)state.gpu_ms / 1000;
+    account->charged = (double)(state.charged_ms > 0 ? state.charged_ms : state.gpu_ms) / 1000;
     account->at_ms = state.at_ms;
+    fairshare_set_parent(fairshare, account, parent, state.at_ms);
     return 0;
 }

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fair share: GPU-seconds per user and per group, with exponential decay. Usage of running jobs is computed
+ * Fair share: usage per user, group and department, with exponential decay. Usage of running jobs is computed
  * in closed form, so nothing is rewritten as time passes.
+ *
+ * Accounts form a tree: departments and groups without one at the top, below them the groups of each
+ * department, below each group its users. An account is compared with the other accounts below the same
+ * parent that have jobs. The share of those without jobs is thereby lent to the others; whoever lent it is
+ * below its share when it returns, and comes first.
+ *
+ * What counts is the dominant resource (Ghodsi et al., Dominant resource fairness, NSDI 2011): a job is
+ * charged for the GPUs, or for the CPUs or memory if they are a larger part of the cluster, as that many
+ * GPUs. Limits count GPUs alone.
  */
 #pragma once
 
@@ -21,19 +30,35 @@ struct account_limits {
     double gpu_seconds; // used within the window (decayed usage; "GPU-hours")
 };
 
-struct account {
-    uint32_t id; // uid or gid
-    bool is_group;
-    double shares; // weight, 1 unless configured
-    double usage;  // GPU-seconds at `at_ms`, decayed
+/* All children of an account, or all accounts at the top, that have running or waiting jobs. Updated
+ * incrementally, so the mean needs no loop over accounts. */
+struct fairshare_total {
+    uint32_t accounts;
+    double shares;
+    double charged; // at `at_ms`, as in an account
     int64_t at_ms;
-    double rate;         // GPUs held
-    double held_seconds; // GPU-seconds held until `held_at_ms`, without decay; see fairshare_held()
+    double rate;
+};
+
+enum account_kind { ACCOUNT_USER, ACCOUNT_GROUP, ACCOUNT_DEPARTMENT };
+
+struct account {
+    uint32_t id; // uid, gid, or the number of a department
+    enum account_kind kind;
+    struct account *parent;          // NULL: at the top
+    struct fairshare_total children; // those with jobs
+    double shares;                   // weight, 1 unless configured
+    double usage;                    // GPU-seconds at `at_ms`, decayed
+    double charged;                  // the same of dominant resources
+    int64_t at_ms;
+    double rate, charge_rate; // GPUs held, and charged for
+    double held_seconds;      // GPU-seconds held until `held_at_ms`, without decay; see fairshare_held()
     int64_t held_at_ms;
     double factor; // last value used by the scheduler; see fairshare_factor()
     struct account_limits limits;
     uint32_t running;             // running jobs
     uint32_t gpu_milli;           // GPUs held
+    uint64_t charged_milli;       // and charged for
     uint32_t waiting;             // waiting jobs
     bool is_counted;              // it has jobs and is included in the total
     struct queue_class *classes;  // of a user: all of its classes
@@ -43,23 +68,12 @@ struct account {
     struct account *chain, *next; // in its bucket; in order of creation
 };
 
-/* All users, or all groups, that have running or waiting jobs. Updated incrementally, so the mean needs no
- * loop over accounts. */
-struct fairshare_total {
-    uint32_t accounts;
-    double shares;
-    double usage; // at `at_ms`, as in an account
-    int64_t at_ms;
-    double rate;
-};
-
 struct fairshare {
     double half_life_ms;
-    struct fairshare_total users, groups;
+    struct fairshare_total top;
     struct account **buckets;
     size_t n_buckets, n_accounts;
     struct account *first, *last;
-    double default_user_shares, default_group_shares;
     struct account_limits user_limits, group_limits; // defaults for new accounts
 };
 
@@ -67,7 +81,14 @@ void fairshare_init(struct fairshare *fairshare, double half_life_ms);
 void fairshare_clear(struct fairshare *fairshare);
 
 /* The account, created if necessary. Not freed before fairshare_clear(). */
-struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, bool is_group);
+struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, enum account_kind kind);
+
+/*
+ * Moves an account below another one (NULL: to the top). A department's usage and jobs are those of its
+ * groups, which take theirs with them; a group keeps the usage of users who leave it.
+ */
+void fairshare_set_parent(
+    struct fairshare *fairshare, struct account *account, struct account *parent, int64_t now_ms);
 
 /* Decayed GPU-seconds at this time. */
 double fairshare_usage(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
@@ -84,19 +105,34 @@ void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_l
 void fairshare_count(
     struct fairshare *fairshare, struct account *account, int64_t now_ms, int32_t running, int32_t waiting);
 
-/* An attempt with this many thousandths of GPUs begins (+) or ends (-). */
-void fairshare_charge(
-    struct fairshare *fairshare, struct account *account, int64_t now_ms, int64_t gpu_milli);
+/* An attempt that holds this many thousandths of GPUs, and is charged for so many, begins (+) or ends (-). */
+void fairshare_charge(struct fairshare *fairshare, struct account *account, int64_t now_ms, int64_t gpu_milli,
+    int64_t charged_milli);
+
+/* The same of what it was charged for: at least its usage. */
+double fairshare_charged(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
 
 /*
- * How far an account is above its share: log2((usage per share + floor) / (mean usage per share of accounts
- * with jobs + floor)). 0 at its share, +1 at twice, -1 at half. Decay affects all accounts equally, so the
- * order of waiting jobs changes only when usage does.
+ * How far an account is above its share: log2((charged per share + floor) / (mean charged per share of the
+ * accounts with jobs below the same parent + floor)). 0 at its share, +1 at twice, -1 at half. Decay affects
+ * all accounts equally, so the order of waiting jobs changes only when usage does.
  */
 double fairshare_factor(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
 
+/* The sum of the factors of the account and of those above it, which orders the queue. */
+double fairshare_path_factor(
+    const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
+
+/* The part of the machine that is its own while all accounts with jobs want it: the product of its part of
+ * the shares below each parent up to the top. */
+double fairshare_part(const struct fairshare *fairshare, const struct account *account);
+
 /* The limits of this account, even if it has no jobs yet. */
-const struct account_limits *fairshare_limits(const struct fairshare *fairshare, uint32_t id, bool is_group);
+const struct account_limits *fairshare_limits(
+    const struct fairshare *fairshare, uint32_t id, enum account_kind kind);
+
+/* The limits of accounts without their own; a department has none. */
+struct account_limits fairshare_default_limits(const struct fairshare *fairshare, enum account_kind kind);
 
 /* True if a job with this many GPUs can never start under these limits. */
 bool account_limits_exclude(const struct account_limits *limits, int64_t gpu_milli);

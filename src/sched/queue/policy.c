@@ -65,17 +65,20 @@ static int64_t when_aged(const struct policy_view *view)
  * first from 30 on (docs/scheduling.md).
  *
  * The jobs of a user with twice the usage of others count as longer by 2^FAIRNESS, so that a user with a
- * flood of short jobs does not keep all others waiting. The number of requested GPUs does not count: no
- * exponent of it between -1 and 1 was an improvement in every respect.
+ * flood of short jobs does not keep all others waiting. Those of a user who has nothing running, and no more
+ * than its share, count as 2^HEAD_START times shorter until the first of them runs. The number of requested
+ * GPUs does not count: no exponent of it between -1 and 1 was an improvement in every respect.
  */
 #define PATIENCE   30.0
 #define FAIRNESS   0.7
+#define HEAD_START 2.0
 #define FACTOR_MAX 6.0 // usage beyond 64 times the mean, or below a 64th, makes no more difference
 
 static int64_t overtaken_by_expectation(const struct policy_view *view)
 {
     double factor = clamp(view->user_factor + view->group_factor, -FACTOR_MAX, FACTOR_MAX);
-    double after_ms = PATIENCE * (double)view->order_ms * exp2(FAIRNESS * factor);
+    double start = view->has_head_start ? HEAD_START : 0;
+    double after_ms = PATIENCE * (double)view->order_ms * exp2(FAIRNESS * factor - start);
     double most_ms = view->age_cap_ms > 0 ? (double)view->age_cap_ms : RANK_TIER_MS;
     return view->submit_ms + (int64_t)clamp(after_ms, 0, most_ms);
 }

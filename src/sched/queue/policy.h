@@ -13,6 +13,7 @@ struct policy_view {
     double gpus;                      // 0.25 for a share; the same for a CPU job
     int64_t order_ms;                 // estimate used for ordering
     double user_factor, group_factor; // fairshare_factor(), in steps
+    bool has_head_start;              // its user has nothing running, and no more than its share
     bool is_preemptible;
     int64_t age_cap_ms; // setting: a job submitted this much later never precedes it; 0: none
 };

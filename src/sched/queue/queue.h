@@ -55,10 +55,12 @@ struct queue_kind {
 };
 
 /* Why its jobs wait, as lists show it (sched/why.c). */
+#define QUEUE_TEXT_MAX 640U // of a reason for waiting
+
 struct queue_brief {
     int64_t made_ms;
     int code; // enum why_code
-    char text[384];
+    char text[QUEUE_TEXT_MAX];
 };
 
 struct queue_class {

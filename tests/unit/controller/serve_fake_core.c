@@ -7,6 +7,7 @@
 
 #include "controller/core/counts.h"
 #include "controller/core/notification.h"
+#include "controller/core/settings.h"
 #include "controller/core/forecasts.h"
 #include "controller/config/settings.h"
 #include "base/clock.h"
@@ -270,6 +271,11 @@ const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t 
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms)
 {
     *ret_eta_ms = *ret_latest_ms = TIME_NEVER;
+}
+
+const char *core_department_name(const struct core *core, uint32_t number)
+{
+    return NULL;
 }
 
 const struct told_start *core_told_start(const struct core *core, size_t index)

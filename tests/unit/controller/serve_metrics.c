@@ -89,7 +89,7 @@ static void users_beyond_the_limit_are_one(void **state)
     struct harness *harness = *state;
     struct fairshare *fairshare = sched_fairshare(harness->core.sched);
     for (uint32_t i = 0; i < LIMIT_METRICS_USERS + 3; i++)
-        fairshare_account(fairshare, 70000 + i, false)->gpu_milli = 1500;
+        fairshare_account(fairshare, 70000 + i, ACCOUNT_USER)->gpu_milli = 1500;
     struct answer answer = client_get(harness, "/metrics");
     assert_has(&answer, "mgpu_user_gpus{user=\"70099\"} 1.5\nmgpu_user_gpus{user=\"(other)\"} 4.5\n");
     assert_null(strstr(answer.body, "70100"));

@@ -39,13 +39,13 @@ static void assert_near(double a, double b)
 static void run(struct fairshare *f, struct account *account, int64_t now_ms, int jobs, int gpus)
 {
     fairshare_count(f, account, now_ms, jobs, 0);
-    fairshare_charge(f, account, now_ms, (int64_t)jobs * gpus * 1000);
+    fairshare_charge(f, account, now_ms, (int64_t)jobs * gpus * 1000, (int64_t)jobs * gpus * 1000);
 }
 
 static void held_time_never_falls(void **state)
 {
     struct fairshare *f = *state;
-    struct account *account = fairshare_account(f, 1000, false);
+    struct account *account = fairshare_account(f, 1000, ACCOUNT_USER);
     run(f, account, 1000, 1, 2);
     assert_near(fairshare_held(account, 11000), 20);
     assert_near(fairshare_held(account, 500), 0); // a clock that is behind
@@ -58,7 +58,7 @@ static void held_time_never_falls(void **state)
 static void usage_is_halved_in_a_half_life(void **state)
 {
     struct fairshare *f = *state;
-    struct account *account = fairshare_account(f, 1000, false);
+    struct account *account = fairshare_account(f, 1000, ACCOUNT_USER);
     account->usage = 800;
     assert_near(fairshare_usage(f, account, HALF_LIFE), 400);
     assert_near(fairshare_usage(f, account, 3 * (int64_t)HALF_LIFE), 100);
@@ -68,7 +68,7 @@ static void usage_is_halved_in_a_half_life(void **state)
 static void running_gpus_count_while_they_run(void **state)
 {
     struct fairshare *f = *state;
-    struct account *account = fairshare_account(f, 1000, false);
+    struct account *account = fairshare_account(f, 1000, ACCOUNT_USER);
     run(f, account, 0, 1, 4);
     assert_near(
         fairshare_usage(f, account, 1000), 4.0 * HALF_LIFE / 1000 / M_LN2 * (1 - exp2(-1000.0 / HALF_LIFE)));
@@ -83,13 +83,14 @@ static void running_gpus_count_while_they_run(void **state)
 static void the_closed_form_equals_small_steps_however_it_is_cut(void **state)
 {
     struct fairshare *f = *state;
-    struct account *whole = fairshare_account(f, 1, false), *cut = fairshare_account(f, 2, false);
+    struct account *whole = fairshare_account(f, 1, ACCOUNT_USER),
+                   *cut = fairshare_account(f, 2, ACCOUNT_USER);
     run(f, whole, 0, 1, 3);
     run(f, cut, 0, 1, 3);
     double stepped = 0;
     for (int64_t t = 0; t < HALF_LIFE; t += 60000) {
         stepped = (stepped + 3 * 30.0) * exp2(-60000.0 / HALF_LIFE) + 3 * 30.0;
-        fairshare_charge(f, cut, t + 60000, 0);
+        fairshare_charge(f, cut, t + 60000, 0, 0);
     }
     assert_near(fairshare_usage(f, whole, HALF_LIFE), fairshare_usage(f, cut, HALF_LIFE));
     assert_true(fabs(stepped / fairshare_usage(f, whole, HALF_LIFE) - 1) < 1e-5);
@@ -99,31 +100,31 @@ static void accounts_are_found_again_and_groups_are_not_users(void **state)
 {
     struct fairshare *f = *state;
     f->user_limits.jobs = 7;
-    struct account *first = fairshare_account(f, 0, false);
+    struct account *first = fairshare_account(f, 0, ACCOUNT_USER);
     for (uint32_t id = 1; id < 1000; id++)
-        fairshare_account(f, id, id % 2 != 0);
-    assert_ptr_equal(fairshare_account(f, 0, false), first);
-    assert_ptr_not_equal(fairshare_account(f, 0, true), first);
+        fairshare_account(f, id, id % 2 != 0 ? ACCOUNT_GROUP : ACCOUNT_USER);
+    assert_ptr_equal(fairshare_account(f, 0, ACCOUNT_USER), first);
+    assert_ptr_not_equal(fairshare_account(f, 0, ACCOUNT_GROUP), first);
     assert_int_equal(first->limits.jobs, 7);
-    assert_int_equal(fairshare_account(f, 0, true)->limits.jobs, 0);
+    assert_int_equal(fairshare_account(f, 0, ACCOUNT_GROUP)->limits.jobs, 0);
     assert_int_equal(f->n_accounts, 1001);
 }
 
 static void the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles(void **state)
 {
     struct fairshare *f = *state;
-    struct account *a = fairshare_account(f, 1, false), *b = fairshare_account(f, 2, false);
-    a->usage = b->usage = 1e9;
+    struct account *a = fairshare_account(f, 1, ACCOUNT_USER), *b = fairshare_account(f, 2, ACCOUNT_USER);
+    a->charged = b->charged = 1e9;
     fairshare_count(f, a, 0, 0, 1);
     fairshare_count(f, b, 0, 0, 1);
     assert_near(fairshare_factor(f, a, 0), 0);
-    struct account *other = fairshare_account(f, 3, false); // without jobs: changes nothing
-    other->usage = 2e9 + 3600;
+    struct account *other = fairshare_account(f, 3, ACCOUNT_USER); // without jobs: changes nothing
+    other->charged = 2e9 + 3600;
     assert_near(fairshare_factor(f, other, 0), 1);
     other->shares = 2;
     fairshare_settle(f, 0, HALF_LIFE);
     assert_true(fabs(fairshare_factor(f, other, 0)) < 1e-5);
-    other->usage = 0;
+    other->charged = 0;
     double alone = fairshare_factor(f, other, 0);
     assert_true(alone < -10 && alone > -30); // ahead, not infinitely
 }
@@ -131,22 +132,56 @@ static void the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles(void *
 static void somebody_new_on_an_idle_cluster_is_at_its_share(void **state)
 {
     struct fairshare *f = *state;
-    assert_near(fairshare_factor(f, fairshare_account(f, 1, false), 5), 0);
+    assert_near(fairshare_factor(f, fairshare_account(f, 1, ACCOUNT_USER), 5), 0);
 }
 
 /* --- the totals against a walk over all accounts --- */
 
 static double naive_factor(const struct fairshare *f, const struct account *account, int64_t now_ms)
 {
-    double usage = 0, shares = 0;
+    double charged = 0, shares = 0;
     for (const struct account *other = f->first; other != NULL; other = other->next) {
-        if (other->is_group != account->is_group || (other->running == 0 && other->waiting == 0))
+        if (other->parent != account->parent || (other->running == 0 && other->waiting == 0))
             continue;
-        usage += fairshare_usage(f, other, now_ms);
+        charged += fairshare_charged(f, other, now_ms);
         shares += other->shares;
     }
-    double mean = shares > 0 ? usage / shares : 0;
-    return log2((fairshare_usage(f, account, now_ms) / account->shares + 3600) / (mean + 3600));
+    double mean = shares > 0 ? charged / shares : 0;
+    return log2((fairshare_charged(f, account, now_ms) / account->shares + 3600) / (mean + 3600));
+}
+
+/* What a department has is what its groups have. */
+static void assert_sums(const struct fairshare *f, int64_t now_ms)
+{
+    for (const struct account *department = f->first; department != NULL; department = department->next) {
+        double usage = 0, charged = 0;
+        uint32_t running = 0, waiting = 0, gpu_milli = 0;
+        if (department->kind != ACCOUNT_DEPARTMENT)
+            continue;
+        for (const struct account *group = f->first; group != NULL; group = group->next) {
+            if (group->kind != ACCOUNT_GROUP || group->parent != department)
+                continue;
+            usage += fairshare_usage(f, group, now_ms);
+            charged += fairshare_charged(f, group, now_ms);
+            running += group->running;
+            waiting += group->waiting;
+            gpu_milli += group->gpu_milli;
+        }
+        assert_true(fabs(fairshare_usage(f, department, now_ms) - usage) < 1e-3 * (1 + usage));
+        assert_true(fabs(fairshare_charged(f, department, now_ms) - charged) < 1e-3 * (1 + charged));
+        assert_true(department->running == running && department->waiting == waiting &&
+                    department->gpu_milli == gpu_milli);
+    }
+}
+
+/* A user into another group, or a group into another department or out of it. */
+static void move_account(struct fairshare *f, struct account *account, uint32_t draw, int64_t now_ms)
+{
+    struct account *parent =
+        account->kind == ACCOUNT_USER
+            ? fairshare_account(f, draw % 5, ACCOUNT_GROUP)
+            : (draw % 4 == 0 ? NULL : fairshare_account(f, 1 + draw % 3, ACCOUNT_DEPARTMENT));
+    fairshare_set_parent(f, account, parent, now_ms);
 }
 
 static void random_histories_agree_with_a_walk_over_all_accounts(void **state)
@@ -158,7 +193,8 @@ static void random_histories_agree_with_a_walk_over_all_accounts(void **state)
         seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
         uint32_t draw = (uint32_t)(seed >> 33);
         now_ms += draw % 100 == 0 ? 30 * (int64_t)HALF_LIFE : draw % 100000;
-        struct account *account = fairshare_account(f, draw / 7 % 12, draw / 3 % 2 != 0);
+        struct account *account =
+            fairshare_account(f, draw / 7 % 12, draw / 3 % 2 != 0 ? ACCOUNT_GROUP : ACCOUNT_USER);
         int kind = draw / 11 % 5;
         if (kind == 0) {
             fairshare_count(f, account, now_ms, 0, 1);
@@ -169,15 +205,74 @@ static void random_histories_agree_with_a_walk_over_all_accounts(void **state)
         } else if (kind >= 3 && account->running > 0) {
             int64_t gives =
                 account->running == 1 ? account->gpu_milli : account->gpu_milli / account->running;
-            fairshare_charge(f, account, now_ms, -gives);
+            fairshare_charge(f, account, now_ms, -gives, -gives);
             fairshare_count(f, account, now_ms, -1, 0);
         }
         if (draw % 1000 == 1) {
             account->shares = 1 + draw % 4;
             fairshare_settle(f, now_ms, HALF_LIFE * (1 + draw % 3));
         }
+        if (draw % 50 == 2)
+            move_account(f, account, draw / 50, now_ms);
         assert_true(fabs(fairshare_factor(f, account, now_ms) - naive_factor(f, account, now_ms)) < 1e-6);
+        assert_sums(f, now_ms);
     }
+}
+
+/* --- the tree --- */
+
+static void a_user_is_compared_within_its_group_and_a_group_within_its_department(void **state)
+{
+    struct fairshare *f = *state;
+    struct account *physics = fairshare_account(f, 1, ACCOUNT_DEPARTMENT);
+    struct account *lab = fairshare_account(f, 10, ACCOUNT_GROUP),
+                   *other = fairshare_account(f, 11, ACCOUNT_GROUP);
+    struct account *ada = fairshare_account(f, 100, ACCOUNT_USER),
+                   *bo = fairshare_account(f, 101, ACCOUNT_USER);
+    physics->shares = 3;
+    fairshare_set_parent(f, lab, physics, 0);
+    fairshare_set_parent(f, ada, lab, 0);
+    fairshare_set_parent(f, bo, lab, 0);
+    struct account *all[] = { lab, other, ada, bo };
+    for (size_t i = 0; i < 4; i++)
+        fairshare_count(f, all[i], 0, 0, 1);
+    assert_near(fairshare_part(f, physics), 0.75); // of the machine; `other` has the rest
+    assert_near(fairshare_part(f, lab), 0.75);
+    assert_near(fairshare_part(f, ada), 0.375);
+    /* bo leaves: its share is lent to ada, and what ada uses is not held against its group's other user. */
+    fairshare_count(f, bo, 0, 0, -1);
+    assert_near(fairshare_part(f, ada), 0.75);
+    run(f, ada, 0, 1, 8);
+    run(f, lab, 0, 1, 8);
+    assert_near(fairshare_factor(f, ada, HALF_LIFE), 0); // alone in its group
+    assert_true(fairshare_factor(f, physics, HALF_LIFE) > 0);
+    /* It returns, and comes first. */
+    fairshare_count(f, bo, HALF_LIFE, 0, 1);
+    assert_true(fairshare_factor(f, bo, HALF_LIFE) < -1 && fairshare_factor(f, ada, HALF_LIFE) > 0.9);
+    assert_near(fairshare_path_factor(f, bo, HALF_LIFE), fairshare_factor(f, bo, HALF_LIFE) +
+                                                             fairshare_factor(f, lab, HALF_LIFE) +
+                                                             fairshare_factor(f, physics, HALF_LIFE));
+}
+
+static void what_counts_is_the_dominant_resource_and_limits_count_gpus(void **state)
+{
+    struct fairshare *f = *state;
+    struct account *gpus = fairshare_account(f, 1, ACCOUNT_USER),
+                   *cpus = fairshare_account(f, 2, ACCOUNT_USER);
+    fairshare_count(f, gpus, 0, 1, 0);
+    fairshare_count(f, cpus, 0, 1, 0);
+    fairshare_charge(f, gpus, 0, 4000, 4000);
+    fairshare_charge(f, cpus, 0, 0, 4000); // half of the CPUs of a machine with 8 GPUs
+    assert_near(fairshare_factor(f, gpus, HALF_LIFE), fairshare_factor(f, cpus, HALF_LIFE));
+    assert_near(fairshare_usage(f, cpus, HALF_LIFE), 0);
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    account_encode(f, cpus, HALF_LIFE, &bytes);
+    struct fairshare again;
+    fairshare_init(&again, HALF_LIFE);
+    assert_int_equal(account_decode(&again, bytes.bytes, bytes.length, NULL), 0);
+    assert_true(fabs(fairshare_charged(&again, fairshare_account(&again, 2, ACCOUNT_USER), HALF_LIFE) -
+                     fairshare_charged(f, cpus, HALF_LIFE)) < 0.001);
+    fairshare_clear(&again);
 }
 
 static bool is_limited(
@@ -192,14 +287,14 @@ static bool is_limited(
 static void each_limit_is_told_as_a_sentence(void **state)
 {
     struct fairshare *f = *state;
-    struct account *account = fairshare_account(f, 1, false);
+    struct account *account = fairshare_account(f, 1, ACCOUNT_USER);
     assert_false(is_limited(f, account, 0, 1000000, ""));
     account->limits = (struct account_limits){ .jobs = 4, .gpu_milli = 8000 };
     for (int i = 0; i < 3; i++)
         run(f, account, 0, 1, 2);
     assert_false(is_limited(f, account, 0, 2000, ""));
     assert_true(is_limited(f, account, 0, 4000, "GPUs: 6 of at most 8 in use, too many to add this job's"));
-    fairshare_charge(f, account, 0, 2000);
+    fairshare_charge(f, account, 0, 2000, 2000);
     assert_true(is_limited(f, account, 0, 250, "GPUs: 8 of at most 8 in use"));
     assert_false(is_limited(f, account, 0, 0, ""));
     fairshare_count(f, account, 0, 1, 0);
@@ -209,7 +304,7 @@ static void each_limit_is_told_as_a_sentence(void **state)
 static void gpu_hours_come_back_by_decay_alone_and_when_is_known(void **state)
 {
     struct fairshare *f = *state;
-    struct account *account = fairshare_account(f, 1, false);
+    struct account *account = fairshare_account(f, 1, ACCOUNT_USER);
     account->limits.gpu_seconds = 120 * 3600;
     account->usage = 120 * 3600 * exp2(192.0 / 60 / 24);
     assert_true(
@@ -224,7 +319,7 @@ static void gpu_hours_come_back_by_decay_alone_and_when_is_known(void **state)
     assert_true(later_ms > ends_ms);
     assert_false(is_limited(f, account, later_ms, 1000, ""));
     assert_true(fairshare_usage(f, account, later_ms - 2000) > account->limits.gpu_seconds);
-    fairshare_charge(f, account, 0, 3000);
+    fairshare_charge(f, account, 0, 3000, 3000);
     assert_int_equal(fairshare_limit_ends(f, account, 0), TIME_NEVER);
     assert_true(is_limited(f, account, 0, 1000, "GPU-hours: 131.6 of at most 120 used"));
 }
@@ -232,14 +327,14 @@ static void gpu_hours_come_back_by_decay_alone_and_when_is_known(void **state)
 static void usage_outlives_a_restart_and_decays_meanwhile(void **state)
 {
     struct fairshare *f = *state;
-    struct account *account = fairshare_account(f, 7, true);
+    struct account *account = fairshare_account(f, 7, ACCOUNT_GROUP);
     run(f, account, 1000, 1, 2);
     _cleanup_buffer_ struct buffer bytes = { 0 };
     account_encode(f, account, HOUR_MS, &bytes);
     struct fairshare again;
     fairshare_init(&again, HALF_LIFE);
     assert_int_equal(account_decode(&again, bytes.bytes, bytes.length, NULL), 0);
-    struct account *copy = fairshare_account(&again, 7, true);
+    struct account *copy = fairshare_account(&again, 7, ACCOUNT_GROUP);
     assert_true(fabs(fairshare_usage(&again, copy, HOUR_MS) - fairshare_usage(f, account, HOUR_MS)) < 0.001);
     assert_true(
         fairshare_usage(&again, copy, HOUR_MS + HALF_LIFE) < 0.5001 * fairshare_usage(&again, copy, HOUR_MS));
@@ -260,6 +355,8 @@ int main(void)
         CASE(the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles),
         CASE(somebody_new_on_an_idle_cluster_is_at_its_share),
         CASE(random_histories_agree_with_a_walk_over_all_accounts),
+        CASE(a_user_is_compared_within_its_group_and_a_group_within_its_department),
+        CASE(what_counts_is_the_dominant_resource_and_limits_count_gpus),
         CASE(each_limit_is_told_as_a_sentence),
         CASE(gpu_hours_come_back_by_decay_alone_and_when_is_known),
         CASE(usage_outlives_a_restart_and_decays_meanwhile),

@@ -128,6 +128,26 @@ static uint64_t random_next(uint64_t *state)
     return *state * 0x2545f4914f6cdd1dULL >> 11;
 }
 
+/* Bounded: it counts as four times shorter, never as submitted earlier, and only until something of its user
+ * runs. */
+static void the_first_job_of_a_user_has_a_head_start(void **state)
+{
+    (void)state;
+    struct policy_view first = {
+        .submit_ms = NOW_MS, .now_ms = NOW_MS, .order_ms = HOUR_MS, .has_head_start = true
+    };
+    struct policy_view other = { .submit_ms = NOW_MS, .now_ms = NOW_MS, .order_ms = HOUR_MS / 3 };
+    assert_true(policy_default.rank(&first) < policy_default.rank(&other));
+    other.order_ms = HOUR_MS / 5;
+    assert_true(policy_default.rank(&first) > policy_default.rank(&other));
+    first.has_head_start = false;
+    other.order_ms = HOUR_MS / 3;
+    assert_true(policy_default.rank(&first) > policy_default.rank(&other));
+    first.has_head_start = true;
+    first.user_factor = -1000;
+    assert_true(policy_default.overtaken_until(&first) >= first.submit_ms);
+}
+
 static void no_job_is_overtaken_by_one_submitted_later_by_the_age_cap(void **state)
 {
     uint64_t seed = 7;
@@ -180,6 +200,7 @@ int main(void)
         cmocka_unit_test(what_is_expected_to_be_shorter_comes_first_whatever_its_width),
         cmocka_unit_test(who_used_more_than_its_share_comes_later),
         cmocka_unit_test(a_job_is_overtaken_only_by_those_submitted_within_30_times_its_duration),
+        cmocka_unit_test(the_first_job_of_a_user_has_a_head_start),
         cmocka_unit_test(no_job_is_overtaken_by_one_submitted_later_by_the_age_cap),
         cmocka_unit_test(without_an_age_cap_the_expected_duration_alone_decides),
         cmocka_unit_test(after_the_age_cap_learnt_goes_in_order_of_submission),

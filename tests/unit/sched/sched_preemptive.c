@@ -128,7 +128,7 @@ static void whoever_is_at_a_limit_takes_nobodys_place(void **state)
 {
     (void)state;
     struct scene *scene = open_with("srtf", 1);
-    fairshare_account(sched_fairshare(scene->sched), 2, false)->limits.gpu_milli = 1000;
+    fairshare_account(sched_fairshare(scene->sched), 2, ACCOUNT_USER)->limits.gpu_milli = 1000;
     scene_add(scene, 4, 10000);
     scene_wait(scene, 100);
     struct sched_job_spec spec = scene_job(scene, 2, 10);

@@ -535,9 +535,10 @@ static struct world *world_new(unsigned seed, const struct policy *policy)
     settings.unused_ms = 60000;
     settings.node_jobs = seed % 5 == 0 ? 3 : 0;
     world->sched = sched_new(&settings, &callbacks);
-    fairshare_account(sched_fairshare(world->sched), 1, false)->limits.jobs = RUNS_LIMIT;
-    fairshare_account(sched_fairshare(world->sched), 2, false)->limits.gpu_milli = GPUS_LIMIT * SHARE_WHOLE;
-    fairshare_account(sched_fairshare(world->sched), 3, false)->limits.gpu_seconds = 3000;
+    fairshare_account(sched_fairshare(world->sched), 1, ACCOUNT_USER)->limits.jobs = RUNS_LIMIT;
+    fairshare_account(sched_fairshare(world->sched), 2, ACCOUNT_USER)->limits.gpu_milli =
+        GPUS_LIMIT * SHARE_WHOLE;
+    fairshare_account(sched_fairshare(world->sched), 3, ACCOUNT_USER)->limits.gpu_seconds = 3000;
     build(world);
     return world;
 }

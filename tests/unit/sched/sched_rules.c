@@ -271,7 +271,7 @@ static void an_edited_job_is_looked_at_anew(void **state)
 static void limits_of_a_user_hold_and_end_with_a_job(void **state)
 {
     struct scene *scene = *state;
-    fairshare_account(sched_fairshare(scene->sched), 1, false)->limits.jobs = 2;
+    fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.jobs = 2;
     uint64_t first = scene_add(scene, 1, 60);
     scene_add(scene, 1, 60);
     uint64_t third = scene_add(scene, 1, 60);
@@ -286,7 +286,7 @@ static void limits_of_a_user_hold_and_end_with_a_job(void **state)
 static void limits_of_a_group_count_gpus_of_all_its_users(void **state)
 {
     struct scene *scene = *state;
-    fairshare_account(sched_fairshare(scene->sched), 1, true)->limits.gpu_milli = 3000;
+    fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_GROUP)->limits.gpu_milli = 3000;
     uint64_t first = scene_add(scene, 2, 60);
     struct sched_job_spec other = scene_job(scene, 2, 60);
     other.key.uid = 2;
@@ -300,7 +300,7 @@ static void limits_of_a_group_count_gpus_of_all_its_users(void **state)
 static void a_used_up_quota_ends_by_decay(void **state)
 {
     struct scene *scene = *state;
-    fairshare_account(sched_fairshare(scene->sched), 1, false)->limits.gpu_seconds = 3600;
+    fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.gpu_seconds = 3600;
     uint64_t first = scene_add(scene, 4, 3600);
     scene_wait(scene, 1800);               // 7200 GPU-seconds
     assert_true(scene_runs(scene, first)); // a quota keeps jobs from starting, and ends none
@@ -322,14 +322,15 @@ static void what_is_above_its_owners_limit_is_refused_by_name(void **state)
     struct sched_job_spec spec = scene_job(scene, 4, 60);
     assert_int_equal(sched_check(scene->sched, &spec, &err), -ERANGE);
     assert_string_equal(err.message, "requested 4 GPUs; the limit of its owner is 2 at a time");
-    fairshare_account(fairshare, 1, false)->limits.gpu_milli = 0;
-    fairshare_account(fairshare, 1, true)->limits.gpu_milli = 3500;
+    fairshare_account(fairshare, 1, ACCOUNT_USER)->limits.gpu_milli = 0;
+    fairshare_account(fairshare, 1, ACCOUNT_GROUP)->limits.gpu_milli = 3500;
     assert_int_equal(sched_check(scene->sched, &spec, &err), -ERANGE);
     assert_string_equal(err.message, "requested 4 GPUs; the limit of its group is 3.5 at a time");
     spec.key.request.gpus = 3;
     assert_int_equal(sched_check(scene->sched, &spec, &err), 0);
     /* These leave room as others end and use decays, however long the job may run. */
-    fairshare_account(fairshare, 1, true)->limits = (struct account_limits){ .jobs = 1, .gpu_seconds = 60 };
+    fairshare_account(fairshare, 1, ACCOUNT_GROUP)->limits =
+        (struct account_limits){ .jobs = 1, .gpu_seconds = 60 };
     spec.key.limit_ms = 3600 * 1000;
     assert_int_equal(sched_check(scene->sched, &spec, &err), 0);
     assert_true(scene_runs(scene, scene_submit(scene, &spec)));
@@ -340,7 +341,7 @@ static void a_limit_that_is_lowered_is_why_a_job_waits(void **state)
     struct scene *scene = *state;
     struct why why;
     uint64_t first = scene_add(scene, 4, 60), second = scene_add(scene, 4, 60);
-    struct account *account = fairshare_account(sched_fairshare(scene->sched), 1, false);
+    struct account *account = fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER);
     account->limits = (struct account_limits){ .jobs = 1, .gpu_milli = 2000, .gpu_seconds = 1 };
     account->usage = 2;
     for (int i = 0; i < 2; i++) {

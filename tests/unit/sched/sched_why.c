@@ -244,14 +244,14 @@ static void limits_are_told(void **state)
     struct scene *scene = *state;
     struct why why;
     struct fairshare *fairshare = sched_fairshare(scene->sched);
-    fairshare_account(fairshare, 1, false)->limits.jobs = 1;
-    fairshare_account(fairshare, 2, true)->limits.gpu_milli = 1000;
+    fairshare_account(fairshare, 1, ACCOUNT_USER)->limits.jobs = 1;
+    fairshare_account(fairshare, 2, ACCOUNT_GROUP)->limits.gpu_milli = 1000;
     scene_add(scene, 1, 60);
     (void)reason_of(scene, scene_add(scene, 1, 60), WHY_USER_LIMIT, &why);
     struct sched_job_spec spec = scene_job(scene, 2, 60);
     spec.key.uid = spec.key.gid = 2;
     (void)reason_of(scene, scene_submit(scene, &spec), WHY_GROUP_LIMIT, &why);
-    fairshare_account(fairshare, 3, false)->limits.gpu_seconds = 3600;
+    fairshare_account(fairshare, 3, ACCOUNT_USER)->limits.gpu_seconds = 3600;
     spec = scene_job(scene, 2, 7200);
     spec.key.uid = spec.key.gid = 3;
     uint64_t used = scene_submit(scene, &spec);
@@ -471,7 +471,7 @@ static void a_job_that_a_limit_keeps_out_of_the_queue_has_no_position(void **sta
     struct scene *scene = *state;
     struct why why;
     struct sched_look look;
-    fairshare_account(sched_fairshare(scene->sched), 1, false)->limits.jobs = 1;
+    fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.jobs = 1;
     scene_add(scene, 1, 60);
     for (uint32_t gpus = 1; gpus <= 3; gpus++) { // each in a class of its own
         uint64_t job = scene_add(scene, gpus, 60);

@@ -16,7 +16,8 @@ static void keep_account(struct core *core, uint32_t id, bool is_group)
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char key[24];
     (void)snprintf(key, sizeof(key), "%c:%" PRIu32, is_group ? 'g' : 'u', id);
-    account_encode(fairshare, fairshare_account(fairshare, id, is_group), core->now_ms, &bytes);
+    account_encode(fairshare, fairshare_account(fairshare, id, is_group ? ACCOUNT_GROUP : ACCOUNT_USER),
+        core->now_ms, &bytes);
     store_batch_put(core_batch(core)->changes, "usage", key, &bytes);
 }
 
