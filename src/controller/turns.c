@@ -2,7 +2,7 @@
 /*
  * libevent ends a run of its loop (EVLOOP_ONCE) when no callback is due any more. Callbacks that trigger each
  * other can prevent that indefinitely, and everything decided and committed at the end of a turn would wait
- * for them. A timer therefore ends long turns; the loop checks its timers after at most ROUND_MAX callbacks.
+ * for them. A timer therefore ends long turns; the loop checks its timers after ROUND_US at most.
  * Waiting for events is part of a turn, and the timer cannot distinguish it from work: after a turn that it
  * ended while idle it is set to a longer time, so that an idle daemon is not woken five times a second.
  *
@@ -20,7 +20,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define ROUND_MAX     1024
+#define ROUND_MAX     1024   // callbacks between two looks at the timers
+#define ROUND_US      5000   // or this time
 #define WINDOW_MS     600000 // the worst of this one and of the one before is remembered
 #define STALL_WARN_MS 1000
 
@@ -91,7 +92,8 @@ struct event_base *turns_loop_new(void)
     struct event_config *config = event_config_new();
     if (config == NULL)
         abort(); // memory
-    (void)event_config_set_max_dispatch_interval(config, NULL, ROUND_MAX, 0);
+    const struct timeval round = { .tv_usec = ROUND_US };
+    (void)event_config_set_max_dispatch_interval(config, &round, ROUND_MAX, 0);
     struct event_base *loop = event_base_new_with_config(config);
     event_config_free(config);
     return loop;

@@ -8,7 +8,7 @@
 
 #include "base/histogram.h"
 
-#define TURN_MAX_MS  200  // a busy turn ends after this time, even with events pending
+#define TURN_MAX_MS  10   // a busy turn ends after this time, even with events pending
 #define TURN_IDLE_MS 1000 // the same for the first turn after an idle one
 
 struct turns;

@@ -23,6 +23,7 @@ struct listening {
     void (*on_accept)(void *arg, int fd);
     void *arg;
     bool is_short; // accept() failed, and has not worked since
+    bool is_stopped, is_paused;
 };
 
 static void on_connection(
@@ -46,8 +47,9 @@ static void on_error(struct evconnlistener *listener, void *arg)
 
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
-    struct listening *listening = arg;
-    (void)evconnlistener_enable(listening->listener);
+    const struct listening *listening = arg;
+    if (!listening->is_paused)
+        (void)evconnlistener_enable(listening->listener);
 }
 
 struct listening *listening_new(
@@ -69,8 +71,22 @@ struct listening *listening_new(
     return listening;
 }
 
+void listening_pause(struct listening *listening)
+{
+    listening->is_paused = true;
+    (void)evconnlistener_disable(listening->listener);
+}
+
+void listening_resume(struct listening *listening)
+{
+    listening->is_paused = false;
+    if (!listening->is_stopped && evtimer_pending(listening->resume, NULL) == 0)
+        (void)evconnlistener_enable(listening->listener);
+}
+
 void listening_stop(struct listening *listening)
 {
+    listening->is_stopped = true;
     (void)evtimer_del(listening->resume);
     (void)evconnlistener_disable(listening->listener);
 }

@@ -11,4 +11,7 @@ struct listening;
 struct listening *listening_new(
     struct event_base *base, int fd, void (*on_accept)(void *arg, int fd), void *arg);
 void listening_stop(struct listening *listening); // stops accepting; the socket stays open
+/* The same until listening_resume(); connections wait in the kernel meanwhile. May be called in on_accept. */
+void listening_pause(struct listening *listening);
+void listening_resume(struct listening *listening);
 void listening_free(struct listening *listening); // NULL is allowed; closes the socket

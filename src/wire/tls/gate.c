@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A connection is PENDING until its handshake is complete, and then belongs to the owner of the gate.
- * Failures are logged, at most once a second: the port is open to anyone. If there are too many connections
- * the oldest is closed: a handshake takes milliseconds, so silent clients keep nobody out.
+ * Failures are logged, at most once a second: the port is open to anyone. If there are too many connections,
+ * the next ones wait in the kernel until a handshake is complete, as when a thousand nodes reconnect at once;
+ * the oldest is closed when it has had TLS_GATE_PATIENCE_MS, so silent clients keep nobody out for long. Each
+ * step of a handshake is a callback of its own.
  */
 #include "wire/tls/gate.h"
 
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/log_quota.h"
@@ -24,6 +27,7 @@ struct pending {
     struct tls_gate *gate;
     SSL *ssl;
     int fd;
+    int64_t since_ms;
     char *peer; // its address, which is no longer available from the socket after the peer has closed
     struct event *readable, *writable, *deadline;
     struct pending *next, **where;
@@ -37,15 +41,18 @@ struct tls_gate {
     void *arg;
     struct pending *first;
     size_t count;
+    struct event *patience; // while paused: when the oldest is closed
     struct log_quota quota;
 };
 
 static void pending_free(struct pending *pending)
 {
+    struct tls_gate *gate = pending->gate;
     *pending->where = pending->next;
     if (pending->next != NULL)
         pending->next->where = pending->where;
-    pending->gate->count--;
+    if (gate->count-- == TLS_GATE_PENDING_MAX)
+        listening_resume(gate->listening);
     event_free(pending->readable);
     event_free(pending->writable);
     event_free(pending->deadline);
@@ -97,13 +104,32 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     pending_free(pending);
 }
 
-static void drop_oldest(struct tls_gate *gate)
+static struct pending *find_oldest(const struct tls_gate *gate)
 {
     struct pending *oldest = gate->first;
-    while (oldest->next != NULL)
+    while (oldest != NULL && oldest->next != NULL)
         oldest = oldest->next;
-    log_refusal(gate, oldest->peer, "it is idle, and other connections are waiting");
-    pending_free(oldest);
+    return oldest;
+}
+
+/* All places are taken, and were so for a while perhaps. */
+static void look_at_oldest(struct tls_gate *gate)
+{
+    struct pending *oldest = find_oldest(gate);
+    int64_t left_ms = oldest->since_ms + TLS_GATE_PATIENCE_MS - clock_boot_ms();
+    if (left_ms <= 0) {
+        log_refusal(gate, oldest->peer, "it is idle, and other connections are waiting");
+        pending_free(oldest);
+        return;
+    }
+    (void)evtimer_add(gate->patience, &(struct timeval){ .tv_usec = left_ms * 1000 });
+}
+
+static void on_patience(evutil_socket_t fd, short what, void *arg)
+{
+    struct tls_gate *gate = arg;
+    if (gate->count >= TLS_GATE_PENDING_MAX)
+        look_at_oldest(gate);
 }
 
 static void on_accept(void *arg, int fd)
@@ -116,12 +142,11 @@ static void on_accept(void *arg, int fd)
         (void)close(fd);
         return;
     }
-    if (gate->count >= TLS_GATE_PENDING_MAX)
-        drop_oldest(gate);
     struct pending *pending = xcalloc(1, sizeof(*pending));
     *pending = (struct pending){ .gate = gate,
         .ssl = ssl,
         .fd = fd,
+        .since_ms = clock_boot_ms(),
         .peer = address_of_peer(fd),
         .next = gate->first,
         .where = &gate->first };
@@ -135,7 +160,11 @@ static void on_accept(void *arg, int fd)
     if (pending->readable == NULL || pending->writable == NULL || pending->deadline == NULL)
         abort(); // memory
     (void)evtimer_add(pending->deadline, &(struct timeval){ .tv_sec = TLS_GATE_SECONDS });
-    shake(pending);
+    (void)event_add(pending->readable, NULL); // the client begins
+    if (gate->count < TLS_GATE_PENDING_MAX)
+        return;
+    listening_pause(gate->listening);
+    look_at_oldest(gate);
 }
 
 struct tls_gate *tls_gate_new(
@@ -144,8 +173,9 @@ struct tls_gate *tls_gate_new(
     struct tls_gate *gate = xcalloc(1, sizeof(*gate));
     (void)SSL_CTX_up_ref(context);
     *gate = (struct tls_gate){ .base = base, .context = context, .on_open = on_open, .arg = arg };
+    gate->patience = evtimer_new(base, on_patience, gate);
     gate->listening = listening_new(base, listen_fd, on_accept, gate);
-    if (gate->listening == NULL)
+    if (gate->listening == NULL || gate->patience == NULL)
         abort(); // memory
     return gate;
 }
@@ -156,6 +186,7 @@ void tls_gate_free(struct tls_gate *gate)
         return;
     while (gate->first != NULL)
         pending_free(gate->first);
+    event_free(gate->patience);
     listening_free(gate->listening);
     SSL_CTX_free(gate->context);
     free(gate);

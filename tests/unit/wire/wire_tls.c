@@ -627,6 +627,29 @@ static void strangers_who_say_nothing_keep_nobody_out(void **state)
         (void)close(strangers[i]);
 }
 
+/* When all nodes reconnect at once, each has time for its handshake. */
+static void a_connection_is_not_closed_at_once_for_the_next(void **state)
+{
+    struct world *world = *state;
+    int crowd[TLS_GATE_PENDING_MAX + 1];
+    char byte;
+    int64_t begin_ms = clock_boot_ms();
+    struct sockaddr_in there = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    there.sin_port = htons((uint16_t)strtoul(world->address.port, NULL, 10));
+    for (size_t i = 0; i < TLS_GATE_PENDING_MAX + 1; i++) {
+        crowd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(crowd[i], (struct sockaddr *)&there, sizeof(there)), 0);
+        if (i % 8 == 0)
+            turn(world);
+    }
+    while (recv(crowd[0], &byte, 1, MSG_DONTWAIT) < 0)
+        turn(world);
+    assert_in_range(clock_boot_ms() - begin_ms, TLS_GATE_PATIENCE_MS - 10, TLS_GATE_PATIENCE_MS * 20);
+    assert_int_equal(recv(crowd[TLS_GATE_PENDING_MAX], &byte, 1, MSG_DONTWAIT), -1);
+    for (size_t i = 0; i < TLS_GATE_PENDING_MAX + 1; i++)
+        (void)close(crowd[i]);
+}
+
 /* --- troubles --- */
 
 /* Libraries number their reasons each by itself. */
@@ -693,6 +716,7 @@ int main(void)
         TEST(a_cut_connection_is_no_clean_end),
         TEST(sessions_are_cut_by_their_label),
         TEST(strangers_who_say_nothing_keep_nobody_out),
+        TEST(a_connection_is_not_closed_at_once_for_the_next),
         cmocka_unit_test(a_reason_of_another_library_is_not_mistaken_for_one_of_tls),
         cmocka_unit_test(troubles_are_told_apart_and_have_a_remedy),
     };
