@@ -70,6 +70,7 @@ struct core {
     struct core_budgets *budgets;
     struct notifications *notifications; // NULL: none so far
     struct adopt_question *questions;    // adoptions whose node was asked about their process
+    bool may_have_adoptions;             // waiting ones
     struct waiter *waiters;
 
     /* Last numbers assigned, and what is durable. */

@@ -352,14 +352,24 @@ static void on_act(struct core *core, struct core_entry *entry)
         send_inspect(core, entry->job, entry->job->ask->adopted_pid);
 }
 
+static void on_resume(struct core *core, struct core_entry *entry)
+{
+    core->may_have_adoptions |= entry->job->ask->adopted_pid != 0;
+}
+
+/* Most sites have none: a thousand nodes that come back must not walk over the whole queue each. */
 static void on_back(struct core *core, struct core_node *node)
 {
     struct core_entry *after = NULL;
+    if (!core->may_have_adoptions)
+        return;
+    core->may_have_adoptions = false;
     for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = after) {
         const struct job *job = entry->job;
         bool is_waiting = job->state == JOB_QUEUED && job->ask->adopted_pid != 0;
         const struct core_node *where = is_waiting ? find_node(core, job->ask, NULL) : NULL;
         after = entry->after;
+        core->may_have_adoptions |= is_waiting;
         if (where == NULL || where != node)
             continue;
         if (core_is_same_boot(job->ask->adopted_boot, where->hello.boot_id))
@@ -375,6 +385,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     enum job_state before = news->before;
     if (job->ask->adopted_pid == 0)
         return;
+    core->may_have_adoptions = true;
     struct core_node *node = core_find_node(core, job->node);
     if (before == JOB_QUEUED && job->state == JOB_DONE)
         send_inspect(core, job, 0);
@@ -390,6 +401,7 @@ static const struct core_message messages[] = { { MESSAGE_PROCESS_INFO, on_proce
 const struct core_concern core_concern_adoptions = {
     .name = "adoptions",
     .free = clear,
+    .resume = on_resume,
     .event = on_event,
     .act = on_act,
     .messages = messages,
