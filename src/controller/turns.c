@@ -22,6 +22,7 @@
 
 #define ROUND_MAX     1024   // callbacks between two looks at the timers
 #define ROUND_US      5000   // or this time
+#define IDLE_US       2000   // processor time of a turn in which hardly anything happened
 #define WINDOW_MS     600000 // the worst of this one and of the one before is remembered
 #define STALL_WARN_MS 1000
 
@@ -30,7 +31,8 @@ struct turns {
     struct event *limit;
     void (*on_end)(void *arg);
     void *arg;
-    bool was_ended;                         // the present turn, by the timer
+    bool was_idle;                          // the timer ended a turn in which hardly anything happened
+    bool is_idle;                           // the present turn has the longer time
     int64_t due_ms;                         // when the timer ends the present turn
     int64_t busy_us;                        // the thread's processor time when the present turn began
     int64_t window_ms;                      // when the present window began
@@ -99,8 +101,10 @@ struct event_base *turns_loop_new(void)
     return loop;
 }
 
-static void set_limit(struct turns *turns, unsigned limit_ms)
+static void set_limit(struct turns *turns, bool is_idle)
 {
+    unsigned limit_ms = is_idle ? TURN_IDLE_MS : TURN_MAX_MS;
+    turns->is_idle = is_idle;
     const struct timeval limit = { .tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000 };
     turns->due_ms = clock_boot_ms() + limit_ms;
     (void)event_add(turns->limit, &limit);
@@ -109,10 +113,16 @@ static void set_limit(struct turns *turns, unsigned limit_ms)
 static void on_limit(evutil_socket_t fd, short what, void *arg)
 {
     struct turns *turns = arg;
-    turns->was_ended = true;
+    turns->was_idle = thread_us() - turns->busy_us < IDLE_US;
     turns->on_end(turns->arg);
     measure(turns);
-    set_limit(turns, TURN_MAX_MS);
+    set_limit(turns, false);
+}
+
+void turns_touch(struct turns *turns)
+{
+    if (turns != NULL && turns->is_idle)
+        set_limit(turns, false);
 }
 
 struct turns *turns_new(struct event_base *loop, void (*on_end)(void *arg), void *arg)
@@ -136,8 +146,8 @@ void turns_free(struct turns *turns)
 
 bool turns_run(struct turns *turns)
 {
-    set_limit(turns, turns->was_ended ? TURN_IDLE_MS : TURN_MAX_MS);
-    turns->was_ended = false;
+    set_limit(turns, turns->was_idle);
+    turns->was_idle = false;
     int r = event_base_loop(turns->loop, EVLOOP_ONCE);
     if (event_base_got_break(turns->loop) || r != 0)
         return false;

@@ -21,6 +21,9 @@ struct event_base *turns_loop_new(void);
 struct turns *turns_new(struct event_base *loop, void (*on_end)(void *arg), void *arg);
 void turns_free(struct turns *turns);
 
+/* A request has come: this turn ends soon, even if the loop was idle before. NULL: there are no turns. */
+void turns_touch(struct turns *turns);
+
 /* The longest delays of the loop within the last ten to twenty minutes. */
 struct turns_worst {
     int64_t busy_us;  // CPU time of one turn

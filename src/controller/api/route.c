@@ -17,6 +17,7 @@
 #include "controller/identity/munge.h"
 #include "controller/http/request.h"
 #include "controller/identity/rights.h"
+#include "controller/turns.h"
 #include "controller/api/routes.h"
 #include "controller/api/sessions.h"
 #include "controller/api/tokens.h"
@@ -423,6 +424,7 @@ static void run_route(struct request *request)
 void route_dispatch(struct request *request)
 {
     struct error err = { 0 };
+    turns_touch(request->serve->controller->turns);
     bool is_unix = connection_is_unix(request->connection);
     bool is_remote = connection_is_remote(request->connection);
     const char *authorization = http_message_header(&request->message, "authorization");
