@@ -12,28 +12,48 @@
 #include "base/memory.h"
 #include "controller/history/gpu_history.h"
 
-#define SAVE_SAMPLES 60
-#define WHOLE_SAVES  60 // one of these saves the whole history
+#define SAVE_SAMPLES  60
+#define WHOLE_SAVES   60 // one of these saves the whole history
+#define PART_PAUSE_US 10000
 
 struct history_keeper {
     struct controller *controller;
-    struct event *timer;
+    struct event *timer, *part;
     int dir_fd; // where it is kept
     unsigned samples;
     bool is_lost; // it could not be written the last time
 };
 
 /* A failure is logged once, and its end once. */
-static void save(struct history_keeper *keeper, bool is_whole)
+static void note(struct history_keeper *keeper, int r)
 {
-    if (keeper->dir_fd < 0)
-        return;
-    int r = gpu_history_save(keeper->controller->history, keeper->dir_fd, is_whole);
     if (r < 0 && !keeper->is_lost)
         log_warning("cannot store the GPU history: %s", strerror(-r));
     else if (r == 0 && keeper->is_lost)
         log_info("the GPU history is stored again");
     keeper->is_lost = r < 0;
+}
+
+/* A part in each turn: with many GPUs a file has tens of megabytes. */
+static void on_part(evutil_socket_t fd, short events, void *arg)
+{
+    struct history_keeper *keeper = arg;
+    int r = gpu_history_save_step(keeper->controller->history);
+    if (r == 1)
+        (void)evtimer_add(keeper->part, &(struct timeval){ .tv_usec = PART_PAUSE_US });
+    else
+        note(keeper, r);
+}
+
+static void begin_save(struct history_keeper *keeper, bool is_whole)
+{
+    if (keeper->dir_fd < 0 || evtimer_pending(keeper->part, NULL) != 0)
+        return; // or the last one is not over: a very slow disk
+    int r = gpu_history_save_begin(keeper->controller->history, keeper->dir_fd, is_whole);
+    if (r == 0)
+        (void)evtimer_add(keeper->part, &(struct timeval){ 0 });
+    else
+        note(keeper, r);
 }
 
 static void sample_node(void *arg, const struct core_node *node)
@@ -49,7 +69,7 @@ static void on_second(evutil_socket_t fd, short events, void *arg)
     unsigned samples = ++keeper->samples;
     core_each_node(keeper->controller->core, sample_node, keeper->controller->history);
     if (samples % SAVE_SAMPLES == 0)
-        save(keeper, samples / SAVE_SAMPLES % WHOLE_SAVES == 0);
+        begin_save(keeper, samples / SAVE_SAMPLES % WHOLE_SAVES == 0);
 }
 
 struct history_keeper *history_keeper_new(struct controller *controller, const char *dir)
@@ -61,7 +81,10 @@ struct history_keeper *history_keeper_new(struct controller *controller, const c
     keeper->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (keeper->dir_fd >= 0 && gpu_history_load(controller->history, keeper->dir_fd, &err) < 0)
         log_warning("the GPU history is incomplete: %s", err.message);
+    keeper->part = evtimer_new(controller->loop, on_part, keeper);
     keeper->timer = event_new(controller->loop, -1, EV_PERSIST, on_second, keeper);
+    if (keeper->part == NULL || keeper->timer == NULL)
+        abort(); // memory
     (void)event_add(keeper->timer, &(struct timeval){ .tv_sec = 1 });
     return keeper;
 }
@@ -70,7 +93,9 @@ void history_keeper_free(struct history_keeper *keeper)
 {
     if (keeper == NULL)
         return;
-    save(keeper, true);
+    if (keeper->dir_fd >= 0)
+        note(keeper, gpu_history_save(keeper->controller->history, keeper->dir_fd, true));
+    event_free(keeper->part);
     event_free(keeper->timer);
     gpu_history_free(keeper->controller->history);
     keeper->controller->history = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * History of GPUs: a sample for each second of the last ten minutes, means and maxima for each minute of the
- * last week. It is part of the controller, which receives reports of all nodes, and not of the agent, which
- * runs as root and should do little. GPUs are identified by UUID, so the history follows a card whose index
- * changes.
+ * History of GPUs: samples of the last ten minutes, and means and maxima of the last week. It is part of the
+ * controller, which receives reports of all nodes, and not of the agent, which runs as root and should do
+ * little. GPUs are identified by UUID, so the history follows a card whose index changes.
  *
- * A GPU takes 600 * 8 + 10080 * 16 = 166080 bytes (HISTORY_GPU_BYTES) and there are at most HISTORY_GPUS_MAX:
- * 162 MiB, and 1.3 MiB on a machine with 8 GPUs. GPUs not seen for a week are removed.
+ * Together they take at most HISTORY_BYTES_MAX. With few GPUs there is a sample for each second and a mean
+ * for each minute; the more GPUs, the coarser the steps (history_level). GPUs not seen for a week are
+ * removed.
  */
 #pragma once
 
@@ -18,10 +18,10 @@
 #include "base/error.h"
 #include "base/record.h"
 
-#define HISTORY_SECONDS  600U
-#define HISTORY_MINUTES  10080U
-#define HISTORY_GPUS_MAX 1024U
-#define HISTORY_MINUTE_S 60
+#define HISTORY_SECONDS   600U
+#define HISTORY_MINUTES   10080U
+#define HISTORY_BYTES_MAX ((size_t)64 << 20)
+#define HISTORY_MINUTE_S  60
 
 enum history_value {
     HISTORY_BUSY,    // percent
@@ -42,8 +42,17 @@ struct history_point {
     struct history_sample mean, max;
 };
 
-#define HISTORY_GPU_BYTES                                                                                    \
-    (HISTORY_SECONDS * sizeof(struct history_sample) + HISTORY_MINUTES * sizeof(struct history_point))
+/* Steps of a GPU's history. */
+struct history_level {
+    uint32_t second_s; // between samples of the last ten minutes
+    uint32_t minute_m; // minutes of a mean of the last week
+};
+
+#define HISTORY_LEVELS 6U
+extern const struct history_level history_levels[HISTORY_LEVELS];
+
+/* The memory of one GPU at this level. */
+size_t history_level_bytes(unsigned level);
 
 struct gpu_history;
 
@@ -55,15 +64,16 @@ void gpu_history_add(struct gpu_history *history, int64_t wall_ms, const struct 
 
 /*
  * Point i covers the `step_s` seconds from `from_s` + i * `step_s` on (since 1970). Steps below a minute use
- * the samples of the last ten minutes; others must be whole minutes, as must `from_s`. All values are unknown
- * for a GPU without history.
+ * the samples of the last ten minutes; others must be whole minutes, as must `from_s`. Where the history is
+ * coarser, consecutive points are equal. All values are unknown for a GPU without history.
  */
 void gpu_history_read(const struct gpu_history *history, const char *uuid, int64_t from_s, uint32_t step_s,
     struct history_point *points, size_t count);
 
-/* The number of GPUs in the history, and its memory in bytes. */
+/* The number of GPUs in the history, its memory in bytes, and the level that new GPUs get. */
 size_t gpu_history_count(const struct gpu_history *history);
 size_t gpu_history_bytes(const struct gpu_history *history);
+unsigned gpu_history_level(const struct gpu_history *history);
 
 /* --- gpu_history_file.c: storage --- */
 
@@ -72,6 +82,11 @@ size_t gpu_history_bytes(const struct gpu_history *history);
  * most a minute and little is written. Both files are in `dirfd` and are replaced atomically. Negative errno.
  */
 int gpu_history_save(struct gpu_history *history, int dirfd, bool is_whole);
+
+/* The same in parts, as the whole history is tens of megabytes: begin, and step until the result is not 1.
+ * One at a time; gpu_history_free() and gpu_history_save() abandon it. */
+int gpu_history_save_begin(struct gpu_history *history, int dirfd, bool is_whole);
+int gpu_history_save_step(struct gpu_history *history);
 
 /* Adds the contents of the files. A file that is truncated, foreign or of another version is ignored:
  * -EBADMSG with its name, after the other has been read. */

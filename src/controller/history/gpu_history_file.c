@@ -2,11 +2,15 @@
 /*
  * Both files have the same format: a header, each GPU with its minutes and seconds (oldest first), and a
  * checksum. It is a memory image in this machine's byte order; a file of another machine or version is
- * rejected by its header. Nothing depends on the history, so an invalid file never prevents a start.
+ * rejected by its header. Nothing depends on the history, so an invalid file never prevents a start. In
+ * version 1 all GPUs have the finest level and no member for it.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/crc32c.h"
 #include "base/files.h"
@@ -16,8 +20,9 @@
 #define WHOLE_FILE   "gpu-history"
 #define RECENT_FILE  "gpu-history.recent"
 #define MAGIC        "MGPUHIST"
-#define FILE_VERSION 1U
-#define FILE_MAX     ((size_t)HISTORY_GPUS_MAX * (HISTORY_GPU_BYTES + 512) + 4096)
+#define FILE_VERSION 2U
+#define FILE_MAX     ((size_t)256 << 20)
+#define PART_BYTES   ((size_t)512 << 10) // written in one step
 
 struct file_head {
     char magic[8];
@@ -26,17 +31,45 @@ struct file_head {
 
 struct file_gpu {
     char uuid[HISTORY_UUID_SIZE];
-    struct history_minute now;
-    int64_t newest_minute, newest_second;
+    struct history_sum now;
+    int64_t newest_minute, newest_second; // slots
     uint32_t n_minutes, n_seconds;
+    uint32_t level, unused; // from version 2 on
 };
 
 /* --- out --- */
 
+struct history_save {
+    int dirfd, fd; // fd < 0: nothing is in progress
+    bool is_whole;
+    size_t at, count; // GPUs
+    int64_t newest;   // minute
+    uint32_t sum;
+};
+
+void history_save_free(struct history_save *save)
+{
+    if (save == NULL)
+        return;
+    closep(&save->fd);
+    free(save);
+}
+
+static const char *name_of(bool is_whole)
+{
+    return is_whole ? WHOLE_FILE : RECENT_FILE;
+}
+
+static const char *temporary_name(bool is_whole)
+{
+    return is_whole ? WHOLE_FILE ".new" : RECENT_FILE ".new";
+}
+
 static void encode_gpu(const struct history_gpu *gpu, int64_t after_minute, struct buffer *out)
 {
     const struct history_ring *minutes = &gpu->minutes_ring, *seconds = &gpu->seconds_ring;
-    int64_t newer = minutes->newest > after_minute ? minutes->newest - after_minute : 0;
+    int64_t after = after_minute / history_levels[gpu->level].minute_m;
+    int64_t newer = minutes->newest > after ? minutes->newest - after : 0;
     struct file_gpu head;
     memset(&head, 0, sizeof(head)); // padding too
     memcpy(head.uuid, gpu->uuid, sizeof(head.uuid));
@@ -45,36 +78,80 @@ static void encode_gpu(const struct history_gpu *gpu, int64_t after_minute, stru
     head.newest_second = seconds->newest;
     head.n_minutes = newer < minutes->count ? (uint32_t)newer : minutes->count;
     head.n_seconds = seconds->count;
+    head.level = gpu->level;
     buffer_append(out, &head, sizeof(head));
     for (int64_t slot = head.newest_minute - head.n_minutes + 1; slot <= head.newest_minute; slot++)
-        buffer_append(out, &gpu->minutes[slot % HISTORY_MINUTES], sizeof(gpu->minutes[0]));
+        buffer_append(out, &gpu->minutes[slot % history_minutes(gpu->level)], sizeof(gpu->minutes[0]));
     for (int64_t slot = head.newest_second - head.n_seconds + 1; slot <= head.newest_second; slot++)
-        buffer_append(out, &gpu->seconds[slot % HISTORY_SECONDS], sizeof(gpu->seconds[0]));
+        buffer_append(out, &gpu->seconds[slot % history_seconds(gpu->level)], sizeof(gpu->seconds[0]));
 }
 
 static int64_t newest_minute(const struct gpu_history *history)
 {
     int64_t newest = 0;
-    for (size_t i = 0; i < history->count; i++)
-        if (history->gpus[i].now.minute > newest)
-            newest = history->gpus[i].now.minute;
+    for (size_t i = 0; i < history->count; i++) {
+        int64_t minute = history_newest_minute(history->gpus[i]);
+        newest = minute > newest ? minute : newest;
+    }
     return newest;
+}
+
+static int abandon(struct gpu_history *history, int result)
+{
+    history_save_free(history->save);
+    history->save = NULL;
+    return result;
+}
+
+int gpu_history_save_begin(struct gpu_history *history, int dirfd, bool is_whole)
+{
+    (void)abandon(history, 0);
+    int fd = openat(dirfd, temporary_name(is_whole), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int64_t newest = newest_minute(history);
+    history_forget(history, newest - HISTORY_MINUTES);
+    history->save = xcalloc(1, sizeof(*history->save));
+    *history->save = (struct history_save){
+        .dirfd = dirfd, .fd = fd, .is_whole = is_whole, .count = history->count, .newest = newest
+    };
+    return 0;
+}
+
+static int finish(struct gpu_history *history)
+{
+    const struct history_save *save = history->save;
+    if (renameat(save->dirfd, temporary_name(save->is_whole), save->dirfd, name_of(save->is_whole)) < 0)
+        return -errno;
+    if (save->is_whole)
+        history->whole_minute = save->newest - 1; // the minute that is going on is not in it
+    return 0;
+}
+
+int gpu_history_save_step(struct gpu_history *history)
+{
+    struct history_save *save = history->save;
+    _cleanup_buffer_ struct buffer out = { 0 };
+    struct file_head head = { .magic = MAGIC, .version = FILE_VERSION, .n_gpus = (uint32_t)save->count };
+    if (save->at == 0)
+        buffer_append(&out, &head, sizeof(head));
+    while (save->at < save->count && out.length < PART_BYTES)
+        encode_gpu(history->gpus[save->at++], save->is_whole ? 0 : history->whole_minute, &out);
+    save->sum = crc32c(save->sum, out.bytes, out.length);
+    bool is_last = save->at == save->count;
+    if (is_last)
+        buffer_append(&out, &save->sum, sizeof(save->sum));
+    int r = write_all(save->fd, out.bytes, out.length);
+    if (r == 0 && !is_last)
+        return 1;
+    return abandon(history, r < 0 ? r : finish(history));
 }
 
 int gpu_history_save(struct gpu_history *history, int dirfd, bool is_whole)
 {
-    _cleanup_buffer_ struct buffer out = { 0 };
-    int64_t newest = newest_minute(history);
-    history_forget(history, newest - HISTORY_MINUTES);
-    struct file_head head = { .magic = MAGIC, .version = FILE_VERSION, .n_gpus = (uint32_t)history->count };
-    buffer_append(&out, &head, sizeof(head));
-    for (size_t i = 0; i < history->count; i++)
-        encode_gpu(&history->gpus[i], is_whole ? 0 : history->whole_minute, &out);
-    uint32_t sum = crc32c(0, out.bytes, out.length);
-    buffer_append(&out, &sum, sizeof(sum));
-    int r = file_write(dirfd, is_whole ? WHOLE_FILE : RECENT_FILE, out.bytes, out.length, false);
-    if (r == 0 && is_whole)
-        history->whole_minute = newest - 1; // the minute that is going on is not in it
+    int r = gpu_history_save_begin(history, dirfd, is_whole);
+    while (r == 0 && (r = gpu_history_save_step(history)) == 1)
+        r = 0;
     return r;
 }
 
@@ -98,17 +175,27 @@ static bool take(struct reader *reader, void *ret, size_t size)
 static bool is_sound(const struct file_gpu *head)
 {
     return memchr(head->uuid, '\0', sizeof(head->uuid)) != NULL && head->uuid[0] != '\0' &&
-           head->n_minutes <= HISTORY_MINUTES && head->n_seconds <= HISTORY_SECONDS &&
-           head->newest_minute >= head->n_minutes && head->newest_second >= head->n_seconds &&
-           head->now.minute >= 0;
+           head->level < HISTORY_LEVELS && head->n_minutes <= history_minutes(head->level) &&
+           head->n_seconds <= history_seconds(head->level) && head->newest_minute >= head->n_minutes &&
+           head->newest_second >= head->n_seconds && head->now.slot >= 0;
 }
 
-static bool read_gpu(struct gpu_history *history, struct reader *reader)
+/* NULL: it is not wanted here. The recent file may have coarser steps than the whole one. */
+static struct history_gpu *take_for(struct gpu_history *history, const struct file_gpu *head)
 {
-    struct file_gpu head;
-    if (!take(reader, &head, sizeof(head)) || !is_sound(&head))
+    struct history_gpu *gpu = history_gpu_take(history, head->uuid, head->level);
+    if (gpu != NULL && gpu->level < head->level)
+        history_coarsen(gpu, head->level);
+    return gpu != NULL && gpu->level == head->level ? gpu : NULL;
+}
+
+static bool read_gpu(struct gpu_history *history, uint32_t version, struct reader *reader)
+{
+    struct file_gpu head = { 0 };
+    size_t size = version == 1 ? offsetof(struct file_gpu, level) : sizeof(head);
+    if (!take(reader, &head, size) || !is_sound(&head))
         return false;
-    struct history_gpu *gpu = history_gpu_take(history, head.uuid);
+    struct history_gpu *gpu = take_for(history, &head);
     for (int64_t slot = head.newest_minute - head.n_minutes + 1; slot <= head.newest_minute; slot++) {
         struct history_point point;
         if (!take(reader, &point, sizeof(point)))
@@ -123,8 +210,10 @@ static bool read_gpu(struct gpu_history *history, struct reader *reader)
         if (gpu != NULL)
             (void)history_put_second(gpu, slot, &sample);
     }
-    if (gpu != NULL && head.now.minute >= gpu->now.minute)
+    if (gpu != NULL && head.now.slot >= gpu->now.slot)
         gpu->now = head.now;
+    if (gpu != NULL && head.newest_second > gpu->second.slot)
+        gpu->second.slot = head.newest_second;
     return true;
 }
 
@@ -144,12 +233,13 @@ static int read_file(struct gpu_history *history, int dirfd, const char *name, s
     memcpy(&sum, bytes.bytes + bytes.length - sizeof(sum), sizeof(sum));
     struct reader reader = { bytes.bytes, bytes.length - sizeof(sum) };
     (void)take(&reader, &head, sizeof(head));
-    if (memcmp(head.magic, MAGIC, sizeof(head.magic)) != 0 || head.version != FILE_VERSION)
+    if (memcmp(head.magic, MAGIC, sizeof(head.magic)) != 0 || head.version == 0 ||
+        head.version > FILE_VERSION)
         return error_set(err, -EBADMSG, "%s has an unsupported version", name);
     if (crc32c(0, bytes.bytes, bytes.length - sizeof(sum)) != sum)
         return error_set(err, -EBADMSG, "%s is damaged", name);
     for (uint32_t i = 0; i < head.n_gpus; i++)
-        if (!read_gpu(history, &reader))
+        if (!read_gpu(history, head.version, &reader))
             return error_set(err, -EBADMSG, "%s is inconsistent", name);
     return 0;
 }

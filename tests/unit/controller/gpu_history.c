@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "controller/history/gpu_history.h"
@@ -242,17 +243,94 @@ static void without_files_it_begins_empty(void **state)
     assert_int_equal(gpu_history_count(past->history), 0);
 }
 
-static void memory_is_bounded(void **state)
+/* So many further GPUs, sampled at that second. */
+static void add_others(struct past *past, int64_t second, unsigned count)
 {
-    struct past *past = *state;
-    assert_int_equal(HISTORY_GPU_BYTES, 166080);
-    for (unsigned i = 0; i < HISTORY_GPUS_MAX + 10; i++) {
+    for (unsigned i = 0; i < count; i++) {
         char uuid[32];
         (void)snprintf(uuid, sizeof(uuid), "GPU-%u", i);
-        add(past, START, uuid, 30, ALL);
+        add(past, second, uuid, 30, ALL);
     }
-    assert_int_equal(gpu_history_count(past->history), HISTORY_GPUS_MAX);
-    assert_true(gpu_history_bytes(past->history) < 163ULL << 20);
+}
+
+static void memory_is_bounded_and_more_gpus_have_coarser_steps(void **state)
+{
+    struct past *past = *state;
+    static const struct {
+        unsigned gpus, level;
+    } steps[] = { { 8, 0 }, { 400, 0 }, { 1900, 1 }, { 8000, 3 } };
+    int64_t second = START;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        for (int64_t end = second + 100; second < end && gpu_history_bytes(past->history) > 0; second++)
+            add_others(past, second, steps[i].gpus); // the others are converted within some seconds
+        assert_int_equal(gpu_history_level(past->history), steps[i].level);
+        assert_int_equal(gpu_history_count(past->history), steps[i].gpus);
+        assert_true(gpu_history_bytes(past->history) <= HISTORY_BYTES_MAX + 4096);
+    }
+}
+
+static void coarser_steps_keep_the_past(void **state)
+{
+    struct past *past = *state;
+    int64_t now = START + 7200;
+    for (int64_t at = START; at < now; at++)
+        add(past, at, "GPU-a", at % 2 == 0 ? 20 : 60, ALL);
+    add_others(past, now, 500);
+    assert_int_equal(gpu_history_level(past->history), 1);
+    add(past, now + 1, "GPU-a", 40, ALL);
+    assert_int_equal(busy_at(past, START, 3600), 40);
+    assert_int_equal(busy_at(past, START + 600, 60), 40);
+    assert_int_equal(look(past, START + 600, 60).max.values[HISTORY_BUSY], 60);
+    assert_int_equal(busy_at(past, now - 10, 2), 40); // of both seconds
+    assert_int_equal(busy_at(past, START - 600, 300), HISTORY_NOT_KNOWN);
+    struct error err = { 0 };
+    assert_int_equal(gpu_history_save(past->history, past->fd, true), 0);
+    assert_int_equal(restart(past, &err), 0);
+    assert_int_equal(busy_at(past, START + 600, 60), 40);
+    assert_int_equal(busy_at(past, now - 10, 2), 40);
+}
+
+static void a_file_of_the_first_version_is_read(void **state)
+{
+    struct past *past = *state;
+    struct error err = { 0 };
+    enum { FILE_HEAD = 16, GPU_HEAD = 168, GPU_LEVEL = 8 };
+    _cleanup_buffer_ struct buffer bytes = { 0 }, old = { 0 };
+    add(past, START, "GPU-a", 30, ALL);
+    assert_int_equal(gpu_history_save(past->history, past->fd, true), 0);
+    assert_int_equal(file_read(past->fd, "gpu-history", 1 << 20, &bytes), 0);
+    bytes.bytes[8] = 1;
+    size_t rest = FILE_HEAD + GPU_HEAD + GPU_LEVEL;
+    buffer_append(&old, bytes.bytes, FILE_HEAD + GPU_HEAD);
+    buffer_append(&old, bytes.bytes + rest, bytes.length - rest - sizeof(uint32_t));
+    uint32_t sum = crc32c(0, old.bytes, old.length);
+    buffer_append(&old, &sum, sizeof(sum));
+    assert_int_equal(file_write(past->fd, "gpu-history", old.bytes, old.length, false), 0);
+    assert_int_equal(restart(past, &err), 0);
+    assert_int_equal(busy_at(past, START, 1), 30);
+}
+
+static void a_file_in_parts_is_not_seen_before_it_is_whole(void **state)
+{
+    struct past *past = *state;
+    struct error err = { 0 };
+    unsigned parts = 1;
+    for (int64_t at = START; at < START + 6000; at++)
+        add(past, at, "GPU-a", 30, ALL);
+    add_others(past, START + 6000, 300);
+    for (int64_t at = START; at < START + 600; at++)
+        add_others(past, at + 6000, 300);
+    assert_int_equal(gpu_history_save_begin(past->history, past->fd, true), 0);
+    for (int r = gpu_history_save_step(past->history); r == 1; r = gpu_history_save_step(past->history)) {
+        assert_int_equal(faccessat(past->fd, "gpu-history", F_OK, 0), -1);
+        parts++;
+    }
+    assert_true(parts > 2);
+    assert_int_equal(gpu_history_save_begin(past->history, past->fd, false), 0);
+    assert_int_equal(restart(past, &err), 0); // the second is abandoned
+    assert_int_equal(gpu_history_count(past->history), 301);
+    assert_int_equal(busy_at(past, START + 60, 60), 30);
+    (void)unlinkat(past->fd, "gpu-history.recent.new", 0);
 }
 
 static void a_gpu_that_nobody_saw_for_a_week_is_forgotten(void **state)
@@ -281,7 +359,10 @@ int main(void)
         CASE(the_recent_file_is_small),
         CASE(a_file_that_is_not_right_says_nothing_and_does_no_harm),
         CASE(without_files_it_begins_empty),
-        CASE(memory_is_bounded),
+        CASE(memory_is_bounded_and_more_gpus_have_coarser_steps),
+        CASE(coarser_steps_keep_the_past),
+        CASE(a_file_of_the_first_version_is_read),
+        CASE(a_file_in_parts_is_not_seen_before_it_is_whole),
         CASE(a_gpu_that_nobody_saw_for_a_week_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
