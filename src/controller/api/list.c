@@ -26,7 +26,7 @@
 
 #define RECENT_MS 3600000
 #define SCAN_JOBS 8192 // looked at in one part
-#define STEPS     16U  // of a forecast, between two looks at the clock
+#define STEPS     1U   // of a forecast, between two looks at the clock: one can start a thousand jobs
 
 /* "42.3" */
 struct named_element {

@@ -28,7 +28,7 @@
 
 #define KEPT_MS    1000
 #define QUEUE_LONG 1000U // jobs; from here on an answer is good for that time whatever happens
-#define STEPS      16U   // of a forecast, between two looks at the clock
+#define STEPS      1U    // of a forecast, between two looks at the clock: one can start a thousand jobs
 
 static json_t *write_time(int64_t at_ms)
 {
