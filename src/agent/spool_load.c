@@ -48,8 +48,11 @@ static uint64_t read_token(const struct effects_parts *parts, const struct spool
             gpu_check_resume(parts->check, id);
             keep_access(parts, id, &spec);
         }
-        if (is_parked(dirfd))
+        if (is_parked(dirfd)) {
             gpu_check_end(parts->check, id, clock_boot_ms());
+            gpu_access_drop(parts->access, id);
+            gpu_chores_drop(parts->chores, id);
+        }
         record_clear(&launch_spec_record, &spec);
     } else if (file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &record, NULL) == 0) {
         token = record.token;

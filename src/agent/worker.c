@@ -369,6 +369,8 @@ static void open_parker(struct worker *worker)
         .base = worker->base,
         .launcher = worker->launcher,
         .check = worker->check,
+        .access = worker->access,
+        .chores = worker->chores,
         .library = worker->options->cuda_library,
         .report = on_parked,
         .arg = worker,

@@ -9,6 +9,7 @@ import stat
 import pytest
 
 import harness
+from test_park import Cuda, await_phase, start_work
 
 pytestmark = pytest.mark.root
 
@@ -158,3 +159,20 @@ def test_bad_requests_change_nothing(box, machine, ana):
     refused = box.mgpu('gpu', 'lock', '--root', '/nowhere/at/all', user=harness.User('root'))
     assert refused.code != 0 and 'no device node of a GPU' in refused.err
     assert machine.mode('nvidia0') == (0, 0, 0o666)
+
+
+def test_a_parked_job_gives_up_its_access_and_has_it_again(make_instance, machine, place, ana, bo):
+    cuda = Cuda(f'{place}/driver')
+    box = make_instance(gpus='sim:1x24G', state_dir=machine.state_dir,
+                        arguments=['--device-dir', f'{machine.root}/dev', *cuda.arguments])
+    lock(box, machine)
+    job = start_work(box, cuda)
+    assert open_as(ana, machine, 'nvidia0') == 'ENXIO'
+    box.mgpu('park', job, check=True)
+    await_phase(box, job, 'parked')
+    harness.until(lambda: open_as(ana, machine, 'nvidia0') == 'EACCES', 'the end of its access')
+    other = box.submit('-G', '0', '--', *attempt(machine, 'nvidia0'), user=bo)
+    assert box.wait(other)['exit_code'] == 0 and box.output(other) == 'ENXIO '
+    box.mgpu('unpark', job, check=True)
+    await_phase(box, job, None)
+    assert open_as(ana, machine, 'nvidia0') == 'ENXIO' and open_as(bo, machine, 'nvidia0') == 'EACCES'

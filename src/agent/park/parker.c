@@ -120,6 +120,37 @@ static uint64_t used_bytes(const struct parking *parking)
     return sum;
 }
 
+/* Its user leaves the GPUs with it. */
+static void leave_gpus(const struct parking *parking)
+{
+    const struct parker_parts *parts = &parking->parker->parts;
+    gpu_check_end(parts->check, &parking->order.id, clock_boot_ms());
+    gpu_access_drop(parts->access, &parking->order.id);
+    gpu_chores_drop(parts->chores, &parking->order.id);
+}
+
+/* It has them again, once they are clean and cleared; in any case if it never left them (`is_kept`). */
+static int enter_gpus(const struct parking *parking, bool is_kept, struct error *err)
+{
+    const struct parker_parts *parts = &parking->parker->parts;
+    const struct spool_id *id = &parking->order.id;
+    struct launch_spec spec;
+    _cleanup_close_ int dirfd = launcher_open_entry(parts->launcher, id);
+    if (is_kept)
+        gpu_check_keep(parts->check, id);
+    int r = is_kept ? 0 : gpu_check_return(parts->check, id, err);
+    if (r < 0 || dirfd < 0 || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+        return r;
+    if (is_kept)
+        gpu_chores_resume(parts->chores, id, spec.uid, &spec.gpus);
+    else
+        r = gpu_chores_admit(parts->chores, id, spec.uid, &spec.gpus, err);
+    if (r == 0)
+        r = gpu_access_take(parts->access, id, spec.uid, &spec.gpus, err);
+    record_clear(&launch_spec_record, &spec);
+    return r;
+}
+
 /* --- the helper --- */
 
 static void on_end(void *arg, int status);
@@ -179,7 +210,7 @@ static void take_entry(struct parking *parking, const struct launch_park *entry)
     } else if (entry->is_return == 0 && entry->outcome == PARK_DONE && parking->is_given_up) {
         parking->step = UNDOING; // the driver answered after all
     } else if (entry->is_return == 0 && entry->outcome == PARK_DONE) {
-        gpu_check_end(parking->parker->parts.check, &parking->order.id, clock_boot_ms());
+        leave_gpus(parking);
         parking->step = LEAVING;
     } else {
         conclude(parking, (enum park_outcome)entry->outcome, 0, entry->text);
@@ -220,7 +251,7 @@ static void on_end(void *arg, int status)
 
 static void leave(struct parking *parking)
 {
-    struct error err = { 0 };
+    struct error err = { 0 }, ignored;
     struct launch_park entry = { 0 };
     int r = gpu_check_left(parking->parker->parts.check, &parking->order.id, &err);
     if (r == -EINPROGRESS)
@@ -231,7 +262,7 @@ static void leave(struct parking *parking)
         record_clear(&launch_park_record, &entry);
         return;
     }
-    gpu_check_keep(parking->parker->parts.check, &parking->order.id);
+    (void)enter_gpus(parking, true, &ignored);
     parking->why = xasprintf("the driver has saved its memory, but %s", err.message);
     parking->step = UNDOING;
 }
@@ -239,7 +270,7 @@ static void leave(struct parking *parking)
 static void clear(struct parking *parking)
 {
     struct error err = { 0 };
-    int r = gpu_check_return(parking->parker->parts.check, &parking->order.id, &err);
+    int r = enter_gpus(parking, false, &err);
     if (r == -EINPROGRESS)
         return;
     if (r == 0)
@@ -282,6 +313,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 /* What is left to do of the order, after what an earlier agent has done. */
 static enum step first_step(struct parking *parking)
 {
+    struct error ignored;
     struct launch_park entry = { 0 };
     const struct message_park *order = &parking->order;
     bool is_known = read_entry(parking, &entry) == 0 && entry.number == order->number;
@@ -296,7 +328,7 @@ static enum step first_step(struct parking *parking)
         step = UNDOING;
     } else if (is_known && !is_same) {
         /* The controller regards it as running: an agent that has died gave the order up. */
-        gpu_check_keep(parking->parker->parts.check, &order->id);
+        (void)enter_gpus(parking, true, &ignored);
         step = entry.outcome == PARK_REFUSED || entry.outcome == PARK_LOST ? OVER : HELPING;
     }
     record_clear(&launch_park_record, &entry);

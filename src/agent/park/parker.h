@@ -4,7 +4,9 @@
 
 #include <event2/event.h>
 
+#include "agent/gpu/access.h"
 #include "agent/gpu/check.h"
+#include "agent/gpu/chores.h"
 #include "agent/launch/launcher.h"
 #include "wire/message.h"
 
@@ -16,8 +18,10 @@ struct parker_parts {
     struct event_base *base;
     struct launcher *launcher;
     struct gpu_check *check;
-    const char *library;    // CUDA's driver library; NULL: libcuda.so.1
-    park_report_fn *report; // called with `arg`
+    struct gpu_access *access; // NULL: not root
+    struct gpu_chores *chores; // NULL: none are requested
+    const char *library;       // CUDA's driver library; NULL: libcuda.so.1
+    park_report_fn *report;    // called with `arg`
     void *arg;
 };
 
