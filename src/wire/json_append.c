@@ -140,8 +140,8 @@ void json_members_begin(struct json_members *members, struct buffer *out, bool i
 
 void json_members_add(struct json_members *members, const char *name, json_t *value)
 {
-    if (members->is_sparse && json_is_null(value))
-        return; // null is a singleton without an owner
+    if (members->is_sparse && (json_is_null(value) || json_is_false(value)))
+        return; // both are singletons without an owner
     if (members->tree != NULL) {
         (void)json_object_set_new_nocheck(members->tree, name, value);
         return;

@@ -17,7 +17,7 @@ void json_append(struct buffer *out, json_t *value);
 struct json_members {
     struct buffer *out; // NULL: `tree`
     json_t *tree;
-    bool is_sparse; // null members are omitted
+    bool is_sparse; // members that are null or false are omitted
     bool has_one;
 };
 

@@ -250,11 +250,15 @@ static int get_elements(struct client *client, json_t *jobs, struct error *err)
     return r;
 }
 
+struct numbered {
+    int64_t id;
+    json_t *job;
+};
+
 static int by_id(const void *a, const void *b)
 {
-    const json_t *first = *(json_t *const *)a, *second = *(json_t *const *)b;
-    int64_t x = field_integer(first, "id", 0), y = field_integer(second, "id", 0);
-    return (x > y) - (x < y);
+    const struct numbered *first = a, *second = b;
+    return (first->id > second->id) - (first->id < second->id);
 }
 
 static bool is_wanted(const struct slurm_query *query, const json_t *job)
@@ -262,7 +266,8 @@ static bool is_wanted(const struct slurm_query *query, const json_t *job)
     bool fits = query->ids == NULL || query->ids->count == 0;
     for (size_t i = 0; !fits && i < query->ids->count; i++)
         fits = slurm_id_fits(&query->ids->items[i], job);
-    _cleanup_free_ char *uid = xasprintf("%" PRId64, field_integer(job, "uid", -1));
+    _cleanup_free_ char *uid =
+        query->users != NULL ? xasprintf("%" PRId64, field_integer(job, "uid", -1)) : NULL;
     bool is_users = query->users == NULL || slurm_list_has(query->users, field_text(job, "user")) ||
                     slurm_list_has(query->users, uid);
     return fits && is_users &&
@@ -275,13 +280,15 @@ static json_t *sift(const struct slurm_query *query, json_t *jobs)
 {
     json_t *ret = json_array();
     size_t count = json_array_size(jobs);
-    _cleanup_free_ json_t **sorted = xcalloc(count + 1, sizeof(json_t *));
+    _cleanup_free_ struct numbered *sorted = xcalloc(count + 1, sizeof(*sorted));
+    for (size_t i = 0; i < count; i++) {
+        sorted[i].job = json_array_get(jobs, i);
+        sorted[i].id = field_integer(sorted[i].job, "id", 0);
+    }
+    qsort(sorted, count, sizeof(*sorted), by_id);
     for (size_t i = 0; i < count; i++)
-        sorted[i] = json_array_get(jobs, i);
-    qsort(sorted, count, sizeof(json_t *), by_id);
-    for (size_t i = 0; i < count; i++)
-        if ((i == 0 || by_id(&sorted[i - 1], &sorted[i]) != 0) && is_wanted(query, sorted[i]))
-            (void)json_array_append(ret, sorted[i]);
+        if ((i == 0 || sorted[i - 1].id != sorted[i].id) && is_wanted(query, sorted[i].job))
+            (void)json_array_append(ret, sorted[i].job);
     return ret;
 }
 

@@ -299,15 +299,19 @@ static bool is_in_state(const struct squeue *squeue, const json_t *job, int64_t 
     return false;
 }
 
+static bool is_among(const char *list, slurm_text_fn *text, const json_t *job)
+{
+    if (list == NULL)
+        return true;
+    _cleanup_free_ char *word = text(job, 0);
+    return slurm_lists_meet(list, word);
+}
+
 static bool is_wanted(const struct squeue *squeue, const json_t *job, int64_t now_ms)
 {
-    _cleanup_free_ char *partition = slurm_text_partition(job, now_ms);
-    _cleanup_free_ char *account = slurm_text_account(job, now_ms);
-    _cleanup_free_ char *qos = slurm_text_qos(job, now_ms);
-    return is_in_state(squeue, job, now_ms) &&
-           (squeue->partitions == NULL || slurm_lists_meet(squeue->partitions, partition)) &&
-           (squeue->accounts == NULL || slurm_list_has(squeue->accounts, account)) &&
-           (squeue->qos == NULL || slurm_list_has(squeue->qos, qos)) &&
+    return is_in_state(squeue, job, now_ms) && is_among(squeue->partitions, slurm_text_partition, job) &&
+           is_among(squeue->accounts, slurm_text_account, job) &&
+           is_among(squeue->qos, slurm_text_qos, job) &&
            (squeue->nodes == NULL || slurm_job_is_on(job, squeue->nodes));
 }
 

@@ -53,7 +53,7 @@ static const struct route routes[] = {
             { "top",
                 "at most so many of each state: of waiting jobs the next in line, of others the newest" },
             { "quick", "1: omit reasons and expected starts, which are expensive" },
-            { "sparse", "1: omit members that are null" },
+            { "sparse", "1: omit members that are null or false" },
         },
         NULL, true, .answer = "JobList" },
     { "GET", "/api/v1/jobs/{id}", ACTION_LOOK, handle_show,
