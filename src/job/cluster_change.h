@@ -46,6 +46,7 @@ enum device_closed {
     DEVICE_CROWDED = 8,   // shared, and too full or too busy for another job
     DEVICE_REFUSED = 16,  // its compute mode admits no job
     DEVICE_ALONE = 32,    // its compute mode admits one process: no shares
+    DEVICE_DIVIDED = 64,  // its MIG instances are offered instead
 };
 
 /* A GPU as its node describes it. */

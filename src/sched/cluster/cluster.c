@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "job/cluster_change.h"
+#include "job/gpu_instance.h"
 #include "sched/cluster/node_index.h"
 #include "sched/cluster/partition.h"
 
@@ -58,6 +59,7 @@ void cluster_clear(struct cluster *cluster)
         free(cluster->models[i]);
     free(cluster->nodes);
     free(cluster->models);
+    free(cluster->gpu_sizes);
     free(cluster->names);
     free(cluster->widths);
     free(cluster->dirty);
@@ -168,7 +170,23 @@ static uint16_t find_model(struct cluster *cluster, const char *model)
             return (uint16_t)i;
     cluster->models = xreallocarray(cluster->models, cluster->n_models + 1, sizeof(*cluster->models));
     cluster->models[cluster->n_models] = xstrdup(model);
+    cluster->has_instances |= gpu_instance_profile(model) != NULL;
     return (uint16_t)cluster->n_models++;
+}
+
+static void note_size(struct cluster *cluster, uint64_t bytes)
+{
+    size_t at = 0;
+    while (at < cluster->n_gpu_sizes && cluster->gpu_sizes[at] < bytes)
+        at++;
+    if (bytes == 0 || (at < cluster->n_gpu_sizes && cluster->gpu_sizes[at] == bytes))
+        return;
+    size_t moved = cluster->n_gpu_sizes - at;
+    cluster->gpu_sizes =
+        xreallocarray(cluster->gpu_sizes, cluster->n_gpu_sizes + 1, sizeof(*cluster->gpu_sizes));
+    memmove(&cluster->gpu_sizes[at + 1], &cluster->gpu_sizes[at], moved * sizeof(*cluster->gpu_sizes));
+    cluster->gpu_sizes[at] = bytes;
+    cluster->n_gpu_sizes++;
 }
 
 struct cluster_node *cluster_set_node(
@@ -197,6 +215,7 @@ struct cluster_gpu *cluster_set_gpu(struct cluster *cluster, struct cluster_node
     gpu->is_present = is_present;
     gpu->model = find_model(cluster, model != NULL ? model : "");
     gpu->memory_bytes = memory_bytes;
+    note_size(cluster, memory_bytes);
     cluster_touch(cluster, node);
     return gpu;
 }

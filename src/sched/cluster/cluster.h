@@ -96,6 +96,9 @@ struct cluster {
     size_t n_nodes;
     char **models; // distinct GPU models; [0] is "" (unknown)
     size_t n_models;
+    bool has_instances;  // one of the models is that of a MIG instance
+    uint64_t *gpu_sizes; // distinct sizes of GPU memory that were ever seen, ascending
+    size_t n_gpu_sizes;
     struct cluster_partition *partitions;
     size_t n_partitions;
     struct node_index *index;     // updated by cluster_touch()
@@ -209,6 +212,9 @@ bool cluster_gpu_is_adoptee(const struct cluster_gpu *gpu, const struct sched_re
 /* True if the request's model and index set admit the GPU. */
 bool cluster_gpu_suits(
     const struct cluster *cluster, const struct cluster_gpu *gpu, const struct sched_request *request);
+
+/* True if every GPU suits the request. */
+bool cluster_all_suit(const struct cluster *cluster, const struct sched_request *request);
 
 /* Bits m % 64 of the models that the request admits; 0 if none. All bits if it names no model. */
 uint64_t cluster_models(const struct cluster *cluster, const struct sched_request *request);

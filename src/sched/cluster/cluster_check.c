@@ -17,18 +17,39 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "job/cluster_change.h"
+#include "job/gpu_instance.h"
 #include "job/share.h"
 
 #define NAMES_SHOWN 8U
+
+#define ANY_INSTANCE "mig"
+
+static bool is_word(const char *word, const char *pattern, size_t length)
+{
+    return strlen(word) == length && strncasecmp(word, pattern, length) == 0;
+}
+
+/* A MIG instance is requested by its whole profile, because that of another may contain it: 1g.10gb is in
+ * 1g.10gb+me. */
+static bool word_meets(const char *name, const char *pattern, size_t length)
+{
+    const char *profile = gpu_instance_profile(name);
+    if (profile != NULL)
+        return is_word(profile, pattern, length) || is_word(ANY_INSTANCE, pattern, length);
+    for (const char *at = name; length > 0 && *at != '\0'; at++)
+        if (strncasecmp(at, pattern, length) == 0)
+            return true;
+    return false;
+}
 
 /* "a100|h100": one of them is in `name`, whatever the case of its letters. */
 static bool name_meets(const char *name, const char *pattern)
 {
     while (*pattern != '\0') {
         size_t length = strcspn(pattern, "|");
-        for (const char *at = name; length > 0 && *at != '\0'; at++)
-            if (strncasecmp(at, pattern, length) == 0)
-                return true;
+        if (word_meets(name, pattern, length))
+            return true;
         pattern += length + (pattern[length] == '|');
     }
     return false;
@@ -45,8 +66,18 @@ static bool is_allowed(const struct sched_request *request, uint32_t index)
 bool cluster_gpu_suits(
     const struct cluster *cluster, const struct cluster_gpu *gpu, const struct sched_request *request)
 {
-    return (request->model == NULL || name_meets(cluster->models[gpu->model], request->model)) &&
-           is_allowed(request, gpu->index);
+    const char *model = cluster->models[gpu->model];
+    bool is_named = request->model != NULL || request->n_picks > 0;
+    /* A program cannot use several instances as it uses several GPUs: who wants that names them. */
+    if (!is_named && request->gpus > 1 && gpu_instance_profile(model) != NULL)
+        return false;
+    return (request->model == NULL || name_meets(model, request->model)) && is_allowed(request, gpu->index);
+}
+
+bool cluster_all_suit(const struct cluster *cluster, const struct sched_request *request)
+{
+    return request->model == NULL && request->n_allow == 0 &&
+           (request->gpus <= 1 || request->n_picks > 0 || !cluster->has_instances);
 }
 
 uint64_t cluster_models(const struct cluster *cluster, const struct sched_request *request)
@@ -65,7 +96,8 @@ uint32_t cluster_count_suitable(const struct cluster *cluster, const struct clus
 {
     uint32_t count = 0;
     for (size_t i = 0; i < node->n_gpus && count < enough; i++)
-        count += node->gpus[i].is_known && cluster_gpu_suits(cluster, &node->gpus[i], request) &&
+        count += node->gpus[i].is_known && (node->gpus[i].closed & DEVICE_DIVIDED) == 0 &&
+                 cluster_gpu_suits(cluster, &node->gpus[i], request) &&
                  (request->gpu_mem == 0 || node->gpus[i].memory_bytes >= request->gpu_mem);
     return count;
 }
@@ -338,7 +370,12 @@ static int lack_suitable(const struct cluster *cluster, const struct sched_reque
         (void)error_set(err, -ERANGE,
             "requested %u GPU%s; one node has at most %u of those allowed, all nodes %" PRIu64, request->gpus,
             request->gpus == 1 ? "" : "s", largest->suitable, largest->all_suitable);
-    else
+    else if (request->model == NULL && cluster->has_instances) {
+        (void)error_set(err, -ERANGE,
+            "requested %u GPUs; one node has at most %u that are not MIG instances, all nodes %" PRIu64,
+            request->gpus, largest->suitable, largest->all_suitable);
+        return error_hint(err, "for several MIG instances, name their profile, as in -g 1g.18gb:2");
+    } else
         (void)error_set(err, -ERANGE, "requested %u GPU%s (%s); one node has at most %u, all nodes %" PRIu64,
             request->gpus, request->gpus == 1 ? "" : "s", request->model != NULL ? request->model : "any",
             largest->suitable, largest->all_suitable);

@@ -10,8 +10,8 @@
 static bool suits(const struct cluster *cluster, const struct cluster_node *node, const struct fgd_node *view,
     uint32_t i, const struct sched_request *request)
 {
-    bool is_plain = request->model == NULL && request->n_allow == 0;
-    return is_plain || cluster_gpu_suits(cluster, &node->gpus[view->gpu[i]], request);
+    return cluster_all_suit(cluster, request) ||
+           cluster_gpu_suits(cluster, &node->gpus[view->gpu[i]], request);
 }
 
 static uint32_t asked_share(const struct cluster_node *node, const struct fgd_node *view, uint32_t i,
@@ -47,6 +47,11 @@ static bool take_several(const struct cluster *cluster, const struct cluster_nod
     return true;
 }
 
+static bool is_as_large(const struct cluster_node *node, const struct fgd_node *view, uint32_t i, uint32_t k)
+{
+    return node->gpus[view->gpu[i]].memory_bytes == node->gpus[view->gpu[k]].memory_bytes;
+}
+
 /* One share: every GPU is tried, those like an earlier one left out. */
 static float score_share(const struct fgd_rule *rule, const struct fgd_typicals *typicals,
     const struct cluster *cluster, const struct cluster_node *node, struct fgd_node *view, double before,
@@ -59,7 +64,8 @@ static float score_share(const struct fgd_rule *rule, const struct fgd_typicals 
         uint16_t kept = view->free[i];
         bool is_known = false;
         for (uint32_t k = 0; k < i && request->model == NULL && request->n_allow == 0; k++)
-            is_known = is_known || view->free[k] == kept;
+            is_known = is_known ||
+                       (view->free[k] == kept && (request->gpu_mem == 0 || is_as_large(node, view, i, k)));
         if (is_known || kept < share || !suits(cluster, node, view, i, request))
             continue;
         if (rule->takes_tightest && kept >= tightest)

@@ -75,6 +75,8 @@ bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, con
         own.memory_external = 0;
         gpu = &own;
     }
+    if (fit->gpu_bytes_max > 0 && gpu->memory_bytes > fit->gpu_bytes_max)
+        return false;
     if (!cluster_gpu_is_open(node, gpu) || !cluster_gpu_suits(cluster, gpu, request) || is_reserved(gpu, fit))
         return false;
     if (request_is_shared(request))

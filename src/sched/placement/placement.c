@@ -112,7 +112,7 @@ static bool choose_nodes(const struct cluster *cluster, const struct sched_reque
 static void count_widths(const struct cluster *cluster, const struct sched_request *request,
     uint32_t widths[NODE_GPUS_LIMIT + 1], uint64_t *work)
 {
-    bool is_plain = request->model == NULL && request->n_allow == 0 && request->gpu_mem == 0;
+    bool is_plain = cluster_all_suit(cluster, request) && request->gpu_mem == 0;
     for (size_t i = 0; i < cluster->n_nodes; i++) {
         const struct cluster_node *node = &cluster->nodes[i];
         uint32_t open = node_index_offer(cluster->index, (uint32_t)i)->open;
@@ -138,7 +138,7 @@ static bool choose_wide(const struct cluster *cluster, const struct sched_reques
 {
     uint32_t widths[NODE_GPUS_LIMIT + 1] = { 0 }, left = request->gpus;
     struct search search;
-    uint32_t same = cluster_width(cluster);
+    uint32_t same = cluster_all_suit(cluster, request) ? cluster_width(cluster) : 0;
     if (same > 0 && request->gpus >= same && node_index_most_whole(cluster->index) < same)
         return false; // not one whole node is free
     search_init(&search, cluster, request, fit);
@@ -155,6 +155,21 @@ static bool choose_wide(const struct cluster *cluster, const struct sched_reques
     return left == 0;
 }
 
+/* On the smallest GPUs that have the memory: what fits on a MIG instance leaves the whole GPUs to jobs that
+ * need them. */
+static bool choose_by_memory(const struct placement *placement, void *state, const struct cluster *cluster,
+    const struct sched_request *request, const struct fit *fit, struct allocation *found, uint64_t *work)
+{
+    struct fit small = *fit;
+    for (size_t i = 0; i < cluster->n_gpu_sizes; i++) {
+        small.gpu_bytes_max = cluster->gpu_sizes[i];
+        if (small.gpu_bytes_max >= request->gpu_mem &&
+            placement->place(state, cluster, request, &small, found, work))
+            return true;
+    }
+    return false;
+}
+
 static bool choose(const struct placement *placement, void *state, const struct cluster *cluster,
     const struct sched_request *request, const struct fit *fit, struct allocation *found, uint64_t *work)
 {
@@ -167,6 +182,8 @@ static bool choose(const struct placement *placement, void *state, const struct 
                choose_cpu(cluster, request, fit, found, work);
     if (request->gpus > 1 && request->nodes == 0 && !search_one_node_is_enough(cluster, request, work))
         return choose_wide(cluster, request, fit, found, work);
+    if (request->gpu_mem > 0 && cluster->n_gpu_sizes > 1)
+        return choose_by_memory(placement, state, cluster, request, fit, found, work);
     return placement->place(state, cluster, request, fit, found, work);
 }
 

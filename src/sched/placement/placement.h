@@ -18,7 +18,8 @@ struct fit {
     const void *owner;            // holds of this owner are ignored
     const uint64_t *reservations; // ids of the reservations its user may use now
     size_t n_reservations;
-    bool may_give_way; // preemptible: may use reserved GPUs before the reservation begins
+    bool may_give_way;      // preemptible: may use reserved GPUs before the reservation begins
+    uint64_t gpu_bytes_max; // only GPUs with at most this much memory; 0: any
 };
 
 /* The minimum that one node needs to have for the request. */

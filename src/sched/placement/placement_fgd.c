@@ -169,7 +169,7 @@ static float score_state(
     struct fgd_node view;
     fgd_node_read(cluster, node, &view);
     /* Whether a GPU is allowed cannot be seen from the state alone. */
-    bool is_comparable = shape->request.model == NULL && shape->request.n_allow == 0;
+    bool is_comparable = cluster_all_suit(cluster, &shape->request);
     uint64_t hash = is_comparable ? hash_state(&view) : 0;
     struct known_state *known = &shape->known[hash & (KNOWN_STATES - 1)];
     if (hash != 0 && known->hash == hash) {
@@ -343,10 +343,10 @@ static bool take_best(struct fgd *fgd, struct shape *shape, const struct cluster
     return is_taken;
 }
 
-static bool is_plain(const struct sched_request *request)
+static bool is_plain(const struct cluster *cluster, const struct sched_request *request)
 {
     return request->gpus > 0 && !request_is_shared(request) && request->cpu_milli == 0 &&
-           request->memory == 0 && request->model == NULL && request->n_allow == 0;
+           request->memory == 0 && cluster_all_suit(cluster, request);
 }
 
 static bool place_fgd(void *state, const struct cluster *cluster, const struct sched_request *request,
@@ -357,7 +357,7 @@ static bool place_fgd(void *state, const struct cluster *cluster, const struct s
         return false;
     fgd_counts_settle(&fgd->counts, cluster);
     if (fgd->rule->is_for_shares && fgd->counts.typicals.is_all_plain &&
-        (is_plain(request) || request->gpus == 0))
+        (is_plain(cluster, request) || request->gpus == 0))
         return request->gpus > 0 && placement_best_fit.place(NULL, cluster, request, fit, ret, work);
     struct node_need need;
     request_need(cluster, request, &need);

@@ -9,7 +9,8 @@
  * unknown. */
 static uint32_t least_part(const struct cluster *cluster, const struct sched_request *request)
 {
-    uint32_t width = request->n_picks == 0 ? cluster_width(cluster) : 0;
+    bool is_alike = request->n_picks == 0 && cluster_all_suit(cluster, request);
+    uint32_t width = is_alike ? cluster_width(cluster) : 0;
     if (width == 0)
         return 1;
     return request->gpus % width > 0 ? request->gpus % width : width;
@@ -48,7 +49,7 @@ bool search_is_used(const struct allocation *found, uint32_t node)
 bool search_one_node_is_enough(
     const struct cluster *cluster, const struct sched_request *request, uint64_t *work)
 {
-    bool is_plain = request->model == NULL && request->n_allow == 0 && request->gpu_mem == 0;
+    bool is_plain = cluster_all_suit(cluster, request) && request->gpu_mem == 0;
     struct node_need need = { .gpus = request->gpus,
         .models = request->model != NULL ? cluster_models(cluster, request) : 0 };
     int64_t at = -1;

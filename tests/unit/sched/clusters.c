@@ -53,7 +53,11 @@ bool clusters_place(struct cluster *cluster, const struct placement *placement, 
     struct fit fit = clusters_fit();
     uint64_t work = 0;
     *ret = (struct allocation){ 0 };
-    if (!placement_choose(placement, NULL, cluster, &request, &fit, ret, &work))
+    void *state = placement->open != NULL ? placement->open() : NULL;
+    bool is_placed = placement_choose(placement, state, cluster, &request, &fit, ret, &work);
+    if (placement->close != NULL)
+        placement->close(state);
+    if (!is_placed)
         return false;
     cluster_book(cluster, ret);
     return true;

@@ -60,6 +60,66 @@ static void spread_takes_the_node_with_the_most_gpus_free(void **state)
     assert_placed(c, &placement_spread, (struct sched_request){ .gpus = 1, .share = 300 }, "a:2");
 }
 
+/* "a" has a large GPU first, "b" a MIG instance, a middle one and a whole GPU that is divided into it. */
+static void add_sizes(struct cluster *c)
+{
+    struct cluster_node *node = cluster_set_node(c, "a", 64000, 0);
+    (void)cluster_set_gpu(c, node, 0, "a0", "NVIDIA H200", 141 * GIB, true);
+    (void)cluster_set_gpu(c, node, 1, "a1", "NVIDIA L40", 48 * GIB, true);
+    node = cluster_set_node(c, "b", 64000, 0);
+    (void)cluster_set_gpu(c, node, 0, "b0", "NVIDIA H200", 142 * GIB, true);
+    (void)cluster_set_gpu(c, node, 1, "b1", "MIG 3g.71gb", 71 * GIB, true);
+    (void)cluster_set_gpu(c, node, 2, "b2", "MIG 1g.18gb", 16 * GIB, true);
+    (void)cluster_set_gpu(c, node, 3, "b3", "MIG 1g.18gb+me", 16 * GIB, true);
+}
+
+static void a_request_by_memory_gets_the_smallest_gpu_that_has_it(void **state)
+{
+    const struct placement *const all[] = { &placement_fgd, &placement_best_fit, &placement_first_fit };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct cluster *c = *state;
+        cluster_clear(c);
+        cluster_init(c);
+        add_sizes(c);
+        const struct sched_request small = { .gpus = 1, .gpu_mem = 12 * GIB };
+        assert_placed(c, all[i], small, "b:2");
+        assert_placed(c, all[i], small, "b:3");
+        assert_placed(c, all[i], small, "a:1"); // the instances are full
+        assert_placed(c, all[i], ((struct sched_request){ .gpus = 1, .gpu_mem = 60 * GIB }), "b:1");
+        assert_placed(c, all[i], ((struct sched_request){ .gpus = 1, .gpu_mem = 120 * GIB }), "a:0");
+    }
+}
+
+static void mig_instances_are_requested_by_their_profile(void **state)
+{
+    static const struct {
+        const char *model, *expected;
+        uint32_t gpus;
+    } rows[] = {
+        { "1g.18gb", "b:2", 1 },
+        { "1G.18GB+me", "b:3", 1 },
+        { "1g.18gb", "", 2 },
+        { "mig", "b:1,2,3", 3 },
+        { "3g.71gb|1g.18gb", "b:1,2", 2 },
+        { "h200", "a:0 b:0", 2 }, // whole GPUs
+        { "g.18gb", "", 1 },
+        { NULL, "a:0,1", 2 },
+        { NULL, "a:0,1 b:0", 3 }, // several GPUs, none of which is an instance
+        { NULL, "", 4 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct cluster *c = *state;
+        struct error err = { 0 };
+        cluster_clear(c);
+        cluster_init(c);
+        add_sizes(c);
+        _cleanup_free_ char *model = xstrdup(rows[i].model);
+        const struct sched_request request = { .gpus = rows[i].gpus, .model = model };
+        assert_placed(c, &placement_fgd, request, rows[i].expected);
+        assert_int_equal(cluster_check(c, &request, &err) == 0, rows[i].expected[0] != '\0');
+    }
+}
+
 static void best_fit_fills_the_fullest_gpu_with_shares(void **state)
 {
     struct cluster *c = *state;
@@ -372,6 +432,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, clusters_open, clusters_close)
     const struct CMUnitTest tests[] = {
         CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first),
+        CASE(a_request_by_memory_gets_the_smallest_gpu_that_has_it),
+        CASE(mig_instances_are_requested_by_their_profile),
         CASE(best_fit_fills_the_fullest_gpu_with_shares),
         CASE(named_gpus_are_given_in_the_order_asked_or_not_at_all),
         CASE(jobs_without_gpus_go_where_gpus_are_least_disturbed),

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MIG instances: parts of a GPU that the driver has divided in hardware, each a GPU of its own. The model of
+ * one is "MIG PROFILE", as in "MIG 1g.18gb", without the name of its GPU: a request for an h200 is one for a
+ * whole GPU.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#define GPU_INSTANCE_MODEL "MIG "
+
+/* The profile of an instance with that model; NULL: it is a whole GPU, or unknown. */
+static inline const char *gpu_instance_profile(const char *model)
+{
+    size_t length = strlen(GPU_INSTANCE_MODEL);
+    return model != NULL && strncmp(model, GPU_INSTANCE_MODEL, length) == 0 ? model + length : NULL;
+}
