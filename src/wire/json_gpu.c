@@ -3,6 +3,7 @@
 #include "wire/json_gpu.h"
 
 #include "job/gpu_health.h"
+#include "job/gpu_instance.h"
 #include "wire/json_append.h"
 #include "wire/json_text.h"
 
@@ -160,6 +161,19 @@ static void add_verdict(struct json_members *members, const struct json_gpu_view
     json_members_add(members, "test_text", json_text_string(text[0] != '\0' ? text : NULL));
 }
 
+/* Of a MIG instance. */
+static json_t *instance(const struct gpu_state *gpu)
+{
+    if (gpu->parent == NULL)
+        return json_null();
+    json_t *object = json_object();
+    (void)json_object_set_new(object, "profile", json_text_string(gpu_instance_profile(gpu->model)));
+    (void)json_object_set_new(object, "parent", json_text_string(gpu->parent));
+    (void)json_object_set_new(object, "gpu_instance", json_integer(gpu->gpu_instance));
+    (void)json_object_set_new(object, "compute_instance", json_integer(gpu->compute_instance));
+    return object;
+}
+
 static void add_members(const struct json_gpu_view *view, struct json_members *members)
 {
     const struct gpu_state *gpu = view->gpu;
@@ -168,6 +182,7 @@ static void add_members(const struct json_gpu_view *view, struct json_members *m
     json_members_add(members, "uuid", json_text_string(gpu->uuid));
     json_members_add(members, "model", json_text_string(gpu->model));
     json_members_add(members, "pci", json_text_string(gpu->pci));
+    json_members_add(members, "mig", instance(gpu));
     json_members_add(members, "memory_bytes", json_integer((json_int_t)gpu->memory_bytes));
     json_members_add(members, "memory_used_bytes",
         measured(view, GPU_MEMORY_USED, json_integer((json_int_t)gpu->memory_used_bytes)));

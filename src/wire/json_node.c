@@ -2,6 +2,8 @@
 /* Features are described by the node itself; `mgpu doctor` prints them unchanged. */
 #include "wire/json_node.h"
 
+#include "base/strings.h"
+#include "job/gpu_instance.h"
 #include "job/share.h"
 #include "wire/json_text.h"
 
@@ -51,6 +53,34 @@ static json_t *write_shares(const struct message_hello *hello)
     return list;
 }
 
+/* A GPU that has been divided is not one besides its MIG instances. */
+static bool is_divided(const struct message_hello *hello, const char *uuid)
+{
+    const struct gpu_state *gpus = hello->gpus.items;
+    for (size_t i = 0; uuid != NULL && i < hello->gpus.count; i++)
+        if (gpus[i].is_gone == 0 && text_equal(gpus[i].parent, uuid))
+            return true;
+    return false;
+}
+
+static void add_gpus(json_t *object, const struct message_hello *hello)
+{
+    const struct gpu_state *gpus = hello->gpus.items;
+    json_t *instances = json_object();
+    json_int_t count = 0;
+    for (size_t i = 0; i < hello->gpus.count; i++) {
+        const char *profile = gpu_instance_profile(gpus[i].model);
+        if (gpus[i].is_gone != 0 || is_divided(hello, gpus[i].uuid))
+            continue;
+        count++;
+        if (profile != NULL)
+            (void)json_object_set_new(instances, profile,
+                json_integer(json_integer_value(json_object_get(instances, profile)) + 1));
+    }
+    (void)json_object_set_new(object, "gpus", json_integer(count));
+    (void)json_object_set_new(object, "gpu_instances", instances);
+}
+
 json_t *json_node_write(const struct json_node_view *view)
 {
     const struct message_hello *hello = view->hello;
@@ -78,7 +108,7 @@ json_t *json_node_write(const struct json_node_view *view)
     (void)json_object_set_new(object, "cpus", json_integer(hello->cpus));
     (void)json_object_set_new(object, "memory_bytes", json_integer((json_int_t)hello->memory_bytes));
     (void)json_object_set_new(object, "gpu_backend", json_text_string(hello->gpu_backend));
-    (void)json_object_set_new(object, "gpus", json_integer((json_int_t)hello->gpus.count));
+    add_gpus(object, hello);
     (void)json_object_set_new(object, "gpus_drained", json_integer((json_int_t)view->n_drained));
     (void)json_object_set_new(object, "version", json_text_string(hello->version));
     (void)json_object_set_new(object, "features", features);

@@ -89,6 +89,10 @@ static const struct record_field gpu_state_fields[] = {
     RECORD_FIELD(64, RECORD_U32, struct gpu_state, recovery, 0),
     RECORD_FIELD(65, RECORD_U32, struct gpu_state, is_host_memory, 0),
     RECORD_FIELD(66, RECORD_U32, struct gpu_state, is_released, 0),
+    RECORD_FIELD(440, RECORD_STRING, struct gpu_state, parent, 96),
+    RECORD_FIELD(441, RECORD_U32, struct gpu_state, gpu_instance, 0),
+    RECORD_FIELD(442, RECORD_U32, struct gpu_state, compute_instance, 0),
+    RECORD_FIELD(443, RECORD_U32, struct gpu_state, is_gone, 0),
     RECORD_SUBLIST(460, struct gpu_state, tests, GPU_TESTS_MAX, &gpu_test_record),
 };
 const struct record_type gpu_state_record = RECORD_TYPE(50, "gpu", struct gpu_state, gpu_state_fields);

@@ -172,6 +172,10 @@ struct gpu_state {
     uint32_t is_released; // 1: listed in RELEASE_GPUS, and no mgpu process has it open any more; is_lost is
                           // also set
     struct record_list tests; // struct gpu_test: the last ones, newest first
+    /* Of a MIG instance, whose model is "MIG PROFILE" (job/gpu_instance.h). */
+    char *parent; // UUID of its GPU; NULL: it is a whole GPU
+    uint32_t gpu_instance, compute_instance;
+    uint32_t is_gone; // 1: the layout has changed, and it does not exist any more; is_lost is also set
 };
 
 /* The numbers are those of the driver. */
@@ -195,6 +199,7 @@ enum gpu_value {
     GPU_ECC = 256,
     GPU_PROCESSES = 512,
     GPU_RECOVERY = 1024,
+    GPU_LAYOUT = 2048, // its MIG instances, if it has any, are all in the list
 };
 
 /* Resource usage of a running attempt so far. */

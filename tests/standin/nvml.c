@@ -12,14 +12,15 @@
  *                            further values of GPU I; they are not supported where this line is missing
  *   process I KIND PID MIB   a process on GPU I; KIND is compute, graphics or mps; MIB -1: not available
  *   processes BYTES          elements of the lists of processes have BYTES bytes (see driver 535.54)
- *   xid I NUMBER             an event of GPU I; those that a set has not seen yet are waited for in order
- *   lost I                   GPU I has fallen off the bus; sets of events with it tell nothing more
- *   code I CODE              each measuring call for GPU I returns CODE, such as 999
- *   handle I CODE            GPU I cannot be opened: its handle is not given out
- *   mig I CURRENT PENDING    MIG mode of GPU I; not supported where this line is missing
- *   compute I MODE           compute mode of GPU I: 0 default, 2 prohibited, 3 one process
- *   recovery I ACTION        what GPU I needs: 0 nothing, 1 a reset, 2 a reboot, 3 and 4 a drain
- *   numa I NODE              memory of GPU I is a NUMA node of the machine
+ *   xid I NUMBER [GI]        an event of GPU I, or of its GPU instance GI; those that a set has not seen yet
+ * are waited for in order lost I                   GPU I has fallen off the bus; sets of events with it tell
+ * nothing more code I CODE              each measuring call for GPU I returns CODE, such as 999 handle I CODE
+ * GPU I cannot be opened: its handle is not given out mig I CURRENT PENDING    MIG mode of GPU I; not
+ * supported where this line is missing instance I GI CI MEMORY_MIB USED_MIB UUID PROFILE a MIG instance of
+ * GPU I; of processes on it, the number is 100 + that of this line mig_count I N            the most
+ * instances that GPU I says it can have, 7 where this line is missing compute I MODE           compute mode
+ * of GPU I: 0 default, 2 prohibited, 3 one process recovery I ACTION        what GPU I needs: 0 nothing, 1 a
+ * reset, 2 a reboot, 3 and 4 a drain numa I NODE              memory of GPU I is a NUMA node of the machine
  *   delay MS                 a measuring call takes MS milliseconds
  *   delay_gpu I MS           one for GPU I takes MS
  *   open I MS                the first handle of GPU I takes MS in each process
@@ -56,6 +57,9 @@
 #include <unistd.h>
 
 #define GPUS_MAX          16
+#define INSTANCES_MAX     64
+#define INSTANCE_NUMBER   100    // of the first, in lines about processes
+#define INSTANCE_HANDLE   0x1000 // handles from here on are of instances: 8 bits GPU, 4 bits each GI and CI
 #define LINKS_MAX         64
 #define LINK_UNKNOWN      99
 #define PROCESSES_MAX     2048
@@ -79,9 +83,16 @@ struct gpu {
     char uuid[64], name[64];
     int is_lost, is_hanging, is_hanging_all, is_crashing, has_more;
     int code, handle_code, has_mig, mig[2], compute, has_recovery, recovery, has_numa, numa;
+    int is_instance, has_mig_count;
+    unsigned int mig_count;
     unsigned int delay_ms, open_ms;
     unsigned int minor, limit, sm, memory_clock;
     unsigned long long energy, ecc[2];
+};
+
+struct instance {
+    unsigned int gpu, gi, ci, memory_mib, used_mib;
+    char uuid[64], profile[32];
 };
 
 struct link {
@@ -95,7 +106,7 @@ struct process {
 };
 
 struct xid {
-    unsigned int gpu, number;
+    unsigned int gpu, number, gi;
 };
 
 struct fail {
@@ -110,6 +121,8 @@ struct machine {
     int has_order;
     unsigned int n_links, n_processes, n_xids, n_fails, process_bytes;
     struct link links[LINKS_MAX];
+    unsigned int n_instances;
+    struct instance instances[INSTANCES_MAX];
     struct process processes[PROCESSES_MAX];
     struct xid xids[EVENTS_MAX];
     struct fail fails[FAILS_MAX];
@@ -140,6 +153,11 @@ struct event {
     void *device;
     unsigned long long type, data;
     unsigned int gpu_instance, compute_instance;
+};
+
+struct attributes {
+    unsigned int multiprocessors, engines[5], gpu_slices, compute_slices;
+    unsigned long long memory_mib;
 };
 
 struct field_value {
@@ -222,6 +240,10 @@ static void read_moods(struct machine *machine, const char *line)
         gpu->has_numa = 1;
         gpu->numa = numbers[0];
     }
+    if (read_mood(machine, line, "mig_count", &gpu, numbers) > 0) {
+        gpu->has_mig_count = 1;
+        gpu->mig_count = (unsigned int)numbers[0];
+    }
     if (read_mood(machine, line, "mig", &gpu, numbers) > 1) {
         gpu->has_mig = 1;
         memcpy(gpu->mig, numbers, sizeof(gpu->mig));
@@ -244,17 +266,27 @@ static void read_line(struct machine *machine, const char *line)
 {
     struct link link;
     struct process process;
-    struct xid xid;
+    struct xid xid = { .gi = ~0U };
+    struct instance instance = { 0 };
     struct fail fail;
+    /* The only lines of which a test writes thousands. */
+    if (strncmp(line, "process ", strlen("process ")) == 0) {
+        if (sscanf(line, "process %u %15s %u %d", &process.gpu, process.kind, &process.pid, &process.mib) ==
+                4 &&
+            machine->n_processes < PROCESSES_MAX)
+            machine->processes[machine->n_processes++] = process;
+        return;
+    }
     read_gpu(machine, line);
     read_moods(machine, line);
     read_order(machine, line);
     if (sscanf(line, "link %u %u", &link.from, &link.to) == 2 && machine->n_links < LINKS_MAX)
         machine->links[machine->n_links++] = link;
-    if (sscanf(line, "process %u %15s %u %d", &process.gpu, process.kind, &process.pid, &process.mib) == 4 &&
-        machine->n_processes < PROCESSES_MAX)
-        machine->processes[machine->n_processes++] = process;
-    if (sscanf(line, "xid %u %u", &xid.gpu, &xid.number) == 2 && machine->n_xids < EVENTS_MAX)
+    if (sscanf(line, "instance %u %u %u %u %u %63s %31s", &instance.gpu, &instance.gi, &instance.ci,
+            &instance.memory_mib, &instance.used_mib, instance.uuid, instance.profile) == 7 &&
+        machine->n_instances < INSTANCES_MAX)
+        machine->instances[machine->n_instances++] = instance;
+    if (sscanf(line, "xid %u %u %u", &xid.gpu, &xid.number, &xid.gi) >= 2 && machine->n_xids < EVENTS_MAX)
         machine->xids[machine->n_xids++] = xid;
     if (sscanf(line, "fail %63s %d", fail.function, &fail.code) == 2 && machine->n_fails < FAILS_MAX)
         machine->fails[machine->n_fails++] = fail;
@@ -310,6 +342,13 @@ static void read_use(struct machine *machine, const char *folder, const char *na
             continue;
         machine->gpus[i].used_mib += mib;
         machine->processes[machine->n_processes++] = (struct process){ i, pid, (int)mib, "compute" };
+    }
+    for (unsigned int i = 0; n == 2 && i < machine->n_instances; i++) {
+        if (strcmp(machine->instances[i].uuid, uuid) != 0 || machine->n_processes == PROCESSES_MAX)
+            continue;
+        machine->instances[i].used_mib += mib;
+        machine->processes[machine->n_processes++] =
+            (struct process){ INSTANCE_NUMBER + i, pid, (int)mib, "compute" };
     }
 }
 
@@ -410,10 +449,52 @@ static void spend(const struct machine *machine, unsigned int ms)
 }
 
 /* A handle is the number of the GPU's line plus one. Returns NVML's code. */
+/* The number of an instance's line; INSTANCES_MAX: the handle is that of a GPU, or of no instance now. */
+static unsigned int find_instance(const struct machine *machine, const void *device)
+{
+    for (unsigned int k = 0; k < machine->n_instances; k++) {
+        const struct instance *instance = &machine->instances[k];
+        if ((size_t)device ==
+            (size_t)(INSTANCE_HANDLE + (instance->gpu << 8) + (instance->gi << 4) + instance->ci))
+            return k;
+    }
+    return INSTANCES_MAX;
+}
+
+/* What the driver does not measure for each instance. */
+static int is_for_gpus_alone(const char *function)
+{
+    static const char *const names[] = { "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetTemperature",
+        "nvmlDeviceGetPowerUsage", "nvmlDeviceGetMigMode", "nvmlDeviceGetComputeMode",
+        "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetFieldValues", "nvmlDeviceGetNumaNodeId" };
+    for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(function, names[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* An instance answers as its GPU, with its own name and memory. */
+static void turn_into_instance(const struct instance *instance, struct gpu *gpu)
+{
+    char name[sizeof(gpu->name)];
+    (void)snprintf(name, sizeof(name), "%.24s MIG %.31s", gpu->name, instance->profile);
+    memcpy(gpu->name, name, sizeof(name));
+    memcpy(gpu->uuid, instance->uuid, sizeof(gpu->uuid));
+    gpu->memory_mib = instance->memory_mib;
+    gpu->used_mib = instance->used_mib;
+    gpu->has_more = 0;
+    gpu->is_instance = 1;
+}
+
 static int find_in(
     const struct machine *machine, const char *function, void *device, struct gpu *gpu, int is_measuring)
 {
     size_t i = (size_t)device - 1;
+    unsigned int instance = INSTANCES_MAX;
+    if ((size_t)device >= INSTANCE_HANDLE) {
+        instance = find_instance(machine, device);
+        i = instance < INSTANCES_MAX ? machine->instances[instance].gpu : machine->count;
+    }
     if (i >= machine->count)
         return NOT_FOUND;
     if (is_measuring && (machine->is_hanging || machine->gpus[i].is_hanging))
@@ -423,6 +504,10 @@ static int find_in(
     if (is_measuring && machine->gpus[i].is_crashing)
         (void)raise(SIGKILL);
     *gpu = machine->gpus[i];
+    if (instance < INSTANCES_MAX)
+        turn_into_instance(&machine->instances[instance], gpu);
+    if (gpu->is_instance && is_for_gpus_alone(function))
+        return NOT_SUPPORTED;
     if (is_measuring)
         spend(machine, gpu->delay_ms > 0 ? gpu->delay_ms : machine->delay_ms);
     if (is_measuring && gpu->is_lost)
@@ -587,11 +672,14 @@ static int list_processes(const char *function, const char *kind, void *device, 
     int code = find_in(&machine, function, device, &gpu, 1);
     if (code != 0)
         return code;
+    unsigned int number = (unsigned int)((size_t)device - 1);
+    if (gpu.is_instance)
+        number = INSTANCE_NUMBER + find_instance(&machine, device);
     *count = 0;
     for (unsigned int i = 0; i < machine.n_processes; i++) {
         const struct process *process = &machine.processes[i];
         unsigned long long memory = process->mib < 0 ? ~0ULL : (unsigned long long)process->mib << 20;
-        if (process->gpu != (unsigned int)((size_t)device - 1) || strcmp(process->kind, kind) != 0)
+        if (process->gpu != number || strcmp(process->kind, kind) != 0)
             continue;
         if (*count < room) {
             unsigned char *info = infos + (size_t)*count * bytes;
@@ -791,6 +879,69 @@ EXPORT int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned in
     return code == 0 && !gpu.has_mig ? NOT_SUPPORTED : code;
 }
 
+int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned int *count);
+int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned int index, void **instance);
+int nvmlDeviceGetGpuInstanceId(void *device, unsigned int *id);
+int nvmlDeviceGetComputeInstanceId(void *device, unsigned int *id);
+int nvmlDeviceGetAttributes_v2(void *device, struct attributes *attributes);
+
+EXPORT int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned int *count)
+{
+    struct gpu gpu = { 0 };
+    int code = find(device, &gpu, 0);
+    *count = gpu.has_mig_count ? gpu.mig_count : gpu.mig[0] != 0 ? 7 : 0;
+    return code;
+}
+
+/* In the order of the lines; the numbers behind the last have none. */
+EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned int index, void **instance)
+{
+    struct machine machine = look();
+    struct gpu gpu = { 0 };
+    int code = find_in(&machine, __func__, device, &gpu, 0);
+    for (unsigned int k = 0; code == 0 && k < machine.n_instances; k++) {
+        const struct instance *found = &machine.instances[k];
+        if (found->gpu != (unsigned int)((size_t)device - 1) || index-- > 0)
+            continue;
+        *instance = (void *)(size_t)(INSTANCE_HANDLE + (found->gpu << 8) + (found->gi << 4) + found->ci);
+        return 0;
+    }
+    return code != 0 ? code : NOT_FOUND;
+}
+
+EXPORT int nvmlDeviceGetGpuInstanceId(void *device, unsigned int *id)
+{
+    struct gpu gpu = { 0 };
+    int code = find(device, &gpu, 0);
+    *id = (unsigned int)((size_t)device >> 4 & 15);
+    return code == 0 && !gpu.is_instance ? BAD_ARGUMENT : code;
+}
+
+EXPORT int nvmlDeviceGetComputeInstanceId(void *device, unsigned int *id)
+{
+    struct gpu gpu = { 0 };
+    int code = find(device, &gpu, 0);
+    *id = (unsigned int)((size_t)device & 15);
+    return code == 0 && !gpu.is_instance ? BAD_ARGUMENT : code;
+}
+
+/* The slices are those that the profile names. */
+EXPORT int nvmlDeviceGetAttributes_v2(void *device, struct attributes *attributes)
+{
+    struct gpu gpu = { 0 };
+    int code = find(device, &gpu, 0);
+    if (code != 0 || !gpu.is_instance)
+        return code != 0 ? code : BAD_ARGUMENT;
+    const char *profile = strstr(gpu.name, " MIG ") + strlen(" MIG ");
+    memset(attributes, 0, sizeof(*attributes));
+    if (sscanf(profile, "%uc.%ug", &attributes->compute_slices, &attributes->gpu_slices) != 2) {
+        (void)sscanf(profile, "%ug", &attributes->gpu_slices);
+        attributes->compute_slices = attributes->gpu_slices;
+    }
+    attributes->memory_mib = gpu.memory_mib;
+    return 0;
+}
+
 EXPORT int nvmlDeviceGetComputeMode(void *device, unsigned int *mode)
 {
     struct gpu gpu = { 0 };
@@ -895,7 +1046,7 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *event, unsigned int time
             struct xid xid = machine.xids[waiting->seen++];
             if (xid.gpu >= GPUS_MAX || (waiting->registered & 1U << xid.gpu) == 0)
                 continue;
-            *event = (struct event){ (void *)(size_t)(xid.gpu + 1), XID_EVENT, xid.number, ~0U, ~0U };
+            *event = (struct event){ (void *)(size_t)(xid.gpu + 1), XID_EVENT, xid.number, xid.gi, ~0U };
             return 0;
         }
         for (unsigned int i = 0; i < machine.count; i++)

@@ -27,7 +27,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 
-#define REPORT_MAX   (1U << 20) // bytes of one report
+#define REPORT_MAX   (5U << 18) // bytes of one report
 #define TICKS_SILENT 4          // checks of the page until a helper counts as silent
 #define TICK_MIN_MS  5
 

@@ -2,10 +2,12 @@
 /*
  * NVIDIA: /dev/nvidiaN has major 195, and N is the driver's "Device Minor", which need not be the index in
  * PCI order. Every user of a GPU also needs nvidiactl and nvidia-uvm, and nvidia-fs to read files directly
- * into it. The other devices of the driver (MIG capabilities, fabric) are for administration or other GPUs
- * and are denied; so are IMEX channels, which NVLink between nodes needs, unless the site allows them. AMD:
- * /dev/kfd is shared by all GPUs, /dev/dri/renderD* is per GPU. Render nodes have major 226 for all vendors;
- * sysfs links a GPU's PCI address to its render node.
+ * into it. A MIG instance is used through the node of its GPU and two of /dev/nvidia-caps, whose minors are
+ * in the driver's files: that of the GPU instance and that of the compute instance. The other devices of the
+ * driver (capabilities, fabric) are for administration or other GPUs and are denied; so are IMEX channels,
+ * which NVLink between nodes needs, unless the site allows them. AMD: /dev/kfd is shared by all GPUs,
+ * /dev/dri/renderD* is per GPU. Render nodes have major 226 for all vendors; sysfs links a GPU's PCI address
+ * to its render node.
  */
 #include "agent/gpu/devices.h"
 
@@ -35,6 +37,9 @@
 #define PROC_DEVICES_MAX   65536U
 #define NVIDIA_PROC_MAX    8192U
 #define NVIDIA_NAME        "nvidia" // begins the names of all its drivers
+#define CAPS_DRIVER        "nvidia-caps"
+#define CAPS_MAX           2 // of an instance
+#define CAPS_MINOR_LABEL   "DeviceFileMinor:"
 #define IMEX_DRIVER        "nvidia-caps-imex-channels"
 #define AMD_KFD            "kfd"
 #define VENDOR_AMD         0x1002U
@@ -50,10 +55,12 @@ struct gpu_nodes {
     int numa;
     enum vendor vendor;
     int64_t nvidia_major, nvidia_minor, render_minor; // -1: none
+    bool is_instance;
+    uint32_t gpu_instance, compute_instance;
 };
 
 struct gpu_devices {
-    char *device_dir, *pci_dir, *nvidia_dir, *devices_file;
+    char *device_dir, *pci_dir, *nvidia_dir, *devices_file, *caps_dir;
     bool has_simulated, has_imex;
     struct gpu_nodes *gpus;
     size_t n_gpus;
@@ -64,6 +71,7 @@ static const struct gpu_devices_places real_places = {
     .pci_dir = "/sys/bus/pci/devices",
     .nvidia_dir = "/proc/driver/nvidia/gpus",
     .devices_file = "/proc/devices",
+    .caps_dir = "/proc/driver/nvidia/capabilities",
 };
 
 struct gpu_devices *gpu_devices_new(const struct gpu_devices_places *places)
@@ -76,6 +84,7 @@ struct gpu_devices *gpu_devices_new(const struct gpu_devices_places *places)
         .nvidia_dir = xstrdup(places->nvidia_dir != NULL ? places->nvidia_dir : real_places.nvidia_dir),
         .devices_file =
             xstrdup(places->devices_file != NULL ? places->devices_file : real_places.devices_file),
+        .caps_dir = xstrdup(places->caps_dir != NULL ? places->caps_dir : real_places.caps_dir),
         .has_simulated = places->has_simulated,
         .has_imex = places->has_imex,
     };
@@ -99,20 +108,41 @@ void gpu_devices_free(struct gpu_devices *devices)
     free(devices->pci_dir);
     free(devices->nvidia_dir);
     free(devices->devices_file);
+    free(devices->caps_dir);
     free(devices);
 }
 
 /* --- what belongs to a GPU --- */
 
+/* The number after the label in a file of the driver; -1 if missing. */
+static int64_t read_minor(const char *path, const char *label)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    char *end;
+    if (file_read(AT_FDCWD, path, NVIDIA_PROC_MAX, &text) < 0)
+        return -1;
+    const char *at = strstr(buffer_text(&text), label);
+    long number = at == NULL ? -1 : strtol(at + strlen(label), &end, 10);
+    return at == NULL || end == at + strlen(label) || number > LAUNCH_MINOR_MAX ? -1 : number;
+}
+
 /* "Device Minor: 3" in the driver's file for the GPU at that address; -1 if missing. */
 static int64_t read_nvidia_minor(const struct gpu_devices *devices, const char *pci)
 {
-    _cleanup_buffer_ struct buffer text = { 0 };
     _cleanup_free_ char *path = xasprintf("%s/%s/information", devices->nvidia_dir, pci);
-    if (file_read(AT_FDCWD, path, NVIDIA_PROC_MAX, &text) < 0)
-        return -1;
-    const char *label = strstr(buffer_text(&text), NVIDIA_MINOR_LABEL);
-    return label == NULL ? -1 : strtol(label + strlen(NVIDIA_MINOR_LABEL), NULL, 10);
+    return read_minor(path, NVIDIA_MINOR_LABEL);
+}
+
+/* The minors of an instance in /dev/nvidia-caps, -1 for one that is missing. They are read anew for each job,
+ * because the driver assigns them anew for each layout. */
+static void read_caps(const struct gpu_devices *devices, const struct gpu_nodes *gpu, int64_t *ret)
+{
+    _cleanup_free_ char *instance =
+        xasprintf("%s/gpu%lld/mig/gi%u", devices->caps_dir, (long long)gpu->nvidia_minor, gpu->gpu_instance);
+    _cleanup_free_ char *whole = xasprintf("%s/access", instance);
+    _cleanup_free_ char *part = xasprintf("%s/ci%u/access", instance, gpu->compute_instance);
+    ret[0] = read_minor(whole, CAPS_MINOR_LABEL);
+    ret[1] = read_minor(part, CAPS_MINOR_LABEL);
 }
 
 static uint32_t read_pci_vendor(const struct gpu_devices *devices, const char *pci)
@@ -155,6 +185,9 @@ static void find_nodes(const struct gpu_devices *devices, bool is_simulated, con
         .index = state->index,
         .minor = state->minor,
         .numa = state->numa,
+        .is_instance = state->parent != NULL,
+        .gpu_instance = state->gpu_instance,
+        .compute_instance = state->compute_instance,
         .nvidia_major = -1,
         .nvidia_minor = -1,
         .render_minor = -1 };
@@ -181,6 +214,8 @@ static bool is_same(const struct gpu_devices *devices, const struct record_list 
         return false;
     for (size_t i = 0; i < gpus->count; i++)
         if (states[i].index != devices->gpus[i].index || states[i].minor != devices->gpus[i].minor ||
+            states[i].gpu_instance != devices->gpus[i].gpu_instance ||
+            states[i].compute_instance != devices->gpus[i].compute_instance ||
             !text_equal(states[i].uuid, devices->gpus[i].uuid))
             return false;
     return true;
@@ -226,15 +261,30 @@ static size_t count_before(const struct record_list *grants, uint32_t index)
     return count;
 }
 
+/* CUDA does not number instances. */
+static bool has_instance(const struct gpu_devices *devices, const struct record_list *grants)
+{
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
+        if (gpu != NULL && gpu->is_instance)
+            return true;
+    }
+    return false;
+}
+
 char *gpu_devices_visible(const struct gpu_devices *devices, const struct record_list *grants)
 {
     const struct gpu_grant *items = grants->items;
+    bool is_by_uuid = has_instance(devices, grants);
     _cleanup_buffer_ struct buffer text = { 0 };
     for (size_t i = 0; i < grants->count; i++) {
         const struct gpu_nodes *gpu = find(devices, &items[i]);
         if (gpu == NULL || gpu->vendor != VENDOR_IS_NVIDIA)
             return NULL;
-        buffer_printf(&text, "%s%zu", i > 0 ? "," : "", count_before(grants, items[i].index));
+        if (is_by_uuid)
+            buffer_printf(&text, "%s%s", i > 0 ? "," : "", gpu->uuid);
+        else
+            buffer_printf(&text, "%s%zu", i > 0 ? "," : "", count_before(grants, items[i].index));
     }
     return grants->count > 0 ? buffer_take(&text) : NULL;
 }
@@ -273,10 +323,27 @@ static bool is_shared_driver(const struct gpu_devices *devices, const char *name
     return devices->has_imex && strcmp(name, IMEX_DRIVER) == 0;
 }
 
-/* A row of /proc/devices: "235 nvidia-uvm". */
-static void add_driver(const struct gpu_devices *devices, struct record_list *rules, int64_t major_number,
-    const char *name, bool has_nvidia, bool has_amd)
+/* The capabilities of the granted instances, before the rule that denies all of them. */
+static void add_caps(const struct gpu_devices *devices, const struct record_list *grants,
+    int64_t major_number, struct record_list *rules)
 {
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
+        int64_t minors[CAPS_MAX];
+        if (gpu == NULL || !gpu->is_instance)
+            continue;
+        read_caps(devices, gpu, minors);
+        for (size_t k = 0; k < CAPS_MAX; k++)
+            add(rules, major_number, minors[k], minors[k], true);
+    }
+}
+
+/* A row of /proc/devices: "235 nvidia-uvm". */
+static void add_driver(const struct gpu_devices *devices, const struct record_list *grants,
+    struct record_list *rules, int64_t major_number, const char *name, bool has_nvidia, bool has_amd)
+{
+    if (strcmp(name, CAPS_DRIVER) == 0)
+        add_caps(devices, grants, major_number, rules);
     bool is_nvidia = strncmp(name, NVIDIA_NAME, strlen(NVIDIA_NAME)) == 0 && major_number != NVIDIA_MAJOR;
     if (is_nvidia)
         add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_nvidia && is_shared_driver(devices, name));
@@ -285,8 +352,8 @@ static void add_driver(const struct gpu_devices *devices, struct record_list *ru
 }
 
 /* Drivers with dynamic major numbers; read each time, because a module may have been loaded since. */
-static void add_drivers(
-    const struct gpu_devices *devices, struct record_list *rules, bool has_nvidia, bool has_amd)
+static void add_drivers(const struct gpu_devices *devices, const struct record_list *grants,
+    struct record_list *rules, bool has_nvidia, bool has_amd)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     if (file_read(AT_FDCWD, devices->devices_file, PROC_DEVICES_MAX, &text) < 0)
@@ -298,7 +365,7 @@ static void add_drivers(
             break;
         long major_number = strtol(line, &name, 10);
         if (name != line && *name == ' ')
-            add_driver(devices, rules, major_number, name + 1, has_nvidia, has_amd);
+            add_driver(devices, grants, rules, major_number, name + 1, has_nvidia, has_amd);
     }
 }
 
@@ -319,7 +386,7 @@ void gpu_devices_rules(
     add(&rules, NVIDIA_MAJOR, NVIDIA_MODESET, NVIDIA_CTL, has_nvidia);
     add(&rules, NVIDIA_MAJOR, 0, LAUNCH_MINOR_MAX, false);
     add(&rules, DRM_MAJOR, 0, LAUNCH_MINOR_MAX, false);
-    add_drivers(devices, &rules, has_nvidia, has_amd);
+    add_drivers(devices, grants, &rules, has_nvidia, has_amd);
     *ret = rules;
 }
 
@@ -328,6 +395,17 @@ void gpu_devices_rules(
 static void add_path(const struct gpu_devices *devices, const char *name, struct strings *ret)
 {
     strings_take(ret, xasprintf("%s/%s", devices->device_dir, name));
+}
+
+static void add_caps_paths(
+    const struct gpu_devices *devices, const struct gpu_nodes *gpu, struct strings *ret)
+{
+    int64_t minors[CAPS_MAX];
+    read_caps(devices, gpu, minors);
+    for (size_t k = 0; k < CAPS_MAX; k++)
+        if (minors[k] >= 0)
+            strings_take(
+                ret, xasprintf("%s/nvidia-caps/nvidia-cap%lld", devices->device_dir, (long long)minors[k]));
 }
 
 void gpu_devices_paths(
@@ -344,6 +422,8 @@ void gpu_devices_paths(
         if (number >= 0)
             strings_take(ret, xasprintf("%s/%s%lld", devices->device_dir, is_amd ? "dri/renderD" : "nvidia",
                                   (long long)number));
+        if (gpu->is_instance)
+            add_caps_paths(devices, gpu, ret);
         has_nvidia |= !is_amd;
         has_amd |= is_amd;
     }

@@ -17,6 +17,7 @@ struct gpu_devices_places {
     const char *devices_file; // "/proc/devices"
     bool has_simulated;       // nvidiaN in device_dir is simulated GPU N
     bool has_imex;            // jobs with GPUs may open the IMEX channels
+    const char *caps_dir;     // of the capabilities of MIG instances; "/proc/driver/nvidia/capabilities"
 };
 
 struct gpu_devices;
@@ -40,8 +41,8 @@ void gpu_devices_paths(
     const struct gpu_devices *devices, const struct record_list *grants, struct strings *ret);
 
 /* CUDA_VISIBLE_DEVICES for a job that can open no other GPUs: the driver hides those and numbers the
- * remaining ones from 0 in PCI order. "1,0" in the order of the grants; the caller frees it. NULL if they
- * have no nodes, so that nothing is hidden. */
+ * remaining ones from 0 in PCI order. "1,0" in the order of the grants, UUIDs if a MIG instance is among
+ * them; the caller frees it. NULL if they have no nodes, so that nothing is hidden. */
 char *gpu_devices_visible(const struct gpu_devices *devices, const struct record_list *grants);
 
 /* True if each of them is an NVIDIA GPU with its own node, so that denying the others hides them. Not the

@@ -2,7 +2,8 @@
 /*
  * NVIDIA: CUDA numbers the GPUs it finds in PCI order. While all of them are present, these numbers are
  * mgpu's indexes, and programs that expect numbers get them; if one is lost, or a new one was inserted
- * between others, UUIDs are used instead, which are always correct.
+ * between others, UUIDs are used instead, which are always correct. So they are on nodes with MIG instances,
+ * which CUDA does not number; a process can use only one instance, the first of the list.
  *
  * AMD: ROCR_VISIBLE_DEVICES selects by UUID (or, for GPUs without one, by number in the driver's order among
  * those the job can open), and HIP numbers the selected ones from 0.
@@ -41,8 +42,9 @@ static bool is_counted_alike(const struct record_list *gpus)
 {
     const struct gpu_state *states = gpus->items;
     for (size_t i = 0; i < gpus->count; i++)
-        if (states[i].is_lost != 0 || (i > 0 && states[i].pci != NULL && states[i - 1].pci != NULL &&
-                                          strcmp(states[i].pci, states[i - 1].pci) < 0))
+        if (states[i].is_lost != 0 || states[i].parent != NULL ||
+            (i > 0 && states[i].pci != NULL && states[i - 1].pci != NULL &&
+                strcmp(states[i].pci, states[i - 1].pci) < 0))
             return false;
     return true;
 }

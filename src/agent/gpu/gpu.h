@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "agent/gpu/progress_page.h"
@@ -42,6 +43,10 @@ struct gpu_backend {
     /* A remark about unavailable values although the GPUs work; NULL or "": none. Queried before each full
      * report, because it may change. */
     void (*remark)(void *state, char *text, size_t size);
+
+    /* True if there are other GPUs now than those that `open` found. May be called while GPUs are read. NULL:
+     * they never change. */
+    bool (*is_outdated)(const void *state);
 
     /* Releases everything; NULL is allowed. */
     void (*close)(void *state);

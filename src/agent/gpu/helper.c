@@ -111,8 +111,8 @@ static void review_ailments(struct gpu_helper *helper)
     const struct gpu_state *states = gpus->items;
     for (size_t i = 0; i < gpus->count; i++) {
         const char *key = states[i].pci;
-        if (key == NULL)
-            continue; // a driver that gives no address: nothing that could be tried alone
+        if (key == NULL || states[i].parent != NULL)
+            continue; // a driver that gives no address: nothing that could be tried alone; or its GPU is
         if (states[i].is_lost == 0 || gpu_roster_is_released(helper->roster, i)) {
             gpu_ailments_end(&helper->ailments, key);
             continue;
@@ -205,15 +205,16 @@ static void on_current_report(void *arg, struct gpu_child *child, struct gpu_rep
 {
     struct gpu_helper *helper = arg;
     bool is_final = fresh->is_final != 0, is_empty = fresh->is_on && fresh->gpus.count == 0;
+    bool is_outdated = fresh->is_outdated != 0;
     int64_t pause_ms = helper->pause_ms;
     helper->is_settled = is_final && helper->spec.kind != GPU_SPEC_AUTO;
     bool is_partial =
         gpu_ailments_have_hung(&helper->ailments) || gpu_roster_count_released(helper->roster) > 0;
     take_report(helper, fresh);
     renew(helper); // requested while it was opening its GPUs
-    if (helper->current != child || (!is_final && !(is_empty && !is_partial)))
+    if (helper->current != child || (!is_final && !is_outdated && !(is_empty && !is_partial)))
         return;
-    /* A driver may be installed, or work, later. */
+    /* A driver may be installed, or work, later, and other GPUs are found by another helper. */
     helper->current = NULL;
     dismiss(helper, child);
     helper->due_ms = clock_boot_ms() + pause_ms;
@@ -549,7 +550,8 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     (void)evtimer_add(helper->told, &told);
     settle_backend(helper);
     for (size_t i = 0; i < gpus->count; i++)
-        if (gpu_roster_is_hung(roster, i) && ((const struct gpu_state *)gpus->items)[i].pci != NULL)
+        if (gpu_roster_is_hung(roster, i) && ((const struct gpu_state *)gpus->items)[i].pci != NULL &&
+            ((const struct gpu_state *)gpus->items)[i].parent == NULL)
             (void)gpu_ailments_note(&helper->ailments, ((const struct gpu_state *)gpus->items)[i].pci, true);
     const struct strings *keys = gpu_roster_keys(roster);
     for (size_t i = 0; i < keys->count; i++)

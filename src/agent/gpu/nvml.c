@@ -8,6 +8,9 @@
  *
  * Any call may hang for one GPU, so each is announced on the page. Once opening a GPU by its number has hung,
  * excluded GPUs are not even opened by number.
+ *
+ * MIG instances follow the GPUs, and share their keys. The sample of a GPU in MIG mode compares its layout
+ * with the one that was found: another helper finds the new one.
  */
 #include "agent/gpu/gpu.h"
 
@@ -22,8 +25,10 @@
 
 #include "agent/gpu/nvml_api.h"
 #include "agent/gpu/nvml_events.h"
+#include "agent/gpu/nvml_mig.h"
 #include "agent/gpu/nvml_processes.h"
 #include "agent/gpu/nvml_values.h"
+#include "agent/gpu/report.h"
 #include "base/memory.h"
 
 #define NVML_LINKS_MAX  64                  // of one GPU; 18 is what there is today
@@ -37,13 +42,18 @@ struct nvml_gpu {
     uint64_t links;        // bits of positions
     bool has_switch;       // it is linked with something that is no GPU
     unsigned int failures; // samples in a row, used by its own thread
+    struct nvml_layout layout;
+    size_t parent; // of a MIG instance, which has only `device`, `key` and `failures` besides
+    struct nvml_instance instance;
 };
 
 struct nvml {
     struct nvml_api api;
     bool is_initialised;
     struct gpu_progress *page;
-    struct nvml_gpu *gpus;     // in PCI order
+    struct nvml_gpu *gpus;     // in PCI order, then the instances
+    size_t n_whole;            // without the instances
+    _Atomic bool is_outdated;  // a layout has changed
     struct nvml_gpu *left_out; // not queried any more
     size_t n_left_out;
     size_t n_closed;            // listed, but not handed out
@@ -234,6 +244,27 @@ static void start_events(struct nvml *nvml)
     nvml->events = nvml_events_start(&nvml->api, nvml->page, devices, keys, nvml->count);
 }
 
+/* By the list of their GPUs, each of which may have none. */
+static void find_instances(struct nvml *nvml)
+{
+    nvml->n_whole = nvml->count;
+    for (size_t i = 0; i < nvml->n_whole; i++) {
+        gpu_progress_enter(nvml->page, nvml->gpus[i].key);
+        nvml_mig_read(&nvml->api, nvml->gpus[i].device, &nvml->gpus[i].layout);
+        const struct nvml_layout layout = nvml->gpus[i].layout;
+        if (nvml->count + layout.count > NODE_GPUS_MAX)
+            continue;
+        nvml->gpus = xreallocarray(nvml->gpus, nvml->count + layout.count + 1, sizeof(*nvml->gpus));
+        for (size_t k = 0; k < layout.count; k++) {
+            struct nvml_gpu *gpu = &nvml->gpus[nvml->count++];
+            *gpu = (struct nvml_gpu){
+                .device = layout.instances[k].device, .parent = i, .instance = layout.instances[k]
+            };
+            memcpy(gpu->key, nvml->gpus[i].key, sizeof(gpu->key));
+        }
+    }
+}
+
 /* Loads the module that CUDA needs besides the driver's own, and its device nodes. Programs of root load it
  * themselves; a container without root cannot. Silent if there is no such tool or need. */
 static void load_memory_module(void)
@@ -272,6 +303,7 @@ static int nvml_open(
         qsort(nvml->gpus, nvml->count, sizeof(struct nvml_gpu), compare_pci);
     find_links(nvml);
     start_events(nvml);
+    find_instances(nvml);
     *ret_state = take_ptr(nvml);
     return 0;
 }
@@ -288,16 +320,47 @@ static const char *nvml_key(const void *state, size_t i)
     return nvml->gpus[i].key;
 }
 
+static uint64_t read_size(const struct nvml *nvml, nvml_device device)
+{
+    struct nvml_memory memory = { 0 };
+    bool is_known = nvml->api.memory != NULL && nvml->api.memory(device, &memory) == NVML_SUCCESS;
+    return is_known && memory.total <= NVML_MEMORY_MAX ? memory.total : 0;
+}
+
+static void describe_instance(const struct nvml *nvml, const struct nvml_gpu *from, struct gpu_state *gpu)
+{
+    const struct nvml_gpu *parent = &nvml->gpus[from->parent];
+    char text[NVML_TEXT_SIZE] = "";
+    unsigned int minor;
+    if (nvml->api.minor != NULL && nvml->api.minor(parent->device, &minor) == NVML_SUCCESS &&
+        minor <= INT32_MAX)
+        gpu->minor = (int32_t)minor;
+    if (nvml->api.uuid(parent->device, text, sizeof(text)) == NVML_SUCCESS)
+        gpu->parent = xstrndup(text, sizeof(text) - 1);
+    else
+        return; // without a UUID, it is dropped
+    gpu->uuid = xstrdup(from->instance.uuid);
+    gpu->model = nvml_mig_model(&nvml->api, &from->instance, read_size(nvml, parent->device));
+    gpu->gpu_instance = from->instance.gpu_instance;
+    gpu->compute_instance = from->instance.compute_instance;
+    gpu->memory_bytes = read_size(nvml, from->device);
+    if (parent->has_pci)
+        gpu->pci = xasprintf("%04x:%02x:%02x.0", parent->domain, parent->bus, parent->slot);
+}
+
 static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
 {
     struct nvml *nvml = state;
     const struct nvml_gpu *from = &nvml->gpus[i];
     char text[NVML_TEXT_SIZE] = "";
-    struct nvml_memory memory;
     unsigned int minor, numa_node;
     gpu->index = (uint32_t)i;
     gpu->vendor = GPU_VENDOR_NVIDIA;
     gpu->minor = gpu->render_minor = -1;
+    if (i >= nvml->n_whole) {
+        describe_instance(nvml, from, gpu);
+        return;
+    }
     if (nvml->api.minor != NULL && nvml->api.minor(from->device, &minor) == NVML_SUCCESS &&
         minor <= INT32_MAX)
         gpu->minor = (int32_t)minor;
@@ -309,28 +372,85 @@ static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
         gpu->model = xstrdup("NVIDIA GPU");
     if (from->has_pci)
         gpu->pci = xasprintf("%04x:%02x:%02x.0", from->domain, from->bus, from->slot);
-    if (nvml->api.memory != NULL && nvml->api.memory(from->device, &memory) == NVML_SUCCESS &&
-        memory.total <= NVML_MEMORY_MAX)
-        gpu->memory_bytes = memory.total;
+    gpu->memory_bytes = read_size(nvml, from->device);
     gpu->is_host_memory =
         nvml->api.numa_node != NULL && nvml->api.numa_node(from->device, &numa_node) == NVML_SUCCESS;
     gpu->links = from->links;
 }
 
+/* Between two layouts its handle may be that of another instance. */
+static bool is_there(struct nvml *nvml, size_t i)
+{
+    if (nvml_mig_is_there(&nvml->api, &nvml->gpus[i].instance))
+        return true;
+    nvml->is_outdated = true;
+    return false;
+}
+
+static void read_instance(struct nvml *nvml, size_t i, bool is_sample, struct gpu_state *gpu)
+{
+    struct nvml_gpu *from = &nvml->gpus[i];
+    if (!is_there(nvml, i)) {
+        gpu->valid = 0;
+        return;
+    }
+    nvml_events_read_instance(nvml->events, from->parent, from->instance.gpu_instance, gpu);
+    if (is_sample)
+        nvml_read_instance_values(&nvml->api, from->device, &from->failures, gpu);
+    else
+        nvml_look_at_memory(&nvml->api, from->device, &from->failures, gpu);
+    nvml_read_processes(&nvml->api, from->device, gpu);
+}
+
+/* The processes of its instances are those of the instances. */
+static void read_layout(struct nvml *nvml, size_t i, struct gpu_state *gpu)
+{
+    struct nvml_layout layout;
+    nvml_mig_read(&nvml->api, nvml->gpus[i].device, &layout);
+    if (layout.is_known && !nvml_mig_is_same(&layout, &nvml->gpus[i].layout))
+        nvml->is_outdated = true;
+    else if (layout.is_known && gpu->is_lost == 0)
+        gpu->valid |= GPU_LAYOUT;
+    if (!layout.is_on && (layout.is_known || !nvml->gpus[i].layout.is_on)) {
+        nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
+        return;
+    }
+    free(gpu->refusal);
+    gpu->refusal = nvml_mig_refusal(&layout);
+    gpu_processes_cut(&gpu->processes, 0);
+}
+
 static void nvml_sample(void *state, size_t i, struct gpu_state *gpu)
 {
     struct nvml *nvml = state;
+    if (i >= nvml->n_whole) {
+        read_instance(nvml, i, true, gpu);
+        return;
+    }
     nvml_events_read(nvml->events, i, gpu);
     nvml_read_values(&nvml->api, nvml->gpus[i].device, &nvml->gpus[i].failures, gpu);
-    nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
+    read_layout(nvml, i, gpu);
 }
 
 static void nvml_look(void *state, size_t i, struct gpu_state *gpu)
 {
     struct nvml *nvml = state;
+    if (i >= nvml->n_whole) {
+        read_instance(nvml, i, false, gpu);
+        return;
+    }
     nvml_events_read(nvml->events, i, gpu);
     nvml_look_at_memory(&nvml->api, nvml->gpus[i].device, &nvml->gpus[i].failures, gpu);
-    nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
+    if (nvml->gpus[i].layout.is_on)
+        gpu_processes_cut(&gpu->processes, 0);
+    else
+        nvml_read_processes(&nvml->api, nvml->gpus[i].device, gpu);
+}
+
+static bool nvml_is_outdated(const void *state)
+{
+    const struct nvml *nvml = state;
+    return nvml->is_outdated;
 }
 
 static void nvml_remark(void *state, char *text, size_t size)
@@ -352,5 +472,6 @@ const struct gpu_backend gpu_nvml = {
     .sample = nvml_sample,
     .look = nvml_look,
     .remark = nvml_remark,
+    .is_outdated = nvml_is_outdated,
     .close = nvml_close,
 };

@@ -11,6 +11,7 @@
 #define NVML_LIBRARY              "libnvidia-ml.so.1"
 #define NVML_SUCCESS              0
 #define NVML_UNINITIALIZED        1
+#define NVML_INVALID_ARGUMENT     2
 #define NVML_NOT_SUPPORTED        3
 #define NVML_NOT_FOUND            6
 #define NVML_INSUFFICIENT_SIZE    7
@@ -62,8 +63,15 @@ struct nvml_utilization {
 
 struct nvml_event {
     nvml_device device;
-    unsigned long long type, data; // data: the number of the Xid
-    unsigned int gpu_instance, compute_instance;
+    unsigned long long type, data;               // data: the number of the Xid
+    unsigned int gpu_instance, compute_instance; // NVML_INSTANCE_NONE: of the GPU as a whole
+};
+#define NVML_INSTANCE_NONE (~0U)
+
+struct nvml_attributes { // of a MIG instance
+    unsigned int multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
+    unsigned int gpu_instance_slices, compute_instance_slices;
+    unsigned long long memory_mib;
 };
 
 struct nvml_field {
@@ -102,6 +110,11 @@ struct nvml_api {
     int (*clock)(nvml_device device, int kind, unsigned int *megahertz);
     int (*ecc)(nvml_device device, int kind, int counter, unsigned long long *count);
     int (*mig_mode)(nvml_device device, unsigned int *current, unsigned int *pending);
+    int (*mig_count)(nvml_device device, unsigned int *count); // the most that there can be
+    int (*mig_handle)(nvml_device device, unsigned int index, nvml_device *instance);
+    int (*gpu_instance)(nvml_device instance, unsigned int *id);
+    int (*compute_instance)(nvml_device instance, unsigned int *id);
+    int (*attributes)(nvml_device instance, struct nvml_attributes *attributes);
     int (*compute_mode)(nvml_device device, unsigned int *mode);
     int (*numa_node)(nvml_device device, unsigned int *node);
     int (*fields)(nvml_device device, int count, struct nvml_field *fields);

@@ -11,8 +11,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define WAIT_MS  500U
-#define PAUSE_MS 1000 // after a failure, which may persist: a lost GPU makes every wait of its set fail
+#define WAIT_MS            500U
+#define NVML_GPU_INSTANCES 16U // ids of GPU instances; 14 is the highest that there is
+#define PAUSE_MS           1000 // after a failure, which may persist: a lost GPU makes every wait of its set fail
 
 struct seen {
     uint32_t count;
@@ -26,6 +27,7 @@ struct watch {
     pthread_t thread;
     bool is_running;
     struct seen seen;
+    struct seen instances[NVML_GPU_INSTANCES]; // those of each, and of the GPU as a whole
 };
 
 struct nvml_events {
@@ -61,8 +63,12 @@ static void take_event(struct watch *watch, const struct nvml_event *event)
 {
     if ((event->type & NVML_EVENT_XID) == 0)
         return;
+    int64_t wall_ms = clock_wall_ms(), boot_ms = clock_boot_ms();
     (void)pthread_mutex_lock(&watch->events->lock);
-    note_xid(&watch->seen, (uint32_t)event->data, clock_wall_ms(), clock_boot_ms());
+    note_xid(&watch->seen, (uint32_t)event->data, wall_ms, boot_ms);
+    for (unsigned int i = 0; i < NVML_GPU_INSTANCES; i++)
+        if (event->gpu_instance == i || event->gpu_instance >= NVML_GPU_INSTANCES)
+            note_xid(&watch->instances[i], (uint32_t)event->data, wall_ms, boot_ms);
     (void)pthread_mutex_unlock(&watch->events->lock);
 }
 
@@ -73,7 +79,7 @@ static void *wait_for_events(void *arg)
     struct pollfd stop = { .fd = events->stop_fd, .events = POLLIN };
     int code = NVML_TIMEOUT;
     while (poll(&stop, 1, code == NVML_SUCCESS || code == NVML_TIMEOUT ? 0 : PAUSE_MS) <= 0) {
-        struct nvml_event event = { 0 };
+        struct nvml_event event = { .gpu_instance = NVML_INSTANCE_NONE };
         code = events->api->event_wait(watch->set, &event, WAIT_MS);
         if (code == NVML_SUCCESS)
             take_event(watch, &event);
@@ -131,14 +137,25 @@ static void copy_seen(const struct seen *seen, struct gpu_state *gpu)
     gpu->xid_count = seen->count;
 }
 
+static void read_seen(struct nvml_events *events, const struct seen *seen, struct gpu_state *gpu)
+{
+    (void)pthread_mutex_lock(&events->lock);
+    if (seen->count > gpu->xid_count)
+        copy_seen(seen, gpu);
+    (void)pthread_mutex_unlock(&events->lock);
+}
+
 void nvml_events_read(struct nvml_events *events, size_t i, struct gpu_state *gpu)
 {
-    if (events == NULL)
-        return;
-    (void)pthread_mutex_lock(&events->lock);
-    if (events->watches[i].seen.count > gpu->xid_count)
-        copy_seen(&events->watches[i].seen, gpu);
-    (void)pthread_mutex_unlock(&events->lock);
+    if (events != NULL)
+        read_seen(events, &events->watches[i].seen, gpu);
+}
+
+void nvml_events_read_instance(
+    struct nvml_events *events, size_t i, unsigned int gpu_instance, struct gpu_state *gpu)
+{
+    if (events != NULL && gpu_instance < NVML_GPU_INSTANCES)
+        read_seen(events, &events->watches[i].instances[gpu_instance], gpu);
 }
 
 void nvml_events_stop(struct nvml_events *events)

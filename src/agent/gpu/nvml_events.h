@@ -19,5 +19,9 @@ struct nvml_events *nvml_events_start(const struct nvml_api *api, struct gpu_pro
 /* Sets xid, xid_wall_ms and xid_count of the device at position `i`. NULL events: no errors. */
 void nvml_events_read(struct nvml_events *events, size_t i, struct gpu_state *gpu);
 
+/* The same for a MIG instance of that device: its own errors, and those of the device as a whole. */
+void nvml_events_read_instance(
+    struct nvml_events *events, size_t i, unsigned int gpu_instance, struct gpu_state *gpu);
+
 /* Ends the thread, which takes up to half a second. NULL is allowed. */
 void nvml_events_stop(struct nvml_events *events);

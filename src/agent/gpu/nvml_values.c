@@ -165,16 +165,12 @@ void nvml_look_at_memory(
 /* What keeps jobs away from a GPU that is well. The mode that is pending needs a reset first. */
 static void read_modes(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
 {
-    unsigned int mig = 0, pending = 0, mode = 0;
-    bool is_mig = api->mig_mode != NULL && api->mig_mode(device, &mig, &pending) == NVML_SUCCESS &&
-                  mig == NVML_MIG_ENABLED;
+    unsigned int mode = 0;
     if (api->compute_mode == NULL || api->compute_mode(device, &mode) != NVML_SUCCESS)
         mode = 0;
     gpu->is_one_process = mode == NVML_COMPUTE_PROCESS || mode == NVML_COMPUTE_THREAD;
     free(gpu->refusal);
-    gpu->refusal = xstrdup(is_mig ? "MIG mode is on, and mgpu does not offer MIG instances"
-                           : mode == NVML_COMPUTE_PROHIBITED ? "its compute mode is Prohibited"
-                                                             : NULL);
+    gpu->refusal = mode == NVML_COMPUTE_PROHIBITED ? xstrdup("its compute mode is Prohibited") : NULL;
 }
 
 /* The call as a whole succeeds even if it gives no value. */
@@ -186,6 +182,13 @@ static void read_recovery(const struct nvml_api *api, nvml_device device, struct
         return;
     gpu->recovery = field.value.number;
     gpu->valid |= GPU_RECOVERY;
+}
+
+void nvml_read_instance_values(
+    const struct nvml_api *api, nvml_device device, unsigned int *failures, struct gpu_state *gpu)
+{
+    gpu->valid = 0;
+    read_memory(api, device, true, failures, gpu);
 }
 
 void nvml_read_values(

@@ -10,6 +10,10 @@
 void nvml_look_at_memory(
     const struct nvml_api *api, nvml_device device, unsigned int *failures, struct gpu_state *gpu);
 
+/* The same for a sample of a MIG instance, of which the driver measures nothing else. */
+void nvml_read_instance_values(
+    const struct nvml_api *api, nvml_device device, unsigned int *failures, struct gpu_state *gpu);
+
 /* Sets is_lost and trouble, the measured values and their bits in `valid`, and the restrictions of its modes.
  * A value that the driver does not provide, or that is implausible, has no bit. `failures` counts consecutive
  * failed samples, initially 0: after several the GPU is lost. */

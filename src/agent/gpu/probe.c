@@ -171,6 +171,8 @@ enum wake { WAKE_PERIOD, WAKE_ASKED, WAKE_ENDED, WAKE_ALONE };
 static int report(struct probe *probe, int fd, bool is_sample)
 {
     probe->report.is_sample = is_sample;
+    probe->report.is_outdated =
+        probe->backend->is_outdated != NULL && probe->backend->is_outdated(probe->state);
     gpu_processes_share(&probe->report.gpus);
     return write_report(fd, &probe->report);
 }

@@ -17,6 +17,7 @@ struct gpu_report {
     char *fix;               // how to enable it, or NULL
     struct record_list gpus; // struct gpu_state
     uint32_t is_sample;      // 0: sent between samples, and only shows whether the GPUs are clean
+    uint32_t is_outdated;    // 1: there are other GPUs now, which another helper finds
 };
 
 extern const struct record_type gpu_report_record;

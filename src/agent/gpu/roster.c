@@ -33,6 +33,7 @@ struct kept_gpu {
     uint64_t memory_bytes;
     bool is_lost; // better not asked before the others
     bool is_released;
+    char *parent;
 };
 
 struct kept_roster {
@@ -59,6 +60,7 @@ static const struct record_field kept_gpu_fields[] = {
     RECORD_FIELD(4, RECORD_SIZE, struct kept_gpu, memory_bytes, 0),
     RECORD_FIELD(5, RECORD_BOOL, struct kept_gpu, is_lost, 0),
     RECORD_FIELD(6, RECORD_BOOL, struct kept_gpu, is_released, 0),
+    RECORD_FIELD(440, RECORD_STRING, struct kept_gpu, parent, 96),
 };
 static const struct record_type kept_gpu_record =
     RECORD_TYPE(63, "kept GPU", struct kept_gpu, kept_gpu_fields);
@@ -146,7 +148,7 @@ static void save(struct gpu_roster *roster)
         const struct gpu_state *gpu = state_at(roster, i);
         const struct gpu_note *note = &roster->notes[i];
         gpus[i] = (struct kept_gpu){ gpu->uuid, gpu->model, gpu->pci, gpu->memory_bytes,
-            gpu->is_lost != 0 && !note->is_released, note->is_released };
+            gpu->is_lost != 0 && gpu->parent == NULL && !note->is_released, note->is_released, gpu->parent };
     }
     struct kept_roster kept = { roster->boot_id, roster->backend, { gpus, roster->gpus.count },
         roster->keys };
@@ -169,6 +171,7 @@ static void restore(struct gpu_roster *roster, const struct kept_roster *kept)
         gpu->model = xstrdup(gpus[i].model);
         gpu->pci = xstrdup(gpus[i].pci);
         gpu->memory_bytes = gpus[i].memory_bytes;
+        gpu->parent = xstrdup(gpus[i].parent);
         roster->notes[at].is_hung = gpus[i].is_lost;
         roster->notes[at].is_released = gpus[i].is_released;
         lose(gpu, gpus[i].is_released ? RELEASED
@@ -310,8 +313,19 @@ static uint64_t translate_links(uint64_t links, const int *places, size_t count)
     return translated;
 }
 
+/* The report has its GPU and all instances of that, but not this one: the layout was changed. */
+static bool has_gone(const struct gpu_roster *roster, size_t i, const struct gpu_state *states, size_t count)
+{
+    const char *parent = state_at(roster, i)->parent;
+    for (size_t k = 0; parent != NULL && k < count; k++)
+        if (text_equal(states[k].uuid, parent))
+            return (states[k].valid & GPU_LAYOUT) != 0;
+    return false;
+}
+
 /* GPUs missing in the report. */
-static void lose_missing(struct gpu_roster *roster, const int *places, size_t count)
+static void lose_missing(
+    struct gpu_roster *roster, const struct gpu_state *states, const int *places, size_t count)
 {
     bool *is_seen = xcalloc(roster->gpus.count + 1, sizeof(*is_seen));
     for (size_t i = 0; i < count; i++)
@@ -319,9 +333,14 @@ static void lose_missing(struct gpu_roster *roster, const int *places, size_t co
             is_seen[places[i]] = true;
     for (size_t i = 0; i < roster->gpus.count; i++) {
         struct gpu_note *note = &roster->notes[i];
-        note->is_hung = note->is_hung && !is_seen[i];
-        if (!is_seen[i] && !note->is_hung && !note->is_released)
-            lose(state_at(roster, i), "the driver no longer lists it");
+        bool is_gone = !is_seen[i] && has_gone(roster, i, states, count);
+        note->is_hung = note->is_hung && !is_seen[i] && !is_gone;
+        if (is_seen[i] || note->is_hung || note->is_released)
+            continue;
+        state_at(roster, i)->is_gone |= is_gone;
+        lose(state_at(roster, i), state_at(roster, i)->is_gone != 0
+                                      ? "this MIG instance does not exist any more"
+                                      : "the driver no longer lists it");
     }
     free(is_seen);
 }
@@ -347,7 +366,7 @@ void gpu_roster_take(struct gpu_roster *roster, struct gpu_report *report)
     }
     size_t lost = count_lost(roster);
     bool is_changed = place_all(roster, &report->gpus, places);
-    lose_missing(roster, places, count);
+    lose_missing(roster, states, places, count);
     name_switches(roster, states, count, places);
     for (size_t i = 0; i < count; i++) {
         uint64_t links = states[i].links;
@@ -383,12 +402,17 @@ void gpu_roster_forget_key(struct gpu_roster *roster, const char *key)
 
 bool gpu_roster_hang(struct gpu_roster *roster, const char *key, const char *why)
 {
+    bool is_known = false;
     for (size_t i = 0; i < roster->gpus.count; i++) {
         struct gpu_state *gpu = state_at(roster, i);
         if (!text_equal(gpu->pci, key))
             continue;
-        lose(gpu, why != NULL ? why : gpu->trouble);
+        _cleanup_free_ char *text = xstrdup(why != NULL ? why : gpu->trouble);
+        lose(gpu, text);
         roster->notes[i].is_hung = true;
+        is_known = true;
+    }
+    if (is_known) {
         save(roster);
         return true;
     }
@@ -466,7 +490,7 @@ bool gpu_roster_set_progress(const struct gpu_roster *roster, struct gpu_progres
     if (gpu_roster_count_released(roster) == 0)
         return true;
     for (size_t i = 0; is_fine && i < roster->gpus.count; i++)
-        if (state_at(roster, i)->pci != NULL)
+        if (state_at(roster, i)->pci != NULL && state_at(roster, i)->parent == NULL)
             is_fine = gpu_progress_know(page, state_at(roster, i)->pci, roster->notes[i].is_released);
     return is_fine;
 }
@@ -475,7 +499,8 @@ bool gpu_roster_fits(const struct gpu_roster *roster, const struct gpu_progress 
 {
     for (size_t i = 0; i < roster->gpus.count; i++) {
         const char *key = state_at(roster, i)->pci;
-        if (key != NULL && gpu_progress_may_open(page, key) == roster->notes[i].is_released)
+        if (key != NULL && state_at(roster, i)->parent == NULL &&
+            gpu_progress_may_open(page, key) == roster->notes[i].is_released)
             return false;
     }
     return true;

@@ -29,10 +29,19 @@ static bool is_equal(const json_t *a, const json_t *b, const char *name)
     return value >= 0 && value == field_integer(b, name, -1);
 }
 
+/* The UUID of the GPU itself, or of the one that an instance is part of. */
+static const char *board_of(const json_t *gpu)
+{
+    const char *parent = field_text(json_object_get(gpu, "mig"), "parent");
+    return parent != NULL ? parent : field_text(gpu, "uuid");
+}
+
 static const char *connection_of(const json_t *a, const json_t *b)
 {
     if (a == b)
         return "X";
+    if (board_of(a) != NULL && text_equal(board_of(a), board_of(b)))
+        return "MIG";
     if (is_linked(a, b))
         return "NV";
     if (is_equal(a, b, "pcie_switch"))
@@ -122,7 +131,7 @@ void gpu_topology_print(const json_t *gpus, const json_t *nodes, const struct sc
     }
     if (count > 0)
         print_node(node, count, nodes, screen, out);
-    (void)fputs(
-        "NV: NVLink. PIX: one PCIe switch. NODE: one NUMA node. SYS: between NUMA nodes. -: not known\n",
+    (void)fputs("NV: NVLink. PIX: one PCIe switch. NODE: one NUMA node. SYS: between NUMA nodes. MIG: one "
+                "GPU. -: not known\n",
         out);
 }

@@ -85,10 +85,32 @@ static int refuse_gpus(const char *what, const char *text, struct error *err)
     return error_hint(err, FRACTION);
 }
 
-/* "2", "0.5" or "2:h200". */
+/* "1g.18gb" or "1c.3g.71gb": the profile of a MIG instance, which begins with a digit too. */
+static bool is_profile(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    return digits > 0 && (text[digits] == 'g' || text[digits] == 'c') && text[digits + 1] == '.';
+}
+
+/* "1g.18gb", "1g.18gb:2" and "h200:2" with the number in front, as the API has it; NULL: the text is none of
+ * these. The caller frees it. */
+static char *turn_gpus(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    bool is_model = is_profile(text) || isalpha((unsigned char)text[0]);
+    if (is_profile(text) && colon == NULL)
+        return xasprintf("1:%s", text);
+    if (!is_model || colon == NULL || colon[1] == '\0' || colon[1 + strspn(colon + 1, "0123456789")] != '\0')
+        return NULL;
+    return xasprintf("%s:%.*s", colon + 1, (int)(colon - text), text);
+}
+
+/* "2", "0.5", "2:h200" or "1g.18gb:2". */
 static int read_gpus(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
+    _cleanup_free_ char *turned = turn_gpus(text);
+    text = turned != NULL ? turned : text;
     const char *end = text;
     int64_t thousandths = read_thousandths(text, &end);
     (void)client;

@@ -398,6 +398,25 @@ TEXT(memory)
                                       : xstrdup("0");
 }
 
+char *slurm_node_gres(const json_t *node)
+{
+    struct buffer out = { 0 };
+    const char *profile;
+    json_t *count;
+    int64_t whole = field_integer(node, "gpus", 0);
+    json_object_foreach(json_object_get(node, "gpu_instances"), profile, count) whole -=
+        json_integer_value(count);
+    if (whole > 0)
+        buffer_printf(&out, "gpu:%" PRId64, whole);
+    json_object_foreach(json_object_get(node, "gpu_instances"), profile, count)
+    {
+        _cleanup_free_ char *shown = text_escape(profile, 64);
+        buffer_printf(
+            &out, "%sgpu:%s:%lld", out.length > 0 ? "," : "", shown, (long long)json_integer_value(count));
+    }
+    return out.length > 0 ? buffer_take(&out) : NULL;
+}
+
 TEXT(gres)
 {
     int64_t gpus = field_integer(job, "gpus", 0);

@@ -38,5 +38,8 @@ char *slurm_time_text(int64_t wall_ms, const char *otherwise);
 /* "5:02", "1:05:02", "1-01:05:02" of squeue; with `is_full` "00:05:02" of sacct. The caller frees it. */
 char *slurm_duration_text(int64_t seconds, int is_full);
 
+/* "gpu:2,gpu:1g.18gb:7": what a node has; NULL: no GPU. The caller frees it. */
+char *slurm_node_gres(const json_t *node);
+
 /* Prints text cut or padded to a width: right-aligned if it is negative; 0: unchanged. */
 void slurm_print_cell(const char *text, int width);

@@ -224,7 +224,7 @@ json_t *slurm_json_node(const json_t *node, const json_t *partitions)
     size_t index = 0;
     const char *name = field_text(node, "name"), *state = slurm_node_state(node);
     bool is_drained = strncmp(state, "drain", 5) == 0;
-    _cleanup_free_ char *gres = xasprintf("gpu:%lld", (long long)field_integer(node, "gpus", 0));
+    _cleanup_free_ char *gres = slurm_node_gres(node);
     _cleanup_free_ char *used = xasprintf("gpu:%lld", (long long)field_integer(node, "gpus_used", 0));
     json_array_foreach(partitions, index, partition) if (slurm_partition_has(partition, name))(void)
         json_array_append(names, json_object_get(partition, "name"));
@@ -237,7 +237,7 @@ json_t *slurm_json_node(const json_t *node, const json_t *partitions)
                                                   : "idle");
     (void)json_object_set_new(object, "state_flags", is_drained ? json_pack("[s]", "DRAIN") : json_array());
     set_text(object, "reason", field_text(node, "reason"));
-    set_text(object, "gres", field_integer(node, "gpus", 0) > 0 ? gres : "");
+    set_text(object, "gres", gres != NULL ? gres : "");
     set_text(object, "gres_used", used);
     (void)json_object_set_new(object, "cpus", json_integer(field_integer(node, "cpus", 0)));
     (void)json_object_set_new(

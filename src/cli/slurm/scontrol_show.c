@@ -254,9 +254,9 @@ TEXT(node_memory)
 
 TEXT(node_gres)
 {
-    int64_t gpus = field_integer(job, "gpus", 0);
+    char *gres = slurm_node_gres(job);
     (void)now_ms;
-    return gpus > 0 ? xasprintf("gpu:%" PRId64, gpus) : xstrdup("(null)");
+    return gres != NULL ? gres : xstrdup("(null)");
 }
 
 TEXT(node_gres_used)

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
+#include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/json_form.h"
 #include "cli/slurm/nodes.h"
@@ -136,9 +137,9 @@ TEXT(memory)
 
 TEXT(gres)
 {
-    int64_t gpus = field_integer(first_of(group), "gpus", 0);
+    char *gres = slurm_node_gres(first_of(group));
     (void)now_ms;
-    return gpus > 0 ? xasprintf("gpu:%" PRId64, gpus) : xstrdup("(null)");
+    return gres != NULL ? gres : xstrdup("(null)");
 }
 
 TEXT(reason)

@@ -84,6 +84,13 @@ bool gpus_is_shown(const struct controller *controller, const struct core_node *
     return node->is_up || node->is_awaited || registry_find(controller->registry, node->name) != NULL;
 }
 
+bool gpus_is_listed(
+    const struct controller *controller, const struct core_node *node, const struct gpu_state *gpu)
+{
+    uint64_t job;
+    return gpu->is_gone == 0 || core_gpu_jobs(controller->core, node->name, gpu->index, &job, 1) > 0;
+}
+
 static void add_gpus(void *arg, const struct core_node *node)
 {
     struct listing *listing = arg;
@@ -91,7 +98,8 @@ static void add_gpus(void *arg, const struct core_node *node)
         return;
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
-        add_gpu(listing, node, &gpus[i]);
+        if (gpus_is_listed(listing->serve->controller, node, &gpus[i]))
+            add_gpu(listing, node, &gpus[i]);
 }
 
 static void add_place(const struct listing *listing, const char *name, json_t *object)

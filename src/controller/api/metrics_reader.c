@@ -52,7 +52,8 @@ static void add_node(void *arg, const struct core_node *node)
     add_row(reader, node->name, node);
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; node->is_up && i < node->hello.gpus.count; i++)
-        add_gpu(reader, node, &gpus[i]);
+        if (gpus_is_listed(reader->controller, node, &gpus[i]))
+            add_gpu(reader, node, &gpus[i]);
 }
 
 static void add_absent(void *arg, const struct registered_node *node)

@@ -79,11 +79,32 @@ void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum ch
     core_change_cluster(core, &change);
 }
 
+struct in_use {
+    const struct core *core;
+    const char *node;
+    uint64_t job; // 0: none
+};
+
+static void look_for_jobs(void *arg, const struct gpu_state *gpu)
+{
+    struct in_use *use = arg;
+    if (use->job == 0)
+        (void)core_gpu_jobs(use->core, use->node, gpu->index, &use->job, 1);
+}
+
+/* An instance is open as long as its GPU. */
 static int check_release(
     const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err)
 {
-    uint64_t job = 0;
-    if (core_gpu_jobs(core, node->name, gpu->index, &job, 1) == 0)
+    struct in_use use = { core, node->name, 0 };
+    if (gpu->parent != NULL) {
+        (void)error_set(err, -EINVAL, "GPU %s:%" PRIu32 " is a MIG instance", node->name, gpu->index);
+        return error_hint(err, "release the GPU that it is part of");
+    }
+    look_for_jobs(&use, gpu);
+    core_each_instance(core, node->name, gpu->uuid, look_for_jobs, &use);
+    uint64_t job = use.job;
+    if (job == 0)
         return 0;
     (void)error_set(err, -EBUSY, "GPU %s:%" PRIu32 " is in use by job %" PRIu64, node->name, gpu->index, job);
     return error_hint(err,

@@ -44,6 +44,15 @@ static char *share_text(const struct core_entry *entry, const struct job_event *
     return xasprintf("it used up to %s of GPU memory, and its share is %s", peak, cap);
 }
 
+/* It was ended because an instance of it has gone. NULL: for another reason. */
+static char *gone_text(const struct core *core, const struct job *job)
+{
+    const struct gpu_state *gpu = core_gone_instance(core, job);
+    return gpu == NULL ? NULL
+                       : xasprintf("GPU %" PRIu32 " (%s) does not exist any more: the MIG layout was changed",
+                             gpu->index, gpu->model != NULL ? gpu->model : "MIG");
+}
+
 /* The node's wall clock may be wrong, or may have been set while the job ran: its times are limited to the
  * period between the last queueing of the job and the report of its start or, by its run time, the start
  * itself. */
@@ -79,6 +88,8 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
         why = idle_text(core, job);
     else if (event->end == END_GPU_MEM)
         why = share_text(entry, event);
+    else if (is_stopped && event->end == END_GPU_FAULT)
+        why = gone_text(core, job);
     int64_t parked_ms = job_parked_ms(job, core->now_ms);
     event->run_ms = event->run_ms > parked_ms ? event->run_ms - parked_ms : 0;
     char *text = event->text;

@@ -13,6 +13,7 @@
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
+#include "controller/core/node_table.h"
 #include "controller/core/state.h"
 
 /* --- lists of these --- */
@@ -60,15 +61,26 @@ void core_clear_marks(struct core *core)
 
 /* --- marks of administrators --- */
 
+/* A MIG instance has the marks and faults of its GPU too. */
+static const struct cluster_change *find_with_parent(
+    const struct core *core, const struct change_list *list, const char *node, const char *uuid)
+{
+    const struct cluster_change *own = find(list, node, uuid);
+    if (own != NULL || list->count == 0)
+        return own;
+    const char *parent = core_parent_gpu(core, node, uuid);
+    return parent != NULL ? find(list, node, parent) : NULL;
+}
+
 const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid)
 {
-    return find(&core->marks, node, uuid);
+    return find_with_parent(core, &core->marks, node, uuid);
 }
 
 const struct cluster_change *core_gpu_mark(const struct core *core, const struct alloc_gpu *gpu, bool is_node)
 {
     const struct cluster_node *node = &sched_cluster(core->sched)->nodes[gpu->node];
-    return find(&core->marks, node->name, is_node ? NULL : node->gpus[gpu->gpu].uuid);
+    return core_mark(core, node->name, is_node ? NULL : node->gpus[gpu->gpu].uuid);
 }
 
 bool core_is_held(const struct core *core, const struct core_node *node)
@@ -89,19 +101,36 @@ bool core_is_released(const struct core *core, const struct core_node *node, con
     return gpu->is_released != 0 || core_is_release_wished(core, node, gpu);
 }
 
+struct marking {
+    struct core *core;
+    struct cluster_node *where;
+};
+
+static void mark_gpu(struct marking *marking, const char *uuid)
+{
+    struct cluster_gpu *gpu = cluster_find_gpu(marking->where, uuid);
+    if (gpu != NULL)
+        gpu->is_paused = core_mark(marking->core, marking->where->name, uuid) != NULL;
+}
+
+static void mark_instance(void *arg, const struct gpu_state *gpu)
+{
+    mark_gpu(arg, gpu->uuid);
+}
+
 /* Applies a mark to the ledger; what is not known yet is marked when it appears. */
-static void apply_mark(struct core *core, const char *node, const char *uuid, bool is_set)
+static void apply_mark(struct core *core, const char *node, const char *uuid)
 {
     struct cluster *cluster = sched_cluster(core->sched);
-    struct cluster_node *where = cluster_find(cluster, node);
-    if (where == NULL)
+    struct marking marking = { core, cluster_find(cluster, node) };
+    if (marking.where == NULL)
         return;
-    struct cluster_gpu *gpu = uuid != NULL ? cluster_find_gpu(where, uuid) : NULL;
     if (uuid == NULL)
-        where->is_drained = is_set;
-    else if (gpu != NULL)
-        gpu->is_paused = is_set;
-    cluster_touch(cluster, where);
+        marking.where->is_drained = core_mark(core, node, NULL) != NULL;
+    else
+        mark_gpu(&marking, uuid);
+    core_each_instance(core, node, uuid, mark_instance, &marking);
+    cluster_touch(cluster, marking.where);
 }
 
 void core_set_mark(struct core *core, const struct cluster_change *change)
@@ -112,7 +141,7 @@ void core_set_mark(struct core *core, const struct cluster_change *change)
         put(&core->marks, change);
     else
         (void)take_away(&core->marks, change->node, change->uuid);
-    apply_mark(core, change->node, change->uuid, is_set);
+    apply_mark(core, change->node, change->uuid);
 }
 
 void core_put_change(
@@ -163,13 +192,18 @@ bool core_keep_policy(struct core *core, const struct cluster_change *change)
 
 const struct cluster_change *core_fault(const struct core *core, const char *node, const char *uuid)
 {
+    return find_with_parent(core, &core->faults, node, uuid);
+}
+
+const struct cluster_change *core_own_fault(const struct core *core, const char *node, const char *uuid)
+{
     return find(&core->faults, node, uuid);
 }
 
 const struct cluster_change *core_gpu_fault(const struct core *core, const struct alloc_gpu *gpu)
 {
     const struct cluster_node *node = &sched_cluster(core->sched)->nodes[gpu->node];
-    return find(&core->faults, node->name, node->gpus[gpu->gpu].uuid);
+    return core_fault(core, node->name, node->gpus[gpu->gpu].uuid);
 }
 
 void core_keep_fault(struct core *core, const struct cluster_change *change)

@@ -18,6 +18,8 @@ bool core_is_released(const struct core *core, const struct core_node *node, con
 
 bool core_keep_policy(struct core *core, const struct cluster_change *change); // false: it has none any more
 
+/* As core_fault(), without that of the GPU that an instance is part of. */
+const struct cluster_change *core_own_fault(const struct core *core, const char *node, const char *uuid);
 void core_keep_fault(struct core *core, const struct cluster_change *change);
 bool core_end_fault(struct core *core, const char *node, const char *uuid); // false: it had none
 

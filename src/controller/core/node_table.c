@@ -113,3 +113,43 @@ const struct core_node *core_node_named(const struct core *core, const char *nam
 {
     return core_find_node(core, name);
 }
+
+/* --- MIG instances --- */
+
+static const struct gpu_state *find_reported(const struct core *core, const char *name, const char *uuid)
+{
+    const struct core_node *node = core_find_node(core, name);
+    const struct gpu_state *gpus = node != NULL ? node->hello.gpus.items : NULL;
+    for (size_t i = 0; node != NULL && i < node->hello.gpus.count; i++)
+        if (text_equal(gpus[i].uuid, uuid))
+            return &gpus[i];
+    return NULL;
+}
+
+const char *core_parent_gpu(const struct core *core, const char *node, const char *uuid)
+{
+    const struct gpu_state *gpu = uuid != NULL ? find_reported(core, node, uuid) : NULL;
+    return gpu != NULL ? gpu->parent : NULL;
+}
+
+void core_each_instance(const struct core *core, const char *name, const char *uuid,
+    void (*visit)(void *arg, const struct gpu_state *gpu), void *arg)
+{
+    const struct core_node *node = core_find_node(core, name);
+    const struct gpu_state *gpus = node != NULL ? node->hello.gpus.items : NULL;
+    for (size_t i = 0; node != NULL && uuid != NULL && i < node->hello.gpus.count; i++)
+        if (text_equal(gpus[i].parent, uuid) && gpus[i].is_gone == 0)
+            visit(arg, &gpus[i]);
+}
+
+const struct gpu_state *core_gone_instance(const struct core *core, const struct job *job)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    for (size_t i = 0; i < job->grants.count; i++) {
+        const char *node = grants[i].node != NULL ? grants[i].node : job->node;
+        const struct gpu_state *gpu = find_reported(core, node, grants[i].uuid);
+        if (gpu != NULL && gpu->is_gone != 0)
+            return gpu;
+    }
+    return NULL;
+}

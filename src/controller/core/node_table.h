@@ -12,3 +12,15 @@ struct core_node *core_add_node(
 bool core_is_same_boot(const char *id, const char *other);
 void core_hear(struct core *core, struct core_node *node);        // it has sent a message
 void core_acknowledge(struct core *core, struct core_node *node); // acknowledges its messages
+
+/* --- MIG instances, as the last reports have them --- */
+
+/* The UUID of the GPU that this instance is part of; NULL: it is none. */
+const char *core_parent_gpu(const struct core *core, const char *node, const char *uuid);
+
+/* Calls for each instance of that GPU that exists. */
+void core_each_instance(const struct core *core, const char *node, const char *uuid,
+    void (*visit)(void *arg, const struct gpu_state *gpu), void *arg);
+
+/* An instance of the job that has gone; NULL: none has. */
+const struct gpu_state *core_gone_instance(const struct core *core, const struct job *job);

@@ -35,7 +35,7 @@ static void describe_node(const struct core *core, const struct core_node *node,
     struct cluster_device *devices = xcalloc(node->hello.gpus.count + 1, sizeof(*devices));
     size_t count = 0;
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
-        if (gpus[i].uuid == NULL)
+        if (gpus[i].uuid == NULL || gpus[i].is_gone != 0)
             continue;
         devices[count] = (struct cluster_device){
             .index = gpus[i].index,

@@ -89,7 +89,8 @@ static void open_devices(struct machine *machine, const char *backend, bool has_
     _cleanup_free_ char *pci = xasprintf("%s/pci", machine->top);
     _cleanup_free_ char *nvidia = xasprintf("%s/nvidia", machine->top);
     _cleanup_free_ char *file = xasprintf("%s/devices", machine->top);
-    struct gpu_devices_places places = { dev, pci, nvidia, file, has_simulated, machine->has_imex };
+    _cleanup_free_ char *caps = xasprintf("%s/caps", machine->top);
+    struct gpu_devices_places places = { dev, pci, nvidia, file, has_simulated, machine->has_imex, caps };
     struct record_list gpus = { machine->gpus, 3 };
     machine->devices = gpu_devices_new(&places);
     gpu_devices_update(machine->devices, backend, &gpus);
@@ -253,6 +254,47 @@ static void the_library_s_minor_is_taken_without_a_page_of_the_driver(void **sta
     assert_devices(machine, "GPU-a", "+195:5 -195:0");
 }
 
+/* Of the capabilities, a job has those of its instances, and of GPUs the one that these are part of. */
+static void a_job_opens_the_capabilities_of_its_mig_instances_alone(void **state)
+{
+    struct machine *machine = *state;
+    static char parent[] = "GPU-a", second[] = "MIG-b", third[] = "MIG-c", pci[] = "0000:01:00.0";
+    machine->gpus[1] = (struct gpu_state){ .index = 1,
+        .uuid = second,
+        .parent = parent,
+        .pci = pci,
+        .gpu_instance = 9,
+        .compute_instance = 0,
+        .minor = 1 };
+    machine->gpus[2] = machine->gpus[1];
+    machine->gpus[2].index = 2;
+    machine->gpus[2].uuid = third;
+    machine->gpus[2].gpu_instance = 2;
+    machine->gpus[2].compute_instance = 1;
+    write_text(machine, "caps/gpu1/mig/gi9/access", "DeviceFileMinor: 84\nDeviceFileMode: 292\n");
+    write_text(machine, "caps/gpu1/mig/gi9/ci0/access", "DeviceFileMinor: 85\nDeviceFileMode: 292\n");
+    write_text(machine, "caps/gpu1/mig/gi2/access", "DeviceFileMinor: 21\n");
+    write_text(machine, "caps/gpu1/mig/gi2/ci1/access", "DeviceFileMinor: nonsense\n");
+    open_devices(machine, "nvml", false);
+    assert_devices(machine, "MIG-b", "+195:1 -195:0 +195:255 +235:0 +234:84 +234:85 -234:21 -234:1 -234:2");
+    assert_devices(machine, "MIG-c", "+195:1 +234:21 -234:84 -234:85 -234:0");
+    assert_devices(machine, "GPU-a", "+195:1 -234:84 -234:85");
+    /* The driver numbers the capabilities of a new layout anew. */
+    write_text(machine, "caps/gpu1/mig/gi9/access", "DeviceFileMinor: 30\n");
+    assert_devices(machine, "MIG-b", "+234:30 +234:85 -234:84");
+    struct record_list grants = { 0 };
+    struct strings paths = { 0 };
+    gpu_grants_add(&grants, 1, "MIG-b", 0, 0);
+    gpu_devices_paths(machine->devices, &grants, &paths);
+    _cleanup_free_ char *visible = gpu_devices_visible(machine->devices, &grants);
+    assert_string_equal(visible, "MIG-b");
+    assert_non_null(strstr(paths.items[0], "/dev/nvidia1"));
+    assert_non_null(strstr(paths.items[1], "/dev/nvidia-caps/nvidia-cap30"));
+    assert_non_null(strstr(paths.items[2], "/dev/nvidia-caps/nvidia-cap85"));
+    gpu_grants_clear(&grants);
+    strings_clear(&paths);
+}
+
 /* `uuids` as for assert_visible(); the paths below the machine's directory, separated by blanks. */
 static void assert_paths(const struct machine *machine, const char *uuids, const char *expected)
 {
@@ -313,6 +355,7 @@ int main(void)
         CASE(gpus_are_numbered_as_the_job_sees_them),
         CASE(a_gpu_without_a_node_of_its_own_hides_no_other),
         CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver),
+        CASE(a_job_opens_the_capabilities_of_its_mig_instances_alone),
         CASE(the_gpus_say_where_the_cpus_should_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,15 @@ static void cuda_gets_numbers_while_it_counts_as_we_do(void **state)
     assert_set(gpus, "HIP_VISIBLE_DEVICES", NULL);
 }
 
+/* CUDA does not number instances, and numbers the GPUs between them in its own way. */
+static void cuda_gets_uuids_on_a_node_with_mig_instances(void **state)
+{
+    struct gpu_state gpus[] = { NVIDIA("GPU-a", "0000:01", 0), NVIDIA("GPU-b", "0000:02", 0),
+        NVIDIA("MIG-c", "0000:02", 0) };
+    gpus[2].parent = gpus[1].uuid;
+    assert_set(gpus, "CUDA_VISIBLE_DEVICES", "MIG-c,GPU-a");
+}
+
 static void cuda_gets_uuids_when_its_numbers_may_be_others(void **state)
 {
     struct gpu_state one_lost[] = { NVIDIA("GPU-a", "0000:01", 0), NVIDIA("GPU-b", "0000:02", 1),
@@ -108,6 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuda_gets_numbers_while_it_counts_as_we_do),
+        cmocka_unit_test(cuda_gets_uuids_on_a_node_with_mig_instances),
         cmocka_unit_test(cuda_gets_uuids_when_its_numbers_may_be_others),
         cmocka_unit_test(rocm_gets_uuids_and_hip_counts_anew),
         cmocka_unit_test(rocm_gets_numbers_of_gpus_without_a_unique_id),

@@ -24,8 +24,9 @@
     "gpu 0 81 81920 1024 50 61 300000 GPU-second NVIDIA Big One\n"                                           \
     "gpu 0 3b 24576 512 7 40 90000 GPU-first NVIDIA Small One\n"
 
-#define BASIC_VALUES (GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER | GPU_PROCESSES)
-#define MORE_VALUES  (GPU_POWER_LIMIT | GPU_ENERGY | GPU_SM_CLOCK | GPU_MEMORY_CLOCK | GPU_ECC)
+#define BASIC_VALUES                                                                                         \
+    (GPU_MEMORY_USED | GPU_UTILIZATION | GPU_TEMPERATURE | GPU_POWER | GPU_PROCESSES | GPU_LAYOUT)
+#define MORE_VALUES (GPU_POWER_LIMIT | GPU_ENERGY | GPU_SM_CLOCK | GPU_MEMORY_CLOCK | GPU_ECC)
 
 static char state_path[] = "/tmp/mgpu-nvml-XXXXXX";
 
@@ -197,7 +198,7 @@ static void nonsense_is_dropped(void **state)
                  "gpu 0 81 1 0 0 0 0 GPU-second Two\n"
                  "more 0 0 10000001 18446744073709551615 100001 100001 18446744073709551615 0\n",
         &gpu);
-    assert_int_equal(gpu.valid & ~(uint32_t)GPU_PROCESSES, 0);
+    assert_int_equal(gpu.valid & ~(uint32_t)GPU_PROCESSES, GPU_LAYOUT);
     record_clear(&gpu_state_record, &gpu);
     sample_first("gpu 0 3b 24576 24576 100 200 10000000 GPU-first One\n"
                  "gpu 0 81 1 0 0 0 0 GPU-second Two\n"
@@ -554,7 +555,7 @@ static void modes_that_keep_jobs_away_are_told(void **state)
         uint32_t is_one_process;
     } rows[] = {
         { "mig 1 0 1\ncompute 1 0\n", NULL, 0 },
-        { "mig 1 1 1\n", "MIG mode is on, and mgpu does not offer MIG instances", 0 },
+        { "mig 1 1 1\n", "MIG mode is on, and it has no instances", 0 },
         { "compute 1 2\n", "its compute mode is Prohibited", 0 },
         { "compute 1 3\n", NULL, 1 },
     };
@@ -661,7 +662,7 @@ static void an_old_driver_gives_what_it_has(void **state)
     assert_string_equal(gpu.uuid, "GPU-second"); // it cannot tell the PCI order
     assert_null(gpu.pci);
     assert_int_equal(gpu.minor, -1);
-    assert_int_equal(gpu.valid, GPU_MEMORY_USED | GPU_PROCESSES);
+    assert_int_equal(gpu.valid, GPU_MEMORY_USED | GPU_PROCESSES | GPU_LAYOUT);
     assert_int_equal(gpu.memory_used_bytes, UINT64_C(1424) << 20);
     record_clear(&gpu_state_record, &gpu);
     gpu_nvml.close(nvml);

@@ -11,7 +11,7 @@
 #include "agent/gpu/report.h"
 #include "base/memory.h"
 
-#define REPORT_MAX (1U << 20) // of gpu/helper.c
+#define REPORT_MAX (5U << 18) // of gpu/helper.c
 
 static char *text(size_t length)
 {
@@ -34,6 +34,7 @@ static void fill_gpu(struct gpu_state *gpu, size_t n_processes)
     gpu->model = text(96);
     gpu->pci = text(32);
     gpu->trouble = text(256);
+    gpu->parent = text(96);
     gpu->refusal = text(256);
     for (size_t i = 0; i < n_processes; i++)
         fill_process(&processes[i], (uint32_t)i + 1);

@@ -24,6 +24,8 @@ struct seen {
     uint64_t links;
     uint32_t xid_count, is_lost;
     uint64_t memory_bytes;
+    const char *parent;
+    uint32_t valid;
 };
 
 static void take(struct gpu_roster *roster, const char *backend, const struct seen *seen, size_t count)
@@ -35,7 +37,8 @@ static void take(struct gpu_roster *roster, const char *backend, const struct se
             .uuid = xstrdup(seen[i].uuid),
             .pci = xstrdup(seen[i].pci),
             .model = xstrdup("A GPU"),
-            .valid = GPU_UTILIZATION,
+            .valid = GPU_UTILIZATION | seen[i].valid,
+            .parent = xstrdup(seen[i].parent),
             .pcie_switch = seen[i].pcie_switch,
             .links = seen[i].links,
             .xid = seen[i].xid_count > 0 ? 79 : 0,
@@ -67,6 +70,56 @@ static void assert_gpu(struct gpu_roster *roster, size_t i, const char *uuid, bo
 {
     assert_string_equal(at(roster, i)->uuid, uuid);
     assert_int_equal(at(roster, i)->is_lost, is_lost);
+}
+
+#define WHOLE(layout)                                                                                        \
+    {                                                                                                        \
+        .uuid = "GPU-a", .pci = "0", .valid = (layout)                                                       \
+    }
+#define PART(name)                                                                                           \
+    {                                                                                                        \
+        .uuid = (name), .pci = "0", .parent = "GPU-a"                                                        \
+    }
+
+/* That it is not listed is not enough: the driver may have failed to list the instances. */
+static void an_instance_has_gone_when_the_layout_is_known_without_it(void **state)
+{
+    struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
+    TAKE(roster, WHOLE(GPU_LAYOUT), PART("MIG-a"), PART("MIG-b"));
+    TAKE(roster, WHOLE(0));
+    assert_gpu(roster, 1, "MIG-a", true);
+    assert_int_equal(at(roster, 1)->is_gone, 0);
+    TAKE(roster, WHOLE(GPU_LAYOUT), PART("MIG-b"), PART("MIG-c"));
+    assert_int_equal(at(roster, 1)->is_gone, 1);
+    assert_string_equal(at(roster, 1)->trouble, "this MIG instance does not exist any more");
+    assert_gpu(roster, 2, "MIG-b", false);
+    assert_gpu(roster, 3, "MIG-c", false);
+    TAKE(roster, WHOLE(GPU_LAYOUT), PART("MIG-a"));
+    assert_gpu(roster, 1, "MIG-a", false);
+    assert_int_equal(at(roster, 1)->is_gone, 0);
+    gpu_roster_free(roster);
+}
+
+static void instances_hang_and_are_released_with_their_gpu(void **state)
+{
+    struct gpu_roster *roster = gpu_roster_new(-1, BOOT);
+    struct gpu_progress *page = gpu_progress_new();
+    TAKE(roster, WHOLE(GPU_LAYOUT), PART("MIG-a"), { .uuid = "GPU-z", .pci = "9" });
+    assert_true(gpu_roster_hang(roster, "0", "it hangs"));
+    assert_gpu(roster, 0, "GPU-a", true);
+    assert_gpu(roster, 1, "MIG-a", true);
+    assert_gpu(roster, 2, "GPU-z", false);
+    TAKE(roster, WHOLE(GPU_LAYOUT), { .uuid = "GPU-z", .pci = "9" });
+    assert_int_equal(at(roster, 1)->is_gone, 1); // while it hung
+    _cleanup_strings_ struct strings released = { 0 };
+    strings_add(&released, "GPU-a");
+    strings_add(&released, "MIG-a");
+    assert_true(gpu_roster_release(roster, &released));
+    assert_true(gpu_roster_set_progress(roster, page));
+    assert_int_equal(page->n_known, 2); // GPUs, of which one is released
+    assert_true(gpu_roster_fits(roster, page));
+    gpu_progress_free(page);
+    gpu_roster_free(roster);
 }
 
 static void an_index_keeps_its_gpu_in_any_order(void **state)
@@ -240,6 +293,8 @@ static void another_kind_of_gpus_begins_anew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_instance_has_gone_when_the_layout_is_known_without_it),
+        cmocka_unit_test(instances_hang_and_are_released_with_their_gpu),
         cmocka_unit_test(an_index_keeps_its_gpu_in_any_order),
         cmocka_unit_test(a_new_gpu_gets_a_new_index_and_a_missing_one_stays_as_lost),
         cmocka_unit_test(senseless_missing_and_double_uuids_are_dropped),

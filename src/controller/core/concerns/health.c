@@ -83,7 +83,7 @@ static void put_back(struct core *core, const struct core_node *node, const stru
 static struct gpu_trouble present_trouble(
     const struct core *core, const struct core_node *node, const char *uuid)
 {
-    const struct cluster_change *fault = core_fault(core, node->name, uuid);
+    const struct cluster_change *fault = core_own_fault(core, node->name, uuid);
     if (fault == NULL)
         return (struct gpu_trouble){ 0 };
     return (struct gpu_trouble){ (enum gpu_fault)fault->fault, fault->xid, fault->energy_mj };
@@ -126,7 +126,8 @@ static void on_sample(struct core *core, struct core_node *node)
     const struct gpu_state *gpus = node->hello.gpus.items;
     node->health_due_ms = TIME_NEVER;
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
-        bool is_judged = gpus[i].uuid != NULL && !core_is_released(core, node, &gpus[i]);
+        bool is_judged =
+            gpus[i].uuid != NULL && gpus[i].is_gone == 0 && !core_is_released(core, node, &gpus[i]);
         int64_t due_ms = is_judged ? check_gpu(core, node, &gpus[i]) : TIME_NEVER;
         node->health_due_ms = due_ms < node->health_due_ms ? due_ms : node->health_due_ms;
     }
