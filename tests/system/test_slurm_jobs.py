@@ -120,7 +120,10 @@ def test_variables_appear_only_when_they_were_asked_for(cluster):
     cluster.finish(cluster.wrap('env', '-o', 'env'))
     env = variables(cluster.read('env'))
     assert env['SLURM_JOB_ID'] and not {'SLURM_NTASKS', 'SLURM_NTASKS_PER_NODE', 'SLURM_CPUS_PER_TASK', 'SLURM_JOB_GPUS',
-                                        'SLURM_MEM_PER_NODE'} & set(env)
+                                        'SLURM_MEM_PER_NODE', 'SLURM_GPUS', 'SLURM_GPUS_PER_TASK', 'SLURM_CPUS_PER_GPU'} & set(env)
+    cluster.finish(cluster.wrap('env', '-o', 'asked', '-G', 1, '--cpus-per-gpu=1', '--mem-per-gpu=100M', '--ntasks-per-gpu=1'))
+    env = variables(cluster.read('asked'))
+    assert [env[f'SLURM_{name}'] for name in ('GPUS', 'CPUS_PER_GPU', 'MEM_PER_GPU', 'NTASKS_PER_GPU', 'NTASKS')] == ['1', '1', '100', '1', '1']
     job = cluster.box.submit('-g', '0', '-o', f'{cluster.place}/plain', '--', 'env')
     cluster.finish(job)
     assert not [name for name in variables(cluster.read('plain')) if name.startswith('SLURM')]

@@ -18,6 +18,8 @@
 #include "job/ask.h"
 #include "job/slurm.h"
 
+#define MIB_SHIFT 20
+
 void slurm_job_init(struct slurm_job *job)
 {
     *job = (struct slurm_job){ .nodes = SLURM_UNSET,
@@ -167,9 +169,21 @@ static void settle_files(struct slurm_job *job, bool is_batch)
         is_batch && (job->open_mode == NULL || strcmp(job->open_mode, "truncate") == 0);
 }
 
-/* Variables about the job's submission. */
+static void add_number(struct slurm_job *job, const char *name, int64_t value)
+{
+    _cleanup_free_ char *text = xasprintf("%" PRId64, value);
+    if (value > 0)
+        strings_set_env(&job->submit.env, name, text);
+}
+
+/* Variables about the job's submission; those of options only if they were given. */
 static void add_variables(struct slurm_job *job)
 {
+    add_number(job, "SLURM_GPUS", job->gpus);
+    add_number(job, "SLURM_GPUS_PER_TASK", job->gpus_per_task);
+    add_number(job, "SLURM_CPUS_PER_GPU", job->cpus_per_gpu);
+    add_number(job, "SLURM_NTASKS_PER_GPU", job->tasks_per_gpu);
+    add_number(job, "SLURM_MEM_PER_GPU", (int64_t)(job->memory_per_gpu >> MIB_SHIFT));
     char host[256] = "";
     _cleanup_free_ char *here = getcwd(NULL, 0);
     if (gethostname(host, sizeof(host) - 1) == 0)
