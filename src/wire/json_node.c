@@ -41,11 +41,9 @@ static json_t *write_nics(const struct message_hello *hello)
     return list;
 }
 
-/* Names of the kinds; null: an older agent did not say. */
+/* Names of the kinds; none, if an older agent did not say. */
 static json_t *write_shares(const struct message_hello *hello)
 {
-    if ((hello->shares & NODE_SHARES_KNOWN) == 0)
-        return json_null();
     json_t *list = json_array();
     for (enum share_kind kind = SHARE_TIME; kind < SHARE_AUTO; kind++)
         if ((hello->shares >> kind & 1) != 0)

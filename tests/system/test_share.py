@@ -103,8 +103,8 @@ def test_an_excess_survives_a_restart_of_the_agent(box, nvml, gate, bell):
 
 
 def test_a_share_that_cannot_be_enforced_does_not_start(box):
-    ended = box.wait(box.submit('-m', '8G', '--share', 'dmem', '--', 'true'))
-    assert ended['ended_by'] == 'start_failed' and 'cannot be enforced by dmem: ' in ended['message'], ended
+    refused = box.mgpu('submit', '-m', '8G', '--share', 'dmem', '--', 'true')
+    assert refused.code != 0 and 'no node can enforce shares of GPUs by dmem' in refused.err, refused
 
 
 @pytest.mark.parametrize('options, words', [

@@ -160,7 +160,7 @@ static const struct member members[] = {
     { "Node", "version", "string", "of its agent" },
     { "Node", "features", "Feature[]", "what it provides" },
     { "Node", "nics", "Nic[]", "network interfaces that belong to PCI devices" },
-    { "Node", "shares", "string[]|null", "kinds of --share that work there" },
+    { "Node", "shares", "string[]", "kinds of --share that work there" },
     { "Nic", "name", "string", "eth0" },
     { "Nic", "rdma", "string|null", "mlx5_0" },
     { "Nic", "numa", "integer|null", "its NUMA node" },
