@@ -80,6 +80,12 @@ export async function hold(job) {
   await attempt(() => post(pathOf(job, verb)), `Job ${numberOf(job)} is ${verb === 'hold' ? 'held' : 'released'}`);
 }
 
+export async function park(job) {
+  const verb = job.park ? 'unpark' : 'park';
+  if (verb === 'park' && !await ask({ title: `Park job ${numberOf(job)}?`, text: `The contents of its GPU memory are moved to host memory, its processes are stopped, and its GPUs go to other jobs until it is unparked.`, action: 'Park' })) return;
+  await attempt(() => post(pathOf(job, verb)), `Job ${numberOf(job)} ${verb === 'park' ? 'is being parked' : 'returns when its GPUs are free'}`);
+}
+
 export async function requeue(job) {
   if (!await ask({ title: `Requeue job ${numberOf(job)}?`, text: `${job.name} is ended and moves to the end of the queue.`, action: 'Requeue', isDangerous: true })) return;
   await attempt(() => post(pathOf(job, 'requeue')), `Job ${numberOf(job)} is being requeued`);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // One job: what it is, why it waits, its output, its use of the GPUs, its history.
-import { applyChange, cancel, hold, requeue, retry, setPriority, setTimeLimit } from './actions.js';
+import { applyChange, cancel, hold, park, requeue, retry, setPriority, setTimeLimit } from './actions.js';
 import { get, submitKey } from './api.js';
 import { timeChart } from './chart.js';
 import { h, redraw } from './dom.js';
 import { bytes, duration, fullMoment, gpusOf, moment, numberOf, outcome, percent } from './format.js';
 import { isOpen, mayControl, mayRead, state, watchEvents } from './live.js';
 import { logView } from './log.js';
-import { grantText, progressBar, section, stateBadge, time, userName } from './parts.js';
+import { grantText, parkText, progressBar, section, stateBadge, time, userName } from './parts.js';
 
 const FETCH_MS = 5000;
 const PAST_S = 3600;
@@ -32,6 +32,8 @@ function facts(job) {
     usage?.memory_peak_bytes ? ['Host memory', `peak ${bytes(usage.memory_peak_bytes)}`] : null,
     usage?.idle_gpu_seconds >= 1 ? ['Unused', `${duration(usage.idle_gpu_seconds)} of GPU time`] : null,
     usage?.fault ? ['GPU error', h('span', { class: 'bad' }, usage.fault)] : null,
+    job.park ? ['Parked', [parkText(job), job.parked_at ? [' since ', time(job.parked_at)] : '']] : null,
+    job.park_text ? ['Parking', job.park_text] : null,
     job.message ? ['Message', h('span', { class: job.state === 'failed' ? 'bad' : '' }, job.message)] : null,
     job.cwd ? ['Directory', h('code', null, job.cwd)] : null,
     job.log ? ['Output file', h('code', null, job.log)] : null,
@@ -46,6 +48,7 @@ function buttons(job) {
     job.state === 'queued' ? button(job.hold ? 'Release' : 'Hold', () => hold(job)) : null,
     job.state === 'queued' ? button('Priority', () => setPriority(job)) : null,
     button('Time limit', () => setTimeLimit(job)),
+    job.state === 'running' && job.granted.length && (!job.park || job.park === 'parked') ? button(job.park ? 'Unpark' : 'Park', () => park(job)) : null,
     job.state === 'running' ? button('Requeue', () => requeue(job)) : null,
     button('Cancel', () => cancel(job), 'danger'),
   ];
@@ -146,7 +149,7 @@ export function mount(root, number) {
     }
     if (!job) return;
     head.dataset.job = job.id;
-    redraw(head, [job.state, job.name, job.hold, job.progress, job.idle, state.who, outcome(job)], () => [
+    redraw(head, [job.state, job.name, job.hold, job.park, job.progress, job.idle, state.who, outcome(job)], () => [
       h('h1', null, h('span', { class: 'quiet' }, numberOf(job)), ' ', job.name), stateBadge(job.state, isOpen(job) ? undefined : outcome(job)), progressBar(job) ?? '',
       h('div', { class: 'buttons' }, buttons(job))]);
     redraw(factPlace, [job, state.who?.uid], () => [section('Request and use', h('dl', { class: 'facts' }, facts(job).map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))))), commandText(job)]);

@@ -26,8 +26,14 @@ export function progressBar(job) {
   return h('progress', { max: 1, value: job.progress, 'aria-label': `progress of job ${numberOf(job)}` });
 }
 
+const PARKED = { saving: 'being parked', parked: 'parked', waiting: 'parked, waits for its GPUs', restoring: 'returning to its GPUs' };
+
+/** What a parked job is doing; null: it is not parked. */
+export const parkText = (job) => PARKED[job.park] ?? null;
+
 /** "2 GPUs busy", "idle 12m" of a running job. */
 export function loadOf(job) {
+  if (job.park) return h('span', { class: 'warn' }, parkText(job));
   if (job.suspended_at) return h('span', { class: 'warn' }, 'suspended');
   if (job.unreachable_since) return h('span', { class: 'warn' }, 'node unreachable');
   if (job.idle_s >= 60) return h('span', { class: job.idle_s >= 600 ? 'warn' : 'quiet' }, `idle ${duration(job.idle_s)}`);
@@ -90,7 +96,7 @@ export function jobRow(job, columns) {
 
 /** What a row of jobs depends on: the members that it shows, and the minute for those that grow. */
 export const jobSignature = (job) => [job.state, job.position, job.name, job.status, job.progress, job.reason_text, job.eta && moment(job.eta), job.hold,
-  job.gpus, job.gpu_share, job.time_limit, job.granted?.length, job.suspended_at, job.unreachable_since, Math.floor((job.idle_s ?? 0) / 60),
+  job.gpus, job.gpu_share, job.time_limit, job.granted?.length, job.suspended_at, job.park, job.unreachable_since, Math.floor((job.idle_s ?? 0) / 60),
   Math.round((job.usage?.utilization ?? 0) * 20), job.outcome, isMine(job), grow(job)];
 
 /** A number that changes as often as the durations of the job look different. */

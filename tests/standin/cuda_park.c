@@ -2,7 +2,8 @@
 /*
  * A stand-in for the part of NVIDIA's libcuda.so.1 that saves and restores the GPU memory of other processes.
  * Its processes are the files named by a pid in the folder `cuda.d` beside the library, with the state as
- * their first byte: 0 runs, 1 locked, 2 saved, 3 failed. Every call is a line of `cuda.d/log`. As with the
+ * their first byte: 0 runs, 1 locked, 2 saved, 3 failed. Every call is a line of `cuda.d/log`: function, pid,
+ * and the microseconds of processor time that the calling process has used so far. As with the
  * driver, a call about a process that is stopped does not return before it is continued. `cuda.d/rules` is
  * read anew at each call:
  *
@@ -13,9 +14,13 @@
  *   hang FUNCTION        FUNCTION does not return while this line is there
  *   delay FUNCTION MS    FUNCTION takes MS milliseconds
  *   die FUNCTION         the calling process dies
+ *   die_at N             the calling process dies in the Nth call of the log
+ *   hold N               the Nth call of the log does not return while this line is there
+ *   room N               no more than N processes can be saved: there is no host memory for more
  *
  * With OLD_DRIVER it has only what drivers before 570 had.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -27,6 +32,7 @@
 
 #define EXPORT        __attribute__((visibility("default")))
 #define INVALID_VALUE 1
+#define OUT_OF_MEMORY 2
 #define ILLEGAL_STATE 401
 #define NOT_READY     600
 #define POLL_MS       5
@@ -112,12 +118,52 @@ EXPORT int cuGetErrorName(int error, const char **ret)
 
 #ifndef OLD_DRIVER
 
+/* The number after a rule's word, -1 without such a rule. */
+static int number_of(const char *word)
+{
+    char path[4096], line[256], have[32];
+    int number = 0, found = -1;
+    folder_file("rules", path, sizeof(path));
+    FILE *file = fopen(path, "re");
+    while (file != NULL && found < 0 && fgets(line, sizeof(line), file) != NULL)
+        if (sscanf(line, "%31s %d", have, &number) == 2 && strcmp(have, word) == 0)
+            found = number;
+    if (file != NULL)
+        (void)fclose(file);
+    return found;
+}
+
+static int count_calls(void)
+{
+    char path[4096];
+    int lines = 0;
+    folder_file("log", path, sizeof(path));
+    FILE *file = fopen(path, "re");
+    for (int c; file != NULL && (c = fgetc(file)) != EOF;)
+        lines += c == '\n';
+    if (file != NULL)
+        (void)fclose(file);
+    return lines;
+}
+
+/* The call of that number begins: one helper is at work at a time. */
+static void obey_number(int number)
+{
+    if (number_of("die_at") == number)
+        _exit(9);
+    while (number_of("hold") == number)
+        wait_ms(POLL_MS);
+}
+
 static void note(const char *function, int pid)
 {
-    char path[4096], text[64];
+    char path[4096], text[96];
+    struct timespec used = { 0 };
     folder_file("log", path, sizeof(path));
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    int length = snprintf(text, sizeof(text), "%s %d\n", function, pid);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    int length = snprintf(text, sizeof(text), "%s %d %lld\n", function, pid,
+        (long long)used.tv_sec * 1000000 + used.tv_nsec / 1000);
     if (fd >= 0 && write(fd, text, (size_t)length) < 0)
         abort();
     if (fd >= 0)
@@ -150,11 +196,34 @@ static int open_process(int pid, char *ret_state)
     return -1;
 }
 
+/* How many processes are in that state. */
+static int count_in(char wanted)
+{
+    char path[4096], state = '\0';
+    int count = 0;
+    folder_file("", path, sizeof(path));
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        int fd = strspn(entry->d_name, "0123456789") == strlen(entry->d_name)
+                     ? openat(dirfd(folder), entry->d_name, O_RDONLY | O_CLOEXEC)
+                     : -1;
+        count += fd >= 0 && read(fd, &state, 1) == 1 && state == wanted;
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    if (folder != NULL)
+        (void)closedir(folder);
+    return count;
+}
+
 static int move(const char *function, int pid, char from, char to, unsigned int timeout_ms)
 {
     char state = '\0';
-    int ret = 0;
+    int ret = 0, room = to == '2' ? number_of("room") : -1;
     note(function, pid);
+    obey_number(count_calls());
+    if (room >= 0 && count_in('2') >= room)
+        return OUT_OF_MEMORY;
     if (obey(function, &ret))
         return ret;
     for (unsigned int ms = 0; is_stopped(pid); ms += POLL_MS) {

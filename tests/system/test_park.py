@@ -10,6 +10,7 @@ import time
 import pytest
 
 import harness
+from nvml import Nvml
 
 WORK = '''
 import os, sys, time
@@ -80,12 +81,16 @@ class Cuda:
                     total += int(file.read() or 0)
         return total
 
-    def calls(self):
+    def log(self):
+        """(function, pid, microseconds of the helper's processor time until then) of each call."""
         path = f'{self.folder}/log'
         if not os.path.exists(path):
             return []
         with open(path, encoding='ascii') as file:
-            return [line.split()[0] for line in file]
+            return [(line.split()[0], *map(int, line.split()[1:])) for line in file]
+
+    def calls(self):
+        return [call[0] for call in self.log()]
 
 
 @pytest.fixture
@@ -356,3 +361,135 @@ def test_all_processes_of_a_tree_are_parked(make_instance, cuda):
     await_phase(instance, job, None)
     assert cuda.calls()[32:] == ['restore'] * 16 + ['unlock'] * 16
     goes_on(cuda)
+
+
+def assert_runs(instance, cuda, job):
+    """Nothing of it is locked, saved or stopped."""
+    await_phase(instance, job, None)
+    harness.until(lambda: set(cuda.states().values()) == {'0'}, 'no process is locked')
+    assert not any(process_state(pid) == 'T' for pid in cuda.states())
+    goes_on(cuda)
+
+
+def test_host_memory_that_is_full_half_way_undoes_the_save(make_instance, cuda):
+    """Two of three processes have been saved when the driver finds no memory for the third."""
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, others=2)
+    cuda.rule('room 2')
+    instance.mgpu('park', job, check=True)
+    harness.until(lambda: instance.job(job)['park_text'], 'a reason')
+    assert 'CUDA_ERROR_OUT_OF_MEMORY' in instance.job(job)['park_text']
+    assert sorted(cuda.calls()) == ['lock'] * 3 + ['restore'] * 2 + ['save'] * 3 + ['unlock'] * 3
+    assert_runs(instance, cuda, job)
+    cuda.rule()
+    park(instance, job)
+
+
+CALLS = 4  # of each direction for two processes
+
+
+def test_the_agent_dies_in_each_step_of_both_directions(make_instance, cuda):
+    """In each call of the driver in turn: the helper survives its agent, and the next agent takes its result over."""
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, others=1)
+    for step in range(1, CALLS + 1):
+        begun = len(cuda.calls())
+        for verb, wanted in (('park', 'parked'), ('unpark', None)):
+            number = len(cuda.calls()) + step
+            cuda.rule(f'hold {number}')
+            instance.mgpu(verb, job, check=True)
+            harness.until(lambda: len(cuda.calls()) == number, f'call {step} of {verb}')
+            instance.kill_agent()
+            cuda.rule()
+            await_phase(instance, job, wanted)
+        assert cuda.calls()[begun:] == ['lock'] * 2 + ['save'] * 2 + ['restore'] * 2 + ['unlock'] * 2
+    assert_runs(instance, cuda, job)
+    assert instance.job(job)['attempt'] == 1
+
+
+def test_the_helper_dies_in_each_step_of_both_directions(make_instance, cuda):
+    """A save that is cut off is undone, a restore is finished; the job never loses its work."""
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, others=1)
+    for step in range(1, CALLS + 1):
+        cuda.rule(f'die_at {len(cuda.calls()) + step}')
+        instance.mgpu('park', job, check=True)
+        harness.until(lambda: instance.job(job)['park_text'], f'a reason after the death in call {step}')
+        assert_runs(instance, cuda, job)
+        cuda.rule()
+        park(instance, job)
+        cuda.rule(f'die_at {len(cuda.calls()) + step}')
+        instance.mgpu('unpark', job, check=True)
+        assert_runs(instance, cuda, job)
+    assert instance.job(job)['attempt'] == 1
+
+
+def test_a_command_of_exec_is_parked_with_its_job(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    command = instance.popen('exec', job, '--', *cuda.work())
+    harness.until(lambda: len(cuda.states()) == 2, 'the command works too')
+    instance.mgpu('park', job, check=True)
+    harness.until(lambda: phase(instance, job) == 'parked' or instance.job(job)['park_text'], 'a result')
+    if phase(instance, job) == 'parked':
+        assert set(cuda.states().values()) == {'2'} and all(process_state(pid) == 'T' for pid in cuda.states())
+    instance.mgpu('cancel', job, check=True)
+    instance.wait(job)
+    command.wait(harness.DEADLINE_S)
+
+
+@pytest.mark.parametrize('site, own, words', [
+    (('--park-max', '1G'), (), 'the parked jobs of its node leave (park-max) 1 GiB for it'),
+    ((), ('-M', '1G'), 'its limit of host memory leaves')], ids=['park-max', 'memory'])
+def test_host_memory_is_checked_before_anything_is_touched(make_instance, cuda, place, site, own, words):
+    """With what NVML says of the job's processes: 2 GiB."""
+    nvml = Nvml(place)
+    nvml.add(bus=0x3b, uuid='GPU-a')
+    nvml.write()
+    instance = make_instance(gpus='auto', arguments=(*nvml.arguments, *cuda.arguments, *site))
+    job = start_work(instance, cuda, *own)
+    nvml.say(f'process 0 compute {next(iter(cuda.states()))} 2048')
+    nvml.write()
+    harness.until(lambda: [process['job'] for process in instance.gpus()[0]['processes'] or []] == [job], 'the process is seen')
+    instance.mgpu('park', job, check=True)
+    harness.until(lambda: instance.job(job)['park_text'], 'a reason')
+    text = instance.job(job)['park_text']
+    if own and 'limit of host memory' not in text:
+        pytest.skip('host memory is not limited here')
+    assert 'it uses 2 GiB of GPU memory' in text and words in text
+    assert cuda.calls() == []
+    goes_on(cuda)
+
+
+def test_a_job_whose_gpu_fails_stays_parked_until_it_is_well(make_instance, cuda, place):
+    nvml = Nvml(place)
+    nvml.add(bus=0x3b, uuid='GPU-a')
+    nvml.write()
+    instance = make_instance(gpus='auto', arguments=(*nvml.arguments, *cuda.arguments, '--gpu-recover', '1s'))
+    job = start_work(instance, cuda)
+    park(instance, job)
+    nvml.say('lost 0')
+    nvml.write()
+    instance.await_gpus(lambda gpus: gpus[0]['state'] in ('lost', 'drained'))
+    instance.mgpu('unpark', job, check=True)
+    assert phase(instance, job) == 'waiting'
+    assert 'GPU' in instance.mgpu('why', job, check=True).out
+    assert 'restore' not in cuda.calls(), 'a restore that fails can never be repeated'
+    nvml.unsay('lost 0')
+    nvml.write()
+    assert_runs(instance, cuda, job)
+
+
+def test_a_tree_of_64_processes_costs_little(make_instance, cuda):
+    """The helper's own processor time until its last call; the build with sanitizers takes several times as long."""
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, others=63)
+    park(instance, job)
+    assert len(cuda.calls()) == 128
+    used = cuda.log()[-1][2]
+    print(f'processor time of the helper: {used / 1000:.1f} ms')
+    with open(f'{harness.programs()}/mgpu-agent', 'rb') as program:
+        is_sanitized = b'__asan_init' in program.read()
+    assert used < 50000 * (10 if is_sanitized else 1)
+    instance.mgpu('unpark', job, check=True)
+    assert_runs(instance, cuda, job)
