@@ -208,6 +208,12 @@ def test_a_bare_debian_gets_it_by_one_command_and_a_user_runs_a_job_by_another(s
         assert name in listed, name
 
 
+def test_no_user_gets_a_private_mgpud_unasked(served):
+    """The user unit is there to be enabled, and no login starts it."""
+    served.sh('test -e /usr/lib/systemd/user/mgpud.service')
+    assert served.sh('find /etc/systemd/user -name "mgpud*"', check=False).stdout.strip() == ''
+
+
 def test_every_setting_is_in_the_conffile_and_none_is_set(served):
     assert '/etc/mgpu/mgpu.yaml' in served.sh("dpkg-query -W -f '${Conffiles}' mgpu").stdout
     text = served.sh('cat /etc/mgpu/mgpu.yaml').stdout
