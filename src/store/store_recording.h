@@ -3,7 +3,10 @@
  * in a store without a log. */
 #pragma once
 
+#include <sqlite3.h>
+
 #include "base/error.h"
+#include "store/store_replica.h"
 
 #define STORE_REPLICA "replica" // the table with the position
 
@@ -11,6 +14,9 @@ struct store;
 
 /* At a start: the position; -EXDEV if the store belongs to a cluster and is opened without its log. */
 int store_recording_open(struct store *store, struct error *err);
+
+/* The position that a store of a cluster has; -ENXIO: it belongs to none. */
+int store_recording_position(sqlite3 *db, struct store_position *ret, struct error *err);
 
 /* After BEGIN. */
 int store_recording_begin(struct store *store, struct error *err);

@@ -132,7 +132,7 @@ static int has_table(sqlite3 *db, bool *ret, struct error *err)
     return r;
 }
 
-static int read_position(sqlite3 *db, struct store_position *ret, struct error *err)
+int store_recording_position(sqlite3 *db, struct store_position *ret, struct error *err)
 {
     int64_t number = 0, id = 0;
     bool is_there = false;
@@ -155,7 +155,7 @@ int store_recording_open(struct store *store, struct error *err)
 {
     bool is_there = false;
     if (store->writer != NULL)
-        return read_position(store->db, &store->position, err);
+        return store_recording_position(store->db, &store->position, err);
     int r = has_table(store->db, &is_there, err);
     if (r < 0 || !is_there)
         return r;
@@ -208,7 +208,7 @@ static int open_replica(struct store_replica *replica, const char *dir, struct e
     struct store_found found = { 0 };
     int r = open_files(store, dir, &found, err);
     if (r == 0)
-        r = read_position(store->db, &store->position, err);
+        r = store_recording_position(store->db, &store->position, err);
     if (r == 0)
         r = store_read_instance(store->db, replica->instance, err);
     if (r == 0)
@@ -409,7 +409,7 @@ int store_replica_copy(const char *dir, const char *path, struct store_position 
         r = store_sql_run(to, "PRAGMA journal_mode = DELETE", err);
     if (r == 0)
         r = set_mark(to, STORE_CLOSED, err);
-    return r == 0 ? read_position(to, ret, err) : r;
+    return r == 0 ? store_recording_position(to, ret, err) : r;
 }
 
 static int check_copy(const char *path, struct error *err)
@@ -422,7 +422,7 @@ static int check_copy(const char *path, struct error *err)
     if (r == 0)
         r = store_schema_check(db, path, &version, err);
     if (r == 0)
-        r = read_position(db, &position, err);
+        r = store_recording_position(db, &position, err);
     if (r == 0)
         r = store_sql_prepare(db, "PRAGMA quick_check(1)", &check, err);
     if (r < 0)

@@ -74,6 +74,13 @@ const char *store_replica_instance(const struct store_replica *replica);
  */
 int store_replica_apply(struct store_replica *replica, const struct store_entry *entry, struct error *err);
 
+/*
+ * Opens the store of a standby, in DIR, as it is at this moment: what is read from it does not change while
+ * entries are applied. Nothing can be committed to it. Not for long: SQLite's log grows meanwhile.
+ */
+int store_open_reading(const char *dir, const struct store_observer *observer, struct store **ret,
+    struct store_summary *ret_summary, struct store_position *ret_position, struct error *err);
+
 /* Writes a copy of the store in DIR to PATH, an existing empty file, while it is in use. *ret: its position.
  */
 int store_replica_copy(const char *dir, const char *path, struct store_position *ret, struct error *err);

@@ -82,7 +82,7 @@ int store_read_instance(sqlite3 *db, char instance[33], struct error *err)
     return 0;
 }
 
-static int read_summary(sqlite3 *db, struct store_summary *ret, struct error *err)
+int store_read_summary(sqlite3 *db, struct store_summary *ret, struct error *err)
 {
     struct store_summary summary = { 0 };
     const struct {
@@ -178,7 +178,7 @@ static int open_store(
     /* The mark, the epoch and the reserved ids must be valid even if the log is lost. */
     r = store_ids_write_through(store, err);
     if (r == 0)
-        r = read_summary(store->db, ret_summary, err);
+        r = store_read_summary(store->db, ret_summary, err);
     ret_summary->is_old_copy = found.is_old_copy;
     if (r == 0)
         r = store_thread_start(store, err);
@@ -228,7 +228,7 @@ void store_close(struct store *store)
     store_thread_stop(store);
     store_snapshot_abandon(store);
     store_statement_finalize(store->statements);
-    bool is_sound = was_open && store->thread.health == STORE_WORKS &&
+    bool is_sound = was_open && store->lockfd >= 0 && store->thread.health == STORE_WORKS &&
                     store_sql_run_number(
                         store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_CLOSED, NULL) == 0;
     /* Whatever went wrong, the log stays as it is for the next start. */

@@ -48,3 +48,5 @@ char *store_path(const struct store *store);
 
 /* The name of the store in this database: 32 characters. */
 int store_read_instance(sqlite3 *db, char instance[33], struct error *err);
+
+int store_read_summary(sqlite3 *db, struct store_summary *ret, struct error *err);
