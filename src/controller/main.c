@@ -34,6 +34,7 @@
 #include "controller/nodes/links.h"
 #include "controller/identity/munge_worker.h"
 #include "controller/nodes/listener.h"
+#include "controller/nodes/reach.h"
 #include "controller/nodes/registry.h"
 #include "controller/prepare.h"
 #include "controller/privileges.h"
@@ -405,13 +406,17 @@ static int open_cluster(struct program *program, const struct settings_wish *wis
         return wish->migrate || wish->leave_cluster
                    ? error_set(err, -EINVAL, "--migrate and --leave-cluster require --cluster")
                    : 0;
+    _cleanup_free_ char *api = NULL, *nodes = NULL;
+    reach_controller(
+        settings->address, controller->options.listen, controller->options.nodes_listen, &api, &nodes);
     const struct cluster_options options = {
         .etcd = settings->etcd,
         .ca = settings->ca,
         .cert = settings->cert,
         .key = settings->key,
         .name = controller->options.node,
-        .address = settings->address != NULL ? settings->address : controller->options.listen,
+        .address = api,
+        .nodes_address = nodes,
         .store_dir = program->prepared.store_dir,
         .lease_ms = settings->lease_ms,
     };

@@ -18,6 +18,44 @@ static void print_standby(const json_t *answer)
         (void)printf("complete   not yet\n");
 }
 
+/* How many entries of the log a standby has yet to apply, by its last report. */
+static void print_controllers(const json_t *answer)
+{
+    const json_t *controller;
+    size_t i;
+    int64_t newest = field_integer(answer, "entry", 0);
+    json_array_foreach(json_object_get(answer, "controllers"), i, controller)
+    {
+        _cleanup_free_ char *name = field_shown(controller, "name"), *role = field_shown(controller, "role");
+        _cleanup_free_ char *api = field_shown(controller, "api"),
+                            *version = field_shown(controller, "version");
+        _cleanup_free_ char *trouble = field_shown(controller, "trouble");
+        int64_t behind = newest - field_integer(controller, "entry", 0);
+        (void)printf(
+            "%s %s, %s, %s, mgpu %s", i == 0 ? "controller" : "          ", name, role, api, version);
+        if (text_equal(role, "standby") && behind > 0)
+            (void)printf(", %" PRId64 " entries behind at its last report", behind);
+        (void)printf("%s%s\n", field_is_known(controller, "trouble") ? ": " : "",
+            field_is_known(controller, "trouble") ? trouble : "");
+    }
+}
+
+static void print_etcd(const json_t *answer)
+{
+    const json_t *server;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "etcd"), i, server)
+    {
+        _cleanup_free_ char *url = field_shown(server, "url"), *trouble = field_shown(server, "trouble");
+        bool is_up = json_is_true(json_object_get(server, "up")),
+             has_trouble = field_is_known(server, "trouble");
+        (void)printf("%s %s, %s", i == 0 ? "etcd      " : "          ", url, is_up ? "up" : "DOWN");
+        if (is_up)
+            (void)printf(", %" PRId64 " MiB", field_integer(server, "used_bytes", 0) >> 20);
+        (void)printf("%s%s\n", has_trouble ? ": " : "", has_trouble ? trouble : "");
+    }
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -43,6 +81,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         print_standby(answer);
     if (field_is_known(answer, "trouble"))
         (void)printf("trouble    %s\n", trouble);
+    print_controllers(answer);
+    print_etcd(answer);
     return EXIT_OK;
 }
 

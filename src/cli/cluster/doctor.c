@@ -159,6 +159,68 @@ static void check_version(struct doctor *doctor)
             "timedatectl set-ntp true");
 }
 
+#define LEASE_LOW   4    // the part of a lease below which its renewals are late
+#define LAG_ENTRIES 1000 // a standby that is so far behind would take long to lead
+#define AGE_BAD_MS  10000
+
+static void check_members(struct doctor *doctor, const json_t *answer)
+{
+    const json_t *controller;
+    size_t i;
+    int64_t newest = field_integer(answer, "entry", 0);
+    json_array_foreach(json_object_get(answer, "controllers"), i, controller)
+    {
+        const char *name = field_text(controller, "name"), *trouble = field_text(controller, "trouble");
+        int64_t behind = newest - field_integer(controller, "entry", 0);
+        _cleanup_free_ char *text =
+            trouble != NULL ? xasprintf("%s: %s", name, trouble)
+                            : xasprintf("%s is %" PRId64 " entries of the log behind", name, behind);
+        if (trouble != NULL || behind >= LAG_ENTRIES)
+            tell(doctor, trouble != NULL ? VERDICT_BAD : VERDICT_OFF, "controller", text,
+                "see the log of mgpud there: journalctl -u mgpud");
+    }
+    if (i == 1)
+        tell(doctor, VERDICT_OFF, "controllers", "there is no other controller to take over",
+            "start mgpud on a second machine with the same --cluster");
+}
+
+static void check_etcd(struct doctor *doctor, const json_t *answer)
+{
+    const json_t *server;
+    size_t i, up = 0;
+    json_array_foreach(json_object_get(answer, "etcd"), i, server)
+    {
+        const char *url = field_text(server, "url"), *trouble = field_text(server, "trouble");
+        bool is_up = json_is_true(json_object_get(server, "up"));
+        _cleanup_free_ char *text = xasprintf("%s: %s", url, trouble != NULL ? trouble : "up");
+        up += is_up && trouble == NULL;
+        if (!is_up || trouble != NULL)
+            tell(doctor, VERDICT_BAD, "etcd", text,
+                is_up ? "see docs/high-availability.md, Full etcd"
+                      : "start this member of etcd; two of three are enough to go on");
+    }
+    _cleanup_free_ char *all = xasprintf("%zu of %zu endpoints answer", up, i);
+    if (i > 0 && up == i)
+        tell(doctor, VERDICT_ON, "etcd", all, NULL);
+}
+
+static void check_lease(struct doctor *doctor, const json_t *answer)
+{
+    int64_t lease_ms = field_integer(answer, "lease_ms", 0),
+            left_ms = field_integer(answer, "lease_left_ms", 0);
+    int64_t age_ms = field_integer(answer, "age_ms", 0);
+    bool is_leader = text_equal(field_text(answer, "role"), "leader");
+    _cleanup_free_ char *lease =
+        xasprintf("%" PRId64 " of %" PRId64 " ms left: it is renewed late", left_ms, lease_ms);
+    _cleanup_free_ char *age =
+        xasprintf("this standby last had the whole log %" PRId64 " s ago", age_ms / 1000);
+    if (is_leader && left_ms < lease_ms / LEASE_LOW)
+        tell(doctor, VERDICT_OFF, "lease", lease,
+            "etcd or its disks are slow: etcdctl check perf; or set a longer --cluster-lease");
+    if (!is_leader && age_ms >= AGE_BAD_MS)
+        tell(doctor, VERDICT_BAD, "standby", age, "see the log of mgpud: journalctl -u mgpud");
+}
+
 /* True if this is a standby, which answers nothing else. */
 static bool check_controllers(struct doctor *doctor)
 {
@@ -177,6 +239,9 @@ static bool check_controllers(struct doctor *doctor)
         : leader == NULL ? VERDICT_OFF
                          : VERDICT_ON,
         "controllers", text, "see docs/high-availability.md; jobs are not affected");
+    check_lease(doctor, answer);
+    check_members(doctor, answer);
+    check_etcd(doctor, answer);
     return text_equal(role, "standby");
 }
 

@@ -49,8 +49,8 @@ void handle_cluster(struct request *request)
     struct cluster_status status;
     if (cluster == NULL) {
         request_reply_json(request, 200,
-            json_pack(
-                "{s:s, s:n, s:i, s:n, s:n}", "role", "only", "leader", "entry", 0, "age_ms", "trouble"));
+            json_pack("{s:s, s:n, s:i, s:n, s:n, s:n, s:n, s:[], s:[]}", "role", "only", "leader", "entry", 0,
+                "age_ms", "trouble", "lease_ms", "lease_left_ms", "controllers", "etcd"));
         return;
     }
     cluster_read_status(cluster, &status);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/cluster/cluster_private.h"
+#include "controller/cluster/etcd_trouble.h"
 
 int cluster_open(const struct cluster_options *options, struct cluster **ret, struct error *err)
 {
@@ -31,6 +32,8 @@ int cluster_open(const struct cluster_options *options, struct cluster **ret, st
     cluster->settings.key = xstrdup(options->key);
     cluster->name = xstrdup(options->name);
     cluster->store_dir = xstrdup(options->store_dir);
+    cluster->address = xstrdup(options->address);
+    cluster->nodes_address = xstrdup(options->nodes_address);
     cluster->leader_text = xasprintf("%s %s", options->name, options->address);
     cluster->lease_ms = options->lease_ms;
     cluster->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -41,7 +44,8 @@ int cluster_open(const struct cluster_options *options, struct cluster **ret, st
     (void)pthread_cond_init(&cluster->wake, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
     *ret = cluster;
-    return cluster->eventfd < 0 ? error_set_errno(err, -errno, "cannot create an eventfd") : 0;
+    r = cluster->eventfd < 0 ? error_set_errno(err, -errno, "cannot create an eventfd") : 0;
+    return r == 0 ? etcd_trouble_check(&cluster->settings, err) : r;
 }
 
 int cluster_found(struct cluster *cluster, struct error *err)
@@ -89,6 +93,9 @@ int cluster_follow(struct cluster *cluster, struct error *err)
 {
     int r = -pthread_create(&cluster->follower, NULL, cluster_follower, cluster);
     cluster->has_follower = r == 0;
+    cluster->has_watcher = r == 0 && pthread_create(&cluster->watcher, NULL, cluster_watcher, cluster) == 0;
+    cluster->has_reporter =
+        r == 0 && pthread_create(&cluster->reporter, NULL, cluster_reporter, cluster) == 0;
     return r < 0 ? error_set_errno(err, r, "cannot start a thread") : 0;
 }
 
@@ -130,6 +137,7 @@ int cluster_lead(struct cluster *cluster, struct error *err)
 {
     (void)pthread_join(cluster->follower, NULL);
     cluster->has_follower = false;
+    atomic_store(&cluster->is_watch_over, true); // it ends by itself
     if (cluster->leadership == NULL)
         return error_set(err, -ECANCELED, "this controller does not lead");
     cluster->log_etcd = etcd_new(cluster->curl, &cluster->settings);
@@ -156,6 +164,11 @@ int cluster_dissolve(struct cluster *cluster, struct error *err)
     return r == 0 ? store_replica_leave(cluster->store_dir, err) : r;
 }
 
+bool cluster_has_identity(const struct cluster *cluster)
+{
+    return atomic_load(&cluster->has_identity);
+}
+
 void cluster_begin_snapshots(struct cluster *cluster)
 {
     cluster->has_snapshots = pthread_create(&cluster->snapshots, NULL, cluster_snapshotter, cluster) == 0;
@@ -178,12 +191,18 @@ void cluster_read_status(struct cluster *cluster, struct cluster_status *ret)
     const char *trouble = atomic_load(&cluster->trouble);
     (void)pthread_mutex_lock(&cluster->mutex);
     *ret = cluster->status;
+    if (ret->trouble[0] == '\0' && cluster->has_namesake)
+        (void)snprintf(ret->trouble, sizeof(ret->trouble),
+            "another controller is called %s as well: give each its own --node", cluster->name);
     (void)pthread_mutex_unlock(&cluster->mutex);
     if (trouble != NULL)
         (void)snprintf(ret->trouble, sizeof(ret->trouble), "%s", trouble);
+    ret->lease_ms = cluster->lease_ms;
+    ret->lease_left_ms =
+        ret->is_leading && cluster->leadership != NULL ? leadership_left_ms(cluster->leadership) : 0;
 }
 
-bool cluster_wait(struct cluster *cluster, int64_t wait_ms)
+static bool wait_for(struct cluster *cluster, int64_t wait_ms, bool for_news)
 {
     struct timespec until;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
@@ -192,10 +211,22 @@ bool cluster_wait(struct cluster *cluster, int64_t wait_ms)
     until.tv_nsec %= 1000000000;
     (void)pthread_mutex_lock(&cluster->mutex);
     int rc = 0;
-    while (!atomic_load(&cluster->is_stopping) && rc == 0)
+    while (!atomic_load(&cluster->is_stopping) && !(for_news && cluster->is_news) && rc == 0)
         rc = pthread_cond_timedwait(&cluster->wake, &cluster->mutex, &until);
+    if (for_news)
+        cluster->is_news = false;
     (void)pthread_mutex_unlock(&cluster->mutex);
     return atomic_load(&cluster->is_stopping);
+}
+
+bool cluster_wait(struct cluster *cluster, int64_t wait_ms)
+{
+    return wait_for(cluster, wait_ms, false);
+}
+
+bool cluster_wait_for_news(struct cluster *cluster, int64_t wait_ms)
+{
+    return wait_for(cluster, wait_ms, true);
 }
 
 void cluster_stop(struct cluster *cluster)
@@ -217,6 +248,10 @@ void cluster_free(struct cluster *cluster)
         (void)pthread_join(cluster->follower, NULL);
     if (cluster->has_snapshots)
         (void)pthread_join(cluster->snapshots, NULL);
+    if (cluster->has_watcher)
+        (void)pthread_join(cluster->watcher, NULL);
+    if (cluster->has_reporter)
+        (void)pthread_join(cluster->reporter, NULL);
     leadership_free(cluster->leadership);
     etcd_free(cluster->log_etcd);
     closep(&cluster->eventfd);
@@ -225,6 +260,8 @@ void cluster_free(struct cluster *cluster)
     etcd_settings_clear(&cluster->settings);
     free(cluster->name);
     free(cluster->store_dir);
+    free(cluster->address);
+    free(cluster->nodes_address);
     free(cluster->leader_text);
     free(cluster);
 }

@@ -21,16 +21,41 @@ struct cluster_options {
     const char *ca, *cert, *key; // files, or NULL
     const char *name;            // of this controller
     const char *address;         // where clients reach its API
+    const char *nodes_address;   // where nodes reach it
     const char *store_dir;       // exists
     int64_t lease_ms;
 };
 
+#define CLUSTER_MEMBERS_MAX 9U
+#define CLUSTER_SERVERS_MAX 16U
+
+/* A controller, as it reports itself. Texts that are too long or not plain are empty. */
+struct cluster_member {
+    char name[128], api[200], nodes[200], version[32];
+    bool is_leading;
+    uint64_t entry; // of the log that it has; some seconds old
+    char trouble[200];
+};
+
+/* A member of etcd. */
+struct cluster_server {
+    char url[256];
+    bool is_up;
+    int64_t used_bytes;
+    char trouble[256]; // empty: none
+};
+
 struct cluster_status {
     bool is_leading;
-    struct store_position position; // of a standby
-    int64_t checked_ms;             // boot clock: when a standby last had all of the log; 0: never
-    char leader[256];               // "NAME ADDRESS", empty: nobody leads
-    char trouble[512];              // why this controller does not follow or write, empty: it does
+    struct store_position position;  // of a standby
+    int64_t checked_ms;              // boot clock: when a standby last had all of the log; 0: never
+    char leader[256];                // "NAME ADDRESS", empty: nobody leads
+    char trouble[512];               // why this controller does not follow or write, empty: it does
+    int64_t lease_ms, lease_left_ms; // a leader's: how long it is certain to be the only one
+    struct cluster_member members[CLUSTER_MEMBERS_MAX]; // this one among them
+    size_t n_members;
+    struct cluster_server servers[CLUSTER_SERVERS_MAX];
+    size_t n_servers;
 };
 
 /* Loads libcurl. Before the first thread. */
@@ -40,7 +65,7 @@ int cluster_open(const struct cluster_options *options, struct cluster **ret, st
  * there already; -EEXIST: etcd contains another cluster. */
 int cluster_found(struct cluster *cluster, struct error *err);
 
-/* Starts the standby's thread. */
+/* Starts the standby's threads. */
 int cluster_follow(struct cluster *cluster, struct error *err);
 
 /* A standby: readable when this controller has become the leader. A leader: when it no longer is. */
@@ -56,6 +81,9 @@ const struct store_log_writer *cluster_writer(struct cluster *cluster);
 /* Instead of opening the store: removes the cluster from etcd and makes the store this controller's own. */
 int cluster_dissolve(struct cluster *cluster, struct error *err);
 
+/* True once this standby has the keys of the cluster in STORE/tls. */
+bool cluster_has_identity(const struct cluster *cluster);
+
 /* The store is open: snapshots are taken to etcd from now on. */
 void cluster_begin_snapshots(struct cluster *cluster);
 
@@ -66,6 +94,11 @@ bool cluster_is_certain(const struct cluster *cluster);
 bool cluster_is_full(const struct cluster *cluster);
 
 void cluster_read_status(struct cluster *cluster, struct cluster_status *ret);
+
+enum cluster_audience { CLUSTER_FOR_CLIENTS, CLUSTER_FOR_NODES };
+
+/* The addresses of all controllers, "A,B,C", the leader's first; NULL: not known yet. The caller frees it. */
+char *cluster_addresses(struct cluster *cluster, enum cluster_audience audience);
 
 /* Stops the threads and gives leadership up, after store_close(). NULL is allowed. */
 void cluster_free(struct cluster *cluster);

@@ -22,11 +22,12 @@
 #include "controller/cluster/etcd.h"
 #include "store/store_replica.h"
 
-#define KEY_CLUSTER     "cluster"
-#define KEY_LEADER      "leader"
-#define KEY_BASE        "base"
-#define KEY_IDENTITY    "identity"
-#define KEY_CONTROLLERS "controllers/"
+#define KEY_CLUSTER         "cluster"
+#define KEY_LEADER          "leader"
+#define KEY_BASE            "base"
+#define KEY_IDENTITY        "identity"
+#define KEY_CONTROLLERS     "controllers/"
+#define KEY_CONTROLLERS_END "controllers0" // '0' follows '/'
 
 /* What is the trouble while etcd has no space. */
 extern const char cluster_log_full[];

@@ -15,14 +15,19 @@ struct cluster {
     const struct curl_library *curl;
     struct etcd_settings settings;
     char *name, *store_dir;
+    char *address, *nodes_address;
     char *leader_text; // "NAME ADDRESS"
     int64_t lease_ms;
     atomic_bool is_stopping;
     pthread_mutex_t mutex; // protects the status, and is what threads wait with
     pthread_cond_t wake;
     struct cluster_status status;
-    pthread_t follower, snapshots;
-    bool has_follower, has_snapshots;
+    bool is_news;            // the watcher has seen a change
+    atomic_bool is_watching; // the watcher sees changes
+    bool has_namesake;       // another controller has this one's name
+    pthread_t follower, snapshots, reporter, watcher;
+    bool has_follower, has_snapshots, has_reporter, has_watcher;
+    atomic_bool is_watch_over, has_identity;
     int eventfd;                   // a standby's
     struct leadership *leadership; // written by the follower before it ends
     struct etcd *log_etcd;         // of the store's thread
@@ -33,6 +38,18 @@ struct cluster {
 
 /* follow.c: the standby's thread. */
 void *cluster_follower(void *arg);
+
+/* members.c: what a controller reports of itself, and of etcd. */
+void *cluster_reporter(void *arg);
+
+/* identity.c: writes the keys in etcd to DIR: 1, or 0 if etcd has none yet. */
+int cluster_identity_read(struct etcd *etcd, const char *dir, struct error *err);
+
+/* watch.c: wakes the standby's thread. */
+void *cluster_watcher(void *arg);
+
+/* Waits that long, until the watcher has seen something, or until cluster_stop(): then true. */
+bool cluster_wait_for_news(struct cluster *cluster, int64_t wait_ms);
 
 /* snapshots.c: the leader's thread. */
 void *cluster_snapshotter(void *arg);

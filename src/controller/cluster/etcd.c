@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "controller/cluster/curl_library.h"
+#include "controller/cluster/etcd_trouble.h"
 
 #define PORT           "2379"
 #define CONNECT_MS     2000L
@@ -154,22 +155,30 @@ static int refusal(const char *text)
     return -EAGAIN;
 }
 
-static int perform(struct etcd *etcd, const char *path, const char *text, int timeout_ms, struct error *err)
+static int tell(const struct etcd *etcd, CURLcode code, struct error *err)
+{
+    const char *text = etcd->trouble[0] != '\0' ? etcd->trouble : etcd->curl->easy_strerror(code);
+    return etcd_trouble_tell(
+        etcd->settings, etcd->settings->endpoints.items[etcd->endpoint], code, text, err);
+}
+
+static CURLcode send_request(struct etcd *etcd, const char *path, const char *text, int timeout_ms)
 {
     const struct curl_library *curl = etcd->curl;
-    const char *endpoint = etcd->settings->endpoints.items[etcd->endpoint];
-    _cleanup_free_ char *url = xasprintf("%s/v3/%s", endpoint, path);
+    _cleanup_free_ char *url = xasprintf("%s/v3/%s", etcd->settings->endpoints.items[etcd->endpoint], path);
     etcd->answer.length = 0;
     etcd->trouble[0] = '\0';
     (void)curl->easy_setopt(etcd->handle, CURLOPT_URL, url);
     (void)curl->easy_setopt(etcd->handle, CURLOPT_POSTFIELDS, text);
     (void)curl->easy_setopt(etcd->handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
     (void)curl->easy_setopt(etcd->handle, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-    CURLcode code = curl->easy_perform(etcd->handle);
-    if (code == CURLE_OK)
-        return 0;
-    return error_set(err, -EAGAIN, "etcd %s: %.200s", endpoint,
-        etcd->trouble[0] != '\0' ? etcd->trouble : curl->easy_strerror(code));
+    return curl->easy_perform(etcd->handle);
+}
+
+static int perform(struct etcd *etcd, const char *path, const char *text, int timeout_ms, struct error *err)
+{
+    CURLcode code = send_request(etcd, path, text, timeout_ms);
+    return code == CURLE_OK ? 0 : tell(etcd, code, err);
 }
 
 static int read_answer(struct etcd *etcd, json_t **ret, struct error *err)
@@ -205,6 +214,11 @@ int etcd_call(
     if (r == -EAGAIN)
         etcd->endpoint = (etcd->endpoint + 1) % etcd->settings->endpoints.count;
     return r;
+}
+
+void etcd_choose(struct etcd *etcd, size_t endpoint)
+{
+    etcd->endpoint = endpoint % etcd->settings->endpoints.count;
 }
 
 int64_t etcd_number(const json_t *object, const char *name)
@@ -251,6 +265,53 @@ static json_t *key_of(const struct etcd *etcd, const char *name)
     return encode(key, strlen(key));
 }
 
+/* --- watches --- */
+
+static json_t *range(const struct etcd *etcd, const char *name, const char *end)
+{
+    json_t *keys = json_pack("{s:o}", "key", key_of(etcd, name));
+    if (end != NULL)
+        (void)json_object_set_new(keys, "range_end", key_of(etcd, end));
+    return keys;
+}
+
+static size_t on_watch_bytes(char *bytes, size_t size, size_t count, void *arg)
+{
+    const struct etcd_watching *watching = arg;
+    static const char cancelled[] = "\"canceled\":true";
+    (void)watching->on_bytes(watching->arg);
+    return memmem(bytes, size * count, cancelled, sizeof(cancelled) - 1) != NULL ? 0 : size * count;
+}
+
+static int on_progress(void *arg, curl_off_t all, curl_off_t now, curl_off_t up_all, curl_off_t up)
+{
+    const struct etcd_watching *watching = arg;
+    (void)all, (void)now, (void)up_all, (void)up;
+    return !watching->may_continue(watching->arg);
+}
+
+int etcd_watch(struct etcd *etcd, const char *name, const char *end, int timeout_ms,
+    const struct etcd_watching *watching, struct error *err)
+{
+    const struct curl_library *curl = etcd->curl;
+    json_t *body = json_pack("{s:o}", "create_request", range(etcd, name, end));
+    char *text = json_dumps(body, JSON_COMPACT);
+    json_decref(body);
+    if (text == NULL)
+        abort(); // memory
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_WRITEFUNCTION, on_watch_bytes);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_WRITEDATA, watching);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_XFERINFODATA, watching);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_NOPROGRESS, 0L);
+    CURLcode code = send_request(etcd, "watch", text, timeout_ms);
+    free(text);
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return 0;
+    etcd_choose(etcd, etcd->endpoint + 1);
+    return code == CURLE_OK ? error_set(err, -EAGAIN, "etcd ended the watch") : tell(etcd, code, err);
+}
+
 /* --- transactions --- */
 
 static void add(json_t **list, json_t *item)
@@ -286,14 +347,6 @@ void etcd_txn_put(struct etcd_txn *txn, const struct etcd *etcd, const char *nam
     if (lease != 0)
         (void)json_object_set_new(put, "lease", number_text(lease));
     add(&txn->success, json_pack("{s:o}", "request_put", put));
-}
-
-static json_t *range(const struct etcd *etcd, const char *name, const char *end)
-{
-    json_t *keys = json_pack("{s:o}", "key", key_of(etcd, name));
-    if (end != NULL)
-        (void)json_object_set_new(keys, "range_end", key_of(etcd, end));
-    return keys;
 }
 
 void etcd_txn_delete(struct etcd_txn *txn, const struct etcd *etcd, const char *name, const char *end)

@@ -41,6 +41,20 @@ void etcd_free(struct etcd *etcd);
 int etcd_call(
     struct etcd *etcd, const char *path, json_t *body, int timeout_ms, json_t **ret, struct error *err);
 
+/* The next call asks this endpoint. */
+void etcd_choose(struct etcd *etcd, size_t endpoint);
+
+struct etcd_watching {
+    void (*on_bytes)(void *arg);     // the watch was created, or something changed
+    bool (*may_continue)(void *arg); // asked about once a second
+    void *arg;
+};
+
+/* Watches the keys from `name` up to `end` for that long. 0: the time is over; -EAGAIN: the watch ended
+ * earlier. Changes before the first on_bytes() are missed. */
+int etcd_watch(struct etcd *etcd, const char *name, const char *end, int timeout_ms,
+    const struct etcd_watching *watching, struct error *err);
+
 /* --- a transaction --- */
 
 struct etcd_txn {

@@ -22,7 +22,8 @@
 #include "controller/cluster/cluster_private.h"
 
 #define INCOMING   "incoming.db"
-#define LOOK_MS    200
+#define LOOK_MS    1000 // while a watch tells of changes; it shows that the watch works
+#define POLL_MS    200  // without one
 #define TROUBLE_MS 1000
 #define CLOSE_LOG  5 // entries: so few are certainly all
 
@@ -212,19 +213,34 @@ static void lead(struct follower *follower)
     (void)eventfd_write(cluster->eventfd, 1);
 }
 
+/* The first leader of a cluster writes them when it opens its store. */
+static void fetch_identity(struct follower *follower)
+{
+    struct cluster *cluster = follower->cluster;
+    struct error err = { 0 };
+    _cleanup_free_ char *dir = xasprintf("%s/tls", cluster->store_dir);
+    int r = cluster_identity_read(follower->etcd, dir, &err);
+    if (r < 0)
+        log_warning("standby: no keys of the cluster: %s", err.message);
+    if (r == 1)
+        atomic_store(&cluster->has_identity, true);
+}
+
 void *cluster_follower(void *arg)
 {
     struct cluster *cluster = arg;
     struct follower follower = { .cluster = cluster, .etcd = etcd_new(cluster->curl, &cluster->settings) };
     int64_t wait_ms = 0;
     bool is_leading = false;
-    while (!is_leading && !cluster_wait(cluster, wait_ms)) {
+    while (!is_leading && !cluster_wait_for_news(cluster, wait_ms)) {
         struct error err = { 0 };
         int r = step(&follower, &err);
         bool is_current = r == 0;
         if (r == 0 && follower.view.leader == NULL && (r = campaign(&follower, &err)) == 1)
             is_leading = true;
-        wait_ms = r < 0 ? TROUBLE_MS : r == 1 ? 0 : LOOK_MS;
+        if (is_current && !is_leading && !atomic_load(&cluster->has_identity))
+            fetch_identity(&follower);
+        wait_ms = r < 0 ? TROUBLE_MS : r == 1 ? 0 : atomic_load(&cluster->is_watching) ? LOOK_MS : POLL_MS;
         report(&follower, is_current, r < 0 ? &err : NULL);
     }
     if (is_leading)

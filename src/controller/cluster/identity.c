@@ -48,18 +48,23 @@ static int write_files(const struct etcd_key *key, const char *dir, struct error
     return r;
 }
 
-int cluster_identity_fetch(struct cluster *cluster, const char *dir, struct error *err)
+int cluster_identity_read(struct etcd *etcd, const char *dir, struct error *err)
 {
     struct etcd_txn txn = { 0 };
     struct etcd_result result = { 0 };
-    etcd_txn_read(&txn, cluster->log_etcd, KEY_IDENTITY, NULL, 0);
-    int r = etcd_commit(cluster->log_etcd, &txn, REQUEST_MS, &result, err);
+    etcd_txn_read(&txn, etcd, KEY_IDENTITY, NULL, 0);
+    int r = etcd_commit(etcd, &txn, REQUEST_MS, &result, err);
     if (r < 0)
         return r;
     const struct etcd_key *key = etcd_result_find(&result, KEY_IDENTITY);
     r = key == NULL ? 0 : write_files(key, dir, err) < 0 ? err->code : 1;
     etcd_result_clear(&result);
     return r;
+}
+
+int cluster_identity_fetch(struct cluster *cluster, const char *dir, struct error *err)
+{
+    return cluster_identity_read(cluster->log_etcd, dir, err);
 }
 
 static int read_files(const char *dir, json_t *files, struct error *err)

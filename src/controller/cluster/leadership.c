@@ -39,6 +39,12 @@ bool leadership_is_certain(const struct leadership *leadership)
     return clock_boot_ms() < (int64_t)atomic_load(&leadership->until_ms);
 }
 
+int64_t leadership_left_ms(const struct leadership *leadership)
+{
+    int64_t left_ms = (int64_t)atomic_load(&leadership->until_ms) - clock_boot_ms();
+    return left_ms > 0 ? left_ms : 0;
+}
+
 int64_t leadership_revision(const struct leadership *leadership)
 {
     return leadership->revision;

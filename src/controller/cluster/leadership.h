@@ -22,6 +22,9 @@ int leadership_take(const struct curl_library *curl, const struct etcd_settings 
 /* True while no other controller can lead. From any thread. */
 bool leadership_is_certain(const struct leadership *leadership);
 
+/* How long it is certain from now on; 0: it is not. From any thread. */
+int64_t leadership_left_ms(const struct leadership *leadership);
+
 /* The create revision of the leader's key. */
 int64_t leadership_revision(const struct leadership *leadership);
 

@@ -29,6 +29,22 @@ char *reach_text(const char *listen, const char *default_port, const char *host)
     return address_text(&bound);
 }
 
+void reach_controller(
+    const char *address, const char *listen, const char *nodes_listen, char **ret_api, char **ret_nodes)
+{
+    _cleanup_address_ struct address host = { 0 };
+    if (address != NULL)
+        (void)address_parse(address, API_PORT, &host, NULL);
+    bool has_api = address != NULL || strcmp(listen, "none") != 0,
+         has_nodes = strcmp(nodes_listen, "none") != 0;
+    *ret_api = !has_api          ? xstrdup("")
+               : address != NULL ? xstrdup(address)
+                                 : reach_text(listen, API_PORT, NULL);
+    bool is_six = host.host != NULL && strchr(host.host, ':') != NULL;
+    _cleanup_free_ char *shown = is_six ? xasprintf("[%s]", host.host) : xstrdup(host.host);
+    *ret_nodes = has_nodes ? reach_text(nodes_listen, NODES_PORT, shown) : xstrdup("");
+}
+
 void reach_names(const char *listen, const char *default_port, struct strings *names)
 {
     struct utsname self;

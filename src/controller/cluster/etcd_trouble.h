@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What is wrong with a connection to etcd, in words for administrators. */
+#pragma once
+
+#include <curl/curl.h>
+
+#include "base/error.h"
+#include "controller/cluster/etcd.h"
+
+/* A request to `endpoint` failed with this code; `text` is libcurl's own. Returns -EAGAIN: another endpoint
+ * may work, and certificates may be replaced while mgpud runs. */
+int etcd_trouble_tell(const struct etcd_settings *settings, const char *endpoint, CURLcode code,
+    const char *text, struct error *err);
+
+/* The files of the settings, before the first request: they can be read, and belong together. */
+int etcd_trouble_check(const struct etcd_settings *settings, struct error *err);
