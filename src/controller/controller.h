@@ -24,6 +24,7 @@ struct node_listener; // nodes/listener.h: the port for nodes
 struct api_gate;      // api/gate.h: the API for other machines
 struct retention;     // retention.h: removes old jobs from the store
 struct cluster;       // cluster/cluster.h: several controllers
+struct standby_view;  // standby_view.h: what a standby answers
 struct turns;         // turns.h: turns of the event loop, and their durations
 
 struct controller {
@@ -45,8 +46,11 @@ struct controller {
     struct retention *retention;
     struct turns *turns;
     struct cluster *cluster; // NULL: this controller is the only one
-    bool is_root;            // started as root: can run jobs of several users
-    bool is_leaving;         // shutting down: no more decisions
+    char cluster_pin[48];    // of its keys, as text; empty: not known yet
+    struct standby_view
+        *standby;    // NULL: it decides; else core and store may be old, and nothing changes them
+    bool is_root;    // started as root: can run jobs of several users
+    bool is_leaving; // shutting down: no more decisions
     uint32_t admin_uid;
     char boot_id[BOOT_ID_SIZE];
     int64_t started_wall_ms;

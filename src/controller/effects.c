@@ -24,12 +24,34 @@ static void commit(void *arg, struct store_batch *batch)
     store_commit(effects->controller->store, batch);
 }
 
+/* With what the core does not know: where the other controllers are. False: another message. */
+static bool send_with_controllers(
+    const struct effects *effects, uint32_t link, const struct record_type *type, const void *message)
+{
+    struct controller *controller = effects->controller;
+    bool is_welcome = type == &message_welcome_record, is_ack = type == &message_heartbeat_ack_record;
+    if (controller->cluster == NULL || (!is_welcome && !is_ack))
+        return false;
+    _cleanup_free_ char *controllers = cluster_addresses(controller->cluster, CLUSTER_FOR_NODES);
+    if (is_welcome) {
+        struct message_welcome welcome = *(const struct message_welcome *)message;
+        welcome.controllers = controllers;
+        links_send(controller->links, link, type, &welcome);
+    } else {
+        struct message_heartbeat ack = *(const struct message_heartbeat *)message;
+        ack.controllers = controllers;
+        links_send(controller->links, link, type, &ack);
+    }
+    return true;
+}
+
 static void send_message(void *arg, uint32_t link, const struct record_type *type, const void *message)
 {
     struct effects *effects = arg;
     if (!cluster_is_certain(effects->controller->cluster))
         return; // another controller may lead; this one is about to exit (main.c)
-    links_send(effects->controller->links, link, type, message);
+    if (!send_with_controllers(effects, link, type, message))
+        links_send(effects->controller->links, link, type, message);
 }
 
 static void close_link(void *arg, uint32_t link)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * There is no core and no open store here: the follower's thread has the store (cluster/follow.c). Clients
- * get the leader's address; whatever they asked for, nothing has been done.
+ * The follower's thread has the store (cluster/follow.c). What it contains is answered from a view of it
+ * (standby_view.c); for everything else, clients get the leader's address, and nothing has been done.
  */
 #include "controller/standby.h"
 
@@ -14,64 +14,78 @@
 #include "base/daemon.h"
 #include "base/detach.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/version.h"
+#include "controller/api/gate.h"
+#include "controller/api/refer.h"
+#include "controller/api/route.h"
+#include "controller/api/tokens.h"
 #include "controller/cluster/cluster.h"
 #include "controller/cluster/status.h"
 #include "controller/controller.h"
 #include "controller/http/request.h"
 #include "controller/http/server.h"
+#include "controller/identity/rights.h"
+#include "controller/nodes/reach.h"
 #include "controller/prepare.h"
+#include "controller/standby_view.h"
 #include "wire/address.h"
 #include "wire/listening.h"
+#include "wire/tls/authority.h"
 
-#define LAST_TURNS 3 // of the loop, without waiting, to send pending data
+#define LAST_TURNS  3      // of the loop, without waiting, to send pending data
+#define IDENTITY_US 200000 // between two looks whether the keys of the cluster are there
 
 struct standby {
     struct controller *controller;
+    const char *tls_dir;
     bool is_leading;
-    struct event *signals[2], *leads;
+    struct event *signals[2], *leads, *identity;
     struct listening *refusing;
+    int remote_fd; // for clients on other machines, until the keys of the cluster are known; -1: none
+    struct tls_authority *authority;
 };
+
+static void describe_self(struct request *request)
+{
+    struct cluster_status status;
+    cluster_read_status(request->serve->controller->cluster, &status);
+    json_t *body = cluster_status_write(&status);
+    (void)json_object_set_new(body, "version", json_string(MGPU_VERSION));
+    request_reply_json(request, 200, body);
+}
 
 static void dispatch(struct request *request)
 {
     struct controller *controller = request->serve->controller;
-    struct cluster_status status;
     struct error err = { 0 };
+    if (route_is_of_record(request)) {
+        standby_view_serve(controller->standby, request);
+        return;
+    }
     int r = query_parse(request->message.target, &request->path, &request->query, &err);
     if (r < 0) {
         request_refuse(request, &err);
         return;
     }
-    cluster_read_status(controller->cluster, &status);
-    if (strcmp(request->path, "/api/v1/cluster") == 0 || strcmp(request->path, "/api/v1/version") == 0) {
-        json_t *body = cluster_status_write(&status);
-        (void)json_object_set_new(body, "version", json_string(MGPU_VERSION));
-        request_reply_json(request, 200, body);
-        return;
-    }
-    if (strcmp(request->path, "/healthz") == 0 || strcmp(request->path, "/api/v1/healthz") == 0) {
+    refer_to_all(request);
+    if (strcmp(request->path, "/api/v1/cluster") == 0 || strcmp(request->path, "/api/v1/version") == 0)
+        describe_self(request);
+    else if (strcmp(request->path, "/healthz") == 0 || strcmp(request->path, "/api/v1/healthz") == 0)
         request_reply_bytes(request, 200, "text/plain", "standby\n", 8);
-        return;
-    }
-    const char *address = strchr(status.leader, ' ');
-    if (address != NULL)
-        request_add_header(request, "X-Mgpu-Leader", address + 1);
-    (void)error_set(&err, -EREMCHG, "this controller is a standby%s%s",
-        address != NULL ? "; the leader is " : "",
-        address != NULL ? address + 1 : ", and no controller leads at present");
-    (void)error_hint(&err, address != NULL ? "ask the leader; jobs are not affected"
-                                           : "try again in some seconds; jobs are not affected");
-    request_refuse(request, &err);
+    else
+        refer_to_leader(request, "this controller is a standby");
 }
 
 static bool is_admin(const struct serve *serve, uint32_t uid)
 {
-    return uid == serve->controller->admin_uid;
+    return rights_role(serve, uid) == ROLE_ADMIN;
 }
 
 static void beat(struct serve *serve)
 {
+    tokens_end_expired(serve);
+    standby_view_beat(serve->controller->standby);
 }
 
 static void on_signal(evutil_socket_t fd, short events, void *arg)
@@ -100,11 +114,55 @@ static void watch(struct standby *standby)
     (void)event_add(standby->leads, NULL);
 }
 
-/* TLS for other machines is the leader's; a connection that is closed at once is tried elsewhere at once. */
+/* --- clients on other machines --- */
+
+/* A connection that is closed at once is tried elsewhere at once. */
 static void on_remote(void *arg, int fd)
 {
     (void)close(fd);
 }
+
+/* The keys come from etcd, so that all controllers have the same. */
+static int open_gate(struct standby *standby, struct error *err)
+{
+    struct controller *controller = standby->controller;
+    const struct controller_options *options = &controller->options;
+    _cleanup_strings_ struct strings names = { 0 };
+    reach_names(options->listen, API_PORT, &names);
+    int r = tls_authority_open(standby->tls_dir, &names, &standby->authority, err);
+    if (r < 0)
+        return r;
+    tls_pin_text(tls_authority_pin(standby->authority), controller->cluster_pin);
+    listening_free(take_ptr(standby->refusing));
+    return api_gate_new(
+        controller, standby->authority, take_fd(&standby->remote_fd), &controller->api_gate, err);
+}
+
+static void on_identity(evutil_socket_t fd, short events, void *arg)
+{
+    struct standby *standby = arg;
+    struct error err = { 0 };
+    if (!cluster_has_identity(standby->controller->cluster))
+        return;
+    (void)event_del(standby->identity);
+    if (open_gate(standby, &err) < 0)
+        log_warning("this standby serves no clients on other machines: %s", err.message);
+}
+
+static int await_identity(struct standby *standby, int fd, struct error *err)
+{
+    struct event_base *loop = standby->controller->loop;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    standby->remote_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy >= 0)
+        standby->refusing = listening_new(loop, copy, on_remote, standby);
+    if (standby->refusing == NULL || standby->remote_fd < 0)
+        return error_set_errno(err, -errno, "cannot listen");
+    standby->identity = event_new(loop, -1, EV_PERSIST, on_identity, standby);
+    return event_add(standby->identity, &(struct timeval){ .tv_usec = IDENTITY_US });
+}
+
+/* --- sockets --- */
 
 /* The sockets are used by the leader as well. */
 static int listen_on(struct serve *serve, int fd, bool is_unix, struct error *err)
@@ -113,24 +171,41 @@ static int listen_on(struct serve *serve, int fd, bool is_unix, struct error *er
     return copy < 0 ? error_set_errno(err, -errno, "cannot listen") : serve_listen(serve, copy, is_unix, err);
 }
 
-static int listen_on_tcp(struct standby *standby, struct serve *serve, int fd, struct error *err)
+static int listen_on_all(struct standby *standby, const struct prepared *prepared, struct error *err)
 {
-    if (fd < 0 || address_is_loopback(standby->controller->options.listen))
-        return fd < 0 ? 0 : listen_on(serve, fd, false, err);
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (copy >= 0)
-        standby->refusing = listening_new(standby->controller->loop, copy, on_remote, standby);
-    return standby->refusing == NULL ? error_set_errno(err, -errno, "cannot listen") : 0;
+    struct controller *controller = standby->controller;
+    int r = listen_on(controller->serve, prepared->api_fd, true, err);
+    if (r < 0 || prepared->tcp_fd < 0)
+        return r;
+    return address_is_loopback(controller->options.listen)
+               ? listen_on(controller->serve, prepared->tcp_fd, false, err)
+               : await_identity(standby, prepared->tcp_fd, err);
+}
+
+static void clear(struct standby *standby)
+{
+    struct controller *controller = standby->controller;
+    struct event *events[] = { standby->signals[0], standby->signals[1], standby->leads, standby->identity };
+    api_gate_free(take_ptr(controller->api_gate));
+    serve_close(controller->serve);
+    standby_view_free(take_ptr(controller->standby));
+    serve_free(take_ptr(controller->serve));
+    listening_free(standby->refusing);
+    closep(&standby->remote_fd);
+    tls_authority_free(standby->authority);
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (events[i] != NULL)
+            event_free(events[i]);
 }
 
 int standby_run(struct controller *controller, struct prepared *prepared, struct error *err)
 {
     static const struct serve_hooks hooks = { .dispatch = dispatch, .is_admin = is_admin, .beat = beat };
-    struct standby standby = { .controller = controller };
-    struct serve *serve = serve_new(controller, &hooks);
-    int r = listen_on(serve, prepared->api_fd, true, err);
-    if (r == 0)
-        r = listen_on_tcp(&standby, serve, prepared->tcp_fd, err);
+    _cleanup_free_ char *tls_dir = xasprintf("%s/tls", prepared->store_dir);
+    struct standby standby = { .controller = controller, .tls_dir = tls_dir, .remote_fd = -1 };
+    controller->serve = serve_new(controller, &hooks);
+    controller->standby = standby_view_new(controller, prepared->store_dir);
+    int r = listen_on_all(&standby, prepared, err);
     if (r == 0)
         r = cluster_follow(controller->cluster, err);
     if (r == 0) {
@@ -142,13 +217,7 @@ int standby_run(struct controller *controller, struct prepared *prepared, struct
         for (int i = 0; i < LAST_TURNS; i++)
             (void)event_base_loop(controller->loop, EVLOOP_NONBLOCK);
     }
-    serve_free(serve);
-    listening_free(standby.refusing);
-    for (size_t i = 0; i < 2; i++)
-        if (standby.signals[i] != NULL)
-            event_free(standby.signals[i]);
-    if (standby.leads != NULL)
-        event_free(standby.leads);
+    clear(&standby);
     if (r == 0 && standby.is_leading)
         r = cluster_lead(controller->cluster, err);
     return r < 0 ? r : standby.is_leading;

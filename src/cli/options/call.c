@@ -4,6 +4,7 @@
 #include "cli/options/call.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +293,14 @@ static int run_action(struct call *call, const struct command *command, int argc
     return report(call, command, &err);
 }
 
+/* A standby answered, because it was asked, or because nobody leads. */
+static void tell_age(const struct call *call)
+{
+    if (call->client.age_ms >= 0)
+        talk_line("answered by a standby, as of %" PRId64 ".%d s ago", call->client.age_ms / 1000,
+            (int)(call->client.age_ms % 1000 / 100));
+}
+
 int call_run(struct call *call, const struct command *command, int argc, char **argv)
 {
     struct error err = { 0 };
@@ -300,6 +309,7 @@ int call_run(struct call *call, const struct command *command, int argc, char **
     call->command = command;
     call->options = xcalloc(1, command->options_size == 0 ? 1 : command->options_size);
     int r = run_verb(call, command, argc, argv, &err);
+    tell_age(call);
     if (command->clear != NULL)
         command->clear(call->options);
     free(call->options);

@@ -48,9 +48,11 @@ static void on_open(void *arg, SSL *ssl, int fd)
 int api_gate_new(struct controller *controller, const struct tls_authority *authority, int listen_fd,
     struct api_gate **ret, struct error *err)
 {
-    static const char *const purposes[] = { TLS_FOR_HTTP, NULL };
+    static const char *const purposes[] = { TLS_FOR_HTTP, TLS_FOR_LEADER, NULL };
+    static const char *const standby_purposes[] = { TLS_FOR_HTTP, NULL };
     _cleanup_context_ SSL_CTX *context = NULL;
-    int r = tls_context_server(authority, purposes, &context, err);
+    int r = tls_context_server(
+        authority, controller->standby != NULL ? standby_purposes : purposes, &context, err);
     if (r < 0) {
         (void)close(listen_fd);
         return r;

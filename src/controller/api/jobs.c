@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/api/refer.h"
 #include "wire/json_job.h"
 #include "wire/json_ranks.h"
 
@@ -23,6 +24,11 @@ struct search {
 static void reply_none(struct request *request, uint64_t id)
 {
     struct error err = { 0 };
+    if (request->serve->controller->standby != NULL) {
+        _cleanup_free_ char *what = xasprintf("this standby does not know job %" PRIu64, id);
+        refer_to_leader(request, what); // it may be new
+        return;
+    }
     (void)error_set(&err, -ENOENT, "there is no job %" PRIu64, id);
     (void)error_hint(&err, "all jobs: mgpu ps -a");
     request_reply_problem(request, &err);
@@ -93,6 +99,8 @@ const char *jobs_owner(const struct serve *serve, const struct job *job)
 static json_t *write_job(struct serve *serve, const struct job *job, unsigned shown, struct buffer *out)
 {
     const struct core *core = serve->controller->core;
+    if (serve->controller->standby != NULL)
+        shown &= ~(unsigned)(SHOW_WHY | SHOW_POSITION); // the scheduler runs at the leader
     struct json_job_view view = {
         .job = job,
         .names = serve->names,

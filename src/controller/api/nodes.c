@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "controller/cluster/cluster.h"
 #include "controller/nodes/listener.h"
 #include "controller/nodes/registry.h"
 #include "controller/nodes/reach.h"
@@ -53,8 +54,13 @@ static void on_made(void *arg, uint64_t id)
         char text[JOIN_TOKEN_TEXT_SIZE];
         making->token.id = id;
         join_token_write(&making->token, text);
-        _cleanup_free_ char *where =
-            reach_text(request->serve->controller->options.nodes_listen, NODES_PORT, making->body.host);
+        const struct controller *controller = request->serve->controller;
+        _cleanup_free_ char *own =
+            reach_text(controller->options.nodes_listen, NODES_PORT, making->body.host);
+        _cleanup_free_ char *all = making->body.host == NULL && controller->cluster != NULL
+                                       ? cluster_addresses(controller->cluster, CLUSTER_FOR_NODES)
+                                       : NULL;
+        const char *where = all != NULL ? all : own;
         _cleanup_free_ char *ticket = xasprintf("%s#%s", where, text);
         json_t *body = json_object();
         (void)json_object_set_new(body, "id", json_integer((json_int_t)id));

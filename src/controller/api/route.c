@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/parse.h"
 #include "controller/http/fair_queue.h"
 #include "controller/api/element.h"
@@ -17,6 +18,7 @@
 #include "controller/identity/munge.h"
 #include "controller/http/request.h"
 #include "controller/identity/rights.h"
+#include "controller/api/refer.h"
 #include "controller/turns.h"
 #include "controller/api/routes.h"
 #include "controller/api/sessions.h"
@@ -55,10 +57,11 @@ static const struct route routes[] = {
             { "quick", "1: omit reasons and expected starts, which are expensive" },
             { "sparse", "1: omit members that are null or false" },
         },
-        NULL, true, .answer = "JobList" },
+        NULL, true, .answer = "JobList", .is_of_record = true },
     { "GET", "/api/v1/jobs/{id}", ACTION_LOOK, handle_show,
         "One job and its history; for its owner also argv, cwd, cwd_fallback, setup, output, env and image.",
-        { { "script", "1: include the submitted script, for its owner" } }, NULL, .answer = "JobDetails" },
+        { { "script", "1: include the submitted script, for its owner" } }, NULL, .answer = "JobDetails",
+        .is_of_record = true },
     { "GET", "/api/v1/jobs/{id}/wait", ACTION_LOOK, handle_wait,
         "Returns the job once it is in one of the states, 408 on timeout.",
         {
@@ -130,7 +133,7 @@ static const struct route routes[] = {
         },
         NULL },
     { "GET", "/api/v1/jobs/{id}/steps", ACTION_LOOK, handle_steps, "The steps of a job.", { { NULL, NULL } },
-        NULL, .answer = "StepList" },
+        NULL, .answer = "StepList", .is_of_record = true },
     { "POST", "/api/v1/jobs/{id}/steps", ACTION_CONTROL, handle_step,
         "Begins a step of a running job; the response remains open until the step ends.", { { NULL, NULL } },
         &step_request_record },
@@ -163,7 +166,7 @@ static const struct route routes[] = {
             { "limit", "maximum number of jobs" },
             { "by", "sums instead of jobs, per user, group, day or node" },
         },
-        NULL, .answer = "History" },
+        NULL, .answer = "History", .is_of_record = true },
     { "GET", "/api/v1/forecasts", ACTION_LOOK, handle_forecasts,
         "The last forecasts of starts, and how many of the starts came within their intervals.",
         { { NULL, NULL } }, NULL, .answer = "ForecastList" },
@@ -196,14 +199,14 @@ static const struct route routes[] = {
     { "POST", "/api/v1/reservations", ACTION_MANAGE, handle_reserve,
         "Reserves GPUs for some users and some time.", { { NULL, NULL } }, &reserve_request_record },
     { "GET", "/api/v1/reservations", ACTION_LOOK, handle_reservations, "Current and planned reservations.",
-        { { NULL, NULL } }, NULL, .answer = "ReservationList" },
+        { { NULL, NULL } }, NULL, .answer = "ReservationList", .is_of_record = true },
     { "DELETE", "/api/v1/reservations/{id}", ACTION_MANAGE, handle_unreserve, "Removes a reservation.",
         { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/users", ACTION_LOOK, handle_users, "Jobs, usage and limits of users and groups.",
-        { { NULL, NULL } }, NULL, .answer = "AccountList" },
+        { { NULL, NULL } }, NULL, .answer = "AccountList", .is_of_record = true },
     { "GET", "/api/v1/partitions", ACTION_LOOK, handle_partitions,
         "Partitions: named sets of nodes, with their users and limits.", { { NULL, NULL } }, NULL,
-        .answer = "PartitionList" },
+        .answer = "PartitionList", .is_of_record = true },
     { "GET", "/api/v1/journal", ACTION_AUDIT, handle_journal,
         "All events with the data a replay needs, one JSON object per line.",
         { { "after", "sequence number to begin after" } }, NULL },
@@ -225,16 +228,17 @@ static const struct route routes[] = {
     { "DELETE", "/api/v1/sessions", ACTION_GREET, handle_close_session, "Ends the session of the cookie.",
         { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/whoami", ACTION_GREET, handle_whoami,
-        "The caller's user and role, and what tells them.", { { NULL, NULL } }, NULL, .answer = "Caller" },
+        "The caller's user and role, and what tells them.", { { NULL, NULL } }, NULL, .answer = "Caller",
+        .is_of_record = true },
     { "GET", "/api/v1/config", ACTION_LOOK, handle_config, "Effective settings, and where each is set.",
-        { { NULL, NULL } }, NULL, .answer = "Settings" },
+        { { NULL, NULL } }, NULL, .answer = "Settings", .is_of_record = true },
     { "GET", "/api/v1/cluster", ACTION_GREET, handle_cluster,
         "Role of this controller among several, and the leader; a standby answers this as well.",
         { { NULL, NULL } }, NULL, .answer = "Cluster" },
     { "GET", "/api/v1/version", ACTION_GREET, handle_version, "Version and identity of this mgpud.",
         { { NULL, NULL } }, NULL, .answer = "Version" },
     { "GET", "/api/v1/limits", ACTION_GREET, handle_limits, "All hard limits.", { { NULL, NULL } }, NULL,
-        .answer = "LimitList" },
+        .answer = "LimitList", .is_of_record = true },
     { "GET", "/api/v1/healthz", ACTION_GREET, handle_health, "\"ok\" while mgpud is working.",
         { { NULL, NULL } }, NULL },
     { "GET", "/healthz", ACTION_GREET, handle_health, "The same.", { { NULL, NULL } }, NULL },
@@ -246,7 +250,8 @@ static const struct route routes[] = {
     { "POST", "/acquire", ACTION_SUBMIT, handle_acquire,
         "Waits until one of the caller's processes has its GPUs; disconnecting withdraws the request.",
         { { NULL, NULL } }, &acquire_request_record },
-    { "GET", "/jobs", ACTION_LOOK, handle_plain_jobs, "All jobs, in short form.", { { NULL, NULL } }, NULL },
+    { "GET", "/jobs", ACTION_LOOK, handle_plain_jobs, "All jobs, in short form.", { { NULL, NULL } }, NULL,
+        .is_of_record = true },
     { "GET", "/metrics", ACTION_LOOK, handle_metrics, "Metrics for Prometheus, as text.", { { NULL, NULL } },
         NULL },
     { "GET", "/status", ACTION_LOOK, handle_status, "Counts of GPUs and jobs.", { { NULL, NULL } }, NULL },
@@ -349,6 +354,14 @@ static void reply_no_route(struct request *request)
     request_reply_problem(request, &err);
 }
 
+bool route_is_of_record(const struct request *request)
+{
+    struct place place;
+    _cleanup_free_ char *path = xstrndup(request->message.target, strcspn(request->message.target, "?"));
+    const struct route *route = find_route(path, request->message.method, &place);
+    return route != NULL && route->is_of_record;
+}
+
 static int check_query(struct request *request, struct error *err)
 {
     const char *known[ROUTE_PARAMETERS_MAX + 1] = { NULL };
@@ -436,7 +449,8 @@ void route_dispatch(struct request *request)
     /* A page of another site has no token; over TLS, a token or the cookie of a session tells who asks. */
     if (r == 0 && !is_unix && !(is_remote && authorization != NULL))
         r = guard_check_site(&request->message, is_remote, &err);
-    if (r == 0 && !cluster_is_certain(request->serve->controller->cluster)) {
+    const struct controller *controller = request->serve->controller;
+    if (r == 0 && controller->standby == NULL && !cluster_is_certain(controller->cluster)) {
         r = error_set(&err, -EREMCHG, "this controller does not lead the cluster any more");
         (void)error_hint(&err, "try again in some seconds; jobs are not affected");
     }
@@ -450,6 +464,7 @@ void route_dispatch(struct request *request)
         request_refuse(request, &err);
         return;
     }
+    refer_to_all(request);
     struct place place;
     request->route = find_route(request->path, request->message.method, &place);
     request->job = place.id;

@@ -26,10 +26,14 @@ struct route {
     struct route_parameter parameters[ROUTE_PARAMETERS_MAX]; // of the query; terminated by a NULL name
     const struct record_type *body;                          // NULL: none
     bool is_costly;                                          // queued (http/fair_queue.h)
+    bool is_of_record;                                       // answered from the store alone: a standby can
     const char *answer;                                      // schema of its JSON (answers.c); NULL: other
 };
 
 const struct route *route_all(size_t *ret_count);
+
+/* True if a standby answers this request, from what it has stored. */
+bool route_is_of_record(const struct request *request);
 
 /* Performs the checks that are the same for all routes, and calls the route's handler. */
 void route_dispatch(struct request *request);

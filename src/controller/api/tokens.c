@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "controller/cluster/cluster.h"
 #include "controller/core/core.h"
 #include "controller/nodes/listener.h"
 #include "controller/nodes/reach.h"
@@ -62,7 +63,11 @@ static char *remote_api(const struct controller *controller, const char *host)
     if (controller->api_gate == NULL ||
         node_listener_authority(controller->node_listener, &authority, NULL) < 0)
         return NULL;
-    _cleanup_free_ char *where = reach_text(controller->options.listen, API_PORT, host);
+    _cleanup_free_ char *all = host == NULL && controller->cluster != NULL
+                                   ? cluster_addresses(controller->cluster, CLUSTER_FOR_CLIENTS)
+                                   : NULL;
+    _cleanup_free_ char *where =
+        all != NULL ? take_ptr(all) : reach_text(controller->options.listen, API_PORT, host);
     tls_pin_text(tls_authority_pin(authority), pin);
     return xasprintf("https://%s#%s", where, pin);
 }

@@ -154,6 +154,8 @@ void core_load_job(struct core *core, struct job *job); // takes ownership
 void core_load_key(struct core *core, uint64_t key_hash, uint64_t job, uint64_t spec_hash);
 /* Ends loading: the scheduler gets running and waiting jobs. */
 void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms);
+/* Instead, for a core that is only read: it decides nothing, and has nothing to store. */
+void core_load_end_for_reading(struct core *core, int64_t boot_ms, int64_t wall_ms);
 
 /* --- requests: each is answered exactly once through reply(), unless core_forget() is called first --- */
 

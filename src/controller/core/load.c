@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/clock.h"
 #include "controller/core/concern.h"
@@ -116,13 +117,24 @@ int64_t core_newest_ms(const struct core *core)
     return core->last_ms;
 }
 
-void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
+/* Not core_begin(): what was due while mgpud was away is not made up for, it is due now. */
+static void set_clock(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
-    /* Not core_begin(): what was due while mgpud was away is not made up for, it is due now. */
     core->boot_ms = boot_ms;
     core->began_ms = wall_ms;
     int64_t now_ms = core_clock_read(core, boot_ms, wall_ms);
     core->now_ms = now_ms > core->last_ms ? now_ms : core->last_ms + 1;
+}
+
+void core_load_end_for_reading(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    set_clock(core, boot_ms, wall_ms);
+    core_batch_free(take_ptr(core->open));
+}
+
+void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    set_clock(core, boot_ms, wall_ms);
     core_clock_keep(core);
     for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
         core_hook_resume(core, entry);

@@ -164,18 +164,24 @@ void request_reply_json(struct request *request, unsigned status, json_t *body)
     request_reply_bytes(request, status, "application/json", text, strlen(text));
 }
 
-void request_reply_problem_of(struct request *request, const struct error *err, uint64_t job)
+void request_reply_problem_with(
+    struct request *request, const struct error *err, const char *name, json_t *value)
 {
     const struct problem *problem = problem_find(err->code);
     json_t *body = problem_write(err);
-    if (job != 0)
-        (void)json_object_set_new(body, "job", json_integer((json_int_t)job));
+    if (value != NULL)
+        (void)json_object_set_new(body, name, value);
     _cleanup_free_ char *text = format_line(body);
     if (request->phase == REQUEST_OPEN && problem->status == 401)
         request_add_header(request, "WWW-Authenticate", "Bearer realm=\"mgpu\"");
     if (request->phase == REQUEST_OPEN && problem->status == 429)
         request_add_header(request, "Retry-After", "1");
     request_reply_bytes(request, problem->status, "application/problem+json", text, strlen(text));
+}
+
+void request_reply_problem_of(struct request *request, const struct error *err, uint64_t job)
+{
+    request_reply_problem_with(request, err, "job", job != 0 ? json_integer((json_int_t)job) : NULL);
 }
 
 void request_reply_problem(struct request *request, const struct error *err)

@@ -85,6 +85,10 @@ void request_reply_problem(struct request *request, const struct error *err);
 /* The same, with the job concerned as `job`; 0: none. */
 void request_reply_problem_of(struct request *request, const struct error *err, uint64_t job);
 
+/* The same, with another member; takes ownership of its value. */
+void request_reply_problem_with(
+    struct request *request, const struct error *err, const char *name, json_t *value);
+
 /* Like request_reply_problem, and closes the connection afterwards. */
 void request_refuse(struct request *request, const struct error *err);
 
