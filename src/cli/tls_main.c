@@ -37,6 +37,7 @@
 #include "wire/tls/sessions.h"
 
 #define CONNECT_MS      15000
+#define ONE_OF_MANY_MS  3000 // for each of several controllers
 #define STEP_MS         10000
 #define CLOCK_SLACK_MS  5000
 #define TICKET_LINE_MAX 1024
@@ -49,7 +50,8 @@ static void on_end(void *arg, const char *label, const struct error *err)
     (void)event_base_loopbreak(arg);
 }
 
-static int open_one(const char *text, SSL **ret, int *ret_fd, struct error *err)
+static int open_one(
+    const char *text, const char *purpose, int64_t patience_ms, SSL **ret, int *ret_fd, struct error *err)
 {
     uint8_t pin[TLS_PIN_SIZE];
     _cleanup_address_ struct address address = { 0 };
@@ -57,22 +59,29 @@ static int open_one(const char *text, SSL **ret, int *ret_fd, struct error *err)
     int r = pinned_address_read(text, &address, pin, err);
     if (r == 0)
         r = tls_context_client(pin, NULL, NULL, &context, err);
-    return r < 0 ? r
-                 : tls_dial(context, &address, TLS_FOR_HTTP, clock_boot_ms() + CONNECT_MS, ret, ret_fd, err);
+    return r < 0 ? r : tls_dial(context, &address, purpose, clock_boot_ms() + patience_ms, ret, ret_fd, err);
 }
 
-/* "A,B,C#PIN": of several controllers only the leading one answers. */
-static int open_session(const char *text, SSL **ret, int *ret_fd, struct error *err)
+static int open_any(const char *text, const char *purpose, SSL **ret, int *ret_fd, struct error *err)
 {
     const char *pin = strchr(text, '#');
     int r = -EINVAL;
     for (const char *at = text;; at += strcspn(at, ",#") + 1) {
         size_t length = strcspn(at, ",#");
         _cleanup_free_ char *one = xasprintf("%.*s%s", (int)length, at, pin != NULL ? pin : "");
-        r = open_one(one, ret, ret_fd, err);
+        r = open_one(one, purpose, ONE_OF_MANY_MS, ret, ret_fd, err);
         if (r == 0 || at[length] != ',')
             return r;
     }
+}
+
+/* "A,B,C#PIN": the leader of several controllers; if none leads, a standby, which answers what it can. */
+static int open_session(const char *text, SSL **ret, int *ret_fd, struct error *err)
+{
+    if (strchr(text, ',') == NULL)
+        return open_one(text, TLS_FOR_HTTP, CONNECT_MS, ret, ret_fd, err);
+    int r = open_any(text, TLS_FOR_LEADER, ret, ret_fd, err);
+    return r == 0 ? 0 : open_any(text, TLS_FOR_HTTP, ret, ret_fd, err);
 }
 
 static int join(int plain_fd, const char *text)

@@ -36,7 +36,7 @@ struct http_client {
     bool is_reusable;
     int sink_result;
     size_t header_bytes;
-    char name[32], value[64]; // of the header that is being read; longer ones are of no interest
+    char name[32], value[HTTP_CONTROLLERS_MAX]; // of the header that is being read; longer ones are cut
     bool is_in_value;
     char bytes[READ_SIZE];
 };
@@ -66,6 +66,12 @@ static void finish_header(struct http_client *client)
     if (strcasecmp(client->name, "Content-Range") == 0 &&
         sscanf(client->value, "bytes %" SCNu64 "-", &start) == 1 && start <= INT64_MAX)
         client->answer.range_start = (int64_t)start;
+    if (strcasecmp(client->name, "X-Mgpu-Age") == 0 && sscanf(client->value, "%" SCNu64, &start) == 1 &&
+        start <= INT64_MAX)
+        client->answer.age_ms = (int64_t)start;
+    if (strcasecmp(client->name, "X-Mgpu-Controllers") == 0 &&
+        strlen(client->value) + 1 < sizeof(client->value))
+        memcpy(client->answer.controllers, client->value, sizeof(client->answer.controllers));
     client->name[0] = client->value[0] = '\0';
     client->is_in_value = false;
 }
@@ -215,7 +221,7 @@ static int append_head(const struct http_client *client, const struct http_reque
 int http_client_send(struct http_client *client, const struct http_request *request, struct error *err)
 {
     buffer_clear(&client->answer.body);
-    client->answer = (struct http_answer){ .range_start = -1 };
+    client->answer = (struct http_answer){ .range_start = -1, .age_ms = -1 };
     client->request = *request;
     client->sink_result = 0;
     client->header_bytes = 0;

@@ -10,9 +10,10 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-#define HTTP_ANSWER_MAX   (512U << 20) // bytes of a body kept in memory; bodies passed to a sink are unlimited
-#define HTTP_HEADERS_MAX  (64U << 10)
-#define HTTP_INTERRUPT_MS 2000
+#define HTTP_ANSWER_MAX      (512U << 20) // bytes of a body kept in memory; bodies passed to a sink are unlimited
+#define HTTP_HEADERS_MAX     (64U << 10)
+#define HTTP_INTERRUPT_MS    2000
+#define HTTP_CONTROLLERS_MAX 2048
 
 struct http_client;
 
@@ -32,7 +33,9 @@ struct http_request {
 struct http_answer {
     unsigned status;     // 0 until the header of the answer has been read
     int64_t range_start; // position of the body's first byte, from Content-Range; -1: none
-    struct buffer body;  // the body, unless passed to a sink
+    int64_t age_ms;      // X-Mgpu-Age: a standby answered, from what was true so long ago; -1: the leader did
+    char controllers[HTTP_CONTROLLERS_MAX]; // X-Mgpu-Controllers: "HOST:PORT,..."; empty: none
+    struct buffer body;                     // the body, unless passed to a sink
     bool is_complete;
 };
 

@@ -152,6 +152,7 @@ static const struct record_field welcome_fields[] = {
     RECORD_FIELD(191, RECORD_U64, struct message_welcome, last_order, 0),
     RECORD_FIELD(211, RECORD_I64, struct message_welcome, began_ms, 0),
     RECORD_FIELD(212, RECORD_U64, struct message_welcome, event, 0),
+    RECORD_FIELD(500, RECORD_STRING, struct message_welcome, controllers, CONTROLLERS_MAX),
 };
 const struct record_type message_welcome_record =
     RECORD_TYPE(MESSAGE_WELCOME, "WELCOME", struct message_welcome, welcome_fields);
@@ -419,6 +420,7 @@ const struct record_type message_probed_record =
 static const struct record_field heartbeat_fields[] = {
     RECORD_FIELD(1, RECORD_I64, struct message_heartbeat, sent_ms, 0),
     RECORD_FIELD(212, RECORD_U64, struct message_heartbeat, event, 0),
+    RECORD_FIELD(500, RECORD_STRING, struct message_heartbeat, controllers, CONTROLLERS_MAX),
 };
 const struct record_type message_heartbeat_record =
     RECORD_TYPE(MESSAGE_HEARTBEAT, "HEARTBEAT", struct message_heartbeat, heartbeat_fields);

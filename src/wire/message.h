@@ -60,6 +60,7 @@
 #define PROCESS_WORDS_MAX 8192U       // bytes of a command line that are read
 #define JOIN_MESSAGE_MAX  (64U << 10) // bytes of a frame from a machine that is not a node yet
 #define JOIN_PEM_MAX      8192U
+#define CONTROLLERS_MAX   2048U // bytes of a list of addresses
 
 enum message_id {
     MESSAGE_HELLO = 100,
@@ -274,13 +275,15 @@ struct message_welcome {
     uint64_t last_order;  // number of the last LAUNCH sent before, to any node
     int64_t began_ms;     // wall clock: start of this mgpud; distinguishes two with the same epoch
     uint64_t event;       // the last durable event; returned in HELLO
+    char *controllers;    // "HOST:PORT,..." of several controllers, for nodes; NULL: there is one
 };
 
 /* HEARTBEAT, and HEARTBEAT_ACK with the same time. A HEARTBEAT_ACK proves that the controller was running,
  * and regarded this node as reachable, at some time after `sent_ms`. */
 struct message_heartbeat {
-    int64_t sent_ms; // the agent's boot clock
-    uint64_t event;  // of HEARTBEAT_ACK: the last durable event
+    int64_t sent_ms;   // the agent's boot clock
+    uint64_t event;    // of HEARTBEAT_ACK: the last durable event
+    char *controllers; // of HEARTBEAT_ACK: as in WELCOME
 };
 
 /* A node of an attempt on several, as its other ranks see it. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Several controllers with a real etcd: members, controllers and nodes, all on this machine."""
 
+import collections
 import contextlib
 import http.client
 import os
@@ -35,7 +36,9 @@ def has_etcd():
 class Etcd:
     """Members of one etcd cluster, by default three."""
 
-    def __init__(self, count=3, arguments=()):
+    def __init__(self, count=3, arguments=(), tls=None, is_checked=True):
+        """`tls`: files of the authority, the servers' certificate and key, and a list of revoked ones or None."""
+        self.tls, self.scheme = tls, 'etcds' if tls else 'etcd'
         self.place = tempfile.mkdtemp(prefix='mgpu-etcd-', dir='/tmp')
         ports = free_ports(2 * count)
         self.clients, self.peers = ports[:count], ports[count:]
@@ -45,24 +48,42 @@ class Etcd:
         try:
             for i in range(count):
                 self.start(i)
-            for i in range(count):
+            for i in range(count if is_checked else 0):
                 harness.until(lambda i=i: self.is_healthy(i), f'etcd member {i}')
         except BaseException:
             self.close()
             raise
 
     def start(self, i):
-        url = f'http://127.0.0.1:{self.clients[i]}'
-        peer = f'http://127.0.0.1:{self.peers[i]}'
-        members = ','.join(f'm{k}=http://127.0.0.1:{port}' for k, port in enumerate(self.peers))
+        url = f'http{"s" if self.tls else ""}://{self.address(i)}:{self.clients[i]}'
+        peer = f'http://{self.address(i)}:{self.peers[i]}'
+        members = ','.join(f'm{k}=http://{self.address(k)}:{port}' for k, port in enumerate(self.peers))
         with open(f'{self.place}/log{i}', 'ab') as log:
             self.processes[i] = subprocess.Popen(
-                ['etcd', '--name', f'm{i}', '--data-dir', f'{self.place}/m{i}', '--listen-client-urls', url,
+                [*self.prefix(i), 'etcd', '--name', f'm{i}', '--data-dir', f'{self.place}/m{i}', '--listen-client-urls', url,
                  '--advertise-client-urls', url, '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer,
                  '--initial-cluster', members, '--heartbeat-interval', '200', '--election-timeout', '2000',
-                 *self.arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place)
+                 *self.tls_arguments(), *self.arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place)
+
+    def prefix(self, i):  # the words that start a program on its host
+        return ()
+
+    def address(self, i):
+        return '127.0.0.1'
+
+    def tls_arguments(self):
+        if not self.tls:
+            return ()
+        authority, certificate, key, revoked = self.tls
+        return ('--client-cert-auth', '--trusted-ca-file', authority, '--cert-file', certificate, '--key-file', key,
+                *(('--client-crl-file', revoked) if revoked else ()))
 
     def is_healthy(self, i):
+        if self.tls:
+            authority, certificate, key, _ = self.tls
+            return subprocess.run(['etcdctl', '--endpoints', f'https://127.0.0.1:{self.clients[i]}', '--cacert', authority, '--cert',
+                                   certificate, '--key', key, 'endpoint', 'health'], capture_output=True, check=False,
+                                  env={'ETCDCTL_API': '3', 'PATH': '/usr/bin:/bin'}).returncode == 0
         try:
             with urllib.request.urlopen(f'http://127.0.0.1:{self.clients[i]}/health', timeout=2) as answer:
                 return b'true' in answer.read()
@@ -75,7 +96,8 @@ class Etcd:
 
     @property
     def url(self):
-        return 'etcd://' + ','.join(f'127.0.0.1:{port}' for port in self.shown or self.clients)
+        return f'{self.scheme}://' + ','.join(
+            f'{self.address(i) if not self.shown else "127.0.0.1"}:{port}' for i, port in enumerate(self.shown or self.clients))
 
     def ctl(self, *arguments):
         return subprocess.run(['etcdctl', '--endpoints', f'127.0.0.1:{self.clients[0]}', *arguments],
@@ -93,10 +115,11 @@ class Etcd:
 class Controller(harness.Instance):
     """One of several; what starts it again after its exit is the test."""
 
-    def __init__(self, name, etcd, client, arguments=()):
+    def __init__(self, name, etcd, client, arguments=(), address='127.0.0.1'):
         self.port, self.nodes_port = free_ports(2)
-        super().__init__('none', client=client, listen=f'127.0.0.1:{self.port}', arguments=(
-            '--node', name, '--nodes-listen', f'127.0.0.1:{self.nodes_port}', '--cluster', etcd.url,
+        self.address = address
+        super().__init__('none', client=client, listen=f'{address}:{self.port}', arguments=(
+            '--node', name, '--nodes-listen', f'{address}:{self.nodes_port}', '--cluster', etcd.url,
             '--cluster-lease', f'{LEASE_S}s', *arguments))
         self.name = name
 
@@ -121,9 +144,10 @@ class Controller(harness.Instance):
 class Controllers:
     """Controllers c0, c1, ... with etcd, and nodes that know all of them."""
 
-    def __init__(self, client, count=3, etcd=None, arguments=()):
-        self.etcd = etcd or Etcd()
-        self.members = [Controller(f'c{i}', self.etcd, client, arguments) for i in range(count)]
+    def __init__(self, client, count=3, etcd=None, arguments=(), is_own=True):
+        """`is_own`: the members of etcd end with the controllers."""
+        self.etcd, self.is_own = etcd or Etcd(), is_own
+        self.members = [self.make_member(i, client, arguments) for i in range(count)]
         self.nodes = []
         try:
             self.members[0].start(extra=['--migrate'])
@@ -133,6 +157,12 @@ class Controllers:
         except BaseException:
             self.close(has_failed=True)
             raise
+
+    def make_member(self, i, client, arguments):
+        return Controller(f'c{i}', self.etcd, client, arguments)
+
+    def node_prefix(self, name):
+        return ()
 
     def __enter__(self):
         return self
@@ -154,16 +184,18 @@ class Controllers:
 
         return harness.until(following, 'standbys that follow the log')
 
-    def add_node(self, name, gpus='sim:4x24G'):
-        """Joins at the leader, then runs with the addresses of all."""
+    def add_node(self, name, gpus='sim:4x24G', is_told=True):
+        """Joins at the leader, then runs with the addresses of all, or, not told, with what it learns."""
         leader = self.leader()
         shim = Cluster.__new__(Cluster)
         shim.box, shim.place, shim.nodes = leader, leader.place, {}
-        node = Node(shim, name, gpus).join()
-        node.stop()
-        node.spawn('--controller', ','.join(f'127.0.0.1:{member.nodes_port}' for member in self.members))
-        node.await_up()
+        node = Node(shim, name, gpus, prefix=self.node_prefix(name))
         self.nodes.append(node)
+        node.join(None if is_told else shim.ticket('--host', f'{leader.address}:{leader.nodes_port}'))
+        if is_told:
+            node.stop()
+            node.spawn('--controller', ','.join(f'{member.address}:{member.nodes_port}' for member in self.members))
+            node.await_up()
         return node
 
     def await_equal(self):
@@ -198,5 +230,65 @@ class Controllers:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             shutil.rmtree(member.place, ignore_errors=True)
-        self.etcd.close()
+        if self.is_own:
+            self.etcd.close()
         assert has_failed or not problems, '\n'.join(problems)
+
+
+# --- clients, and what must be true afterwards ---
+
+STATUSES = 5  # of jobs `with_statuses`: the rest of their ids
+
+
+def run_clients(controllers, ran, upset, count=4, with_statuses=False):
+    """The jobs acknowledged to clients while `upset()` did its worst. Each writes its id to the file `ran`."""
+    user = controllers.members[0].client
+    program = f'{ran}.client.py'  # the clone may be root's alone
+    shutil.copyfile(f'{harness.ROOT}/tests/system/controllers_client.py', program)
+    os.chmod(program, 0o644)
+    sockets = [member.socket for member in controllers.members]
+    end = f'; exit $((MGPU_JOB_ID % {STATUSES}))' if with_statuses else ''
+    clients = [subprocess.Popen(
+        ['/usr/bin/python3', program, f'k{i}',
+         f'echo $MGPU_JOB_ID >>{ran}{end}', *sockets], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd='/tmp',
+        env=user.environment(), **user.popen_arguments()) for i in range(count)]
+    try:
+        upset()
+    finally:
+        outputs = [client.communicate(b'', timeout=harness.DEADLINE_S)[0] for client in clients]
+        os.unlink(program)
+    assert [client.returncode for client in clients] == [0] * count
+    acknowledged = [int(line.split()[1]) for output in outputs for line in output.decode().splitlines()]
+    assert len(set(acknowledged)) == len(acknowledged), 'two requests got one job'
+    return acknowledged
+
+
+def check_all_ran_once(controllers, acknowledged, ran, with_statuses=False):
+    leader = controllers.leader()
+    wrong = []
+    for job in acknowledged:
+        end = leader.wait(job, timeout_s=120)
+        if end['exit_code'] != (job % STATUSES if with_statuses else 0):
+            wrong.append((job, end['state'], end['exit_code'], end.get('reason')))
+    assert not wrong, f'wrong exit statuses: {wrong[:10]}'
+    with open(ran, encoding='ascii') as file:
+        times = collections.Counter(int(line) for line in file)
+    assert [job for job, count in times.items() if count > 1] == [], 'jobs that ran twice'
+    assert set(acknowledged) <= set(times), 'jobs that were acknowledged and did not run'
+
+
+def check_equal(controllers):
+    tables = controllers.await_equal()
+    assert all(table == tables[0] for table in tables)
+    leader = controllers.leader()
+    leader.process.terminate()
+    assert leader.process.wait(harness.DEADLINE_S) == 0
+    done = subprocess.run([*leader.command, '--fsck'], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def has_progress(controllers, entries=20):
+    """The leader accepts jobs again, and has done so for a while."""
+    leader = controllers.leader(60)
+    before = leader.state()['entry']
+    harness.until(lambda: (leader.state() or {}).get('entry', 0) > before + entries, 'accepted jobs', 60)

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/host/node_addresses.h"
 #include "agent/host/persist.h"
 #include "base/buffer.h"
 #include "base/files.h"
@@ -79,8 +80,10 @@ int node_home_save(struct node_home *home, X509 *certificate, const struct addre
     _cleanup_free_ char *where = address_text(controller);
     _cleanup_free_ char *line = xasprintf("%s#%s\n", where, pin_text);
     bool is_other = home->certificate == NULL || memcmp(home->pin, pin, TLS_PIN_SIZE) != 0;
-    if (is_other) // its numbers mean nothing in another cluster
+    if (is_other) { // its numbers and addresses mean nothing in another cluster
         (void)unlinkat(home->dirfd, "../" PERSIST_EPOCH_CLUSTER, 0);
+        (void)unlinkat(home->dirfd, "../" NODE_ADDRESSES_FILE, 0);
+    }
     int r = tls_certificate_save(home->dirfd, "node.crt", certificate, err);
     if (r < 0)
         return r;

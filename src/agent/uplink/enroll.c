@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/host/node_addresses.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -40,28 +41,29 @@ int enroll_read_ticket(const char *path, struct join_ticket *ret, struct error *
     return r;
 }
 
-static int keep(struct node_home *home, const struct join_ticket *ticket, const struct message_joined *joined,
-    const char *name, struct error *err)
+static int keep(struct node_home *home, const struct address *address, const struct join_ticket *ticket,
+    const struct message_joined *joined, const char *name, struct error *err)
 {
     _cleanup_certificate_ X509 *certificate = NULL;
     int r = tls_certificate_parse(joined->certificate != NULL ? joined->certificate : "", &certificate, err);
     if (r < 0)
         return r;
-    r = node_home_save(home, certificate, &ticket->address, ticket->token.pin, err);
+    r = node_home_save(home, certificate, address, ticket->token.pin, err);
     if (r < 0)
         return r;
-    _cleanup_free_ char *where = address_text(&ticket->address);
+    _cleanup_free_ char *where = address_text(address);
     log_info("this machine is now node %s of %s (%s)", name,
         joined->controller != NULL ? joined->controller : "?", where);
     return 0;
 }
 
-int enroll(struct node_home *home, const struct join_ticket *ticket, const char *name, struct error *err)
+static int enroll_at(struct node_home *home, const struct address *address, const struct join_ticket *ticket,
+    const char *name, struct error *err)
 {
     _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     char secret[2 * JOIN_SECRET_SIZE + 1];
     struct join_talk talk;
-    int r = join_talk_open(&ticket->address, ticket->token.pin, clock_boot_ms() + ENROLL_MS, &talk, err);
+    int r = join_talk_open(address, ticket->token.pin, clock_boot_ms() + ENROLL_MS, &talk, err);
     if (r < 0)
         return r;
     _cleanup_free_ char *request = tls_request_text(home->key, name), *node = xstrdup(name);
@@ -79,7 +81,27 @@ int enroll(struct node_home *home, const struct join_ticket *ticket, const char 
     OPENSSL_cleanse(secret, sizeof(secret));
     join_talk_close(&talk);
     if (r == 0)
-        r = keep(home, ticket, &joined, name, err);
+        r = keep(home, address, ticket, &joined, name, err);
     record_clear(&message_joined_record, &joined);
+    return r;
+}
+
+/* Only the leader of several controllers listens for nodes. */
+int enroll(struct node_home *home, const char *state_dir, const struct join_ticket *ticket, const char *name,
+    struct error *err)
+{
+    struct address addresses[ADDRESSES_MAX];
+    size_t count = 0;
+    int r = address_parse_list(ticket->all, NODES_PORT, addresses, &count, err);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = enroll_at(home, &addresses[i], ticket, name, err);
+        bool is_away = r == -ECONNREFUSED || r == -EHOSTUNREACH || r == -ETIMEDOUT || r == -ECONNRESET;
+        if (r == 0 && count > 1)
+            r = node_addresses_save(state_dir, ticket->all, err);
+        if (r == 0 || !is_away)
+            break;
+        r = i + 1 < count ? 0 : r;
+    }
+    address_clear_list(addresses, count);
     return r;
 }

@@ -26,14 +26,17 @@
 
 #include "agent/uplink/dial.h"
 #include "agent/uplink/enroll.h"
+#include "agent/host/node_addresses.h"
 #include "agent/host/node_home.h"
 #include "agent/uplink/uplink_dirs.h"
 #include "agent/uplink/uplink_worker.h"
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/daemon.h"
 #include "base/detach.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "wire/listening.h"
 #include "wire/tls/context.h"
 #include "wire/tls/sessions.h"
@@ -59,6 +62,7 @@ struct uplink {
     struct dial *dial;                         // of the link
     struct address controllers[ADDRESSES_MAX]; // only the leading one accepts links
     size_t n_controllers, controller;          // the one in use, or to be dialled next
+    char *learnt;                              // the list of the leading one that is among them
     size_t n_refused;                          // of this round
     int64_t retry_ms;                          // how long the last wait was
     int64_t linked_ms;                         // when the link came up; 0: there is none
@@ -155,10 +159,52 @@ static void on_linked(void *arg, SSL *ssl, int fd, const struct error *err)
             strerror(-r)); // this is the last copy: the session has ended
 }
 
+/* The addresses that a leader has told first, then those that were given, each once. */
+static int list_controllers(struct uplink *uplink, const char *learnt, struct error *err)
+{
+    _cleanup_free_ char *joined = address_text(&uplink->home.controller);
+    const char *given = uplink->options->controller != NULL ? uplink->options->controller : joined;
+    _cleanup_buffer_ struct buffer all = { 0 };
+    struct address addresses[ADDRESSES_MAX];
+    size_t count = 0, n_listed = 0;
+    for (int pass = learnt != NULL ? 0 : 1; pass < 2; pass++)
+        for (const char *at = pass == 0 ? learnt : given; *at != '\0';
+             at += at[strcspn(at, ",")] == ',' ? strcspn(at, ",") + 1 : strlen(at)) {
+            _cleanup_free_ char *one = xstrndup(at, strcspn(at, ","));
+            bool is_known = pass == 1 && learnt != NULL && strstr(learnt, one) != NULL;
+            if (!is_known && n_listed++ < ADDRESSES_MAX)
+                buffer_printf(&all, "%s%s", all.length > 0 ? "," : "", one);
+        }
+    int r = address_parse_list(buffer_text(&all), NODES_PORT, addresses, &count, err);
+    if (r < 0)
+        return r;
+    address_clear_list(uplink->controllers, uplink->n_controllers);
+    memcpy(uplink->controllers, addresses, sizeof(addresses));
+    uplink->n_controllers = count;
+    uplink->controller = 0;
+    return 0;
+}
+
+/* Read when there is no link, because streams are dialled to the controller in use. */
+static void learn_controllers(struct uplink *uplink)
+{
+    struct error err = { 0 };
+    _cleanup_free_ char *learnt = node_addresses_load(uplink->options->state_dir);
+    if (learnt == NULL || text_equal(learnt, uplink->learnt))
+        return;
+    free(uplink->learnt);
+    uplink->learnt = xstrdup(learnt);
+    if (list_controllers(uplink, learnt, &err) < 0)
+        log_warning("the addresses of the controllers: %s", err.message);
+    else
+        log_info("controllers: %s", learnt);
+}
+
 static void start_dial(struct uplink *uplink)
 {
     if (uplink->dial != NULL || uplink->linked_ms != 0)
         return;
+    learn_controllers(uplink);
     if (dial_start(uplink->base, uplink->context, &uplink->controllers[uplink->controller], TLS_FOR_LINK,
             on_linked, uplink, &uplink->dial) < 0)
         plan_dial(uplink);
@@ -234,7 +280,7 @@ static int find_home(struct uplink *uplink, struct error *err)
         r = options->join != NULL ? join_ticket_read(options->join, &ticket, err)
                                   : enroll_read_ticket(options->join_file, &ticket, err);
         if (r == 0)
-            r = enroll(&uplink->home, &ticket, options->node, err);
+            r = enroll(&uplink->home, options->state_dir, &ticket, options->node, err);
         join_ticket_clear(&ticket);
         if (r < 0)
             return r;
@@ -250,9 +296,7 @@ static int find_home(struct uplink *uplink, struct error *err)
             err, -EINVAL, "this machine joined as node %s, not %s", uplink->home.name, options->node);
         return error_hint(err, "omit --node, or join again with the new name");
     }
-    _cleanup_free_ char *joined = address_text(&uplink->home.controller);
-    return address_parse_list(options->controller != NULL ? options->controller : joined, NODES_PORT,
-        uplink->controllers, &uplink->n_controllers, err);
+    return list_controllers(uplink, NULL, err);
 }
 
 static int open_parts(struct uplink *uplink, struct error *err)
@@ -303,6 +347,7 @@ static void close_parts(struct uplink *uplink)
     uplink_dirs_close(&uplink->dirs);
     address_clear_list(uplink->controllers, uplink->n_controllers);
     free(uplink->last_trouble);
+    free(uplink->learnt);
     if (uplink->base != NULL)
         event_base_free(uplink->base);
 }

@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "base/system_mgpud.h"
 #include "cli/term/field.h"
+#include "cli/api/controllers.h"
 #include "cli/api/loopback.h"
 #include "cli/api/remote.h"
 #include "cli/api/munge_auth.h"
@@ -48,7 +49,7 @@ void client_look_also(const char *path)
 void client_init(struct client *client, const char *socket, const char *host)
 {
     const char *from_environment = getenv("MGPU_SOCKET"), *elsewhere = getenv("MGPU_HOST");
-    *client = (struct client){ .asked_path = socket, .host = host };
+    *client = (struct client){ .asked_path = socket, .host = host, .age_ms = -1 };
     /* The more specific setting wins: an option before the environment, a socket before a host. */
     if (socket == NULL && host == NULL && elsewhere != NULL && *elsewhere != '\0')
         client->host = elsewhere;
@@ -65,6 +66,7 @@ void client_clear(struct client *client)
         (void)close(client->interrupt_fd);
     free(client->path);
     free(client->token);
+    free(client->leader);
     munge_auth_free(client->vouch);
     *client = (struct client){ 0 };
 }
@@ -231,7 +233,8 @@ int client_hint_other(const struct client *client, struct error *err)
         before[0] != '\0' ? "; " : "", client->path, other);
 }
 
-static int connect_to_host(struct client *client, struct http_client **ret, struct error *err)
+static int connect_to_host(
+    struct client *client, const char *host, struct http_client **ret, struct error *err)
 {
     _cleanup_(http_client_freep) struct http_client *http = NULL;
     bool is_munge = false;
@@ -239,7 +242,7 @@ static int connect_to_host(struct client *client, struct http_client **ret, stru
     if (r == 0 && !is_munge && client->token == NULL)
         r = remote_token(&client->token, err);
     if (r == 0)
-        r = remote_connect(client->host, connect_ms(client), &http, err);
+        r = remote_connect(host, connect_ms(client), &http, err);
     if (r == 0 && is_munge)
         r = munge_auth_begin(&client->vouch, http, err);
     if (r < 0)
@@ -248,14 +251,26 @@ static int connect_to_host(struct client *client, struct http_client **ret, stru
         http_client_authorize(http, client->token);
     *ret = take_ptr(http);
     if (client->path == NULL)
-        client->path = xstrdup(client->host);
+        client->path = xstrdup(host);
     return 0;
+}
+
+static int connect_to_leader(struct client *client, struct http_client **ret)
+{
+    uid_t uid = 0;
+    return is_url(client->leader) ? connect_to(client, client->leader, ret, &uid, NULL)
+                                  : connect_to_host(client, client->leader, ret, NULL);
 }
 
 int client_connect(struct client *client, struct http_client **ret, struct error *err)
 {
-    if (client->host != NULL)
-        return connect_to_host(client, ret, err);
+    if (client->leader != NULL && connect_to_leader(client, ret) == 0)
+        return 0;
+    free(take_ptr(client->leader)); // another one may lead now: the standby knows
+    if (client->host != NULL) {
+        _cleanup_free_ char *hosts = controllers_complete(client->host);
+        return connect_to_host(client, hosts, ret, err);
+    }
     if (client->path == NULL)
         return find(client, ret, err);
     int r = connect_to(client, client->path, ret, &client->server_uid, err);
@@ -324,6 +339,31 @@ int client_problem(const struct http_answer *answer, struct error *err)
     return code;
 }
 
+bool client_refer(struct client *client, const struct http_answer *answer)
+{
+    if (answer->status != 503)
+        return false;
+    _cleanup_json_ json_t *problem =
+        json_loadb((const char *)answer->body.bytes, answer->body.length, JSON_REJECT_DUPLICATES, NULL);
+    const char *leader = field_text(problem, "leader");
+    bool is_pinned = leader != NULL && remote_check("leader", leader, NULL) == 0;
+    bool is_new = leader != NULL && (is_pinned || is_url(leader)) && !text_equal(leader, client->leader);
+    if (!is_new)
+        return false;
+    free(client->leader);
+    client->leader = xstrdup(leader);
+    return true;
+}
+
+/* What an answer tells beside its body. */
+static void note_controllers(struct client *client, const struct http_answer *answer)
+{
+    if (answer->age_ms >= 0)
+        client->age_ms = answer->age_ms;
+    if (client->host != NULL && answer->controllers[0] != '\0')
+        controllers_keep(client->host, answer->controllers);
+}
+
 static int64_t named_job(const struct http_answer *answer)
 {
     _cleanup_json_ json_t *problem =
@@ -362,7 +402,10 @@ static int call_once(
     r = http_client_request(http, request, wait_ms, err);
     if (r < 0)
         return r;
+    note_controllers(client, http_client_answer(http));
     r = read_answer(client, http_client_answer(http), ret, err);
+    if (client_refer(client, http_client_answer(http)))
+        return -ESTALE;
     if (http_client_is_reusable(http))
         client->http = take_ptr(http);
     return r;
@@ -416,9 +459,14 @@ int client_call(struct client *client, const char *method, const char *path, con
     };
     int64_t first_ms = clock_boot_ms();
     int delay_ms = 0;
-    bool was_open = client->http != NULL;
+    bool was_open = client->http != NULL, was_referred = false;
     for (;;) {
         int r = call_once(client, &request, ret, err);
+        if (r == -ESTALE && !was_referred) {
+            was_referred = true;
+            continue;
+        }
+        r = r == -ESTALE ? -EAGAIN : r;
         if (r == 0 || !client_is_loss(r))
             return r;
         if (is_interrupted(client))

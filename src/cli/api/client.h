@@ -27,6 +27,8 @@ struct client {
     int64_t conflict_job;     // after -EEXIST: the job that was submitted with this key; 0: unknown
     const char *header;       // an additional header line of each request, or NULL
     int interrupt_fd;         // client_hold_interrupts(); 0: none
+    char *leader;             // where a standby referred to; NULL: nowhere
+    int64_t age_ms;           // of the last answer of a standby; -1: none has answered
     int64_t timeout_ms;       // after mgpud was reached: retry for this long when it goes away
 };
 
@@ -82,6 +84,10 @@ int client_get(struct client *client, const char *path, json_t **ret, struct err
 
 /* Sets the environment so that a program executed next finds the same mgpud. -errno. */
 int client_export(const struct client *client);
+
+/* After an answer: if it is a standby's that names the leader, the next connection is one to the leader:
+ * true, the request can be sent again at once. */
+bool client_refer(struct client *client, const struct http_answer *answer);
 
 /* Converts an unsuccessful answer to an error. */
 int client_problem(const struct http_answer *answer, struct error *err);

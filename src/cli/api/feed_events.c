@@ -49,6 +49,16 @@ static int receive_soon(struct feed_events *events, const struct client *client,
     return ready < 0 ? 0 : http_client_receive(events->http, err);
 }
 
+/* A standby's answer is complete before it names the leader; whoever follows events opens them again. */
+static int refuse(struct feed_events *events, struct client *client, struct error *err)
+{
+    int r = 0;
+    while (r == 0)
+        r = receive_soon(events, client, err);
+    (void)client_refer(client, http_client_answer(events->http));
+    return client_problem(http_client_answer(events->http), err);
+}
+
 int feed_events_open(struct feed_events *events, struct client *client, struct error *err)
 {
     const struct http_request request = {
@@ -62,7 +72,7 @@ int feed_events_open(struct feed_events *events, struct client *client, struct e
     while (r == 0 && http_client_answer(events->http)->status == 0)
         r = receive_soon(events, client, err);
     if (r >= 0 && http_client_answer(events->http)->status != 200)
-        r = client_problem(http_client_answer(events->http), err);
+        r = refuse(events, client, err);
     if (r < 0)
         feed_events_close(events);
     return r < 0 ? r : 0;

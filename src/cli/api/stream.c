@@ -131,6 +131,7 @@ static int read_once(struct stream *stream, struct error *err)
     if (http_client_answer(stream->http)->status > 0 && !is_unavailable(stream))
         stream->lost_ms = 0;
     if (r > 0 && is_unavailable(stream)) {
+        (void)client_refer(stream->client, http_client_answer(stream->http));
         (void)client_problem(http_client_answer(stream->http), err);
         return -EAGAIN;
     }

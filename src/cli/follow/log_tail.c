@@ -47,6 +47,8 @@ int log_tail_find(struct client *client, const char *job, size_t rank, uint64_t 
             *ret_offset = 0;
             return 0;
         }
+        if (client_refer(client, answer))
+            continue;
         if (answer->status != 200 && answer->status != 206)
             return client_problem(answer, err);
         uint64_t start = answer->range_start > 0 ? (uint64_t)answer->range_start : 0;

@@ -157,6 +157,8 @@ static int join_once(struct session *session, struct error *err)
         r = http_client_upgrade(http, &request, &session->input, err);
     if (r < 0)
         return r;
+    if (r == 0 && client_refer(&session->call->client, http_client_answer(http)))
+        return join_once(session, err);
     if (r == 0)
         return client_problem(http_client_answer(http), err);
     session->http = take_ptr(http);

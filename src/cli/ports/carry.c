@@ -45,6 +45,8 @@ static int dial_once(struct call *call, const struct carry_to *to, struct http_c
         r = http_client_upgrade(http, &request, first, err);
     if (r < 0)
         return r;
+    if (r == 0 && client_refer(&call->client, http_client_answer(http)))
+        return dial_once(call, to, ret, first, err);
     if (r == 0)
         return client_problem(http_client_answer(http), err);
     *ret = take_ptr(http);

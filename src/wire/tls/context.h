@@ -14,6 +14,7 @@
 #define TLS_FOR_STREAM "mgpu-stream/1"
 #define TLS_FOR_JOIN   "mgpu-join/1"
 #define TLS_FOR_HTTP   "http/1.1"
+#define TLS_FOR_LEADER "mgpu-leader/1" // the same, of several controllers by the leading one
 
 #define TLS_PURPOSES_MAX 4
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -78,13 +79,18 @@ int join_ticket_read(const char *text, struct join_ticket *ret, struct error *er
     }
     _cleanup_free_ char *where = xstrndup(text, (size_t)(hash - text));
     struct join_ticket ticket = { 0 };
-    int r = address_parse(where, NODES_PORT, &ticket.address, err);
+    struct address addresses[ADDRESSES_MAX] = { 0 };
+    size_t count = 0;
+    int r = address_parse_list(where, NODES_PORT, addresses, &count, err);
     if (r == 0)
         r = join_token_read(hash + 1, &ticket.token, err);
     if (r < 0) {
-        address_clear(&ticket.address);
+        address_clear_list(addresses, count);
         return r;
     }
+    ticket.address = addresses[0];
+    address_clear_list(addresses + 1, count - 1);
+    ticket.all = xstrdup(where);
     *ret = ticket;
     return 0;
 }
@@ -92,6 +98,7 @@ int join_ticket_read(const char *text, struct join_ticket *ret, struct error *er
 void join_ticket_clear(struct join_ticket *ticket)
 {
     address_clear(&ticket->address);
+    free(ticket->all);
     OPENSSL_cleanse(ticket, sizeof(*ticket));
 }
 

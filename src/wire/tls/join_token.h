@@ -18,9 +18,10 @@ struct join_token {
     uint8_t pin[TLS_PIN_SIZE]; // of the cluster's authority
 };
 
-/* The argument of --join: "HOST:PORT#TOKEN". */
+/* The argument of --join: "HOST:PORT#TOKEN", or "A,B,C#TOKEN" of several controllers. */
 struct join_ticket {
-    struct address address;
+    struct address address; // the first
+    char *all;              // "A,B,C"
     struct join_token token;
 };
 

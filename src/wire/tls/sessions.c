@@ -69,7 +69,7 @@ static void on_pump_end(void *arg, const struct error *err)
 static bool is_taken_at_once(SSL *ssl)
 {
     return tls_is_for(ssl, TLS_FOR_LINK) || tls_is_for(ssl, TLS_FOR_JOIN) ||
-           (tls_is_for(ssl, TLS_FOR_HTTP) && !SSL_is_server(ssl));
+           ((tls_is_for(ssl, TLS_FOR_HTTP) || tls_is_for(ssl, TLS_FOR_LEADER)) && !SSL_is_server(ssl));
 }
 
 void tls_sessions_add(struct tls_sessions *sessions, SSL *ssl, int net_fd, int plain_fd, const char *label)
