@@ -130,3 +130,12 @@ def bell(place):
     made = harness.Bell(place)
     yield made
     made.close()
+
+
+@pytest.fixture
+def ran():
+    """A file in which each job writes its id once it runs."""
+    with tempfile.NamedTemporaryFile(prefix='mgpu-ran-', dir='/tmp', delete=False) as file:
+        os.fchmod(file.fileno(), 0o666)
+    yield file.name
+    os.unlink(file.name)

@@ -4,7 +4,7 @@
     controllers_client.py WORD COMMAND SOCKET...
 
 A request whose outcome is unknown is repeated with its key, as programs should. Prints `KEY JOB` for each that was
-acknowledged, and fails on an answer other than success and 503.
+acknowledged, and fails on an answer other than success, 503 and 507.
 """
 
 import http.client
@@ -38,7 +38,7 @@ def submit(path, body):
         connection.close()
     if response.status in (200, 201):
         return json.loads(text)['id']
-    if response.status != 503:
+    if response.status not in (503, 507):  # nobody leads, or the leader's disk is full
         sys.exit(f'{response.status} {text}')
     return None
 

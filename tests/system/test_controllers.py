@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Several controllers: what one acknowledged is known to the next, and no job runs twice."""
 
-import collections
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
-import time
 
 import pytest
 
 import harness
-from controllers import Controllers, Etcd, has_etcd
+from controllers import Controllers, Etcd, check_all_ran_once, check_equal, has_etcd, has_progress, run_clients
 from lossy_proxy import LossyProxy
 
 pytestmark = [pytest.mark.real, pytest.mark.root,
@@ -25,92 +21,15 @@ def controllers(ana):
         yield made
 
 
-@pytest.fixture
-def ran(ana):
-    """A file in which each job writes its id once it runs."""
-    with tempfile.NamedTemporaryFile(prefix='mgpu-ran-', dir='/tmp', delete=False) as file:
-        os.fchmod(file.fileno(), 0o666)
-    yield file.name
-    os.unlink(file.name)
-
-
-def run_clients(controllers, ran, upset, count=4):
-    """The jobs acknowledged to clients while `upset()` did its worst."""
-    user = controllers.members[0].client
-    program = f'{ran}.client.py'  # the clone may be root's alone
-    shutil.copyfile(f'{harness.ROOT}/tests/system/controllers_client.py', program)
-    os.chmod(program, 0o644)
-    sockets = [member.socket for member in controllers.members]
-    clients = [subprocess.Popen(
-        ['/usr/bin/python3', program, f'k{i}',
-         f'echo $MGPU_JOB_ID >>{ran}', *sockets], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd='/tmp',
-        env=user.environment(), **user.popen_arguments()) for i in range(count)]
-    try:
-        upset()
-    finally:
-        outputs = [client.communicate(b'', timeout=harness.DEADLINE_S)[0] for client in clients]
-        os.unlink(program)
-    assert [client.returncode for client in clients] == [0] * count
-    acknowledged = [int(line.split()[1]) for output in outputs for line in output.decode().splitlines()]
-    assert len(set(acknowledged)) == len(acknowledged), 'two requests got one job'
-    return acknowledged
-
-
-def check_all_ran_once(controllers, acknowledged, ran):
-    leader = controllers.leader()
-    for job in acknowledged:
-        end = leader.wait(job, timeout_s=120)
-        assert (end['state'], end['exit_code']) == ('done', 0), end
-    with open(ran, encoding='ascii') as file:
-        times = collections.Counter(int(line) for line in file)
-    assert [job for job, count in times.items() if count > 1] == [], 'jobs that ran twice'
-    assert set(acknowledged) <= set(times), 'jobs that were acknowledged and did not run'
-
-
-def check_equal(controllers):
-    tables = controllers.await_equal()
-    assert tables[0] == tables[1] == tables[2]
-    leader = controllers.leader()
-    leader.process.terminate()
-    assert leader.process.wait(harness.DEADLINE_S) == 0
-    done = subprocess.run([*leader.command, '--fsck'], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def await_progress(controllers, seconds=2):
-    """The leader accepts jobs again, and has done so for a while."""
-    leader = controllers.leader()
-    before = leader.state()['entry']
-    harness.until(lambda: (leader.state() or {}).get('entry', 0) > before + 20, 'accepted jobs')
-    select_until = time.monotonic() + seconds
-    harness.until(lambda: time.monotonic() > select_until, 'some time', seconds + 5)
-
-
-def test_standbys_tell_who_leads_and_refuse_everything_else(controllers):
-    leader = controllers.leader()
-    standby = controllers.standbys()[0]
-    state = standby.state()
-    assert state['leader'] == f'{leader.name} 127.0.0.1:{leader.port}' and state['age_ms'] < 3000
-    shown = standby.mgpu('cluster', check=True).out
-    assert 'role       standby\n' in shown and f'leader     {leader.name} 127.0.0.1:{leader.port}\n' in shown, shown
-    assert 'role       leader\n' in leader.mgpu('cluster', check=True).out
-    assert f'standby; leader: {leader.name}' in standby.mgpu('doctor', check=True).out
-    refused = standby.mgpu('submit', '--', 'true')
-    assert refused.code != 0 and f'the leader is 127.0.0.1:{leader.port}' in refused.err, refused
-    answer = standby.api('POST', '/jobs', {'command': ['true']})
-    assert (answer.status, answer.json['code']) == (503, 'standby'), answer
-    assert answer.headers['x-mgpu-leader'] == f'127.0.0.1:{leader.port}'
-
-
 def test_no_acknowledged_job_is_lost_or_runs_twice_when_leaders_are_killed(controllers, ran):
     controllers.add_node('n1')
 
     def upset():
         for _ in range(3):
-            await_progress(controllers)
+            has_progress(controllers)
             leader = controllers.leader()
             leader.kill()
-            await_progress(controllers)
+            has_progress(controllers)
             leader.start()
 
     acknowledged = run_clients(controllers, ran, upset)
@@ -124,14 +43,14 @@ def test_a_stopped_leader_writes_and_answers_nothing_when_it_continues(controlle
     old = controllers.leader()
 
     def upset():
-        await_progress(controllers)
+        has_progress(controllers)
         old.process.send_signal(signal.SIGSTOP)
         harness.until(lambda: any(member.is_leading() for member in controllers.members if member is not old),
                       'another leader')
-        await_progress(controllers)
+        has_progress(controllers)
         old.process.send_signal(signal.SIGCONT)
         assert old.process.wait(harness.DEADLINE_S) == os.EX_TEMPFAIL, old.log()[-2000:]
-        await_progress(controllers)
+        has_progress(controllers)
         old.start()
 
     acknowledged = run_clients(controllers, ran, upset)
