@@ -10,6 +10,7 @@ export class Problem extends Error {
     this.status = status;
     this.code = body.code ?? 'internal';
     this.hint = body.hint ?? null;
+    this.leader = body.leader ?? null; // of several controllers
   }
 }
 

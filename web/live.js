@@ -21,6 +21,7 @@ export const state = {
   isOnline: false,
   isOutdated: false, // mgpud has another version of this page
   problem: null,
+  controllers: [], // addresses of all, when there are several
 };
 
 const listeners = new Set();
@@ -166,6 +167,19 @@ let controller = null;
 let retryMs = 0;
 let wakeUp = () => {};
 
+/** The same view of the page of another controller. A login is good for one of them. */
+export const pageAt = (address) => `${address.split('#')[0].replace(/^(?!https?:)/, `${location.protocol}//`)}/${location.hash}`;
+
+/** With several controllers, where the others are: one of them leads when this one is away. */
+async function learnControllers() {
+  try {
+    const { controllers } = await get('cluster');
+    state.controllers = (controllers ?? []).map((one) => one.api).filter(Boolean);
+  } catch {
+    // an older mgpud
+  }
+}
+
 async function connect() {
   controller = new AbortController();
   try {
@@ -174,11 +188,13 @@ async function connect() {
     await fetchAll(controller.signal);
     state.isOnline = true;
     state.problem = null;
+    learnControllers();
     retryMs = 0;
     changed();
     await readEvents(response, controller);
   } catch (error) {
     if (!document.hidden) state.problem = error;
+    if (error.code === 'standby' && error.leader) location.replace(pageAt(error.leader));
   } finally {
     controller.abort();
     state.isOnline = false;

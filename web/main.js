@@ -3,7 +3,7 @@
 import { ask, cancel, hold, requeue, say, sayProblem, setPriority, tell } from './actions.js';
 import { get, post, remove } from './api.js';
 import { h, redraw, setText } from './dom.js';
-import { follow, mayControl, reconnect, state, watch } from './live.js';
+import { follow, mayControl, pageAt, reconnect, state, watch } from './live.js';
 import * as history from './history.js';
 import * as job from './job.js';
 import * as nodes from './nodes.js';
@@ -65,7 +65,9 @@ function drawBanner(isKept) {
   else if (!isOnline && problem) text = isComplete ? `No connection to mgpud: everything below is as it was. ${problem.status ? problem.message : ''}` : `No connection to mgpud. ${problem.message}`;
   const banner = $('banner');
   banner.hidden = !text;
-  redraw(banner, [text, isOutdated], () => [text, isOutdated && !isKept ? h('button', { type: 'button', onclick: () => location.reload() }, 'Reload') : null]);
+  const others = isOnline || isKept ? [] : state.controllers.filter((address) => address !== location.host);
+  redraw(banner, [text, isOutdated, others.join()], () => [text, others.length ? ' Other controllers: ' : null,
+    ...others.map((address) => h('a', { href: pageAt(address) }, `${address} `)), isOutdated && !isKept ? h('button', { type: 'button', onclick: () => location.reload() }, 'Reload') : null]);
 }
 
 // --- who ---

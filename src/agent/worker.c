@@ -92,7 +92,6 @@ struct worker {
     bool has_said_hello;
     struct buffer last_gpus; // the last GPUS message, to send only what is new
     uint32_t gpu_repeats;    // samples in a row that were like it
-    char *controllers;       // the last list of several
     char *told_text;         // last text sent about features that change; NULL: none since HELLO
     int status;
 };
@@ -103,28 +102,14 @@ static void leave(struct worker *worker, int status)
     (void)event_base_loopbreak(worker->base);
 }
 
-/* The uplink reads the list when it has to dial again. */
-static void keep_controllers(struct worker *worker, const char *controllers)
-{
-    struct error err = { 0 };
-    if (worker->options->uplink_fd < 0 || controllers == NULL || text_equal(controllers, worker->controllers))
-        return;
-    free(worker->controllers);
-    worker->controllers = xstrdup(controllers);
-    if (node_addresses_save(worker->options->state_dir, controllers, &err) < 0)
-        log_warning("the addresses of the controllers are not kept: %s", err.message);
-}
-
 static int on_link_message(void *arg, uint16_t id, const void *message, struct error *err)
 {
     struct worker *worker = arg;
     int r = agent_core_message(effects_core(worker->effects), clock_boot_ms(), id, message, err);
     if (r == 0 && id == MESSAGE_WELCOME && worker->options->uplink_fd >= 0)
         log_info("registered with the controller as node %s", worker->options->node);
-    if (r == 0 && id == MESSAGE_WELCOME)
-        keep_controllers(worker, ((const struct message_welcome *)message)->controllers);
-    if (r == 0 && id == MESSAGE_HEARTBEAT_ACK)
-        keep_controllers(worker, ((const struct message_heartbeat *)message)->controllers);
+    if (r == 0 && worker->options->uplink_fd >= 0)
+        node_addresses_hear(worker->options->state_dir, id, message);
     return r;
 }
 
@@ -587,7 +572,6 @@ static void end(struct worker *worker)
     closep(&worker->run_fd);
     buffer_clear(&worker->last_gpus);
     free(worker->told_text);
-    free(worker->controllers);
 }
 
 int worker_run(const struct agent_options *options)

@@ -26,12 +26,10 @@
 #include "controller/http/request.h"
 #include "controller/http/server.h"
 #include "controller/identity/rights.h"
-#include "controller/nodes/reach.h"
 #include "controller/prepare.h"
 #include "controller/standby_view.h"
 #include "wire/address.h"
 #include "wire/listening.h"
-#include "wire/tls/authority.h"
 
 #define LAST_TURNS  3      // of the loop, without waiting, to send pending data
 #define IDENTITY_US 200000 // between two looks whether the keys of the cluster are there
@@ -43,7 +41,6 @@ struct standby {
     struct event *signals[2], *leads, *identity;
     struct listening *refusing;
     int remote_fd; // for clients on other machines, until the keys of the cluster are known; -1: none
-    struct tls_authority *authority;
 };
 
 static void describe_self(struct request *request)
@@ -73,6 +70,8 @@ static void dispatch(struct request *request)
         describe_self(request);
     else if (strcmp(request->path, "/healthz") == 0 || strcmp(request->path, "/api/v1/healthz") == 0)
         request_reply_bytes(request, 200, "text/plain", "standby\n", 8);
+    else if (strcmp(request->path, "/") == 0)
+        refer_to_page(request);
     else
         refer_to_leader(request, "this controller is a standby");
 }
@@ -123,21 +122,6 @@ static void on_remote(void *arg, int fd)
 }
 
 /* The keys come from etcd, so that all controllers have the same. */
-static int open_gate(struct standby *standby, struct error *err)
-{
-    struct controller *controller = standby->controller;
-    const struct controller_options *options = &controller->options;
-    _cleanup_strings_ struct strings names = { 0 };
-    reach_names(options->listen, API_PORT, &names);
-    int r = tls_authority_open(standby->tls_dir, &names, &standby->authority, err);
-    if (r < 0)
-        return r;
-    tls_pin_text(tls_authority_pin(standby->authority), controller->cluster_pin);
-    listening_free(take_ptr(standby->refusing));
-    return api_gate_new(
-        controller, standby->authority, take_fd(&standby->remote_fd), &controller->api_gate, err);
-}
-
 static void on_identity(evutil_socket_t fd, short events, void *arg)
 {
     struct standby *standby = arg;
@@ -145,7 +129,9 @@ static void on_identity(evutil_socket_t fd, short events, void *arg)
     if (!cluster_has_identity(standby->controller->cluster))
         return;
     (void)event_del(standby->identity);
-    if (open_gate(standby, &err) < 0)
+    listening_free(take_ptr(standby->refusing));
+    if (api_gate_new_for_standby(standby->controller, standby->tls_dir, take_fd(&standby->remote_fd),
+            &standby->controller->api_gate, &err) < 0)
         log_warning("this standby serves no clients on other machines: %s", err.message);
 }
 
@@ -192,7 +178,6 @@ static void clear(struct standby *standby)
     serve_free(take_ptr(controller->serve));
     listening_free(standby->refusing);
     closep(&standby->remote_fd);
-    tls_authority_free(standby->authority);
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);

@@ -90,6 +90,7 @@ const char *problem_status_text(unsigned status)
         { 202, "Accepted" },
         { 206, "Partial Content" },
         { 304, "Not Modified" },
+        { 307, "Temporary Redirect" },
         { 400, "Bad Request" },
         { 401, "Unauthorized" },
         { 403, "Forbidden" },

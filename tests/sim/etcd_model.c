@@ -17,7 +17,7 @@
 struct pair {
     char *key;   // as it is
     char *value; // base64, as it came
-    int64_t created;
+    int64_t created, modified;
 };
 
 struct etcd_model {
@@ -91,6 +91,7 @@ static void put(struct etcd_model *model, const char *key, const char *value)
     if (there != NULL) {
         free(there->value);
         there->value = xstrdup(value);
+        there->modified = model->revision;
         return;
     }
     size_t at = place_of(model, key);
@@ -98,7 +99,7 @@ static void put(struct etcd_model *model, const char *key, const char *value)
         abort();
     memmove(&model->pairs[at + 1], &model->pairs[at], (model->n_pairs - at) * sizeof(model->pairs[0]));
     model->n_pairs++;
-    model->pairs[at] = (struct pair){ xstrdup(key), xstrdup(value), model->revision };
+    model->pairs[at] = (struct pair){ xstrdup(key), xstrdup(value), model->revision, model->revision };
 }
 
 static void drop(struct etcd_model *model, size_t first, size_t end)
@@ -129,8 +130,12 @@ static bool is_true(struct etcd_model *model, const json_t *compare)
     char *key = decode(json_object_get(compare, "key"));
     const struct pair *pair = find(model, key);
     free(key);
-    if (strcmp(json_string_value(json_object_get(compare, "target")), "VERSION") == 0)
+    const char *target = json_string_value(json_object_get(compare, "target"));
+    if (strcmp(target, "VERSION") == 0)
         return pair != NULL; // GREATER 0
+    if (strcmp(target, "MOD") == 0)
+        return (pair != NULL ? pair->modified : 0) ==
+               strtoll(json_string_value(json_object_get(compare, "mod_revision")), NULL, 10);
     const char *wanted = json_string_value(json_object_get(compare, "create_revision"));
     return (pair != NULL ? pair->created : 0) == strtoll(wanted, NULL, 10);
 }
@@ -143,8 +148,9 @@ static json_t *read_range(struct etcd_model *model, const json_t *range)
     range_of(model, range, &first, &end);
     for (size_t i = first; i < end && i - first < limit; i++)
         (void)json_array_append_new(
-            rows, json_pack("{s:o, s:s, s:o}", "key", encode(model->pairs[i].key), "value",
-                      model->pairs[i].value, "create_revision", number(model->pairs[i].created)));
+            rows, json_pack("{s:o, s:s, s:o, s:o}", "key", encode(model->pairs[i].key), "value",
+                      model->pairs[i].value, "create_revision", number(model->pairs[i].created),
+                      "mod_revision", number(model->pairs[i].modified)));
     return json_pack("{s:{s:o}}", "response_range", "kvs", rows);
 }
 

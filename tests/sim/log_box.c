@@ -24,7 +24,7 @@
 #define CONTROLLERS 3
 #define STEPS       60
 #define ENTRIES_MAX 4096
-#define LONG        300000 // bytes of an entry that needs parts
+#define LONG        262200 // bytes of an entry that needs parts
 #define TRIES_MAX   6      // of a leader that does not know that it is none
 
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
@@ -51,7 +51,7 @@ static uint64_t seed;
 
 static _Noreturn void fail(const char *what, uint64_t number)
 {
-    (void)fprintf(stderr, "log_box: seed %" PRIu64 ": %s (entry %" PRIu64 ")\n", seed, what, number);
+    (void)printf("seed %" PRIu64 ": %s (entry %" PRIu64 ")\n", seed, what, number);
     exit(1);
 }
 
@@ -69,24 +69,23 @@ static uint32_t dice(uint32_t sides)
 /* --- a controller --- */
 
 /* Applies what the log has after its position, as a standby does. */
-static bool catch_up(struct controller *self)
+static bool follow(struct controller *self)
 {
     for (;;) {
         struct cluster_view view = { 0 };
         uint64_t from = self->position.number;
         if (cluster_log_read(self->etcd, from, &view, NULL) < 0)
             return false; // asked again later
-        size_t next = 0;
+        size_t next = 0, applied = 0;
         bool is_known = view.n_entries > 0 && view.entries[0].entry.position.number == from;
         if (is_known && view.entries[0].entry.position.id != self->position.id && from != 0)
             fail("a controller has read an entry that the log does not have", from);
         if (is_known)
             next = 1;
         else if (view.base.position.number > from)
-            self->position = view.base.position;
+            self->position = view.base.position, applied++;
         else if (from > view.base.position.number)
             fail("the log ends before what a controller has read", from);
-        size_t applied = 0;
         for (; next < view.n_entries; next++, applied++) {
             const struct store_entry *entry = &view.entries[next].entry;
             if (entry->position.number <= self->position.number)
@@ -99,6 +98,15 @@ static bool catch_up(struct controller *self)
         if (applied == 0)
             return true;
     }
+}
+
+/* Its client of etcd is used by one request at a time. */
+static bool catch_up(struct controller *self)
+{
+    self->is_acting = true;
+    bool is_complete = follow(self);
+    self->is_acting = false;
+    return is_complete;
 }
 
 static void take_over(void)
@@ -139,7 +147,7 @@ static void append(struct controller *self)
         .before = self->position,
         .position = { self->position.number + 1, ++world.next_id },
         .changes = changes,
-        .length = dice(12) == 0 ? LONG : 16,
+        .length = dice(25) == 0 ? LONG : 16,
     };
     const struct cluster_appending appending = { .etcd = self->etcd,
         .revision = self->revision,

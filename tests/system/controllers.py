@@ -45,6 +45,7 @@ class Etcd:
         self.arguments = arguments
         self.processes = [None] * count
         self.shown = None  # other ports that lead there
+        self.prefix_shown = ''
         try:
             for i in range(count):
                 self.start(i)
@@ -97,7 +98,7 @@ class Etcd:
     @property
     def url(self):
         return f'{self.scheme}://' + ','.join(
-            f'{self.address(i) if not self.shown else "127.0.0.1"}:{port}' for i, port in enumerate(self.shown or self.clients))
+            f'{self.address(i) if not self.shown else "127.0.0.1"}:{port}' for i, port in enumerate(self.shown or self.clients)) + self.prefix_shown
 
     def ctl(self, *arguments):
         return subprocess.run(['etcdctl', '--endpoints', f'127.0.0.1:{self.clients[0]}', *arguments],

@@ -3,13 +3,18 @@
 
 import http.client
 import os
+import shutil
 import signal
+import tempfile
 import threading
 
 import pytest
 
 import harness
+import hosts
 from controllers import Controllers, has_etcd
+from spread_controllers import SpreadControllers
+from test_terminal import Screen
 
 pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.xdist_group('test_standbys'),
               pytest.mark.skipif(not has_etcd(), reason='etcd-server is not installed')]
@@ -151,3 +156,83 @@ def test_a_node_that_was_given_one_address_finds_the_next_leader(controllers, ga
     gate.open()
     assert new.wait(job)['exit_code'] == 3
     leader.start()
+
+
+def follow_job(leader, gate):
+    """A job that writes a line for each one it reads at the gate, a hundred in all."""
+    script = f'exec 3<{gate.path}; i=0; while [ $i -lt 100 ]; do read word <&3; i=$((i+1)); echo line $i; done'
+    job = leader.submit('-g', '1', '--', 'sh', '-c', script)
+    leader.wait(job, 'running')
+    return job
+
+
+def test_a_followed_log_goes_on_at_its_position_after_a_takeover(controllers, gate):
+    controllers.add_node('n8')
+    leader, standby = controllers.leader(), controllers.standbys()[0]
+    job = follow_job(leader, gate)
+    followers = [member.popen('logs', '-f', str(job)) for member in (leader, standby)]  # one is referred to the leader
+    gate.open(40)
+    for follower in followers:
+        seen = b''
+        while b'line 40\n' not in seen:
+            seen += os.read(follower.stdout.fileno(), 65536)
+        follower.seen = seen
+    leader.kill()
+    new = controllers.leader()
+    leader.start()
+    gate.open(60)
+    assert new.wait(job)['exit_code'] == 0
+    for follower in followers:
+        rest, said = follower.communicate(timeout=harness.DEADLINE_S)
+        assert (follower.seen + rest).decode() == ''.join(f'line {i}\n' for i in range(1, 101)), said
+
+
+@pytest.mark.skipif(shutil.which('tmux') is None, reason='no tmux here')
+def test_a_terminal_goes_on_after_a_takeover(controllers, place):
+    controllers.add_node('n9')
+    leader, standby = controllers.leader(), controllers.standbys()[0]
+    job = leader.submit('-g', '1', '-T', '--', 'sh', '-c', 'echo ready; while read word; do echo "heard $word"; done')
+    leader.wait(job, 'running')
+    screen = Screen(standby, place).run('attach', job)
+    try:
+        screen.wait('ready')
+        screen.type('before', 'Enter')
+        screen.wait('heard before')
+        leader.kill()
+        controllers.leader()
+        leader.start()
+        screen.type('after', 'Enter')
+        screen.wait('heard after')
+        assert screen.text().count('heard before') == 1, screen.text()
+    finally:
+        screen.close()
+        controllers.leader().cancel_all()
+
+
+def test_a_client_elsewhere_learns_all_addresses_and_finds_the_leader(ana):
+    """One address is enough, and a standby answers while nobody leads."""
+    if hosts.why_not():
+        pytest.skip(hosts.why_not())
+    names = [f'{kind}{i}' for kind in 'ce' for i in range(3)] + ['laptop']
+    with hosts.Network(names).made() as network, SpreadControllers(network, ana) as made, tempfile.TemporaryDirectory(dir='/tmp') as home:
+        os.chown(home, ana.uid, ana.gid)
+        leader, laptop = made.leader(), network['laptop']
+        harness.until(lambda: len(leader.state()['controllers']) == 3, 'reports of all controllers')
+        token = leader.api('POST', '/tokens', {'name': 'laptop'}).json
+        assert all(f'{member.address}:{member.port}' in token['api'] for member in made.members), token['api']
+        one = f'https://{leader.address}:{leader.port}#{token["api"].split("#")[1]}'  # the others are learnt
+        env = {'MGPU_HOST': one, 'MGPU_TOKEN': token['token'], 'HOME': home}
+        job = int(laptop.run(ana, 'submit', '--hold', '--', 'true', env=env).out.split()[-1])
+        leader.kill()
+        new = made.leader()
+        harness.until(lambda: laptop.run(ana, 'show', job, env=env).err == '', 'an answer of the new leader')
+        assert laptop.run(ana, 'cancel', job, env=env).code == 0
+        new.kill()
+        made.etcd.signal(signal.SIGSTOP)  # the last one cannot lead
+        shown = laptop.run(ana, 'ps', '-a', env=env)
+        assert shown.code == 0 and 'answered by a standby, as of' in shown.err and f'{job} ' in shown.out, shown
+        refused = laptop.run(ana, 'submit', '--', 'true', env=env)
+        assert refused.code != 0 and 'no controller leads at present' in refused.err, refused
+        made.etcd.signal(signal.SIGCONT)
+        leader.start()
+        new.start()

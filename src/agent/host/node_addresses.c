@@ -5,6 +5,7 @@
 
 #include "agent/host/persist.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "wire/address.h"
 #include "wire/message.h"
@@ -40,4 +41,16 @@ char *node_addresses_load(const char *state_dir)
 {
     _cleanup_close_ int dirfd = persist_open(state_dir, NULL);
     return dirfd < 0 ? NULL : load(dirfd);
+}
+
+void node_addresses_hear(const char *state_dir, uint16_t id, const void *message)
+{
+    const struct message_welcome *welcome = message;
+    const struct message_heartbeat *ack = message;
+    struct error err = { 0 };
+    const char *list = id == MESSAGE_WELCOME         ? welcome->controllers
+                       : id == MESSAGE_HEARTBEAT_ACK ? ack->controllers
+                                                     : NULL;
+    if (list != NULL && node_addresses_save(state_dir, list, &err) < 0)
+        log_warning("the addresses of the controllers are not kept: %s", err.message);
 }

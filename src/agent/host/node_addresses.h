@@ -2,12 +2,18 @@
 /* Where the controllers of this node's cluster are, as the leading one said last: a file in STATE/node. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/error.h"
 
 #define NODE_ADDRESSES_FILE "controllers"
 
 /* Keeps "HOST:PORT,..." if it is such a list and differs from the one that is kept. */
 int node_addresses_save(const char *state_dir, const char *text, struct error *err);
+
+/* A message of the link: keeps the list that WELCOME or HEARTBEAT_ACK may have, for the uplink's next dial.
+ */
+void node_addresses_hear(const char *state_dir, uint16_t id, const void *message);
 
 /* The list; NULL: none is known. The caller frees it. */
 char *node_addresses_load(const char *state_dir);

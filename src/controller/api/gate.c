@@ -13,6 +13,9 @@
 #include "base/memory.h"
 #include "controller/controller.h"
 #include "controller/http/server.h"
+#include "controller/nodes/reach.h"
+#include "wire/address.h"
+#include "wire/tls/authority.h"
 #include "wire/tls/context.h"
 #include "wire/tls/gate.h"
 #include "wire/tls/sessions.h"
@@ -23,6 +26,7 @@ struct api_gate {
     struct controller *controller;
     struct tls_gate *gate;
     struct tls_sessions *sessions;
+    struct tls_authority *own; // of a standby
 };
 
 static void on_session_end(void *arg, const char *label, const struct error *err)
@@ -65,11 +69,32 @@ int api_gate_new(struct controller *controller, const struct tls_authority *auth
     return 0;
 }
 
+int api_gate_new_for_standby(
+    struct controller *controller, const char *dir, int listen_fd, struct api_gate **ret, struct error *err)
+{
+    _cleanup_strings_ struct strings names = { 0 };
+    struct tls_authority *authority = NULL;
+    reach_names(controller->options.listen, API_PORT, &names);
+    int r = tls_authority_open(dir, &names, &authority, err);
+    if (r < 0) {
+        (void)close(listen_fd);
+        return r;
+    }
+    tls_pin_text(tls_authority_pin(authority), controller->cluster_pin);
+    r = api_gate_new(controller, authority, listen_fd, ret, err);
+    if (r == 0)
+        (*ret)->own = authority;
+    else
+        tls_authority_free(authority);
+    return r;
+}
+
 void api_gate_free(struct api_gate *gate)
 {
     if (gate == NULL)
         return;
     tls_gate_free(gate->gate);
     tls_sessions_free(gate->sessions);
+    tls_authority_free(gate->own);
     free(gate);
 }

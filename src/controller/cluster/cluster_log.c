@@ -60,7 +60,9 @@ void cluster_view_clear(struct cluster_view *view)
 static char *text_of(const struct etcd_result *result, const char *name)
 {
     const struct etcd_key *key = etcd_result_find(result, name);
-    return key != NULL ? xstrndup((const char *)key->value.bytes, key->value.length) : NULL;
+    if (key == NULL)
+        return NULL;
+    return key->value.length > 0 ? xstrndup((const char *)key->value.bytes, key->value.length) : xstrdup("");
 }
 
 static int read_base(const struct etcd_result *result, struct cluster_base *ret, struct error *err)
@@ -320,7 +322,21 @@ static void delete_range(struct etcd_txn *txn, const struct etcd *etcd, const ch
     etcd_txn_delete(txn, etcd, from, to);
 }
 
-static int publish_base(struct etcd *etcd, int64_t revision, const char *instance,
+/* A request that was given up may still happen: the base of an older one would then stand above a log that
+ * the newer one has trimmed. So it counts only while the base is the one that was there before. */
+static int read_base_revision(struct etcd *etcd, int64_t *ret, struct error *err)
+{
+    struct etcd_txn txn = { 0 };
+    struct etcd_result result = { 0 };
+    etcd_txn_read(&txn, etcd, KEY_BASE, NULL, 0);
+    int r = etcd_commit(etcd, &txn, REQUEST_MS, &result, err);
+    const struct etcd_key *key = r == 0 ? etcd_result_find(&result, KEY_BASE) : NULL;
+    *ret = key != NULL ? key->modified : 0;
+    etcd_result_clear(&result);
+    return r;
+}
+
+static int publish_base(struct etcd *etcd, int64_t revision, int64_t before, const char *instance,
     const struct cluster_base *base, struct error *err)
 {
     char text[128];
@@ -329,6 +345,7 @@ static int publish_base(struct etcd *etcd, int64_t revision, const char *instanc
     (void)snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIx32,
         base->position.number, base->position.id, base->bytes, base->parts, base->crc);
     etcd_txn_if_created_at(&txn, etcd, revision != 0 ? KEY_LEADER : KEY_CLUSTER, revision);
+    etcd_txn_if_modified_at(&txn, etcd, KEY_BASE, before);
     etcd_txn_put(&txn, etcd, KEY_BASE, text, strlen(text), 0);
     if (revision == 0) {
         const struct header first = { .magic = MAGIC, .id = base->position.id };
@@ -337,7 +354,8 @@ static int publish_base(struct etcd *etcd, int64_t revision, const char *instanc
         etcd_txn_put(&txn, etcd, KEY_CLUSTER, instance, strlen(instance), 0);
     }
     delete_range(&txn, etcd, "snapshot", base->position.number);
-    delete_range(&txn, etcd, "part", base->position.number + 1);
+    /* The last entry of the snapshot stays, with its parts: a standby that is just there reads it. */
+    delete_range(&txn, etcd, "part", base->position.number);
     delete_range(&txn, etcd, "log", base->position.number);
     int r = etcd_commit(etcd, &txn, SNAPSHOT_MS, &result, err);
     bool is_done = r == 0 && result.is_success;
@@ -351,8 +369,11 @@ int cluster_log_put_base(struct etcd *etcd, int64_t revision, const char *instan
     struct store_position position, struct error *err)
 {
     struct cluster_base base = { .position = position };
-    int r = put_snapshot(etcd, revision, fd, &base, err);
-    return r == 0 ? publish_base(etcd, revision, instance, &base, err) : r;
+    int64_t before = 0;
+    int r = read_base_revision(etcd, &before, err);
+    if (r == 0)
+        r = put_snapshot(etcd, revision, fd, &base, err);
+    return r == 0 ? publish_base(etcd, revision, before, instance, &base, err) : r;
 }
 
 int cluster_log_get_base(struct etcd *etcd, const struct cluster_base *base, int fd, struct error *err)

@@ -334,6 +334,13 @@ void etcd_txn_if_created_at(struct etcd_txn *txn, const struct etcd *etcd, const
                            "result", "EQUAL", "create_revision", number_text(revision)));
 }
 
+void etcd_txn_if_modified_at(
+    struct etcd_txn *txn, const struct etcd *etcd, const char *name, int64_t revision)
+{
+    add(&txn->compare, json_pack("{s:o, s:s, s:s, s:o}", "key", key_of(etcd, name), "target", "MOD", "result",
+                           "EQUAL", "mod_revision", number_text(revision)));
+}
+
 void etcd_txn_if_exists(struct etcd_txn *txn, const struct etcd *etcd, const char *name)
 {
     add(&txn->compare, json_pack("{s:o, s:s, s:s, s:s}", "key", key_of(etcd, name), "target", "VERSION",
@@ -375,6 +382,7 @@ static int read_key(const struct etcd *etcd, const json_t *row, struct etcd_resu
     result->keys = xreallocarray(result->keys, result->n_keys + 1, sizeof(*result->keys));
     struct etcd_key *next = &result->keys[result->n_keys];
     *next = (struct etcd_key){ .created = etcd_number(row, "create_revision"),
+        .modified = etcd_number(row, "mod_revision"),
         .lease = etcd_number(row, "lease") };
     if (!decode(json_object_get(row, "key"), &key) || key.length < prefix)
         return error_set(err, -EBADMSG, "etcd returned a key that is not ours");

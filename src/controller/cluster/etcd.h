@@ -64,6 +64,8 @@ struct etcd_txn {
 /* A key as PREFIX/NAME. */
 void etcd_txn_if_created_at(
     struct etcd_txn *txn, const struct etcd *etcd, const char *name, int64_t revision); // 0: absent
+void etcd_txn_if_modified_at(
+    struct etcd_txn *txn, const struct etcd *etcd, const char *name, int64_t revision); // 0: absent
 void etcd_txn_if_exists(struct etcd_txn *txn, const struct etcd *etcd, const char *name);
 void etcd_txn_put(struct etcd_txn *txn, const struct etcd *etcd, const char *name, const void *bytes,
     size_t length, int64_t lease); // lease 0: none
@@ -76,8 +78,8 @@ void etcd_txn_otherwise_read(struct etcd_txn *txn, const struct etcd *etcd, cons
 struct etcd_key {
     char *name; // without the prefix
     struct buffer value;
-    int64_t created; // revision
-    int64_t lease;   // 0: none
+    int64_t created, modified; // revisions
+    int64_t lease;             // 0: none
 };
 
 struct etcd_result {

@@ -18,7 +18,7 @@
 
 #define REPORT_MS  1000
 #define WRITE_MS   5000 // between two writes of what changes all the time
-#define LEASE_S    15
+#define LEASE_S    10
 #define SERVERS_MS 10000 // between two looks at etcd's members
 #define SERVER_MS  1000  // for an answer of one
 #define CALL_MS    2000
@@ -123,7 +123,7 @@ static void note_clash(struct reporter *reporter, bool is_clash)
     int64_t now_ms = clock_boot_ms();
     if (!is_clash || reporter->clash_ms == 0)
         reporter->clash_ms = is_clash ? now_ms : 0;
-    bool is_lasting = is_clash && now_ms - reporter->clash_ms > 2 * LEASE_S * 1000;
+    bool is_lasting = is_clash && now_ms - reporter->clash_ms > (LEASE_S + 2) * 1000;
     (void)pthread_mutex_lock(&cluster->mutex);
     cluster->has_namesake = is_lasting;
     (void)pthread_mutex_unlock(&cluster->mutex);

@@ -326,6 +326,36 @@ static void a_store_of_no_cluster_is_not_opened_with_a_log(void **state)
     assert_int_equal(lead(fixture), -ENXIO);
 }
 
+static void a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct store_observer observer = {
+        .arg = fixture, .on_durable = on_durable, .on_failed = on_failed
+    };
+    struct store_summary before = { 0 }, after = { 0 };
+    struct store_position at = { 0 }, later = { 0 };
+    struct store *view = NULL, *fresh = NULL;
+    store_replica_close(follow(fixture));
+    struct store_replica *replica = follow(fixture);
+    assert_int_equal(store_open_reading(the_log.standby, &observer, &view, &before, &at, &fixture->err), 0);
+    assert_int_equal(at.number, store_replica_position(replica).number);
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    for (size_t i = at.number - 1; i < the_log.count; i++)
+        assert_int_equal(store_replica_apply(replica, &the_log.entries[i], &fixture->err), 0);
+    int64_t jobs = 0;
+    assert_int_equal(store_sql_number(view->db, "SELECT count(*) FROM jobs", &jobs, &fixture->err), 0);
+    assert_int_equal((uint64_t)jobs, before.jobs);
+    assert_int_equal(store_sql_run(view->db, "DELETE FROM jobs", &fixture->err), -EROFS);
+    store_close(view);
+    assert_int_equal(
+        store_open_reading(the_log.standby, &observer, &fresh, &after, &later, &fixture->err), 0);
+    assert_int_equal(after.jobs, before.jobs + 1);
+    assert_int_equal(later.number, the_log.count + 1);
+    store_close(fresh);
+    store_replica_close(replica);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -341,6 +371,7 @@ int main(void)
         TEST(an_entry_that_does_not_fit_changes_nothing),
         TEST(a_store_of_a_cluster_is_not_opened_alone),
         TEST(a_store_of_no_cluster_is_not_opened_with_a_log),
+        TEST(a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,6 +74,13 @@ static void a_ticket_has_an_address_and_a_token(void **state)
     assert_int_equal(join_ticket_read(bare, &ticket, &err), 0);
     assert_string_equal(ticket.address.port, NODES_PORT);
     join_ticket_clear(&ticket);
+    _cleanup_free_ char *several = xasprintf("a:9124,b,[fd00::7]:9200#%s", text);
+    _cleanup_free_ char *gap = xasprintf("a:9124,,b#%s", text);
+    assert_int_equal(join_ticket_read(several, &ticket, &err), 0);
+    assert_string_equal(ticket.address.host, "a");
+    assert_string_equal(ticket.all, "a:9124,b,[fd00::7]:9200");
+    join_ticket_clear(&ticket);
+    assert_int_equal(join_ticket_read(gap, &ticket, &err), -EINVAL);
     assert_int_equal(join_ticket_read("gpu0:9124", &ticket, &err), -EINVAL);
     assert_non_null(strstr(err.hint, "quote it"));
 }
