@@ -214,6 +214,14 @@ int call_read_again(struct call *call, call_layer_fn *layer, void *arg, struct e
     return r;
 }
 
+/* A standby answered, because it was asked, or because nobody leads. */
+static void tell_age(const struct call *call)
+{
+    if (call->client.age_ms >= 0)
+        talk_line("answered by a standby, as of %" PRId64 ".%d s ago", call->client.age_ms / 1000,
+            (int)(call->client.age_ms % 1000 / 100));
+}
+
 static int run_verb(
     struct call *call, const struct command *command, int argc, char **argv, struct error *err)
 {
@@ -244,6 +252,7 @@ static int run_verb(
     }
     client_init(&call->client, call->socket, call->host);
     r = command->run(call, argc - first, argv + first, err);
+    tell_age(call);
     client_clear(&call->client);
     return r;
 }
@@ -293,14 +302,6 @@ static int run_action(struct call *call, const struct command *command, int argc
     return report(call, command, &err);
 }
 
-/* A standby answered, because it was asked, or because nobody leads. */
-static void tell_age(const struct call *call)
-{
-    if (call->client.age_ms >= 0)
-        talk_line("answered by a standby, as of %" PRId64 ".%d s ago", call->client.age_ms / 1000,
-            (int)(call->client.age_ms % 1000 / 100));
-}
-
 int call_run(struct call *call, const struct command *command, int argc, char **argv)
 {
     struct error err = { 0 };
@@ -309,7 +310,6 @@ int call_run(struct call *call, const struct command *command, int argc, char **
     call->command = command;
     call->options = xcalloc(1, command->options_size == 0 ? 1 : command->options_size);
     int r = run_verb(call, command, argc, argv, &err);
-    tell_age(call);
     if (command->clear != NULL)
         command->clear(call->options);
     free(call->options);
