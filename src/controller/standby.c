@@ -37,7 +37,7 @@
 struct standby {
     struct controller *controller;
     const char *tls_dir;
-    bool is_leading;
+    bool is_leading, is_leaving;
     struct event *signals[2], *leads, *identity;
     struct listening *refusing;
     int remote_fd; // for clients on other machines, until the keys of the cluster are known; -1: none
@@ -91,6 +91,7 @@ static void on_signal(evutil_socket_t fd, short events, void *arg)
 {
     struct standby *standby = arg;
     log_info("signal %d: mgpud, a standby, exits", (int)fd);
+    standby->is_leaving = true; // also when it was to lead from now on
     (void)event_base_loopbreak(standby->controller->loop);
 }
 
@@ -203,6 +204,8 @@ int standby_run(struct controller *controller, struct prepared *prepared, struct
             (void)event_base_loop(controller->loop, EVLOOP_NONBLOCK);
     }
     clear(&standby);
+    if (standby.is_leaving)
+        return r;
     if (r == 0 && standby.is_leading)
         r = cluster_lead(controller->cluster, err);
     return r < 0 ? r : standby.is_leading;

@@ -373,6 +373,17 @@ int store_replica_found(const char *dir, struct error *err)
         true, err);
 }
 
+int store_replica_found_again(const char *dir, struct error *err)
+{
+    struct store_replica *replica = NULL;
+    int r = store_replica_open(dir, &replica, err);
+    if (r == 0)
+        r = set_position(replica->store.db,
+            (struct store_position){ replica->store.position.number + 1, random_id() }, err);
+    store_replica_close(replica);
+    return r;
+}
+
 int store_replica_leave(const char *dir, struct error *err)
 {
     return change_membership(dir, "DROP TABLE " STORE_REPLICA, false, err);

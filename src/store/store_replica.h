@@ -49,6 +49,10 @@ int store_open_leading(const char *dir, const struct store_observer *observer,
 /* Makes the store in DIR, which is created if missing, the first of a cluster, at a position of its own. */
 int store_replica_found(const char *dir, struct error *err);
 
+/* The same for a store whose log is lost: its new position is behind those of all stores that have no entry
+ * which this one lacks, so that they are replaced by it. */
+int store_replica_found_again(const char *dir, struct error *err);
+
 /* The opposite: the store in DIR is one controller's own again. */
 int store_replica_leave(const char *dir, struct error *err);
 

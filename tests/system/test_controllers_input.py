@@ -103,7 +103,7 @@ def test_a_store_that_an_entry_does_not_fit_is_replaced_and_kept_aside(ana):
         standby.process.terminate()
         standby.process.wait(harness.DEADLINE_S)
         with contextlib.closing(sqlite3.connect(f'{standby.state_dir}/store/mgpu.db')) as db:
-            db.execute('UPDATE jobs SET uid = uid + 1 WHERE id = ?', (jobs[0],))
+            db.execute('DELETE FROM jobs WHERE id = ?', (jobs[0],))
             db.commit()
         standby.start()
         leader.mgpu('release', str(jobs[0]), user=leader.user, check=True)

@@ -54,7 +54,9 @@ int cluster_found(struct cluster *cluster, struct error *err)
     struct store_replica *replica = NULL;
     _cleanup_free_ char *instance = NULL;
     struct etcd *etcd = etcd_new(cluster->curl, &cluster->settings);
-    int r = cluster_log_read(etcd, UINT64_MAX, &view, err);
+    int r = -EAGAIN;
+    for (size_t i = 0; r == -EAGAIN && i < cluster->settings.endpoints.count; i++) // each asks the next one
+        r = cluster_log_read(etcd, UINT64_MAX, &view, err);
     if (r < 0)
         goto out;
     int joined = store_replica_open(cluster->store_dir, &replica, NULL);
@@ -70,10 +72,8 @@ int cluster_found(struct cluster *cluster, struct error *err)
     /* A store whose log in etcd is lost begins a new one. */
     store_replica_close(replica);
     replica = NULL;
-    if (joined == 0)
-        r = store_replica_leave(cluster->store_dir, err);
-    if (r == 0)
-        r = store_replica_found(cluster->store_dir, err);
+    r = joined == 0 ? store_replica_found_again(cluster->store_dir, err)
+                    : store_replica_found(cluster->store_dir, err);
     if (r == 0)
         r = store_replica_open(cluster->store_dir, &replica, err);
     if (r < 0)

@@ -155,8 +155,43 @@ static int refusal(const char *text)
     return -EAGAIN;
 }
 
-static int tell(const struct etcd *etcd, CURLcode code, struct error *err)
+/*
+ * With TLS 1.3 a server refuses a certificate after the handshake, and its reason may be lost with the
+ * connection. With 1.2 it refuses during the handshake: a harmless request, of which nothing but that is
+ * used.
+ */
+static CURLcode ask_why(struct etcd *etcd)
 {
+    const struct curl_library *curl = etcd->curl;
+    _cleanup_free_ char *url = xasprintf("%s/health", etcd->settings->endpoints.items[etcd->endpoint]);
+    etcd->trouble[0] = '\0';
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_URL, url);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_HTTPGET, 1L);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_MAX_TLSv1_2);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_FRESH_CONNECT, 1L);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_FORBID_REUSE, 1L);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_TIMEOUT_MS, CONNECT_MS);
+    CURLcode code = curl->easy_perform(etcd->handle);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_POST, 1L);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_DEFAULT);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_FRESH_CONNECT, 0L);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_FORBID_REUSE, 0L);
+    etcd->answer.length = 0;
+    return code;
+}
+
+static int tell(struct etcd *etcd, CURLcode code, struct error *err)
+{
+    bool is_tls = strncmp(etcd->settings->endpoints.items[etcd->endpoint], "https:", 6) == 0;
+    bool is_cut = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING ||
+                  code == CURLE_SSL_CONNECT_ERROR || strstr(etcd->trouble, "getpeername") != NULL;
+    char before[CURL_ERROR_SIZE];
+    (void)snprintf(before, sizeof(before), "%s", etcd->trouble);
+    if (is_tls && is_cut && strstr(before, "alert") == NULL && ask_why(etcd) == CURLE_OK)
+        (void)snprintf(etcd->trouble, sizeof(etcd->trouble), "%s", before);
+    else if (etcd->trouble[0] == '\0')
+        (void)snprintf(etcd->trouble, sizeof(etcd->trouble), "%s", before);
+
     const char *text = etcd->trouble[0] != '\0' ? etcd->trouble : etcd->curl->easy_strerror(code);
     return etcd_trouble_tell(
         etcd->settings, etcd->settings->endpoints.items[etcd->endpoint], code, text, err);
@@ -309,7 +344,8 @@ int etcd_watch(struct etcd *etcd, const char *name, const char *end, int timeout
     if (code == CURLE_OPERATION_TIMEDOUT)
         return 0;
     etcd_choose(etcd, etcd->endpoint + 1);
-    return code == CURLE_OK ? error_set(err, -EAGAIN, "etcd ended the watch") : tell(etcd, code, err);
+    return code == CURLE_OK ? error_set(err, -EAGAIN, "etcd ended the watch")
+                            : error_set(err, -EAGAIN, "etcd: %.200s", etcd->trouble);
 }
 
 /* --- transactions --- */

@@ -104,7 +104,8 @@ int etcd_trouble_tell(const struct etcd_settings *settings, const char *endpoint
             : code == CURLE_PEER_FAILED_VERIFICATION
                 ? tell_server(settings, endpoint, text, err)
                 : error_set(err, -EAGAIN, "etcd %s: %.200s", endpoint, text);
-    if (r < 0 && strstr(text, "wrong version number") != NULL) {
+    if (r < 0 && (strstr(text, "wrong version number") != NULL ||
+                     (code == CURLE_SSL_CONNECT_ERROR && strstr(text, "SSL_ERROR_SYSCALL") != NULL))) {
         (void)error_set(err, -EAGAIN, "etcd %s does not use TLS", endpoint);
         (void)error_hint(err, "with etcd:// instead of etcds://, mgpud uses no TLS either");
     }
