@@ -31,6 +31,11 @@ static const struct record_field step_fields[] = {
     RECORD_FIELD(11, RECORD_U32, struct job_step, end, 0),
     RECORD_FIELD(12, RECORD_I32, struct job_step, exit_code, 0),
     RECORD_FIELD(13, RECORD_U32, struct job_step, signal, 0),
+    RECORD_FIELD(400, RECORD_SIZE, struct job_step, max_rss, 0),
+    RECORD_FIELD(401, RECORD_U32, struct job_step, max_rss_task, 0),
+    RECORD_FIELD(402, RECORD_SIZE, struct job_step, ave_rss, 0),
+    RECORD_FIELD(403, RECORD_U64, struct job_step, user_ms, 0),
+    RECORD_FIELD(404, RECORD_U64, struct job_step, system_ms, 0),
 };
 
 const struct record_type job_step_record = RECORD_TYPE(91, "step", struct job_step, step_fields);
@@ -63,6 +68,15 @@ bool job_step_has_gpu(const struct job_step_node *node, uint64_t place)
         p = end + 1;
     }
     return false;
+}
+
+void job_step_set_usage(struct job_step *step, const struct job_step *from)
+{
+    step->max_rss = from->max_rss;
+    step->max_rss_task = from->max_rss_task;
+    step->ave_rss = from->ave_rss;
+    step->user_ms = from->user_ms;
+    step->system_ms = from->system_ms;
 }
 
 struct job_step *job_steps_add(struct record_list *steps, const struct job_step *step)
@@ -103,6 +117,7 @@ static void end_one(struct job_step_history *history, const struct job_event *ev
         steps[i].end = ended->end;
         steps[i].exit_code = ended->exit_code;
         steps[i].signal = ended->signal;
+        job_step_set_usage(&steps[i], ended);
         return;
     }
 }

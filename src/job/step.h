@@ -40,6 +40,10 @@ struct job_step {
     uint32_t end;     // enum job_end: exit, signal, cancelled (with its attempt), or unknown
     int32_t exit_code;
     uint32_t signal;
+    /* What the tasks have used, as their client reports it; 0: unknown. */
+    uint64_t max_rss, ave_rss;   // bytes: of the task that had the most, and on average
+    uint32_t max_rss_task;       // which one had the most
+    uint64_t user_ms, system_ms; // CPU time of all tasks
 };
 
 /* What a start of mgpud needs of a job's steps: a row of the store. */
@@ -56,6 +60,9 @@ uint32_t job_step_tasks(const struct job_step *step);
 
 /* True when the GPU at this position among those of the job is one of the step's. */
 bool job_step_has_gpu(const struct job_step_node *node, uint64_t place);
+
+/* Takes over what the tasks of `from` have used. */
+void job_step_set_usage(struct job_step *step, const struct job_step *from);
 
 /* Adds a copy to a list of struct job_step. */
 struct job_step *job_steps_add(struct record_list *steps, const struct job_step *step);

@@ -25,6 +25,7 @@
 
 #define FIRST_PROCESS    "Name:\tpodman-init\n"
 #define PROCESSES_MAX    16384U // found in one walk of the tree
+#define CGROUP_PATH_MAX  4096
 #define CGROUP_NAMES_MAX 3 // last components of a cgroup's path that name a step: instance, attempt, step
 
 /* Calls `visit` for each number in a file of numbers. */
@@ -58,7 +59,8 @@ static void visit_pids(int dirfd, const char *name, visit_pid_fn *visit, void *a
 
 struct pass {
     const struct tree *tree;
-    bool is_inner; // only those in a PID namespace of their own
+    const char *cgroup; // whose processes are visited
+    bool is_inner;      // only those in a PID namespace of their own
     int signal;
     int count;
     bool is_denied;
@@ -138,8 +140,31 @@ static void signal_member(void *arg, pid_t pid)
     if (is_passed_over(pass, pid))
         return;
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (pidfd >= 0 && is_in_cgroup(pid, pass->tree->cgroup))
+    if (pidfd >= 0 && is_in_cgroup(pid, pass->cgroup))
         send_signal(pass, pidfd);
+}
+
+/* Steps with limits of their own have cgroups beside that of the command. */
+static void signal_siblings(struct pass *pass)
+{
+    const char *own = pass->tree->cgroup, *slash = strrchr(own, '/');
+    _cleanup_close_ int dirfd = openat(pass->tree->cgroup_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _Alignas(struct dirent64) char entries[4096];
+    char path[CGROUP_PATH_MAX], procs[300];
+    ssize_t n;
+    while (dirfd >= 0 && slash != NULL && (n = getdents64(dirfd, entries, sizeof(entries))) > 0)
+        for (ssize_t at = 0; at < n;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(const void *)(entries + at);
+            at += entry->d_reclen;
+            if (strncmp(entry->d_name, "step", 4) != 0 || strcmp(entry->d_name, slash + 1) == 0 ||
+                snprintf(path, sizeof(path), "%.*s%.255s", (int)(slash + 1 - own), own, entry->d_name) >=
+                    (int)sizeof(path))
+                continue;
+            (void)snprintf(procs, sizeof(procs), "%.255s/cgroup.procs", entry->d_name);
+            pass->cgroup = path;
+            visit_pids(dirfd, procs, signal_member, pass);
+        }
+    pass->cgroup = own;
 }
 
 /* --- by parent --- */
@@ -217,15 +242,16 @@ static void signal_descendants(struct pass *pass)
 
 static void signal_all(struct pass *pass)
 {
-    if (pass->tree->cgroup_fd >= 0)
+    if (pass->tree->cgroup_fd >= 0) {
         visit_pids(pass->tree->cgroup_fd, "cgroup.procs", signal_member, pass);
-    else if (pass->tree->root > 0)
+        signal_siblings(pass);
+    } else if (pass->tree->root > 0)
         signal_descendants(pass);
 }
 
 int tree_signal(const struct tree *tree, int signal)
 {
-    struct pass pass = { .tree = tree, .signal = signal };
+    struct pass pass = { .tree = tree, .cgroup = tree->cgroup, .signal = signal };
     /* A container's runtime must outlive the container to report its exit status. */
     pass.is_inner = tree->is_contained && signal != SIGKILL;
     signal_all(&pass);

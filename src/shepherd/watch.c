@@ -463,7 +463,8 @@ static void reap(void)
         ;
 }
 
-/* With a cgroup one write ends everything; without, each round kills what is there and reaps one. */
+/* With a cgroup one write ends everything, steps with a cgroup of their own included; without, each round
+ * kills what is there and reaps one. */
 static void end_rest(struct watch *watch)
 {
     const struct shepherd *shepherd = watch->shepherd;
@@ -481,7 +482,7 @@ static void end_rest(struct watch *watch)
         watch->phase = WATCH_OVER;
         return;
     }
-    _cleanup_close_ int fd = openat(shepherd->cgroup_fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+    _cleanup_close_ int fd = openat(shepherd->cgroup_fd, "../cgroup.kill", O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, "1", 1) != 1)
         (void)signal_step(watch, SIGKILL);
 }
@@ -569,7 +570,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
         .is_executed = shepherd->channel_fd < 0,
     };
     if (shepherd->cgroup_fd >= 0)
-        watch.events_fd = openat(shepherd->cgroup_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+        watch.events_fd = openat(shepherd->cgroup_fd, "../cgroup.events", O_RDONLY | O_CLOEXEC);
     terms_open(&watch.terms, shepherd, started_ms(shepherd));
     terminal_idle_open(&watch.idle, &shepherd->spec, shepherd->spool_fd);
     if (shepherd->init_pidfd < 0)

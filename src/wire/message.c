@@ -334,6 +334,8 @@ static const struct record_field open_guest_fields[] = {
     RECORD_FIELD(10, RECORD_BOOL, struct message_open_step, is_tty, 0),
     RECORD_FIELD(11, RECORD_U32, struct message_open_step, rows, 0),
     RECORD_FIELD(12, RECORD_U32, struct message_open_step, columns, 0),
+    RECORD_FIELD(405, RECORD_U32, struct message_open_step, cpus, 0),
+    RECORD_FIELD(406, RECORD_SIZE, struct message_open_step, memory, 0),
 };
 const struct record_type message_open_step_record =
     RECORD_TYPE(MESSAGE_OPEN_STEP, "OPEN_STEP", struct message_open_step, open_guest_fields);

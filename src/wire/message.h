@@ -449,6 +449,8 @@ struct message_open_step {
     char *cwd;          // NULL: the job's
     bool is_tty;
     uint32_t rows, columns;
+    uint32_t cpus;   // limit of its own, below that of the attempt; 0: none
+    uint64_t memory; // bytes, the same
 };
 
 #define SOCKET_PATH_MAX 107U // of a unix socket: sun_path

@@ -61,6 +61,8 @@ static const struct record_field exec_fields[] = {
     RECORD_FIELD(4, RECORD_BOOL, struct exec_request, tty, 0),
     RECORD_FIELD(5, RECORD_U32, struct exec_request, rows, 0),
     RECORD_FIELD(6, RECORD_U32, struct exec_request, columns, 0),
+    RECORD_FIELD(405, RECORD_U32, struct exec_request, cpus, 0),
+    RECORD_FIELD(406, RECORD_SIZE, struct exec_request, memory, 0),
 };
 const struct record_type exec_request_record =
     RECORD_TYPE(230, "exec request", struct exec_request, exec_fields);
@@ -91,9 +93,25 @@ static const struct record_field step_end_fields[] = {
     RECORD_FIELD(2, RECORD_I32, struct step_end_request, exit_code, 0),
     RECORD_FIELD(3, RECORD_U32, struct step_end_request, signal, 0),
     RECORD_FIELD(4, RECORD_BOOL, struct step_end_request, cancelled, 0),
+    RECORD_FIELD(400, RECORD_SIZE, struct step_end_request, max_rss, 0),
+    RECORD_FIELD(401, RECORD_U32, struct step_end_request, max_rss_task, 0),
+    RECORD_FIELD(402, RECORD_SIZE, struct step_end_request, ave_rss, 0),
+    RECORD_FIELD(403, RECORD_U64, struct step_end_request, user_ms, 0),
+    RECORD_FIELD(404, RECORD_U64, struct step_end_request, system_ms, 0),
 };
 const struct record_type step_end_request_record =
     RECORD_TYPE(233, "step end request", struct step_end_request, step_end_fields);
+
+static const struct record_field step_usage_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct step_usage_request, step, 0),
+    RECORD_FIELD(400, RECORD_SIZE, struct step_usage_request, max_rss, 0),
+    RECORD_FIELD(401, RECORD_U32, struct step_usage_request, max_rss_task, 0),
+    RECORD_FIELD(402, RECORD_SIZE, struct step_usage_request, ave_rss, 0),
+    RECORD_FIELD(403, RECORD_U64, struct step_usage_request, user_ms, 0),
+    RECORD_FIELD(404, RECORD_U64, struct step_usage_request, system_ms, 0),
+};
+const struct record_type step_usage_request_record =
+    RECORD_TYPE(235, "step usage request", struct step_usage_request, step_usage_fields);
 
 static const struct record_field step_signal_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct step_signal_request, step, 0),

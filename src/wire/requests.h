@@ -53,6 +53,8 @@ struct exec_request {
     char *cwd;          // NULL: the job's
     bool tty;
     uint32_t rows, columns;
+    uint32_t cpus;   // limit of its own, below that of the job; 0: none
+    uint64_t memory; // bytes, the same
 };
 
 /* POST /jobs/ID/steps */
@@ -79,6 +81,19 @@ struct step_end_request {
     int32_t exit_code;
     uint32_t signal; // that ended a task; 0: none
     bool cancelled;  // by its user
+    /* What the tasks have used, as their client reports it; 0: unknown. */
+    uint64_t max_rss, ave_rss;   // bytes: of the task that had the most, and on average
+    uint32_t max_rss_task;       // which one had the most
+    uint64_t user_ms, system_ms; // CPU time of all tasks
+};
+
+/* POST /jobs/ID/steps/usage: of a step that runs. */
+struct step_usage_request {
+    uint32_t step;
+    /* What the tasks have used, as their client reports it; 0: unknown. */
+    uint64_t max_rss, ave_rss;   // bytes: of the task that had the most, and on average
+    uint32_t max_rss_task;       // which one had the most
+    uint64_t user_ms, system_ms; // CPU time of all tasks
 };
 
 /* POST /jobs/ID/steps/signal */
@@ -158,4 +173,5 @@ extern const struct record_type token_request_record;
 extern const struct record_type exec_request_record;
 extern const struct record_type step_request_record;
 extern const struct record_type step_end_request_record;
+extern const struct record_type step_usage_request_record;
 extern const struct record_type step_signal_request_record;

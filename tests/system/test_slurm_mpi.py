@@ -2,10 +2,10 @@
 """srun --mpi: steps whose tasks find each other by PMI and PMIx, with a client written here and, where they are installed, with
 MPICH and Open MPI of Debian, over two nodes."""
 
-import os
 import shutil
 import subprocess
 
+import harness
 import pytest
 import slurm
 from cluster import Cluster
@@ -152,8 +152,7 @@ def hello(request, tmp_path_factory):
     if not shutil.which(compiler, path='/usr/bin'):
         pytest.skip(f'{compiler} is not installed: tools/install-packages real')
     place = tmp_path_factory.mktemp('mpi')
-    for folder in (place, place.parent, place.parent.parent):
-        os.chmod(folder, 0o755)
+    harness.open_folder(place)
     (place / 'hello.c').write_text(HELLO)
     subprocess.run([f'/usr/bin/{compiler}', '-o', f'{place}/hello', f'{place}/hello.c'], check=True, capture_output=True)
     return f'{place}/hello', kind, variables

@@ -32,7 +32,8 @@ def test_steps_are_numbered_and_recorded_with_their_status(cluster):
     job = cluster.wrap('srun true; srun bash -c "exit 3"; srun bash -c "kill -9 \\$\\$"; true', '-n', 2, '-o', 'out')
     cluster.finish(job)
     assert rows(cluster, job, 'JobName,State,ExitCode,NTasks') == {
-        f'{job}': 'wrap|COMPLETED|0:0|', f'{job}.batch': 'batch|COMPLETED|0:0|1', f'{job}.0': 'true|COMPLETED|0:0|2',
+        f'{job}': 'wrap|COMPLETED|0:0|', f'{job}.batch': 'batch|COMPLETED|0:0|1',
+        f'{job}.extern': 'extern|COMPLETED|0:0|1', f'{job}.0': 'true|COMPLETED|0:0|2',
         f'{job}.1': 'bash|FAILED|3:0|2', f'{job}.2': 'bash|FAILED|0:9|2'}
     assert [(step['id'], step['state'], step['exit_code'], step['signal']) for step in steps(cluster, job)] == [
         (0, 'done', 0, None), (1, 'failed', 3, None), (2, 'failed', 0, 9)]
@@ -42,7 +43,7 @@ def test_show_lists_the_steps(cluster):
     job = cluster.wrap('srun true; srun bash -c "exit 3"; true', '-n', 2, '-o', 'out')
     node = cluster.finish(job)['node']
     page = cluster.box.mgpu('show', job, check=True).out
-    assert f'{job}.0 true: 2 tasks on {node}, done\n' in page and f'{job}.1 bash: 2 tasks on {node}, failed (exit status 3)\n' in page
+    assert f'{job}.0 true: 2 tasks on {node}, done; at most ' in page and f'{job}.1 bash: 2 tasks on {node}, failed (exit status 3); at' in page
     assert 'step_started' not in page
 
 
@@ -216,3 +217,59 @@ def test_steps_and_dependencies_replay_to_the_same_decisions_and_pass_fsck(clust
                           timeout=120, check=False)
     box.start()
     assert done.returncode == 0 and 'match' in done.stdout, done
+
+
+# --- usage and limits ---
+
+GREEDY = 'import time; held = bytearray({mib} << 20); {then}'
+
+
+def kib(text):
+    return int(text.removesuffix('K'))
+
+
+def test_the_usage_of_a_step_is_recorded(cluster):
+    program = GREEDY.format(mib=64, then='sum(range(3000000))')
+    job = cluster.wrap(f'srun bash -c "[ \\$SLURM_PROCID = 0 ] || exec /usr/bin/python3 -c \\"{program}\\""; true', '-n', 2)
+    cluster.finish(job)
+    most, average, task, node, cpu = rows(cluster, job, 'MaxRSS,AveRSS,MaxRSSTask,MaxRSSNode,TotalCPU')[f'{job}.0'].split('|')
+    assert 64 << 10 < kib(most) < 400 << 10 and kib(average) < kib(most) and (task, node) == ('1', cluster.box.job(job)['node'])
+    assert cpu != '00:00.000' and cpu.startswith('00:0')
+    step, = steps(cluster, job)
+    assert step['max_rss_bytes'] >> 10 == kib(most) and step['cpu_seconds'] == step['user_cpu_seconds'] + step['system_cpu_seconds']
+
+
+def test_the_usage_of_a_running_step_is_shown(cluster, gate):
+    program = f'{GREEDY.format(mib=48, then="")}import os; os.execvp("sh", {gate.command()!r})'
+    job = cluster.wrap(f'srun /usr/bin/python3 -c {shlex.quote(program)}', '-n', 1, '-o', 'out')
+
+    def look():
+        lines = cluster.run('sstat', '-n', '-P', '-j', f'{job}.0', '-o', 'JobID,MaxRSS,NTasks').out.split()
+        fields = lines[0].split('|') if lines else ['', '', '']
+        return fields if fields[1] else None
+
+    fields = harness.until(look, 'the usage of the step', 30)
+    assert fields[0] == f'{job}.0' and kib(fields[1]) > 1024 and fields[2] == '1', fields
+    gate.open()
+    cluster.finish(job)
+
+
+def test_a_step_has_the_cpus_that_it_requests(cluster):
+    if not os.access('/sys/fs/cgroup/cpuset/cgroup.procs', os.W_OK) and not os.path.exists('/sys/fs/cgroup/cpuset.cpus.effective'):
+        pytest.skip('no cpuset can be limited here')
+    count = 'import os; print(len(os.sched_getaffinity(0)))'
+    job = cluster.wrap(f"srun -n1 --exact -c1 /usr/bin/python3 -c '{count}'; srun -n1 /usr/bin/python3 -c '{count}'",
+                       '-n', 1, '-c', min(2, len(os.sched_getaffinity(0))), '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+    assert cluster.read('out').split() == ['1', str(min(2, len(os.sched_getaffinity(0))))]
+
+
+def test_a_step_does_not_exceed_the_memory_that_it_requests(cluster):
+    if not os.access('/sys/fs/cgroup/memory/cgroup.procs', os.W_OK):
+        pytest.skip('no memory can be limited here')
+    program = GREEDY.format(mib=300, then='print("held", flush=True)')
+    job = cluster.wrap(f"srun -n1 --mem=100M /usr/bin/python3 -c '{program}'; echo status $?; srun -n1 /usr/bin/python3 -c '{program}'",
+                       '-n', 1, '--mem=800M', '-o', 'out')
+    cluster.finish(job)
+    assert cluster.read('out').splitlines()[-2:] == ['status 137', 'held'], cluster.read('out')
+    assert [step['signal'] for step in steps(cluster, job)] == [9, None]

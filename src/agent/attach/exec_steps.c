@@ -310,6 +310,25 @@ static int make_entry(struct exec_steps *exec_steps, struct spool_id *id, struct
     return error_set_errno(err, -errno, "cannot create a spool directory for job %" PRIu64, id->job);
 }
 
+/* Limits of its own, which are below those of the job. */
+static int limit(const struct exec_steps *exec_steps, const struct spool_id *id,
+    const struct message_open_step *request, struct launch_spec *spec, struct error *err)
+{
+    bool has_memory =
+        request->memory > 0 && (spec->memory_limit == 0 || request->memory < spec->memory_limit);
+    bool has_cpus = request->cpus > 0 && request->cpus <= ASK_CPUS_MAX;
+    uint64_t memory = spec->memory_limit;
+    uint32_t cpu_milli = spec->cpu_milli;
+    spec->memory_limit = has_memory ? request->memory : 0;
+    spec->cpu_milli = has_cpus ? request->cpus * 1000U : 0;
+    int r = launcher_limit_step(exec_steps->launcher, id, spec, err);
+    if (!has_memory)
+        spec->memory_limit = memory;
+    if (!has_cpus)
+        spec->cpu_milli = cpu_milli;
+    return r;
+}
+
 static int stage(struct exec_steps *exec_steps, const struct message_open_step *request,
     struct spool_id *ret_id, struct error *err)
 {
@@ -324,6 +343,9 @@ static int stage(struct exec_steps *exec_steps, const struct message_open_step *
     if (dirfd >= 0) {
         spec.id.step = ret_id->step;
         adapt(&spec, request);
+        r = limit(exec_steps, ret_id, request, &spec, err);
+    }
+    if (r >= 0 && dirfd >= 0) {
         r = file_write_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, false);
         if (r < 0)
             (void)error_set_errno(err, r, "cannot write the spool of job %" PRIu64, request->id.job);

@@ -292,6 +292,20 @@ static int cgroup2_limit(
     return r;
 }
 
+static int cgroup2_limit_step(
+    struct confine_state *state, const struct spool_id *id, struct launch_spec *spec, struct error *err)
+{
+    char attempt_dir[CELL_NAME_SIZE], cell_dir[CELL_NAME_SIZE];
+    attempt_name(id, attempt_dir);
+    cell_name(id, cell_dir);
+    int r = make_directory(state->fd, cell_dir);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot create cgroup %s/%s", state->path, cell_dir);
+    _cleanup_free_ char *attempt = xasprintf("%s/%s", state->path, attempt_dir);
+    _cleanup_free_ char *cell = xasprintf("%s/%s", state->path, cell_dir);
+    return limits_apply_step(state->limits, id, attempt, cell, spec, err);
+}
+
 static bool cgroup2_is_limited(const struct confine_state *state, const struct spool_id *id)
 {
     return state->unlimited.job != id->job || state->unlimited.attempt != id->attempt;
@@ -352,6 +366,8 @@ static int cgroup2_remove(struct confine_state *state, const struct spool_id *id
     attempt_name(id, attempt);
     if (unlinkat(state->fd, cell, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return -errno;
+    if (id->step != 0)
+        limits_remove_step(state->limits, id);
     /* Another step of the attempt may be there. */
     if (unlinkat(state->fd, attempt, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return errno == EBUSY || errno == ENOTEMPTY ? 0 : -errno;
@@ -418,6 +434,7 @@ const struct confine confine_cgroup2 = {
     .open = cgroup2_open,
     .prepare = cgroup2_prepare,
     .limit = cgroup2_limit,
+    .limit_step = cgroup2_limit_step,
     .is_limited = cgroup2_is_limited,
     .limits = cgroup2_limits,
     .can_guard = cgroup2_can_guard,

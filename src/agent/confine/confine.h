@@ -39,6 +39,10 @@ struct confine {
     int (*limit)(
         struct confine_state *state, const struct spool_id *id, struct launch_spec *spec, struct error *err);
 
+    /* Limits a step, which is not step 0, below its attempt: limits_apply_step(). */
+    int (*limit_step)(
+        struct confine_state *state, const struct spool_id *id, struct launch_spec *spec, struct error *err);
+
     /* False if prepare() has created the attempt's cgroup and limit() was not called since. */
     bool (*is_limited)(const struct confine_state *state, const struct spool_id *id);
 

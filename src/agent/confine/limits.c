@@ -23,6 +23,7 @@
 #include "agent/confine/v2.h"
 #include "agent/confine/cpu_pool.h"
 #include "agent/confine/limit_files.h"
+#include "agent/confine/limits_private.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -31,29 +32,13 @@
 #define REMEMBERED_MAX 32768U      // bytes of it
 #define REGIONS_MAX    65536U
 #define NODE_CPUS      "/sys/devices/system/node/node%u/cpulist"
-#define MEMS_SIZE      1024
 
-static const char *const names[LIMIT_CONTROLLERS] = {
+const char *const limits_controllers[LIMIT_CONTROLLERS] = {
     [LIMIT_MEMORY] = "memory",
     [LIMIT_PIDS] = "pids",
     [LIMIT_CPU] = "cpu",
     [LIMIT_CPUSET] = "cpuset",
     [LIMIT_DMEM] = "dmem",
-};
-
-struct place {
-    enum limit_hierarchy hierarchy;
-    char *base;      // of v1, also while v2 is used: groups may have been left there
-    bool has_groups; // that we or an earlier agent made there
-    struct error why;
-};
-
-struct limits {
-    char instance[CONFINE_NAME_SIZE]; // the start of all our names
-    struct place places[LIMIT_CONTROLLERS];
-    struct cpu_pool pool;
-    char mems[MEMS_SIZE];
-    char *regions; // text of dmem.capacity; NULL: there is none
 };
 
 /* --- v1: finding our place --- */
@@ -77,7 +62,7 @@ static void remember_bases(const struct limits *limits, const char *run_dir)
     _cleanup_free_ char *name = xasprintf("%s/" REMEMBERED, run_dir);
     for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
         if (limits->places[i].base != NULL)
-            buffer_printf(&text, "%s %s\n", names[i], limits->places[i].base);
+            buffer_printf(&text, "%s %s\n", limits_controllers[i], limits->places[i].base);
     /* Without it the next agent finds the groups all the same, unless it is started from elsewhere. */
     if (text.length > 0)
         (void)file_write(AT_FDCWD, name, text.bytes, text.length, false);
@@ -86,19 +71,20 @@ static void remember_bases(const struct limits *limits, const char *run_dir)
 static void find_base(
     struct limits *limits, enum limit_controller controller, char *known, const char *parent)
 {
-    struct place *place = &limits->places[controller];
-    _cleanup_free_ char *before = remembered_base(known, names[controller]);
+    struct limits_place *place = &limits->places[controller];
+    _cleanup_free_ char *before = remembered_base(known, limits_controllers[controller]);
     int r = 0;
     if (before != NULL && v1_is_base(before, limits->instance, controller, &place->why))
         place->base = take_ptr(before);
     else
-        r = v1_find_base(names[controller], parent, limits->instance, controller, &place->base, &place->why);
+        r = v1_find_base(
+            limits_controllers[controller], parent, limits->instance, controller, &place->base, &place->why);
     place->hierarchy = r == 0 ? HIERARCHY_V1 : HIERARCHY_NONE;
 }
 
 /* --- CPUs --- */
 
-static bool read_set(const char *dir, const char *file, struct cpu_set *ret)
+bool limits_read_cpus(const char *dir, const char *file, struct cpu_set *ret)
 {
     char text[CPU_LIST_SIZE];
     return limit_files_read(dir, file, text, sizeof(text)) && cpu_set_parse(text, ret) &&
@@ -115,16 +101,16 @@ static void note_cpus(void *arg, const char *dir, const struct spool_id *id)
 {
     struct limits *limits = arg;
     struct cpu_set set;
-    if (read_set(dir, "cpuset.cpus", &set))
+    if (limits_read_cpus(dir, "cpuset.cpus", &set))
         cpu_pool_note(&limits->pool, id->job, id->attempt, &set);
 }
 
 static void fill_pool_v1(struct limits *limits)
 {
     const char *base = limits->places[LIMIT_CPUSET].base;
-    if ((!read_set(base, "cpuset.effective_cpus", &limits->pool.all) &&
-            !read_set(base, "cpuset.cpus", &limits->pool.all)) ||
-        !limit_files_read(base, "cpuset.mems", limits->mems, MEMS_SIZE) || limits->mems[0] == '\0') {
+    if ((!limits_read_cpus(base, "cpuset.effective_cpus", &limits->pool.all) &&
+            !limits_read_cpus(base, "cpuset.cpus", &limits->pool.all)) ||
+        !limit_files_read(base, "cpuset.mems", limits->mems, LIMITS_MEMS_SIZE) || limits->mems[0] == '\0') {
         turn_off_cpuset(limits, base);
         return;
     }
@@ -135,7 +121,7 @@ static void fill_pool_v1(struct limits *limits)
 static void fill_pool_v2(struct limits *limits, const char *instance)
 {
     DIR *attempts = opendir(instance);
-    if (attempts == NULL || !read_set(instance, "cpuset.cpus.effective", &limits->pool.all))
+    if (attempts == NULL || !limits_read_cpus(instance, "cpuset.cpus.effective", &limits->pool.all))
         turn_off_cpuset(limits, instance);
     for (const struct dirent *entry; attempts != NULL && (entry = readdir(attempts)) != NULL;) {
         struct spool_id id = { 0 };
@@ -178,7 +164,7 @@ struct limits *limits_new(const char *run_dir, const char *parent)
     confine_name_read(run_dir, limits->instance);
     (void)file_read(AT_FDCWD, name, REMEMBERED_MAX, &known);
     for (size_t i = 0; i < LIMIT_CONTROLLERS; i++) {
-        struct place *place = &limits->places[i];
+        struct limits_place *place = &limits->places[i];
         find_base(limits, (enum limit_controller)i, buffer_text(&known), parent);
         if (place->base != NULL)
             v1_list(place->base, limits->instance, note_group, &place->has_groups);
@@ -192,9 +178,9 @@ struct limits *limits_new(const char *run_dir, const char *parent)
 void limits_enable_v2(struct limits *limits, const char *instance)
 {
     for (size_t i = 0; i < LIMIT_CONTROLLERS; i++) {
-        struct place *place = &limits->places[i];
+        struct limits_place *place = &limits->places[i];
         struct error why = { 0 };
-        int r = v2_enable(instance, names[i], &why);
+        int r = v2_enable(instance, limits_controllers[i], &why);
         if (r == 0)
             place->hierarchy = HIERARCHY_V2;
         else if (place->hierarchy == HIERARCHY_V2)
@@ -225,7 +211,7 @@ static int apply(struct limits *limits, const struct spool_id *id, const char *a
     enum limit_controller controller, const struct limit_values *values, struct launch_spec *spec,
     struct error *err)
 {
-    struct place *place = &limits->places[controller];
+    struct limits_place *place = &limits->places[controller];
     _cleanup_free_ char *group = NULL;
     if (place->hierarchy == HIERARCHY_V1) {
         group = v1_make(place->base, limits->instance, id, err);
@@ -356,7 +342,7 @@ int limits_remove(struct limits *limits, const struct spool_id *id)
 {
     int first = 0;
     for (size_t i = 0; i < LIMIT_CONTROLLERS; i++) {
-        const struct place *place = &limits->places[i];
+        const struct limits_place *place = &limits->places[i];
         int r = place->has_groups ? v1_remove(place->base, limits->instance, id) : 0;
         first = first == 0 ? r : first;
     }

@@ -35,6 +35,17 @@ void limits_enable_v2(struct limits *limits, const char *instance);
 int limits_apply(struct limits *limits, const struct spool_id *id, const char *attempt,
     struct launch_spec *spec, struct error *err);
 
+/*
+ * Applies memory_limit and cpu_milli of `spec`, which are those of this step alone, below the limits of its
+ * attempt. `attempt` and `cell` are its directories in v2, NULL without them. Sets job_cgroup to the cell if
+ * that has a limit, and replaces v1_cgroups and memory_cgroup. A controller that is off is skipped.
+ */
+int limits_apply_step(struct limits *limits, const struct spool_id *id, const char *attempt, const char *cell,
+    struct launch_spec *spec, struct error *err);
+
+/* Removes the step's v1 groups. One with a process stays, and goes with those of the attempt. */
+void limits_remove_step(struct limits *limits, const struct spool_id *id);
+
 /* Removes the attempt's v1 groups. -EBUSY while a process is in one. */
 int limits_remove(struct limits *limits, const struct spool_id *id);
 

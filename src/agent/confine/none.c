@@ -41,6 +41,12 @@ static int none_limit(
 }
 
 /* v1 groups stay where they are. */
+static int none_limit_step(
+    struct confine_state *state, const struct spool_id *id, struct launch_spec *spec, struct error *err)
+{
+    return limits_apply_step(state->limits, id, NULL, NULL, spec, err);
+}
+
 static bool none_is_limited(const struct confine_state *state, const struct spool_id *id)
 {
     return true;
@@ -77,7 +83,10 @@ static int none_kill(struct confine_state *state, const struct spool_id *id)
 /* What the shepherd has lost sight of may still be in a group: the next agent sweeps that. */
 static int none_remove(struct confine_state *state, const struct spool_id *id)
 {
-    (void)limits_remove(state->limits, id);
+    if (id->step != 0)
+        limits_remove_step(state->limits, id);
+    else
+        (void)limits_remove(state->limits, id);
     return 0;
 }
 
@@ -99,6 +108,7 @@ const struct confine confine_none = {
     .open = none_open,
     .prepare = none_prepare,
     .limit = none_limit,
+    .limit_step = none_limit_step,
     .is_limited = none_is_limited,
     .limits = none_limits,
     .can_guard = none_can_guard,

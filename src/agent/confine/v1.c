@@ -20,6 +20,7 @@
 #define MOUNTS         "/sys/fs/cgroup"
 #define OWN_CGROUP     "/proc/self/cgroup"
 #define OWN_CGROUP_MAX 65536U
+#define STEP_PREFIX    "step"
 
 static bool is_v1(const char *dir)
 {
@@ -109,9 +110,34 @@ char *v1_make(const char *base, const char *instance, const struct spool_id *id,
     return NULL;
 }
 
+char *v1_step_path(const char *attempt, const struct spool_id *id)
+{
+    return xasprintf("%s/" STEP_PREFIX "%u.%u", attempt, id->step, id->rank);
+}
+
+void v1_remove_step(const char *base, const char *instance, const struct spool_id *id)
+{
+    _cleanup_free_ char *attempt = group_path(base, instance, id);
+    _cleanup_free_ char *dir = v1_step_path(attempt, id);
+    (void)rmdir(dir);
+}
+
+static void remove_steps(const char *attempt)
+{
+    DIR *steps = opendir(attempt);
+    for (const struct dirent *entry; steps != NULL && (entry = readdir(steps)) != NULL;) {
+        _cleanup_free_ char *dir = xasprintf("%s/%s", attempt, entry->d_name);
+        if (strncmp(entry->d_name, STEP_PREFIX, strlen(STEP_PREFIX)) == 0)
+            (void)rmdir(dir);
+    }
+    if (steps != NULL)
+        (void)closedir(steps);
+}
+
 int v1_remove(const char *base, const char *instance, const struct spool_id *id)
 {
     _cleanup_free_ char *dir = group_path(base, instance, id);
+    remove_steps(dir);
     return rmdir(dir) < 0 && errno != ENOENT ? -errno : 0;
 }
 

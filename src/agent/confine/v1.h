@@ -21,7 +21,13 @@ bool v1_is_base(const char *base, const char *instance, enum limit_controller ki
  * NULL. */
 char *v1_make(const char *base, const char *instance, const struct spool_id *id, struct error *err);
 
-/* 0 also if there is none. */
+/* The group of a step below that of its attempt. The caller frees it. */
+char *v1_step_path(const char *attempt, const struct spool_id *id);
+
+/* Removes it, if there is one without processes. */
+void v1_remove_step(const char *base, const char *instance, const struct spool_id *id);
+
+/* Removes the attempt's group and those of its steps. 0 also if there is none. */
 int v1_remove(const char *base, const char *instance, const struct spool_id *id);
 
 typedef void v1_visit_fn(void *arg, const char *dir, const struct spool_id *id);

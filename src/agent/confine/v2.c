@@ -57,3 +57,8 @@ int v2_enable(const char *instance, const char *controller, struct error *err)
     int r = enable(parent, controller, err);
     return r < 0 ? r : enable(instance, controller, err);
 }
+
+int v2_enable_children(const char *dir, const char *controller, struct error *err)
+{
+    return enable(dir, controller, err);
+}

@@ -181,6 +181,12 @@ int launcher_guard(const struct launcher *launcher, const struct spool_id *id, s
     return r;
 }
 
+int launcher_limit_step(
+    struct launcher *launcher, const struct spool_id *id, struct launch_spec *spec, struct error *err)
+{
+    return launcher->confine->limit_step(launcher->cells, id, spec, err);
+}
+
 /* --- processes --- */
 
 /* The cgroup was recreated after the spec was written: it has no limits yet, and its v1 groups may be

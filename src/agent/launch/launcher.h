@@ -84,6 +84,11 @@ int launcher_open_entry(const struct launcher *launcher, const struct spool_id *
  */
 int launcher_stage(struct launcher *launcher, const struct message_launch *launch, struct error *err);
 
+/* Limits a step of `mgpu exec` below its job by cpu_milli and memory_limit of its spec (confine.h,
+ * limit_step). */
+int launcher_limit_step(
+    struct launcher *launcher, const struct spool_id *id, struct launch_spec *spec, struct error *err);
+
 /*
  * The same for a job that may be next: its shepherd makes everything up to the gate, and waits there
  * (struct launch_spec, is_prepared). Refuses nothing: any negative errno but -EINPROGRESS means that it

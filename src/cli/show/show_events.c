@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "base/buffer.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
@@ -60,6 +61,17 @@ void show_print_notifications(const struct page *page)
     json_array_foreach(json_object_get(page->job, "notices"), i, item) print_notification(page, item);
 }
 
+static void print_step_usage(const struct page *page, const json_t *step)
+{
+    char size[32], cpu[32];
+    int64_t bytes = field_integer(step, "max_rss_bytes", 0);
+    if (bytes <= 0)
+        return;
+    format_size((uint64_t)bytes, size, sizeof(size));
+    format_duration((int64_t)(field_number(step, "cpu_seconds", 0) * 1000), cpu, sizeof(cpu));
+    (void)fprintf(page->out, "; at most %s in a task, %s of CPU time", size, cpu);
+}
+
 /* "  12:04  42.0 train: 4 tasks on n[1-2], failed (exit status 3)". */
 static void print_step(const struct page *page, const json_t *step)
 {
@@ -85,6 +97,7 @@ static void print_step(const struct page *page, const json_t *step)
         (void)fprintf(page->out, " (exit status %" PRId64 ")", code);
     else if (field_is(step, "ended_by", "unknown"))
         (void)fprintf(page->out, " (its client disappeared)");
+    print_step_usage(page, step);
     (void)fputc('\n', page->out);
 }
 

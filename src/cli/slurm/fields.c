@@ -22,6 +22,7 @@
 #include "job/slurm.h"
 
 #define MINUTE_S  60
+#define HOUR_S    3600
 #define MILLI     1000
 #define SHOWN_MAX 4096
 
@@ -490,17 +491,86 @@ TEXT(restarts)
     return number(field_integer(job, "restarts", 0) + field_integer(job, "preemptions", 0));
 }
 
-TEXT(max_rss)
+/* --- usage --- */
+
+static char *size(const json_t *job, const char *member)
 {
-    int64_t bytes = field_integer(job, "max_rss_bytes", 0);
-    (void)now_ms;
+    int64_t bytes = field_integer(job, member, 0);
     return bytes > 0 ? xasprintf("%" PRId64 "K", bytes >> 10) : xstrdup("");
 }
 
-TEXT(cpu_time)
+TEXT(max_rss)
 {
     (void)now_ms;
-    return slurm_duration_text((int64_t)field_number(job, "cpu_seconds", 0), true);
+    return size(job, "max_rss_bytes");
+}
+
+/* Of a step; the average of a single process is its own. */
+TEXT(ave_rss)
+{
+    (void)now_ms;
+    return size(job, field_is_known(job, "ave_rss_bytes") ? "ave_rss_bytes" : "max_rss_bytes");
+}
+
+TEXT(max_rss_task)
+{
+    (void)now_ms;
+    return field_is_known(job, "max_rss_task") ? number(field_integer(job, "max_rss_task", 0)) : xstrdup("");
+}
+
+/* The node of that task: tasks of a node have consecutive numbers. */
+TEXT(max_rss_node)
+{
+    int64_t task = field_integer(job, "max_rss_task", -1);
+    size_t index = 0;
+    const json_t *rank = NULL;
+    (void)now_ms;
+    json_array_foreach(json_object_get(job, "ranks"), index, rank)
+    {
+        int64_t tasks = field_integer(rank, "tasks", 0);
+        if (task >= 0 && task < tasks)
+            return xstrdup(field_text(rank, "node"));
+        task -= tasks;
+    }
+    return xstrdup("");
+}
+
+/* "01:02.345", and above an hour "02:01:02". */
+static char *cpu_text(const json_t *job, const char *member)
+{
+    if (!field_is_known(job, member))
+        return xstrdup("");
+    int64_t ms = (int64_t)(field_number(job, member, 0) * 1000);
+    if (ms >= HOUR_S * INT64_C(1000))
+        return slurm_duration_text(ms / 1000, true);
+    return xasprintf("%02" PRId64 ":%02" PRId64 ".%03" PRId64, ms / 60000, ms / 1000 % 60, ms % 1000);
+}
+
+TEXT(total_cpu)
+{
+    (void)now_ms;
+    return field_is_known(job, "cpu_seconds") ? cpu_text(job, "cpu_seconds") : xstrdup("00:00:00");
+}
+
+TEXT(user_cpu)
+{
+    (void)now_ms;
+    return cpu_text(job, "user_cpu_seconds");
+}
+
+TEXT(system_cpu)
+{
+    (void)now_ms;
+    return cpu_text(job, "system_cpu_seconds");
+}
+
+/* For each task. */
+TEXT(ave_cpu)
+{
+    int64_t tasks = field_integer(job, SLURM_STEP_TASKS, 1);
+    (void)now_ms;
+    return slurm_duration_text(
+        (int64_t)(field_number(job, "cpu_seconds", 0) / (double)(tasks > 0 ? tasks : 1)), true);
 }
 
 TEXT(account_nodes)

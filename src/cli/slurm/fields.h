@@ -25,7 +25,9 @@ slurm_text_fn slurm_text_limit, slurm_text_used, slurm_text_left, slurm_text_ela
 slurm_text_fn slurm_text_limit_raw, slurm_text_account_limit, slurm_text_account_nodes;
 slurm_text_fn slurm_text_submitted, slurm_text_started, slurm_text_expected, slurm_text_ended;
 slurm_text_fn slurm_text_account_start, slurm_text_account_end; // "Unknown" where squeue has "N/A"
-slurm_text_fn slurm_text_restarts, slurm_text_max_rss, slurm_text_cpu_time, slurm_text_none, slurm_text_zero;
+slurm_text_fn slurm_text_restarts, slurm_text_none, slurm_text_zero;
+slurm_text_fn slurm_text_max_rss, slurm_text_max_rss_task, slurm_text_max_rss_node, slurm_text_ave_rss;
+slurm_text_fn slurm_text_total_cpu, slurm_text_user_cpu, slurm_text_system_cpu, slurm_text_ave_cpu;
 slurm_text_fn slurm_text_output, slurm_text_cluster, slurm_text_null, slurm_text_unavailable, slurm_text_star;
 slurm_text_fn slurm_text_excluded, slurm_text_requested_nodes, slurm_text_gid, slurm_text_licenses,
     slurm_text_wckey;

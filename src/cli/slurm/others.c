@@ -18,6 +18,7 @@
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/programs.h"
 #include "cli/slurm/slurm.h"
+#include "cli/slurm/steps.h"
 #include "cli/term/field.h"
 
 #define ACCOUNT      "default"
@@ -213,6 +214,51 @@ static int run_sdiag(
     return 0;
 }
 
+/* A step that runs; only sstat of its own user sees it. */
+static void print_stat(const struct others *others, const char *format, const json_t *step)
+{
+    static const struct {
+        const char *name;
+        slurm_text_fn *text;
+    } fields[] = { { "jobid", slurm_text_job_id }, { "maxrss", slurm_text_max_rss },
+        { "averss", slurm_text_ave_rss }, { "avecpu", slurm_text_ave_cpu },
+        { "ntasks", slurm_text_step_tasks }, { "maxrsstask", slurm_text_max_rss_task },
+        { "maxrssnode", slurm_text_max_rss_node }, { "nodelist", slurm_text_account_nodes } };
+    enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+    struct value values[FIELDS + 1] = { 0 };
+    char *texts[FIELDS];
+    for (size_t i = 0; i < FIELDS; i++) {
+        texts[i] = fields[i].text(step, 0);
+        values[i] = (struct value){ fields[i].name, texts[i] };
+    }
+    print_line(others, format, values);
+    for (size_t i = 0; i < FIELDS; i++)
+        free(texts[i]);
+}
+
+/* The steps of a running job. The batch script has the memory of the job, of which the steps are a part. */
+static int stat_job(struct client *client, const struct others *others, const char *format,
+    const struct slurm_id *id, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL, *steps = NULL;
+    _cleanup_free_ char *path = slurm_id_path(id);
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+    size_t index = 0;
+    json_t *step = NULL;
+    int r = client_get(client, request, &job, err);
+    if (r == 0)
+        r = slurm_steps_get(client, job, true, &steps, err);
+    json_array_foreach(steps, index, step)
+    {
+        int64_t peak = field_integer(json_object_get(job, "usage"), "memory_peak_bytes", 0);
+        if (field_is(step, SLURM_STEP_WORD, "batch") && peak > 0)
+            (void)json_object_set_new(step, "max_rss_bytes", json_integer(peak));
+        if (slurm_id_fits_step(id, step))
+            print_stat(others, format, step);
+    }
+    return r;
+}
+
 static int run_sstat(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {
@@ -223,22 +269,8 @@ static int run_sstat(
                 : slurm_ids_parse(others->jobs != NULL ? others->jobs : argv[0], &ids, err);
     if (r == 0 && !others->is_headless)
         print_line(others, format, NULL);
-    for (size_t i = 0; r == 0 && i < ids.count; i++) {
-        _cleanup_json_ json_t *job = NULL;
-        _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
-        _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
-        r = client_get(client, request, &job, err);
-        if (r < 0 || !field_is(job, "state", "running"))
-            continue;
-        const json_t *usage = json_object_get(job, "usage");
-        _cleanup_free_ char *id = slurm_text_job_id(job, 0), *tasks = slurm_text_tasks(job, 0);
-        _cleanup_free_ char *step = xasprintf("%s.batch", id);
-        _cleanup_free_ char *memory =
-            xasprintf("%" PRId64 "K", field_integer(usage, "memory_peak_bytes", 0) >> 10);
-        const struct value values[] = { { "jobid", step }, { "maxrss", memory }, { "averss", memory },
-            { "ntasks", tasks }, { 0 } };
-        print_line(others, format, values);
-    }
+    for (size_t i = 0; r == 0 && i < ids.count; i++)
+        r = stat_job(client, others, format, &ids.items[i], err);
     return r;
 }
 

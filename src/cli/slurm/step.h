@@ -59,6 +59,12 @@ void step_clear(struct step *step);
 uint32_t step_tasks_on(const struct step *step, uint32_t node);
 int64_t step_gpus_on(const struct step *step, uint32_t node);
 
+/* True if the step gets only the CPUs that it requests. */
+bool step_is_exact(const struct slurm_job *job);
+
+/* Bytes of memory that the step requests on a node; 0: those of the job. */
+uint64_t step_memory_on(const struct step *step, uint32_t node);
+
 /* The number of the step, once it is recorded; else 0. */
 int64_t step_id(const struct step *step);
 

@@ -27,8 +27,8 @@ extern char **environ;
 /* CPUs or memory that the step requested for itself. */
 static bool has_limits(const struct step *step)
 {
-    return step->record != NULL && (step->job->is_exact || step->job->is_exclusive ||
-                                       step->job->cpus_per_task > 0 || step->job->memory > 0);
+    const struct slurm_job *job = step->job;
+    return step->record != NULL && (step_is_exact(job) || job->memory > 0 || job->memory_per_cpu > 0);
 }
 
 bool step_has_peer(const struct step *step, uint32_t node)
@@ -55,6 +55,12 @@ static json_t *exec_body(const struct step *step, uint32_t node)
     char self[PATH_MAX] = { 0 };
     (void)!readlink("/proc/self/exe", self, sizeof(self) - 1);
     json_t *body = json_pack("{s:[s,s]}", "command", self, "slurmstepd");
+    const struct slurm_job *job = step->job;
+    int64_t each = job->cpus_per_task > 0 ? job->cpus_per_task : 1;
+    if (step_is_exact(job))
+        (void)json_object_set_new(body, "cpus", json_integer(each * step_tasks_on(step, node)));
+    if (step_memory_on(step, node) > 0)
+        (void)json_object_set_new(body, "memory", json_integer((json_int_t)step_memory_on(step, node)));
     return body;
 }
 

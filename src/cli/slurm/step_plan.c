@@ -154,6 +154,18 @@ int64_t step_gpus_on(const struct step *step, uint32_t node)
     return job->gpus > 0 ? job->gpus / nodes + ((int64_t)node < job->gpus % nodes) : 0;
 }
 
+bool step_is_exact(const struct slurm_job *job)
+{
+    return job->is_exact || job->is_exclusive || job->cpus_per_task > 0;
+}
+
+uint64_t step_memory_on(const struct step *step, uint32_t node)
+{
+    const struct slurm_job *job = step->job;
+    uint64_t cpus = step_tasks_on(step, node) * (uint64_t)(job->cpus_per_task > 0 ? job->cpus_per_task : 1);
+    return job->memory > 0 ? job->memory : job->memory_per_cpu * cpus;
+}
+
 int64_t step_id(const struct step *step)
 {
     return step->record != NULL ? field_integer(step->record, "id", 0) : 0;

@@ -42,13 +42,12 @@ static json_t *write_request(const struct step *step, const char *key)
         STEP_NAME_MAX);
     (void)json_object_set_new(body, "key", json_string(key));
     (void)json_object_set_new(body, "name", json_string(name));
-    (void)json_object_set_new(
-        body, "exact", json_boolean(job->is_exact || job->is_exclusive || job->cpus_per_task > 0));
+    (void)json_object_set_new(body, "exact", json_boolean(step_is_exact(job)));
     (void)json_object_set_new(body, "overlap", json_boolean(job->is_overlapping));
     if (job->cpus_per_task > 0)
         (void)json_object_set_new(body, "cpus_per_task", json_integer(job->cpus_per_task));
-    if (job->memory > 0)
-        (void)json_object_set_new(body, "memory", json_integer((json_int_t)job->memory));
+    if (step_memory_on(step, 0) > 0) // the first node has the most tasks
+        (void)json_object_set_new(body, "memory", json_integer((json_int_t)step_memory_on(step, 0)));
     (void)json_object_set_new(body, "nodes", write_nodes(step));
     return body;
 }
@@ -259,9 +258,46 @@ int step_record_signal(struct step_record *record)
     }
 }
 
+/* Of all tasks; the client adds it to its reports. */
+static void add_usage(json_t *body, const struct step *step)
+{
+    struct step_usage sum = { 0 };
+    uint64_t rss = 0;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < step->count; i++) {
+        const struct step_usage *usage = &step->tasks[i].usage;
+        sum.user_ms += usage->user_ms;
+        sum.system_ms += usage->system_ms;
+        rss += usage->max_rss;
+        if (usage->max_rss > step->tasks[most].usage.max_rss)
+            most = i;
+    }
+    if (rss == 0)
+        return;
+    (void)json_object_set_new(body, "max_rss", json_integer((json_int_t)step->tasks[most].usage.max_rss));
+    (void)json_object_set_new(body, "max_rss_task", json_integer(most));
+    (void)json_object_set_new(body, "ave_rss", json_integer((json_int_t)(rss / step->count)));
+    (void)json_object_set_new(body, "user_ms", json_integer((json_int_t)sum.user_ms));
+    (void)json_object_set_new(body, "system_ms", json_integer((json_int_t)sum.system_ms));
+}
+
+void step_record_report(struct step_record *record, const struct step *step)
+{
+    struct error err = { 0 };
+    if (record->step == NULL)
+        return;
+    _cleanup_free_ char *path = xasprintf("%s/usage", record->path);
+    _cleanup_json_ json_t *body =
+        json_pack("{s:I}", "step", (json_int_t)field_integer(record->step, "id", 0));
+    add_usage(body, step);
+    int64_t patient_ms = record->client.timeout_ms;
+    record->client.timeout_ms = 0; // the tasks do not wait for mgpud, and an older one does not know this
+    (void)client_call(&record->client, "POST", path, body, NULL, &err);
+    record->client.timeout_ms = patient_ms;
+}
+
 void step_record_end(struct step_record *record, const struct step *step, int status)
 {
-    (void)step;
     struct error err = { 0 };
     if (record->step == NULL)
         return;
@@ -270,6 +306,7 @@ void step_record_end(struct step_record *record, const struct step *step, int st
     _cleanup_json_ json_t *body =
         json_pack("{s:I,s:i,s:i,s:b}", "step", (json_int_t)field_integer(record->step, "id", 0), "exit_code",
             signal > 0 ? 0 : status, "signal", signal, "cancelled", record->is_cancelled);
+    add_usage(body, step);
     (void)client_call(&record->client, "POST", path, body, NULL, &err); // a job that ends has ended its steps
     stream_clear(&record->stream);
 }

@@ -32,6 +32,9 @@ void step_record_keep(struct step_record *record, bool is_readable);
  * was cancelled. 0: none. */
 int step_record_signal(struct step_record *record);
 
+/* Reports what the tasks have used so far. */
+void step_record_report(struct step_record *record, const struct step *step);
+
 /* The highest exit status of its tasks; above 128 a task was ended by a signal. */
 void step_record_end(struct step_record *record, const struct step *step, int status);
 void step_record_clear(struct step_record *record);

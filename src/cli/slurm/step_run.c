@@ -144,7 +144,7 @@ static void end_late(struct step *step)
 
 /* --- usage --- */
 
-static void sample(struct step *step)
+static void sample(struct step *step, struct step_record *record)
 {
     if (clock_boot_ms() < step->started_ms + usage_next_ms(step->samples))
         return;
@@ -152,6 +152,7 @@ static void sample(struct step *step)
     for (uint32_t i = 0; i < step->count; i++)
         if (step->tasks[i].pid > 0)
             usage_sample(&step->tasks[i].usage, step->tasks[i].pid);
+    step_record_report(record, step);
 }
 
 /* --- the loop --- */
@@ -225,7 +226,7 @@ static bool turn(struct loop *loop)
     take_signals(step, loop->signal_fd);
     reap(step);
     end_late(step);
-    sample(step);
+    sample(step, loop->record);
     return true;
 }
 

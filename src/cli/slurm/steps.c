@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/slurm/fields.h"
 #include "cli/slurm/slurm.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
@@ -29,6 +30,24 @@ static json_t *make_batch(const json_t *job)
     return step;
 }
 
+/* What belongs to the job and to no step: processes of mgpu exec and ssh. They are not counted apart. */
+static json_t *make_extern(const json_t *job)
+{
+    static const char *const unknown[] = { "stopped_by", "max_rss_bytes", "cpu_seconds", "ended_by", "signal",
+        "time_limit" };
+    json_t *step = json_copy((json_t *)(uintptr_t)job);
+    bool is_over = field_is_known(job, "ended_at");
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+        (void)json_object_del(step, unknown[i]);
+    (void)json_object_set_new(step, SLURM_STEP_WORD, json_string("extern"));
+    _cleanup_free_ char *nodes = slurm_text_node_count(job, 0);
+    (void)json_object_set_new(step, SLURM_STEP_TASKS, json_integer(strtoll(nodes, NULL, 10)));
+    (void)json_object_set_new(step, "name", json_string("extern"));
+    (void)json_object_set_new(step, "state", json_string(is_over ? "done" : "running"));
+    (void)json_object_set_new(step, "exit_code", json_integer(0));
+    return step;
+}
+
 static void set_nodes(json_t *step, const json_t *recorded)
 {
     json_t *ranks = json_array();
@@ -38,7 +57,8 @@ static void set_nodes(json_t *step, const json_t *recorded)
     int64_t gpus = 0;
     json_array_foreach(nodes, index, node)
     {
-        (void)json_array_append_new(ranks, json_pack("{s:O}", "node", json_object_get(node, "node")));
+        (void)json_array_append_new(ranks, json_pack("{s:O,s:O}", "node", json_object_get(node, "node"),
+                                               "tasks", json_object_get(node, "tasks")));
         gpus += (int64_t)json_array_size(json_object_get(node, "gpus"));
     }
     (void)json_object_set_new(step, "ranks", ranks);
@@ -60,9 +80,9 @@ static void set_times(json_t *step, const json_t *recorded)
 
 static json_t *make_step(const json_t *job, const json_t *recorded)
 {
-    static const char *const unknown[] = { "stopped_by", "max_rss_bytes", "cpu_seconds", "cpus",
-        "time_limit" };
-    static const char *const same[] = { "name", "state", "ended_by", "exit_code", "signal" };
+    static const char *const unknown[] = { "stopped_by", "cpus", "time_limit" };
+    static const char *const same[] = { "name", "state", "ended_by", "exit_code", "signal", "max_rss_bytes",
+        "max_rss_task", "ave_rss_bytes", "cpu_seconds", "user_cpu_seconds", "system_cpu_seconds" };
     json_t *step = json_copy((json_t *)(uintptr_t)job);
     int64_t tasks = field_integer(recorded, "tasks", 1), each = field_integer(recorded, "cpus_per_task", 1);
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
@@ -92,6 +112,8 @@ int slurm_steps_get(
         return 0;
     if (has_batch(job))
         (void)json_array_append_new(steps, make_batch(job));
+    if (!is_running)
+        (void)json_array_append_new(steps, make_extern(job));
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64 "/steps", field_integer(job, "id", 0));
     int r = client_get(client, path, &answer, err);
     json_array_foreach(json_object_get(answer, "steps"), index, recorded)

@@ -10,8 +10,8 @@
 #define SLURM_STEP_WORD  "slurm_step"  // member of such an object: "0", "batch"
 #define SLURM_STEP_TASKS "slurm_tasks" // and its number of tasks
 
-/* The batch script, if the job has one, and the recorded steps of the latest attempt. `is_running`: only
- * those that run. The caller releases the array. */
+/* The batch script, if the job has one, all that is in no step ("extern"), and the recorded steps of the
+ * latest attempt. `is_running`: only those that run, without "extern". The caller releases the array. */
 int slurm_steps_get(
     struct client *client, const json_t *job, bool is_running, json_t **ret, struct error *err);
 

@@ -27,6 +27,7 @@ void handle_port(struct request *request);
 void handle_steps(struct request *request);
 void handle_step(struct request *request);
 void handle_step_end(struct request *request);
+void handle_step_usage(struct request *request);
 void handle_step_signal(struct request *request); // api/terminal.c
 void handle_pause(struct request *request);       // api/cluster.c
 void handle_release_gpus(struct request *request);

@@ -71,6 +71,28 @@ static const char *state_of(const struct job_step *step)
     return json_job_end_state((enum job_end)step->end, step->exit_code);
 }
 
+/* null until its client has reported something. */
+static void write_usage(json_t *object, const struct job_step *step)
+{
+    bool is_known = step->max_rss > 0;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } sizes[] = { { "max_rss_bytes", step->max_rss }, { "max_rss_task", step->max_rss_task },
+        { "ave_rss_bytes", step->ave_rss } };
+    const struct {
+        const char *name;
+        uint64_t ms;
+    } times[] = { { "cpu_seconds", step->user_ms + step->system_ms }, { "user_cpu_seconds", step->user_ms },
+        { "system_cpu_seconds", step->system_ms } };
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        (void)json_object_set_new(
+            object, sizes[i].name, is_known ? json_integer((json_int_t)sizes[i].value) : json_null());
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        (void)json_object_set_new(
+            object, times[i].name, is_known ? json_real((double)times[i].ms / 1000.0) : json_null());
+}
+
 static json_t *write_step(const struct job *job, const struct job_step *step, uint32_t attempt)
 {
     json_t *object = json_object();
@@ -94,6 +116,7 @@ static json_t *write_step(const struct job *job, const struct job_step *step, ui
         object, "ended_by", is_over ? json_string(job_end_name((enum job_end)step->end)) : json_null());
     (void)json_object_set_new(object, "exit_code", is_over ? json_integer(step->exit_code) : json_null());
     (void)json_object_set_new(object, "signal", step->signal != 0 ? json_integer(step->signal) : json_null());
+    write_usage(object, step);
     return object;
 }
 
@@ -113,10 +136,16 @@ static void release_list(struct request *request)
 static void reply_list(struct request *request, const struct job *job)
 {
     const struct step_list *list = request->work;
-    const struct job_step *steps = list->history.steps.items;
+    struct job_step *steps = list->history.steps.items;
+    const struct core *core = request->serve->controller->core;
     json_t *array = json_array();
-    for (size_t i = 0; i < list->history.steps.count; i++)
+    for (size_t i = 0; i < list->history.steps.count; i++) {
+        const struct job_step *running =
+            steps[i].ended_ms == 0 ? core_step(core, job->id, steps[i].id) : NULL;
+        if (running != NULL)
+            job_step_set_usage(&steps[i], running);
         (void)json_array_append_new(array, write_step(job, &steps[i], list->history.attempts[i]));
+    }
     request_hold_json(request, 200, json_pack("{s:o}", "steps", array));
 }
 
@@ -297,7 +326,12 @@ static void end_step(struct request *request, const struct job *job)
                : end.signal != 0 ? END_SIGNAL
                                  : END_EXIT,
         .exit_code = end.exit_code,
-        .signal = end.signal };
+        .signal = end.signal,
+        .max_rss = end.max_rss,
+        .ave_rss = end.ave_rss,
+        .max_rss_task = end.max_rss_task,
+        .user_ms = end.user_ms,
+        .system_ms = end.system_ms };
     request->on_answer = on_ended;
     core_step_end(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
         &how, request);
@@ -306,6 +340,38 @@ static void end_step(struct request *request, const struct job *job)
 void handle_step_end(struct request *request)
 {
     jobs_find(request, request->job, end_step);
+}
+
+/* --- POST usage --- */
+
+static void note_usage(struct request *request, const struct job *job)
+{
+    _cleanup_json_ json_t *body = NULL;
+    struct step_usage_request wish = { 0 };
+    struct error err = { 0 };
+    if (!jobs_check(request, ACTION_CONTROL, job, "report the usage of a step of it"))
+        return;
+    int r = request_parse_body(request, &body, &err);
+    if (r == 0)
+        r = json_record_read(&step_usage_request_record, body, &wish, &err);
+    const struct job_step usage = { .id = wish.step,
+        .max_rss = wish.max_rss,
+        .ave_rss = wish.ave_rss,
+        .max_rss_task = wish.max_rss_task,
+        .user_ms = wish.user_ms,
+        .system_ms = wish.system_ms };
+    if (r == 0)
+        r = core_step_usage(request->serve->controller->core, &request->who, job->id, &usage, &err);
+    if (r < 0)
+        request_reply_problem(request, &err);
+    else
+        request_reply_json(
+            request, 200, json_pack("{s:I,s:i}", "job", (json_int_t)job->id, "step", (int)wish.step));
+}
+
+void handle_step_usage(struct request *request)
+{
+    jobs_find(request, request->job, note_usage);
 }
 
 /* --- POST signal --- */

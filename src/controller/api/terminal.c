@@ -174,7 +174,9 @@ static void send_open_step(struct request *request, const struct job *job, uint3
         .cwd = client->wish.cwd,
         .is_tty = client->wish.tty,
         .rows = client->wish.rows,
-        .columns = client->wish.columns };
+        .columns = client->wish.columns,
+        .cpus = client->wish.cpus,
+        .memory = client->wish.memory };
     links_send(request->serve->controller->links, link, &message_open_step_record, &message);
 }
 

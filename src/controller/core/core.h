@@ -307,7 +307,12 @@ struct job_step;
 void core_step_begin(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, const struct job_step *wish, bool is_resumed, void *request);
 
-/* The step `how->id` has ended with this end, exit code and signal. -EALREADY: it does not run. */
+/* What the tasks of the running step `usage->id` have used so far. It is not durable. -EALREADY: the step
+ * does not run. */
+int core_step_usage(struct core *core, const struct identity *who, uint64_t job, const struct job_step *usage,
+    struct error *err);
+
+/* The step `how->id` has ended with this end, exit code, signal and usage. -EALREADY: it does not run. */
 void core_step_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, const struct job_step *how, void *request);
 

@@ -26,12 +26,17 @@ static void a_step_begins_and_ends_by_its_events(void **state)
     struct job_step_history history = { 0 };
     apply(&history, EVENT_STEP_STARTED, 1, 100, (struct job_step){ .id = 0 });
     apply(&history, EVENT_STEP_STARTED, 1, 200, (struct job_step){ .id = 1 });
-    apply(&history, EVENT_STEP_ENDED, 1, 300, (struct job_step){ .id = 0, .end = END_EXIT, .exit_code = 3 });
+    apply(&history, EVENT_STEP_ENDED, 1, 300,
+        (struct job_step){
+            .id = 0, .end = END_EXIT, .exit_code = 3, .max_rss = 7, .max_rss_task = 2, .user_ms = 5 });
     const struct job_step *steps = history.steps.items;
     assert_int_equal(history.steps.count, 2);
     assert_int_equal(steps[0].started_ms, 100);
     assert_int_equal(steps[0].ended_ms, 300);
     assert_int_equal(steps[0].exit_code, 3);
+    assert_int_equal(steps[0].max_rss, 7);
+    assert_int_equal(steps[0].max_rss_task, 2);
+    assert_int_equal(steps[0].user_ms, 5);
     assert_int_equal(steps[1].ended_ms, 0);
     job_step_history_clear(&history);
 }

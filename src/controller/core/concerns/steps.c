@@ -296,6 +296,7 @@ static void end(struct core *core, struct job_share *share, struct step *step, c
         .end = is_stopped ? END_CANCELLED : how->end,
         .exit_code = how->exit_code,
         .signal = how->signal };
+    job_step_set_usage(&ended, how->end == END_UNKNOWN ? &step->step : how);
     struct job_event event = {
         .type = EVENT_STEP_ENDED, .attempt = entry->job->attempt, .steps = { .items = &ended, .count = 1 }
     };
@@ -449,14 +450,32 @@ const struct job_step *core_step(const struct core *core, uint64_t job, uint32_t
     return NULL;
 }
 
+static struct step *find_running(const struct job_share *share, uint32_t id)
+{
+    struct step *step = share != NULL ? share->first : NULL;
+    while (step != NULL && (!step->is_running || step->step.id != id))
+        step = step->next;
+    return step;
+}
+
+int core_step_usage(struct core *core, const struct identity *who, uint64_t job, const struct job_step *usage,
+    struct error *err)
+{
+    struct step *step = find_running(find(core, job), usage->id);
+    int r = core_check_control(core, who, job, core_find(core, job), err);
+    if (r == 0 && step == NULL)
+        r = error_set(err, -EALREADY, "step %" PRIu64 ".%u is not running", job, usage->id);
+    if (r == 0)
+        job_step_set_usage(&step->step, usage);
+    return r;
+}
+
 void core_step_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, const struct job_step *how, void *request)
 {
     struct core_answer answer = { .job = job, .step = how->id };
     struct job_share *share = find(core, job);
-    struct step *step = share != NULL ? share->first : NULL;
-    while (step != NULL && (!step->is_running || step->step.id != how->id))
-        step = step->next;
+    struct step *step = find_running(share, how->id);
     core_begin(core, boot_ms, wall_ms);
     answer.code = core_check_control(core, who, job, core_find(core, job), &answer.err);
     if (answer.code == 0 && step == NULL)
