@@ -2,6 +2,7 @@
 """Steps of jobs: their numbers, tasks and shares, how they wait for each other, and what is recorded of them."""
 
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -236,7 +237,7 @@ def test_the_usage_of_a_step_is_recorded(cluster):
     assert 64 << 10 < kib(most) < 400 << 10 and kib(average) < kib(most) and (task, node) == ('1', cluster.box.job(job)['node'])
     assert cpu != '00:00.000' and cpu.startswith('00:0')
     step, = steps(cluster, job)
-    assert step['max_rss_bytes'] >> 10 == kib(most) and step['cpu_seconds'] == step['user_cpu_seconds'] + step['system_cpu_seconds']
+    assert step['max_rss_bytes'] >> 10 == kib(most) and abs(step['cpu_seconds'] - step['user_cpu_seconds'] - step['system_cpu_seconds']) < 0.0005
 
 
 def test_the_usage_of_a_running_step_is_shown(cluster, gate):
@@ -273,3 +274,130 @@ def test_a_step_does_not_exceed_the_memory_that_it_requests(cluster):
     cluster.finish(job)
     assert cluster.read('out').splitlines()[-2:] == ['status 137', 'held'], cluster.read('out')
     assert [step['signal'] for step in steps(cluster, job)] == [9, None]
+
+
+# --- input, GPUs of tasks, ends ---
+
+def test_input_reaches_all_tasks_or_one(cluster):
+    job = cluster.wrap('printf "one\\ntwo\\n" | srun -l cat; printf "x\\n" | srun -l --input=1 cat; printf "file\\n" > in; srun -l -i in cat; '
+                       'srun -l -i none cat', '-n', 2, '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+    lines = cluster.read('out').splitlines()
+    assert sorted(lines[:4]) == ['0: one', '0: two', '1: one', '1: two']
+    assert lines[4:5] == ['1: x'] and sorted(lines[5:]) == ['0: file', '1: file'], lines
+
+
+def test_much_input_reaches_a_slow_task_whole(cluster):
+    job = cluster.wrap('head -c 5000000 /dev/zero | srun bash -c "[ \\$SLURM_PROCID = 0 ] || { read -t 1 < /dev/null; }; wc -c"', '-n', 2,
+                       '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+    assert cluster.read('out').split() == ['5000000', '5000000']
+
+
+@pytest.mark.parametrize(('words', 'seen'), [
+    ('--gpus-per-task=1', ['0: 0', '1: 1']), ('--gres=gpu:2', ['0: 0,1', '1: 0,1']), ('--gpu-bind=single:1', ['0: 0', '1: 1']),
+    ('--gres=gpu:2 --gpu-bind=map_gpu:1,0', ['0: 1', '1: 0']), ('--gres=gpu:2 --gpu-bind=mask_gpu:0x3,0x2', ['0: 0,1', '1: 1']),
+    ('--gpus-per-task=1 --gpu-bind=none', ['0: 0,1', '1: 0,1']), ('--gres=gpu:2 --gpu-bind=verbose,closest', ['0: 0,1', '1: 0,1'])])
+def test_tasks_see_the_gpus_that_they_are_bound_to(cluster, words, seen):
+    job = cluster.wrap(f'srun -l {words} bash -c "echo \\$CUDA_VISIBLE_DEVICES"', '-n', 2, '--gres=gpu:2', '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+    assert sorted(cluster.read('out').splitlines()) == seen
+
+
+@pytest.mark.parametrize('bind', ['map_gpu:7', 'single:x', 'mask_gpu:0', 'nosuch'])
+def test_a_binding_to_gpus_that_are_not_there_is_refused(cluster, bind):
+    job = cluster.wrap(f'srun --gres=gpu:1 --gpu-bind={bind} true', '-n', 1, '--gres=gpu:1', '-o', 'out')
+    assert cluster.finish(job)['exit_code'] == 1
+    assert f'Invalid --gpu-bind argument: {bind}' in cluster.read('out') and not steps(cluster, job)
+
+
+def test_a_failed_task_ends_the_others_with_kill_on_bad_exit(cluster):
+    program = 'trap "" TERM; [ $SLURM_PROCID = 0 ] && exit 3; trap - TERM; exec sleep 600'
+    job = cluster.wrap(f'srun -K bash -c {shlex.quote(program)}', '-n', 3, '-o', 'out')
+    ended = cluster.finish(job)
+    said = cluster.read('out')
+    assert ended['exit_code'] == 143 and f'srun: Terminating StepId={job}.0' in said, said
+    assert 'task 0: Exited with exit code 3' in said and 'task 1: Terminated' in said, said
+
+
+def test_tasks_end_with_a_killed_srun(cluster, bell):
+    job = cluster.wrap(f'srun bash -c "echo \\$PPID \\$\\$ > {bell.path}; exec sleep 600"; true', '-n', 1)
+    parent, task = bell.wait().split()
+    os.kill(int(parent), signal.SIGKILL)
+    harness.until(lambda: not os.path.exists(f'/proc/{task}'), 'the end of the task')
+    cluster.finish(job)
+
+
+class Terminal:
+    """A command in the foreground of a terminal of its own."""
+
+    def __init__(self, cluster, *words):
+        self.side, inner = os.openpty()
+        self.process = subprocess.Popen(['setsid', '-c', '-w', *words], stdin=inner, stdout=inner, stderr=inner, cwd=cluster.place,
+                                        env=cluster.environment(), **cluster.box.client.popen_arguments())
+        os.close(inner)
+        self.said = b''
+
+    def reads(self, text):
+        """Waits until it has printed this."""
+        while text.encode() not in self.said:
+            assert select.select([self.side], [], [], harness.DEADLINE_S)[0], self.said
+            self.said += os.read(self.side, 4096)
+
+    def press(self, keys):
+        os.write(self.side, keys)
+
+    def end(self):
+        status = self.process.wait(harness.DEADLINE_S)
+        os.close(self.side)
+        return status
+
+
+def test_ctrl_c_shows_the_tasks_and_a_second_one_ends_the_step(cluster, bell):
+    job = cluster.submit('-n', 2, cluster.script('#!/bin/sh\nsleep 600\n'))
+    cluster.box.wait(job, 'running')
+    program = f'echo up > {bell.path}; exec sleep 600'
+    terminal = Terminal(cluster, 'srun', f'--jobid={job}', '-n', '2', '--overlap', 'bash', '-c', program)
+    assert bell.wait() == 'up' and bell.wait() == 'up'
+    terminal.press(b'\x03')
+    terminal.reads('srun: interrupt (one more within 1 sec to abort)')
+    terminal.reads(f'srun: StepId={job}.0 tasks 0-1: running')
+    assert [step['state'] for step in steps(cluster, job)] == ['running']
+    terminal.press(b'\x03\x03')
+    terminal.reads(f'srun: sending Ctrl-C to StepId={job}.0')
+    assert terminal.end() == 130
+    assert [step['state'] for step in steps(cluster, job)] == ['failed']
+    cluster.out('scancel', job)
+    cluster.finish(job)
+
+
+def test_ctrl_c_of_srun_outside_a_job_is_the_same(cluster, bell):
+    terminal = Terminal(cluster, 'srun', '-n', '2', 'bash', '-c', f'echo up > {bell.path}; exec sleep 600')
+    assert bell.wait() == 'up' and bell.wait() == 'up'
+    terminal.press(b'\x03')
+    terminal.reads('srun: interrupt (one more within 1 sec to abort)')
+    terminal.reads('.0 tasks 0-1: running')
+    job, = cluster.out('squeue', '-h', '-o', '%i', '-n', 'bash').split()
+    terminal.press(b'\x03\x03')
+    assert terminal.end() != 0
+    assert cluster.finish(job)['state'] == 'cancelled'
+
+
+# --- from outside ---
+
+def test_a_step_is_started_in_another_job(cluster, gate):
+    job = cluster.wrap(gate.command()[2], '-n', 2, '--gres=gpu:2')
+    cluster.box.wait(job, 'running')
+    words = ('bash', '-c', 'echo $SLURM_JOB_ID.$SLURM_STEP_ID $SLURM_NTASKS $MINE $(echo $CUDA_VISIBLE_DEVICES | wc -w)')
+    done = cluster.run('srun', f'--jobid={job}', '-n', 2, '-l', '--overlap', '--gpus-per-task=1', *words, env={'MINE': 'mine'})
+    assert done.code == 0 and sorted(done.out.splitlines()) == [f'{task}: {job}.0 2 mine 1' for task in (0, 1)], done
+    done = cluster.box.mgpu('exec', '--step', '-n', 2, '--overlap', '-e', 'MINE=mine', job, '--', *words)
+    assert done.code == 0 and done.out.splitlines() == [f'{job}.1 2 mine 1'] * 2, done
+    assert [(step['id'], step['tasks'], step['state']) for step in steps(cluster, job)] == [(0, 2, 'done'), (1, 2, 'done')]
+    done = cluster.box.mgpu('exec', '-n', 2, job, '--', 'true')
+    assert done.code == 2 and 'need --step' in done.err, done
+    gate.open()
+    cluster.finish(job)
+    done = cluster.run('srun', f'--jobid={job}', 'true')
+    assert done.code == 1 and f'Job {job} is not running' in done.err, done
+    assert cluster.run('srun', '--jobid=999999', 'true').code == 1

@@ -56,6 +56,27 @@ a_job_has_the_cpus_it_asked_for() {
     esac
 }
 
+# srun's steps have cgroups of their own beside that of the command: they are limited, and end with the job.
+a_step_is_limited_below_its_job() {
+    hold wide -g 0 -c 1 -M 256M
+    step() {
+        as ta /usr/libexec/mgpu/mgpu-slurm srun --jobid="$id" "$@"
+    }
+    said=$(step -c 1 --mem=64M /vm/busybox sh -c 'sed -n s/^0:://p /proc/self/cgroup')
+    equal "$(dirname "$said")" "$(dirname "$cgroup")" "the attempt of the step"
+    [ "$said" != "$cgroup" ] || fail "the step is in the cgroup of the command"
+    rc=0
+    step --mem=64M dd if=/dev/zero of=/dev/null bs=200M count=1 2>/dev/null || rc=$?
+    equal $rc 137 "a step of 200 MiB with 64 MiB"
+    step --overlap --mem=64M sleep 600 &
+    await sh -c "pgrep -x sleep"
+    equal "$(state "$id")" running "its job"
+    let_go wide word
+    ended "$id" 9
+    await sh -c "! pgrep -x sleep"
+    wait $! || true
+}
+
 # The limit is lowered from outside, so that the bomb stays small.
 a_fork_bomb_stops_at_the_limit() {
     hold neighbour2 -g 0
@@ -112,6 +133,7 @@ limits_check() {
     check_if memory "a limit outlives restarts and the shepherd" a_limit_outlives_restarts
     check "the daemons and shepherds are spared when memory runs out" who_runs_jobs_is_spared
     check_if cpu "a job has the CPUs it asked for" a_job_has_the_cpus_it_asked_for
+    check_if memory "a step is limited below its job, and ends with it" a_step_is_limited_below_its_job
     check_if pids "a fork bomb stops at the limit" a_fork_bomb_stops_at_the_limit
     check_if devices "a job opens its GPUs and no other" a_job_opens_its_gpus_alone
     check_if devices "a job of root makes no device node" a_job_of_root_makes_no_device

@@ -281,6 +281,8 @@ int client_export(const struct client *client)
 {
     const char *wanted = client->host != NULL ? "MGPU_HOST" : "MGPU_SOCKET";
     const char *other = client->host != NULL ? "MGPU_SOCKET" : "MGPU_HOST";
+    if (client->path == NULL)
+        return 0; // no mgpud was looked for yet: others find the same one
     return setenv(wanted, client->path, 1) < 0 || unsetenv(other) < 0 ? -errno : 0;
 }
 

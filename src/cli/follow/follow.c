@@ -68,7 +68,7 @@ struct follow {
     unsigned log_reasks; // number of times a log that ended early was requested again
     bool is_abandoned;   // the user does not want to wait for the end either
     const struct follow_options *options;
-    int64_t stopped_ms;               // boot clock: the last Ctrl-C
+    int64_t stopped_ms, shown_ms;     // boot clock: the last Ctrl-C, and the last of CTRL_C_TWICE
     bool is_left;                     // the user goes, the job stays
     struct raw_terminal raw;          // while it waits: single keys
     char idle_level[IDLE_LEVEL_SIZE]; // last level reported
@@ -176,6 +176,15 @@ static void stop(struct follow *follow, int signal)
     }
     size_t step = next_step(follow, signal);
     waiting_line_clear(&follow->line);
+    if (signal == SIGINT && follow->options->ctrl_c == CTRL_C_TWICE && follow->phase == FOLLOW_RUNNING) {
+        if (follow->stops == 0 && !follow_is_again(&follow->shown_ms)) {
+            follow->options->show_state(follow->job);
+            return;
+        }
+        if (step == 0)
+            post(follow, escalation[step].action, escalation[step].body);
+        step += step == 0;
+    }
     if (follow->stops == 0)
         follow->stop_signal = signal;
     if (step >= ESCALATIONS) {

@@ -15,10 +15,12 @@ enum ctrl_c {
     CTRL_C_FORWARD, // SIGINT for its processes; the second time it is stopped, the third time killed
     CTRL_C_DETACH,
     CTRL_C_CANCEL,
+    CTRL_C_TWICE, // the first time its state is shown, again within a second it gets SIGINT and is stopped
 };
 
 struct follow_options {
     enum ctrl_c ctrl_c;
+    void (*show_state)(const json_t *job); // for CTRL_C_TWICE
     /* Return as soon as the job has started: *ret_job is its state at that time. */
     bool is_until_start;
     uint64_t output_begin; // size of the file of -o before the job
@@ -40,3 +42,6 @@ void follow_report(const struct call *call, const char *verb, const json_t *job)
 
 /* Prints on stderr why the job waits. */
 void follow_show_why(struct call *call, const json_t *job, const struct screen *screen);
+
+/* For CTRL_C_TWICE: true if *last_ms (boot clock, 0: never) is less than a second ago; it becomes now. */
+bool follow_is_again(int64_t *last_ms);

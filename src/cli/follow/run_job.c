@@ -108,6 +108,7 @@ int run_job(struct call *call, const json_t *job, bool is_tty, const struct term
     _cleanup_json_ json_t *started = NULL;
     struct follow_options follow = {
         .ctrl_c = options->ctrl_c,
+        .show_state = options->show_state,
         .is_until_start = is_tty,
         .ret_job = &started,
         .output_begin = options->output_begin,

@@ -10,6 +10,7 @@
 struct terminal_options {
     const char *detach_keys; // NULL: the default
     enum ctrl_c ctrl_c;
+    void (*show_state)(const json_t *job); // as in struct follow_options
     bool is_interactive;
     uint32_t rank;         // of a job on several nodes
     uint64_t output_begin; // size of the file of -o before the job

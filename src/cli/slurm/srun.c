@@ -10,13 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hostlist.h"
 #include "base/memory.h"
 #include "cli/follow/run_job.h"
 #include "cli/options/talk.h"
+#include "cli/slurm/jobs.h"
+#include "job/slurm.h"
 #include "cli/slurm/multi_prog.h"
 #include "cli/slurm/send.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/step.h"
+#include "cli/slurm/step_gpus.h"
 #include "cli/stepd/mpi.h"
 #include "cli/term/field.h"
 #include "job/spec.h"
@@ -81,13 +85,80 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     return r == 0 && !is_mpi_listed(job) ? check_mpi(job, err) : r;
 }
 
+/* --- --jobid: a step of a job in which srun does not run --- */
+
+/* Of the job that srun is in. */
+static void forget_own(void)
+{
+    static const char *const names[] = { "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE",
+        "SLURM_CPUS_PER_TASK", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURMD_NODENAME" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        (void)unsetenv(names[i]);
+}
+
+static void set_variable(const char *name, int64_t value)
+{
+    _cleanup_free_ char *text = xasprintf("%" PRId64, value);
+    (void)setenv(name, text, 1);
+}
+
+static void set_job_nodes(const json_t *job)
+{
+    _cleanup_strings_ struct strings names = { 0 };
+    const json_t *ranks = json_object_get(job, "ranks"), *rank = NULL;
+    size_t index = 0;
+    json_array_foreach(ranks, index, rank) if (field_text(rank, "node") != NULL)
+        strings_add(&names, field_text(rank, "node"));
+    if (names.count == 0)
+        strings_add(&names, field_text(job, "node"));
+    _cleanup_free_ char *list = hostlist_compress(&names);
+    (void)setenv("SLURM_JOB_NODELIST", list, 1);
+    (void)setenv("SLURM_NODELIST", list, 1);
+    set_variable("SLURM_JOB_NUM_NODES", (int64_t)names.count);
+    set_variable("SLURM_NNODES", (int64_t)names.count);
+}
+
+/* Asks mgpud for the nodes and tasks of that job, and replaces the variables SLURM_JOB_NODELIST and others.
+ */
+static int enter_job(const struct slurm_job *job, struct error *err)
+{
+    struct client client;
+    _cleanup_json_ json_t *found = NULL;
+    const char *own = getenv("SLURM_JOB_ID"), *tasks = NULL;
+    if (job->job_id <= 0 || (own != NULL && strtoll(own, NULL, 10) == job->job_id))
+        return 0;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, job->job_id);
+    client_init(&client, NULL, NULL);
+    int r = client_get(&client, path, &found, err);
+    client_clear(&client);
+    if (r == -ENOENT)
+        return error_set(err, r, "Unable to confirm allocation for job %" PRId64 ": Invalid job id specified",
+            job->job_id);
+    if (r == 0 && (!field_is(found, "state", "running") || field_text(found, "node") == NULL))
+        return error_set(err, -EALREADY, "Job %" PRId64 " is not running", job->job_id);
+    if (r < 0)
+        return r;
+    forget_own();
+    set_job_nodes(found);
+    set_variable("SLURM_JOB_ID", job->job_id);
+    set_variable("SLURM_JOBID", job->job_id);
+    tasks = slurm_job_note(found, SLURM_NOTE_TASKS);
+    if (tasks != NULL)
+        (void)setenv("SLURM_NTASKS", tasks, 1);
+    return 0;
+}
+
 /* --- inside --- */
 
 static int run_step(const struct slurm_job *job, char **command, struct error *err)
 {
     struct step step = { 0 };
     struct multi_prog programs = { 0 };
-    int r = step_plan(&step, job, command, err);
+    int r = enter_job(job, err);
+    if (r == 0)
+        r = step_plan(&step, job, command, err);
+    if (r == 0)
+        r = step_check_gpus(&step, err);
     if (r == 0 && job->has_multiple_programs)
         r = multi_prog_read(command[0], &step, &programs, err);
     if (r == 0)
@@ -121,6 +192,8 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
             strings_take(&words, xasprintf("--wait=%" PRId64, job->wait_s));
         if (job->is_killed_on_exit)
             strings_add(&words, "--kill-on-bad-exit");
+        if (job->gpu_bind != NULL)
+            strings_take(&words, xasprintf("--gpu-bind=%s", job->gpu_bind));
         if (job->gpus_per_task > 0)
             strings_take(&words, xasprintf("--gpus-per-task=%" PRId64, job->gpus_per_task));
         if (job->output != NULL)
@@ -144,10 +217,24 @@ static int status_of_missing(struct slurm_job *job, const json_t *made, int stat
     return is_missing ? EXIT_NO_EXEC : status;
 }
 
+/* The first Ctrl-C. Which tasks still run is known where they do. */
+static void show_state(const json_t *job)
+{
+    const char *tasks = slurm_job_note(job, SLURM_NOTE_TASKS);
+    int64_t count = tasks != NULL ? strtoll(tasks, NULL, 10) : 1;
+    (void)fprintf(stderr, "srun: interrupt (one more within 1 sec to abort)\nsrun: StepId=%" PRId64 ".0 ",
+        field_integer(job, "id", 0));
+    if (count > 1)
+        (void)fprintf(stderr, "tasks 0-%" PRId64 ": running\n", count - 1);
+    else
+        (void)fprintf(stderr, "task 0: running\n");
+}
+
 static int run_alone(
     const struct slurm_program *program, struct slurm_job *job, int argc, char **argv, struct error *err)
 {
-    static const struct terminal_options terminal = { .ctrl_c = CTRL_C_FORWARD };
+    const struct terminal_options terminal = { .ctrl_c = job->is_status_off ? CTRL_C_CANCEL : CTRL_C_TWICE,
+        .show_state = show_state };
     _cleanup_json_ json_t *made = NULL;
     json_t *command = NULL;
     const char *slash = strrchr(argv[0], '/');

@@ -15,6 +15,8 @@
 #include "cli/stepd/frames.h"
 #include "cli/submit/slurm_job.h"
 
+#define STEP_OUTSIDE UINT32_MAX // no rank: srun is outside the job's nodes, as below salloc
+
 struct step_task {
     uint32_t id, node, local; // number of the task, of its node in the step, and of the task on that node
     bool is_running;

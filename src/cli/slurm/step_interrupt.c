@@ -7,9 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/buffer.h"
-#include "base/clock.h"
-
-#define AGAIN_MS 1000
+#include "cli/follow/terminal_options.h"
 
 enum task_state { TASK_RUNNING, TASK_EXITED, TASK_FAILED, TASK_STATES };
 
@@ -43,9 +41,7 @@ static void print_state(const struct step *step, enum task_state state)
 
 void step_interrupt(struct step *step)
 {
-    int64_t now_ms = clock_boot_ms();
-    bool is_again = step->interrupted_ms != 0 && now_ms - step->interrupted_ms <= AGAIN_MS;
-    step->interrupted_ms = now_ms;
+    bool is_again = follow_is_again(&step->interrupted_ms);
     if (!is_again && !step->job->is_status_off) {
         (void)fprintf(stderr, "srun: interrupt (one more within 1 sec to abort)\n");
         for (int state = TASK_RUNNING; state < TASK_STATES; state++)

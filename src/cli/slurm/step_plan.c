@@ -11,10 +11,10 @@
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "cli/slurm/step.h"
+#include "cli/slurm/step_gpus.h"
 #include "cli/term/field.h"
 
-#define TASKS_MAX  4096U
-#define NOT_IN_JOB UINT32_MAX // no rank: this process is outside the job's nodes, as below salloc
+#define TASKS_MAX 4096U
 
 static int64_t variable(const char *name, int64_t otherwise)
 {
@@ -87,7 +87,7 @@ int step_plan(struct step *step, const struct slurm_job *job, char *const *comma
 {
     const char *list = getenv("SLURM_JOB_NODELIST"), *node = getenv("SLURMD_NODENAME");
     _cleanup_strings_ struct strings all = { 0 };
-    *step = (struct step){ .job = job, .command = command, .here = NOT_IN_JOB };
+    *step = (struct step){ .job = job, .command = command, .here = STEP_OUTSIDE };
     step->job_id = (uint64_t)(job->job_id > 0 ? job->job_id : variable("SLURM_JOB_ID", 0));
     if (getenv("MGPU_JOB_ID") != NULL && variable("MGPU_JOB_ID", 0) == (int64_t)step->job_id)
         step->here = (uint32_t)variable("MGPU_NODE_RANK", 0);
@@ -150,6 +150,8 @@ int64_t step_gpus_on(const struct step *step, uint32_t node)
         return job->gpus_per_task * step_tasks_on(step, node);
     if (job->gpus_per_node > 0)
         return job->gpus_per_node;
+    if (job->gpus <= 0 && job->gpu_bind != NULL)
+        return variable("SLURM_GPUS_ON_NODE", 0); // all of the job, to be distributed
     int64_t nodes = (int64_t)step->nodes.count;
     return job->gpus > 0 ? job->gpus / nodes + ((int64_t)node < job->gpus % nodes) : 0;
 }
@@ -195,80 +197,6 @@ static char *task_list(const struct step *step, uint32_t node)
     return buffer_take(&out);
 }
 
-/* Those of the list "a,b,c" at these places among the job's GPUs; a task has `count` of them from `first` on.
- */
-static char *choose(const char *list, const json_t *gpus, size_t first, size_t count)
-{
-    _cleanup_strings_ struct strings words = { 0 };
-    _cleanup_buffer_ struct buffer out = { 0 };
-    _cleanup_free_ char *copy = xstrdup(list);
-    char *rest = copy;
-    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;)
-        strings_add(&words, word);
-    for (size_t i = first; i < first + count && i < json_array_size(gpus); i++) {
-        size_t place = (size_t)field_integer(json_array_get(gpus, i), "place", 0);
-        if (place < words.count)
-            buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", words.items[place]);
-    }
-    return buffer_take(&out);
-}
-
-/* Those of another node by their ids, which need no list. */
-static char *name_gpus(const json_t *gpus, const char *key, size_t first, size_t count)
-{
-    _cleanup_buffer_ struct buffer out = { 0 };
-    for (size_t i = first; i < first + count && i < json_array_size(gpus); i++) {
-        const json_t *gpu = json_array_get(gpus, i);
-        const char *text = field_text(gpu, key), *comma = out.length > 0 ? "," : "";
-        if (text != NULL)
-            buffer_printf(&out, "%s%s", comma, text);
-        else
-            buffer_printf(&out, "%s%" PRId64, comma, field_integer(gpu, "index", 0));
-    }
-    return buffer_take(&out);
-}
-
-static char *count_up(size_t count)
-{
-    _cleanup_buffer_ struct buffer out = { 0 };
-    for (size_t i = 0; i < count; i++)
-        buffer_printf(&out, "%s%zu", i > 0 ? "," : "", i);
-    return buffer_take(&out);
-}
-
-/* A step that requests GPUs sees those that mgpud has chosen for it, and with --gpus-per-task each task sees
- * its own. Other steps see all GPUs of the job. */
-static void set_gpus(const struct step *step, const struct step_task *task, struct strings *env)
-{
-    static const char *const lists[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES" };
-    static const char *const counts[] = { "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES" };
-    const char *all = getenv("SLURM_JOB_GPUS");
-    const json_t *gpus =
-        json_object_get(json_array_get(json_object_get(step->record, "nodes"), task->node), "gpus");
-    size_t each = step->job->gpus_per_task > 0 ? (size_t)step->job->gpus_per_task : json_array_size(gpus);
-    size_t first = step->job->gpus_per_task > 0 ? each * task->local : 0;
-    bool is_here = step->ranks[task->node] == step->here;
-    if (json_array_size(gpus) == 0) {
-        if (all != NULL && is_here)
-            strings_set_env(env, "SLURM_STEP_GPUS", all);
-        return;
-    }
-    _cleanup_free_ char *indexes = name_gpus(gpus, "index", 0, json_array_size(gpus));
-    _cleanup_free_ char *ordinals = count_up(each);
-    strings_set_env(env, "SLURM_STEP_GPUS", indexes);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        const char *list = getenv(lists[i]);
-        _cleanup_free_ char *chosen = list == NULL ? NULL
-                                      : is_here    ? choose(list, gpus, first, each)
-                                                   : name_gpus(gpus, "uuid", first, each);
-        if (chosen != NULL)
-            strings_set_env(env, lists[i], chosen);
-    }
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        if (getenv(counts[i]) != NULL)
-            strings_set_env(env, counts[i], ordinals);
-}
-
 void step_environment(const struct step *step, const struct step_task *task, struct strings *ret)
 {
     _cleanup_free_ char *nodes = hostlist_compress(&step->nodes);
@@ -296,7 +224,7 @@ void step_environment(const struct step *step, const struct step_task *task, str
     if (step->job->tasks_per_node > 0)
         set_number(ret, "SLURM_NTASKS_PER_NODE", (uint64_t)step->job->tasks_per_node);
     strings_set_env(ret, "SLURM_MPI_TYPE", step->job->mpi != NULL ? step->job->mpi : "none");
-    set_gpus(step, task, ret);
+    step_set_gpus(step, task, ret);
 }
 
 char *step_path(const struct step *step, const struct step_task *task, const char *pattern)

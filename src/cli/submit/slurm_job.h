@@ -33,8 +33,9 @@ struct slurm_job {
         has_multiple_programs, is_no_allocation;
     bool is_status_off; // Ctrl-C ends the step at once
     int64_t relative, job_id, wait_s;
-    const char *mpi;     // --mpi; NULL: none
-    const char *command; // for salloc --no-shell: NULL
+    const char *mpi;      // --mpi; NULL: none
+    const char *gpu_bind; // --gpu-bind, or NULL
+    const char *command;  // for salloc --no-shell: NULL
     bool is_without_shell;
 };
 

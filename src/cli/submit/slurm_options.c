@@ -252,7 +252,7 @@ SETTER(text)
     } texts[] = { { "output", &job->output }, { "error", &job->error }, { "input", &job->input },
         { "chdir", &job->submit.directory }, { "wrap", &job->wrap }, { "job-name", &job->name },
         { "mail-user", &job->mail_user }, { "nodelist", &job->nodelist }, { "exclude", &job->exclude },
-        { "mpi", &job->mpi } };
+        { "mpi", &job->mpi }, { "gpu-bind", &job->gpu_bind } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(option->name, texts[i].name) == 0)
             *texts[i].text = keep(job, value);
@@ -512,7 +512,8 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("export-file", 0, "file", S, NULL, "variables of a file"),
     ACCEPTED("extra-node-info", 'B', "s[:c[:t]]", ANY, NULL, "sockets, cores and threads"),
     ACCEPTED("get-user-env", 0, "[time]", S, "GET_USER_ENV", "environment of a login"),
-    ACCEPTED("gpu-bind", 0, "kind", ANY, "GPU_BIND", "which GPUs a task sees"),
+    DONE("gpu-bind", 0, "kind", ANY, set_text, "GPU_BIND",
+        "GPUs that a task sees: none, single:N, per_task:N, map_gpu:LIST, mask_gpu:LIST, closest"),
     ACCEPTED("gpu-freq", 0, "range", ANY, "GPU_FREQ", "frequency of the GPUs"),
     ACCEPTED("gpus-per-socket", 0, "n", ANY, "GPUS_PER_SOCKET", "GPUs of a socket"),
     ACCEPTED("gres-flags", 0, "kind", ANY, "GRES_FLAGS", "how GPUs and CPUs belong together"),

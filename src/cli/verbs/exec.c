@@ -7,18 +7,24 @@
 
 #include "base/memory.h"
 #include "base/option_values.h"
+#include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
+#include "cli/api/programs.h"
 #include "cli/term/field.h"
 #include "cli/options/selector.h"
 #include "cli/follow/session.h"
 #include "cli/follow/terminal_options.h"
+
+#define TASKS_MAX 65536
 
 struct exec_options {
     struct terminal_options terminal;
     bool is_tty, is_never_tty;
     const char *directory;
     struct strings env;
+    bool is_step, is_overlapping;
+    const char *tasks, *cpus, *gpus; // of the step; NULL: not given
 };
 
 static struct exec_options *options_of(void *target)
@@ -43,6 +49,30 @@ static int set_env(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_count(const char **target, const char *name, const char *value, struct error *err)
+{
+    int64_t count = 0;
+    int r = parse_integer(value, name, 1, TASKS_MAX, &count, err);
+    if (r == 0)
+        *target = value;
+    return r;
+}
+
+static int set_tasks(void *target, const char *value, struct error *err)
+{
+    return set_count(&options_of(target)->tasks, "-n", value, err);
+}
+
+static int set_cpus(void *target, const char *value, struct error *err)
+{
+    return set_count(&options_of(target)->cpus, "-c", value, err);
+}
+
+static int set_gpus(void *target, const char *value, struct error *err)
+{
+    return set_count(&options_of(target)->gpus, "--gpus-per-task", value, err);
+}
+
 static const struct option_row rows[] = {
     { 0, "rank", "N", "for a job on several nodes: rank N, from 0 (0)", TERMINAL_RANK(struct exec_options) },
     { 'T', "tty", NULL, "run on a terminal (default if this is one)",
@@ -50,6 +80,13 @@ static const struct option_row rows[] = {
     { 0, "no-tty", NULL, "do not run on a terminal", OPTION_INNER(flag, struct exec_options, is_never_tty) },
     { 'C', "chdir", "DIR", "run in this directory instead of the job's", set_directory },
     { 'e', "env", "NAME=VALUE", "set a variable; can be repeated", set_env },
+    { 0, "step", NULL, "run tasks with a share of the job, as srun does",
+        OPTION_INNER(flag, struct exec_options, is_step) },
+    { 'n', "tasks", "N", "with --step: number of tasks (1)", set_tasks },
+    { 'c', "cpus-per-task", "N", "with --step: CPUs of each task", set_cpus },
+    { 0, "gpus-per-task", "N", "with --step: GPUs of each task", set_gpus },
+    { 0, "overlap", NULL, "with --step: do not wait for other steps",
+        OPTION_INNER(flag, struct exec_options, is_overlapping) },
     { 0, "detach-keys", "KEYS", "keys that end the process: ctrl-p,ctrl-q, or none (Ctrl-] d)",
         TERMINAL_KEYS(struct exec_options) },
     { 0 },
@@ -108,6 +145,52 @@ static int make_body(
     return 0;
 }
 
+/* --- steps --- */
+
+static void add_option(struct strings *words, const char *name, const char *value)
+{
+    if (value != NULL)
+        strings_take(words, xasprintf("--%s=%s", name, value));
+}
+
+/* srun does all of it; this process becomes srun. */
+static int run_step(struct call *call, const char *job, int argc, char **argv, struct error *err)
+{
+    const struct exec_options *options = call->options;
+    _cleanup_strings_ struct strings words = { 0 };
+    strings_take(&words, program_find("mgpu-slurm"));
+    strings_add(&words, "srun");
+    add_option(&words, "jobid", job);
+    add_option(&words, "ntasks", options->tasks != NULL ? options->tasks : "1");
+    add_option(&words, "cpus-per-task", options->cpus);
+    add_option(&words, "gpus-per-task", options->gpus);
+    add_option(&words, "chdir", options->directory);
+    if (options->is_overlapping)
+        strings_add(&words, "--overlap");
+    if (options->is_tty)
+        strings_add(&words, "--pty");
+    strings_add(&words, "--");
+    for (int i = 0; i < argc; i++)
+        strings_add(&words, argv[i]);
+    for (size_t i = 0; i < options->env.count; i++)
+        (void)putenv(options->env.items[i]);
+    int r = client_export(&call->client);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot pass the address of mgpud on");
+    (void)execvp(words.items[0], words.items);
+    return error_set_errno(err, -errno, "cannot start %.200s", words.items[0]);
+}
+
+static int check_step(const struct exec_options *options, struct error *err)
+{
+    bool has_share = options->tasks != NULL || options->cpus != NULL || options->gpus != NULL;
+    if (!options->is_step && (has_share || options->is_overlapping))
+        return error_set(err, -EINVAL, "-n, -c, --gpus-per-task and --overlap need --step");
+    if (options->is_step && options->terminal.rank != 0)
+        return error_set(err, -EINVAL, "--rank and --step exclude each other: a step has tasks on all nodes");
+    return 0;
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct exec_options *options = call->options;
@@ -126,9 +209,13 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         (void)error_set(err, -EINVAL, argc == 0 ? "no job and command given" : "no command given");
         return error_hint(err, "for example: mgpu exec 42 -- nvidia-smi");
     }
-    int r = selector_resolve(&call->client, 1, argv, &jobs, err);
+    int r = check_step(options, err);
+    if (r == 0)
+        r = selector_resolve(&call->client, 1, argv, &jobs, err);
     if (r == 0 && jobs.count != 1)
         r = error_set(err, -EINVAL, "'%.60s' matches %zu jobs; give one", argv[0], jobs.count);
+    if (r == 0 && options->is_step)
+        return run_step(call, jobs.items[0], argc - 1, argv + 1, err);
     bool is_tty = options->is_tty || (!options->is_never_tty && session_is_on_terminal());
     if (r == 0)
         r = make_body(options, is_tty, argc - 1, argv + 1, &body, err);

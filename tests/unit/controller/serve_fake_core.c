@@ -400,8 +400,8 @@ void core_step_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const st
     answer_job(job, request);
 }
 
-int core_step_usage(struct core *core, const struct identity *who, uint64_t job,
-    const struct job_step *usage, struct error *err)
+int core_step_usage(struct core *core, const struct identity *who, uint64_t job, const struct job_step *usage,
+    struct error *err)
 {
     return 0;
 }
