@@ -467,7 +467,7 @@ static void what_is_released_while_gpus_are_opened_is_let_go_of_then(void **stat
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    struct CMUnitTest tests[] = {
         cmocka_unit_test(one_gpu_that_hangs_is_lost_and_the_others_are_sampled),
         cmocka_unit_test(a_gpu_that_answers_again_returns_by_itself),
         cmocka_unit_test(the_only_gpu_that_hangs_is_lost_and_returns),

@@ -56,4 +56,4 @@ int count_children(void);
 void kill_children(void);
 
 /* As cmocka_run_group_tests(), with a state file for the stand-in. */
-int watcher_run_tests(const struct CMUnitTest *tests, size_t count);
+int watcher_run_tests(struct CMUnitTest *tests, size_t count);
