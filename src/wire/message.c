@@ -38,7 +38,7 @@ static const struct record_field gpu_test_fields[] = {
     RECORD_FIELD(4, RECORD_U64, struct gpu_test, on_mb_s, 0),
     RECORD_FIELD(5, RECORD_U64, struct gpu_test, product_mflops, 0),
     RECORD_FIELD(6, RECORD_U64, struct gpu_test, wrong, 0),
-    RECORD_FIELD(7, RECORD_STRING, struct gpu_test, error, 256),
+    RECORD_FIELD(7, RECORD_STRING, struct gpu_test, error, 128),
 };
 const struct record_type gpu_test_record = RECORD_TYPE(460, "GPU test", struct gpu_test, gpu_test_fields);
 

@@ -68,6 +68,14 @@ def test_a_begin_may_be_written_in_all_of_slurms_forms(cluster, time):
     cluster.run('scancel', job)
 
 
+def test_cpu_time_is_that_which_was_allocated(cluster, box):
+    job = cluster.wrap('sleep 1.1', '-c', '2')
+    box.wait(int(job))
+    seconds, cpus, allocated, text = cluster.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'ElapsedRaw,NCPUS,CPUTimeRAW,CPUTime').strip().split('|')
+    assert int(seconds) >= 1 and int(cpus) == 2 and int(allocated) == 2 * int(seconds)
+    assert text == f'00:00:{int(allocated):02}'
+
+
 def test_scontrol_updates_what_sbatch_can_ask_for(cluster):
     first = cluster.wrap('true', '-H')
     job = cluster.wrap('true', '-H', '--comment', 'old', '-A', 'lab')

@@ -13,7 +13,7 @@
 #define FILE_NAME  "gpu-tests"
 #define GPUS_MAX   256U
 #define MEGA       1000.0
-#define ERROR_MAX  255U
+#define ERROR_MAX  127U
 #define FIGURE_MAX 1e15
 
 struct tested_gpu {

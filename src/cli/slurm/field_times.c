@@ -64,6 +64,23 @@ TEXT(elapsed_raw)
     return number(run_seconds(job));
 }
 
+/* Slurm's CPUTime is the time that the CPUs were allocated, whatever they did (sacct(1)). */
+static int64_t allocated_cpu_s(const json_t *job, int64_t now_ms)
+{
+    _cleanup_free_ char *cpus = slurm_text_cpus(job, now_ms);
+    return run_seconds(job) * strtoll(cpus, NULL, 10);
+}
+
+TEXT(cpu_time)
+{
+    return slurm_duration_text(allocated_cpu_s(job, now_ms), true);
+}
+
+TEXT(cpu_time_raw)
+{
+    return xasprintf("%" PRId64, allocated_cpu_s(job, now_ms));
+}
+
 static int64_t moment(const json_t *job, const char *key)
 {
     return field_text(job, key) != NULL ? time_parse(field_text(job, key)) : 0;

@@ -21,7 +21,8 @@ slurm_text_fn slurm_text_reason, slurm_text_nodes_or_reason, slurm_text_nodes, s
 slurm_text_fn slurm_text_node_count, slurm_text_cpus, slurm_text_tasks, slurm_text_step_tasks,
     slurm_text_memory, slurm_text_gres;
 slurm_text_fn slurm_text_tres, slurm_text_priority, slurm_text_nice, slurm_text_dependency, slurm_text_exit;
-slurm_text_fn slurm_text_limit, slurm_text_used, slurm_text_left, slurm_text_elapsed, slurm_text_elapsed_raw;
+slurm_text_fn slurm_text_limit, slurm_text_used, slurm_text_left, slurm_text_elapsed, slurm_text_elapsed_raw,
+    slurm_text_cpu_time, slurm_text_cpu_time_raw;
 slurm_text_fn slurm_text_limit_raw, slurm_text_account_limit, slurm_text_account_nodes;
 slurm_text_fn slurm_text_submitted, slurm_text_started, slurm_text_expected, slurm_text_ended;
 slurm_text_fn slurm_text_account_start, slurm_text_account_end; // "Unknown" where squeue has "N/A"

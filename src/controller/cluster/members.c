@@ -197,7 +197,7 @@ static void look_at_servers(struct reporter *reporter)
         server.is_up = r == 0;
         server.used_bytes = r == 0 ? etcd_number(answer, "dbSize") : 0;
         (void)snprintf(
-            server.trouble, sizeof(server.trouble), "%s", r == 0 ? find_trouble(answer) : err.message);
+            server.trouble, sizeof(server.trouble), "%.255s", r == 0 ? find_trouble(answer) : err.message);
         json_decref(answer);
         (void)pthread_mutex_lock(&cluster->mutex);
         cluster->status.servers[i] = server;

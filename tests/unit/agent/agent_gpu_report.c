@@ -41,10 +41,11 @@ static void fill_gpu(struct gpu_state *gpu, size_t n_processes)
     gpu->processes = (struct record_list){ processes, n_processes };
     gpu->xids = (struct record_list){ xcalloc(GPU_XIDS_MAX, sizeof(struct gpu_xid)), GPU_XIDS_MAX };
     memset(gpu->xids.items, 0xff, GPU_XIDS_MAX * sizeof(struct gpu_xid));
-    struct gpu_test *last = xcalloc(1, sizeof(*last));
-    memset(last, 0xff, sizeof(*last));
-    last->error = text(128);
-    gpu->tests = (struct record_list){ last, 1 };
+    struct gpu_test *tests = xcalloc(GPU_TESTS_MAX, sizeof(*tests));
+    memset(tests, 0xff, GPU_TESTS_MAX * sizeof(*tests));
+    for (size_t i = 0; i < GPU_TESTS_MAX; i++)
+        tests[i].error = text(128);
+    gpu->tests = (struct record_list){ tests, GPU_TESTS_MAX };
 }
 
 static void fill_node(struct record_list *list, size_t n_gpus, size_t n_processes)
