@@ -160,8 +160,10 @@ class SpreadControllers(Controllers):
         def has_noticed():
             if old.process.poll() is not None:
                 return True
-            answer = old.api('POST', '/jobs', {'command': ['true']}, timeout_s=5)
-            return answer.status == 507
+            try:
+                return old.api('POST', '/jobs', {'command': ['true']}, timeout_s=5).status == 507
+            except OSError:  # it exits, or waits for its disk
+                return False
 
         harness.until(has_noticed, 'a leader that knows that its disk is full', 60)
         old.process.send_signal(signal.SIGKILL)
