@@ -40,6 +40,8 @@ class LossyProxy:
         body = stream.read(length)
         while is_chunked:
             size = stream.readline()
+            if not size:
+                return None
             body += size + stream.read(int(size, 16) + 2)
             is_chunked = int(size, 16) > 0
         return head + body

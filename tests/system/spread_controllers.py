@@ -9,7 +9,7 @@ import subprocess
 
 import harness
 import hosts
-from controllers import Controller, Controllers, Etcd
+from controllers import Controller, Controllers, Etcd, has_progress
 
 DISK = '48m'
 
@@ -184,12 +184,15 @@ class SpreadControllers(Controllers):
         return leader
 
     def kill_member_of_etcd(self, i):
-        member = self.etcd.processes[i]
+        """If it led etcd, the election may take longer than the lease, and the leader of the controllers exits."""
+        old, member = self.leader(), self.etcd.processes[i]
         member.kill()
         member.wait(harness.DEADLINE_S)
-        leader = self.leader(60)
+        has_progress(self)
         self.etcd.start(i)
-        return leader
+        if old.process.poll() is not None:
+            self.await_exit(old)
+        return self.leader()
 
     def await_exit(self, old, is_started=True):
         assert old.process.wait(60) == os.EX_TEMPFAIL, old.log()[-3000:]

@@ -117,12 +117,13 @@ def test_cluster_and_doctor_show_all_controllers_and_members_of_etcd(controllers
     assert 'role       standby\n' in shown and f'leader     {leader.name} 127.0.0.1:{leader.port}\n' in shown, shown
     assert f'{leader.name}, leader, 127.0.0.1:{leader.port}' in shown and shown.count(', up, ') == 3, shown
     assert '3 of 3 endpoints answer' in standby.mgpu('doctor', check=True).out
-    member = controllers.etcd.processes[2]
+    follower = controllers.etcd.followers()[0]
+    member = controllers.etcd.processes[follower]
     member.send_signal(signal.SIGSTOP)
     try:
         harness.until(lambda: any(not server['up'] for server in leader.state()['etcd']), 'a report of the dead member')
         told = leader.mgpu('doctor')
-        assert told.code == 1 and f'127.0.0.1:{controllers.etcd.clients[2]}' in told.out, told
+        assert told.code == 1 and f'127.0.0.1:{controllers.etcd.clients[follower]}' in told.out, told
         assert 'DOWN' in leader.mgpu('cluster', check=True).out
     finally:
         member.send_signal(signal.SIGCONT)
