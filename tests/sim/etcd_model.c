@@ -18,6 +18,7 @@ struct pair {
     char *key;   // as it is
     char *value; // base64, as it came
     int64_t created, modified;
+    int64_t leader; // when it was created
 };
 
 struct etcd_model {
@@ -26,6 +27,7 @@ struct etcd_model {
     int64_t revision;
     char *late[LATE_MAX]; // requests that will still happen
     size_t n_late;
+    uint32_t delay;
     uint64_t random;
     bool is_spared;
     void (*on_request)(void *arg);
@@ -94,12 +96,17 @@ static void put(struct etcd_model *model, const char *key, const char *value)
         there->modified = model->revision;
         return;
     }
+    int64_t leader = etcd_model_leader(model);
     size_t at = place_of(model, key);
     if (model->n_pairs == KEYS_MAX)
         abort();
     memmove(&model->pairs[at + 1], &model->pairs[at], (model->n_pairs - at) * sizeof(model->pairs[0]));
     model->n_pairs++;
-    model->pairs[at] = (struct pair){ xstrdup(key), xstrdup(value), model->revision, model->revision };
+    model->pairs[at] = (struct pair){ .key = xstrdup(key),
+        .value = xstrdup(value),
+        .created = model->revision,
+        .modified = model->revision,
+        .leader = leader };
 }
 
 static void drop(struct etcd_model *model, size_t first, size_t end)
@@ -195,7 +202,7 @@ static char *carry_out(struct etcd_model *model, const char *text)
 
 static void carry_out_late(struct etcd_model *model, bool is_all)
 {
-    while (model->n_late > 0 && (is_all || etcd_model_random(model) % 3 == 0)) {
+    while (model->n_late > 0 && (is_all || etcd_model_random(model) % model->delay == 0)) {
         char *text = model->late[0];
         memmove(&model->late[0], &model->late[1], --model->n_late * sizeof(model->late[0]));
         free(carry_out(model, text));
@@ -327,6 +334,12 @@ int64_t etcd_model_leader(const struct etcd_model *model)
     return 0;
 }
 
+int64_t etcd_model_leader_at(const struct etcd_model *model, const char *key)
+{
+    size_t at = place_of(model, key);
+    return at < model->n_pairs && strcmp(model->pairs[at].key, key) == 0 ? model->pairs[at].leader : -1;
+}
+
 int64_t etcd_model_claim(struct etcd_model *model)
 {
     model->revision++;
@@ -348,10 +361,11 @@ void etcd_model_spare(struct etcd_model *model, bool is_spared)
     model->is_spared = is_spared;
 }
 
-struct etcd_model *etcd_model_new(uint64_t seed, void (*on_request)(void *arg), void *arg)
+struct etcd_model *etcd_model_new(uint64_t seed, uint32_t delay, void (*on_request)(void *arg), void *arg)
 {
     struct etcd_model *model = xcalloc(1, sizeof(*model));
     model->random = seed * 0x9e3779b97f4a7c15ULL | 1;
+    model->delay = delay;
     model->on_request = on_request;
     model->arg = arg;
     current = model;

@@ -9,8 +9,9 @@
 
 struct etcd_model;
 
-/* `on_request` is called in the middle of every request. One model exists at a time. */
-struct etcd_model *etcd_model_new(uint64_t seed, void (*on_request)(void *arg), void *arg);
+/* `delay`: requests until one that happens late does so. `on_request` is called in the middle of every
+ * request. One model exists at a time. */
+struct etcd_model *etcd_model_new(uint64_t seed, uint32_t delay, void (*on_request)(void *arg), void *arg);
 void etcd_model_free(struct etcd_model *model);
 
 const struct curl_library *etcd_model_curl(struct etcd_model *model);
@@ -22,5 +23,9 @@ void etcd_model_spare(struct etcd_model *model, bool is_spared);
 int64_t etcd_model_leader(const struct etcd_model *model);
 int64_t etcd_model_claim(struct etcd_model *model);
 void etcd_model_end_lease(struct etcd_model *model);
+
+/* The create revision of the leader's key when this key was created; -1 if the key does not exist (any more).
+ */
+int64_t etcd_model_leader_at(const struct etcd_model *model, const char *key);
 
 uint32_t etcd_model_random(struct etcd_model *model);

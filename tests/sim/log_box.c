@@ -5,7 +5,8 @@
  * other controllers take over in the middle of a request. The leader that was does not know it.
  *
  * The promises: what was acknowledged is in the log for ever, once, in its place; the log is one chain; what
- * a controller read is the log; a leader that is none any more has nothing acknowledged.
+ * a controller read is the log; a leader that is none any more has nothing acknowledged; no cluster is
+ * founded where another is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +45,7 @@ struct world {
     uint64_t newest, next_id;
     unsigned takeovers, appends, denied, unknown;
     int depth;
+    bool is_calm; // leaders last and write many snapshots, and requests come very late
 };
 
 static struct world world;
@@ -128,8 +130,13 @@ static bool may_continue(void *arg)
     return is_leader || self->tries++ < TRIES_MAX;
 }
 
-static void acknowledge(struct store_position position)
+static void acknowledge(const struct controller *self, struct store_position position)
 {
+    char key[32];
+    (void)snprintf(key, sizeof(key), "mgpu/log/%016" PRIx64, position.number);
+    int64_t leader = etcd_model_leader_at(world.model, key);
+    if (leader != -1 && leader != self->revision)
+        fail("an entry was acknowledged whose writer did not lead", position.number);
     if (position.number >= ENTRIES_MAX)
         fail("too many entries for this test", position.number);
     if (world.acknowledged[position.number].number != 0)
@@ -159,7 +166,7 @@ static void append(struct controller *self)
     self->is_acting = false;
     world.appends++;
     if (r == 0) {
-        acknowledge(entry.position);
+        acknowledge(self, entry.position);
         self->position = entry.position;
         return;
     }
@@ -187,7 +194,7 @@ static void step(void)
         return;
     if (self->revision == 0)
         (void)catch_up(self);
-    else if (dice(15) == 0)
+    else if (dice(world.is_calm ? 3 : 15) == 0)
         snapshot(self);
     else
         append(self);
@@ -200,7 +207,7 @@ static void on_request(void *arg)
     if (world.depth > 2)
         return;
     world.depth++;
-    if (dice(12) == 0)
+    if (dice(world.is_calm ? 200 : 12) == 0)
         etcd_model_end_lease(world.model);
     if (etcd_model_leader(world.model) == 0 && dice(2) == 0)
         take_over();
@@ -224,12 +231,25 @@ static void found(void)
     (void)close(fd);
 }
 
+/* With nothing to write but the keys themselves, so that only the last transaction can refuse it. */
+static void found_another(void)
+{
+    int fd = memfd_create("snapshot", MFD_CLOEXEC);
+    if (fd < 0)
+        abort();
+    if (cluster_log_put_base(
+            world.controllers[0].etcd, 0, "another", fd, (struct store_position){ 1, 2 }, NULL) != -EEXIST)
+        fail("a cluster was founded where another is", 0);
+    (void)close(fd);
+}
+
 /* With an etcd that works and nobody acting: all that is acknowledged is in the log, or below its base. */
 static void judge(void)
 {
     struct controller reader = { .etcd = world.controllers[0].etcd };
     struct cluster_view view = { 0 };
     etcd_model_spare(world.model, true);
+    found_another();
     if (cluster_log_read(reader.etcd, UINT64_MAX, &view, NULL) < 0)
         fail("the log cannot be read", 0);
     struct store_position at = view.base.position;
@@ -259,12 +279,15 @@ static void judge(void)
 
 static void run(const struct etcd_settings *settings)
 {
-    world = (struct world){ .model = etcd_model_new(seed, on_request, NULL), .next_id = 1 };
+    bool is_calm = seed % 3 == 0;
+    world = (struct world){
+        .model = etcd_model_new(seed, is_calm ? 12 : 3, on_request, NULL), .next_id = 1, .is_calm = is_calm
+    };
     for (int i = 0; i < CONTROLLERS; i++)
         world.controllers[i].etcd = etcd_new(etcd_model_curl(world.model), settings);
     found();
     for (int i = 0; i < STEPS; i++) {
-        if (dice(20) == 0)
+        if (dice(world.is_calm ? 200 : 20) == 0)
             etcd_model_end_lease(world.model);
         if (etcd_model_leader(world.model) == 0)
             take_over();
