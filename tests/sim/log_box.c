@@ -277,7 +277,7 @@ static void judge(void)
             fail("a controller does not follow to the end", at.number);
 }
 
-static void run(const struct etcd_settings *settings)
+static void run(struct etcd_settings *settings)
 {
     bool is_calm = seed % 3 == 0;
     world = (struct world){

@@ -74,12 +74,14 @@ void etcd_settings_clear(struct etcd_settings *settings)
 
 struct etcd {
     const struct curl_library *curl;
-    const struct etcd_settings *settings;
+    struct etcd_settings *settings;
     CURL *handle;
     struct curl_slist *headers;
     struct buffer answer;
     char trouble[CURL_ERROR_SIZE];
-    size_t endpoint; // index of the one in use
+    size_t endpoint;                      // index of the one in use
+    const struct etcd_watching *watching; // during a watch
+    bool has_watched;                     // it was created
 };
 
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *arg)
@@ -100,6 +102,9 @@ static void set_up(struct etcd *etcd)
     etcd->headers = curl->slist_append(etcd->headers, "Expect:");
     (void)curl->easy_setopt(handle, CURLOPT_HTTPHEADER, etcd->headers);
     (void)curl->easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    /* As without TLS. One request at a time gains nothing from HTTP/2, whose broken connections have many
+     * names. */
+    (void)curl->easy_setopt(handle, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     (void)curl->easy_setopt(handle, CURLOPT_PROXY, ""); // not one of the environment
     (void)curl->easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     (void)curl->easy_setopt(handle, CURLOPT_ERRORBUFFER, etcd->trouble);
@@ -113,10 +118,13 @@ static void set_up(struct etcd *etcd)
         (void)curl->easy_setopt(handle, CURLOPT_SSLKEY, settings->key);
 }
 
-struct etcd *etcd_new(const struct curl_library *curl, const struct etcd_settings *settings)
+struct etcd *etcd_new(const struct curl_library *curl, struct etcd_settings *settings)
 {
     struct etcd *etcd = xcalloc(1, sizeof(*etcd));
-    *etcd = (struct etcd){ .curl = curl, .settings = settings, .handle = curl->easy_init() };
+    *etcd = (struct etcd){ .curl = curl,
+        .settings = settings,
+        .handle = curl->easy_init(),
+        .endpoint = atomic_load(&settings->endpoint) };
     if (etcd->handle == NULL)
         abort(); // memory
     set_up(etcd);
@@ -155,6 +163,18 @@ static int refusal(const char *text)
     return -EAGAIN;
 }
 
+/* The server closed the connection, or it broke, instead of an answer. */
+static bool is_cut(CURLcode code)
+{
+    switch (code) {
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SSL_CONNECT_ERROR: return true;
+    default: return false;
+    }
+}
+
 /*
  * With TLS 1.3 a server refuses a certificate after the handshake, and its reason may be lost with the
  * connection. With 1.2 it refuses during the handshake: a harmless request, of which nothing but that is
@@ -180,21 +200,29 @@ static CURLcode ask_why(struct etcd *etcd)
     return code;
 }
 
+/* etcd looks into its list of revoked certificates after the handshake, and then closes without a word. */
+static bool is_closed_after_handshake(struct etcd *etcd, CURLcode code)
+{
+    curl_off_t handshake_us = 0;
+    (void)etcd->curl->easy_getinfo(etcd->handle, CURLINFO_APPCONNECT_TIME_T, &handshake_us);
+    return is_cut(code) && handshake_us > 0;
+}
+
 static int tell(struct etcd *etcd, CURLcode code, struct error *err)
 {
-    bool is_tls = strncmp(etcd->settings->endpoints.items[etcd->endpoint], "https:", 6) == 0;
-    bool is_cut = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING ||
-                  code == CURLE_SSL_CONNECT_ERROR || strstr(etcd->trouble, "getpeername") != NULL;
+    const char *endpoint = etcd->settings->endpoints.items[etcd->endpoint];
+    bool is_tls = strncmp(endpoint, "https:", 6) == 0, is_refused = false;
     char before[CURL_ERROR_SIZE];
     (void)snprintf(before, sizeof(before), "%s", etcd->trouble);
-    if (is_tls && is_cut && strstr(before, "alert") == NULL && ask_why(etcd) == CURLE_OK)
-        (void)snprintf(etcd->trouble, sizeof(etcd->trouble), "%s", before);
-    else if (etcd->trouble[0] == '\0')
-        (void)snprintf(etcd->trouble, sizeof(etcd->trouble), "%s", before);
-
+    if (is_tls && is_cut(code) && strstr(before, "alert") == NULL) {
+        CURLcode why = ask_why(etcd);
+        is_refused = etcd->settings->cert != NULL && is_closed_after_handshake(etcd, why);
+        if (why == CURLE_OK || etcd->trouble[0] == '\0')
+            (void)snprintf(etcd->trouble, sizeof(etcd->trouble), "%s", before);
+    }
     const char *text = etcd->trouble[0] != '\0' ? etcd->trouble : etcd->curl->easy_strerror(code);
-    return etcd_trouble_tell(
-        etcd->settings, etcd->settings->endpoints.items[etcd->endpoint], code, text, err);
+    return is_refused ? etcd_trouble_tell_refusal(etcd->settings, endpoint, err)
+                      : etcd_trouble_tell(etcd->settings, endpoint, code, text, err);
 }
 
 static CURLcode send_request(struct etcd *etcd, const char *path, const char *text, int timeout_ms)
@@ -235,6 +263,17 @@ static int read_answer(struct etcd *etcd, json_t **ret, struct error *err)
     return code;
 }
 
+/*
+ * An endpoint that fails, or hangs until the time is over, costs that once: clients that are made later begin
+ * at the next one, and those that use the failed one as well go on where others are.
+ */
+static void leave_endpoint(struct etcd *etcd)
+{
+    size_t common = etcd->endpoint, next = (etcd->endpoint + 1) % etcd->settings->endpoints.count;
+    bool is_first = atomic_compare_exchange_strong(&etcd->settings->endpoint, &common, next);
+    etcd->endpoint = is_first ? next : common;
+}
+
 int etcd_call(
     struct etcd *etcd, const char *path, json_t *body, int timeout_ms, json_t **ret, struct error *err)
 {
@@ -247,7 +286,7 @@ int etcd_call(
     if (r == 0)
         r = read_answer(etcd, ret, err);
     if (r == -EAGAIN)
-        etcd->endpoint = (etcd->endpoint + 1) % etcd->settings->endpoints.count;
+        leave_endpoint(etcd);
     return r;
 }
 
@@ -312,9 +351,11 @@ static json_t *range(const struct etcd *etcd, const char *name, const char *end)
 
 static size_t on_watch_bytes(char *bytes, size_t size, size_t count, void *arg)
 {
-    const struct etcd_watching *watching = arg;
+    struct etcd *etcd = arg;
+    const struct etcd_watching *watching = etcd->watching;
     static const char cancelled[] = "\"canceled\":true";
-    (void)watching->on_bytes(watching->arg);
+    etcd->has_watched = true;
+    watching->on_bytes(watching->arg);
     return memmem(bytes, size * count, cancelled, sizeof(cancelled) - 1) != NULL ? 0 : size * count;
 }
 
@@ -334,14 +375,16 @@ int etcd_watch(struct etcd *etcd, const char *name, const char *end, int timeout
     json_decref(body);
     if (text == NULL)
         abort(); // memory
+    etcd->watching = watching;
+    etcd->has_watched = false;
     (void)curl->easy_setopt(etcd->handle, CURLOPT_WRITEFUNCTION, on_watch_bytes);
-    (void)curl->easy_setopt(etcd->handle, CURLOPT_WRITEDATA, watching);
+    (void)curl->easy_setopt(etcd->handle, CURLOPT_WRITEDATA, etcd);
     (void)curl->easy_setopt(etcd->handle, CURLOPT_XFERINFOFUNCTION, on_progress);
     (void)curl->easy_setopt(etcd->handle, CURLOPT_XFERINFODATA, watching);
     (void)curl->easy_setopt(etcd->handle, CURLOPT_NOPROGRESS, 0L);
     CURLcode code = send_request(etcd, "watch", text, timeout_ms);
     free(text);
-    if (code == CURLE_OPERATION_TIMEDOUT)
+    if (code == CURLE_OPERATION_TIMEDOUT && etcd->has_watched)
         return 0;
     etcd_choose(etcd, etcd->endpoint + 1);
     return code == CURLE_OK ? error_set(err, -EAGAIN, "etcd ended the watch")

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@ struct etcd_settings {
     struct strings endpoints; // "http://a:2379" or "https://..."
     char *prefix;             // of all keys: "mgpu"
     char *ca, *cert, *key;    // files, or NULL
+    atomic_size_t endpoint;   // where a new client begins: not at one that has just failed
 };
 
 /* "etcd://a:2379,b:2379[/PREFIX]"; etcds:// for TLS. */
@@ -29,13 +31,13 @@ void etcd_settings_clear(struct etcd_settings *settings);
 struct curl_library;
 struct etcd;
 
-/* The settings are borrowed. */
-struct etcd *etcd_new(const struct curl_library *curl, const struct etcd_settings *settings);
+/* The settings are borrowed. Clients in several threads may share them. */
+struct etcd *etcd_new(const struct curl_library *curl, struct etcd_settings *settings);
 void etcd_free(struct etcd *etcd);
 
 /*
  * One request to /v3/PATH; `body` is stolen. -EAGAIN: no endpoint answered, or etcd has no leader at present;
- * the next call asks the next endpoint. -ENOSPC: etcd's database is full; -E2BIG: the request is too large;
+ * the next call asks another endpoint. -ENOSPC: etcd's database is full; -E2BIG: the request is too large;
  * -ENOENT: no such lease; -ECOMM: etcd refused it otherwise. *ret is the caller's.
  */
 int etcd_call(

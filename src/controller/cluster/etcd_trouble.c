@@ -112,6 +112,12 @@ int etcd_trouble_tell(const struct etcd_settings *settings, const char *endpoint
     return -EAGAIN;
 }
 
+int etcd_trouble_tell_refusal(const struct etcd_settings *settings, const char *endpoint, struct error *err)
+{
+    (void)tell_refusal(settings, endpoint, err);
+    return -EAGAIN;
+}
+
 static int check_file(const char *option, const char *path, struct error *err)
 {
     BIO *file = path != NULL ? BIO_new_file(path, "r") : NULL;

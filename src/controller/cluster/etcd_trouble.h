@@ -12,5 +12,8 @@
 int etcd_trouble_tell(const struct etcd_settings *settings, const char *endpoint, CURLcode code,
     const char *text, struct error *err);
 
+/* It failed because etcd does not accept our certificate, or there is none. Returns -EAGAIN. */
+int etcd_trouble_tell_refusal(const struct etcd_settings *settings, const char *endpoint, struct error *err);
+
 /* The files of the settings, before the first request: they can be read, and belong together. */
 int etcd_trouble_check(const struct etcd_settings *settings, struct error *err);

@@ -179,7 +179,7 @@ static int claim(struct leadership *leadership, const char *name, struct error *
     return r < 0 ? r : leadership->revision != 0;
 }
 
-int leadership_take(const struct curl_library *curl, const struct etcd_settings *settings, const char *name,
+int leadership_take(const struct curl_library *curl, struct etcd_settings *settings, const char *name,
     int64_t lease_ms, struct leadership **ret, struct error *err)
 {
     struct leadership *leadership = xcalloc(1, sizeof(*leadership));

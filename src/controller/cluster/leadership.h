@@ -16,7 +16,7 @@ struct curl_library;
 struct leadership;
 
 /* Tries to become the leader: 1 with *ret, 0 if another controller leads, or a negative errno. */
-int leadership_take(const struct curl_library *curl, const struct etcd_settings *settings, const char *name,
+int leadership_take(const struct curl_library *curl, struct etcd_settings *settings, const char *name,
     int64_t lease_ms, struct leadership **ret, struct error *err);
 
 /* True while no other controller can lead. From any thread. */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* Which endpoint of etcd a client asks, with a libcurl that is none: some endpoints hang. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "controller/cluster/curl_library.h"
+#include "controller/cluster/etcd.h"
+#include "controller/cluster/leadership.h"
+
+#define LEASE_MS 600000 // no renewal during a test
+
+/* Enough of an answer for each request here. */
+#define ANSWER                                                                                               \
+    "{\"ID\": \"7\", \"succeeded\": true, \"header\": {\"revision\": \"5\"}, \"result\": "                   \
+    "{\"TTL\": \"600\"}}"
+
+static bool hangs[3]; // each endpoint
+static size_t asked[3];
+
+struct handle {
+    size_t endpoint;
+    curl_write_callback on_bytes;
+    void *target;
+};
+
+static CURL *easy_init(void)
+{
+    return xcalloc(1, sizeof(struct handle));
+}
+
+static CURLcode set_option(CURL *curl, CURLoption option, ...)
+{
+    struct handle *handle = curl;
+    va_list values;
+    va_start(values, option);
+    if (option == CURLOPT_URL)
+        handle->endpoint = (size_t)(va_arg(values, const char *)[strlen("http://")] - 'a');
+    else if (option == CURLOPT_WRITEFUNCTION)
+        handle->on_bytes = va_arg(values, curl_write_callback);
+    else if (option == CURLOPT_WRITEDATA)
+        handle->target = va_arg(values, void *);
+    va_end(values);
+    return CURLE_OK;
+}
+
+static CURLcode easy_perform(CURL *curl)
+{
+    struct handle *handle = curl;
+    char text[] = ANSWER;
+    asked[handle->endpoint]++;
+    if (hangs[handle->endpoint])
+        return CURLE_OPERATION_TIMEDOUT;
+    (void)handle->on_bytes(text, 1, strlen(text), handle->target);
+    return CURLE_OK;
+}
+
+static CURLcode get_info(CURL *curl, CURLINFO info, ...)
+{
+    va_list values;
+    (void)curl;
+    va_start(values, info);
+    if (info == CURLINFO_RESPONSE_CODE)
+        *va_arg(values, long *) = 200;
+    va_end(values);
+    return CURLE_OK;
+}
+
+static const char *describe(CURLcode code)
+{
+    (void)code;
+    return "it hangs";
+}
+
+static struct curl_slist *append_text(struct curl_slist *list, const char *text)
+{
+    (void)text;
+    return list;
+}
+
+static void free_list(struct curl_slist *list)
+{
+    (void)list;
+}
+
+static const struct curl_library library = {
+    .easy_init = easy_init,
+    .easy_setopt = set_option,
+    .easy_perform = easy_perform,
+    .easy_getinfo = get_info,
+    .easy_strerror = describe,
+    .easy_cleanup = free,
+    .slist_append = append_text,
+    .slist_free_all = free_list,
+};
+
+static struct etcd_settings settings_with(bool first, bool second, bool third)
+{
+    struct etcd_settings settings = { 0 };
+    hangs[0] = first, hangs[1] = second, hangs[2] = third;
+    memset(asked, 0, sizeof(asked));
+    assert_int_equal(etcd_settings_parse("etcd://a,b,c", &settings, NULL), 0);
+    return settings;
+}
+
+static int ask(struct etcd *etcd)
+{
+    json_t *answer = NULL;
+    int r = etcd_call(etcd, "kv/txn", json_object(), 1000, &answer, NULL);
+    json_decref(answer);
+    return r;
+}
+
+static void a_later_client_does_not_begin_at_an_endpoint_that_hangs(void **state)
+{
+    struct etcd_settings settings = settings_with(true, false, false);
+    struct etcd *first = etcd_new(&library, &settings);
+    assert_int_equal(ask(first), -EAGAIN);
+    assert_int_equal(ask(first), 0);
+    struct etcd *later = etcd_new(&library, &settings);
+    assert_int_equal(ask(later), 0);
+    assert_int_equal(asked[0], 1);
+    assert_int_equal(asked[1], 2);
+    etcd_free(first);
+    etcd_free(later);
+    etcd_settings_clear(&settings);
+}
+
+static void clients_that_meet_the_same_failure_go_on_at_one_endpoint(void **state)
+{
+    struct etcd_settings settings = settings_with(true, false, true);
+    struct etcd *one = etcd_new(&library, &settings), *other = etcd_new(&library, &settings);
+    assert_int_equal(ask(one), -EAGAIN);
+    assert_int_equal(ask(other), -EAGAIN);
+    assert_int_equal(ask(one), 0);
+    assert_int_equal(ask(other), 0);
+    assert_int_equal(asked[1], 2);
+    assert_int_equal(asked[2], 0);
+    etcd_free(one);
+    etcd_free(other);
+    etcd_settings_clear(&settings);
+}
+
+static void a_controller_is_elected_though_two_endpoints_hang(void **state)
+{
+    struct etcd_settings settings = settings_with(true, true, false);
+    struct leadership *leadership = NULL;
+    assert_int_equal(leadership_take(&library, &settings, "c", LEASE_MS, &leadership, NULL), -EAGAIN);
+    assert_int_equal(leadership_take(&library, &settings, "c", LEASE_MS, &leadership, NULL), -EAGAIN);
+    assert_int_equal(leadership_take(&library, &settings, "c", LEASE_MS, &leadership, NULL), 1);
+    leadership_free(leadership);
+    assert_int_equal(asked[0], 1);
+    assert_int_equal(asked[1], 1);
+    etcd_settings_clear(&settings);
+}
+
+static void note(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static bool go_on(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static void a_watch_that_is_never_created_goes_on_at_the_next_endpoint(void **state)
+{
+    struct etcd_settings settings = settings_with(true, false, false);
+    struct etcd *etcd = etcd_new(&library, &settings);
+    bool is_created = false;
+    const struct etcd_watching watching = { note, go_on, &is_created };
+    assert_int_equal(etcd_watch(etcd, "leader", "log0", 1000, &watching, NULL), -EAGAIN);
+    assert_false(is_created);
+    (void)etcd_watch(etcd, "leader", "log0", 1000, &watching, NULL);
+    assert_true(is_created);
+    assert_int_equal(asked[0], 1);
+    etcd_free(etcd);
+    etcd_settings_clear(&settings);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_later_client_does_not_begin_at_an_endpoint_that_hangs),
+        cmocka_unit_test(clients_that_meet_the_same_failure_go_on_at_one_endpoint),
+        cmocka_unit_test(a_controller_is_elected_though_two_endpoints_hang),
+        cmocka_unit_test(a_watch_that_is_never_created_goes_on_at_the_next_endpoint),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
