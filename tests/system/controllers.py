@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import tempfile
 import urllib.request
@@ -38,7 +39,8 @@ class Etcd:
     """Members of one etcd cluster, by default three."""
 
     def __init__(self, count=3, arguments=(), tls=None, is_checked=True):
-        """`tls`: files of the authority, the servers' certificate and key, and a list of revoked ones or None."""
+        """`tls`: files of the authority, the servers' certificate and key, and a list of revoked ones or None.
+        `is_checked`: that certificate is a good one."""
         self.tls, self.scheme = tls, 'etcds' if tls else 'etcd'
         self.place = tempfile.mkdtemp(prefix='mgpu-etcd-', dir='/tmp')
         ports = free_ports(2 * count)
@@ -50,8 +52,8 @@ class Etcd:
         try:
             for i in range(count):
                 self.start(i)
-            for i in range(count if is_checked else 0):
-                harness.until(lambda i=i: self.is_healthy(i), f'etcd member {i}')
+            for i in range(count):
+                harness.until(lambda i=i: (self.is_healthy if is_checked else self.has_certificate)(i), f'etcd member {i}')
         except BaseException:
             self.close()
             raise
@@ -91,6 +93,13 @@ class Etcd:
                 return b'true' in answer.read()
         except OSError:
             return False
+
+    def has_certificate(self, i):
+        """It answers, whatever its certificate is worth."""
+        try:
+            return ssl.get_server_certificate((self.address(i), self.clients[i]), timeout=2)
+        except OSError:
+            return None
 
     def signal(self, number):
         for process in self.processes:
