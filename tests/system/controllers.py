@@ -164,9 +164,9 @@ class Controllers:
     def __init__(self, client, count=3, etcd=None, arguments=(), is_own=True):
         """`is_own`: the members of etcd end with the controllers."""
         self.etcd, self.is_own = etcd or Etcd(), is_own
-        self.members = [self.make_member(i, client, arguments) for i in range(count)]
-        self.nodes = []
+        self.members, self.nodes = [], []
         try:
+            self.members = [self.make_member(i, client, arguments) for i in range(count)]
             self.members[0].start(extra=['--migrate'])
             self.leader()
             for member in self.members[1:]:
