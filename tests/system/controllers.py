@@ -242,6 +242,8 @@ class Controllers:
             found = [line for line in log.splitlines() if harness.SANITIZER.search(line)]
             if found:
                 problems.append(f'{member.name}:\n{log[-6000:]}')
+            if has_failed:
+                print(f'{member.name}:\n{log[-3000:]}')
         for member in self.members:
             for pid in harness.processes(member.place):
                 with contextlib.suppress(ProcessLookupError):

@@ -140,6 +140,11 @@ int cluster_lead(struct cluster *cluster, struct error *err)
     atomic_store(&cluster->is_watch_over, true); // it ends by itself
     if (cluster->leadership == NULL)
         return error_set(err, -ECANCELED, "this controller does not lead");
+    /* Not when it was elected: what it said until now, it said as a standby. */
+    (void)pthread_mutex_lock(&cluster->mutex);
+    cluster->status.is_leading = true;
+    (void)snprintf(cluster->status.leader, sizeof(cluster->status.leader), "%s", cluster->leader_text);
+    (void)pthread_mutex_unlock(&cluster->mutex);
     cluster->log_etcd = etcd_new(cluster->curl, &cluster->settings);
     cluster->writer = (struct store_log_writer){ .arg = cluster, .append = append };
     return 0;

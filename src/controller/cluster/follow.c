@@ -206,10 +206,6 @@ static void lead(struct follower *follower)
     struct cluster *cluster = follower->cluster;
     log_info("this controller leads the cluster from entry %" PRIu64 " on", position_of(follower).number);
     store_replica_close(take_ptr(follower->replica));
-    (void)pthread_mutex_lock(&cluster->mutex);
-    cluster->status.is_leading = true;
-    (void)snprintf(cluster->status.leader, sizeof(cluster->status.leader), "%s", cluster->leader_text);
-    (void)pthread_mutex_unlock(&cluster->mutex);
     (void)eventfd_write(cluster->eventfd, 1);
 }
 

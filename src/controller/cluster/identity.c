@@ -19,6 +19,7 @@
 #include "controller/cluster/etcd.h"
 
 #define FILE_MAX 65536
+#define RETRY_MS 100
 
 static const char *const names[] = { "authority.key", "authority.crt", "server.key", "server.crt" };
 
@@ -64,7 +65,11 @@ int cluster_identity_read(struct etcd *etcd, const char *dir, struct error *err)
 
 int cluster_identity_fetch(struct cluster *cluster, const char *dir, struct error *err)
 {
-    return cluster_identity_read(cluster->log_etcd, dir, err);
+    int r;
+    do
+        r = cluster_identity_read(cluster->log_etcd, dir, err);
+    while (r == -EAGAIN && cluster_is_certain(cluster) && !cluster_wait(cluster, RETRY_MS));
+    return r;
 }
 
 static int read_files(const char *dir, json_t *files, struct error *err)
