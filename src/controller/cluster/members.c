@@ -249,6 +249,12 @@ char *cluster_addresses(struct cluster *cluster, enum cluster_audience audience)
     struct cluster_status status;
     _cleanup_buffer_ struct buffer list = { 0 };
     cluster_read_status(cluster, &status);
+    /* Its own report may not be in etcd yet: after a start, or while etcd is slow. */
+    bool is_listed = false;
+    for (size_t i = 0; i < status.n_members; i++)
+        is_listed = is_listed || strcmp(status.members[i].name, cluster->name) == 0;
+    if (!is_listed && status.n_members > 0)
+        buffer_printf(&list, "%s", audience == CLUSTER_FOR_NODES ? cluster->nodes_address : cluster->address);
     for (int pass = 0; pass < 2; pass++) // the leader first
         for (size_t i = 0; i < status.n_members; i++) {
             const struct cluster_member *member = &status.members[i];
