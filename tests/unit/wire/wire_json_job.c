@@ -341,7 +341,8 @@ static void a_gpu_shows_only_what_is_measured(void **state)
     buffer_clear(&appended);
     _cleanup_free_ char *text = json_text_format(object);
     assert_string_equal(text,
-        "{\"node\":\"box\",\"index\":1,\"uuid\":\"U\",\"model\":null,\"pci\":null,\"memory_bytes\":100,"
+        "{\"node\":\"box\",\"index\":1,\"uuid\":\"U\",\"model\":null,\"pci\":null,\"mig\":null,\"memory_"
+        "bytes\":100,"
         "\"memory_used_bytes\":50,\"utilization\":null,\"temperature_c\":null,\"power_w\":1.5,"
         "\"power_limit_w\":null,\"energy_joules\":null,\"sm_clock_mhz\":null,\"memory_clock_mhz\":null,"
         "\"ecc_corrected\":null,\"ecc_uncorrected\":null,\"xid\":null,\"xid_at\":null,\"trouble\":null,"
