@@ -35,7 +35,10 @@ struct control {
     long ms;
 };
 
+#define STALLS_FD 500 // above those that a program counts on
+
 static pid_t daemon_pid; // 0: this program is neither
+static int stalls_fd = -1;
 
 const char *__asan_default_options(void); // of programs built with it, before which this library is loaded
 
@@ -59,19 +62,20 @@ static __attribute__((constructor)) void note_program(void)
 {
     char name[32] = "";
     (void)read_text("/proc/self/comm", name, sizeof(name));
-    if (strcmp(name, "mgpud\n") == 0 || strcmp(name, "mgpu-agent\n") == 0 || strcmp(name, "exe\n") == 0)
-        daemon_pid = getpid(); // the agent's worker executes /proc/self/exe
+    if (strcmp(name, "mgpud\n") != 0 && strcmp(name, "mgpu-agent\n") != 0 && strcmp(name, "exe\n") != 0)
+        return;
+    daemon_pid = getpid(); // the agent's worker executes /proc/self/exe
+    /* Later mgpud can open only its own files for writing. */
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, STALLS, O_WRONLY | O_APPEND | O_CLOEXEC);
+    stalls_fd = fcntl(fd, F_DUPFD_CLOEXEC, STALLS_FD);
+    (void)close(fd);
 }
 
 static void record(const char *call, const char *what)
 {
     char line[512];
     int length = snprintf(line, sizeof(line), "%d %s %s\n", (int)getpid(), call, what);
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, STALLS, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    (void)!write(fd, line, (size_t)length);
-    (void)close(fd);
+    (void)!write(stalls_fd, line, (size_t)length);
 }
 
 static bool is_slow(const char *kind, const char *path, struct control *control)

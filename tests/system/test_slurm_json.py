@@ -48,7 +48,7 @@ def test_sacct_describes_a_job_and_its_steps(cluster):
     assert row['exit_code'] == {'status': 'SIGNALED', 'return_code': 0, 'signal': {'signal_id': 9}}
     assert row['time']['submission'] <= row['time']['start'] <= row['time']['end']
     steps = {step['step']['id']: step for step in row['steps']}
-    assert set(steps) == {f'{job}.batch', f'{job}.0', f'{job}.1'}
+    assert set(steps) == {f'{job}.batch', f'{job}.extern', f'{job}.0', f'{job}.1'}
     assert steps[f'{job}.1']['exit_code'] == {'status': 'ERROR', 'return_code': 3}
     assert (steps[f'{job}.0']['state'], steps[f'{job}.0']['tasks']['count']) == ('COMPLETED', 2)
     assert read(cluster, 'sacct', '-X', '-j', job)['jobs'][0]['steps'] == []

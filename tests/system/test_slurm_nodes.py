@@ -62,7 +62,7 @@ def test_a_step_runs_on_all_nodes_of_its_job_and_each_task_sees_its_gpu(cluster)
     assert '2 n2' in lines
     assert [line for line in lines if line.startswith('gpus: ')] not in ([], ['gpus: '])
     out = cluster.out('sacct', '-n', '-P', '-j', job, '-o', 'JobID,State,ExitCode,NNodes,NTasks,NodeList')
-    assert out.splitlines()[2:] == [f'{job}.0|FAILED|3:0|2|4|n[1-2]', f'{job}.1|COMPLETED|0:0|1|1|n2', f'{job}.2|COMPLETED|0:0|1|1|n2']
+    assert out.splitlines()[3:] == [f'{job}.0|FAILED|3:0|2|4|n[1-2]', f'{job}.1|COMPLETED|0:0|1|1|n2', f'{job}.2|COMPLETED|0:0|1|1|n2']
 
 
 def test_steps_on_different_nodes_run_together(cluster):

@@ -93,7 +93,8 @@ static void set_interface(struct strings *env, const struct message_launch *laun
     const struct launch_peer *peers = launch->peers.items;
     if (launch->peers.count < 2 || launch->id.rank >= launch->peers.count)
         return;
-    _cleanup_free_ char *name = socket_interface_find(peers[launch->id.rank].address);
+    const char *address = peers[launch->id.rank].address;
+    _cleanup_free_ char *name = address != NULL ? socket_interface_find(address) : NULL;
     if (name == NULL)
         return;
     _cleanup_free_ char *exactly = xasprintf("=%s", name); // else NCCL takes all that begin so

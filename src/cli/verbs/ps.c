@@ -67,9 +67,7 @@ static const struct option_row rows[] = {
     { 0, "ended", NULL, "include ended jobs of any age", OPTION_INNER(flag, struct ps_options, is_ended) },
     { 0, "elements", NULL, "one row per ended array element, not one for all of them",
         OPTION_INNER(flag, struct ps_options, has_elements) },
-    { 0, "limit", "N",
-        "at most N jobs of each state: waiting ones next in line, others the newest (200 on a terminal; 0: "
-        "all)",
+    { 0, "limit", "N", "at most N jobs of each state, next in line or newest (200 on a terminal; 0: all)",
         set_limit },
     { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0 },
