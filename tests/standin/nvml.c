@@ -486,6 +486,10 @@ static void turn_into_instance(const struct instance *instance, struct gpu *gpu)
     gpu->is_instance = 1;
 }
 
+/* What asks a GPU: some calls of those that are made when a GPU is opened fail like others, and do not hang.
+ */
+enum { OPENING_ANSWERED = 2, MEASURING = 1 };
+
 static int find_in(
     const struct machine *machine, const char *function, void *device, struct gpu *gpu, int is_measuring)
 {
@@ -497,7 +501,7 @@ static int find_in(
     }
     if (i >= machine->count)
         return NOT_FOUND;
-    if (is_measuring && (machine->is_hanging || machine->gpus[i].is_hanging))
+    if (is_measuring == MEASURING && (machine->is_hanging || machine->gpus[i].is_hanging))
         hang();
     if (machine->gpus[i].is_hanging_all)
         (void)hang_at(i);
@@ -873,7 +877,7 @@ int nvmlDeviceGetFieldValues(void *device, int count, struct field_value *values
 EXPORT int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending)
 {
     struct gpu gpu = { 0 };
-    int code = find(device, &gpu, 1);
+    int code = find(device, &gpu, OPENING_ANSWERED);
     *current = (unsigned int)gpu.mig[0];
     *pending = (unsigned int)gpu.mig[1];
     return code == 0 && !gpu.has_mig ? NOT_SUPPORTED : code;

@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import uuid
 
 import pytest
@@ -53,10 +54,11 @@ class Podman:
 
 
 @pytest.fixture(scope='module')
-def podman(tmp_path_factory, message_queues):
-    made = Podman(tmp_path_factory.mktemp('podman'))
-    yield made
-    made.close()
+def podman(message_queues):
+    with tempfile.TemporaryDirectory(prefix='mgpu-pod-', dir='/tmp', ignore_cleanup_errors=True) as place:  # podman wants short paths
+        made = Podman(place)
+        yield made
+        made.close()
 
 
 @pytest.fixture(scope='module')
