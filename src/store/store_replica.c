@@ -29,7 +29,8 @@
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
 
-#define DIVERGED "diverged.db"
+#define DIVERGED         "diverged.db"
+#define CHECKPOINT_PAGES 1000
 
 bool store_replica_is_supported(void)
 {
@@ -216,7 +217,11 @@ static int open_replica(struct store_replica *replica, const char *dir, struct e
     if (r == 0 && sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL) != SQLITE_OK)
         r = error_set(err, -ENOTSUP, "SQLite cannot turn triggers off");
     if (r == 0)
-        r = set_mark(store->db, STORE_IN_USE, err);
+        r = set_mark(store->db, STORE_IN_USE, err); // durable
+    if (r == 0)
+        r = store_sql_relax(store->db, err);
+    if (r == 0)
+        (void)sqlite3_wal_autocheckpoint(store->db, CHECKPOINT_PAGES);
     return r;
 }
 
@@ -326,7 +331,6 @@ int store_replica_apply(struct store_replica *replica, const struct store_entry 
     if (r < 0)
         return r;
     replica->store.position = entry->position;
-    (void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     return 0;
 }
 

@@ -96,6 +96,11 @@ int store_sql_open(const char *path, enum store_access access, sqlite3 **ret, st
     return 0;
 }
 
+int store_sql_relax(sqlite3 *db, struct error *err)
+{
+    return store_sql_run(db, "PRAGMA synchronous = NORMAL", err);
+}
+
 void store_sql_closep(sqlite3 **db)
 {
     int saved = errno;

@@ -18,6 +18,11 @@ enum store_access { STORE_READ, STORE_WRITE };
 int store_sql_open(const char *path, enum store_access access, sqlite3 **ret, struct error *err);
 void store_sql_closep(sqlite3 **db);
 
+/* For a store whose changes are durable elsewhere before they are committed here: COMMIT no longer waits for
+ * the disk. After a power failure the latest commits may be missing, or store_check() finds the log damaged.
+ */
+int store_sql_relax(sqlite3 *db, struct error *err);
+
 /* The negative errno of a result code: -ENOSPC only if a write, not a sync, found no space. */
 int store_sql_code(sqlite3 *db, int rc);
 

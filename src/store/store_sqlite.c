@@ -150,7 +150,9 @@ static int open_database(struct store *store, struct store_found *found, struct 
     if (r < 0)
         return r;
     (void)sqlite3_wal_hook(store->db, on_log_grew, store);
-    r = begin_leading(store, found, err);
+    r = store->writer != NULL ? store_sql_relax(store->db, err) : 0;
+    if (r == 0)
+        r = begin_leading(store, found, err);
     if (r == 0)
         r = migrate(store, found, err);
     if (r == 0)

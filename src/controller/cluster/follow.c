@@ -25,7 +25,8 @@
 #define LOOK_MS    1000 // while a watch tells of changes; it shows that the watch works
 #define POLL_MS    200  // without one
 #define TROUBLE_MS 1000
-#define CLOSE_LOG  5 // entries: so few are certainly all
+#define GATHER_MS  20 // at least between two looks: entries that come one after the other are read together
+#define CLOSE_LOG  5  // entries: so few are certainly all
 
 struct follower {
     struct cluster *cluster;
@@ -238,6 +239,8 @@ void *cluster_follower(void *arg)
             fetch_identity(&follower);
         wait_ms = r < 0 ? TROUBLE_MS : r == 1 ? 0 : atomic_load(&cluster->is_watching) ? LOOK_MS : POLL_MS;
         report(&follower, is_current, r < 0 ? &err : NULL);
+        if (!is_leading && r == 0)
+            (void)cluster_wait(cluster, GATHER_MS);
     }
     if (is_leading)
         lead(&follower);

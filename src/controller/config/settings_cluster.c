@@ -72,7 +72,7 @@ const struct option_row cluster_rows[] = {
     { 0, "cluster-address", "ADDRESS", "where clients reach this controller (default: --listen)",
         set_address },
     { 0, "cluster-lease", "SPAN", "time after which another controller replaces a silent leader", set_lease,
-        "10s" },
+        "8s" },
     { 0, "cluster-ca", "FILE", "certificate authority of etcd's servers", set_ca },
     { 0, "cluster-cert", "FILE", "certificate of this controller for etcd", set_cert },
     { 0, "cluster-key", "FILE", "key of that certificate, readable by --user", set_key },

@@ -411,7 +411,7 @@ static void an_unwanted_record_is_copied_after_a_second(void **state)
 static void the_copy_stays_when_the_spool_entry_was_removed_under_the_job(void **state)
 {
     struct fixture *f = *state;
-    char path[160], name[SPOOL_NAME_SIZE];
+    char path[200], name[SPOOL_NAME_SIZE];
     f->spec.exit_copy_dir = xstrdup(f->home);
     fixture_script(f, "echo ready; while ! test -e gate; do sleep 0.05; done; exit 33");
     fixture_start(f);

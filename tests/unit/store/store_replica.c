@@ -186,6 +186,31 @@ static void a_standby_continues_after_a_restart_of_it(void **state)
     assert_equal_tables(fixture);
 }
 
+/* As after a power failure: commits do not wait for the disk, because the log is durable. */
+static void a_standby_that_lost_its_latest_commits_applies_them_again(void **state)
+{
+    struct fixture *fixture = *state;
+    char command[400];
+    for (uint32_t i = 0; i < 20; i++) {
+        fixture_run_job(fixture, 0);
+        fixture_commit_all(fixture);
+    }
+    struct store_replica *replica = follow(fixture);
+    (void)snprintf(command, sizeof(command),
+        "cd %s && mkdir -m 700 cut && cp -p mgpu.db cut/ && wal=$(stat -c %%s mgpu.db-wal) && "
+        "head -c $((wal / 2)) mgpu.db-wal >cut/mgpu.db-wal && chmod 600 cut/*",
+        the_log.standby);
+    assert_int_equal(system(command), 0); // NOLINT(cert-env33-c): a fixed command
+    store_replica_close(replica);
+    (void)strcat(the_log.standby, "/cut");
+    assert_int_equal(store_replica_open(the_log.standby, &replica, &fixture->err), 0);
+    uint64_t number = store_replica_position(replica).number;
+    assert_true(number > 1 && number < the_log.count);
+    store_replica_close(replica);
+    store_replica_close(follow(fixture));
+    assert_equal_tables(fixture);
+}
+
 static void a_standby_that_leads_begins_a_higher_epoch(void **state)
 {
     struct fixture *fixture = *state;
@@ -363,6 +388,7 @@ int main(void)
         TEST(a_standby_has_the_same_tables),
         TEST(a_change_of_a_booked_gpu_reaches_the_standby),
         TEST(a_standby_continues_after_a_restart_of_it),
+        TEST(a_standby_that_lost_its_latest_commits_applies_them_again),
         TEST(a_standby_that_leads_begins_a_higher_epoch),
         TEST(a_failed_append_ends_the_store_and_changes_nothing),
         TEST(an_append_without_an_answer_is_applied_when_it_is_in_the_log),
