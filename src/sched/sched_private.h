@@ -150,6 +150,11 @@ void sched_rerank_all(struct sched *sched);
 /* Jobs of its priority submitted after this time cannot precede it, as currently estimated. TIME_NEVER: no
  * such time, or it is preemptible, or moved by its owner's priorities or a requeue. */
 int64_t sched_overtaken_until(struct sched *sched, const struct sched_job *job);
+/* The latest that this can become, whatever is learnt and used. */
+int64_t sched_promised_until(struct sched *sched, const struct sched_job *job);
+/* The longest time limit with which it would precede that class. 0: none would help. */
+int64_t sched_limit_to_precede(
+    struct sched *sched, const struct sched_job *job, const struct queue_class *other);
 /* Its user has nothing running, and has not had more than its share: on a small machine the shares would
  * otherwise be those of the head start. */
 bool sched_has_head_start(const struct queue_class *class);
@@ -241,7 +246,9 @@ struct why_reason *why_add(struct why *why, enum why_code code, int64_t until_ms
 void why_add_job(struct why_reason *reason, uint64_t job);
 /* Jobs of a better rank that compete for the same resources: how many, which, and why they are ahead.
  * `does_fit`: the requested resources are free. */
-void why_order(const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why);
+void why_order(struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why);
+/* For a list: appends the first job ahead and the rule by which it is, in numbers. */
+void why_add_rule(const struct sched *sched, const struct sched_job *job, char *text, size_t size);
 void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why);
 
 /* --- sched_ways.c: which running jobs to preempt for a blocked one --- */

@@ -109,20 +109,51 @@ static void view_of(
         .group_factor = is_fair ? factor_of_group(class->group) : 0,
         .has_head_start = is_fair && sched_has_head_start(class),
         .is_preemptible = class->key.is_preemptible,
+        .limit_ms = class->key.limit_ms,
         .age_cap_ms = sched->settings.age_cap_ms,
     };
 }
 
-int64_t sched_overtaken_until(struct sched *sched, const struct sched_job *job)
+/* False: it has no such bound, because it is preemptible, or was moved by its owner's priorities or a
+ * requeue. */
+static bool view_of_bound(struct sched *sched, const struct sched_job *job, struct policy_view *ret)
 {
-    const struct policy *policy = sched->settings.policy;
-    struct policy_view view;
     const struct queue_class *class = job->class;
     bool is_moved = class->key.had_turn || class->key.is_preemptible || class->account->n_own > 0;
-    if (policy->overtaken_until == NULL || is_moved)
-        return TIME_NEVER;
-    view_of(sched, class, job->entry.submit_ms, &view);
-    return policy->overtaken_until(&view);
+    if (sched->settings.policy->overtaken_until == NULL || is_moved)
+        return false;
+    view_of(sched, class, job->entry.submit_ms, ret);
+    return true;
+}
+
+int64_t sched_overtaken_until(struct sched *sched, const struct sched_job *job)
+{
+    struct policy_view view;
+    return view_of_bound(sched, job, &view) ? sched->settings.policy->overtaken_until(&view) : TIME_NEVER;
+}
+
+int64_t sched_promised_until(struct sched *sched, const struct sched_job *job)
+{
+    struct policy_view view;
+    return view_of_bound(sched, job, &view) ? sched->settings.policy->promised_until(&view) : TIME_NEVER;
+}
+
+/* The order is monotonic in the limit: bisection. */
+int64_t sched_limit_to_precede(
+    struct sched *sched, const struct sched_job *job, const struct queue_class *other)
+{
+    struct policy_view view;
+    if (!view_of_bound(sched, job, &view))
+        return 0;
+    int64_t expected_ms = view.order_ms, low_ms = 0, high_ms = expected_ms;
+    while (high_ms - low_ms > 1) {
+        view.order_ms = view.limit_ms = low_ms + (high_ms - low_ms) / 2;
+        if (sched->settings.policy->rank(&view) < other->rank)
+            low_ms = view.order_ms;
+        else
+            high_ms = view.order_ms;
+    }
+    return low_ms;
 }
 
 /* Does an order that changes matter before something comes free? */

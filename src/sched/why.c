@@ -442,8 +442,7 @@ static bool explain_partition(const struct sched *sched, const struct sched_requ
     return reason != NULL;
 }
 
-static void explain_cluster(
-    const struct sched *sched, const struct sched_job *job, bool is_brief, struct why *why)
+static void explain_cluster(struct sched *sched, const struct sched_job *job, bool is_brief, struct why *why)
 {
     const struct queue_class *class = job->class;
     struct error err = { 0 };
@@ -490,6 +489,16 @@ static bool take_brief(const struct sched *sched, const struct queue_class *clas
     return true;
 }
 
+/* The first job ahead, if it is resources or order that the job waits for. */
+static void add_rule(const struct sched *sched, const struct sched_job *job, struct why *why)
+{
+    struct why_reason *reason = &why->reasons[0];
+    bool is_resources =
+        why->n_reasons > 0 && (reason->code == WHY_RESOURCES || reason->code == WHY_GPU_MEMORY);
+    if (is_resources || (why->n_reasons > 0 && reason->code == WHY_PRIORITY))
+        why_add_rule(sched, job, reason->text, sizeof(reason->text));
+}
+
 /* Not that others are before it: of a job that fits the place in the queue counts. */
 static void keep_brief(const struct sched *sched, struct queue_class *class, const struct why *why)
 {
@@ -502,10 +511,29 @@ static void keep_brief(const struct sched *sched, struct queue_class *class, con
     (void)snprintf(class->brief->text, sizeof(class->brief->text), "%s", why->reasons[0].text);
 }
 
+/* Until when it can be overtaken, and what was promised for that. */
+static void explain_bound(struct sched *sched, const struct sched_job *job, struct why *why)
+{
+    const struct sched_settings *settings = &sched->settings;
+    char length[32];
+    why->overtaken_until_ms = sched_overtaken_until(sched, job);
+    why->promised_ms = sched_promised_until(sched, job);
+    int64_t after_ms = why->promised_ms - job->entry.submit_ms;
+    if (why->promised_ms == TIME_NEVER || after_ms <= 0)
+        return;
+    format_duration(after_ms, length, sizeof(length));
+    bool is_by_age = settings->age_cap_ms > 0 && after_ms >= settings->age_cap_ms;
+    if (is_by_age)
+        (void)snprintf(why->promise_basis, sizeof(why->promise_basis), "%s after it, the age cap", length);
+    else
+        (void)snprintf(why->promise_basis, sizeof(why->promise_basis), "%s after it, %d times its time limit",
+            length, POLICY_PATIENCE);
+}
+
 void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief, struct why *ret)
 {
     const struct sched_job *job = sched_find(sched, id);
-    *ret = (struct why){ .eta_ms = TIME_NEVER, .latest_ms = TIME_NEVER, .overtaken_until_ms = TIME_NEVER };
+    *ret = WHY_NONE;
     if (now_ms > sched->now_ms)
         sched->now_ms = now_ms;
     if (job == NULL || job->run != NULL)
@@ -513,7 +541,7 @@ void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief
     if (!is_brief)
         ret->position = sched_position(sched, job);
     if (ret->position > 0)
-        ret->overtaken_until_ms = sched_overtaken_until(sched, job);
+        explain_bound(sched, job, ret);
     explain_blockers(sched, job, ret);
     if (is_brief && ret->n_reasons > 0)
         return;
@@ -526,6 +554,8 @@ void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief
     if (is_kept && take_brief(sched, job->class, ret))
         return;
     explain_cluster(sched, job, is_brief, ret);
+    if (is_brief)
+        add_rule(sched, is_kept ? sched_find(sched, job->class->first->job) : job, ret);
     if (is_kept)
         keep_brief(sched, job->class, ret);
 }

@@ -60,11 +60,19 @@ struct why {
     int64_t eta_ms, latest_ms;  // TIME_NEVER: unknown
     int64_t overtaken_until_ms; // jobs of its priority submitted after this cannot precede it; TIME_NEVER:
                                 // unknown
-    char eta_basis[128], latest_basis[128];
+    int64_t promised_ms;        // the latest that this can become; TIME_NEVER: unknown
+    char eta_basis[128], latest_basis[128], promise_basis[64];
     bool has_change;          // the cheapest change that would start it now
     char change[160];         // as text: "-g 1 starts now on node1:5"
     struct class_key changed; // owned; with that change applied
 };
+
+/* No reasons, and no time is known. */
+#define WHY_NONE                                                                                             \
+    ((struct why){ .eta_ms = TIME_NEVER,                                                                     \
+        .latest_ms = TIME_NEVER,                                                                             \
+        .overtaken_until_ms = TIME_NEVER,                                                                    \
+        .promised_ms = TIME_NEVER })
 
 /* Only the reasons: cheap, without a forecast; for listings. `is_brief` stops after the first. */
 void why_reasons(struct sched *sched, int64_t now_ms, uint64_t job, bool is_brief, struct why *ret);

@@ -77,12 +77,15 @@ static void add_keepers(const struct sched *sched, const struct sched_job *job, 
     }
 }
 
-#define HOUR_S 3600.0
+#define RULE_CLASSES 64U // examined for the rule that a list shows
+#define HOUR_S       3600.0
+#define MINUTE_MS    INT64_C(60000)
 
 /* Why jobs that were submitted later come first: of each cause the first such job, 0: none. */
 struct overtaking {
     uint64_t shorter, newcomer, poorer, preferred;
-    int64_t expected_ms;                 // of the shorter one
+    int64_t expected_ms; // of the shorter one
+    const struct queue_class *shorter_class;
     const struct account *account, *own; // of the poorer one and of this job: where they differ
 };
 
@@ -120,6 +123,7 @@ static void note_overtaking(
     if (is_shorter && overtaking->shorter == 0) {
         overtaking->shorter = class->last->job;
         overtaking->expected_ms = class->expected_ms;
+        overtaking->shorter_class = class;
     }
     if (is_newcomer && overtaking->newcomer == 0)
         overtaking->newcomer = class->last->job;
@@ -127,15 +131,23 @@ static void note_overtaking(
         overtaking->poorer = class->last->job;
 }
 
-/* "they are expected to be shorter (job 17: 3m, this one: 9h)" */
-static void shorter_text(
-    const struct overtaking *overtaking, const struct queue_class *own, char *text, size_t size)
+/* "they are expected to be shorter (job 17: 3m, this one: 9h; with a time limit of 3h or less it would be
+ * ahead of job 17)" */
+static void shorter_text(struct sched *sched, const struct overtaking *overtaking,
+    const struct sched_job *job, char *text, size_t size)
 {
-    char theirs[32], ours[32];
+    char theirs[32], ours[32], limit[32], change[96] = "";
     format_duration(overtaking->expected_ms, theirs, sizeof(theirs));
-    format_duration(own->expected_ms, ours, sizeof(ours));
-    (void)snprintf(text, size, "they are expected to be shorter (job %llu: %s, this one: %s)",
-        (unsigned long long)overtaking->shorter, theirs, ours);
+    format_duration(job->class->expected_ms, ours, sizeof(ours));
+    int64_t limit_ms = sched_limit_to_precede(sched, job, overtaking->shorter_class);
+    if (limit_ms >= MINUTE_MS) {
+        format_duration(limit_ms / MINUTE_MS * MINUTE_MS, limit, sizeof(limit));
+        (void)snprintf(change, sizeof(change),
+            "; with a time limit of %s or less it would be ahead of job %llu", limit,
+            (unsigned long long)overtaking->shorter);
+    }
+    (void)snprintf(text, size, "they are expected to be shorter (job %llu: %s, this one: %s%s)",
+        (unsigned long long)overtaking->shorter, theirs, ours, change);
 }
 
 static double hours_of(const struct sched *sched, const struct account *account)
@@ -150,25 +162,26 @@ static void poorer_text(
 {
     static const char *const names[] = { "users", "groups", "departments" };
     const struct account *theirs = overtaking->account, *own = overtaking->own;
+    char half_life[32];
+    format_duration(sched->settings.half_life_ms, half_life, sizeof(half_life));
     if (theirs->kind == ACCOUNT_USER)
         (void)snprintf(text, size,
-            "their users have less recent usage (job %llu: %.1f GPU-hours, this one: %.1f)",
-            (unsigned long long)overtaking->poorer, hours_of(sched, theirs), hours_of(sched, own));
+            "their users have less recent usage (job %llu: %.1f GPU-hours, this one: %.1f; it halves in %s)",
+            (unsigned long long)overtaking->poorer, hours_of(sched, theirs), hours_of(sched, own), half_life);
     else
         (void)snprintf(text, size,
             "their %s have used less of their shares (job %llu: %.1f GPU-hours, %.2f times its share; this "
-            "one: "
-            "%.1f, %.2f times)",
+            "one: %.1f, %.2f times; usage halves in %s)",
             names[theirs->kind], (unsigned long long)overtaking->poorer, hours_of(sched, theirs),
-            exp2(theirs->factor), hours_of(sched, own), exp2(own->factor));
+            exp2(theirs->factor), hours_of(sched, own), exp2(own->factor), half_life);
 }
 
-static void add_overtaking(const struct sched *sched, const struct overtaking *overtaking,
-    const struct queue_class *own, char *text, size_t size)
+static void add_overtaking(struct sched *sched, const struct overtaking *overtaking,
+    const struct sched_job *job, char *text, size_t size)
 {
-    char shorter[160] = "", newcomer[80] = "", poorer[240] = "";
+    char shorter[256] = "", newcomer[80] = "", poorer[240] = "";
     if (overtaking->shorter != 0)
-        shorter_text(overtaking, own, shorter, sizeof(shorter));
+        shorter_text(sched, overtaking, job, shorter, sizeof(shorter));
     if (overtaking->newcomer != 0)
         (void)snprintf(newcomer, sizeof(newcomer), "their users have nothing running (job %llu)",
             (unsigned long long)overtaking->newcomer);
@@ -187,7 +200,7 @@ static void add_overtaking(const struct sched *sched, const struct overtaking *o
 }
 
 /* Jobs of a better rank that need the same resources: how many, and which. */
-void why_order(const struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why)
+void why_order(struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why)
 {
     const struct queue_class *own = job->class;
     struct why_reason before = { .n_jobs = 0 };
@@ -214,5 +227,58 @@ void why_order(const struct sched *sched, const struct sched_job *job, bool does
         (void)snprintf(reason->text, sizeof(reason->text), "%llu job%s ahead of it in the queue",
             (unsigned long long)count, count == 1 ? " is" : "s are");
     if (!does_fit)
-        add_overtaking(sched, &overtaking, own, reason->text, sizeof(reason->text));
+        add_overtaking(sched, &overtaking, job, reason->text, sizeof(reason->text));
+}
+
+/* By which rule the first job of a class precedes a job, in numbers. */
+static void rule_text(const struct sched *sched, const struct queue_class *class, const struct sched_job *job,
+    char *text, size_t size)
+{
+    const struct queue_class *own = job->class;
+    struct overtaking rule = { 0 };
+    char theirs[32], ours[32];
+    note_overtaking(class, job, &rule);
+    if (class_priority(class) != class_priority(own))
+        (void)snprintf(text, size, "has a higher priority (%lld, this one %lld)",
+            (long long)class_priority(class), (long long)class_priority(own));
+    else if (class->key.is_preemptible != own->key.is_preemptible)
+        (void)snprintf(text, size, "is not preemptible");
+    else if (class->first->submit_ms <= job->entry.submit_ms)
+        (void)snprintf(text, size, "was submitted earlier");
+    else if (rule.preferred != 0)
+        (void)snprintf(text, size, "has a higher priority of its owner");
+    else if (rule.shorter != 0) {
+        format_duration(class->expected_ms, theirs, sizeof(theirs));
+        format_duration(own->expected_ms, ours, sizeof(ours));
+        (void)snprintf(text, size, "is expected to take %s, this one %s", theirs, ours);
+    } else if (rule.newcomer != 0)
+        (void)snprintf(text, size, "is of a user with nothing running");
+    else if (rule.poorer != 0)
+        (void)snprintf(text, size, "is of a %s with %.1f recent GPU-hours, this one's has %.1f",
+            rule.account->kind == ACCOUNT_USER    ? "user"
+            : rule.account->kind == ACCOUNT_GROUP ? "group"
+                                                  : "department",
+            hours_of(sched, rule.account), hours_of(sched, rule.own));
+}
+
+/* Appends the first job ahead and its rule: "; after job 17, which is expected to take 3m, this one 9h". A
+ * list shows this of every job, so only the beginning of the queue is examined. */
+void why_add_rule(const struct sched *sched, const struct sched_job *job, char *text, size_t size)
+{
+    const struct queue_class *class = queue_first(&sched->queue), *own = job->class;
+    char rule[160] = "";
+    for (unsigned i = 0; i < RULE_CLASSES && class != NULL && class != own; i++, class = queue_next(class)) {
+        if (!contend(sched, &class->key.request, &own->key.request))
+            continue;
+        rule_text(sched, class, job, rule, sizeof(rule));
+        break;
+    }
+    if (rule[0] == '\0' && own->first != &job->entry) {
+        class = own;
+        (void)snprintf(rule, sizeof(rule), "was submitted earlier");
+    }
+    size_t length = strlen(text);
+    if (rule[0] != '\0')
+        (void)snprintf(text + length, size - length, "; after job %llu, which %s",
+            (unsigned long long)class->first->job, rule);
 }

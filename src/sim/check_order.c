@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of own priorities, implemented again as conditions on pairs of waiting jobs. Jobs of a class have
- * the position of its oldest, and the scheduler decides which jobs form a class: between users this is
- * therefore a bound that holds for any such choice, for policies ordered by submit time.
+ * The order of own priorities, and the promise of the default policy, implemented again as conditions on
+ * pairs of waiting jobs. Jobs of a class have the position of its oldest, and the scheduler decides which
+ * jobs form a class: between users this is therefore a bound that holds for any such choice, for policies
+ * ordered by submit time.
  */
 #include "sim/check_order.h"
 
@@ -12,6 +13,11 @@
 
 #include "base/memory.h"
 #include "sched/queue/policy.h"
+
+/* What users are promised (docs/scheduling.md): jobs submitted so many times its time limit after a job, or
+ * this long after it, are not placed ahead of it. */
+#define PROMISED_LIMITS 30
+#define PROMISED_MS     (INT64_C(60) * 24 * 3600 * 1000)
 
 /* A job that waits in the queue. */
 struct waiting {
@@ -65,6 +71,28 @@ static void look_around(const struct world *world, struct waiting *waiting)
     }
 }
 
+static int64_t promised_until(const int64_t *job)
+{
+    int64_t by_limit = PROMISED_LIMITS * job[JOB_LIMIT];
+    return job[JOB_AT] + (by_limit > 0 && by_limit < PROMISED_MS ? by_limit : PROMISED_MS);
+}
+
+/* Checks the promise to `second`. A class has the position of its oldest job. A job that ran, or that follows
+ * another one of its owner, has none. */
+static int compare_promise(
+    const struct world *world, const struct waiting *first, const struct waiting *second, struct error *err)
+{
+    const int64_t *a = first->job, *b = second->job;
+    bool is_promised = policies[world->of->settings[SET_POLICY]] == &policy_default && !second->has_run &&
+                       second->held_id == b[JOB_ID] && b[JOB_PREEMPTIBLE] == 0 &&
+                       a[JOB_PRIORITY] == b[JOB_PRIORITY];
+    if (!is_promised || first->class_at <= promised_until(b))
+        return 0;
+    return error_set(err, -EPROTO,
+        "job %lld stands before job %lld, to which only jobs submitted until %lld ms may be preferred",
+        (long long)a[JOB_ID], (long long)b[JOB_ID], (long long)promised_until(b));
+}
+
 /* Checks whether `first` may precede `second`. */
 static int compare(
     const struct world *world, const struct waiting *first, const struct waiting *second, struct error *err)
@@ -98,6 +126,10 @@ int order_check(const struct world *world, struct error *err)
         all[n] = (struct waiting){ .job = job, .position = (int64_t)look.position };
         look_around(world, &all[n++]);
     }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n && result == 0; k++)
+            if (all[i].position < all[k].position)
+                result = compare_promise(world, &all[i], &all[k], err);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n && result == 0; k++)
             if (all[i].position < all[k].position)

@@ -6,8 +6,10 @@
  *   - conservation: the scheduler knows each job until it ends, and in the end every job that could run has;
  *   - starvation: the first job in the queue, with a reservation, starts by the time first promised, if
  *     durations are known and the cluster and its rank do not change;
- *   - fair share: of users with similar jobs, none gets less than half of what another gets; the same of the
- *     groups of a department, and of departments in proportion to their shares;
+ *   - fair share: of users with similar jobs, none gets less than half of what another gets, whatever their
+ *     groups; if groups have shares, the same of the users of a group, of the groups of a department, and of
+ *     departments in proportion to their shares;
+ *   - the promise: no job is placed ahead of one that was submitted longer ago than promised (check_order.c);
  *   - own priorities order each user's jobs and move none before another user's (check_order.c);
  *   - sched_invariant() after every pass.
  */
@@ -66,7 +68,9 @@ static int check_fairness(const struct world *world, struct error *err)
         int64_t department = departments > 0 ? world_department(job[JOB_GID]) : 0;
         users = job[JOB_UID] > users ? job[JOB_UID] : users;
         all += world->jobs[i].n_started > 0;
-        count_level(&levels[0], job[JOB_UID], job[JOB_GID], 1, &world->jobs[i]);
+        count_level(&levels[0], job[JOB_UID], departments > 0 ? job[JOB_GID] : 0, 1, &world->jobs[i]);
+        if (departments == 0)
+            continue;
         count_level(&levels[1], job[JOB_GID], department, 1, &world->jobs[i]);
         count_level(&levels[2], department, 0, department == 1 ? departments : 1, &world->jobs[i]);
     }

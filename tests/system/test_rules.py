@@ -365,6 +365,20 @@ def test_why_names_who_is_in_the_way_and_what_would_help(box, gate):
     box.wait(job)
 
 
+def test_ps_and_why_say_by_which_rule_another_job_is_ahead(box, full, gate):
+    long = box.submit('-g', '4', '-t', '10h', '-J', 'long', '--', 'true')
+    short = box.submit('-g', '4', '-t', '1m', '-J', 'short', '--', *gate.command())
+    shown = box.mgpu('ps', '-H', '-o', 'why', long, check=True).out
+    assert re.search(rf'; after job {short}, which is expected to take \d+m?[\ds]*, this one \d+[hm]', shown), shown
+    assert 'after job' not in box.mgpu('ps', '-H', '-o', 'why', short, check=True).out
+    said = ' '.join(box.mgpu('why', long, check=True).out.split())
+    assert f'expected to be shorter (job {short}: ' in said, said
+    assert '(12d12h after it, 30 times its time limit) in any case' in said, said
+    why = box.mgpu('why', short, '--json', check=True).json
+    assert why['overtaken_until'] <= why['promised_until'] and why['promise_basis'] == '30m00s after it, 30 times its time limit', why
+    box.mgpu('cancel', long, short, check=True)
+
+
 def test_a_forecast_without_a_limit_has_no_latest_time(box, full):
     job = box.submit('--', 'true')
     why = box.mgpu('why', job, '--json', check=True).json

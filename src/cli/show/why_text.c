@@ -234,14 +234,26 @@ static char *latest_text(const struct view *view, const json_t *why)
     return xasprintf("; the latest start is %s", cause);
 }
 
-/* " No job submitted after 15:40 ...", or nothing if there is no such bound. */
+/* " No job submitted after 15:40 is placed ahead of it ...", or nothing if there is no such bound. */
 static char *bound_text(const struct view *view, const json_t *why)
 {
-    char until[64];
-    if (moment(view, why, "overtaken_until", until, sizeof(until))[0] == '\0')
-        return xstrdup("");
-    return xasprintf(
-        " No job submitted after %s is placed ahead of it, unless its priority is higher.", until);
+    char until[64], promised[64];
+    bool is_bound = moment(view, why, "overtaken_until", until, sizeof(until))[0] != '\0';
+    bool is_promised = moment(view, why, "promised_until", promised, sizeof(promised))[0] != '\0';
+    bool is_same = is_bound && is_promised && strcmp(until, promised) == 0;
+    _cleanup_free_ char *basis = basis_of(why, "promise_basis");
+    if (is_same)
+        return xasprintf(" No job submitted after %s%s is placed ahead of it, unless its priority is higher.",
+            promised, basis);
+    if (is_promised)
+        return xasprintf(" No job submitted after %s is placed ahead of it as expected now, and none "
+                         "submitted after %s%s in any case, unless its priority is higher.",
+            until, promised, basis);
+    if (is_bound)
+        return xasprintf(" No job submitted after %s is placed ahead of it as expected now, unless its "
+                         "priority is higher.",
+            until);
+    return xstrdup("");
 }
 
 static void print_forecast(const struct view *view, const json_t *why, FILE *out)

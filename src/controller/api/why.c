@@ -234,9 +234,7 @@ static json_t *write_basis(const char *text)
 json_t *why_write(
     struct serve *serve, const struct job *job, const struct job_ask *ask, const struct why *why)
 {
-    static const struct why none = {
-        .eta_ms = TIME_NEVER, .latest_ms = TIME_NEVER, .overtaken_until_ms = TIME_NEVER
-    };
+    const struct why none = WHY_NONE;
     const struct why *from = why != NULL ? why : &none;
     int64_t from_ms = 0, until_ms = 0;
     json_t *reasons = json_array(), *ahead = json_array(), *object = json_object();
@@ -259,6 +257,8 @@ json_t *why_write(
     (void)json_object_set_new(object, "eta_latest", write_time(from->latest_ms));
     (void)json_object_set_new(object, "eta_latest_basis", write_basis(from->latest_basis));
     (void)json_object_set_new(object, "overtaken_until", write_time(from->overtaken_until_ms));
+    (void)json_object_set_new(object, "promised_until", write_time(from->promised_ms));
+    (void)json_object_set_new(object, "promise_basis", write_basis(from->promise_basis));
     (void)json_object_set_new(object, "ahead", ahead);
     (void)json_object_set_new(object, "change", write_change(ask, why));
     (void)json_object_set_new(object, "external", write_external(serve, ask, why));

@@ -59,28 +59,41 @@ static int64_t when_aged(const struct policy_view *view)
 }
 
 /*
- * A job may only be overtaken by jobs submitted within PATIENCE times its expected duration after it: jobs
- * are ordered by that time. Short jobs thus precede long ones, as under shortest job first, but no job waits
- * forever for a stream of them. Of 3, 10, 30 and 100, the average wait was within the noise of shortest job
- * first from 30 on (docs/scheduling.md).
+ * Jobs are ordered by the time until which they can be overtaken. Short jobs thus precede long ones, as under
+ * shortest job first, but no job waits forever for a stream of them. Of 3, 10, 30 and 100 times the expected
+ * duration, the average wait was within the noise of shortest job first from 30 on (docs/scheduling.md).
  *
  * The jobs of a user with twice the usage of others count as longer by 2^FAIRNESS, so that a user with a
  * flood of short jobs does not keep all others waiting. Those of a user who has nothing running, and no more
  * than its share, count as 2^HEAD_START times shorter until the first of them runs. The number of requested
  * GPUs does not count: no exponent of it between -1 and 1 was an improvement in every respect.
+ *
+ * Neither may move a job beyond what was promised when it was submitted.
  */
-#define PATIENCE   30.0
 #define FAIRNESS   0.7
 #define HEAD_START 2.0
 #define FACTOR_MAX 6.0 // usage beyond 64 times the mean, or below a 64th, makes no more difference
+
+/* The time after the submission within which later jobs may overtake it; RANK_TIER_MS: no bound. */
+static double promised_ms(const struct policy_view *view)
+{
+    double by_limit = view->limit_ms > 0 ? POLICY_PATIENCE * (double)view->limit_ms : RANK_TIER_MS;
+    double by_age = view->age_cap_ms > 0 ? (double)view->age_cap_ms : RANK_TIER_MS;
+    return by_limit < by_age ? by_limit : by_age;
+}
+
+static int64_t promised_by_limit(const struct policy_view *view)
+{
+    double most_ms = promised_ms(view);
+    return most_ms < RANK_TIER_MS ? view->submit_ms + (int64_t)most_ms : TIME_NEVER;
+}
 
 static int64_t overtaken_by_expectation(const struct policy_view *view)
 {
     double factor = clamp(view->user_factor + view->group_factor, -FACTOR_MAX, FACTOR_MAX);
     double start = view->has_head_start ? HEAD_START : 0;
-    double after_ms = PATIENCE * (double)view->order_ms * exp2(FAIRNESS * factor - start);
-    double most_ms = view->age_cap_ms > 0 ? (double)view->age_cap_ms : RANK_TIER_MS;
-    return view->submit_ms + (int64_t)clamp(after_ms, 0, most_ms);
+    double after_ms = POLICY_PATIENCE * (double)view->order_ms * exp2(FAIRNESS * factor - start);
+    return view->submit_ms + (int64_t)clamp(after_ms, 0, promised_ms(view));
 }
 
 static double rank_by_expectation(const struct policy_view *view)
@@ -107,6 +120,7 @@ const struct policy policy_default = {
     .uses_fairshare = true,
     .rank = rank_by_expectation,
     .overtaken_until = overtaken_by_expectation,
+    .promised_until = promised_by_limit,
 };
 
 static const struct policy learnt = {
@@ -124,6 +138,7 @@ static const struct policy fifo = {
     .backfill = BACKFILL_NONE,
     .rank = rank_by_submit,
     .overtaken_until = overtaken_by_submit,
+    .promised_until = overtaken_by_submit,
 };
 
 static const struct policy fifo_skip = {
@@ -154,6 +169,7 @@ static const struct policy easy = {
     .backfill = BACKFILL_EASY,
     .rank = rank_by_submit,
     .overtaken_until = overtaken_by_submit,
+    .promised_until = overtaken_by_submit,
 };
 
 static const struct policy easy_sjf = {
@@ -177,6 +193,7 @@ static const struct policy conservative = {
     .backfill = BACKFILL_CONSERVATIVE,
     .rank = rank_by_submit,
     .overtaken_until = overtaken_by_submit,
+    .promised_until = overtaken_by_submit,
 };
 
 static const struct policy srtf = {

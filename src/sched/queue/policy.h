@@ -15,6 +15,7 @@ struct policy_view {
     double user_factor, group_factor; // fairshare_factor(), in steps
     bool has_head_start;              // its user has nothing running, and no more than its share
     bool is_preemptible;
+    int64_t limit_ms;   // its time limit, 0: none
     int64_t age_cap_ms; // setting: a job submitted this much later never precedes it; 0: none
 };
 
@@ -31,6 +32,12 @@ enum preempting {
     PREEMPT_LAS,    // by attained service, in levels
     PREEMPT_LEARNT, // by learnt expected remaining time
 };
+
+/*
+ * A job may only be overtaken by jobs submitted within this many times its expected duration after it; for
+ * one of a user above its share that counts as longer, but at most within this many times its time limit.
+ */
+#define POLICY_PATIENCE 30
 
 /* Ranks are in milliseconds; rows of different priorities differ by multiples of this. */
 #define RANK_TIER_MS 0x1p46
@@ -50,8 +57,11 @@ struct policy {
     double (*rank)(const struct policy_view *view);
     /* When the rank changes with time; TIME_NEVER: not any more; NULL: never. */
     int64_t (*rank_changes)(const struct policy_view *view);
-    /* Jobs of its tier submitted after this time cannot precede it. NULL: no such time. */
+    /* Jobs of its tier submitted after this time cannot precede it, as expected now. NULL: no such time. */
     int64_t (*overtaken_until)(const struct policy_view *view);
+    /* The promise: the latest that this can become, whatever is learnt and whoever uses how much. It follows
+     * from the request and the settings alone. TIME_NEVER: no bound; NULL with overtaken_until. */
+    int64_t (*promised_until)(const struct policy_view *view);
 };
 
 extern const struct policy *const policies[]; // terminated by NULL

@@ -83,6 +83,24 @@ static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(voi
                               "  jobs 8 and 12).\n");
 }
 
+static void until_when_it_can_be_overtaken_is_told_with_the_promise(void **state)
+{
+    (void)state;
+    check(NULL,
+        "{\"job\":7,\"starts_now\":false,\"reasons\":[],\"eta\":\"2026-11-21T14:05:00.000Z\","
+        "\"overtaken_until\":\"2026-11-21T15:00:00.000Z\",\"promised_until\":\"2026-11-21T18:30:00.000Z\","
+        "\"promise_basis\":\"6h after it, 30 times its time limit\"}",
+        "It would wait.\nStarts about 14:05. No job submitted after 15:00 is placed ahead of it as expected "
+        "now, and none submitted after 18:30 (6h after it, 30 times its time limit) in any case, unless its "
+        "priority is higher.\n");
+    check(NULL,
+        "{\"job\":7,\"starts_now\":false,\"reasons\":[],\"overtaken_until\":\"2026-11-21T18:30:00.000Z\","
+        "\"promised_until\":\"2026-11-21T18:30:00.000Z\",\"promise_basis\":\"why\"}",
+        "It would wait.\nIts start cannot be predicted. No job submitted after 18:30 (why) is placed ahead "
+        "of "
+        "it, unless its priority is higher.\n");
+}
+
 static void what_no_event_ends_comes_with_its_command(void **state)
 {
     (void)state;
@@ -155,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_blocker_is_told_with_its_end),
         cmocka_unit_test(a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu),
+        cmocka_unit_test(until_when_it_can_be_overtaken_is_told_with_the_promise),
         cmocka_unit_test(what_no_event_ends_comes_with_its_command),
         cmocka_unit_test(the_change_it_offers_can_be_typed),
         cmocka_unit_test(a_job_that_does_not_exist_yet_has_no_number),

@@ -119,6 +119,31 @@ static void a_job_is_overtaken_only_by_those_submitted_within_30_times_its_durat
     assert_null(policy_default.rank_changes);
 }
 
+/* Whatever is learnt, and whoever uses how much. */
+static void the_promise_follows_from_the_time_limit_and_the_age_cap_alone(void **state)
+{
+    struct policy_view limited = view(NOW_MS, HOUR_MS, 1), later = view(NOW_MS + 30 * HOUR_MS + 1, 0, 1);
+    (void)state;
+    limited.limit_ms = HOUR_MS;
+    assert_int_equal(policy_default.promised_until(&limited), NOW_MS + 30 * HOUR_MS);
+    for (double factor = -10; factor < 10; factor += 0.5) {
+        limited.user_factor = factor;
+        assert_true(policy_default.overtaken_until(&limited) <= NOW_MS + 30 * HOUR_MS);
+        assert_true(comes_first("default", limited, later));
+    }
+    limited.limit_ms = DAY_MS; // the age cap is less
+    assert_int_equal(policy_default.promised_until(&limited), NOW_MS + 3 * DAY_MS);
+    limited.limit_ms = 0;
+    assert_int_equal(policy_default.promised_until(&limited), NOW_MS + 3 * DAY_MS);
+    limited.age_cap_ms = 0;
+    assert_int_equal(policy_default.promised_until(&limited), TIME_NEVER);
+    for (size_t i = 0; policies[i] != NULL; i++) {
+        assert_int_equal(policies[i]->overtaken_until == NULL, policies[i]->promised_until == NULL);
+        if (policies[i]->promised_until != NULL)
+            assert_true(policies[i]->overtaken_until(&later) <= policies[i]->promised_until(&later));
+    }
+}
+
 /* xorshift64*, Vigna 2016 */
 static uint64_t random_next(uint64_t *state)
 {
@@ -199,6 +224,7 @@ int main(void)
         cmocka_unit_test(reference_policies_order_by_what_they_are_named_after),
         cmocka_unit_test(what_is_expected_to_be_shorter_comes_first_whatever_its_width),
         cmocka_unit_test(who_used_more_than_its_share_comes_later),
+        cmocka_unit_test(the_promise_follows_from_the_time_limit_and_the_age_cap_alone),
         cmocka_unit_test(a_job_is_overtaken_only_by_those_submitted_within_30_times_its_duration),
         cmocka_unit_test(the_first_job_of_a_user_has_a_head_start),
         cmocka_unit_test(no_job_is_overtaken_by_one_submitted_later_by_the_age_cap),

@@ -81,8 +81,16 @@ static void a_job_that_was_overtaken_is_told_why(void **state)
     assert_int_equal(scene_add(scene, 4, 60), wide + 1);
     assert_string_equal(reason_of(scene, wide, WHY_PRIORITY, &why)->text,
         "1 job is ahead of it in the queue; later submissions are ahead because they are expected to be "
-        "shorter (job 3: 1m00s, this one: 1h40m)");
+        "shorter (job 3: 1m00s, this one: 1h40m; with a time limit of 1m00s or less it would be ahead of job "
+        "3)");
     assert_int_equal(why.overtaken_until_ms, submitted_ms + INT64_C(30) * 6000 * 1000);
+    assert_int_equal(why.promised_ms, submitted_ms + INT64_C(60) * 24 * 3600 * 1000);
+    assert_string_equal(why.promise_basis, "60d00h after it, the age cap");
+    why_reasons(scene->sched, scene->now_ms, wide, true, &why);
+    assert_string_equal(why.reasons[0].text,
+        "requested 4 GPUs; 0 of 4 are free; after job 3, which is expected to take 1m00s, this one 1h40m");
+    why_reasons(scene->sched, scene->now_ms, wide + 1, true, &why);
+    assert_string_equal(why.reasons[0].text, "requested 4 GPUs; 0 of 4 are free");
     struct sched_job_spec urgent = scene_job(scene, 4, 60000);
     urgent.key.priority = 5;
     uint64_t first = scene_submit(scene, &urgent);

@@ -123,6 +123,52 @@ static void an_own_priority_that_counts_for_all_or_for_nobody_is_found(void **st
     case_clear(&of);
 }
 
+/* One GPU, on which user 1 has used much. Its job 2, with a time limit of 10 s, is promised that no job
+ * submitted 300 s after it precedes it; user 2's job 3 is submitted later and shorter. Job 1 ends after it.
+ */
+static void make_promise(struct sim_case *ret)
+{
+    static const int64_t at_ms[] = { 0, 1000, 302000 }, run_ms[] = { 400000, 10000, 1000 };
+    *ret = (struct sim_case){ .nodes = calloc(1, sizeof(*ret->nodes)),
+        .jobs = calloc(3, sizeof(*ret->jobs)),
+        .n_nodes = 1,
+        .n_jobs = 3 };
+    ret->settings[SET_RESERVATIONS] = 1;
+    ret->settings[SET_IS_EXACT] = 1;
+    ret->nodes[0][NODE_GPUS] = 1;
+    ret->nodes[0][NODE_CPU] = 8000;
+    for (int64_t i = 0; i < 3; i++) {
+        ret->jobs[i][JOB_ID] = i + 1;
+        ret->jobs[i][JOB_AT] = at_ms[i];
+        ret->jobs[i][JOB_RUN] = run_ms[i];
+        ret->jobs[i][JOB_UID] = i < 2 ? 1 : 2;
+        ret->jobs[i][JOB_GPUS] = 1;
+    }
+    ret->jobs[1][JOB_LIMIT] = 10000;
+}
+
+/* The scheduler believes in another request, so it orders by another promise than the one given. */
+static void forget_limit(void *arg, struct sched_job_spec *spec)
+{
+    (void)arg;
+    spec->key.limit_ms = 0;
+    spec->key.estimate_ms = spec->key.estimate_ms == 10000 ? 20000 : spec->key.estimate_ms;
+}
+
+static void a_promise_that_is_not_kept_is_found(void **state)
+{
+    const struct check_spoiler spoiler = { .tell = forget_limit };
+    struct sim_case of;
+    struct error err = { 0 };
+    (void)state;
+    make_promise(&of);
+    assert_int_equal(check_run(&of, NULL, &err), 0);
+    assert_true(check_run(&of, &spoiler, &err) < 0);
+    assert_non_null(
+        strstr(err.message, "job 3 stands before job 2, to which only jobs submitted until 301000 ms"));
+    case_clear(&of);
+}
+
 /* Job 34 gives way in the pass in which job 37, which its owner wants before it, waits. */
 static void own_priorities_order_a_job_that_gives_way_in_the_same_pass(void **state)
 {
@@ -189,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_planted_mistake_is_found_and_cut_down_to_one_job),
         cmocka_unit_test(an_own_priority_that_counts_for_all_or_for_nobody_is_found),
+        cmocka_unit_test(a_promise_that_is_not_kept_is_found),
         cmocka_unit_test(own_priorities_order_a_job_that_gives_way_in_the_same_pass),
         cmocka_unit_test(a_case_survives_being_written_and_read),
         cmocka_unit_test(equal_seeds_make_equal_cases),
