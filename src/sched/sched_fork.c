@@ -42,6 +42,7 @@ static void copy_cluster(struct cluster *to, const struct cluster *from)
 
 static void copy_accounts(struct fairshare *to, const struct fairshare *from, int64_t now_ms)
 {
+    to->has_group_shares = from->has_group_shares;
     for (const struct account *account = from->first; account != NULL; account = account->next) {
         struct account *copy = fairshare_account(to, account->id, account->kind);
         copy->shares = account->shares;

@@ -149,12 +149,13 @@ static void make_event(struct sim_case *ret, struct random *random)
 
 /* Users with equal shares and more similar, long jobs than the cluster can run at a time, because a user with
  * less usage than about a GPU-hour counts as new. Own priorities of a user's jobs do not change shares. In
- * half of the cases they are in the groups of two departments. */
+ * half of the cases they are in the groups of two departments, in some others in groups of different sizes.
+ */
 static void make_fair(struct sim_case *ret, struct random *random)
 {
     int64_t users = 2 + up_to(random, 3), gpus = 1 + up_to(random, 3),
             run_ms = 1000 * (7200 + up_to(random, 7200)), own = up_to(random, 3);
-    bool has_departments = one_in(random, 2);
+    bool has_departments = one_in(random, 2), has_groups = has_departments || one_in(random, 2);
     ret->settings[SET_POLICY] = 0;
     ret->settings[SET_RESERVATIONS] = 1;
     ret->settings[SET_IS_FAIR] = 1;
@@ -168,7 +169,7 @@ static void make_fair(struct sim_case *ret, struct random *random)
         job[JOB_RUN] = run_ms;
         job[JOB_UID] =
             1 + i / (gpus * 12); // one user after the other: first come first served would be unfair
-        job[JOB_GID] = has_departments ? 1 + (job[JOB_UID] > 1) + (job[JOB_UID] > 3) : 0;
+        job[JOB_GID] = has_groups ? 1 + (job[JOB_UID] > 1) + (job[JOB_UID] > 3) : 0;
         job[JOB_GPUS] = 1;
         job[JOB_OWN] = job[JOB_UID] == 1 ? up_to(random, own) : 0;
     }

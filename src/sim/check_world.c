@@ -529,6 +529,7 @@ static void make_departments(struct world *world)
     struct fairshare *fairshare = sched_fairshare(world->sched);
     if (world->of->settings[SET_SHARES] == 0)
         return;
+    fairshare->has_group_shares = true; // one each
     fairshare_account(fairshare, 1, ACCOUNT_DEPARTMENT)->shares = (double)world->of->settings[SET_SHARES];
     for (size_t i = 0; i < world->of->n_jobs; i++) {
         int64_t gid = world->of->jobs[i][JOB_GID];

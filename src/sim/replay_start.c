@@ -26,13 +26,14 @@ static int set_account(struct sched *sched, int64_t now_ms, const char *value, s
     struct fairshare *fairshare = sched_fairshare(sched);
     char kind = '\0';
     uint32_t id = 0, department = 0;
-    double shares = 1;
+    double shares = 0;
     struct account_limits limits = { 0 };
     if (sscanf(value, "%c:%" SCNu32 " %lf %" SCNu32 " %" SCNu32 " %lf %" SCNu32, &kind, &id, &shares,
             &limits.jobs, &limits.gpu_milli, &limits.gpu_seconds, &department) < 6)
         return error_set(err, -EPROTO, "the account '%.60s' is invalid", value);
     struct account *account = fairshare_account(fairshare, id, kind_of(kind));
-    account->shares = shares;
+    account->shares = shares > 0 ? shares : 1;
+    fairshare->has_group_shares |= account->kind == ACCOUNT_GROUP && shares > 0;
     account->limits = limits;
     if (department != 0)
         fairshare_set_parent(
@@ -227,6 +228,7 @@ int replay_configure(struct replay *replay, const char *text, struct error *err)
     struct sched_settings settings;
     struct fairshare *fairshare = sched_fairshare(replay->sched);
     int r = settings_text_read(text, &settings, err);
+    fairshare->has_group_shares = false;
     for (struct account *account = fairshare->first; account != NULL; account = account->next)
         account->shares = 1;
     if (r == 0)

@@ -185,7 +185,6 @@ static struct core_account *account_of(
     *account = (struct core_account){
         .kind = kind,
         .id = id,
-        .shares = 1,
         .limits = kind == ACCOUNT_GROUP  ? options->sched.group_limits
                   : kind == ACCOUNT_USER ? options->sched.user_limits
                                          : (struct account_limits){ 0 },

@@ -86,8 +86,8 @@ struct core_effects {
  */
 struct core_account {
     enum account_kind kind;
-    uint32_t id; // departments are numbered from 1
-    double shares;
+    uint32_t id;   // departments are numbered from 1
+    double shares; // 0: not configured, as one
     struct account_limits limits;
     uint32_t department;            // of a group; 0: none
     char name[DEPARTMENT_NAME_MAX]; // of a department

@@ -24,10 +24,12 @@ static struct account *department_of(const struct core *core, uint32_t gid)
 void core_configure_accounts(struct core *core)
 {
     struct fairshare *fairshare = sched_fairshare(core->sched);
+    fairshare->has_group_shares = false;
     for (size_t i = 0; i < core->options.n_accounts; i++) {
         const struct core_account *given = &core->options.accounts[i];
         struct account *account = fairshare_account(fairshare, given->id, given->kind);
-        account->shares = given->shares;
+        account->shares = given->shares > 0 ? given->shares : 1;
+        fairshare->has_group_shares |= given->kind == ACCOUNT_GROUP && given->shares > 0;
         account->limits = given->limits;
     }
     for (struct account *account = fairshare->first; account != NULL; account = account->next)

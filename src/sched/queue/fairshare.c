@@ -148,6 +148,13 @@ static const struct fairshare_total *total_of(
     return account->parent != NULL ? &account->parent->children : &fairshare->top;
 }
 
+double fairshare_shares(const struct fairshare *fairshare, const struct account *account)
+{
+    if (account->kind != ACCOUNT_GROUP || fairshare->has_group_shares)
+        return account->shares;
+    return account->children.accounts > 0 ? account->children.shares : 1;
+}
+
 /* The sum that an account counts for, brought to this time. */
 static struct fairshare_total *total_at(
     struct fairshare *fairshare, const struct account *account, int64_t now_ms)
@@ -166,10 +173,20 @@ static void join_total(struct fairshare *fairshare, const struct account *accoun
     struct fairshare_total *total = total_at(fairshare, account, now_ms);
     total->charged += sign * account->charged;
     total->rate += sign * account->charge_rate;
-    total->shares += sign * account->shares;
+    total->shares += sign * fairshare_shares(fairshare, account);
     total->accounts += (uint32_t)sign;
     if (total->accounts == 0) // what is left are rounding errors
         *total = (struct fairshare_total){ 0 };
+}
+
+/* The same of an account whose parent may have other shares thereby. */
+static void change_total(struct fairshare *fairshare, const struct account *account, int64_t now_ms, int sign)
+{
+    const struct account *parent = account->parent;
+    double before = parent != NULL ? fairshare_shares(fairshare, parent) : 0;
+    join_total(fairshare, account, now_ms, sign);
+    if (parent != NULL && parent->is_counted)
+        total_at(fairshare, parent, now_ms)->shares += fairshare_shares(fairshare, parent) - before;
 }
 
 void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_life_ms)
@@ -180,9 +197,10 @@ void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_l
     fairshare->top = (struct fairshare_total){ 0 };
     for (struct account *account = fairshare->first; account != NULL; account = account->next)
         account->children = (struct fairshare_total){ 0 };
-    for (struct account *account = fairshare->first; account != NULL; account = account->next)
-        if (account->is_counted)
-            join_total(fairshare, account, now_ms, 1);
+    for (int kind = ACCOUNT_USER; kind <= ACCOUNT_DEPARTMENT; kind++) // children first
+        for (struct account *account = fairshare->first; account != NULL; account = account->next)
+            if (account->is_counted && (int)account->kind == kind)
+                join_total(fairshare, account, now_ms, 1);
 }
 
 /* Joins or leaves the total if it has got its first or lost its last job. */
@@ -193,7 +211,7 @@ static void settle_count(struct fairshare *fairshare, struct account *account, i
         return;
     account->is_counted = has_jobs;
     bring_account_to(fairshare, account, now_ms);
-    join_total(fairshare, account, now_ms, has_jobs ? 1 : -1);
+    change_total(fairshare, account, now_ms, has_jobs ? 1 : -1);
 }
 
 void fairshare_count(
@@ -261,21 +279,21 @@ void fairshare_set_parent(
     account->held_seconds = fairshare_held(account, now_ms);
     account->held_at_ms = now_ms;
     if (account->is_counted)
-        join_total(fairshare, account, now_ms, -1);
+        change_total(fairshare, account, now_ms, -1);
     if (account->kind == ACCOUNT_GROUP && account->parent != NULL)
         move_group(fairshare, account->parent, account, now_ms, -1);
     account->parent = parent;
     if (account->kind == ACCOUNT_GROUP && parent != NULL)
         move_group(fairshare, parent, account, now_ms, 1);
     if (account->is_counted)
-        join_total(fairshare, account, now_ms, 1);
+        change_total(fairshare, account, now_ms, 1);
 }
 
 double fairshare_factor(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
 {
     const struct fairshare_total *total = total_of(fairshare, account);
     double mean = total->shares > 0 ? total_charged(fairshare, total, now_ms) / total->shares : 0;
-    double own = fairshare_charged(fairshare, account, now_ms) / account->shares;
+    double own = fairshare_charged(fairshare, account, now_ms) / fairshare_shares(fairshare, account);
     return log2((own + USAGE_FLOOR) / ((mean > 0 ? mean : 0) + USAGE_FLOOR));
 }
 
@@ -292,8 +310,8 @@ double fairshare_part(const struct fairshare *fairshare, const struct account *a
     double part = 1;
     for (; account != NULL; account = account->parent) {
         const struct fairshare_total *total = total_of(fairshare, account);
-        double all = total->shares + (account->is_counted ? 0 : account->shares);
-        part *= account->shares / all;
+        double own = fairshare_shares(fairshare, account);
+        part *= own / (total->shares + (account->is_counted ? 0 : own));
     }
     return part;
 }

@@ -4,7 +4,9 @@
  * in closed form, so nothing is rewritten as time passes.
  *
  * Accounts form a tree: departments and groups without one at the top, below them the groups of each
- * department, below each group its users. An account is compared with the other accounts below the same
+ * department, below each group its users. Unless groups have configured shares, a group has those of its
+ * users with jobs, so all users of a department, or of a machine without departments, are equal. An account
+ * is compared with the other accounts below the same
  * parent that have jobs. The share of those without jobs is thereby lent to the others; whoever lent it is
  * below its share when it returns, and comes first.
  *
@@ -47,7 +49,7 @@ struct account {
     enum account_kind kind;
     struct account *parent;          // NULL: at the top
     struct fairshare_total children; // those with jobs
-    double shares;                   // weight, 1 unless configured
+    double shares;                   // weight, 1 unless configured; see fairshare_shares()
     double usage;                    // GPU-seconds at `at_ms`, decayed
     double charged;                  // the same of dominant resources
     int64_t at_ms;
@@ -70,6 +72,7 @@ struct account {
 
 struct fairshare {
     double half_life_ms;
+    bool has_group_shares; // shares of groups are configured
     struct fairshare_total top;
     struct account **buckets;
     size_t n_buckets, n_accounts;
@@ -90,14 +93,17 @@ struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, enum
 void fairshare_set_parent(
     struct fairshare *fairshare, struct account *account, struct account *parent, int64_t now_ms);
 
+/* Its weight among the accounts below the same parent. */
+double fairshare_shares(const struct fairshare *fairshare, const struct account *account);
+
 /* Decayed GPU-seconds at this time. */
 double fairshare_usage(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
 
 /* GPU-seconds held since this object was created, without decay. Never decreases. */
 double fairshare_held(const struct account *account, int64_t now_ms);
 
-/* Updates all usage to this time; it decays with this half-life from now on. Also to be called after the
- * shares of an account were set. */
+/* Updates all usage to this time; it decays with this half-life from now on. Also to be called after
+ * shares or `has_group_shares` were set. */
 void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_life_ms);
 
 /* Changes the number of running and waiting jobs of this account. It is included in the mean while it has

@@ -137,6 +137,17 @@ static void somebody_new_on_an_idle_cluster_is_at_its_share(void **state)
 
 /* --- the totals against a walk over all accounts --- */
 
+/* A group without configured shares has those of its users with jobs. */
+static double naive_shares(const struct fairshare *f, const struct account *account)
+{
+    double shares = 0;
+    for (const struct account *user = f->first; user != NULL; user = user->next)
+        if (user->parent == account && (user->running > 0 || user->waiting > 0))
+            shares += user->shares;
+    bool has_own = account->kind != ACCOUNT_GROUP || f->has_group_shares;
+    return has_own ? account->shares : shares > 0 ? shares : 1;
+}
+
 static double naive_factor(const struct fairshare *f, const struct account *account, int64_t now_ms)
 {
     double charged = 0, shares = 0;
@@ -144,10 +155,10 @@ static double naive_factor(const struct fairshare *f, const struct account *acco
         if (other->parent != account->parent || (other->running == 0 && other->waiting == 0))
             continue;
         charged += fairshare_charged(f, other, now_ms);
-        shares += other->shares;
+        shares += naive_shares(f, other);
     }
     double mean = shares > 0 ? charged / shares : 0;
-    return log2((fairshare_charged(f, account, now_ms) / account->shares + 3600) / (mean + 3600));
+    return log2((fairshare_charged(f, account, now_ms) / naive_shares(f, account) + 3600) / (mean + 3600));
 }
 
 /* What a department has is what its groups have. */
@@ -210,6 +221,7 @@ static void random_histories_agree_with_a_walk_over_all_accounts(void **state)
         }
         if (draw % 1000 == 1) {
             account->shares = 1 + draw % 4;
+            f->has_group_shares = draw % 8000 > 4000;
             fairshare_settle(f, now_ms, HALF_LIFE * (1 + draw % 3));
         }
         if (draw % 50 == 2)
@@ -252,6 +264,36 @@ static void a_user_is_compared_within_its_group_and_a_group_within_its_departmen
     assert_near(fairshare_path_factor(f, bo, HALF_LIFE), fairshare_factor(f, bo, HALF_LIFE) +
                                                              fairshare_factor(f, lab, HALF_LIFE) +
                                                              fairshare_factor(f, physics, HALF_LIFE));
+}
+
+/* A group of one and a group of three. */
+static void users_are_equal_whatever_their_groups_unless_groups_have_shares(void **state)
+{
+    struct fairshare *f = *state;
+    struct account *groups[] = { fairshare_account(f, 10, ACCOUNT_GROUP),
+        fairshare_account(f, 11, ACCOUNT_GROUP) };
+    struct account *users[4];
+    for (size_t i = 0; i < 4; i++) {
+        struct account *group = groups[i > 0];
+        users[i] = fairshare_account(f, (uint32_t)(100 + i), ACCOUNT_USER);
+        fairshare_set_parent(f, users[i], group, 0);
+        fairshare_count(f, users[i], 0, 0, 1);
+        fairshare_count(f, group, 0, 0, 1);
+    }
+    for (size_t i = 0; i < 4; i++)
+        assert_near(fairshare_part(f, users[i]), 0.25);
+    run(f, users[0], 0, 1, 1);
+    run(f, groups[0], 0, 1, 1);
+    run(f, users[1], 0, 1, 1);
+    run(f, groups[1], 0, 1, 1);
+    double alone = fairshare_path_factor(f, users[0], HALF_LIFE),
+           among = fairshare_path_factor(f, users[1], HALF_LIFE);
+    assert_true(fabs(alone - among) < 0.1); // but for the floor of usage on each level
+    assert_true(fairshare_path_factor(f, users[2], HALF_LIFE) < alone - 2);
+    f->has_group_shares = true;
+    fairshare_settle(f, HALF_LIFE, HALF_LIFE);
+    assert_near(fairshare_part(f, users[0]), 0.5);
+    assert_near(fairshare_part(f, users[3]), 1.0 / 6);
 }
 
 static void what_counts_is_the_dominant_resource_and_limits_count_gpus(void **state)
@@ -356,6 +398,7 @@ int main(void)
         CASE(somebody_new_on_an_idle_cluster_is_at_its_share),
         CASE(random_histories_agree_with_a_walk_over_all_accounts),
         CASE(a_user_is_compared_within_its_group_and_a_group_within_its_department),
+        CASE(users_are_equal_whatever_their_groups_unless_groups_have_shares),
         CASE(what_counts_is_the_dominant_resource_and_limits_count_gpus),
         CASE(each_limit_is_told_as_a_sentence),
         CASE(gpu_hours_come_back_by_decay_alone_and_when_is_known),
