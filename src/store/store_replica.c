@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "store/store_changes.h"
 #include "store/store_check.h"
 #include "store/store_create.h"
 #include "store/store_dir.h"
@@ -295,6 +296,9 @@ static int apply(sqlite3 *db, const struct store_entry *entry, struct error *err
     struct conflict conflict = { 0 };
     if (entry->length > INT32_MAX)
         return error_set(err, -EUCLEAN, "entry %" PRIu64 " is too large", entry->position.number);
+    int r = store_changes_check(entry->changes, entry->length, err);
+    if (r < 0)
+        return r;
     /* SQLite only reads it. */
     int rc = sqlite3changeset_apply(
         db, (int)entry->length, (void *)(uintptr_t)entry->changes, NULL, on_conflict, &conflict);

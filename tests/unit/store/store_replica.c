@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "store/store_ended.h"
+#include "store/store_schema.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
 
@@ -334,6 +335,35 @@ static void an_entry_that_does_not_fit_changes_nothing(void **state)
     store_replica_close(replica);
 }
 
+/* SQLite 3.40 itself does not end on the first. */
+static void bytes_that_are_no_changes_are_refused(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t length;
+    } cases[] = {
+        { "Tark\1\0\0\0\0\0\0\0", 13 },
+        { "T", 1 },
+        { "T\377\377\377\377", 5 },
+        { "T\2\1\0meta\0\22\0\3\377meta", 17 },
+        { "T\2\1\0meta\0\22\0\6", 12 },
+    };
+    struct fixture *fixture = *state;
+    struct store_replica *replica = follow(fixture);
+    struct store_position before = store_replica_position(replica);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct store_entry entry = { .before = before,
+            .position = { before.number + 1, 77 },
+            .schema = (uint32_t)store_schema_version(),
+            .changes = cases[i].bytes,
+            .length = cases[i].length };
+        assert_int_equal(store_replica_apply(replica, &entry, &fixture->err), -EUCLEAN);
+        assert_non_null(strstr(fixture->err.message, "damaged at byte"));
+        assert_int_equal(store_replica_position(replica).number, before.number);
+    }
+    store_replica_close(replica);
+}
+
 static void a_store_of_a_cluster_is_not_opened_alone(void **state)
 {
     struct fixture *fixture = *state;
@@ -395,6 +425,7 @@ int main(void)
         TEST(no_failure_of_an_append_is_taken_for_a_refusal),
         TEST(an_entry_is_applied_only_after_the_one_before_it),
         TEST(an_entry_that_does_not_fit_changes_nothing),
+        TEST(bytes_that_are_no_changes_are_refused),
         TEST(a_store_of_a_cluster_is_not_opened_alone),
         TEST(a_store_of_no_cluster_is_not_opened_with_a_log),
         TEST(a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed),
