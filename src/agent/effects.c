@@ -271,7 +271,7 @@ static void effect_kill(void *arg, const struct spool_id *id)
     struct effects *effects = arg;
     int r = effects->parts.confine->kill(effects->parts.cells, id);
     if (r < 0)
-        log_error("job %" PRIu64 ": cannot end processes it left running: %s", id->job, strerror(-r));
+        log_job(LOG_ERROR, id->job, "cannot end processes it left running: %s", strerror(-r));
 }
 
 static int effect_restore(void *arg, const struct spool_id *id)
@@ -280,7 +280,7 @@ static int effect_restore(void *arg, const struct spool_id *id)
     struct error err = { 0 };
     int r = launcher_restore_one(effects->parts.launcher, id, &err);
     if (r < 0 && r != -ENOENT)
-        log_error("job %" PRIu64 ": %s", id->job, err.message);
+        log_job(LOG_ERROR, id->job, "%s", err.message);
     return r;
 }
 
@@ -304,7 +304,7 @@ static int effect_remove(void *arg, const struct spool_id *id)
     if (r == -EBUSY)
         effect_kill(arg, id); // an init stopped by its user, whose shepherd died
     if (r < 0 && r != -EBUSY)
-        log_error("job %" PRIu64 ": cannot remove its spool entry: %s", id->job, strerror(-r));
+        log_job(LOG_ERROR, id->job, "cannot remove its spool entry: %s", strerror(-r));
     if (r == 0) {
         gpu_check_drop(effects->parts.check, id);
         gpu_access_drop(effects->parts.access, id);

@@ -28,6 +28,8 @@ static int run(const struct agent_options *options, int argc, char **argv)
         return EXIT_SUCCESS;
     }
     log_open("mgpu-agent", options->is_verbose);
+    if (options->node != NULL)
+        log_set_node(options->node);
     if (agent_options_is_node(options)) {
         (void)prctl(PR_SET_NAME, "mgpu-uplink");
         return uplink_run(options);

@@ -89,9 +89,9 @@ static void guard_again(const struct effects_parts *parts, const struct spool_id
         return;
     int r = launcher_guard(parts->launcher, id, &err);
     if (r == 1)
-        log_warning("job %" PRIu64 ": its device filter was missing and has been restored", id->job);
+        log_job(LOG_WARNING, id->job, "its device filter was missing and has been restored");
     else if (r < 0 && r != -ENOENT)
-        log_error("job %" PRIu64 ": its devices are not confined: %s", id->job, err.message);
+        log_job(LOG_ERROR, id->job, "its devices are not confined: %s", err.message);
 }
 
 /* What was written to "renewed" since does not matter: the next HEARTBEAT_ACK is later. */

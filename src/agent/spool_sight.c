@@ -48,7 +48,7 @@ static void read_exit(
     struct error err = { 0 };
     int r = file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &sight->exit, &err);
     if (r == -EBADMSG)
-        log_error("job %" PRIu64 ": its exit record is damaged: %s", id->job, err.message);
+        log_job(LOG_ERROR, id->job, "its exit record is damaged: %s", err.message);
     sight->has_exit = r == 0;
     if (!sight->has_exit)
         return;

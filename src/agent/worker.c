@@ -190,7 +190,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     node_features_clear(&hello.features);
     gpu_place_clear_nics(&hello.nics);
     free(take_ptr(worker->told_text));
-    log_info("node %s: %s", worker->options->node, report->text);
+    log_node(LOG_INFO, worker->options->node, "%s", report->text);
 }
 
 /* Samples arrive once a second. The controller requires several equal samples for some decisions, so

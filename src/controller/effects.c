@@ -70,24 +70,39 @@ static void reply(void *arg, void *request, const struct core_answer *answer)
 static void log_change(const struct cluster_change *change)
 {
     if (change->kind == CHANGE_GPU_DRAIN)
-        log_warning("GPU %s of node %s is out of service: %s; 'mgpu gpu resume' resumes it", change->uuid,
-            change->node, change->text);
+        log_node(LOG_WARNING, change->node, "GPU %s is out of service: %s; 'mgpu gpu resume' resumes it",
+            change->uuid, change->text);
     if (change->kind == CHANGE_GPU_RETURN)
-        log_info("GPU %s of node %s is back in service: %s", change->uuid, change->node, change->text);
+        log_node(LOG_INFO, change->node, "GPU %s is back in service: %s", change->uuid, change->text);
     if (change->kind == CHANGE_NODE_FENCE)
-        log_warning("node %s is fenced%s%s; its attempts have ended", change->node,
+        log_node(LOG_WARNING, change->node, "it is fenced%s%s; its attempts have ended",
             change->text != NULL ? ": " : "", change->text != NULL ? change->text : "");
     if (change->kind == CHANGE_NODE_UNREACHABLE)
-        log_warning("node %s is unreachable; its jobs keep their resources until it is back or is fenced "
-                    "with 'mgpu node fence %s'",
-            change->node, change->node);
+        log_node(LOG_WARNING, change->node,
+            "it is unreachable; its jobs keep their resources until it is back or is fenced "
+            "with 'mgpu node fence %s'",
+            change->node);
+}
+
+/* Where lines can be selected by job, each start and end has one; elsewhere they would bury the others. */
+static void log_course(const struct job_event *event, const struct job *job)
+{
+    if (job == NULL || !log_has_fields())
+        return;
+    if (event->type == EVENT_STARTED)
+        log_job(LOG_INFO, event->job, "%s, of uid %u, has started, attempt %u", job->name, job->uid,
+            job->attempt);
+    if (event->type == EVENT_ENDED && job->state == JOB_DONE)
+        log_job(LOG_INFO, event->job, "%s, of uid %u, has ended: %s, exit code %d", job->name, job->uid,
+            job_end_name(job->end), job->exit_code);
 }
 
 static void publish(void *arg, const struct job_event *event, const struct job *job)
 {
     struct effects *effects = arg;
     if (event->type == EVENT_IDLE)
-        log_info("job %" PRIu64 ": %s", event->job, event->text != NULL ? event->text : "idle");
+        log_job(LOG_INFO, event->job, "%s", event->text != NULL ? event->text : "idle");
+    log_course(event, job);
     api_publish(effects->controller->serve, event, job);
     if (event->type == EVENT_CLUSTER && event->change.count == 1)
         log_change(event->change.items);

@@ -101,8 +101,7 @@ static void discard(const struct exec_steps *exec_steps, const struct spool_id *
 {
     int r = launcher_discard(exec_steps->launcher, id);
     if (r < 0)
-        log_warning(
-            "job %" PRIu64 ": cannot remove the files of its step %u: %s", id->job, id->step, strerror(-r));
+        log_job(LOG_WARNING, id->job, "cannot remove the files of its step %u: %s", id->step, strerror(-r));
 }
 
 /* --- the stream of one that could not start --- */
@@ -142,8 +141,8 @@ static void bring(struct exec_step *exec_step)
         r = terminal_visit_bring(
             launcher_spool_fd(exec_step->exec_steps->launcher), &exec_step->id, &visit, exec_step->stream_fd);
     if (r < 0)
-        log_warning("job %" PRIu64 ": cannot pass input to its step %u: %s", exec_step->id.job,
-            exec_step->id.step, strerror(-r));
+        log_job(LOG_WARNING, exec_step->id.job, "cannot pass input to its step %u: %s", exec_step->id.step,
+            strerror(-r));
     closep(&exec_step->stream_fd);
     exec_step->stream_fd = -1;
 }

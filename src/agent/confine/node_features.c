@@ -306,7 +306,7 @@ void node_features_log(const char *node, const struct record_list *features)
     const struct node_feature *items = features->items;
     for (size_t i = 0; i < features->count; i++)
         if (items[i].is_on == 0)
-            log_info("node %s: %s is off: %s", node, items[i].name, items[i].text);
+            log_node(LOG_INFO, node, "%s is off: %s", items[i].name, items[i].text);
 }
 
 void node_features_clear(struct record_list *list)

@@ -60,7 +60,7 @@ static enum next give_back(struct look *look, const char *why)
             (void)effects->release(effects->arg, &attempt->id, 0);
         return LOOK_AGAIN;
     }
-    log_error("job %" PRIu64 ": %s", attempt->id.job, err.message);
+    log_job(LOG_ERROR, attempt->id.job, "%s", err.message);
     return retry_later(look);
 }
 
@@ -98,16 +98,16 @@ static void write_kept_terms(struct look *look)
     struct agent_effects *effects = &look->core->effects;
     if (attempt->terms_kept != NULL &&
         effects->update(effects->arg, &attempt->id, attempt->terms_kept, &err) < 0)
-        log_error("job %" PRIu64 ": %s", attempt->id.job, err.message);
+        log_job(LOG_ERROR, attempt->id.job, "%s", err.message);
 }
 
 /* A failed preparation has no consequences: the LAUNCH will fail for the same reason, or succeed. */
 static void log_at_failure(const struct attempt *attempt, const struct error *err)
 {
     if (attempt_is_speculative(attempt->want))
-        log_debug("job %" PRIu64 ": cannot prepare it: %s", attempt->id.job, err->message);
+        log_job(LOG_DEBUG, attempt->id.job, "cannot prepare it: %s", err->message);
     else
-        log_warning("job %" PRIu64 ": %s", attempt->id.job, err->message);
+        log_job(LOG_WARNING, attempt->id.job, "%s", err->message);
 }
 
 /* Its lease is computed when it is staged, which may be long after LAUNCH has come. */
@@ -167,7 +167,7 @@ static enum next act_adopt(struct look *look)
     if (r > 0)
         return LOOK_AGAIN;
     if (r < 0)
-        log_warning("job %" PRIu64 ": %s", attempt->id.job, err.message);
+        log_job(LOG_WARNING, attempt->id.job, "%s", err.message);
     return retry_later(look); // even if it started: a shepherd that dies at once is not restarted at once
 }
 
@@ -219,7 +219,7 @@ static enum next act_release(struct look *look)
         return DONE;
     }
     if (r < 0) {
-        log_warning("job %" PRIu64 ": %s", look->attempt->id.job, err.message);
+        log_job(LOG_WARNING, look->attempt->id.job, "%s", err.message);
         return give_back(look, err.message);
     }
     (void)effects->release(effects->arg, &look->attempt->id, look->attempt->port);

@@ -289,7 +289,7 @@ static int on_signal(struct agent_core *core, int64_t boot_ms, const void *messa
         return 0;
     int r = core->effects.command(core->effects.arg, &id, order->signal, -1);
     if (r < 0)
-        log_warning("job %" PRIu64 ": signal %u could not be sent: %s", id.job, order->signal, strerror(-r));
+        log_job(LOG_WARNING, id.job, "signal %u could not be sent: %s", order->signal, strerror(-r));
     return 0;
 }
 
@@ -313,7 +313,7 @@ static int on_update(struct agent_core *core, int64_t boot_ms, const void *messa
         return 0;
     }
     if (core->effects.update(core->effects.arg, &id, &terms, &why) < 0)
-        log_error("job %" PRIu64 ": %s", id.job, why.message);
+        log_job(LOG_ERROR, id.job, "%s", why.message);
     return 0;
 }
 

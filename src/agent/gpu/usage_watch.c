@@ -94,7 +94,7 @@ static void keep(const struct usage_watch *watch, struct watched *watched, int64
     watched->kept_ms = boot_ms;
     int r = file_write_record(dirfd, SPOOL_USAGE, &usage_meter_record, &watched->meter, false);
     if (r < 0)
-        log_warning("job %" PRIu64 ": cannot store its usage: %s", watched->id.job, strerror(-r));
+        log_job(LOG_WARNING, watched->id.job, "cannot store its usage: %s", strerror(-r));
 }
 
 static bool load_meter(int dirfd, const struct spool_id *id, struct usage_meter *ret)
@@ -294,7 +294,7 @@ static void note_excess(const struct watched *watched, int64_t wall_ms)
     _cleanup_free_ char *text =
         xasprintf("it uses %s of GPU memory, and its share is %s; it is ended if this lasts longer than %s",
             used, cap, end);
-    log_info("job %" PRIu64 ": %s", watched->id.job, text);
+    log_job(LOG_INFO, watched->id.job, "%s", text);
     if (watched->spec.notices != NULL)
         (void)notices_add(watched->spec.notices, wall_ms, "gpu_mem", text);
 }

@@ -62,7 +62,7 @@ bool mps_daemon_drop(struct mps_daemon *daemon, const struct spool_id *id)
 
 void mps_daemon_notify(const struct spool_id *id, const char *notices, const char *text)
 {
-    log_warning("job %" PRIu64 ": %s", id->job, text);
+    log_job(LOG_WARNING, id->job, "%s", text);
     if (notices != NULL)
         (void)notices_add(notices, clock_wall_ms(), "mps", text);
 }

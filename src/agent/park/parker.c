@@ -90,7 +90,7 @@ static void report(struct parking *parking, enum park_outcome outcome, uint64_t 
         .bytes = bytes,
         .text = text };
     if (outcome != PARK_DONE)
-        log_warning("job %" PRIu64 ": it cannot be %s%s: %s", parking->order.id.job,
+        log_job(LOG_WARNING, parking->order.id.job, "it cannot be %s%s: %s",
             parking->order.is_return != 0 ? "restored" : "parked", outcome == PARK_LOST ? " and is lost" : "",
             text != NULL ? text : "no reason");
     parts->report(parts->arg, &result);

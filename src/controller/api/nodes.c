@@ -199,7 +199,7 @@ void handle_forget(struct request *request)
         request_reply_problem(request, &err);
         return;
     }
-    log_warning("node %s removed by uid %u", request->name, request->who.uid);
+    log_node(LOG_WARNING, request->name, "removed by uid %u", request->who.uid);
     request_ref(request);
     registry_forget(controller->registry, request->name, on_forgotten, request);
     node_listener_cut(controller->node_listener, request->name);

@@ -122,7 +122,7 @@ void core_change(
         change(core, entry, event, spec);
         return;
     }
-    log_error("job %" PRIu64 ": an event is recorded in part: %s", entry->job->id, err.message);
+    log_job(LOG_ERROR, entry->job->id, "an event is recorded in part: %s", err.message);
     struct job_event readable;
     record_copy_readable(&job_event_record, &readable, event);
     change(core, entry, &readable, spec);

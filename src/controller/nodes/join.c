@@ -142,7 +142,7 @@ static void welcome(struct joining *joining)
     _cleanup_free_ char *text = tls_certificate_text(certificate);
     struct message_joined joined = { .certificate = text,
         .controller = joining->all->controller->options.node };
-    log_info("%s has joined as node %s", joining->where, joining->node);
+    log_node(LOG_INFO, joining->node, "%s has joined with this name", joining->where);
     if (!joining->is_known)
         core_note_node(joining->all->controller->core, clock_boot_ms(), clock_wall_ms(), CHANGE_NODE_JOIN, 0,
             joining->node);

@@ -127,9 +127,9 @@ static int take_hello(struct link *link, const struct message_hello *hello, stru
     if (r == 0)
         r = core_link_up(controller->core, clock_boot_ms(), clock_wall_ms(), link->id, hello, err);
     if (!was_old && core_is_store_old(controller->core))
-        log_warning("node %s has seen a later state than the store: the store is an older copy; all nodes "
-                    "are drained; cancel jobs that have already run, then 'mgpu node resume NAME'",
-            hello->node);
+        log_node(LOG_WARNING, hello->node,
+            "it has seen a later state than the store: the store is an older copy; all nodes "
+            "are drained; cancel jobs that have already run, then 'mgpu node resume NAME'");
     if (r < 0) {
         if (link->address != NULL)
             join_send_refusal(bufferevent_getfd(link->stream), err);
@@ -142,7 +142,7 @@ static int take_hello(struct link *link, const struct message_hello *hello, stru
     if (link->address != NULL)
         core_set_address(controller->core, link->id, link->address, link->here);
     registry_note_link(controller->registry, link->node, link->address, true);
-    log_info("node %s is up%s%s: %zu GPUs (%s), %u CPUs, %zu attempts known", hello->node,
+    log_node(LOG_INFO, hello->node, "up%s%s: %zu GPUs (%s), %u CPUs, %zu attempts known",
         link->address != NULL ? " at " : "", link->address != NULL ? link->address : "", hello->gpus.count,
         hello->gpu_backend != NULL ? hello->gpu_backend : "none", hello->cpus, hello->attempts.count);
     if (link->address == NULL)
@@ -170,7 +170,7 @@ static int take_defective(
     if (!link->is_up)
         return err->code;
     if (!link->has_defect)
-        log_error("node %s: %s: %s; reported only once", link->node, type->name, err->message);
+        log_node(LOG_ERROR, link->node, "%s: %s; reported only once", type->name, err->message);
     link->has_defect = true;
     *err = (struct error){ 0 };
     return type->id == MESSAGE_GPUS ? 0 : on_message(link, type, message, err);
@@ -193,7 +193,7 @@ static void on_readable(struct bufferevent *stream, void *arg)
     if (frame_take_all(stream, LINK_MESSAGE_MAX, take, link, &err) == 0)
         return;
     if (link->address != NULL)
-        log_error("node %s at %s disconnected: %s", link->node, link->address, err.message);
+        log_node(LOG_ERROR, link->node, "disconnected from %s: %s", link->address, err.message);
     else
         log_error("link %u closed: %s", link->id, err.message);
     link_close(link);
@@ -205,8 +205,8 @@ static void on_event(struct bufferevent *stream, short events, void *arg)
     if ((events & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) == 0)
         return;
     if (link->is_up)
-        log_warning("node %s: the agent has exited; its jobs continue and will be taken over by the next one",
-            link->node);
+        log_node(LOG_WARNING, link->node,
+            "the agent has exited; its jobs continue and will be taken over by the next one");
     link_close(link);
 }
 

@@ -57,7 +57,7 @@ struct node_listener {
 static void on_session_end(void *arg, const char *label, const struct error *err)
 {
     if (err->code != 0 && label[0] != '\0')
-        log_info("node %s: %s", label, err->message);
+        log_node(LOG_INFO, label, "%s", err->message);
 }
 
 /* Sends the reason as the last message of the connection. */

@@ -5,8 +5,12 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -47,6 +51,16 @@ static size_t count_lines(void)
     return n;
 }
 
+/* Standard error is the stream that systemd names. */
+static void pretend_journal(void)
+{
+    struct stat error;
+    char stream[64];
+    assert_int_equal(fstat(STDERR_FILENO, &error), 0);
+    (void)snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)error.st_dev, (uintmax_t)error.st_ino);
+    assert_int_equal(setenv("JOURNAL_STREAM", stream, 1), 0);
+}
+
 static void a_line_names_the_program_and_its_level(void **state)
 {
     log_open("mgpud", false);
@@ -80,11 +94,67 @@ static void a_user_cannot_forge_a_line(void **state)
 
 static void the_journal_gets_a_level_it_understands(void **state)
 {
-    assert_int_equal(setenv("JOURNAL_STREAM", "8:1", 1), 0);
+    pretend_journal();
     log_open("mgpud", false);
     log_warning("careful");
     collect();
     assert_string_equal(text, "<4>warning: careful\n");
+}
+
+/* The variable is inherited by programs whose standard error is a file. */
+static void a_file_is_no_journal(void **state)
+{
+    assert_int_equal(setenv("JOURNAL_STREAM", "8:1", 1), 0);
+    log_open("mgpud", false);
+    log_warning("careful");
+    collect();
+    assert_non_null(strstr(text, "Z mgpud: warning: careful\n"));
+}
+
+static void lines_of_the_journal_have_fields(void **state)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char folder[] = "/tmp/mgpu-log-XXXXXX", got[4096];
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
+    int journald = socket(AF_UNIX, SOCK_DGRAM, 0);
+    assert_int_equal(bind(journald, (struct sockaddr *)&address, sizeof(address)), 0);
+    pretend_journal();
+    log_open("mgpud", false);
+    assert_int_equal(log_open_journal(address.sun_path), 0);
+    assert_true(log_has_fields());
+    log_job(LOG_WARNING, 42, "not\nMGPU_JOB=%d", 43);
+    log_node(LOG_INFO, "gpu1", "up");
+    log_set_node("gpu2");
+    log_info("ready");
+    static const char *const wanted[] = {
+        "MESSAGE=warning: job 42: not\\x0aMGPU_JOB=43\nPRIORITY=4\nSYSLOG_IDENTIFIER=mgpud\nMGPU_JOB=42\n",
+        "MESSAGE=node gpu1: up\nPRIORITY=6\nSYSLOG_IDENTIFIER=mgpud\nMGPU_NODE=gpu1\n",
+        "MESSAGE=ready\nPRIORITY=6\nSYSLOG_IDENTIFIER=mgpud\nMGPU_NODE=gpu2\n",
+    };
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        ssize_t length = recv(journald, got, sizeof(got) - 1, MSG_DONTWAIT);
+        assert_true(length > 0);
+        got[length] = '\0';
+        assert_string_equal(got, wanted[i]);
+    }
+    (void)close(journald);
+    log_info("journald is away");
+    collect();
+    assert_string_equal(text, "<6>journald is away\n");
+    log_set_node("");
+    (void)unlink(address.sun_path);
+    (void)rmdir(folder);
+}
+
+static void a_job_is_named_also_without_a_journal(void **state)
+{
+    log_open("mgpud", false);
+    log_job(LOG_ERROR, 7, "is lost on %s", "gpu1");
+    log_node(LOG_INFO, "gpu1", "up");
+    collect();
+    assert_non_null(strstr(text, "Z mgpud: error: job 7: is lost on gpu1\n"));
+    assert_non_null(strstr(text, "Z mgpud: node gpu1: up\n"));
 }
 
 static void a_line_that_is_too_long_is_cut(void **state)
@@ -126,6 +196,9 @@ int main(void)
         redirected(debug_lines_need_verbose),
         redirected(a_user_cannot_forge_a_line),
         redirected(the_journal_gets_a_level_it_understands),
+        redirected(a_file_is_no_journal),
+        redirected(lines_of_the_journal_have_fields),
+        redirected(a_job_is_named_also_without_a_journal),
         redirected(a_line_that_is_too_long_is_cut),
         redirected(a_full_pipe_loses_lines_and_says_how_many),
     };
