@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
+#include "cli/options/talk.h"
 #include "cli/term/field.h"
 #include "cli/api/show_json.h"
 #include "cli/term/table.h"
@@ -92,6 +93,18 @@ static char *plain(const struct view *view, const struct list_column *column, co
                : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
 }
 
+/* A list that lacks columns says so, for those who look for one of them. */
+static void tell_dropped(const struct selection *selection, size_t shown)
+{
+    struct buffer out = { 0 };
+    if (shown == selection->count)
+        return;
+    for (size_t i = shown; i < selection->count; i++)
+        buffer_printf(&out, "%s%s", i > shown ? "," : "", selection->columns[i]->name);
+    _cleanup_free_ char *names = buffer_take(&out);
+    talk_line("no room for the columns %s; -o %s shows them", names, names);
+}
+
 static int print_table(const struct view *view, const struct list_choice *choice,
     const struct selection *selection, const json_t *rows, FILE *out)
 {
@@ -113,7 +126,9 @@ static int print_table(const struct view *view, const struct list_choice *choice
         char *text = render(view, selection->columns[i], row, &color);
         table_add(table, text, color);
     }
-    table_print(table, view->screen, !choice->is_headless, out);
+    size_t shown = table_print(table, view->screen, !choice->is_headless, out);
+    if (!choice->is_headless)
+        tell_dropped(selection, shown);
     return 0;
 }
 

@@ -2,7 +2,8 @@
 /*
  * All rows are kept until the widths are known. On a terminal, a table that is too wide is reduced in the
  * columns that may shrink, in their order, to SHRUNK_MIN at least; but columns of higher ranks are first
- * reduced to SHRUNK_FAIR. In a pipe nothing is cut.
+ * reduced to SHRUNK_FAIR. A table that may drop columns keeps SHRUNK_ROOMY of each text, and drops the last
+ * columns instead. In a pipe nothing is cut.
  */
 #include "cli/term/table.h"
 
@@ -11,9 +12,10 @@
 
 #include "base/memory.h"
 
-#define SHRUNK_MIN  8
-#define SHRUNK_FAIR 16 // long texts of the higher ranks, such as names, before the first rank loses any
-#define GAP         2
+#define SHRUNK_MIN   8
+#define SHRUNK_ROOMY 32 // more than the name of any GPU
+#define SHRUNK_FAIR  16 // long texts of the higher ranks, such as names, before the first rank loses any
+#define GAP          2
 
 struct cell {
     char *text;
@@ -46,10 +48,10 @@ void table_add(struct table *table, char *text, enum color color)
     table->cells[table->n_cells++] = (struct cell){ .text = text, .color = color };
 }
 
-static size_t sum_widths(const struct table *table, const size_t *widths)
+static size_t sum_widths(size_t count, const size_t *widths)
 {
     size_t sum = 0;
-    for (size_t i = 0; i < table->n_columns; i++)
+    for (size_t i = 0; i < count; i++)
         sum += widths[i] + (i > 0 ? GAP : 0);
     return sum;
 }
@@ -70,12 +72,13 @@ static void measure(const struct table *table, bool has_header, size_t *widths)
     }
 }
 
-/* Takes width from the columns of a rank, but leaves them `least` and their headers. */
-static void shrink(
-    const struct table *table, size_t limit, bool has_header, unsigned rank, size_t least, size_t *widths)
+/* Takes width from those of the first `count` columns that have this rank, but leaves them `least` and their
+ * headers. */
+static void shrink(const struct table *table, size_t count, size_t limit, bool has_header, unsigned rank,
+    size_t least, size_t *widths)
 {
-    for (size_t i = 0; i < table->n_columns; i++) {
-        size_t sum = sum_widths(table, widths), header = header_width(table, i, has_header);
+    for (size_t i = 0; i < count; i++) {
+        size_t sum = sum_widths(count, widths), header = header_width(table, i, has_header);
         size_t here = header > least ? header : least;
         if (sum <= limit || table->columns[i].shrink != rank || widths[i] <= here)
             continue;
@@ -86,23 +89,27 @@ static void shrink(
 static void fit(const struct table *table, size_t limit, bool has_header, size_t *widths)
 {
     for (unsigned rank = 2; rank <= table->n_columns; rank++)
-        shrink(table, limit, has_header, rank, SHRUNK_FAIR, widths);
+        shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_FAIR, widths);
     for (unsigned rank = 1; rank <= table->n_columns; rank++)
-        shrink(table, limit, has_header, rank, SHRUNK_MIN, widths);
+        shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_MIN, widths);
+}
+
+/* How many of the columns fit, hardly cut. */
+static size_t fit_some(const struct table *table, size_t limit, bool has_header, size_t *widths)
+{
+    for (size_t count = table->n_columns; count > 1; count--) {
+        measure(table, has_header, widths);
+        for (unsigned rank = 1; rank <= table->n_columns; rank++)
+            shrink(table, count, limit, has_header, rank, SHRUNK_ROOMY, widths);
+        if (sum_widths(count, widths) <= limit)
+            return count;
+    }
+    return 1;
 }
 
 void table_may_drop(struct table *table)
 {
     table->may_drop = true;
-}
-
-/* How many columns are printed. */
-static size_t count_shown(const struct table *table, size_t limit, const size_t *widths)
-{
-    size_t count = table->n_columns, sum = sum_widths(table, widths);
-    while (table->may_drop && limit > 0 && count > 1 && sum > limit)
-        sum -= widths[--count] + GAP;
-    return count;
 }
 
 static void print_blanks(size_t count, FILE *out)
@@ -132,13 +139,15 @@ static void print_cell(const struct screen *screen, const struct table_column *c
     *owed += (column->is_right ? 0 : width - shown) + GAP;
 }
 
-void table_print(const struct table *table, const struct screen *screen, bool has_header, FILE *out)
+size_t table_print(const struct table *table, const struct screen *screen, bool has_header, FILE *out)
 {
     _cleanup_free_ size_t *widths = xcalloc(table->n_columns, sizeof(size_t));
+    size_t owed = 0, n_shown = table->n_columns;
     measure(table, has_header, widths);
-    if (screen->width > 0)
+    if (screen->width > 0 && table->may_drop)
+        n_shown = fit_some(table, screen->width, has_header, widths);
+    else if (screen->width > 0)
         fit(table, screen->width, has_header, widths);
-    size_t owed = 0, n_shown = count_shown(table, screen->width, widths);
     for (size_t i = 0; has_header && i < n_shown; i++)
         print_cell(screen, &table->columns[i], widths[i], table->columns[i].header, COLOR_BOLD, &owed, out);
     if (has_header)
@@ -151,6 +160,7 @@ void table_print(const struct table *table, const struct screen *screen, bool ha
         }
         (void)fputc('\n', out);
     }
+    return n_shown;
 }
 
 void table_free(struct table *table)

@@ -22,11 +22,11 @@ struct table *table_new(const struct table_column *columns, size_t count);
 /* Sets the next cell, row by row; takes ownership of the text, which must be safe to print. */
 void table_add(struct table *table, char *text, enum color color);
 
-/* If the columns do not fit even when cut, drops the last ones instead of wrapping. */
+/* If the columns do not fit, drops the last ones instead of cutting the others short. */
 void table_may_drop(struct table *table);
 
-/* Incomplete rows are omitted. */
-void table_print(const struct table *table, const struct screen *screen, bool has_header, FILE *out);
+/* Incomplete rows are omitted. Returns how many columns were printed, counted from the first. */
+size_t table_print(const struct table *table, const struct screen *screen, bool has_header, FILE *out);
 
 void table_free(struct table *table);
 void table_freep(struct table **table);

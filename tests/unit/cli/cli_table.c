@@ -76,6 +76,38 @@ static void columns_never_shrink_to_nothing(void **state)
     assert_non_null(strstr(text, "python ~\n"));
 }
 
+/* What is left is readable: a name of 23 letters is whole. */
+static void a_table_may_drop_columns_instead_of_cutting(void **state)
+{
+    static const struct table_column wide[] = { { "GPU", true, 0 }, { "MODEL", false, 1 },
+        { "WHY", false, 2 }, { "UUID", false, 0 } };
+    static const struct {
+        size_t width, shown;
+        const char *text;
+    } expected[] = {
+        { 0, 4, "0  NVIDIA GeForce RTX 4090  a reason that is rather longer than the room  GPU-8c2f\n" },
+        { 80, 4, "0  NVIDIA GeForce RTX 4090  a reason that is rather longer than the r…  GPU-8c2f\n" },
+        { 62, 3, "0  NVIDIA GeForce RTX 4090  a reason that is rather longer th…\n" },
+        { 40, 2, "0  NVIDIA GeForce RTX 4090\n" },
+    };
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        struct screen screen = { .is_utf8 = true, .width = expected[i].width };
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&text, &size);
+        struct table *table = table_new(wide, 4);
+        table_may_drop(table);
+        table_add(table, xstrdup("0"), COLOR_NONE);
+        table_add(table, xstrdup("NVIDIA GeForce RTX 4090"), COLOR_NONE);
+        table_add(table, xstrdup("a reason that is rather longer than the room"), COLOR_NONE);
+        table_add(table, xstrdup("GPU-8c2f"), COLOR_NONE);
+        assert_int_equal(table_print(table, &screen, false, out), expected[i].shown);
+        table_free(table);
+        (void)fclose(out);
+        assert_string_equal(text, expected[i].text);
+    }
+}
+
 static void colours_do_not_count_as_width(void **state)
 {
     struct screen screen = { .has_color = true, .is_utf8 = true };
@@ -99,6 +131,7 @@ int main(void)
         cmocka_unit_test(a_narrow_screen_cuts_the_command_first),
         cmocka_unit_test(a_pipe_is_never_cut),
         cmocka_unit_test(columns_never_shrink_to_nothing),
+        cmocka_unit_test(a_table_may_drop_columns_instead_of_cutting),
         cmocka_unit_test(colours_do_not_count_as_width),
         cmocka_unit_test(wide_characters_take_two_columns),
     };
