@@ -91,6 +91,22 @@ function usageChart(job) {
     series: [{ label: 'busy', values: column(0) }, { label: 'memory', values: column(1) }, { label: 'power', values: column(2) }] }));
 }
 
+const average = (usage) => `busy ${percent(usage.utilization)} of the time on average, at most ${percent(usage.utilization_peak)}, with up to ${bytes(usage.gpu_memory_peak_bytes)} of ${bytes(usage.gpu_memory_bytes)} in use`;
+
+/** An ended job in sentences, as `mgpu postmortem` tells it. */
+function postMortem(job) {
+  const usage = job.usage;
+  const sentences = [
+    job.started_at ? `It waited ${duration(job.wait_seconds)}, then ran for ${duration(job.run_seconds)} on ${grantText(job)}.` : `It waited ${duration(job.wait_seconds)} and never ran.`,
+    `It ended at ${moment(job.ended_at)}: ${outcome(job)}${job.message ? ` (${job.message})` : ''}.`,
+    usage?.fault ? `The driver reported: ${usage.fault}.` : null,
+    usage?.utilization !== undefined && usage.utilization !== null ? `Its GPUs were ${average(usage)}.` : null,
+    usage?.idle_gpu_seconds >= 1 ? `GPU time allocated but not used: ${duration(usage.idle_gpu_seconds)}.` : null,
+    job.cause,
+  ].filter(Boolean);
+  return section('Post-mortem', h('p', null, sentences.join(' ')), job.advice ? h('p', { class: 'hint' }, job.advice) : null);
+}
+
 const eventText = (event) => [event.message, event.ended_by, event.exit_code ? `exit ${event.exit_code}` : null, event.reason, event.user ? `by ${event.user}` : null, event.cause,
   event.granted?.length ? `GPUs ${event.granted.map((gpu) => `${gpu.node ?? event.node}:${gpu.index}`).join(', ')}` : null].filter(Boolean).join(', ');
 
@@ -153,7 +169,7 @@ export function mount(root, number) {
       h('h1', null, h('span', { class: 'quiet' }, numberOf(job)), ' ', job.name), stateBadge(job.state, isOpen(job) ? undefined : outcome(job)), progressBar(job) ?? '',
       h('div', { class: 'buttons' }, buttons(job))]);
     redraw(factPlace, [job, state.who?.uid], () => [section('Request and use', h('dl', { class: 'facts' }, facts(job).map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))))), commandText(job)]);
-    redraw(whyPlace, why, () => (why ? whyPanel(job, why) : []));
+    redraw(whyPlace, [why, isOpen(job) || job], () => (why ? whyPanel(job, why) : isOpen(job) ? [] : postMortem(job)));
     redraw(chartPlace, [past, job.state, isOpen(job) ? null : job.usage?.timeline], () => (job.state === 'running' ? charts(job, past) : usageChart(job)) ?? []);
     redraw(eventPlace, job.events, () => eventList(job));
     drawLog();

@@ -14,58 +14,9 @@
 #include "cli/show/job_columns.h"
 #include "cli/show/jobs_each.h"
 #include "cli/api/show_json.h"
-#include "cli/show/tail_cause.h"
 #include "cli/show/usage_text.h"
-#include "job/state.h"
-#include "job/xid.h"
 
 #define LINE_MAX_SHOWN 4096
-
-/* The advice depends on the cause. */
-static const char *fault_advice(const json_t *job)
-{
-    uint32_t xid = (uint32_t)field_integer(json_object_get(job, "usage"), "xid", 0);
-    if (xid_class_of(xid) == XID_APPLICATION)
-        return "Usually the program is at fault: compute-sanitizer finds the location.";
-    return "The GPU was at fault, and is out of service now: submit the job again.";
-}
-
-/* What the user can do after this end; NULL: the outcome is sufficient. */
-static const char *advice_of(const json_t *job)
-{
-    static const struct {
-        enum job_end end;
-        const char *text;
-    } rows[] = {
-        { END_TIME_LIMIT,
-            "It was still running at its time limit: request more with -t, or save its state more often." },
-        { END_IDLE_TIMEOUT,
-            "It left its GPUs or its terminal unused for too long. If that was intended: --idle-ok, if the "
-            "site allows it, or a longer --tty-idle. If its work was done: let the command exit." },
-        { END_UNKNOWN, "Both processes that could have seen its end were killed, so its status is unknown." },
-        { END_OOM, "It exceeded its memory limit: request more with -M, or let it use less." },
-        { END_GPU_MEM,
-            "It used more GPU memory than the share it requested: request more with -m, or let it use less. "
-            "The share includes the memory of each process's CUDA context." },
-        { END_BUDGET, "The token it was submitted with permits no more GPU time: see mgpu token list, and "
-                      "create another "
-                      "one with more --max-gpu-hours if that was too little." },
-        { END_REBOOT, "Its node went down with it. Its last actions are not known." },
-        { END_NODE_LOST,
-            "Its node was lost while it ran. With --requeue-on node-lost it would have been requeued." },
-        { END_START_FAILED, "Its command never ran." },
-        { END_SETUP_FAILED, "The setup command failed, so its command never ran." },
-        { END_DEADLINE, "No suitable GPUs were free before its deadline: see mgpu why while a job waits." },
-    };
-    const char *name = field_text(job, "ended_by");
-    enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
-    if (end == END_GPU_FAULT)
-        return fault_advice(job);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].end == end)
-            return rows[i].text;
-    return NULL;
-}
 
 static void print_tail(const struct jobs_pages *pages, const json_t *usage)
 {
@@ -106,6 +57,14 @@ static void print_resources(const struct jobs_pages *pages, const json_t *job, c
         (void)printf("Warning: it %s.\n", stray);
 }
 
+/* mgpud before 0.2 has none. */
+static void print_sentence(const json_t *job, const char *name)
+{
+    _cleanup_free_ char *text = field_shown(job, name);
+    if (field_is_known(job, name))
+        (void)printf("%s\n", text);
+}
+
 static void print_story(const struct jobs_pages *pages, const json_t *job)
 {
     char waited[32], ran[32], when[64];
@@ -130,12 +89,8 @@ static void print_story(const struct jobs_pages *pages, const json_t *job)
         (void)printf("The driver reported: %s.\n", fault);
     }
     print_resources(pages, job, usage);
-    const char *advice = advice_of(job);
-    _cleanup_free_ char *cause = tail_cause(job);
-    if (cause != NULL)
-        (void)printf("%s\n", cause);
-    if (advice != NULL)
-        (void)printf("%s\n", advice);
+    print_sentence(job, "cause");
+    print_sentence(job, "advice");
     if (json_array_size(json_object_get(usage, "timeline")) > 0) {
         (void)fputs("\nits GPUs, from start to end\n", stdout);
         usage_print_timeline(screen, usage, stdout);
@@ -147,14 +102,11 @@ static void print_story(const struct jobs_pages *pages, const json_t *job)
     }
 }
 
-/* The job, and what this program makes of its end. */
+/* The job as mgpud describes it, and the outcome in words. */
 static void print_json(json_t *job)
 {
-    _cleanup_free_ char *outcome = job_outcome(job), *cause = tail_cause(job);
-    const char *advice = advice_of(job);
+    _cleanup_free_ char *outcome = job_outcome(job);
     (void)json_object_set_new(job, "outcome", outcome != NULL ? json_string(outcome) : json_null());
-    (void)json_object_set_new(job, "cause", cause != NULL ? json_string(cause) : json_null());
-    (void)json_object_set_new(job, "advice", advice != NULL ? json_string(advice) : json_null());
     show_json_page(job, stdout);
 }
 

@@ -43,6 +43,8 @@ static const struct member members[] = {
     { "JobDetails", "notify_on", "string|null", "of what", true },
     { "JobDetails", "notices", "object[]", "notifications, waiting and sent", true },
     { "JobDetails", "events", "object[]", "its history", true },
+    { "JobDetails", "advice", "string|null", "what its owner can do after this end", true },
+    { "JobDetails", "cause", "string|null", "what the last lines of its output say about its end", true },
     { "JobAhead", "id", "integer", "job that is placed ahead or runs" },
     { "JobAhead", "user", "string", "its owner" },
     { "JobAhead", "name", "string", "its name" },

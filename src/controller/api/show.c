@@ -7,6 +7,7 @@
 #include "controller/api/routes.h"
 #include "controller/api/terminal.h"
 #include "controller/core/notification.h"
+#include "job/end_advice.h"
 #include "wire/json_event.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
@@ -74,6 +75,18 @@ static void add_notifications(json_t *object, const struct core *core, const str
     (void)json_object_set_new(object, "notices", notifications);
 }
 
+/* What follows from its end. The cause is a line of the output, which not everybody may read. */
+static void add_end(json_t *object, const struct request *request, const struct job *job)
+{
+    const struct job_usage *usage = jobs_usage(request->serve, job);
+    bool is_over = job->state == JOB_DONE;
+    _cleanup_free_ char *cause =
+        is_over && core_may(&request->who, ACTION_READ, job) ? job_end_cause(job, usage) : NULL;
+    (void)json_object_set_new(
+        object, "advice", json_text_string(is_over ? job_end_advice(job, usage) : NULL));
+    (void)json_object_set_new(object, "cause", json_text_string(cause));
+}
+
 static void reply_show(struct request *request, const struct job *job)
 {
     struct show *show = request->work;
@@ -82,6 +95,7 @@ static void reply_show(struct request *request, const struct job *job)
         add_spec(object, show->spec, show->has_script);
     if (core_may(&request->who, ACTION_READ, job))
         add_notifications(object, request->serve->controller->core, job);
+    add_end(object, request, job);
     if (core_may(&request->who, ACTION_READ, job))
         (void)json_object_set_new(object, "usage", json_usage_write(jobs_usage(request->serve, job), true));
     if (show->spec != NULL && show->spec->tty)
