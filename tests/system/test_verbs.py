@@ -16,6 +16,7 @@ import pytest
 
 import harness
 import readme
+from nvml import Nvml
 
 pytestmark = pytest.mark.smoke
 
@@ -651,11 +652,11 @@ def test_an_option_of_exec_behind_the_job_is_no_command(box):
     assert done.code == 2 and '--rank follows the job' in done.err and 'options come first' in done.err, done
 
 
-def shown_on_terminal(box, command):
-    """What a command shows on a terminal of 110 columns."""
+def shown_on_terminal(box, command, columns=readme.WIDTH):
+    """What a command shows on a terminal so wide."""
     environment = {**box.client.environment(), 'PATH': f'{harness.programs()}:/usr/bin:/bin', 'MGPU_SOCKET': box.socket,
                    'TERM': 'xterm', 'ASAN_OPTIONS': 'exitcode=99'}
-    return readme.Terminal((), box.client, lambda user: environment, '/tmp').type(command)
+    return readme.Terminal((), box.client, lambda user: environment, '/tmp').type(f'stty cols {columns}; {command}')
 
 
 def test_ps_of_a_job_that_does_not_exist_is_an_error(box):
@@ -706,6 +707,28 @@ def test_a_wide_list_leaves_columns_out_instead_of_wrapping(box):
     lines = [line for line in shown_on_terminal(box, 'mgpu gpus -o wide').splitlines() if line.strip()]
     assert all(len(line) <= readme.WIDTH for line in lines) and 'STATE' in lines[0], lines
     assert 'UUID' in box.mgpu('gpus', '-o', 'wide', check=True).out
+
+
+@pytest.mark.parametrize('columns', [80, 100, 120, 200])
+def test_lists_fit_terminals_of_all_widths_and_name_the_model_whole(make_instance, place, gate, columns):
+    nvml = Nvml(place)
+    for number in range(4):
+        nvml.add(0x10 + number, f'GPU-{number:08x}-1234-4567-89ab-0123456789ab', used_mib=22000 if number == 3 else 3,
+                 utilization=90 if number == 3 else 0, model='NVIDIA GeForce RTX 4090')
+    nvml.write()
+    box = make_instance('auto', arguments=nvml.arguments)
+    box.await_gpus(lambda gpus: gpus[3]['state'] == 'unclean')
+    for name, words in (('a-rather-long-name-for-a-training-run', ['-g', '2', '-t', '4h']), ('eval', ['-g', '1'])):
+        box.wait(box.submit('-J', name, *words, '--', *gate.command()), 'running')
+    box.submit('-J', 'waits', '-g', '3', '--', 'true')
+    box.wait(box.submit('-g', '0', '--', 'sh', '-c', 'exit 3'))
+    for verb in ('ps', 'ps -a', 'gpus', 'nodes', 'users', 'history', 'reserve list', 'token list', 'partitions'):
+        for kind in ('', ' -o wide'):
+            lines = [line for line in shown_on_terminal(box, f'mgpu {verb}{kind}', columns).splitlines() if line.strip() and not line.startswith('mgpu: ')]
+            assert all(len(line) <= columns for line in lines), (verb + kind, lines)
+            assert verb != 'gpus' or all('RTX 4090' in line for line in lines[1:5]) and 'STATE' in lines[0], lines
+            assert not verb.startswith('ps') or 'WHY' in lines[0] or (kind and columns == 80), lines
+    gate.open()
 
 
 @pytest.mark.parametrize(('words', 'sentence'), [

@@ -127,10 +127,10 @@ static char *render_week_wasted(const struct view *view, const json_t *user, enu
 }
 
 static const struct list_column columns[] = {
-    { "user", "USER", "who", "user", false, 0, NULL },
+    { "user", "USER", "who", "user", false, 2, NULL },
     { "uid", "UID", "user id", "uid", true, 0, NULL },
-    { "group", "GROUP", "group whose share includes the user", "group", false, 0, NULL },
-    { "department", "DEPARTMENT", "department whose share includes the group", "department", false, 0, NULL },
+    { "group", "GROUP", "group whose share includes the user", "group", false, 2, NULL },
+    { "department", "DEPT", "department whose share includes the group", "department", false, 2, NULL },
     { "running", "RUNNING", "running jobs", "running", true, 0, NULL },
     { "queued", "QUEUED", "waiting jobs", "queued", true, 0, NULL },
     { "gpus", "GPUS", "GPUs in use now", "gpus", true, 0, render_gpus },
@@ -153,8 +153,8 @@ static const struct list_kind kind = {
     .member = "users",
     .columns = columns,
     .normal = "user,group,department,running,queued,gpus,hours,share,factor,limits",
-    .wide = "user,uid,group,department,running,queued,gpus,hours,charged,share,factor,week_asked,week_used,"
-            "week_wasted,limits",
+    .wide = "user,uid,group,department,running,queued,gpus,hours,share,factor,limits,charged,week_asked,"
+            "week_used,week_wasted",
 };
 
 /* True when a column of the last week is shown, or may be: -o wide, or one of their names. */

@@ -102,7 +102,7 @@ static void tell_dropped(const struct selection *selection, size_t shown)
     for (size_t i = shown; i < selection->count; i++)
         buffer_printf(&out, "%s%s", i > shown ? "," : "", selection->columns[i]->name);
     _cleanup_free_ char *names = buffer_take(&out);
-    talk_line("no room for the columns %s; -o %s shows them", names, names);
+    talk_line("no room for %s; -o NAME,NAME... shows these", names);
 }
 
 static int print_table(const struct view *view, const struct list_choice *choice,

@@ -17,6 +17,9 @@
 #define BAR_WIDTH 16
 #define GIB       (1024.0 * 1024 * 1024)
 
+#define BAR_SCREEN_MIN  120 // a narrower screen has better use for the room
+#define PART_SCREEN_MIN 90
+
 /* A bar in eighths of a character, as wide as its column. */
 static void append_bar(struct buffer *out, double part)
 {
@@ -29,6 +32,19 @@ static void append_bar(struct buffer *out, double part)
     buffer_append_text(out, " ");
 }
 
+/* On a terminal without the words that nobody needs to tell models apart. */
+static char *render_model(const struct view *view, const json_t *gpu, enum color *color)
+{
+    static const char *const words[] = { "NVIDIA ", "GeForce ", "AMD ", "Instinct ", "Radeon " };
+    char *text = field_shown(gpu, "model"), *rest = text;
+    (void)color;
+    for (size_t i = 0; view->screen->is_tty && i < sizeof(words) / sizeof(words[0]); i++)
+        if (strncmp(rest, words[i], strlen(words[i])) == 0 && rest[strlen(words[i])] != '\0')
+            rest += strlen(words[i]);
+    memmove(text, rest, strlen(rest) + 1);
+    return text;
+}
+
 static char *render_utilization(const struct view *view, const json_t *gpu, enum color *color)
 {
     struct buffer out = { 0 };
@@ -36,7 +52,7 @@ static char *render_utilization(const struct view *view, const json_t *gpu, enum
     (void)color;
     if (!field_is_known(gpu, "utilization"))
         return xstrdup("-");
-    if (view->screen->is_tty && view->screen->is_utf8 && view->screen->width >= 100)
+    if (view->screen->is_tty && view->screen->is_utf8 && view->screen->width >= BAR_SCREEN_MIN)
         append_bar(&out, part);
     buffer_printf(&out, "%3.0f%%", part * 100);
     return buffer_take(&out);
@@ -45,9 +61,11 @@ static char *render_utilization(const struct view *view, const json_t *gpu, enum
 static char *render_memory(const struct view *view, const json_t *gpu, enum color *color)
 {
     double all = field_number(gpu, "memory_bytes", 0), used = field_number(gpu, "memory_used_bytes", 0);
-    (void)view, (void)color;
+    (void)color;
     if (!field_is_known(gpu, "memory_used_bytes"))
         return xasprintf("-/%.1f", all / GIB);
+    if (view->screen->width > 0 && view->screen->width < PART_SCREEN_MIN)
+        return xasprintf("%.1f/%.1f", used / GIB, all / GIB);
     return xasprintf("%.1f/%.1f %.0f%%", used / GIB, all / GIB, all > 0 ? used / all * 100 : 0);
 }
 
@@ -227,7 +245,7 @@ static char *render_idle(const struct view *view, const json_t *gpu, enum color 
 static const struct list_column columns[] = {
     { "node", "NODE", "node", "node", false, 0, NULL },
     { "gpu", "GPU", "its number, in PCI order", "index", true, 0, NULL },
-    { "model", "MODEL", "model", "model", false, 1, NULL },
+    { "model", "MODEL", "model", "model", false, 4, render_model },
     { "job", "JOB", "jobs on it", NULL, false, 0, render_jobs },
     { "user", "USER", "owners of the jobs", NULL, false, 2, render_users },
     { "util", "UTIL", "utilization", "utilization", true, 0, render_utilization },
@@ -237,7 +255,7 @@ static const struct list_column columns[] = {
     { "idle", "IDLE", "time since a job last computed on it", "idle_s", true, 0, render_idle },
     { "state", "STATE",
         "free, used, shared, paused, drained, unclean, lost, node_down or node_drained; and why", "state",
-        false, 3, render_state },
+        false, 1, render_state },
     { "past", "LAST 10 MIN", "load over the last ten minutes", NULL, false, 4, gpu_past_render },
     { "external", "EXTERNAL", "external processes on it, and processes of jobs with other GPUs", NULL, false,
         4, render_external },
@@ -254,7 +272,7 @@ const struct list_kind gpu_list = {
     .member = "gpus",
     .columns = columns,
     .normal = "node,gpu,model,job,user,util,mem,temp,power,idle,state",
-    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,past,state,external,policy,clock,test,uuid,pci",
+    .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,state,external,past,policy,clock,test,uuid,pci",
 };
 
 /* Of GPUs that the scheduled test has not found well. */

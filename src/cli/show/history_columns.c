@@ -129,9 +129,8 @@ const struct list_kind *history_jobs(void)
         .member = "jobs",
         .columns = columns,
         .normal = "id,user,name,end,ended,gpus,wait,run,gpu_hours,used,gpu_peak,exit",
-        .wide = "id,user,name,end,submitted,started,ended,where,gpus,wait,run,gpu_hours,used,wasted,gpu_peak,"
-                "memory,"
-                "cpu,exit,message",
+        .wide = "id,user,name,end,where,gpus,wait,run,gpu_hours,used,exit,message,submitted,started,ended,"
+                "wasted,gpu_peak,memory,cpu",
     };
     size_t count = N_OWN;
     memcpy(columns, own_columns, N_OWN * sizeof(own_columns[0]));

@@ -2,7 +2,7 @@
 /*
  * All rows are kept until the widths are known. On a terminal, a table that is too wide is reduced in the
  * columns that may shrink, in their order, to SHRUNK_MIN at least; but columns of higher ranks are first
- * reduced to SHRUNK_FAIR. A table that may drop columns keeps SHRUNK_ROOMY of each text, and drops the last
+ * reduced to SHRUNK_FAIR. A table that may drop columns keeps SHRUNK_FAIR of each text, and drops the last
  * columns instead. In a pipe nothing is cut.
  */
 #include "cli/term/table.h"
@@ -12,10 +12,9 @@
 
 #include "base/memory.h"
 
-#define SHRUNK_MIN   8
-#define SHRUNK_ROOMY 32 // more than the name of any GPU
-#define SHRUNK_FAIR  16 // long texts of the higher ranks, such as names, before the first rank loses any
-#define GAP          2
+#define SHRUNK_MIN  8
+#define SHRUNK_FAIR 16 // long texts of the higher ranks, such as names, before the first rank loses any
+#define GAP         2
 
 struct cell {
     char *text;
@@ -94,13 +93,13 @@ static void fit(const struct table *table, size_t limit, bool has_header, size_t
         shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_MIN, widths);
 }
 
-/* How many of the columns fit, hardly cut. */
+/* How many of the columns fit without cutting any short. */
 static size_t fit_some(const struct table *table, size_t limit, bool has_header, size_t *widths)
 {
     for (size_t count = table->n_columns; count > 1; count--) {
         measure(table, has_header, widths);
         for (unsigned rank = 1; rank <= table->n_columns; rank++)
-            shrink(table, count, limit, has_header, rank, SHRUNK_ROOMY, widths);
+            shrink(table, count, limit, has_header, rank, SHRUNK_FAIR, widths);
         if (sum_widths(count, widths) <= limit)
             return count;
     }

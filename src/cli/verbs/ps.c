@@ -226,7 +226,7 @@ static struct list_kind kind_for(bool has_user, const struct screen *screen)
         .member = "jobs",
         .columns = job_columns,
         .normal = names[screen->is_tty][has_user],
-        .wide = "id,user,name,state,gpus,priority,submitted,started,ended,time,limit,left,where,exit,why",
+        .wide = "id,user,name,state,gpus,time,left,where,why,exit,limit,priority,submitted,started,ended",
     };
 }
 
