@@ -51,6 +51,12 @@ function ownerOf(gpu) {
   return h('div', { class: 'owner quiet' }, gpu.reason ?? gpu.trouble ?? ' ');
 }
 
+/** The words by which people tell GPUs apart; the whole name is its title. */
+const shortModel = (model) => (model ?? '').replace(/^(NVIDIA|AMD) /, '').replace(/^(GeForce|Instinct|Radeon) /, '');
+
+/** The state, or what keeps jobs off a GPU that none has. */
+const shownState = (gpu) => (gpu.state === 'free' && gpu.policy !== 'ignore' && gpu.processes.some((process) => process.job === null) ? 'external' : gpu.state);
+
 function memoryOf(gpu) {
   const used = gpu.memory_used_bytes, all = gpu.memory_bytes;
   return used === null ? [0, '–'] : [used / all, `${(used / 2 ** 30).toFixed(1)} / ${(all / 2 ** 30).toFixed(0)} GiB`];
@@ -68,8 +74,8 @@ function updateCard(card, gpu) {
 function gpuCard(gpu, past) {
   const name = `${gpu.node}:${gpu.index}`;
   const idle = gpu.idle_s >= 60 ? h('span', { class: gpu.wasted ? 'warn' : 'quiet' }, `idle ${duration(gpu.idle_s)}`) : null;
-  return h('article', { class: `gpu gpu-${gpu.state} ${gpu.wasted ? 'wasted' : ''}`, 'aria-label': `GPU ${name}, ${gpu.state}` },
-    h('header', null, h('b', null, String(gpu.index)), h('span', { class: 'model', title: `${gpu.model}, ${gpu.uuid}` }, gpu.model), idle, stateBadge(gpu.state)),
+  return h('article', { class: `gpu gpu-${gpu.state} ${gpu.wasted ? 'wasted' : ''}`, 'aria-label': `GPU ${name}, ${shownState(gpu)}` },
+    h('header', null, h('b', null, String(gpu.index)), h('span', { class: 'model', title: `${gpu.model}, ${gpu.uuid}` }, shortModel(gpu.model)), idle, stateBadge(shownState(gpu))),
     ownerOf(gpu),
     meter(0, 'load', '', 'load'), meter(0, 'memory', '', 'memory'),
     sparkline([{ name: 'memory', values: past?.memory ?? [] }, { name: 'load', values: past?.utilization ?? [] }], `load and memory of GPU ${name} in the last ten minutes`),

@@ -6,8 +6,8 @@ import { isMine } from './live.js';
 
 // A shape for each state, so that colour is never the only difference.
 const MARKS = { queued: '○', starting: '◔', running: '●', stopping: '◕', done: '✓', failed: '✕', cancelled: '⊘',
-  up: '●', down: '✕', unreachable: '◌', fenced: '⊘', drained: '⏸', free: '○', used: '●', shared: '◑', paused: '⏸', released: '⏏', lost: '✕',
-  unclean: '◍', refused: '⊘', node_down: '✕', node_drained: '⏸' };
+  up: '●', down: '✕', unreachable: '◌', fenced: '⊘', drained: '‖', free: '○', used: '●', shared: '◑', paused: '‖', released: '△', external: '!', lost: '✕',
+  unclean: '◍', refused: '⊘', node_down: '✕', node_drained: '‖' };
 
 export function stateBadge(name, text = name.replaceAll('_', ' ')) {
   return h('span', { class: `state state-${name}` }, h('i', { 'aria-hidden': 'true' }, MARKS[name] ?? '·'), ' ', text);

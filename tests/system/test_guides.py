@@ -17,7 +17,7 @@ def clone(ana):
 
 
 @pytest.mark.root
-@pytest.mark.parametrize('page', ['admin', 'migrating'])
+@pytest.mark.parametrize('page', ['admin', 'migrating', 'api'])
 def test_a_guide_can_be_typed_as_it_stands(ana, clone, page):
     root = harness.User('root')
     names = (*readme.names_of(ana), (clone, '/home/ada/mgpu'))

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import textwrap
@@ -150,6 +151,18 @@ def test_what_the_script_itself_defines_needs_cloudpickle(python):
             executor.submit(mine)
     ''', check=False)
     assert 'move it to a module, or install cloudpickle' in out, out
+
+
+def test_the_examples_of_the_guide_can_be_run_as_they_are(python, place):
+    """Those of docs/python.md, in order; their train.py and module work are made up."""
+    guide = (PACKAGE.parent / 'docs' / 'python.md').read_text()
+    blocks = [textwrap.dedent(block) for block in re.findall(r'(?m)^\n((?:    .*\n|\n(?=    ))+)', guide)]
+    assert len(blocks) == 2 and all('import' in block for block in blocks), blocks
+    (pathlib.Path(place) / 'train.py').write_text("print('trained')\n")
+    (pathlib.Path(place) / 'work.py').write_text('def train(rate):\n    return rate * 2\n')
+    out = python(blocks[0].replace("['python', ", f"['{PYTHON}', ").replace('gpus=2', "gpus=2, env={'PATH': '/usr/bin:/bin'}"))
+    assert re.fullmatch(r'trained\ndone 0 [\d.]+\n', out), out
+    assert python('import mgpu\n' + blocks[1]).split() == ['0.2', '0.02', '0.002']
 
 
 @pytest.mark.skipif(not shutil.which('mypy'), reason='mypy is not installed: tools/install-packages check')

@@ -66,8 +66,8 @@ class Chromium:
             self.driver.wait()
 
     def control(self, command, **parameters):
-        """A command of the DevTools protocol."""
-        self.page.execute('cdp', {'cmd': command, 'params': parameters})
+        """The answer to a command of the DevTools protocol."""
+        return self.page.execute('cdp', {'cmd': command, 'params': parameters})['value']
 
     def show(self, view):
         self.page.get(f'{PAGE}#/{view}')
