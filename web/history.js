@@ -28,8 +28,10 @@ function dayBars(sums) {
 
 export function mount(root) {
   const buttons = h('div', { class: 'bar' }), days = h('div'), users = h('div'), table = jobTable(COLUMNS, 'Ended jobs');
+  const jobs = section('Ended jobs', table.node);
   let range = 1, answer = null, fetchedAt = 0, isMine = false;
-  root.append(h('h1', { class: 'unseen' }, 'History'), buttons, days, users, section('Ended jobs', table.node));
+  jobs.hidden = true; // until there is something above it, or it would be pushed down
+  root.append(h('h1', { class: 'unseen' }, 'History'), buttons, days, users, jobs);
 
   async function fetchAll() {
     fetchedAt = Date.now();
@@ -54,8 +56,9 @@ export function mount(root) {
     redraw(buttons, [range, isMine], () => [RANGES.map((count, i) => h('button', { type: 'button', 'aria-pressed': String(i === range), onclick: () => choose(i) }, count === 1 ? '1 day' : `${count} days`)),
       h('button', { type: 'button', 'aria-pressed': String(isMine), onclick: toggleMine }, 'mine only')]);
     if (!answer) return;
+    jobs.hidden = false;
     redraw(days, answer.byDay, () => barChart('GPU-hours by day (solid: used, striped: allocated but unused)', dayBars(answer.byDay)));
-    redraw(users, answer.byUser, () => section('By user', h('div', { class: 'scroll' }, h('table', null,
+    redraw(users, answer.byUser, () => section('By user', h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, 'GPU time and waits by user'),
       h('thead', null, h('tr', null, [['User', ''], ['Jobs', 'num'], ['GPU-hours', ''], ['Used', 'num'], ['Unused', 'num'], ['Wait, median', 'num'], ['Wait, 95%', 'num']].map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)))),
       h('tbody', null, userRows(answer.byUser))))));
     redraw(table.body, answer.jobs.map((job) => job.id), () => answer.jobs.map((job) => jobRow(job, COLUMNS)));

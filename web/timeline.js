@@ -84,13 +84,15 @@ export function mount(root) {
   function draw() {
     const now = Date.now();
     const open = [...state.jobs.values()].filter((job) => isOpen(job) && job.started_at && job.granted?.length);
-    const openIds = new Set(open.map((job) => job.id));
+    // What has just ended is in the live list; the history is fetched seldom.
+    const recent = [...state.jobs.values()].filter((job) => !isOpen(job) && job.started_at && job.granted?.length);
+    const live = new Set([...open, ...recent].map((job) => job.id));
     const queue = [...state.jobs.values()].filter((job) => job.state === 'queued' && job.eta).sort((a, b) => (a.eta < b.eta ? -1 : 1)).slice(0, QUEUE_ROWS);
-    const jobs = [...ended.filter((job) => !openIds.has(job.id)), ...open];
+    const jobs = [...ended.filter((job) => !live.has(job.id)), ...recent, ...open];
     const minutes = Math.floor(now / (RANGES[range] * 20000));
     redraw(buttons, range, () => RANGES.map((hours, i) => h('button', { type: 'button', 'aria-pressed': String(i === range), onclick: () => choose(i) }, `± ${hours < 24 ? `${hours} h` : `${hours / 24} d`}`)));
     redraw(place, [minutes, place.clientWidth, jobs.map((job) => [job.id, job.state]), queue.map((job) => [job.id, moment(job.eta)]), state.gpus.length, range], () => picture(now, jobs, queue));
-    redraw(asTable, [open.map((job) => job.id), queue.map((job) => job.id)], () => h('details', null, h('summary', null, 'As a table'), h('div', { class: 'scroll' }, h('table', null, h('thead', null, h('tr', null, ['Job', 'User', 'GPUs', 'From', 'Until'].map((name) => h('th', { scope: 'col' }, name)))),
+    redraw(asTable, [open.map((job) => job.id), queue.map((job) => job.id)], () => h('details', null, h('summary', null, 'As a table'), h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, 'Running and waiting jobs'), h('thead', null, h('tr', null, ['Job', 'User', 'GPUs', 'From', 'Until'].map((name) => h('th', { scope: 'col' }, name)))),
       h('tbody', null, [...open, ...queue].map((job) => h('tr', null, h('td', null, h('a', { href: `#/job/${numberOf(job)}` }, `${numberOf(job)} ${job.name}`)), h('td', null, job.user), h('td', null, job.granted?.length ? job.granted.map((gpu) => `${gpu.node ?? job.node}:${gpu.index}`).join(', ') : gpusOf(job)),
         h('td', null, job.started_at ? moment(job.started_at) : `≈ ${moment(job.eta)}`), h('td', null, job.started_at && job.time_limit ? moment(new Date(spanOf(job, now)[1]).toISOString()) : '–'))))))));
     if (now - fetchedAt > FETCH_MS && state.isOnline) fetchEnded().catch(() => {});

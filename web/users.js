@@ -23,7 +23,7 @@ function rowOf(account, total) {
 function tableOf(title, accounts) {
   const total = accounts.reduce((sum, account) => sum + account.gpu_seconds, 0);
   const heads = [[title.slice(0, -1), ''], ['Running', 'num'], ['Queued', 'num'], ['GPUs', 'num'], ['Recent use', ''], ['Share', 'num'], ['Turn', 'num'], ['Quota', 'num']];
-  return section(title, accounts.length ? h('div', { class: 'scroll' }, h('table', null, h('thead', null, h('tr', null, heads.map(([name, kind]) => h('th', { scope: 'col', class: kind, title: name === 'Turn' ? '1: its jobs come first, 0: last' : null }, name)))),
+  return section(title, accounts.length ? h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, title), h('thead', null, h('tr', null, heads.map(([name, kind]) => h('th', { scope: 'col', class: kind, title: name === 'Turn' ? '1: its jobs come first, 0: last' : null }, name)))),
     h('tbody', null, accounts.map((account) => rowOf(account, total))))) : h('p', { class: 'empty' }, 'Nobody has used a GPU lately.'));
 }
 

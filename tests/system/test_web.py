@@ -380,3 +380,21 @@ def test_web_without_a_listener_explains_itself(make_instance):
     box = make_instance(GPUS)
     done = box.mgpu('web')
     assert done.code != 0 and 'does not listen on TCP' in done.err and '--listen' in done.err, done
+
+
+# --- addresses that others see ---
+
+def test_a_secret_in_an_address_is_no_login_and_in_no_log(make_instance, someone):
+    """Proxies, histories and logs keep addresses: nothing in one is ever taken for a secret, and mgpud keeps none."""
+    port = harness.free_port()
+    box = make_instance(GPUS, listen=f'127.0.0.1:{port}', arguments=('--verbose',))
+    token = box.mgpu('token', 'create', '--json', check=True).json['token']
+    login = new_login(box, box.user)
+    browser = Browser(box.client, port=port)
+    for secret in (token, login):
+        for path in (f'/?login={secret}', f'/?token={secret}', f'/page/main.js?{secret}', f'/api/v1/jobs?token={secret}', f'/api/v1/{secret}', f'/{secret}'):
+            answer = browser.get(path, headers={'Referer': f'http://localhost:{port}/#login={secret}'})
+            assert answer.headers.get('set-cookie') is None and secret.encode() not in answer.body, (path, answer)
+        assert browser.whoami()[2] == 'kernel'
+        assert secret not in box.log()
+    assert browser.log_in(login).status == 201, 'none of this has used it up'
