@@ -59,7 +59,7 @@ int log_open_journal(const char *path)
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     if (strlen(path) >= sizeof(address.sun_path))
         return -ENAMETOOLONG;
-    (void)strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
         return -errno;

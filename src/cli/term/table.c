@@ -91,6 +91,10 @@ static void fit(const struct table *table, size_t limit, bool has_header, size_t
         shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_FAIR, widths);
     for (unsigned rank = 1; rank <= table->n_columns; rank++)
         shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_MIN, widths);
+    /* The head of the last column, often a long one, is cut as well before lines wrap. */
+    size_t last = table->n_columns - 1, sum = sum_widths(table->n_columns, widths);
+    if (sum > limit && table->columns[last].shrink != 0 && widths[last] > SHRUNK_MIN)
+        shrink(table, table->n_columns, limit, false, table->columns[last].shrink, SHRUNK_MIN, widths);
 }
 
 /* How many of the columns fit without cutting any short. */
