@@ -76,6 +76,16 @@ struct dependent {
     struct dependent *chain;
 };
 
+/* A request for which no running jobs could be preempted: a harder one of a class that may preempt no others
+ * need not be tried (sched_learnt.c). */
+struct learnt_failure {
+    uint32_t gpus; // 0: none is known
+    uint32_t cpu_milli;
+    uint64_t memory;
+    int64_t expected_ms, priority;
+    uint32_t searches; // of this pass
+};
+
 struct sched {
     struct sched_settings settings;
     struct sched_callbacks callbacks;
@@ -92,8 +102,9 @@ struct sched {
     size_t n_buckets, n_jobs;
     struct sched_run **runs;
     size_t n_runs, runs_capacity;
-    uint64_t n_over;      // incremented when a run ends
-    size_t n_preemptible; // runs that may be preempted
+    uint64_t n_over;               // incremented when a run ends
+    size_t n_preemptible;          // runs that may be preempted
+    struct learnt_failure failure; // of this pass
     struct node_runs *nodes;
     size_t n_nodes;
     uint32_t *late; // nodes whose times in the index are out of date

@@ -61,7 +61,7 @@ struct why {
     int64_t overtaken_until_ms; // jobs of its priority submitted after this cannot precede it; TIME_NEVER:
                                 // unknown
     int64_t promised_ms;        // the latest that this can become; TIME_NEVER: unknown
-    char eta_basis[128], latest_basis[128], promise_basis[64];
+    char eta_basis[128], latest_basis[128], promise_basis[96];
     bool has_change;          // the cheapest change that would start it now
     char change[160];         // as text: "-g 1 starts now on node1:5"
     struct class_key changed; // owned; with that change applied

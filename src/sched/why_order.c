@@ -136,7 +136,7 @@ static void note_overtaking(
 static void shorter_text(struct sched *sched, const struct overtaking *overtaking,
     const struct sched_job *job, char *text, size_t size)
 {
-    char theirs[32], ours[32], limit[32], change[96] = "";
+    char theirs[32], ours[32], limit[32], change[128] = "";
     format_duration(overtaking->expected_ms, theirs, sizeof(theirs));
     format_duration(job->class->expected_ms, ours, sizeof(ours));
     int64_t limit_ms = sched_limit_to_precede(sched, job, overtaking->shorter_class);
@@ -179,7 +179,7 @@ static void poorer_text(
 static void add_overtaking(struct sched *sched, const struct overtaking *overtaking,
     const struct sched_job *job, char *text, size_t size)
 {
-    char shorter[256] = "", newcomer[80] = "", poorer[240] = "";
+    char shorter[320] = "", newcomer[80] = "", poorer[240] = "";
     if (overtaking->shorter != 0)
         shorter_text(sched, overtaking, job, shorter, sizeof(shorter));
     if (overtaking->newcomer != 0)

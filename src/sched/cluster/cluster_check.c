@@ -69,7 +69,7 @@ bool cluster_gpu_suits(
     const char *model = cluster->models[gpu->model];
     bool is_named = request->model != NULL || request->n_picks > 0;
     /* A program cannot use several instances as it uses several GPUs: who wants that names them. */
-    if (!is_named && request->gpus > 1 && gpu_instance_profile(model) != NULL)
+    if (!is_named && request->gpus > 1 && cluster->has_instances && gpu_instance_profile(model) != NULL)
         return false;
     return (request->model == NULL || name_meets(model, request->model)) && is_allowed(request, gpu->index);
 }

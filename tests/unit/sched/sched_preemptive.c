@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "sched/sched_private.h"
 #include "scene.h"
 
 static struct scene *open_with(const char *policy, uint32_t nodes)
@@ -70,6 +71,30 @@ static void an_idle_job_gives_way_even_within_the_quantum(void **state)
     scene_wait(scene, 0);
     assert_int_equal(scene->n_preempted, 1);
     assert_int_equal(scene->preempted[0], idle);
+    scene_free(scene);
+}
+
+/* For all four GPUs no jobs can be preempted by one that takes 400 s: nor by longer ones, but a job that
+ * needs one GPU preempts the one whose end is far. */
+static void only_requests_that_must_fail_are_not_searched_for(void **state)
+{
+    (void)state;
+    struct scene *scene = open_with("learnt", 1);
+    uint64_t far = scene_add(scene, 1, 10000);
+    (void)scene_add(scene, 3, 800);
+    scene_wait(scene, 300);
+    for (int64_t seconds = 400; seconds < 440; seconds++)
+        (void)scene_add(scene, 4, seconds);
+    assert_int_equal(scene->n_preempted, 0);
+    sched_idle(scene->sched, scene->now_ms, far, false); // another pass over all of them
+    scene_wait(scene, 60);
+    struct sched_job_spec spec = scene_job(scene, 4, 399);
+    (void)scene_submit(scene, &spec); // first in the order, and fails
+    assert_int_equal(scene->n_preempted, 0);
+    assert_int_equal(scene->sched->failure.searches, 1);
+    (void)scene_add(scene, 1, 450);
+    assert_int_equal(scene->n_preempted, 1);
+    assert_int_equal(scene->preempted[0], far);
     scene_free(scene);
 }
 
@@ -234,6 +259,7 @@ int main(void)
         cmocka_unit_test(the_shorter_job_takes_the_place_of_the_longer_one),
         cmocka_unit_test(nobody_is_preempted_within_the_quantum),
         cmocka_unit_test(an_idle_job_gives_way_even_within_the_quantum),
+        cmocka_unit_test(only_requests_that_must_fail_are_not_searched_for),
         cmocka_unit_test(who_costs_much_to_preempt_is_left_alone_for_longer),
         cmocka_unit_test(whoever_used_much_goes_after_those_who_did_not),
         cmocka_unit_test(an_array_starts_all_that_there_is_room_for),
