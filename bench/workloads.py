@@ -28,6 +28,9 @@ LEAST_LOAD = 0.5  # below that nobody waits
 SEEDS = range(1, 21)
 LIMITS = [1, 2, 4, 8, 12, 24, 48, 72, 168]  # hours that people type as time limits
 
+MEDIAN_DEVIATION = 0.6745  # of a normal distribution: half of it is within so many standard deviations
+LONGEST = 1e8              # seconds, of a prediction
+
 COLUMNS = ('submit', 'user', 'vc', 'command', 'gpus', 'duration', 'walltime_req')
 
 
@@ -43,12 +46,16 @@ class Workload:
         span = self.jobs[-1][0] or 1
         return sum(job[4] * job[5] for job in self.jobs) / span / (self.nodes * NODE)
 
-    def write(self, folder):
-        path = os.path.join(folder, self.name + '.csv')
+    def write(self, folder, error=None):
+        """With `error`, durations are also predicted, wrong by that factor in the median, each independently of all others."""
+        path = os.path.join(folder, self.name + ('.csv' if error is None else '-predicted.csv'))
+        draw, spread = random.Random(self.name), math.log(max(error or 1, 1)) / MEDIAN_DEVIATION
         with open(path, 'w', newline='', encoding='utf-8') as out:
             writer = csv.writer(out)
-            writer.writerow(COLUMNS)
-            writer.writerows(job[:6] + (job[6] or '',) for job in self.jobs)
+            writer.writerow(COLUMNS + (() if error is None else ('pred_duration',)))
+            for job in self.jobs:
+                predicted = min(LONGEST, max(1.0, job[5] * draw.lognormvariate(0, spread)))
+                writer.writerow(job[:6] + (job[6] or '',) + (() if error is None else (f'{predicted:.3f}',)))
         return path
 
 

@@ -168,7 +168,7 @@ static void choose_settings(const struct run_call *call, struct sched_settings *
 static void choose_estimate(
     struct run_call *call, const struct sched_settings *settings, const struct workload *workload)
 {
-    if (settings->policy->is_oracle)
+    if (settings->policy->is_oracle && call->estimate != ESTIMATE_TRACE)
         call->estimate = ESTIMATE_EXACT;
     else if (!call->has_estimate && call->is_reference && workload->has_pred)
         call->estimate = ESTIMATE_TRACE;
@@ -177,9 +177,10 @@ static void choose_estimate(
 static int check_estimate(const struct run_call *call, const struct workload *workload, struct error *err)
 {
     const struct policy *policy = call->policy;
-    if (policy != NULL && policy->is_oracle && call->has_estimate && call->estimate != ESTIMATE_EXACT)
+    bool is_learnt = call->estimate == ESTIMATE_HISTORY || call->estimate == ESTIMATE_WALLTIME;
+    if (policy != NULL && policy->is_oracle && call->has_estimate && is_learnt)
         return error_set(err, -EINVAL,
-            "--policy %s is an oracle with exact durations; it cannot be used with --estimate %s",
+            "--policy %s is an oracle; it can only be used with --estimate exact or trace, not with %s",
             policy->name, estimate_names[call->estimate]);
     if (call->estimate == ESTIMATE_WALLTIME && !workload->has_wall)
         return error_set(err, -EINVAL, "--estimate walltime: the trace has no wall times");

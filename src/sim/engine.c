@@ -104,13 +104,12 @@ static void fill_spec(const struct engine *engine, uint32_t number, struct sched
             },
         },
     };
-    if (options->settings->policy->is_oracle || options->estimate == ESTIMATE_EXACT) {
-        ret->key.estimate_ms = job->duration_ms > 0 ? job->duration_ms : 1;
-    } else if (options->estimate == ESTIMATE_WALLTIME) {
-        ret->key.estimate_ms = job->wall_ms;
-    } else if (options->estimate == ESTIMATE_TRACE) {
+    if (options->estimate == ESTIMATE_TRACE)
         ret->key.estimate_ms = job->pred_ms;
-    }
+    else if (options->settings->policy->is_oracle || options->estimate == ESTIMATE_EXACT)
+        ret->key.estimate_ms = job->duration_ms > 0 ? job->duration_ms : 1;
+    else if (options->estimate == ESTIMATE_WALLTIME)
+        ret->key.estimate_ms = job->wall_ms;
 }
 
 static int64_t estimate_of(const struct engine *engine, uint32_t number)
