@@ -93,6 +93,7 @@ static const struct record_field step_end_fields[] = {
     RECORD_FIELD(2, RECORD_I32, struct step_end_request, exit_code, 0),
     RECORD_FIELD(3, RECORD_U32, struct step_end_request, signal, 0),
     RECORD_FIELD(4, RECORD_BOOL, struct step_end_request, cancelled, 0),
+    RECORD_FIELD(5, RECORD_BOOL, struct step_end_request, out_of_memory, 0),
     RECORD_FIELD(400, RECORD_SIZE, struct step_end_request, max_rss, 0),
     RECORD_FIELD(401, RECORD_U32, struct step_end_request, max_rss_task, 0),
     RECORD_FIELD(402, RECORD_SIZE, struct step_end_request, ave_rss, 0),

@@ -79,8 +79,9 @@ struct step_request {
 struct step_end_request {
     uint32_t step;
     int32_t exit_code;
-    uint32_t signal; // that ended a task; 0: none
-    bool cancelled;  // by its user
+    uint32_t signal;    // that ended a task; 0: none
+    bool cancelled;     // by its user
+    bool out_of_memory; // the kernel has killed a task for lack of memory
     /* What the tasks have used, as their client reports it; 0: unknown. */
     uint64_t max_rss, ave_rss;   // bytes: of the task that had the most, and on average
     uint32_t max_rss_task;       // which one had the most

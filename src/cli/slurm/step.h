@@ -19,10 +19,10 @@
 
 struct step_task {
     uint32_t id, node, local; // number of the task, of its node in the step, and of the task on that node
-    bool is_running;
+    bool is_running, is_out_of_memory;
     pid_t pid;            // 0: it is no child of srun, or has ended
     int status;           // as from waitpid(2), once ended
-    int pipe_fd;          // its output, for labels; -1: none
+    int pipe_fds[2];      // its output and errors, for labels; -1: none
     int input_fd;         // where it reads standard input; -1: none
     int files[2];         // for its output and errors, if srun writes them; -1: srun's own
     char *const *command; // terminated by NULL
@@ -50,6 +50,7 @@ struct step {
     int64_t interrupted_ms; // boot time of the last Ctrl-C; 0: none
     int64_t started_ms;     // boot time
     uint32_t samples;       // of its usage
+    uint64_t oom_kills;     // on srun's node: that were there before, or of tasks that have ended
     const json_t *record;   // as mgpud shows the step; NULL: it is not recorded
 };
 
@@ -85,6 +86,9 @@ void step_signal_task(const struct step *step, const struct step_task *task, int
 
 /* Ends the step: SIGTERM now, SIGKILL after KillWait. Only the first call does something. */
 void step_terminate(struct step *step);
+
+/* Tasks that the kernel has killed for lack of memory. */
+uint32_t step_count_out_of_memory(const struct step *step);
 
 /* A task has ended. */
 void step_task_end(struct step *step, struct step_task *task, int status);

@@ -213,7 +213,7 @@ static void print_output(struct step_task *task, const struct frame *frame, stru
     if (task->files[stream] >= 0)
         (void)write_all(task->files[stream], frame->bytes, frame->length);
     else if (labels->is_on)
-        labels_add(labels, task->id, frame->bytes, frame->length);
+        labels_add(labels, task->id, stream, frame->bytes, frame->length);
     else
         (void)write_all(stream ? STDERR_FILENO : STDOUT_FILENO, frame->bytes, frame->length);
 }
@@ -268,6 +268,10 @@ static void take(
     case FRAME_USAGE:
         if (task != NULL)
             (void)step_usage_read(frame, &position, &task->usage);
+        break;
+    case FRAME_OUT_OF_MEMORY:
+        if (task != NULL)
+            task->is_out_of_memory = true;
         break;
     case FRAME_FAILED: on_failed(step, from, frame); break;
     case FRAME_ABORT: on_abort(step, from, frame); break;

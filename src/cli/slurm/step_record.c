@@ -307,7 +307,12 @@ void step_record_end(struct step_record *record, const struct step *step, int st
         json_pack("{s:I,s:i,s:i,s:b}", "step", (json_int_t)field_integer(record->step, "id", 0), "exit_code",
             signal > 0 ? 0 : status, "signal", signal, "cancelled", record->is_cancelled);
     add_usage(body, step);
-    (void)client_call(&record->client, "POST", path, body, NULL, &err); // a job that ends has ended its steps
+    if (step_count_out_of_memory(step) > 0)
+        (void)json_object_set_new(body, "out_of_memory", json_true());
+    int r = client_call(&record->client, "POST", path, body, NULL, &err);
+    if (r == -EINVAL && json_object_del(body, "out_of_memory") == 0) // an mgpud that does not know this yet
+        (void)client_call(&record->client, "POST", path, body, NULL, &err);
+    /* Other errors are fine: a job that ends has ended its steps. */
     stream_clear(&record->stream);
 }
 

@@ -26,6 +26,7 @@
 #include "cli/slurm/step_peer.h"
 #include "cli/slurm/step_record.h"
 #include "cli/slurm/step_start.h"
+#include "cli/stepd/oom.h"
 #include "cli/stepd/usage.h"
 
 #define KILL_MS 30000 // from SIGTERM to SIGKILL, as KillWait of Slurm
@@ -81,7 +82,9 @@ void step_terminate(struct step *step)
 static void print_end(const struct step *step, const struct step_task *task)
 {
     const char *node = step->nodes.items[task->node];
-    if (WIFSIGNALED(task->status))
+    if (task->is_out_of_memory)
+        (void)fprintf(stderr, "srun: error: %s: task %u: Out Of Memory\n", node, task->id);
+    else if (WIFSIGNALED(task->status))
         (void)fprintf(
             stderr, "srun: error: %s: task %u: %s\n", node, task->id, strsignal(WTERMSIG(task->status)));
     else if (WEXITSTATUS(task->status) != 0)
@@ -103,6 +106,14 @@ void step_task_end(struct step *step, struct step_task *task, int status)
         step_terminate(step);
 }
 
+uint32_t step_count_out_of_memory(const struct step *step)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < step->count; i++)
+        count += step->tasks[i].is_out_of_memory;
+    return count;
+}
+
 static bool is_running(const struct step *step)
 {
     for (uint32_t i = 0; i < step->count; i++)
@@ -121,6 +132,7 @@ static void reap(struct step *step)
         if (task->pid <= 0 || wait4(task->pid, &status, WNOHANG, &counted) != task->pid)
             continue;
         usage_end(&task->usage, &counted);
+        task->is_out_of_memory = oom_is_end(status, &step->oom_kills);
         step_task_end(step, task, status);
     }
 }
@@ -199,11 +211,16 @@ struct loop {
     struct pollfd *sources; // signals and record, pipes of tasks, standard input and tasks, nodes
 };
 
+static nfds_t count_sources(const struct step *step)
+{
+    return SOURCES + 1 + (1 + LABEL_STREAMS) * (nfds_t)step->count + step->nodes.count;
+}
+
 /* False: nothing is left to wait for. */
 static bool turn(struct loop *loop)
 {
     struct step *step = loop->step;
-    struct pollfd *pipes = loop->sources + SOURCES, *input = pipes + step->count,
+    struct pollfd *pipes = loop->sources + SOURCES, *input = pipes + (size_t)step->count * LABEL_STREAMS,
                   *peers = input + 1 + step->count;
     bool is_open = labels_fill(&loop->labels, step, pipes);
     if (!is_open && !is_running(step))
@@ -213,8 +230,7 @@ static bool turn(struct loop *loop)
     step_input_fill(&loop->input, step, input);
     for (uint32_t i = 0; i < step->nodes.count; i++)
         peers[i] = step_peer_source(&step->peers[i]);
-    nfds_t count = SOURCES + 1 + 2 * (nfds_t)step->count + step->nodes.count;
-    if (poll(loop->sources, count, wait_ms(step, loop->record)) < 0)
+    if (poll(loop->sources, count_sources(step), wait_ms(step, loop->record)) < 0)
         return true;
     labels_serve(&loop->labels, step, pipes);
     step_input_serve(&loop->input, step, input);
@@ -282,8 +298,9 @@ static int run_tasks(struct step *step, struct step_record *record, struct error
         return r;
     loop.signal_fd = open_signals(&before);
     step->started_ms = clock_boot_ms();
+    step->oom_kills = oom_kills();
     labels_init(&loop.labels, step);
-    loop.sources = xcalloc(SOURCES + 1 + 2 * (size_t)step->count + step->nodes.count, sizeof(*loop.sources));
+    loop.sources = xcalloc(count_sources(step), sizeof(*loop.sources));
     r = start_all(step, &before, err);
     if (r < 0)
         step_signal(step, SIGKILL);
@@ -298,6 +315,17 @@ static int run_tasks(struct step *step, struct step_record *record, struct error
     return r < 0 ? r : worst(step);
 }
 
+/* In Slurm's words, which tell a user why a program was killed. */
+static void print_out_of_memory(const struct step *step)
+{
+    uint32_t count = step_count_out_of_memory(step);
+    if (count > 0)
+        (void)fprintf(stderr,
+            "slurmstepd: error: Detected %u oom_kill event%s in StepId=%" PRIu64 ".%" PRId64
+            ". Some of the step tasks have been OOM Killed.\n",
+            count, count > 1 ? "s" : "", step->job_id, step_id(step));
+}
+
 int step_run(struct step *step, struct error *err)
 {
     _cleanup_(step_record_clear) struct step_record record = { 0 };
@@ -306,6 +334,7 @@ int step_run(struct step *step, struct error *err)
         return r;
     step->record = record.step;
     r = run_tasks(step, &record, err);
+    print_out_of_memory(step);
     step_record_end(&record, step, r < 0 ? 1 : r);
     step->record = NULL;
     return r;

@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "cli/follow/session.h"
+#include "cli/slurm/labels.h"
 #include "cli/slurm/step_input.h"
 
 #define NOT_FOUND 2 // as slurmstepd ends a task whose program does not exist
@@ -143,10 +144,12 @@ static void leave_terminal(const struct step *step)
         (void)setpgid(0, 0);
 }
 
-static int open_pipes(const struct step *step, const struct step_task *task, int output[2], int input[2])
+static int open_pipes(
+    const struct step *step, const struct step_task *task, int output[LABEL_STREAMS][2], int input[2])
 {
-    if (step->job->is_labelled && pipe2(output, O_CLOEXEC) < 0)
-        return -errno;
+    for (int i = 0; step->job->is_labelled && i < LABEL_STREAMS; i++)
+        if (pipe2(output[i], O_CLOEXEC) < 0)
+            return -errno;
     if (step_input_kind(step, task) != STEP_INPUT_PIPE)
         return 0;
     if (pipe2(input, O_CLOEXEC) < 0)
@@ -157,7 +160,7 @@ static int open_pipes(const struct step *step, const struct step_task *task, int
 int step_start(struct step *step, struct step_task *task, const sigset_t *mask, struct error *err)
 {
     _cleanup_strings_ struct strings variables = { 0 };
-    int output[2] = { -1, -1 }, input[2] = { -1, -1 };
+    int output[LABEL_STREAMS][2] = { { -1, -1 }, { -1, -1 } }, input[2] = { -1, -1 };
     step_environment(step, task, &variables);
     int r = open_pipes(step, task, output, input);
     if (r < 0)
@@ -167,16 +170,19 @@ int step_start(struct step *step, struct step_task *task, const sigset_t *mask, 
     if (task->pid == 0) {
         (void)sigprocmask(SIG_SETMASK, mask, NULL);
         leave_terminal(step);
-        if (output[1] >= 0 && (dup2(output[1], STDOUT_FILENO) < 0 || dup2(output[1], STDERR_FILENO) < 0))
-            give_up("dup2", "");
+        for (int i = 0; i < LABEL_STREAMS; i++)
+            if (output[i][1] >= 0 && dup2(output[i][1], STDOUT_FILENO + i) < 0)
+                give_up("dup2", "");
         redirect_all(step, task, input[0]);
         if (step->ranks[task->node] == step->here)
             run_here(step, task, &variables);
         run_there(step, task, &variables);
     }
-    closep(&output[1]);
+    for (int i = 0; i < LABEL_STREAMS; i++) {
+        closep(&output[i][1]);
+        task->pipe_fds[i] = output[i][0];
+    }
     closep(&input[0]);
-    task->pipe_fd = output[0];
     task->input_fd = input[1];
     task->is_running = task->pid > 0;
     return task->pid > 0 ? 0 : error_set_errno(err, -errno, "cannot start task %u", task->id);

@@ -30,10 +30,11 @@ enum frame_type {
     /* From slurmstepd. */
     FRAME_OUTPUT = 'o',
     FRAME_ERRORS = 'e',
-    FRAME_EXIT = 'x',   // 4 bytes: status as from waitpid(2); then struct step_usage
-    FRAME_USAGE = 'u',  // struct step_usage of a running task
-    FRAME_FAILED = 'f', // text: the tasks could not be started
-    FRAME_ABORT = 'a',  // 4 bytes: exit code; then text: a task has called MPI_Abort
+    FRAME_EXIT = 'x',          // 4 bytes: status as from waitpid(2); then struct step_usage
+    FRAME_OUT_OF_MEMORY = 'm', // the kernel has killed the task for lack of memory; FRAME_EXIT follows
+    FRAME_USAGE = 'u',         // struct step_usage of a running task
+    FRAME_FAILED = 'f',        // text: the tasks could not be started
+    FRAME_ABORT = 'a',         // 4 bytes: exit code; then text: a task has called MPI_Abort
     /* Both ways, for MPI: data of one node for others. */
     FRAME_GATHER = 'g',       // struct gather: srun sends it back when it has the data of all nodes
     FRAME_MODEX = 'q',        // of the task: 8 bytes number of the request

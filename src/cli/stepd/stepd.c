@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/stepd/oom.h"
 #include "cli/stepd/stepd_private.h"
 #include "cli/stepd/usage.h"
 
@@ -227,6 +228,8 @@ static void report_end(struct stepd *stepd, const struct stepd_task *task, int s
     bool is_lost = stepd->mpi != NULL && status != 0 && stepd->mpi->is_member(stepd->mpi_state, task->id);
     frame_add_number(&out, 4, (uint32_t)status);
     step_usage_add(&out, &task->usage);
+    if (oom_is_end(status, &stepd->oom_kills))
+        stepd_put(stepd, FRAME_OUT_OF_MEMORY, task->id, NULL, 0);
     stepd_put(stepd, FRAME_EXIT, task->id, out.bytes, out.length);
     if (!is_lost)
         return;

@@ -46,6 +46,7 @@ struct stepd {
     void *mpi_state;
     struct mpi_setup setup;
     int64_t started_ms;
+    uint64_t oom_kills; // that were there before, or of tasks that have ended
     uint32_t samples;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/stepd/oom.h"
 #include "cli/stepd/stepd_private.h"
 
 #define NOT_FOUND 2 // as slurmstepd ends a task whose program does not exist
@@ -126,6 +127,7 @@ int stepd_start(struct stepd *stepd, struct error *err)
     int r = 0;
     stepd->started_ms = clock_boot_ms();
     stepd->is_started = true;
+    stepd->oom_kills = oom_kills();
     for (uint32_t i = 0; r == 0 && i < stepd->count; i++)
         r = start(stepd, &stepd->tasks[i], err);
     return r;

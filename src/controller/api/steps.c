@@ -322,9 +322,10 @@ static void end_step(struct request *request, const struct job *job)
         return;
     }
     const struct job_step how = { .id = end.step,
-        .end = end.cancelled     ? END_CANCELLED
-               : end.signal != 0 ? END_SIGNAL
-                                 : END_EXIT,
+        .end = end.cancelled       ? END_CANCELLED
+               : end.out_of_memory ? END_OOM
+               : end.signal != 0   ? END_SIGNAL
+                                   : END_EXIT,
         .exit_code = end.exit_code,
         .signal = end.signal,
         .max_rss = end.max_rss,
