@@ -18,6 +18,11 @@
 
 #define LAUNCH_GROUPS_MAX 65536U // as many as Linux allows (NGROUPS_MAX)
 
+/* A variable of jobs of Slurm's commands, which the process that becomes the command writes:
+ * SLURM_TASK_PID_ROOM is its value until then. */
+#define SLURM_TASK_PID      "SLURM_TASK_PID"
+#define SLURM_TASK_PID_ROOM "0000000000"
+
 /* Recipients of the signal before the time limit. */
 enum warn_scope {
     WARN_ALL,     // every process

@@ -11,7 +11,8 @@
 
 #include "base/strings.h"
 
-#define SLURM_PARTITION "gpu" // the built-in partition, of all nodes
+#define SLURM_CLUSTER   "mgpu" // the name of the cluster
+#define SLURM_PARTITION "gpu"  // the built-in partition, of all nodes
 
 #define SLURM_NOTE_KIND           "kind"            // sbatch, srun or salloc; always present
 #define SLURM_NOTE_SIGNAL         "signal"          // as written: "B:USR1@60"

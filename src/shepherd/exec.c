@@ -88,8 +88,19 @@ static int search(file_fn *try_file, char **argv, char **environment, const char
     }
 }
 
+/* The process is known only here. Its variable has room for the number. */
+static void set_task_pid(char **environment)
+{
+    static const char prefix[] = SLURM_TASK_PID "=";
+    const size_t length = sizeof(prefix) - 1, room = sizeof(SLURM_TASK_PID_ROOM);
+    for (char **entry = environment; *entry != NULL; entry++)
+        if (strncmp(*entry, prefix, length) == 0 && strlen(*entry) == length + room - 1)
+            (void)snprintf(*entry + length, room, "%d", (int)getpid());
+}
+
 int exec_search(char **argv, char **environment, const char *path)
 {
+    set_task_pid(environment);
     return search(exec_file, argv, environment, path);
 }
 

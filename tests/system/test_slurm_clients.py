@@ -165,7 +165,14 @@ def test_fireworks_counts_the_lines_of_a_user(cluster, waiting):
     (('--time=abc', '--wrap', 'true'), '--time'),
     (('--gres=gpu:9999', '--wrap', 'true'), 'gres'),
     (('--gpus=900', '--wrap', 'true'), 'Batch job submission failed'),
-    (('--constraint=a100', '--wrap', 'true'), '--constraint is not supported'),
+    (('--constraint=a100&nvme', '--gpus=1', '--wrap', 'true'), 'features are GPU models'),
+    (('--constraint=a100', '--wrap', 'true'), 'is not supported without GPUs'),
+    (('--licenses=matlab:1', '--wrap', 'true'), 'Invalid license specification'),
+    (('-M', 'other', '--wrap', 'true'), "No cluster 'other' known by database."),
+    (('-N', '2', '-m', 'cyclic', '--wrap', 'true'), '--distribution=cyclic is not supported'),
+    (('--gpus-per-socket=1', '--wrap', 'true'), '--gpus-per-socket requires --sockets-per-node'),
+    (('--kill-on-invalid-dep=maybe', '--wrap', 'true'), 'Invalid --kill-on-invalid-dep specification'),
+    (('--export-file=nosuch', '--wrap', 'true'), '--export-file: cannot read nosuch'),
     (('--dependency=afterok:x', '--wrap', 'true'), 'dependency'),
     (('nosuch.sh',), 'Unable to open file nosuch.sh'),
 ], ids=lambda value: '-'.join(value) if isinstance(value, tuple) else None)
@@ -189,3 +196,42 @@ def test_a_script_that_cannot_run_is_refused_in_slurms_words(cluster, text, sent
     by_input = cluster.run('sbatch', input=text)
     for done in (by_file, by_input):
         assert (done.code, done.out) == (1, '') and sentence in done.err, done.err[-500:]
+
+
+def test_submitit_signals_requeues_and_asks_for_several_jobs(cluster, bell):
+    line = f'trap "echo TERM > {bell.path}" TERM; trap "echo USR2 > {bell.path}; exit 0" USR2; echo ready > {bell.path}; while :; do sleep 0.1; done'
+    jobs = [int(re.search(r'job (?P<id>[0-9]+)', cluster.out('sbatch', '--signal=USR2@90', '--open-mode=append', '--wrap', words))['id'])
+            for words in (line, 'true')]
+    assert bell.wait() == 'ready'
+    out = cluster.out('sacct', '-o', 'JobID,State,NodeList', '--parsable2', '-j', jobs[0], '-j', jobs[1])
+    found = dict(row.split('|')[:2] for row in out.splitlines()[1:] if '.' not in row.split('|')[0])
+    assert found.keys() == {str(job) for job in jobs} and found[str(jobs[0])] == 'RUNNING'
+    assert cluster.out('scancel', jobs[0], '--signal', 'SIGTERM') == '' and bell.wait() == 'TERM'
+    assert cluster.out('scontrol', 'requeue', jobs[0]) == ''
+    assert bell.wait() in ('TERM', 'ready')
+    cluster.out('scancel', *jobs)
+
+
+def test_lightning_requeues_an_element_from_inside(cluster, bell):
+    line = (f'echo ${{SLURM_RESTART_COUNT:-0}} $SLURM_JOB_NAME > {bell.path}; [ -n "$SLURM_RESTART_COUNT" ] && exit 0; '
+            'scontrol requeue ${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}; sleep 60')
+    array = cluster.submit('--array=3', '--requeue', '-J', 'train', '--signal=SIGUSR1@90', '--wrap', line)
+    assert (bell.wait(), bell.wait()) == ('0 train', '1 train')
+    assert cluster.finish(f'{array}.3')['state'] == 'done'
+    assert cluster.out('sacct', '-j', f'{array}_3', '-n', '-X', '-o', 'nodelist%-256').strip() == cluster.box.job(f'{array}.3')['node']
+
+
+def test_launchers_and_head_nodes_are_found_as_in_slurm(cluster):
+    text = ('which srun sinfo > /dev/null && echo found\n'
+            'head=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n1); scontrol show hostname | grep -qx $head && echo $head\n'
+            'srun --nodes=1 --ntasks=1 -w $head hostname > host && cmp -s host <(hostname) && echo same\n'
+            'srun --ntasks 2 -l bash <<< "echo parsl"\nsrun -n 2 --comment deepspeed --unbuffered --output task_%t_log.out echo $SLURM_NTASKS\n')
+    out = cluster.out('sbatch', '--parsable', '--get-user-env=L', '--export=PATH', '-n', 2, '-o', 'out', input=f'#!/bin/bash\n{text}')
+    job = int(out.splitlines()[-1].split(';')[0])
+    assert cluster.finish(job)['state'] == 'done'
+    lines = cluster.read('out').splitlines()
+    assert lines[:3] == ['found', cluster.box.job(job)['node'], 'same'] and sorted(lines[3:]) == ['0: parsl', '1: parsl'], lines
+    assert cluster.read('task_1_log.out') == '2\n'
+    out = cluster.out('sacct', '--format=JobID,State', '--parsable2', '--noheader', f'--jobs={job}')
+    assert out.splitlines()[0] == f'{job}|COMPLETED'
+    assert str(job) not in cluster.out('squeue', '-h', '-o', '%i', '-u', cluster.box.client.name).split()

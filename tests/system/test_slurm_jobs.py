@@ -4,6 +4,7 @@
 import datetime
 import os
 import shlex
+import signal
 import subprocess
 import time
 
@@ -129,6 +130,37 @@ def test_variables_appear_only_when_they_were_asked_for(cluster):
     assert not [name for name in variables(cluster.read('plain')) if name.startswith('SLURM')]
 
 
+def test_options_are_shown_to_the_job_as_variables(cluster):
+    first = cluster.wrap('true')
+    cluster.script('FROM_FILE=two words\0OTHER=x\0', 'variables')
+    job = cluster.wrap('env; echo PID=$$', '-o', 'env', '-d', f'afterany:{first}', '-m', 'block', '--gpu-bind=none', '-G', 'simulated:1',
+                       '--export=ALL', '--export-file=variables', '--profile=none', '-O', '--threads-per-core=1', env={'SLURM_UMASK': '0027'})
+    assert cluster.finish(job)['state'] == 'done'
+    env = variables(cluster.read('env'))
+    expected = {'JOB_DEPENDENCY': f'afterany:{first}', 'DISTRIBUTION': 'block', 'GPU_BIND': 'none', 'GPUS': 'simulated:1',
+                'EXPORT_ENV': 'ALL', 'PROFILE': 'none', 'OVERCOMMIT': '1', 'THREADS_PER_CORE': '1', 'UMASK': '0027', 'PRIO_PROCESS': '0',
+                'JOB_NODES': '1', 'TOPOLOGY_ADDR_PATTERN': 'node', 'LAUNCH_NODE_IPADDR': '127.0.0.1', 'TASK_PID': env['PID']}
+    assert {name: env.get(f'SLURM_{name}') for name in expected} == expected
+    assert (env['FROM_FILE'], env['OTHER']) == ('two words', 'x')
+    assert os.stat(f'{cluster.place}/env').st_mode & 0o777 == 0o640
+
+
+def test_a_constraint_is_a_model_of_gpus(cluster):
+    features = cluster.out('sinfo', '-h', '-o', '%f').strip()
+    assert features == 'simulated,gpu' and f'AvailableFeatures={features}' in cluster.out('scontrol', 'show', 'node')
+    job = cluster.wrap('true', '-G', 1, '-C', 'h200|simulated')
+    assert cluster.finish(job)['state'] == 'done'
+    assert cluster.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'Constraints').strip() == 'h200|simulated'
+    done = cluster.run('sbatch', '-G', 1, '-C', 'h200', '--wrap', 'true')
+    assert (done.code, done.out) == (1, ''), done
+
+
+def test_a_job_whose_dependency_fails_ends_if_that_was_requested(cluster):
+    first = cluster.wrap('exit 1')
+    job = cluster.wrap('true', '-d', f'afterok:{first}', '--kill-on-invalid-dep=yes')
+    assert cluster.finish(job)['ended_by'] == 'dependency'
+
+
 def test_elements_of_an_array_know_their_place(cluster):
     array = cluster.wrap('env | grep SLURM_ARRAY', '--array=1-5:2', '-o', 'a-%A_%a')
     for index in (1, 3, 5):
@@ -229,7 +261,7 @@ def test_a_dependency_on_a_start_can_have_a_delay(cluster, gate):
 
 
 def states(cluster, array):
-    return dict(line.split('|') for line in cluster.out('squeue', '-h', '-r', '-t', 'all', '-j', array, '-o', '%i|%t %r').splitlines())
+    return dict(line.split('|') for line in cluster.out('squeue', '-h', '-t', 'all', '-j', array, '-o', '%i|%t %r').splitlines())
 
 
 def until(ask, wanted):
@@ -348,6 +380,25 @@ def test_salloc_holds_a_job_while_its_command_runs(cluster):
     assert cluster.finish(job)['state'] == 'cancelled'
 
 
+def test_the_end_of_an_allocation_is_told_and_its_command_signalled(cluster):
+    words = ['salloc', '-K', 'bash', '-c', 'trap "echo got; exit 3" TERM; scancel $SLURM_JOB_ID; sleep 60 > /dev/null 2>&1 & wait']
+    done = cluster.run(*words)
+    assert (done.code, done.out) == (3, 'got\n') and ' has been revoked.' in done.err, done
+    assert 'Relinquishing' not in done.err
+
+
+def test_an_allocation_ends_with_the_terminal_of_salloc(cluster, bell):
+    user = cluster.box.client
+    with subprocess.Popen(['salloc', '-G', '1', '--mem=100M', 'bash', '-c',
+                           f'echo $SLURM_JOB_ID $SLURM_JOB_GPUS $SLURM_MEM_PER_NODE $SLURM_JOB_CPUS_PER_NODE > {bell.path}; sleep 60'],
+                          cwd=cluster.place, env=cluster.environment(), stderr=subprocess.DEVNULL, **user.popen_arguments()) as salloc:
+        job, *values = bell.wait().split()
+        assert values == ['0', '100', '1']
+        salloc.send_signal(signal.SIGHUP)
+        salloc.wait(harness.DEADLINE_S)
+    assert cluster.finish(int(job))['state'] == 'cancelled'
+
+
 def test_the_signal_before_the_limit_is_for_the_steps_and_with_b_for_the_script(cluster):
     text = '#!/bin/bash\ntrap "echo script; exit 0" USR1\nsrun bash -c \'trap "echo step; exit 0" USR1; sleep 60 & wait\'{}\necho over\n'
     job = cluster.submit('--signal=USR1@58', '-t', '1', '-o', 'steps', cluster.script(text.format('')))
@@ -373,7 +424,11 @@ def test_small_commands_answer_truthfully(cluster):
     held = cluster.wrap('true', '--hold')
     assert str(held) in cluster.out('sprio')
     assert 'Jobs pending:   1' in cluster.out('sdiag')
-    assert cluster.out('sshare', '-n') == '' or name in cluster.out('sshare')
+    cluster.finish(cluster.wrap('true', '--gres=gpu:1'))
+    users = [row.split('|')[1] for row in cluster.out('sshare', '-n', '-P', '-a').splitlines()]
+    assert users[0] == '' and name in users, users
+    assert [row.split('|')[1] for row in cluster.out('sshare', '-n', '-P', '-U').splitlines()] == [name]
+    assert cluster.out('sprio', '-h', '-o', '%i %u %P').split()[:2] == [str(held), name]
     cluster.script('given\n')
     job = cluster.wrap('sbcast job.sh copy && cat copy', '-o', 'out')
     cluster.script('given\n')

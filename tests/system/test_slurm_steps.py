@@ -272,8 +272,54 @@ def test_a_step_does_not_exceed_the_memory_that_it_requests(cluster):
     job = cluster.wrap(f"srun -n1 --mem=100M /usr/bin/python3 -c '{program}'; echo status $?; srun -n1 /usr/bin/python3 -c '{program}'",
                        '-n', 1, '--mem=800M', '-o', 'out')
     cluster.finish(job)
-    assert cluster.read('out').splitlines()[-2:] == ['status 137', 'held'], cluster.read('out')
-    assert [step['signal'] for step in steps(cluster, job)] == [9, None]
+    said = cluster.read('out')
+    assert said.splitlines()[-2:] == ['status 137', 'held'], said
+    assert 'task 0: Out Of Memory' in said and f'Detected 1 oom_kill event in StepId={job}.0.' in said
+    assert [(step['signal'], step['ended_by']) for step in steps(cluster, job)] == [(9, 'oom'), (None, 'exit')]
+    assert rows(cluster, job, 'State,ExitCode')[f'{job}.0'] == 'OUT_OF_MEMORY|0:125'
+    job = cluster.wrap(f"/usr/bin/python3 -c '{program}'", '-n', 1, '--mem=100M')
+    assert cluster.finish(job)['ended_by'] == 'oom'
+    assert rows(cluster, job, 'State,ExitCode')[f'{job}.batch'] == 'OUT_OF_MEMORY|0:125'
+
+
+# --- environment, programs before and after ---
+
+def test_a_step_has_the_variables_that_are_exported(cluster):
+    job = cluster.wrap('export ONE=1 TWO=2; srun -n1 --export=TWO,THREE=3 env > named; srun -n1 --export=NONE /usr/bin/env > none; '
+                       'SLURM_EXPORT_ENV=ONE srun -n1 env > variable; srun -n1 env > all', '-n', 2, '--gres=gpu:1')
+    assert cluster.finish(job)['state'] == 'done'
+
+    def found(name):
+        return {line for line in cluster.read(name).splitlines() if line.split('=')[0] in ('ONE', 'TWO', 'THREE')}
+    assert found('named') == {'TWO=2', 'THREE=3'} and found('none') == set()
+    assert found('variable') == {'ONE=1'} and found('all') == {'ONE=1', 'TWO=2'}
+    none = cluster.read('none')
+    assert f'SLURM_JOB_ID={job}\n' in none and 'CUDA_VISIBLE_DEVICES=0\n' in none
+
+
+def test_labels_keep_standard_output_and_error_apart(cluster):
+    job = cluster.wrap('srun -l bash -c "echo out; echo err >&2" > out 2> err', '-n', 2)
+    assert cluster.finish(job)['state'] == 'done'
+    assert sorted(cluster.read('out').splitlines()) == ['0: out', '1: out']
+    assert sorted(cluster.read('err').splitlines()) == ['0: err', '1: err']
+
+
+def test_options_of_a_step_are_taken_from_variables(cluster):
+    job = cluster.wrap('SLURM_LABELIO=1 srun echo a; SLURM_STDOUTMODE=step_%t srun echo b; SLURM_REMOTE_CWD=/ srun -n1 pwd; '
+                       'SLURM_LABELIO=1 SLURM_STDINMODE=1 srun cat < out', '-n', 2, '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done'
+    lines = cluster.read('out').splitlines()
+    assert sorted(lines[:2]) == ['0: a', '1: a'] and lines[2] == '/' and cluster.read('step_1') == 'b\n'
+    assert all(line.startswith('1: ') for line in lines[3:]), lines
+
+
+def test_programs_run_before_and_after_a_step(cluster):
+    for name in ('before', 'after'):
+        os.chmod(cluster.script(f'#!/bin/sh\necho {name}\n', name), 0o755)
+    job = cluster.wrap('srun -n1 --prolog=./before --epilog=./after echo step; srun -E -n1 bash -c "echo \\$SLURM_NTASKS"; '
+                       'srun -n1 bash -c "echo \\$SLURM_NTASKS"', '-n', 2, '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done'
+    assert cluster.read('out').split() == ['before', 'step', 'after', '2', '1']
 
 
 # --- input, GPUs of tasks, ends ---

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hostlist.h"
 #include "job/array.h"
+#include "job/launch.h"
 #include "job/slurm.h"
 
 #define MILLI 1000
@@ -69,6 +70,7 @@ static void set_job(struct strings *env, const struct assignment *it, const char
     if (launch->user != NULL)
         strings_set_env(env, "SLURM_JOB_USER", launch->user);
     strings_set_env(env, "SLURM_CLUSTER_NAME", SLURM_CLUSTER);
+    strings_set_env(env, "SLURM_WORKING_CLUSTER", SLURM_CLUSTER);
     strings_set_env(env, "SLURM_JOB_PARTITION",
         it->job->ask.partition != NULL ? it->job->ask.partition : SLURM_PARTITION);
     set_number(env, "SLURM_JOB_START_TIME", (uint64_t)(clock_wall_ms() / MILLI));
@@ -125,9 +127,14 @@ static void set_nodes(struct strings *env, const struct assignment *it, const ch
     strings_set_env(env, "SLURM_NODELIST", list);
     set_number(env, "SLURM_JOB_NUM_NODES", it->nodes);
     set_number(env, "SLURM_NNODES", it->nodes);
+    set_number(env, "SLURM_JOB_NODES", it->nodes);
     strings_set_env(env, "SLURM_TASKS_PER_NODE", tasks);
     strings_set_env(env, "SLURM_JOB_CPUS_PER_NODE", cpus);
     strings_set_env(env, "SLURMD_NODENAME", node);
+    strings_set_env(env, "SLURM_TOPOLOGY_ADDR", node);
+    strings_set_env(env, "SLURM_TOPOLOGY_ADDR_PATTERN", "node");
+    strings_set_env(env, "SLURM_LAUNCH_NODE_IPADDR",
+        launch->id.rank < launch->peers.count ? peers[launch->id.rank].address : "127.0.0.1");
     set_number(env, "SLURM_NODEID", launch->id.rank);
     set_number(env, "SLURM_CPUS_ON_NODE", tasks_on(it, launch->id.rank) * it->cpus_per_task);
     if (it->job->ask.memory > 0 && slurm_note(it->notes, SLURM_NOTE_MEM_PER_CPU) == NULL)
@@ -150,6 +157,13 @@ static void set_gpus(struct strings *env, const struct message_launch *launch)
     set_number(env, "SLURM_GPUS_ON_NODE", launch->gpus.count);
 }
 
+static void set_umask(struct strings *env, uint32_t mask)
+{
+    char text[16];
+    (void)snprintf(text, sizeof(text), "%04o", mask & 0777);
+    strings_set_env(env, "SLURM_UMASK", text);
+}
+
 void slurm_env_set(struct strings *env, const struct message_launch *launch, const struct job_spec *job,
     const char *job_name, const char *node)
 {
@@ -168,4 +182,6 @@ void slurm_env_set(struct strings *env, const struct message_launch *launch, con
     strings_set_env(env, "SLURM_LOCALID", "0");
     set_number(env, "SLURM_GTIDS", launch->id.rank);
     strings_set_env(env, "ENVIRONMENT", "BATCH");
+    set_umask(env, job->umask);
+    strings_set_env(env, SLURM_TASK_PID, SLURM_TASK_PID_ROOM);
 }

@@ -5,8 +5,6 @@
 #include "base/strings.h"
 #include "wire/message.h"
 
-#define SLURM_CLUSTER "mgpu" // value of SLURM_CLUSTER_NAME
-
 /* Sets nothing for other jobs. Variables known to the submitting command (directory, host) are already in the
  * job's own environment. */
 void slurm_env_set(struct strings *env, const struct message_launch *launch, const struct job_spec *job,

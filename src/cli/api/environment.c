@@ -66,8 +66,7 @@ static bool is_listed(const char *what, const char *name)
     return false;
 }
 
-/* Of what is inherited, what is mgpu's own goes along only when it is named. */
-static bool is_exported(const char *what, const char *name)
+bool environment_is_exported(const char *what, const char *name)
 {
     bool is_all = what == NULL || strcmp(what, EXPORT_ALL) == 0;
     if (is_all)
@@ -83,7 +82,7 @@ static unsigned add_entries(json_t *env, const char *what, bool is_inherited, ch
         if (equals == NULL || equals == *entries)
             continue;
         _cleanup_free_ char *name = xstrndup(*entries, (size_t)(equals - *entries));
-        if (is_inherited && !is_exported(what, name))
+        if (is_inherited && !environment_is_exported(what, name))
             continue;
         json_t *value = json_string(equals + 1);
         if (value == NULL || json_object_set_new(env, name, value) < 0)

@@ -6,12 +6,17 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 #include "base/strings.h"
 
 /* Checks a value of --export: "all", "minimal" or names. */
 int environment_check(const char *what, struct error *err);
+
+/* True if an inherited variable is exported by that value of --export; NULL is "all". What is mgpu's own goes
+ * along only when it is named. */
+bool environment_is_exported(const char *what, const char *name);
 
 /*
  * The variables as an object, which the caller releases. `what` is a value of --export or NULL, `inherited`

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * salloc: a job that only holds resources while a command runs on this machine: a shell by default. srun in
- * that command starts tasks in the job.
+ * that command starts tasks in the job. If the job ends first, the command runs on, and is told by a message
+ * and with --kill-command by a signal. SIGHUP for salloc ends the job.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "cli/follow/follow.h"
 #include "cli/options/talk.h"
@@ -29,32 +32,40 @@ static void set_number(const char *name, int64_t value)
     (void)setenv(name, text, 1);
 }
 
-static void set_variables(const struct slurm_job *job, const json_t *made)
+/* "2(x3)": the tasks are divided evenly, as far as salloc knows. */
+static void set_per_node(const char *name, int64_t number, int64_t nodes)
 {
-    _cleanup_free_ char *nodes = slurm_text_nodes(made, 0);
-    int64_t count = job->nodes;
-    int64_t id = field_integer(made, "id", 0);
-    _cleanup_free_ char *tasks = count > 1 ? xasprintf("%" PRId64 "(x%" PRId64 ")", job->tasks / count, count)
-                                           : xasprintf("%" PRId64, job->tasks);
-    set_number("SLURM_JOB_ID", id);
-    set_number("SLURM_JOBID", id);
-    set_number("SLURM_JOB_NUM_NODES", count);
-    set_number("SLURM_NNODES", count);
-    (void)setenv("SLURM_JOB_NODELIST", nodes, 1);
-    (void)setenv("SLURM_NODELIST", nodes, 1);
-    (void)setenv("SLURM_TASKS_PER_NODE", tasks, 1);
-    _cleanup_free_ char *partition = slurm_text_partition(made, 0);
-    (void)setenv("SLURM_JOB_PARTITION", partition, 1);
-    (void)setenv("SLURM_JOB_NAME", job->name, 1);
-    (void)setenv("SLURM_CLUSTER_NAME", "mgpu", 1);
-    if (slurm_note(&job->notes, SLURM_NOTE_TASKS) != NULL) {
-        set_number("SLURM_NTASKS", job->tasks);
-        set_number("SLURM_NPROCS", job->tasks);
+    _cleanup_free_ char *text =
+        nodes > 1 ? xasprintf("%" PRId64 "(x%" PRId64 ")", number, nodes) : xasprintf("%" PRId64, number);
+    (void)setenv(name, text, 1);
+}
+
+/* The numbers of the GPUs on their nodes. */
+static void set_gpus(const json_t *made)
+{
+    _cleanup_buffer_ struct buffer list = { 0 };
+    const json_t *gpus = json_object_get(made, "granted"), *gpu = NULL;
+    size_t index = 0;
+    json_array_foreach(gpus, index, gpu)
+        buffer_printf(&list, "%s%" PRId64, index > 0 ? "," : "", field_integer(gpu, "index", 0));
+    if (list.length > 0)
+        (void)setenv("SLURM_JOB_GPUS", buffer_text(&list), 1);
+}
+
+static void set_notes(const struct slurm_job *job)
+{
+    static const struct {
+        const char *note, *variable;
+    } notes[] = { { SLURM_NOTE_ACCOUNT, "SLURM_JOB_ACCOUNT" }, { SLURM_NOTE_QOS, "SLURM_JOB_QOS" },
+        { SLURM_NOTE_TASKS, "SLURM_NTASKS" }, { SLURM_NOTE_TASKS, "SLURM_NPROCS" },
+        { SLURM_NOTE_TASKS_PER_NODE, "SLURM_NTASKS_PER_NODE" },
+        { SLURM_NOTE_CPUS_PER_TASK, "SLURM_CPUS_PER_TASK" },
+        { SLURM_NOTE_MEM_PER_CPU, "SLURM_MEM_PER_CPU" } };
+    for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+        const char *value = slurm_note(&job->notes, notes[i].note);
+        if (value != NULL)
+            (void)setenv(notes[i].variable, value, 1);
     }
-    if (job->tasks_per_node > 0)
-        set_number("SLURM_NTASKS_PER_NODE", job->tasks_per_node);
-    if (job->cpus_per_task > 0)
-        set_number("SLURM_CPUS_PER_TASK", job->cpus_per_task);
     for (size_t i = 0; i < job->submit.env.count; i++) {
         const char *entry = job->submit.env.items[i], *equals = strchr(entry, '=');
         _cleanup_free_ char *name = xstrndup(entry, (size_t)(equals - entry));
@@ -62,32 +73,132 @@ static void set_variables(const struct slurm_job *job, const json_t *made)
     }
 }
 
-/* The command, with the terminal; its exit status as a shell has it. */
-static int run_command(const struct slurm_job *job, const json_t *made, char **command, struct error *err)
+static void set_variables(const struct slurm_job *job, const json_t *made)
+{
+    _cleanup_free_ char *nodes = slurm_text_nodes(made, 0);
+    _cleanup_free_ char *partition = slurm_text_partition(made, 0);
+    int64_t count = job->nodes, tasks = job->tasks / (count > 0 ? count : 1);
+    int64_t id = field_integer(made, "id", 0), memory = field_integer(made, "memory", 0);
+    set_number("SLURM_JOB_ID", id);
+    set_number("SLURM_JOBID", id);
+    set_number("SLURM_JOB_NUM_NODES", count);
+    set_number("SLURM_NNODES", count);
+    (void)setenv("SLURM_JOB_NODELIST", nodes, 1);
+    (void)setenv("SLURM_NODELIST", nodes, 1);
+    set_per_node("SLURM_TASKS_PER_NODE", tasks, count);
+    set_per_node("SLURM_JOB_CPUS_PER_NODE", tasks * (job->cpus_per_task > 0 ? job->cpus_per_task : 1), count);
+    if (memory > 0 && job->memory_per_cpu == 0)
+        set_number("SLURM_MEM_PER_NODE", memory >> 20);
+    (void)setenv("SLURM_JOB_PARTITION", partition, 1);
+    (void)setenv("SLURM_JOB_NAME", job->name, 1);
+    (void)setenv("SLURM_CLUSTER_NAME", SLURM_CLUSTER, 1);
+    set_gpus(made);
+    set_notes(job);
+}
+
+/* --- the end of the job while the command runs --- */
+
+/* A process of its own waits for the end of the job: the command may run on, as in Slurm. Its status is 1
+ * then. */
+static pid_t watch_job(int64_t id)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    struct client client;
+    _cleanup_json_ json_t *ended = NULL;
+    struct error err = { 0 };
+    int delay_ms = 0;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64 "/wait?states=done,failed,cancelled", id);
+    client_init(&client, NULL, NULL);
+    client.timeout_ms = CLIENT_PATIENT_MS;
+    for (;;) {
+        int r = client_get(&client, path, &ended, &err);
+        if (r == 0)
+            break;
+        if (!slurm_is_away(&err))
+            _exit(0);
+        client_back_off(&delay_ms);
+    }
+    if (field_is(ended, "ended_by", "time_limit"))
+        (void)fprintf(stderr,
+            "salloc: Job %" PRId64 " has exceeded its time limit and its allocation has been revoked.\n", id);
+    else
+        (void)fprintf(stderr, "salloc: Job allocation %" PRId64 " has been revoked.\n", id);
+    _exit(1);
+}
+
+/* The signals that salloc waits for: those of the terminal are for the command, which gets them anyway. */
+static void hold_signals(sigset_t *ret)
+{
+    static const int numbers[] = { SIGCHLD, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2 };
+    (void)sigemptyset(ret);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        (void)sigaddset(ret, numbers[i]);
+    (void)sigprocmask(SIG_BLOCK, ret, NULL);
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGQUIT, SIG_IGN);
+}
+
+/* Until the command has ended, or salloc's terminal is gone. True: the job has ended first. */
+static bool await_command(
+    pid_t command, pid_t watcher, int signal_number, const sigset_t *signals, int *ret_status)
+{
+    bool is_revoked = false;
+    for (;;) {
+        int number = sigwaitinfo(signals, NULL), status = 0;
+        if (number == SIGCHLD && watcher > 0 && waitpid(watcher, &status, WNOHANG) == watcher) {
+            is_revoked = WIFEXITED(status) && WEXITSTATUS(status) == 1;
+            watcher = 0;
+            if (is_revoked && signal_number > 0)
+                (void)kill(command, signal_number);
+        }
+        if (number == SIGCHLD && waitpid(command, ret_status, WNOHANG) == command)
+            break;
+        if (number > 0 && number != SIGCHLD)
+            (void)kill(command, number);
+        if (number == SIGHUP)
+            break;
+    }
+    if (watcher > 0) {
+        (void)kill(watcher, SIGKILL);
+        (void)waitpid(watcher, NULL, 0);
+    }
+    return is_revoked;
+}
+
+/* The command, with the terminal; its exit status as a shell has it. *ret_is_revoked: the job has ended
+ * before it. */
+static int run_command(
+    const struct slurm_job *job, const json_t *made, char **command, bool *ret_is_revoked, struct error *err)
 {
     char *shell[] = { getenv("SHELL"), NULL };
     static char usual[] = "/bin/sh";
     char **words = command[0] != NULL ? command : shell;
-    int status = 0;
+    int status = 0, usual_signal = command[0] == NULL && isatty(STDIN_FILENO) == 1 ? SIGHUP : SIGTERM;
+    sigset_t signals;
     if (words[0] == NULL)
         words[0] = usual;
+    hold_signals(&signals);
     pid_t pid = fork();
     if (pid < 0)
         return error_set_errno(err, -errno, "cannot start %.60s", words[0]);
     if (pid == 0) {
         sigset_t held;
         client_interrupts(&held);
+        (void)signal(SIGINT, SIG_DFL);
+        (void)signal(SIGQUIT, SIG_DFL);
         (void)sigprocmask(SIG_UNBLOCK, &held, NULL);
+        (void)sigprocmask(SIG_UNBLOCK, &signals, NULL);
         set_variables(job, made);
         (void)execvp(words[0], words);
         (void)fprintf(stderr, "salloc: error: Unable to exec command \"%s\"\n", words[0]);
         _exit(errno == ENOENT ? 2 : 126);
     }
-    /* Keys are for the command, and what ends this program ends the job, too. */
-    (void)signal(SIGINT, SIG_IGN);
-    (void)signal(SIGQUIT, SIG_IGN);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    pid_t watcher = watch_job(field_integer(made, "id", 0));
+    int number = job->kill_signal == SLURM_UNSET ? usual_signal : job->kill_signal;
+    *ret_is_revoked = await_command(pid, watcher, number, &signals, &status);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
@@ -133,8 +244,10 @@ static int allocate(
         (void)fprintf(stderr, "salloc: Granted job allocation %" PRId64 "\n", id);
     if (job->is_without_shell)
         return 0;
-    r = run_command(job, started, command, err);
-    relinquish(job, id);
+    bool is_revoked = false;
+    r = run_command(job, started, command, &is_revoked, err);
+    if (!is_revoked)
+        relinquish(job, id);
     return r;
 }
 
@@ -148,7 +261,9 @@ int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
     slurm_job_init(&job);
     job.call.command = &salloc_command;
     talk_as(program->name, "");
-    const struct slurm_reading reading = { .program = program, .target = &job, .record = slurm_job_record };
+    const struct slurm_reading reading = {
+        .program = program, .target = &job, .record = slurm_job_record, .seen = slurm_job_show
+    };
     int r = slurm_options_from_environment(&reading, "SALLOC", &err);
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, true, &first, &err);

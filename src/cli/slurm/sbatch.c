@@ -26,7 +26,9 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     struct slurm_script *script, int *ret_first, struct error *err)
 {
     struct slurm_job first_look;
-    struct slurm_reading reading = { .program = program, .target = &first_look, .record = slurm_job_record };
+    struct slurm_reading reading = {
+        .program = program, .target = &first_look, .record = slurm_job_record, .seen = slurm_job_show
+    };
     slurm_job_init(&first_look);
     int r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
     if (r == 0 && first_look.wrap != NULL && *ret_first < argc)
@@ -135,6 +137,7 @@ int slurm_run_sbatch(const struct slurm_program *program, int argc, char **argv)
     if (slurm_options_answer(program, argc, argv))
         return 0;
     slurm_job_init(&job);
+    slurm_umask();
     int r = read_options(program, argc, argv, &job, &script, &first, &err);
     if (r == 0)
         r = submit(program, &job, &script, argc, argv, first, &err);

@@ -22,12 +22,16 @@ extern const struct slurm_program slurm_programs[];
 /* The program with that name or path, or NULL. */
 const struct slurm_program *slurm_program_find(const char *name);
 
-/* Prints "sbatch: error: sentence" and the hint; returns 1. */
+/* Prints "sbatch: error: sentence" and the hint; returns 1, or for commands that start something
+ * SLURM_EXIT_ERROR, if that is set. */
 int slurm_fail(const struct slurm_program *program, const struct error *err);
 
 /* The same for a request that failed: "squeue: error: WHAT: ...". If mgpud does not answer, prints the
  * message that clients look for: "slurm_load_jobs error: Unable to contact slurm controller". */
 int slurm_fail_load(const char *what, const struct error *err);
+
+/* Takes SLURM_UMASK over, if it is set: files of the job are created with it. */
+void slurm_umask(void);
 
 /* True if the error means that mgpud does not answer. */
 bool slurm_is_away(const struct error *err);

@@ -8,10 +8,12 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/hostlist.h"
 #include "base/memory.h"
+#include "cli/api/environment.h"
 #include "cli/follow/run_job.h"
 #include "cli/options/talk.h"
 #include "cli/slurm/jobs.h"
@@ -69,13 +71,45 @@ static int list_mpi(void)
 
 /* --- options --- */
 
+/* Inside a job, most variables SLURM_ describe the job. These are options of srun there, too, unless SRUN_ or
+ * the command line has others. */
+static const struct {
+    const char *variable, *option;
+} step_variables[] = {
+    { "SLURM_DISABLE_STATUS", "disable-status" },
+    { "SLURM_DISTRIBUTION", "distribution" },
+    { "SLURM_EPILOG", "epilog" },
+    { "SLURM_EXACT", "exact" },
+    { "SLURM_EXPORT_ENV", "export" },
+    { "SLURM_GPU_BIND", "gpu-bind" },
+    { "SLURM_KILL_BAD_EXIT", "kill-on-bad-exit" },
+    { "SLURM_LABELIO", "label" },
+    { "SLURM_OPEN_MODE", "open-mode" },
+    { "SLURM_OVERLAP", "overlap" },
+    { "SLURM_PROLOG", "prolog" },
+    { "SLURM_REMOTE_CWD", "chdir" },
+    { "SLURM_STDERRMODE", "error" },
+    { "SLURM_STDINMODE", "input" },
+    { "SLURM_STDOUTMODE", "output" },
+    { "SLURM_STEP_GRES", "gres" },
+    { "SLURM_WAIT", "wait" },
+    { "SLURM_WORKING_DIR", "chdir" },
+    { "SRUN_EXPORT_ENV", "export" },
+};
+
 static int read_options(const struct slurm_program *program, int argc, char **argv, struct slurm_job *job,
     int *ret_first, struct error *err)
 {
-    const struct slurm_reading reading = { .program = program, .target = job, .record = slurm_job_record };
+    const struct slurm_reading reading = {
+        .program = program, .target = job, .record = slurm_job_record, .seen = slurm_job_show
+    };
     bool is_inside = getenv("SLURM_JOB_ID") != NULL;
     /* Variables set for the surrounding job are not options of its steps. */
-    int r = slurm_options_from_environment(&reading, is_inside ? "SRUN" : "SLURM", err);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof(step_variables) / sizeof(step_variables[0]); i++)
+        r = slurm_option_from_variable(&reading, step_variables[i].variable, step_variables[i].option, err);
+    if (r == 0)
+        r = slurm_options_from_environment(&reading, is_inside ? "SRUN" : "SLURM", err);
     if (is_inside && job->mpi == NULL)
         job->mpi = getenv("SLURM_MPI_TYPE"); // set by the user, not for the job
     if (r == 0)
@@ -150,6 +184,59 @@ static int enter_job(const struct slurm_job *job, struct error *err)
 
 /* --- inside --- */
 
+/* Variables that the node gave to the job: the tasks need them whatever is exported. */
+static bool is_of_job(const char *name)
+{
+    static const char *const prefixes[] = { "SLURM", "MGPU_", "PMI", "MASTER_", "PET_" };
+    static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "TMPDIR" };
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* --export of a step, and the variables of its other options, in the environment from which its tasks get
+ * theirs. */
+static void apply_environment(const struct slurm_job *job)
+{
+    _cleanup_strings_ struct strings unwanted = { 0 };
+    for (char **entry = environ; job->submit.export != NULL && *entry != NULL; entry++) {
+        _cleanup_free_ char *name = xstrndup(*entry, strcspn(*entry, "="));
+        if (!is_of_job(name) && !environment_is_exported(job->submit.export, name))
+            strings_take(&unwanted, take_ptr(name));
+    }
+    for (size_t i = 0; i < unwanted.count; i++)
+        (void)unsetenv(unwanted.items[i]);
+    for (size_t i = 0; i < job->submit.env.count; i++) {
+        const char *entry = job->submit.env.items[i], *equals = strchr(entry, '=');
+        _cleanup_free_ char *name = xstrndup(entry, (size_t)(equals - entry));
+        (void)setenv(name, equals + 1, 1);
+    }
+}
+
+/* --prolog and --epilog. Their failure is not that of the step. */
+static void run_program(const char *program)
+{
+    if (program == NULL || strcmp(program, "none") == 0)
+        return;
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)execlp(program, program, (char *)NULL);
+        (void)fprintf(stderr, "srun: error: %s: %s\n", program, strerror(errno));
+        _exit(EXIT_NO_EXEC);
+    }
+    int status = 0;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (pid < 0 || status != 0)
+        (void)fprintf(stderr, "srun: error: %s failed\n", program);
+}
+
 static int run_step(const struct slurm_job *job, char **command, struct error *err)
 {
     struct step step = { 0 };
@@ -161,8 +248,12 @@ static int run_step(const struct slurm_job *job, char **command, struct error *e
         r = step_check_gpus(&step, err);
     if (r == 0 && job->has_multiple_programs)
         r = multi_prog_read(command[0], &step, &programs, err);
-    if (r == 0)
+    if (r == 0) {
+        apply_environment(job);
+        run_program(job->prolog);
         r = step_run(&step, err);
+        run_program(job->epilog);
+    }
     multi_prog_clear(&programs);
     step_clear(&step);
     return r;
@@ -188,6 +279,14 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
             strings_add(&words, "--multi-prog");
         if (job->mpi != NULL)
             strings_take(&words, xasprintf("--mpi=%s", job->mpi));
+        if (job->input != NULL)
+            strings_take(&words, xasprintf("--input=%s", job->input));
+        if (job->open_mode != NULL)
+            strings_take(&words, xasprintf("--open-mode=%s", job->open_mode));
+        if (job->prolog != NULL)
+            strings_take(&words, xasprintf("--prolog=%s", job->prolog));
+        if (job->epilog != NULL)
+            strings_take(&words, xasprintf("--epilog=%s", job->epilog));
         if (job->wait_s > 0)
             strings_take(&words, xasprintf("--wait=%" PRId64, job->wait_s));
         if (job->is_killed_on_exit)
@@ -272,6 +371,7 @@ int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
     if (slurm_options_answer(program, argc, argv))
         return 0;
     slurm_job_init(&job);
+    slurm_umask();
     job.call.command = &srun_command;
     talk_as(program->name, "");
     int r = read_options(program, argc, argv, &job, &first, &err);

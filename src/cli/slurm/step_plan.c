@@ -96,6 +96,8 @@ int step_plan(struct step *step, const struct slurm_job *job, char *const *comma
         strings_add(&all, node != NULL ? node : "localhost");
     if (r == 0)
         r = choose_nodes(step, &all, err);
+    if (r == 0)
+        r = slurm_job_check_distribution(job, (int64_t)step->nodes.count, err);
     if (r < 0)
         return r;
     int64_t count = count_tasks(step, all.count), nodes = (int64_t)step->nodes.count;
@@ -110,7 +112,7 @@ int step_plan(struct step *step, const struct slurm_job *job, char *const *comma
             step->tasks[step->count] = (struct step_task){ .id = step->count,
                 .node = (uint32_t)i,
                 .local = (uint32_t)k,
-                .pipe_fd = -1,
+                .pipe_fds = { -1, -1 },
                 .input_fd = -1,
                 .files = { -1, -1 },
                 .command = command };
@@ -206,18 +208,26 @@ void step_environment(const struct step *step, const struct step_task *task, str
         const char *name;
         uint64_t value;
     } numbers[] = { { "SLURM_PROCID", task->id }, { "SLURM_LOCALID", task->local },
-        { "SLURM_NODEID", task->node }, { "SLURM_NTASKS", step->count }, { "SLURM_NPROCS", step->count },
-        { "SLURM_STEP_NUM_TASKS", step->count }, { "SLURM_NNODES", step->nodes.count },
+        { "SLURM_NODEID", task->node }, { "SLURM_STEP_NUM_TASKS", step->count },
         { "SLURM_STEP_NUM_NODES", step->nodes.count }, { "SLURM_STEP_ID", (uint64_t)step_id(step) },
         { "SLURM_STEPID", (uint64_t)step_id(step) } };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         set_number(ret, numbers[i].name, numbers[i].value);
+    if (!step->job->keeps_counts) {
+        set_number(ret, "SLURM_NTASKS", step->count);
+        set_number(ret, "SLURM_NPROCS", step->count);
+        set_number(ret, "SLURM_NNODES", step->nodes.count);
+    }
     strings_set_env(ret, "SLURM_NODELIST", nodes);
     strings_set_env(ret, "SLURM_STEP_NODELIST", nodes);
     strings_set_env(ret, "SLURM_TASKS_PER_NODE", per_node);
     strings_set_env(ret, "SLURM_STEP_TASKS_PER_NODE", per_node);
     strings_set_env(ret, "SLURM_GTIDS", siblings);
-    strings_set_env(ret, "SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1");
+    const char *address = getenv("SLURM_LAUNCH_NODE_IPADDR"); // of the node that srun is on
+    address = address != NULL ? address : "127.0.0.1";
+    strings_set_env(ret, "SLURM_LAUNCH_NODE_IPADDR", address);
+    strings_set_env(ret, "SLURM_SRUN_COMM_HOST", address);
+    set_number(ret, "SRUN_DEBUG", step->job->is_quiet ? 2 : 3);
     strings_set_env(ret, "SLURMD_NODENAME", step->nodes.items[task->node]);
     if (step->job->cpus_per_task > 0)
         set_number(ret, "SLURM_CPUS_PER_TASK", (uint64_t)step->job->cpus_per_task);

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/hostlist.h"
@@ -31,6 +33,8 @@ void slurm_job_init(struct slurm_job *job)
         .gpus = SLURM_UNSET,
         .gpus_per_node = SLURM_UNSET,
         .gpus_per_task = SLURM_UNSET,
+        .gpus_per_socket = SLURM_UNSET,
+        .sockets = SLURM_UNSET,
         .time_s = SLURM_NO_LIMIT,
         .immediate_s = SLURM_UNSET,
         .relative = SLURM_UNSET,
@@ -95,9 +99,30 @@ static void settle_tasks(struct slurm_job *job)
         note_number(job, SLURM_NOTE_CPUS_PER_TASK, job->cpus_per_task);
 }
 
+/* A constraint names models of GPUs, as the type of --gpus does. */
+static int settle_model(struct slurm_job *job, int64_t gpus, struct error *err)
+{
+    const char *model = job->gpu_model != NULL ? job->gpu_model : job->constraint;
+    if (gpus == 0 && job->constraint != NULL)
+        return error_set(err, -EINVAL,
+            "--constraint=%.60s is not supported without GPUs: features of nodes are the models of their "
+            "GPUs",
+            job->constraint);
+    if (job->gpu_model != NULL && job->constraint != NULL && strcasecmp(job->gpu_model, job->constraint) != 0)
+        return error_set(err, -EINVAL, "--constraint=%.60s is not the type of the GPUs, %.60s",
+            job->constraint, job->gpu_model);
+    if (gpus > 0 && model != NULL)
+        (void)json_object_set_new(job->submit.ask, "gpu_model", json_string(model));
+    return 0;
+}
+
 static int settle_gpus(struct slurm_job *job, struct error *err)
 {
     json_t *ask = job->submit.ask;
+    if (job->gpus_per_socket > 0 && job->sockets <= 0)
+        return error_set(err, -EINVAL, "--gpus-per-socket requires --sockets-per-node");
+    if (job->gpus_per_socket > 0 && job->gpus_per_node <= 0)
+        job->gpus_per_node = job->gpus_per_socket * job->sockets;
     int64_t gpus = job->gpus > 0            ? job->gpus
                    : job->gpus_per_node > 0 ? job->gpus_per_node * job->nodes
                    : job->gpus_per_task > 0 ? job->gpus_per_task * job->tasks
@@ -105,11 +130,9 @@ static int settle_gpus(struct slurm_job *job, struct error *err)
     if (gpus > ASK_GPUS_MAX)
         return error_set(err, -ERANGE, "Requested node configuration is not available");
     (void)json_object_set_new(ask, "gpus", json_integer(gpus));
-    if (gpus > 0 && job->gpu_model != NULL)
-        (void)json_object_set_new(ask, "gpu_model", json_string(job->gpu_model));
     if (job->nodes > 1 && gpus > 0 && job->gpus <= 0 && gpus % job->nodes == 0)
         (void)json_object_set_new(ask, "gpus_per_node", json_integer(gpus / job->nodes));
-    return 0;
+    return settle_model(job, gpus, err);
 }
 
 /* CPUs are requested if specified; memory below the minimum for a command is raised to it. */
@@ -121,10 +144,11 @@ static void settle_host(struct slurm_job *job)
     int64_t gpus_here = (gpus + job->nodes - 1) / job->nodes;
     int64_t cpus =
         job->cpus_per_gpu > 0 ? job->cpus_per_gpu * or_one(gpus_here) : here * or_one(job->cpus_per_task);
+    cpus = cpus < job->least_cpus ? job->least_cpus : cpus;
     uint64_t memory = job->memory > 0           ? job->memory
                       : job->memory_per_cpu > 0 ? job->memory_per_cpu * (uint64_t)cpus
                                                 : job->memory_per_gpu * (uint64_t)gpus_here;
-    if (job->cpus_per_task > 0 || job->cpus_per_gpu > 0)
+    if (job->cpus_per_task > 0 || job->cpus_per_gpu > 0 || job->least_cpus > 0)
         (void)json_object_set_new(ask, "cpus", json_integer(cpus));
     if (memory > 0)
         (void)json_object_set_new(
@@ -179,11 +203,11 @@ static void add_number(struct slurm_job *job, const char *name, int64_t value)
 /* Variables about the job's submission; those of options only if they were given. */
 static void add_variables(struct slurm_job *job)
 {
-    add_number(job, "SLURM_GPUS", job->gpus);
-    add_number(job, "SLURM_GPUS_PER_TASK", job->gpus_per_task);
     add_number(job, "SLURM_CPUS_PER_GPU", job->cpus_per_gpu);
     add_number(job, "SLURM_NTASKS_PER_GPU", job->tasks_per_gpu);
     add_number(job, "SLURM_MEM_PER_GPU", (int64_t)(job->memory_per_gpu >> MIB_SHIFT));
+    _cleanup_free_ char *nice = xasprintf("%d", getpriority(PRIO_PROCESS, 0));
+    strings_set_env(&job->submit.env, "SLURM_PRIO_PROCESS", nice);
     char host[256] = "";
     _cleanup_free_ char *here = getcwd(NULL, 0);
     if (gethostname(host, sizeof(host) - 1) == 0)
@@ -206,6 +230,16 @@ static int settle_list(
     return r;
 }
 
+int slurm_job_check_distribution(const struct slurm_job *job, int64_t nodes, struct error *err)
+{
+    const char *kind = job->distribution;
+    bool is_block = kind == NULL || kind[0] == '*' || strncasecmp(kind, "block", 5) == 0;
+    if (is_block || nodes <= 1)
+        return 0;
+    return error_set(err, -EINVAL,
+        "--distribution=%.60s is not supported on several nodes: tasks are distributed in blocks", kind);
+}
+
 /* A job has all nodes that are listed, and no others. */
 static int settle_nodes(struct slurm_job *job, struct error *err)
 {
@@ -224,6 +258,8 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
 {
     int r = settle_nodes(job, err);
     settle_tasks(job);
+    if (r == 0)
+        r = slurm_job_check_distribution(job, job->nodes, err);
     if (r == 0)
         r = settle_gpus(job, err);
     settle_host(job);

@@ -19,11 +19,12 @@ struct slurm_job {
     struct strings notes; // of job/slurm.h
     /* SLURM_UNSET: not specified. */
     int64_t nodes, tasks, tasks_per_node, cpus_per_task, cpus_per_gpu, tasks_per_gpu;
-    int64_t gpus, gpus_per_node, gpus_per_task, time_s, nice;
+    int64_t gpus, gpus_per_node, gpus_per_task, gpus_per_socket, sockets, time_s, nice;
+    int64_t least_cpus;                              // --mincpus: of each node
     int64_t immediate_s;                             // it ends if it has not started by then
     uint64_t memory, memory_per_cpu, memory_per_gpu; // bytes; 0: not specified
     char *gpu_model;
-    const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude;
+    const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude, *constraint, *distribution;
     const char *program; // whose name begins its messages
     const char *wrap, *name, *mail_user;
     char *mail_on;
@@ -31,12 +32,15 @@ struct slurm_job {
     /* Of srun. */
     bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, is_exact, is_exclusive,
         has_multiple_programs, is_no_allocation;
-    bool is_status_off; // Ctrl-C ends the step at once
+    bool is_status_off;          // Ctrl-C ends the step at once
+    bool keeps_counts;           // -E: SLURM_NNODES and SLURM_NTASKS of the job, not of the step
+    const char *prolog, *epilog; // programs that srun runs before and after the step; NULL: none
     int64_t relative, job_id, wait_s;
     const char *mpi;      // --mpi; NULL: none
     const char *gpu_bind; // --gpu-bind, or NULL
     const char *command;  // for salloc --no-shell: NULL
     bool is_without_shell;
+    int kill_signal; // salloc --kill-command; 0: none
 };
 
 /* Converts "afterok:12:13,after:14+10" to "after" of the API; *ret is NULL for an empty value. */
@@ -45,8 +49,16 @@ int slurm_parse_dependency(const char *value, char **ret, struct error *err);
 /* The options of sbatch, srun and salloc. */
 extern const struct slurm_option slurm_submit_options[];
 
+/* Tasks are distributed to nodes in blocks: -EINVAL if the options ask for another order on several nodes. */
+int slurm_job_check_distribution(const struct slurm_job *job, int64_t nodes, struct error *err);
+
 void slurm_job_init(struct slurm_job *job);
 void slurm_job_clear(struct slurm_job *job);
+
+/* A slurm_record_fn for options that have taken effect: those that Slurm shows to the job as a variable are
+ * added to its environment. */
+void slurm_job_show(
+    const struct slurm_reading *reading, const struct slurm_option *option, const char *value);
 
 /* A slurm_record_fn. */
 void slurm_job_record(

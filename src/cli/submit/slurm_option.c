@@ -5,9 +5,11 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "job/slurm.h"
 
 #define LONG_BASE 0x1000 // values of options without a letter, above all letters
 
@@ -61,7 +63,20 @@ static int set(const struct slurm_reading *reading, const struct slurm_option *o
         break;
     case SLURM_REFUSED: r = error_set(err, -EINVAL, "--%s is not supported: %s", option->name, option->help);
     }
+    if (r == 0 && reading->seen != NULL)
+        reading->seen(reading, option, value);
     return r < 0 && reading->where != NULL ? error_wrap(err, "%s", reading->where) : r;
+}
+
+int slurm_set_clusters(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    (void)target, (void)option;
+    for (char *name = NULL; (name = strsep(&rest, ", ")) != NULL;)
+        if (name[0] != '\0' && strcmp(name, SLURM_CLUSTER) != 0 && strcasecmp(name, "all") != 0)
+            return error_set(err, -EINVAL, "No cluster '%.60s' known by database.", name);
+    return 0;
 }
 
 /* The tables for getopt_long(): built from the same rows, valid while it runs. */
@@ -139,6 +154,21 @@ int slurm_options_read(
     return r;
 }
 
+static int set_from(const struct slurm_reading *reading, const char *variable, const struct slurm_option *row,
+    struct error *err)
+{
+    const char *value = getenv(variable);
+    struct slurm_reading from = *reading;
+    from.where = variable;
+    return value != NULL && (value[0] != '\0' || row->argument == NULL) ? set(&from, row, value, err) : 0;
+}
+
+int slurm_option_from_variable(
+    const struct slurm_reading *reading, const char *variable, const char *option, struct error *err)
+{
+    return set_from(reading, variable, slurm_option_find(reading->program, option), err);
+}
+
 int slurm_options_from_environment(const struct slurm_reading *reading, const char *prefix, struct error *err)
 {
     const struct slurm_program *program = reading->program;
@@ -147,12 +177,11 @@ int slurm_options_from_environment(const struct slurm_reading *reading, const ch
         if (!has(program, row) || row->variable == NULL)
             continue;
         _cleanup_free_ char *name = xasprintf("%s_%s", prefix, row->variable);
-        const char *value = getenv(name);
-        struct slurm_reading from = *reading;
-        from.where = name;
-        if (value != NULL && (value[0] != '\0' || row->argument == NULL))
-            r = set(&from, row, value, err);
+        r = set_from(reading, name, row, err);
     }
+    const struct slurm_option *clusters = slurm_option_find(program, "clusters");
+    if (r == 0 && clusters != NULL && (program->bit & SLURM_SUBMITS) == 0)
+        r = set_from(reading, "SLURM_CLUSTERS", clusters, err);
     return r;
 }
 

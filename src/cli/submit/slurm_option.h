@@ -34,8 +34,14 @@ enum {
     SLURM_SINFO = 32,
     SLURM_SCANCEL = 64,
     SLURM_SCONTROL = 128,
-    SLURM_OTHER = 256,
-    SLURM_RESTD = 512,
+    SLURM_RESTD = 256,
+    SLURM_SACCTMGR = 512,
+    SLURM_SSHARE = 1024,
+    SLURM_SPRIO = 2048,
+    SLURM_SDIAG = 4096,
+    SLURM_SSTAT = 8192,
+    SLURM_SATTACH = 16384,
+    SLURM_SBCAST = 32768,
 };
 #define SLURM_SUBMITS (SLURM_SBATCH | SLURM_SRUN | SLURM_SALLOC)
 
@@ -61,7 +67,8 @@ struct slurm_option {
     const char *key;      // for `set`: the option to set; for SLURM_RECORDED: the name to keep it under
 };
 
-/* Rows of a table: an option that mgpu does, and one that makes no difference here. */
+/* Rows of a table: an option that mgpu does, one that makes no difference here, and one that is refused, with
+ * the reason. */
 #define SLURM_ROW(program, name, letter, argument, set, variable, help)                                      \
     {                                                                                                        \
         name, letter, argument, program, SLURM_DONE, set, variable, help, NULL                               \
@@ -70,6 +77,14 @@ struct slurm_option {
     {                                                                                                        \
         name, letter, argument, program, SLURM_ACCEPTED, NULL, variable, help, NULL                          \
     }
+
+#define SLURM_REFUSE(program, name, letter, argument, why)                                                   \
+    {                                                                                                        \
+        name, letter, argument, program, SLURM_REFUSED, NULL, NULL, why, NULL                                \
+    }
+
+/* Why --yaml of lists is refused. */
+#define SLURM_NO_YAML "--json prints the same as JSON"
 
 struct slurm_reading;
 
@@ -87,6 +102,7 @@ struct slurm_reading {
     slurm_report_fn *report; // or NULL; with it no option is an error
     slurm_record_fn *record; // or NULL, for a command that keeps none
     slurm_record_fn *ignore; // or NULL; called for each option of SLURM_ACCEPTED
+    slurm_record_fn *seen;   // or NULL; called for each option that is not refused
     const char *where;       // "script.sh: line 3", or NULL: the command line
     unsigned line;           // of a script
     bool is_strict;          // problems are errors with a place; getopt_long() prints none of them
@@ -104,6 +120,10 @@ int slurm_options_read(const struct slurm_reading *reading, int argc, char **arg
 int slurm_options_from_environment(
     const struct slurm_reading *reading, const char *prefix, struct error *err);
 
+/* Sets the option for that variable, if it is set. */
+int slurm_option_from_variable(
+    const struct slurm_reading *reading, const char *variable, const char *option, struct error *err);
+
 /* The row with that name or letter that this program has, or NULL. */
 const struct slurm_option *slurm_option_find(const struct slurm_program *program, const char *name);
 
@@ -112,6 +132,9 @@ bool slurm_options_answer(const struct slurm_program *program, int argc, char **
 
 /* True if its argument may be omitted: "[0|1]", but not "[type:]n". */
 bool slurm_option_is_optional(const struct slurm_option *option);
+
+/* A slurm_set_fn for --clusters: there is one, whose name is SLURM_CLUSTER; "all" is that, too. */
+int slurm_set_clusters(void *target, const struct slurm_option *option, const char *value, struct error *err);
 
 /* "done", "recorded", ...: for the documentation. */
 const char *slurm_effect_name(enum slurm_effect effect);

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: MIT */
+/* What the options of sbatch, srun and salloc set. Their table is in slurm_options.c. */
+#include "cli/submit/slurm_set.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buffer.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/signals.h"
+#include "cli/options/ask.h"
+#include "cli/submit/image.h"
+#include "cli/submit/slurm_job.h"
+#include "cli/submit/slurm_values.h"
+#include "job/after.h"
+#include "job/ask.h"
+#include "job/slurm.h"
+
+#define SOURCE_MAX (1U << 20) // bytes of the file of an option
+
+#define SETTER(name)                                                                                         \
+    int slurm_set_##name(                                                                                    \
+        void *target, const struct slurm_option *option, const char *value, struct error *err)
+
+static json_t *ask_of(struct slurm_job *job)
+{
+    if (job->submit.ask == NULL)
+        job->submit.ask = json_object();
+    return job->submit.ask;
+}
+
+static const char *keep(struct slurm_job *job, const char *value)
+{
+    strings_add(&job->kept, value);
+    return job->kept.items[job->kept.count - 1];
+}
+
+static char *option_name(const struct slurm_option *option)
+{
+    return xasprintf("--%s", option->name);
+}
+
+/* --- numbers --- */
+
+/* Members of struct slurm_job by the name of the option. */
+SETTER(number)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        int64_t least, most;
+    } numbers[] = {
+        { "ntasks", offsetof(struct slurm_job, tasks), 1, 65536 },
+        { "ntasks-per-node", offsetof(struct slurm_job, tasks_per_node), 0, 65536 },
+        { "ntasks-per-gpu", offsetof(struct slurm_job, tasks_per_gpu), 1, 65536 },
+        { "cpus-per-task", offsetof(struct slurm_job, cpus_per_task), 1, ASK_CPUS_MAX },
+        { "cpus-per-gpu", offsetof(struct slurm_job, cpus_per_gpu), 1, ASK_CPUS_MAX },
+        { "relative", offsetof(struct slurm_job, relative), 0, ASK_NODES_MAX },
+        { "jobid", offsetof(struct slurm_job, job_id), 1, INT64_MAX },
+        { "wait", offsetof(struct slurm_job, wait_s), 0, INT32_MAX },
+        { "mincpus", offsetof(struct slurm_job, least_cpus), 0, ASK_CPUS_MAX },
+        { "sockets-per-node", offsetof(struct slurm_job, sockets), 1, ASK_CPUS_MAX },
+    };
+    _cleanup_free_ char *name = option_name(option);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (strcmp(option->name, numbers[i].name) == 0) {
+            int64_t *number = (int64_t *)(void *)((char *)target + numbers[i].offset);
+            return parse_integer(value, name, numbers[i].least, numbers[i].most, number, err);
+        }
+    return -EINVAL;
+}
+
+/* "2", or "2-4": as many as are there of the least. */
+SETTER(nodes)
+{
+    struct slurm_job *job = target;
+    const char *dash = strchr(value, '-');
+    _cleanup_free_ char *least = xstrndup(value, dash != NULL ? (size_t)(dash - value) : strlen(value));
+    int64_t most = 0;
+    (void)option;
+    int r = parse_integer(least, "--nodes", 1, ASK_NODES_MAX, &job->nodes, err);
+    if (r == 0 && dash != NULL)
+        r = parse_integer(dash + 1, "--nodes", job->nodes, ASK_NODES_MAX, &most, err);
+    return r;
+}
+
+SETTER(gpus)
+{
+    struct slurm_job *job = target;
+    _cleanup_free_ char *name = option_name(option);
+    bool is_all = strcmp(option->name, "gpus") == 0, is_task = strcmp(option->name, "gpus-per-task") == 0;
+    bool is_socket = strcmp(option->name, "gpus-per-socket") == 0;
+    int64_t *number = is_all      ? &job->gpus
+                      : is_task   ? &job->gpus_per_task
+                      : is_socket ? &job->gpus_per_socket
+                                  : &job->gpus_per_node;
+    char *model = NULL;
+    int r = strcmp(option->name, "gres") == 0 ? slurm_parse_gres(value, number, &model, err)
+                                              : slurm_parse_gpus(name, value, number, &model, err);
+    if (model != NULL) {
+        free(job->gpu_model);
+        job->gpu_model = model;
+    }
+    return r;
+}
+
+SETTER(memory)
+{
+    struct slurm_job *job = target;
+    _cleanup_free_ char *name = option_name(option);
+    return slurm_parse_memory(name, value,
+        strcmp(option->name, "mem") == 0           ? &job->memory
+        : strcmp(option->name, "mem-per-cpu") == 0 ? &job->memory_per_cpu
+                                                   : &job->memory_per_gpu,
+        err);
+}
+
+SETTER(time)
+{
+    (void)option;
+    return slurm_parse_time("--time", value, &((struct slurm_job *)target)->time_s, err);
+}
+
+/* Higher runs first here, and later there. */
+SETTER(nice)
+{
+    struct slurm_job *job = target;
+    (void)option;
+    job->nice = 100;
+    int r = value == NULL ? 0 : parse_integer(value, "--nice", INT32_MIN, INT32_MAX, &job->nice, err);
+    int64_t priority = job->nice > ASK_PRIORITY_MAX    ? -ASK_PRIORITY_MAX
+                       : job->nice < -ASK_PRIORITY_MAX ? ASK_PRIORITY_MAX
+                                                       : -job->nice;
+    if (r == 0)
+        (void)json_object_set_new(ask_of(job), "priority", json_integer(priority));
+    return r;
+}
+
+/* --- times and dependencies --- */
+
+SETTER(moment)
+{
+    struct slurm_job *job = target;
+    _cleanup_free_ char *name = option_name(option);
+    _cleanup_free_ char *moment = slurm_moment(value);
+    return ask_set(ask_of(job), NULL, option->name, name, moment, err);
+}
+
+/* "12", "12_3", "12_*" and "12+10" as "12", "12.3", "12" and "12:start+10m". */
+static int add_after_job(char *id, const char *kind, const char *separator, struct buffer *out)
+{
+    char *plus = strcmp(kind, "start") == 0 ? strchr(id, '+') : NULL;
+    const char *minutes = plus != NULL ? plus + 1 : NULL;
+    if (plus != NULL)
+        *plus = '\0';
+    if (id[0] == '\0' || id[strspn(id, "0123456789_*")] != '\0')
+        return -EINVAL;
+    if (minutes != NULL && (minutes[0] == '\0' || minutes[strspn(minutes, "0123456789")] != '\0'))
+        return -EINVAL;
+    if (strstr(id, "_*") != NULL)
+        *strchr(id, '_') = '\0';
+    if (strchr(id, '_') != NULL)
+        *strchr(id, '_') = '.';
+    bool is_delayed = minutes != NULL && strspn(minutes, "0") != strlen(minutes);
+    buffer_printf(out, "%s%s:%s%s%s%s", out->length > 0 ? separator : "", id, kind, is_delayed ? "+" : "",
+        is_delayed ? minutes : "", is_delayed ? "m" : "");
+    return 0;
+}
+
+static int add_after(char *words, const char *separator, struct buffer *out)
+{
+    static const struct {
+        const char *slurm, *kind;
+    } kinds[] = { { "after", "start" }, { "afterok", "ok" }, { "afterany", "any" }, { "afternotok", "fail" },
+        { "aftercorr", "corr" } };
+    static const char *const unsupported[] = { "expand", "afterburstbuffer" };
+    char *rest = words;
+    const char *name = strsep(&rest, ":"), *kind = NULL;
+    if (strcmp(name, AFTER_SINGLETON) == 0 && rest == NULL) {
+        buffer_printf(out, "%s%s", out->length > 0 ? separator : "", name);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++)
+        if (strcmp(name, unsupported[i]) == 0)
+            return -ENOTSUP;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (strcmp(name, kinds[i].slurm) == 0)
+            kind = kinds[i].kind;
+    if (kind == NULL || rest == NULL)
+        return -EINVAL;
+    int r = 0;
+    for (char *id = NULL; r == 0 && (id = strsep(&rest, ":")) != NULL;)
+        r = add_after_job(id, kind, separator, out);
+    return r;
+}
+
+/* Separated by commas, of which all count, or by question marks: then each job of them suffices. */
+int slurm_parse_dependency(const char *value, char **ret, struct error *err)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    _cleanup_free_ char *copy = xstrdup(value);
+    const char *separator = strchr(value, '?') != NULL ? "?" : ",";
+    char *rest = copy;
+    bool is_mixed = separator[0] == '?' && strchr(value, ',') != NULL;
+    for (char *one = NULL; value[0] != '\0' && (one = strsep(&rest, separator)) != NULL;) {
+        int r = is_mixed ? -EINVAL : add_after(one, separator, &out);
+        if (r == -ENOTSUP)
+            return error_set(err, r,
+                "--dependency=%.80s is not supported: known are after, afterok, afterany, afternotok, "
+                "aftercorr and "
+                "singleton",
+                value);
+        if (r < 0)
+            return error_set(err, -EINVAL, "Job dependency problem");
+    }
+    *ret = out.length > 0 ? buffer_take(&out) : NULL;
+    return 0;
+}
+
+SETTER(dependency)
+{
+    struct slurm_job *job = target;
+    char *after = NULL;
+    (void)option;
+    int r = slurm_parse_dependency(value, &after, err);
+    strings_clear(&job->submit.after);
+    if (after != NULL)
+        strings_take(&job->submit.after, after);
+    return r < 0 ? error_wrap(err, "Batch job submission failed") : 0;
+}
+
+/* "USR1@60", "B:10@30": the recipients are kept in the note. */
+SETTER(signal)
+{
+    struct slurm_job *job = target;
+    const char *rest = value;
+    (void)option;
+    while (strncmp(rest, "B:", 2) == 0 || strncmp(rest, "R:", 2) == 0 || strncmp(rest, "BR:", 3) == 0)
+        rest = strchr(rest, ':') + 1;
+    int r = ask_set(ask_of(job), NULL, "warn_signal", "--signal", rest, err);
+    if (r == 0)
+        slurm_job_note_set(job, SLURM_NOTE_SIGNAL, value);
+    return r;
+}
+
+/* --- texts --- */
+
+SETTER(text)
+{
+    struct slurm_job *job = target;
+    (void)err;
+    const struct {
+        const char *name;
+        const char **text;
+    } texts[] = { { "output", &job->output }, { "error", &job->error }, { "input", &job->input },
+        { "chdir", &job->submit.directory }, { "wrap", &job->wrap }, { "job-name", &job->name },
+        { "mail-user", &job->mail_user }, { "nodelist", &job->nodelist }, { "exclude", &job->exclude },
+        { "mpi", &job->mpi }, { "gpu-bind", &job->gpu_bind }, { "distribution", &job->distribution },
+        { "prolog", &job->prolog }, { "epilog", &job->epilog } };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(option->name, texts[i].name) == 0)
+            *texts[i].text = keep(job, value);
+    return 0;
+}
+
+SETTER(open_mode)
+{
+    struct slurm_job *job = target;
+    (void)option;
+    if (strcmp(value, "append") != 0 && strcmp(value, "truncate") != 0 && strcmp(value, "a") != 0 &&
+        strcmp(value, "t") != 0)
+        return error_set(err, -EINVAL, "Invalid --open-mode specification: %.60s", value);
+    job->open_mode = value[0] == 'a' ? "append" : "truncate";
+    return 0;
+}
+
+SETTER(array)
+{
+    struct slurm_job *job = target;
+    (void)option;
+    int r = ask_set(ask_of(job), NULL, "array", "--array", value, err);
+    if (r < 0)
+        return error_set(err, r, "Batch job submission failed: Invalid job array specification");
+    slurm_job_note_set(job, SLURM_NOTE_ARRAY, value);
+    return 0;
+}
+
+/* ALL, NONE, NIL, or names and NAME=value; what is not in the environment is left out. */
+SETTER(export)
+{
+    struct slurm_job *job = target;
+    _cleanup_buffer_ struct buffer names = { 0 };
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    bool is_all = false;
+    (void)option, (void)err;
+    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
+        char *equals = strchr(word, '=');
+        if (strcasecmp(word, "ALL") == 0)
+            is_all = true;
+        else if (equals != NULL && equals != word) {
+            *equals = '\0';
+            strings_set_env(&job->submit.env, word, equals + 1);
+        } else if (getenv(word) != NULL)
+            buffer_printf(&names, "%s%s", names.length > 0 ? "," : "", word);
+    }
+    bool is_none = names.length == 0 || strcasecmp(value, "NONE") == 0 || strcasecmp(value, "NIL") == 0;
+    job->submit.export = is_all ? "all" : is_none ? "minimal" : keep(job, buffer_text(&names));
+    return 0;
+}
+
+SETTER(partition)
+{
+    struct slurm_job *job = target;
+    (void)option, (void)err;
+    (void)json_object_set_new(ask_of(job), "partition", json_string(value));
+    return 0;
+}
+
+/* Slurm's names and mgpu's; others have no equivalent. */
+SETTER(mail_type)
+{
+    static const struct {
+        const char *slurm, *event;
+    } types[] = { { "BEGIN", "start" }, { "END", "end" }, { "FAIL", "fail" }, { "REQUEUE", "requeue" },
+        { "ALL", "start,end,fail,requeue" }, { "NONE", NULL }, { "INVALID_DEPEND", NULL },
+        { "STAGE_OUT", NULL }, { "TIME_LIMIT", NULL }, { "TIME_LIMIT_90", NULL }, { "TIME_LIMIT_80", NULL },
+        { "TIME_LIMIT_50", NULL }, { "ARRAY_TASKS", NULL } };
+    struct slurm_job *job = target;
+    _cleanup_buffer_ struct buffer out = { 0 };
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    (void)option;
+    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
+        bool is_known = false;
+        for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+            if (strcasecmp(word, types[i].slurm) != 0)
+                continue;
+            is_known = true;
+            if (types[i].event != NULL)
+                buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", types[i].event);
+        }
+        if (!is_known)
+            return error_set(err, -EINVAL, "Invalid --mail-type specification: %.60s", word);
+    }
+    free(job->mail_on);
+    job->mail_on = out.length > 0 ? buffer_take(&out) : NULL;
+    return 0;
+}
+
+/* The container of pyxis: there '#' ends the name of a registry. */
+SETTER(image)
+{
+    struct slurm_job *job = target;
+    (void)option;
+    strings_add(&job->kept, value);
+    char *image = job->kept.items[job->kept.count - 1];
+    for (char *p = image; *p != '\0'; p++)
+        if (*p == '#')
+            *p = '/';
+    return image_wish(&job->submit.image, image, err);
+}
+
+SETTER(mounts)
+{
+    struct slurm_job *job = target;
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    int r = 0;
+    (void)option;
+    for (char *one = NULL; r == 0 && (one = strsep(&rest, ",")) != NULL;)
+        r = image_wish_mount(&job->submit.image, one, err);
+    return r;
+}
+
+/* --- flags --- */
+
+SETTER(flag)
+{
+    struct slurm_job *job = target;
+    (void)value, (void)err;
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = { { "hold", &job->submit.is_held }, { "parsable", &job->is_parsable },
+        { "wait", &job->is_waited }, { "test-only", &job->is_tested }, { "quiet", &job->is_quiet },
+        { "label", &job->is_labelled }, { "pty", &job->is_on_terminal }, { "overlap", &job->is_overlapping },
+        { "exact", &job->is_exact }, { "exclusive", &job->is_exclusive },
+        { "no-shell", &job->is_without_shell }, { "disable-status", &job->is_status_off },
+        { "quit-on-interrupt", &job->is_status_off }, { "preserve-env", &job->keeps_counts },
+        { "multi-prog", &job->has_multiple_programs } };
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (strcmp(option->name, flags[i].name) == 0)
+            *flags[i].flag = true;
+    return 0;
+}
+
+/* Features of a node are the models of its GPUs: "a100", or "a100|h100" for either. */
+SETTER(constraint)
+{
+    struct slurm_job *job = target;
+    const char *bad = strpbrk(value, "&*[](),:");
+    (void)option;
+    if (bad != NULL || value[0] == '\0')
+        return error_set(err, -EINVAL,
+            "--constraint=%.60s is not supported: features are GPU models, one or several, as in a100|h100",
+            value);
+    job->constraint = keep(job, value);
+    return 0;
+}
+
+/* mgpu counts no licenses: a job that needs one would start without it. */
+SETTER(licenses)
+{
+    struct slurm_job *job = target;
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    for (char *one = NULL; (one = strsep(&rest, ",;|")) != NULL;) {
+        const char *colon = strrchr(one, ':');
+        if (one[0] != '\0' && (colon == NULL || strcmp(colon, ":0") != 0))
+            return error_set(err, -EINVAL, "Invalid license specification");
+    }
+    slurm_job_note_set(job, option->name, value);
+    return 0;
+}
+
+SETTER(job_clusters)
+{
+    int r = slurm_set_clusters(target, option, value, err);
+    if (r == 0)
+        slurm_job_note_set(target, option->name, value);
+    return r;
+}
+
+SETTER(invalid_dependency)
+{
+    bool is_yes = strcasecmp(value, "yes") == 0;
+    (void)option;
+    if (!is_yes && strcasecmp(value, "no") != 0)
+        return error_set(err, -EINVAL, "Invalid --kill-on-invalid-dep specification: %.60s", value);
+    (void)json_object_set_new(ask_of(target), "cancel_if_never", json_boolean(is_yes));
+    return 0;
+}
+
+/* The text of a file, or of a descriptor from 3 on. */
+static int read_source(const char *what, const char *value, struct buffer *text, struct error *err)
+{
+    bool is_fd = value[0] != '\0' && value[strspn(value, "0123456789")] == '\0';
+    _cleanup_free_ char *path = is_fd ? xasprintf("/proc/self/fd/%s", value) : xstrdup(value);
+    int r = file_read(AT_FDCWD, path, SOURCE_MAX, text);
+    return r < 0 ? error_set_errno(err, r, "%s: cannot read %.200s", what, value) : 0;
+}
+
+/* NAME=value, each ended by a NUL. */
+SETTER(export_file)
+{
+    struct slurm_job *job = target;
+    _cleanup_buffer_ struct buffer text = { 0 };
+    (void)option;
+    int r = read_source("--export-file", value, &text, err);
+    if (r < 0)
+        return r;
+    const char *at = buffer_text(&text), *end = at + text.length;
+    for (; at < end; at += strlen(at) + 1) {
+        const char *equals = strchr(at, '=');
+        _cleanup_free_ char *name = equals != NULL ? xstrndup(at, (size_t)(equals - at)) : NULL;
+        if (name != NULL && name[0] != '\0')
+            strings_set_env(&job->submit.env, name, equals + 1);
+    }
+    return 0;
+}
+
+/* Lists of nodes, one or several on a line. */
+SETTER(nodefile)
+{
+    struct slurm_job *job = target;
+    _cleanup_buffer_ struct buffer text = { 0 }, list = { 0 };
+    (void)option;
+    int r = read_source("--nodefile", value, &text, err);
+    char *rest = r == 0 ? buffer_text(&text) : NULL;
+    for (char *one = NULL; rest != NULL && (one = strsep(&rest, " \t\r\n,")) != NULL;)
+        if (one[0] != '\0')
+            buffer_printf(&list, "%s%s", list.length > 0 ? "," : "", one);
+    if (r == 0)
+        job->nodelist = keep(job, buffer_text(&list));
+    return r;
+}
+
+/* SIGHUP for a shell, SIGTERM for other commands: salloc knows which it is. */
+SETTER(kill_command)
+{
+    struct slurm_job *job = target;
+    (void)option;
+    job->kill_signal = value == NULL ? SLURM_UNSET : signal_find(value);
+    return job->kill_signal == 0 ? error_set(err, -EINVAL, "Invalid signal: %.60s", value) : 0;
+}
+
+SETTER(immediate)
+{
+    struct slurm_job *job = target;
+    (void)option;
+    job->immediate_s = 1;
+    int r = value == NULL ? 0 : parse_integer(value, "--immediate", 0, INT32_MAX, &job->immediate_s, err);
+    if (r == 0 && job->immediate_s == 0)
+        job->immediate_s = 1;
+    return r;
+}
+
+SETTER(requeue)
+{
+    bool is_on = strcmp(option->name, "requeue") == 0;
+    (void)value, (void)err;
+    (void)json_object_set_new(ask_of(target), "requeue_on_node_lost", json_boolean(is_on));
+    return 0;
+}
+
+SETTER(kill)
+{
+    (void)option, (void)err;
+    ((struct slurm_job *)target)->is_killed_on_exit = value == NULL || strcmp(value, "0") != 0;
+    return 0;
+}

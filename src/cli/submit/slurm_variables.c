@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Variables by which a job can read the options that it was submitted with: those of sbatch(1) and srun(1)
+ * that have the text of the option. Others are numbers of the job, which its node knows (slurm_env.c). */
+#include <string.h>
+
+#include "cli/submit/slurm_job.h"
+
+static const struct {
+    const char *option, *variable;
+} shown[] = {
+    { "cpu-bind", "SLURM_CPU_BIND" },
+    { "cpu-freq", "SLURM_CPU_FREQ_REQ" },
+    { "dependency", "SLURM_JOB_DEPENDENCY" },
+    { "distribution", "SLURM_DISTRIBUTION" },
+    { "export", "SLURM_EXPORT_ENV" },
+    { "gpu-bind", "SLURM_GPU_BIND" },
+    { "gpu-freq", "SLURM_GPU_FREQ" },
+    { "gpus", "SLURM_GPUS" },
+    { "gpus-per-node", "SLURM_GPUS_PER_NODE" },
+    { "gpus-per-socket", "SLURM_GPUS_PER_SOCKET" },
+    { "gpus-per-task", "SLURM_GPUS_PER_TASK" },
+    { "hint", "SLURM_HINT" },
+    { "mem-bind", "SLURM_MEM_BIND" },
+    { "ntasks-per-core", "SLURM_NTASKS_PER_CORE" },
+    { "ntasks-per-socket", "SLURM_NTASKS_PER_SOCKET" },
+    { "overcommit", "SLURM_OVERCOMMIT" },
+    { "profile", "SLURM_PROFILE" },
+    { "threads-per-core", "SLURM_THREADS_PER_CORE" },
+};
+
+void slurm_job_show(const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
+{
+    struct slurm_job *job = reading->target;
+    bool is_batch = reading->program->bit == SLURM_SBATCH;
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+        if (strcmp(shown[i].option, option->name) == 0)
+            strings_set_env(&job->submit.env, shown[i].variable, value != NULL ? value : "1");
+    if (is_batch && strcmp(option->name, "mem-bind") == 0 && value != NULL)
+        strings_set_env(&job->submit.env, "SBATCH_MEM_BIND", value);
+}
