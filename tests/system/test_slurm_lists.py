@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The columns of squeue, sacct and sinfo, and what scontrol changes: every letter and name of Slurm 22.05."""
 
+import re
+
 import pytest
 import slurm
 
@@ -29,13 +31,13 @@ def cluster(box, place):
 
 
 def test_squeue_knows_every_letter_and_name(cluster):
-    job = cluster.wrap('true', '-H', '-J', 'cols', '--exclude', 'nosuch', '--licenses', 'a:2', '--wckey', 'w', '-c', '1', '--exclusive')
+    job = cluster.wrap('true', '-H', '-J', 'cols', '--exclude', 'nosuch', '--licenses', 'a:0', '--wckey', 'w', '-c', '1', '--exclusive')
     ask = ['squeue', '-h', '-j', job]
     for letter in SQUEUE_LETTERS:
         assert cluster.out(*ask, '-o', f'%{letter}').count('\n') == 1, letter
     for name in SQUEUE_NAMES:
         assert cluster.out(*ask, '-O', name).count('\n') == 1, name
-    assert cluster.out(*ask, '-o', '%h|%W|%w|%x|%z|%H%%').strip() == 'NO|a:2|w|nosuch|*:*:*|*%'
+    assert cluster.out(*ask, '-o', '%h|%W|%w|%x|%z|%H%%').strip() == 'NO|a:0|w|nosuch|*:*:*|*%'
     assert cluster.out(*ask, '-O', 'cpus-per-task:3,BatchFlag:.4,Requeue:2').rstrip('\n') == '1     10 '
     assert cluster.out('squeue', '-j', job, '-o', '%.12i %G').splitlines()[0] == '       JOBID GROUP'
     done = cluster.run('squeue', '-o', '%!')
@@ -85,9 +87,71 @@ def test_scontrol_updates_what_sbatch_can_ask_for(cluster):
         f'new words|high|lab|after:{first}+5(unfulfilled)|other|renamed')
     assert cluster.out('scontrol', 'update', f'JobId={job}', 'Dependency=') == ''
     assert cluster.out('squeue', '-h', '-j', job, '-o', '%E').strip() == '(null)'
+    for limit, shown in (('30', '30:00'), ('+90', '2:00:00'), ('-60', '1:00:00')):
+        assert cluster.out('scontrol', 'update', f'JobId={job}', f'TimeLimit={limit}') == ''
+        assert cluster.out('squeue', '-h', '-j', job, '-o', '%l').strip() == shown
     done = cluster.run('scontrol', 'update', f'JobId={job}', 'Nosuch=1')
     assert done.code == 1 and 'Update of this parameter is not supported' in done.err, done
     cluster.run('scancel', first, job)
+
+
+def test_elements_of_arrays_are_listed_one_by_one(cluster):
+    array = cluster.wrap('true', '-H', '--array=2-4,9')
+    assert cluster.out('squeue', '-h', '-o', '%i %K', '-j', array) == f'{array}_[2-4,9] 2-4,9\n'
+    each = [f'{array}_{index} {index}' for index in (2, 3, 4, 9)]
+    assert cluster.out('squeue', '-h', '-r', '-o', '%i %K', '-j', array).splitlines() == each
+    assert cluster.out('squeue', '-h', '-o', '%i %K', '-j', array, env={'SQUEUE_ARRAY': '1'}).splitlines() == each
+    assert cluster.out('squeue', '-h', '-r', '-o', '%i', '-j', f'{array}_3') == f'{array}_3\n'
+    assert len(cluster.out('squeue', '--json', '-r', '--users', cluster.box.client.name).split('"job_id"')) >= 5
+    assert cluster.out('squeue', '-h', '-L', 'matlab') == '' == cluster.out('squeue', '-h', '-R', 'tonight')
+    cluster.out('scancel', array)
+
+
+def test_long_lists_begin_with_the_date(cluster):
+    for command in ('squeue', 'sinfo'):
+        date, header = cluster.out(command, '-l').splitlines()[:2]
+        assert re.fullmatch(r'\w{3} \w{3} \d\d \d\d:\d\d:\d\d \d{4}', date) and header == header.upper()
+    job = cluster.wrap('true', '-H')
+    assert cluster.out('squeue', '-h', '-j', job, '-o', '%V', env={'SLURM_TIME_FORMAT': '%Yx'}) == cluster.out('date', '+%Yx')
+    cluster.out('scancel', job)
+
+
+def test_sacct_selects_by_what_jobs_are(cluster):
+    job = cluster.wrap('exit 2', '-J', 'select', '-t', '10', '--mem=2G', '--wckey', 'key')
+    cluster.finish(job)
+    group = cluster.out('id', '-gn').strip()
+    ask = ['sacct', '-X', '-n', '-P', '-o', 'JobID', '-j', job]
+    for words in (['-g', group], ['-i', '1-2'], ['-I', '1'], ['-R', 'NonZeroExitCode'], ['-k', '10'], ['-k', '5', '-K', '20'], ['-W', 'key']):
+        assert cluster.out(*ask, *words) == f'{job}\n', words
+    for words in (['-g', 'root'], ['-i', '2'], ['-I', '4-9'], ['-R', 'TimeLimit'], ['-k', '20'], ['-K', '5'], ['-W', 'other'], ['-C', 'a100']):
+        assert cluster.out(*ask, *words) == '', words
+    sizes = {unit: cluster.out('sacct', '-X', '-n', '-P', '-o', 'ReqMem', '-j', job, f'--units={unit}').strip() for unit in 'KMT'}
+    assert sizes == {'K': '2097152K', 'M': '2048M', 'T': '0.00T'}
+    assert 'exit 2' in cluster.out('sacct', '-B', '-j', job) and 'PATH=' in cluster.out('sacct', '--env-vars', '-j', job)
+    done = cluster.run('sacct', '-T')
+    assert done.code == 1 and '--truncate is not supported' in done.err
+
+
+def test_scancel_ends_only_jobs_that_all_filters_select(cluster):
+    jobs = [cluster.wrap('true', '-H', *words) for words in ([], ['-q', 'high'], ['--wckey', 'k'])]
+
+    def left():
+        return cluster.out('squeue', '-h', '-o', '%i', '-j', ','.join(str(job) for job in jobs)).split()
+    for words in (['-q', 'nosuch'], ['-R', 'nosuch'], ['--wckey', 'nosuch'], ['-A', 'nosuch']):
+        assert cluster.out('scancel', '--me', *words) == '' and len(left()) == 3, words
+    assert cluster.run('scancel', '-M', 'other', '--me').code == 1 and len(left()) == 3
+    cluster.out('scancel', '-q', 'high')
+    cluster.out('scancel', '--wckey=k')
+    assert left() == [str(jobs[0])]
+    done = cluster.run('scancel', '-i', jobs[0], input='n\n')
+    assert (done.code, done.out) == (0, f'Cancel job_id={jobs[0]} name=wrap partition=gpu [y/n]? ') and len(left()) == 1
+    assert cluster.run('scancel', '-i', '--me', input='y\n').code == 0 and left() == []
+
+
+def test_sinfo_selects_and_sorts_nodes(cluster):
+    node = cluster.out('sinfo', '-h', '-o', '%N')
+    assert cluster.out('sinfo', '-h', '-r', '-S', '-P', '-o', '%N') == node and cluster.out('sinfo', '-h', '-d', '-o', '%N') == ''
+    assert cluster.out('sinfo', '-T') == 'No reservations in the system\n'
 
 
 @pytest.mark.root
@@ -108,6 +172,8 @@ def test_administrators_drain_and_resume_nodes(cluster, box):
     ('sacct -u nosuchuser', 'sacct: error: Invalid user id: nosuchuser'),
     ('sacct -s nosuch', 'sacct: error: Unrecognized job state value: nosuch'),
     ('sacct -o nosuch', 'sacct: error: Invalid field requested: "nosuch"'),
+    ('squeue --yaml', 'squeue: error: --yaml is not supported: --json prints the same as JSON'),
+    ('squeue -M other', "squeue: error: No cluster 'other' known by database."),
     ('sinfo -t nosuch', 'sinfo: error: Bad state string: "nosuch"'),
     ('scancel -u nosuchuser', 'scancel: error: Invalid user name: nosuchuser'),
     ('scancel -s NOSUCH 1', 'scancel: error: Unknown job signal: NOSUCH'),

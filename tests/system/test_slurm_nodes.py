@@ -27,6 +27,18 @@ def test_a_batch_script_runs_on_the_first_node_alone(cluster):
     assert cluster.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'State,NNodes,NodeList') == 'COMPLETED|2|n[1-2]\n'
 
 
+def test_a_file_is_copied_to_all_nodes_of_a_job(cluster):
+    cluster.script('given\n', 'given')
+    line = (f'export MGPU_SOCKET={cluster.box.socket}; sbcast -f given copy; cat copy; sbcast given copy; echo $?; '
+            'sbcast -f -p given copy; echo $?; sbcast nosuch copy; echo $?')
+    job = cluster.wrap(line, '-N', 2, '--gres=gpu:1', '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+    lines = cluster.read('out').splitlines()
+    assert lines[0] == 'given' and [line for line in lines if line.isdigit()] == ['1', '0', '1'], lines
+    assert any('copy: File exists' in line for line in lines) and "sbcast: error: Can't open `nosuch`" in lines[-2], lines
+    assert cluster.out('sacct', '-n', '-P', '-j', f'{job}.0', '-o', 'NTasks,NodeList') == '2|n[1-2]\n'
+
+
 def test_the_status_of_the_script_is_that_of_the_job(cluster):
     job = cluster.wrap('exit 3', '-N', 2, '--gres=gpu:1', '-o', 'out')
     ended = cluster.finish(job)

@@ -97,6 +97,19 @@ def test_a_job_is_ended_and_signalled(rest, place):
     assert rest('GET', f'/job/{job}')[1]['jobs'][0]['job_state'] == 'CANCELLED'
 
 
+def test_a_job_is_changed(rest, place):
+    body = {'script': '#!/bin/sh\ntrue\n', 'job': {'environment': {'PATH': '/usr/bin'}, 'current_working_directory': place, 'hold': True}}
+    job = rest('POST', '/job/submit', body)[1]['job_id']
+    status, found = rest('POST', f'/job/{job}', {'time_limit': 7, 'name': 'other', 'comment': 'it is', 'nice': 5, 'partition': 'gpu'})
+    assert status == 200 and found['errors'] == [], found
+    shown = rest('GET', f'/job/{job}')[1]['jobs'][0]
+    assert (shown['time_limit'], shown['name'], shown['comment']) == (7, 'other', 'it is')
+    assert rest.cluster.out('squeue', '-h', '-j', job, '-o', '%y').strip() == '5'
+    rest('DELETE', f'/job/{job}')
+    status, found = rest('POST', f'/job/{job}', {'time_limit': 9})
+    assert status == 500 and found['errors'], found
+
+
 def test_nodes_partitions_and_the_controller_are_shown(rest):
     assert [row['ping'] for row in rest('GET', '/ping')[1]['pings']] == ['UP']
     node = rest('GET', '/nodes')[1]['nodes'][0]
@@ -105,6 +118,7 @@ def test_nodes_partitions_and_the_controller_are_shown(rest):
     partition = rest('GET', '/partitions')[1]['partitions'][0]
     assert (partition['name'], partition['flags'], partition['max_time_limit'], partition['nodes']) == ('gpu', ['default'], -1, node['name'])
     assert rest('GET', '/partition/gpu')[1]['partitions'] == [partition]
+    assert rest('GET', '/reservations')[1]['reservations'] == [] == rest('GET', '/licenses')[1]['licenses']
     assert rest('GET', '/diag')[1]['statistics']['jobs_running'] == 0
 
 
@@ -112,6 +126,7 @@ def test_nodes_partitions_and_the_controller_are_shown(rest):
     ('GET', '/job/99999', None, 500, 2017, 'Unable to find JobId=99999'),
     ('GET', '/job/x%0a', None, 500, 2017, 'Unable to find JobId'),
     ('DELETE', '/job/99999', None, 500, 2017, 'Unable to find JobId=99999'),
+    ('POST', '/job/99999', '{"nice": 1}', 500, 2017, 'Unable to find JobId=99999'),
     ('GET', '/node/nosuch', None, 500, 2018, 'no such node'),
     ('GET', '/partition/nosuch', None, 500, 2000, 'no such partition'),
     ('GET', '/nosuch', None, 404, 9200, 'no such path'),

@@ -89,13 +89,13 @@ static int64_t moment(const json_t *job, const char *key)
 TEXT(submitted)
 {
     (void)now_ms;
-    return slurm_time_text(moment(job, "submitted_at"), "N/A");
+    return slurm_time_shown(moment(job, "submitted_at"), "N/A");
 }
 
 TEXT(started)
 {
     (void)now_ms;
-    return slurm_time_text(moment(job, "started_at"), "N/A");
+    return slurm_time_shown(moment(job, "started_at"), "N/A");
 }
 
 /* Of a job that waits: when it is expected to start. */
@@ -103,7 +103,7 @@ TEXT(expected)
 {
     int64_t started = moment(job, "started_at"), eta = moment(job, "eta"), begin = moment(job, "begin");
     (void)now_ms;
-    return slurm_time_text(started != 0 ? started : eta != 0 ? eta : begin, "N/A");
+    return slurm_time_shown(started != 0 ? started : eta != 0 ? eta : begin, "N/A");
 }
 
 TEXT(ended)
@@ -111,19 +111,19 @@ TEXT(ended)
     int64_t ended = moment(job, "ended_at"), started = moment(job, "started_at");
     int64_t limit = (int64_t)(field_number(job, "time_limit", 0) * MILLI);
     (void)now_ms;
-    return slurm_time_text(ended != 0 ? ended : started != 0 && limit != 0 ? started + limit : 0, "N/A");
+    return slurm_time_shown(ended != 0 ? ended : started != 0 && limit != 0 ? started + limit : 0, "N/A");
 }
 
 TEXT(account_start)
 {
     (void)now_ms;
-    return slurm_time_text(moment(job, "started_at"), "Unknown");
+    return slurm_time_shown(moment(job, "started_at"), "Unknown");
 }
 
 TEXT(account_end)
 {
     (void)now_ms;
-    return slurm_time_text(moment(job, "ended_at"), "Unknown");
+    return slurm_time_shown(moment(job, "ended_at"), "Unknown");
 }
 
 TEXT(account_limit)
@@ -142,12 +142,12 @@ TEXT(pending_time)
 TEXT(deadline)
 {
     (void)now_ms;
-    return slurm_time_text(moment(job, "deadline"), "N/A");
+    return slurm_time_shown(moment(job, "deadline"), "N/A");
 }
 
 TEXT(begin)
 {
     int64_t begin = moment(job, "begin");
     (void)now_ms;
-    return slurm_time_text(begin != 0 ? begin : moment(job, "submitted_at"), "N/A");
+    return slurm_time_shown(begin != 0 ? begin : moment(job, "submitted_at"), "N/A");
 }

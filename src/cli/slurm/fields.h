@@ -39,6 +39,15 @@ slurm_text_fn slurm_text_oversubscribe, slurm_text_requeue, slurm_text_batch, sl
 char *slurm_time_text(int64_t wall_ms, const char *otherwise);
 
 /* "5:02", "1:05:02", "1-01:05:02" of squeue; with `is_full` "00:05:02" of sacct. The caller frees it. */
+/* The same in the format of SLURM_TIME_FORMAT, if that is one of strftime(3): for people. */
+char *slurm_time_shown(int64_t wall_ms, const char *otherwise);
+
+/* When this day began, wall clock. */
+int64_t slurm_midnight_ms(void);
+
+/* "Sun Nov 22 23:43:02 2026", as above lists of -l and -i. */
+void slurm_print_date(void);
+
 char *slurm_duration_text(int64_t seconds, int is_full);
 
 /* "gpu:2,gpu:1g.18gb:7": what a node has; NULL: no GPU. The caller frees it. */

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Commands for which mgpu has little information: sacctmgr and sshare (there is one account), sprio, sdiag,
- * sstat; sattach follows the output, and sbcast copies a file on its node. Their output is correct but short.
+ * sstat; sattach follows the output, and sbcast copies a file to the nodes. Their output is correct but
+ * short. Their options are in other_options.c.
  */
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -16,59 +20,15 @@
 #include "cli/api/programs.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
+#include "cli/slurm/others.h"
 #include "cli/slurm/programs.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/steps.h"
+#include "cli/slurm/table.h"
 #include "cli/term/field.h"
 
 #define ACCOUNT      "default"
 #define FIELDS_WIDTH (-10)
-
-struct others {
-    const char *format, *jobs;
-    bool is_headless, is_parsable;
-};
-
-static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
-{
-    struct others *others = target;
-    (void)err;
-    if (strcmp(option->name, "format") == 0)
-        others->format = value;
-    else
-        others->jobs = value;
-    return 0;
-}
-
-static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
-{
-    struct others *others = target;
-    (void)value, (void)err;
-    others->is_headless |= strcmp(option->name, "noheader") == 0;
-    others->is_parsable |= strncmp(option->name, "parsable", 8) == 0;
-    return 0;
-}
-
-const struct slurm_option slurm_other_options[] = {
-    SLURM_NO_EFFECT(SLURM_OTHER, "accounts", 'A', "list", NULL, "of these accounts"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "all", 'a', NULL, NULL, "of all users"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "associations", 's', NULL, NULL, "with associations"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "clusters", 'M', "list", NULL, "of these clusters"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "compress", 'C', "[kind]", NULL, "compress what is copied"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "force", 'f', NULL, NULL, "over a file that is there"),
-    SLURM_ROW(SLURM_OTHER, "format", 'o', "fields", set_text, NULL, "fields that are printed"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "immediate", 'i', NULL, NULL, "do not ask"),
-    SLURM_ROW(SLURM_OTHER, "jobs", 'j', "list", set_text, NULL, "these jobs"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "long", 'l', NULL, NULL, "more fields"),
-    SLURM_ROW(SLURM_OTHER, "noheader", 'n', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_OTHER, "parsable", 'p', NULL, set_flag, NULL, "fields with a | between them"),
-    SLURM_ROW(SLURM_OTHER, "parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "preserve", 0, NULL, NULL, "times and modes of what is copied"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "quiet", 'Q', NULL, NULL, "print errors only"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "users", 'u', "list", NULL, "of these users"),
-    SLURM_NO_EFFECT(SLURM_OTHER, "verbose", 'v', NULL, NULL, "increase verbosity"),
-    { 0 },
-};
 
 /* --- fields of a line --- */
 
@@ -98,7 +58,7 @@ static void print_line(const struct others *others, const char *format, const st
         long width = percent != NULL ? strtol(percent, NULL, 10) : -FIELDS_WIDTH;
         text = text != NULL ? text : "";
         if (others->is_parsable)
-            (void)printf("%s%s", text, rest != NULL ? "|" : "");
+            (void)printf("%s%s", text, rest != NULL || others->has_last_delimiter ? "|" : "");
         else
             (void)printf("%*.*s ", (int)width, (int)(width < 0 ? -width : width), text);
     }
@@ -137,21 +97,37 @@ static int run_sacctmgr(
     return 0;
 }
 
+static bool is_user_wanted(const struct others *others, const char *user)
+{
+    const char *own = slurm_own_name();
+    return others->is_all ||
+           (others->users != NULL ? slurm_list_has(others->users, user) : strcmp(user, own) == 0);
+}
+
+/* The account, and of its users the caller, all, or those that are named. */
 static int run_sshare(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {
-    static const char format[] = "Account%20,User,RawShares,RawUsage%11,FairShare";
+    const char *format =
+        others->format != NULL ? others->format : "Account%20,User,RawShares,RawUsage%11,FairShare";
     _cleanup_json_ json_t *users = NULL;
     size_t index = 0;
     json_t *user = NULL;
+    const struct value account[] = { { "account", ACCOUNT }, { "rawshares", "1" }, { 0 } };
     (void)argc, (void)argv;
     int r = client_get(client, API_PATH "/users", &users, err);
     if (r < 0)
         return r;
     if (!others->is_headless)
         print_line(others, format, NULL);
+    if (others->accounts != NULL && !slurm_list_has(others->accounts, ACCOUNT))
+        return 0;
+    if (!others->is_users_alone)
+        print_line(others, format, account);
     json_array_foreach(json_object_get(users, "users"), index, user)
     {
+        if (field_text(user, "user") == NULL || !is_user_wanted(others, field_text(user, "user")))
+            continue;
         _cleanup_free_ char *usage = xasprintf("%.0f", field_number(user, "gpu_seconds", 0));
         _cleanup_free_ char *factor = xasprintf("%.6f", field_number(user, "factor", 0));
         const struct value values[] = { { "account", ACCOUNT }, { "user", field_text(user, "user") },
@@ -161,36 +137,59 @@ static int run_sshare(
     return 0;
 }
 
-/* Jobs that wait, by their place in the queue, which is what decides here. */
+static char *text_position(const json_t *job, int64_t now_ms)
+{
+    (void)now_ms;
+    return xasprintf("%" PRId64, field_integer(job, "position", 0));
+}
+
+/* Letters of sprio -o. What decides here is the place in the queue, %P; there are no weighted factors. */
+static const struct slurm_column priority_columns[] = {
+    { 'i', "jobid", "JOBID", slurm_text_job_id, 0 },
+    { 'r', "partition", "PARTITION", slurm_text_partition, 0 },
+    { 'u', "user", "USER", slurm_text_user, 0 },
+    { 'o', "account", "ACCOUNT", slurm_text_account, 0 },
+    { 'n', "qosname", "QOSNAME", slurm_text_qos, 0 },
+    { 'c', "cluster", "CLUSTER", slurm_text_cluster, 0 },
+    { 'N', "nice", "NICE", slurm_text_nice, 0 },
+    { 'Y', "priority", "PRIORITY", slurm_text_priority, 0 },
+    { 'y', "prioritynorm", "PRIORITY", slurm_text_priority, 0 },
+    { 'P', "position", "POSITION", text_position, 0 },
+    { 0 },
+};
+
+/* Jobs that wait, in the order in which they are considered. */
 static int run_sprio(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {
-    static const char format[] = "JobID%15,Partition,User,Priority,Position";
-    _cleanup_json_ json_t *jobs = NULL;
+    _cleanup_json_ json_t *jobs = NULL, *waiting = json_array();
     _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
+    struct slurm_table table = {
+        .columns = priority_columns, .is_headless = others->is_headless, .sort = others->sort
+    };
     size_t index = 0;
     json_t *job = NULL;
-    const struct slurm_query query = { .ids = &ids, .has_open_alone = true };
+    const struct slurm_query query = { .ids = &ids, .users = others->users, .has_open_alone = true };
     (void)argc, (void)argv;
     int r = others->jobs != NULL ? slurm_ids_parse(others->jobs, &ids, err) : 0;
     if (r == 0)
+        r = slurm_users_check(others->users, "Invalid user", err);
+    if (r == 0)
+        r = slurm_table_read_letters(
+            &table, others->format != NULL ? others->format : "%.15i %.9r %.8u %.10Y %.10P", err);
+    if (r == 0)
         r = slurm_jobs_get(client, &query, &jobs, err);
-    if (r < 0)
-        return r;
-    if (!others->is_headless)
-        print_line(others, format, NULL);
     json_array_foreach(jobs, index, job)
     {
-        if (!field_is(job, "state", "queued"))
-            continue;
-        _cleanup_free_ char *id = slurm_text_job_id(job, 0), *priority = slurm_text_priority(job, 0);
-        _cleanup_free_ char *position = xasprintf("%" PRId64, field_integer(job, "position", 0));
         _cleanup_free_ char *partition = slurm_text_partition(job, 0);
-        const struct value values[] = { { "jobid", id }, { "partition", partition },
-            { "user", field_text(job, "user") }, { "priority", priority }, { "position", position }, { 0 } };
-        print_line(others, format, values);
+        if (field_is(job, "state", "queued") &&
+            (others->partitions == NULL || slurm_lists_meet(others->partitions, partition)))
+            (void)json_array_append(waiting, job);
     }
-    return 0;
+    if (r == 0)
+        slurm_table_print(&table, waiting);
+    slurm_table_clear(&table);
+    return r;
 }
 
 static int run_sdiag(
@@ -214,29 +213,32 @@ static int run_sdiag(
     return 0;
 }
 
-/* A step that runs; only sstat of its own user sees it. */
+/* Fields of sstat. */
+static const struct {
+    const char *name;
+    slurm_text_fn *text;
+} stat_fields[] = { { "JobID", slurm_text_job_id }, { "MaxRSS", slurm_text_max_rss },
+    { "AveRSS", slurm_text_ave_rss }, { "AveCPU", slurm_text_ave_cpu }, { "NTasks", slurm_text_step_tasks },
+    { "MaxRSSTask", slurm_text_max_rss_task }, { "MaxRSSNode", slurm_text_max_rss_node },
+    { "Nodelist", slurm_text_account_nodes } };
+enum { FIELDS = sizeof(stat_fields) / sizeof(stat_fields[0]) };
+
+/* A step that runs. */
 static void print_stat(const struct others *others, const char *format, const json_t *step)
 {
-    static const struct {
-        const char *name;
-        slurm_text_fn *text;
-    } fields[] = { { "jobid", slurm_text_job_id }, { "maxrss", slurm_text_max_rss },
-        { "averss", slurm_text_ave_rss }, { "avecpu", slurm_text_ave_cpu },
-        { "ntasks", slurm_text_step_tasks }, { "maxrsstask", slurm_text_max_rss_task },
-        { "maxrssnode", slurm_text_max_rss_node }, { "nodelist", slurm_text_account_nodes } };
-    enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
     struct value values[FIELDS + 1] = { 0 };
     char *texts[FIELDS];
     for (size_t i = 0; i < FIELDS; i++) {
-        texts[i] = fields[i].text(step, 0);
-        values[i] = (struct value){ fields[i].name, texts[i] };
+        texts[i] = stat_fields[i].text(step, 0);
+        values[i] = (struct value){ stat_fields[i].name, texts[i] };
     }
     print_line(others, format, values);
     for (size_t i = 0; i < FIELDS; i++)
         free(texts[i]);
 }
 
-/* The steps of a running job. The batch script has the memory of the job, of which the steps are a part. */
+/* The step that is named, the first one, or with --allsteps all of a running job. The batch script has the
+ * memory of the job, of which the steps are a part. */
 static int stat_job(struct client *client, const struct others *others, const char *format,
     const struct slurm_id *id, struct error *err)
 {
@@ -245,6 +247,7 @@ static int stat_job(struct client *client, const struct others *others, const ch
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
     size_t index = 0;
     json_t *step = NULL;
+    bool is_shown = false;
     int r = client_get(client, request, &job, err);
     if (r == 0)
         r = slurm_steps_get(client, job, true, &steps, err);
@@ -253,8 +256,10 @@ static int stat_job(struct client *client, const struct others *others, const ch
         int64_t peak = field_integer(json_object_get(job, "usage"), "memory_peak_bytes", 0);
         if (field_is(step, SLURM_STEP_WORD, "batch") && peak > 0)
             (void)json_object_set_new(step, "max_rss_bytes", json_integer(peak));
-        if (slurm_id_fits_step(id, step))
+        bool is_fitting = slurm_id_fits_step(id, step) && (id->step != NULL || others->is_all || !is_shown);
+        if (is_fitting)
             print_stat(others, format, step);
+        is_shown |= is_fitting && !field_is(step, SLURM_STEP_WORD, "batch");
     }
     return r;
 }
@@ -264,6 +269,10 @@ static int run_sstat(
 {
     const char *format = others->format != NULL ? others->format : "JobID,MaxRSS,AveRSS,AveCPU,NTasks";
     _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
+    for (size_t i = 0; others->is_help_format && i < FIELDS; i++)
+        (void)printf("%s%s", stat_fields[i].name, i + 1 < FIELDS ? " " : "\n");
+    if (others->is_help_format)
+        return 0;
     int r = others->jobs == NULL && argc == 0
                 ? error_set(err, -EINVAL, "You need to specify a job id with -j")
                 : slurm_ids_parse(others->jobs != NULL ? others->jobs : argv[0], &ids, err);
@@ -297,23 +306,49 @@ static int run_sattach(
     return replace_by(&words, err);
 }
 
+/* What runs on each node: the file appears under its name when it is whole. */
+static const char copy_script[] =
+    "[ -n \"$3\" ] || [ ! -e \"$1\" ] || { echo \"sbcast: error: $1: File exists\" >&2; exit 1; }\n"
+    "cat > \"$1.$$\" && chmod \"$2\" \"$1.$$\" && { [ -z \"$4\" ] || touch -d \"@$4\" \"$1.$$\"; } && mv -f "
+    "\"$1.$$\" "
+    "\"$1\" || { rm -f \"$1.$$\"; exit 1; }\n";
+
+/* A step with a task on each node of the job, which all read the file from their standard input. */
 static int run_sbcast(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {
     _cleanup_strings_ struct strings words = { 0 };
-    const char *nodes = getenv("SLURM_NNODES");
-    (void)client, (void)others;
+    const char *nodes = getenv("SLURM_NNODES"), *job = others->jobs;
+    struct stat source;
+    (void)client;
     if (argc != 2)
         return error_set(err, -EINVAL, "Need two file names, have %d names", argc);
-    if (nodes == NULL)
+    if (nodes == NULL && job == NULL)
         return error_set(err, -EINVAL, "Need a job id to run this command. Run from within a Slurm job.");
-    if (strcmp(nodes, "1") != 0)
-        return error_set(err, -ENOTSUP, "sbcast is supported for jobs on one node");
-    strings_add(&words, "cp");
-    strings_add(&words, "-p");
-    strings_add(&words, "--");
-    strings_add(&words, argv[0]);
-    strings_add(&words, argv[1]);
+    _cleanup_close_ int fd = open(argv[0], O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &source) < 0)
+        return error_set_errno(err, -errno, "Can't open `%.200s`", argv[0]);
+    if (!S_ISREG(source.st_mode))
+        return error_set(err, -EINVAL, "`%.200s` is not a file", argv[0]);
+    if (dup2(fd, STDIN_FILENO) < 0)
+        return error_set_errno(err, -errno, "cannot read %.200s", argv[0]);
+    const char *last = argv[1] + strlen(argv[1]) - (argv[1][0] != '\0'), *slash = strrchr(argv[0], '/');
+    const char *name = slash != NULL ? slash + 1 : argv[0];
+    strings_take(&words, program_find("mgpu-slurm"));
+    strings_add(&words, "srun");
+    strings_add(&words, "--quiet");
+    strings_add(&words, "--overlap");
+    strings_add(&words, "--ntasks-per-node=1");
+    if (job != NULL)
+        strings_take(&words, xasprintf("--jobid=%.*s", (int)strcspn(job, "."), job));
+    strings_add(&words, "/bin/sh");
+    strings_add(&words, "-c");
+    strings_add(&words, copy_script);
+    strings_add(&words, "sbcast");
+    strings_take(&words, *last == '/' ? xasprintf("%s%s", argv[1], name) : xstrdup(argv[1]));
+    strings_take(&words, xasprintf("%04o", source.st_mode & 07777));
+    strings_add(&words, others->is_forced ? "force" : "");
+    strings_take(&words, others->is_preserving ? xasprintf("%lld", (long long)source.st_mtime) : xstrdup(""));
     return replace_by(&words, err);
 }
 
@@ -339,7 +374,12 @@ int slurm_run_other(const struct slurm_program *program, int argc, char **argv)
     int first = 0;
     if (slurm_options_answer(program, argc, argv))
         return 0;
-    int r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    _cleanup_free_ char *prefix = xstrdup(program->name);
+    for (char *p = prefix; *p != '\0'; p++)
+        *p = (char)toupper((unsigned char)*p);
+    int r = slurm_options_from_environment(&reading, prefix, &err);
+    if (r == 0)
+        r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     client_init(&client, NULL, NULL);
     for (size_t i = 0; r == 0 && i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(commands[i].name, program->name) == 0)

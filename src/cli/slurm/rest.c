@@ -207,6 +207,23 @@ static int diag(struct client *client, const char *name, json_t **ret)
     return fail_client(ret, &err);
 }
 
+/* There are none with a name: mgpu's reservations are for users. */
+static int reservations(struct client *client, const char *name, json_t **ret)
+{
+    (void)client, (void)name;
+    *ret = page();
+    (void)json_object_set_new(*ret, "reservations", json_array());
+    return OK;
+}
+
+static int licenses(struct client *client, const char *name, json_t **ret)
+{
+    (void)client, (void)name;
+    *ret = page();
+    (void)json_object_set_new(*ret, "licenses", json_array());
+    return OK;
+}
+
 /* --- changing --- */
 
 /* What a command of Slurm printed as its error, without its name. */
@@ -251,6 +268,34 @@ static int submit(const struct rest_request *request, json_t **ret)
     return OK;
 }
 
+/* The properties in the body, or in its member "job". */
+static int change(struct client *client, const struct rest_request *request, const char *name, json_t **ret)
+{
+    struct error err = { 0 };
+    _cleanup_json_ json_t *body = json_loads(request->body, JSON_REJECT_DUPLICATES, NULL);
+    _cleanup_strings_ struct strings words = { 0 };
+    _cleanup_free_ char *out = NULL, *errors = NULL;
+    const json_t *inner = json_object_get(body, "job"), *properties = inner != NULL ? inner : body;
+    if (!json_is_object(properties))
+        return fail(
+            ret, BAD_REQUEST, REST_FAIL_PARSING, "Failed parsing of the request", "the body is not JSON");
+    if (jobs(client, name, ret) != OK)
+        return FAILED;
+    json_decref(*ret);
+    strings_add(&words, "scontrol");
+    strings_add(&words, "update");
+    strings_take(&words, xasprintf("JobId=%s", name));
+    if (rest_changes(properties, &words, &err) < 0)
+        return fail(ret, FAILED, REST_FAIL_PARSING, "Failed parsing of the request", err.message);
+    if (words.count == 3)
+        return fail(
+            ret, FAILED, REST_FAIL_PARSING, "Failed parsing of the request", "nothing is to be changed");
+    if (rest_run(&words, "", NULL, &out, &errors) != 0)
+        return fail_command(ret, SLURM_ERROR, errors != NULL ? errors : "");
+    *ret = page();
+    return OK;
+}
+
 /* "signal=TERM" of the query; without one the job is ended. */
 static int end_job(struct client *client, const struct rest_request *request, const char *name, json_t **ret)
 {
@@ -286,6 +331,8 @@ static const struct {
     { "node/", true, nodes },
     { "partitions", false, partitions },
     { "partition/", true, partitions },
+    { "reservations", false, reservations },
+    { "licenses", false, licenses },
 };
 
 static int answer(struct client *client, const struct rest_request *request, const char *path, json_t **ret)
@@ -302,8 +349,11 @@ static int answer(struct client *client, const struct rest_request *request, con
             (routes[i].has_name ? name[0] == '\0' || strchr(name, '/') != NULL
                                 : name[0] != '\0' && strcmp(name, "/") != 0))
             continue;
-        if (is_delete && strcmp(routes[i].word, "job/") == 0)
+        bool is_job = strcmp(routes[i].word, "job/") == 0;
+        if (is_delete && is_job)
             return end_job(client, request, name, ret);
+        if (is_job && strcmp(request->method, "POST") == 0)
+            return change(client, request, name, ret);
         return is_get ? routes[i].get(client, routes[i].has_name ? name : NULL, ret)
                       : fail(ret, NOT_ALLOWED, REST_INVALID_QUERY, "Invalid query", "GET is required");
     }

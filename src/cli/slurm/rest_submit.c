@@ -154,6 +154,66 @@ int rest_options(const json_t *properties, struct strings *words, struct error *
     return r;
 }
 
+/* --- changes --- */
+
+/* Options of sbatch that scontrol changes, and its words for them. */
+static const struct {
+    const char *option, *key;
+} changes[] = {
+    { "account", "Account" },
+    { "begin", "StartTime" },
+    { "comment", "Comment" },
+    { "deadline", "Deadline" },
+    { "dependency", "Dependency" },
+    { "exclude", "ExcNodeList" },
+    { "job-name", "JobName" },
+    { "licenses", "Licenses" },
+    { "nice", "Nice" },
+    { "nodelist", "ReqNodeList" },
+    { "nodes", "NumNodes" },
+    { "partition", "Partition" },
+    { "priority", "Priority" },
+    { "qos", "QOS" },
+    { "requeue", "Requeue" },
+    { "time", "TimeLimit" },
+    { "wckey", "WCKey" },
+};
+
+static int add_change(const char *property, const json_t *value, struct strings *words, struct error *err)
+{
+    _cleanup_free_ char *option = option_of(property);
+    const char *key = NULL;
+    if (option == NULL)
+        return error_set(err, -EINVAL, "Unknown key \"%.60s\"", property);
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+        if (strcmp(changes[i].option, option) == 0)
+            key = changes[i].key;
+    if (key == NULL)
+        return error_set(err, -EINVAL, "\"%.60s\" cannot be changed", property);
+    if (json_is_boolean(value)) {
+        strings_take(words, xasprintf("%s=%d", key, json_is_true(value)));
+        return 0;
+    }
+    _cleanup_free_ char *text = text_of(option, value);
+    if (text == NULL)
+        return error_set(err, -EINVAL, "\"%.60s\" has no such value", property);
+    strings_take(words, xasprintf("%s=%s", key, text));
+    return 0;
+}
+
+int rest_changes(const json_t *properties, struct strings *words, struct error *err)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+    int r = 0;
+    json_object_foreach((json_t *)(uintptr_t)properties, key, value)
+    {
+        if (r == 0 && !json_is_null(value))
+            r = add_change(key, value, words, err);
+    }
+    return r;
+}
+
 /* --- running it --- */
 
 /* {"PATH": "/bin"} or ["PATH=/bin"]. MGPU_ variables of this process remain: they name the server. */

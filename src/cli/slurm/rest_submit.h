@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* POST /job/submit of slurmrestd: the properties of a job as options of sbatch. */
+/* POST /job/submit and /job/ID of slurmrestd: the properties of a job as options of sbatch, and as changes of
+ * scontrol. */
 #pragma once
 
 #include <jansson.h>
@@ -10,6 +11,10 @@
 /* Appends the words of a command line of sbatch: options, "--", and the arguments of the script. -EINVAL for
  * a property that does not exist, or has no such value. */
 int rest_options(const json_t *properties, struct strings *words, struct error *err);
+
+/* Appends the words of `scontrol update` that change those properties: "TimeLimit=30". -EINVAL for one that
+ * does not exist, or that is fixed at submission. */
+int rest_changes(const json_t *properties, struct strings *words, struct error *err);
 
 /* Runs a command of Slurm, this program by another name, with `input` on its standard input. With `job`, in
  * the environment and directory that it names. Returns its exit status, and what it printed. */

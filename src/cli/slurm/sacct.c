@@ -4,6 +4,7 @@
  * for its batch script.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -16,6 +17,7 @@
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/json_form.h"
 #include "cli/slurm/programs.h"
+#include "cli/slurm/sacct_columns.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/state.h"
 #include "cli/slurm/steps.h"
@@ -27,149 +29,20 @@
 #include "job/slurm.h"
 
 #define FORMAT_USUAL "jobid,jobname,partition,account,alloccpus,state,exitcode"
+#define VALUE_MAX    4096U // of a variable as it is printed
+#define FRAME_WIDTH  80
 #define FORMAT_BRIEF "jobid,state,exitcode"
 #define FORMAT_LONG                                                                                          \
     "jobid,jobidraw,jobname,partition,maxrss,alloccpus,elapsed,state,exitcode,reqmem,alloctres,nodelist"
 
-/* How long it waited. */
-static char *text_planned(const json_t *job, int64_t now_ms)
-{
-    _cleanup_free_ char *seconds = slurm_text_pending_time(job, now_ms);
-    return slurm_duration_text(strtoll(seconds, NULL, 10), true);
-}
-
-static char *text_suspended(const json_t *job, int64_t now_ms)
-{
-    (void)job, (void)now_ms;
-    return xstrdup("00:00:00");
-}
-
-/* The fields of Slurm 22.05, and as many characters as each has without %width; those that are not measured
- * here are empty. */
-static const struct slurm_column columns[] = {
-    { 0, "Account", "Account", slurm_text_account, -10 },
-    { 0, "AdminComment", "AdminComment", slurm_text_none, -19 },
-    { 0, "AllocCPUS", "AllocCPUS", slurm_text_cpus, -10 },
-    { 0, "AllocNodes", "AllocNodes", slurm_text_node_count, -10 },
-    { 0, "AllocTRES", "AllocTRES", slurm_text_tres, -10 },
-    { 0, "AssocID", "AssocID", slurm_text_zero, -7 },
-    { 0, "AveCPU", "AveCPU", slurm_text_ave_cpu, -10 },
-    { 0, "AveCPUFreq", "AveCPUFreq", slurm_text_none, -10 },
-    { 0, "AveDiskRead", "AveDiskRead", slurm_text_none, -14 },
-    { 0, "AveDiskWrite", "AveDiskWrite", slurm_text_none, -14 },
-    { 0, "AvePages", "AvePages", slurm_text_none, -10 },
-    { 0, "AveRSS", "AveRSS", slurm_text_ave_rss, -10 },
-    { 0, "AveVMSize", "AveVMSize", slurm_text_none, -10 },
-    { 0, "BlockID", "BlockID", slurm_text_none, -16 },
-    { 0, "Cluster", "Cluster", slurm_text_cluster, -10 },
-    { 0, "Comment", "Comment", slurm_text_comment, -14 },
-    { 0, "Constraints", "Constraints", slurm_text_none, -19 },
-    { 0, "ConsumedEnergy", "ConsumedEnergy", slurm_text_none, -14 },
-    { 0, "ConsumedEnergyRaw", "ConsumedEnergyRaw", slurm_text_none, -17 },
-    { 0, "Container", "Container", slurm_text_none, -19 },
-    { 0, "CPUTime", "CPUTime", slurm_text_cpu_time, -10 },
-    { 0, "CPUTimeRAW", "CPUTimeRAW", slurm_text_cpu_time_raw, -10 },
-    { 0, "DBIndex", "DBIndex", slurm_text_raw_id, -19 },
-    { 0, "DerivedExitCode", "DerivedExitCode", slurm_text_exit, -15 },
-    { 0, "Elapsed", "Elapsed", slurm_text_elapsed, -10 },
-    { 0, "ElapsedRaw", "ElapsedRaw", slurm_text_elapsed_raw, -10 },
-    { 0, "Eligible", "Eligible", slurm_text_submitted, -19 },
-    { 0, "End", "End", slurm_text_account_end, -19 },
-    { 0, "ExitCode", "ExitCode", slurm_text_exit, -8 },
-    { 0, "FailedNode", "FailedNode", slurm_text_none, -10 },
-    { 0, "Flags", "Flags", slurm_text_none, -19 },
-    { 0, "GID", "GID", slurm_text_gid, -6 },
-    { 0, "Group", "Group", slurm_text_group, -9 },
-    { 0, "JobID", "JobID", slurm_text_job_id, 12 },
-    { 0, "JobIDRaw", "JobIDRaw", slurm_text_raw_id, 12 },
-    { 0, "JobName", "JobName", slurm_text_name, -10 },
-    { 0, "Layout", "Layout", slurm_text_none, -9 },
-    { 0, "MaxDiskRead", "MaxDiskRead", slurm_text_none, -12 },
-    { 0, "MaxDiskReadNode", "MaxDiskReadNode", slurm_text_none, -15 },
-    { 0, "MaxDiskReadTask", "MaxDiskReadTask", slurm_text_none, -15 },
-    { 0, "MaxDiskWrite", "MaxDiskWrite", slurm_text_none, -12 },
-    { 0, "MaxDiskWriteNode", "MaxDiskWriteNode", slurm_text_none, -16 },
-    { 0, "MaxDiskWriteTask", "MaxDiskWriteTask", slurm_text_none, -16 },
-    { 0, "MaxPages", "MaxPages", slurm_text_none, -8 },
-    { 0, "MaxPagesNode", "MaxPagesNode", slurm_text_none, -12 },
-    { 0, "MaxPagesTask", "MaxPagesTask", slurm_text_none, -12 },
-    { 0, "MaxRSS", "MaxRSS", slurm_text_max_rss, -10 },
-    { 0, "MaxRSSNode", "MaxRSSNode", slurm_text_max_rss_node, -10 },
-    { 0, "MaxRSSTask", "MaxRSSTask", slurm_text_max_rss_task, -10 },
-    { 0, "MaxVMSize", "MaxVMSize", slurm_text_none, -10 },
-    { 0, "MaxVMSizeNode", "MaxVMSizeNode", slurm_text_none, -14 },
-    { 0, "MaxVMSizeTask", "MaxVMSizeTask", slurm_text_none, -14 },
-    { 0, "McsLabel", "McsLabel", slurm_text_none, -9 },
-    { 0, "MinCPU", "MinCPU", slurm_text_none, -10 },
-    { 0, "MinCPUNode", "MinCPUNode", slurm_text_none, -10 },
-    { 0, "MinCPUTask", "MinCPUTask", slurm_text_none, -10 },
-    { 0, "NCPUS", "NCPUS", slurm_text_cpus, -10 },
-    { 0, "NNodes", "NNodes", slurm_text_node_count, -8 },
-    { 0, "NodeList", "NodeList", slurm_text_account_nodes, -15 },
-    { 0, "NTasks", "NTasks", slurm_text_step_tasks, -8 },
-    { 0, "Partition", "Partition", slurm_text_partition, -10 },
-    { 0, "Planned", "Planned", text_planned, -10 },
-    { 0, "PlannedCPU", "PlannedCPU", slurm_text_none, -10 },
-    { 0, "PlannedCPURAW", "PlannedCPURAW", slurm_text_none, -13 },
-    { 0, "Priority", "Priority", slurm_text_priority, -10 },
-    { 0, "QOS", "QOS", slurm_text_qos, -10 },
-    { 0, "QOSRAW", "QOSRAW", slurm_text_zero, -10 },
-    { 0, "Reason", "Reason", slurm_text_reason, -22 },
-    { 0, "ReqCPUFreq", "ReqCPUFreq", slurm_text_none, -10 },
-    { 0, "ReqCPUFreqGov", "ReqCPUFreqGov", slurm_text_none, -13 },
-    { 0, "ReqCPUFreqMax", "ReqCPUFreqMax", slurm_text_none, -13 },
-    { 0, "ReqCPUFreqMin", "ReqCPUFreqMin", slurm_text_none, -13 },
-    { 0, "ReqCPUS", "ReqCPUS", slurm_text_cpus, -8 },
-    { 0, "ReqMem", "ReqMem", slurm_text_memory, -10 },
-    { 0, "ReqNodes", "ReqNodes", slurm_text_node_count, -8 },
-    { 0, "ReqTRES", "ReqTRES", slurm_text_tres, -10 },
-    { 0, "Reservation", "Reservation", slurm_text_none, -20 },
-    { 0, "ReservationId", "ReservationId", slurm_text_none, -15 },
-    { 0, "Reserved", "Reserved", text_planned, -10 },
-    { 0, "ResvCPU", "ResvCPU", slurm_text_none, -10 },
-    { 0, "ResvCPURAW", "ResvCPURAW", slurm_text_none, -10 },
-    { 0, "Start", "Start", slurm_text_account_start, -19 },
-    { 0, "State", "State", slurm_text_account_state, -10 },
-    { 0, "Submit", "Submit", slurm_text_submitted, -19 },
-    { 0, "SubmitLine", "SubmitLine", slurm_text_command, -20 },
-    { 0, "Suspended", "Suspended", text_suspended, -10 },
-    { 0, "SystemComment", "SystemComment", slurm_text_none, -19 },
-    { 0, "SystemCPU", "SystemCPU", slurm_text_system_cpu, -10 },
-    { 0, "Timelimit", "Timelimit", slurm_text_account_limit, -10 },
-    { 0, "TimelimitRaw", "TimelimitRaw", slurm_text_limit_raw, -12 },
-    { 0, "TotalCPU", "TotalCPU", slurm_text_total_cpu, -10 },
-    { 0, "TRESUsageInAve", "TRESUsageInAve", slurm_text_none, -14 },
-    { 0, "TRESUsageInMax", "TRESUsageInMax", slurm_text_none, -14 },
-    { 0, "TRESUsageInMaxNode", "TRESUsageInMaxNode", slurm_text_none, -14 },
-    { 0, "TRESUsageInMaxTask", "TRESUsageInMaxTask", slurm_text_none, -14 },
-    { 0, "TRESUsageInMin", "TRESUsageInMin", slurm_text_none, -14 },
-    { 0, "TRESUsageInMinNode", "TRESUsageInMinNode", slurm_text_none, -14 },
-    { 0, "TRESUsageInMinTask", "TRESUsageInMinTask", slurm_text_none, -14 },
-    { 0, "TRESUsageInTot", "TRESUsageInTot", slurm_text_none, -14 },
-    { 0, "TRESUsageOutAve", "TRESUsageOutAve", slurm_text_none, -14 },
-    { 0, "TRESUsageOutMax", "TRESUsageOutMax", slurm_text_none, -14 },
-    { 0, "TRESUsageOutMaxNode", "TRESUsageOutMaxNode", slurm_text_none, -14 },
-    { 0, "TRESUsageOutMaxTask", "TRESUsageOutMaxTask", slurm_text_none, -14 },
-    { 0, "TRESUsageOutMin", "TRESUsageOutMin", slurm_text_none, -14 },
-    { 0, "TRESUsageOutMinNode", "TRESUsageOutMinNode", slurm_text_none, -14 },
-    { 0, "TRESUsageOutMinTask", "TRESUsageOutMinTask", slurm_text_none, -14 },
-    { 0, "TRESUsageOutTot", "TRESUsageOutTot", slurm_text_none, -14 },
-    { 0, "UID", "UID", slurm_text_uid, -6 },
-    { 0, "User", "User", slurm_text_user, -9 },
-    { 0, "UserCPU", "UserCPU", slurm_text_user_cpu, -10 },
-    { 0, "WCKey", "WCKey", slurm_text_wckey, -10 },
-    { 0, "WCKeyID", "WCKeyID", slurm_text_zero, -10 },
-    { 0, "WorkDir", "WorkDir", slurm_text_directory, -20 },
-    { 0 },
-};
-
 struct sacct {
     const char *format, *states, *users, *name, *start, *end, *delimiter, *partitions, *accounts, *qos,
-        *nodes;
+        *nodes, *groups, *reasons, *keys, *constraints, *cpu_range, *node_range, *least_limit, *most_limit;
     struct slurm_ids ids;
     int64_t start_ms, end_ms;
+    char unit; // of sizes; 0: as they are
     bool is_headless, is_parsable, has_last_delimiter, is_job_alone, is_all_users, is_brief, is_long, is_json;
-    bool is_help_format;
+    bool is_help_format, is_script, is_environment;
 };
 
 static int set_ids(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -188,7 +61,11 @@ static int set_text(void *target, const struct slurm_option *option, const char 
     } texts[] = { { "format", &sacct->format }, { "state", &sacct->states }, { "user", &sacct->users },
         { "uid", &sacct->users }, { "name", &sacct->name }, { "starttime", &sacct->start },
         { "endtime", &sacct->end }, { "delimiter", &sacct->delimiter }, { "partition", &sacct->partitions },
-        { "accounts", &sacct->accounts }, { "qos", &sacct->qos }, { "nodelist", &sacct->nodes } };
+        { "accounts", &sacct->accounts }, { "qos", &sacct->qos }, { "nodelist", &sacct->nodes },
+        { "gid", &sacct->groups }, { "group", &sacct->groups }, { "reason", &sacct->reasons },
+        { "wckeys", &sacct->keys }, { "constraints", &sacct->constraints }, { "ncpus", &sacct->cpu_range },
+        { "nnodes", &sacct->node_range }, { "timelimit-min", &sacct->least_limit },
+        { "timelimit-max", &sacct->most_limit } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].name, option->name) == 0)
             *texts[i].text = value;
@@ -205,11 +82,21 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     } flags[] = { { "noheader", &sacct->is_headless }, { "allocations", &sacct->is_job_alone },
         { "allusers", &sacct->is_all_users }, { "brief", &sacct->is_brief }, { "long", &sacct->is_long },
         { "json", &sacct->is_json }, { "helpformat", &sacct->is_help_format },
-        { "parsable2", &sacct->is_parsable }, { "parsable", &sacct->is_parsable } };
+        { "parsable2", &sacct->is_parsable }, { "parsable", &sacct->is_parsable },
+        { "batch-script", &sacct->is_script }, { "env-vars", &sacct->is_environment } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(flags[i].name, option->name) == 0)
             *flags[i].flag = true;
     sacct->has_last_delimiter |= strcmp(option->name, "parsable") == 0;
+    return 0;
+}
+
+static int set_unit(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    (void)option;
+    if (strlen(value) != 1 || strchr("KMGTP", value[0]) == NULL)
+        return error_set(err, -EINVAL, "Invalid unit type (%.20s)", value);
+    ((struct sacct *)target)->unit = value[0];
     return 0;
 }
 
@@ -219,18 +106,31 @@ const struct slurm_option slurm_sacct_options[] = {
     SLURM_NO_EFFECT(SLURM_SACCT, "allclusters", 'L', NULL, NULL, "jobs of all clusters"),
     SLURM_ROW(SLURM_SACCT, "allusers", 'a', NULL, set_flag, NULL, "jobs of all users"),
     SLURM_NO_EFFECT(SLURM_SACCT, "array", 0, NULL, NULL, "one line for each element of an array"),
+    SLURM_REFUSE(SLURM_SACCT, "associations", 'x', "list", "there are no associations"),
+    SLURM_ROW(SLURM_SACCT, "batch-script", 'B', NULL, set_flag, NULL, "print the script of each job"),
     SLURM_ROW(SLURM_SACCT, "brief", 'b', NULL, set_flag, NULL, "JobID, State and ExitCode"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "clusters", 'M', "list", NULL, "jobs of these clusters"),
+    SLURM_ROW(SLURM_SACCT, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
+    SLURM_REFUSE(SLURM_SACCT, "completion", 'c', NULL, "there is no log of completions beside the jobs"),
+    SLURM_ROW(SLURM_SACCT, "constraints", 'C', "list", set_text, NULL, "jobs with these constraints"),
     SLURM_ROW(SLURM_SACCT, "delimiter", 0, "text", set_text, NULL, "what stands between fields of -p and -P"),
     SLURM_NO_EFFECT(SLURM_SACCT, "duplicates", 'D', NULL, NULL, "all jobs that have the same number"),
     SLURM_ROW(SLURM_SACCT, "endtime", 'E', "time", set_text, NULL, "jobs that were there before this time"),
+    SLURM_ROW(SLURM_SACCT, "env-vars", 0, NULL, set_flag, NULL, "print the variables of each job"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "federation", 0, NULL, "FEDERATION", "jobs of the federation"),
+    SLURM_REFUSE(SLURM_SACCT, "file", 'f', "file", "there is no log of completions beside the jobs"),
+    SLURM_REFUSE(
+        SLURM_SACCT, "flags", 'F', "list", "which part of the scheduler started a job is not recorded"),
     SLURM_ROW(SLURM_SACCT, "format", 'o', "fields", set_text, "FORMAT", "fields, each with %width"),
+    SLURM_ROW(SLURM_SACCT, "gid", 'g', "list", set_text, NULL, "jobs of these groups"),
+    SLURM_ROW(SLURM_SACCT, "group", 0, "list", set_text, NULL, "the same"),
     SLURM_ROW(SLURM_SACCT, "helpformat", 'e', NULL, set_flag, NULL, "print the names of all fields"),
     SLURM_ROW(SLURM_SACCT, "jobs", 'j', "list", set_ids, NULL, "these jobs"),
     SLURM_ROW(SLURM_SACCT, "json", 0, NULL, set_flag, NULL, "print JSON, as openapi v0.0.38 of Slurm"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "local", 0, NULL, NULL, "jobs of this cluster"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "local", 0, NULL, "LOCAL", "jobs of this cluster"),
     SLURM_ROW(SLURM_SACCT, "long", 'l', NULL, set_flag, NULL, "more fields"),
     SLURM_ROW(SLURM_SACCT, "name", 0, "list", set_text, NULL, "jobs with these names"),
+    SLURM_ROW(SLURM_SACCT, "ncpus", 'I', "n[-m]", set_text, NULL, "jobs with so many CPUs"),
+    SLURM_ROW(SLURM_SACCT, "nnodes", 'i', "n[-m]", set_text, NULL, "jobs on so many nodes"),
     SLURM_NO_EFFECT(SLURM_SACCT, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
     SLURM_ROW(SLURM_SACCT, "nodelist", 'N', "list", set_text, NULL, "jobs on these nodes"),
     SLURM_ROW(SLURM_SACCT, "noheader", 'n', NULL, set_flag, NULL, "no header"),
@@ -238,15 +138,23 @@ const struct slurm_option slurm_sacct_options[] = {
     SLURM_ROW(SLURM_SACCT, "parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
     SLURM_ROW(SLURM_SACCT, "partition", 'r', "list", set_text, NULL, "jobs of these partitions"),
     SLURM_ROW(SLURM_SACCT, "qos", 'q', "list", set_text, NULL, "jobs of these QOS"),
+    SLURM_ROW(SLURM_SACCT, "reason", 'R', "list", set_text, NULL, "jobs with these reasons"),
     SLURM_ROW(SLURM_SACCT, "starttime", 'S', "time", set_text, NULL,
         "jobs that were there after this time (midnight)"),
     SLURM_ROW(SLURM_SACCT, "state", 's', "list", set_text, NULL, "jobs in these states"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "truncate", 'T', NULL, NULL, "times within those of -S and -E"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "units", 0, "unit", NULL, "unit of sizes"),
+    SLURM_ROW(SLURM_SACCT, "timelimit-max", 'K', "time", set_text, NULL, "jobs with at most this time limit"),
+    SLURM_ROW(SLURM_SACCT, "timelimit-min", 'k', "time", set_text, NULL,
+        "jobs with this time limit, or with -K at least"),
+    SLURM_REFUSE(SLURM_SACCT, "truncate", 'T', NULL, "times are printed as they were"),
+    SLURM_ROW(SLURM_SACCT, "units", 0, "K|M|G|T|P", set_unit, NULL, "unit of sizes"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "use-local-uid", 0, NULL, NULL, "names of users as this machine has them"),
     SLURM_ROW(SLURM_SACCT, "uid", 'u', "list", set_text, NULL, "jobs of these users (you)"),
     SLURM_ROW(SLURM_SACCT, "user", 0, "list", set_text, NULL, "jobs of these users (you)"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "wckeys", 'W', "list", NULL, "jobs with these keys"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "yaml", 0, NULL, NULL, "print YAML"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "verbose", 'v', NULL, NULL, "increase verbosity"),
+    SLURM_ROW(SLURM_SACCT, "wckeys", 'W', "list", set_text, NULL, "jobs with these keys"),
+    SLURM_NO_EFFECT(
+        SLURM_SACCT, "whole-hetjob", 0, "[yes|no]", NULL, "all components of a heterogeneous job"),
+    SLURM_REFUSE(SLURM_SACCT, "yaml", 0, NULL, SLURM_NO_YAML),
     { 0 },
 };
 
@@ -278,6 +186,36 @@ static bool is_among(const char *list, slurm_text_fn *field, const json_t *job)
     return list == NULL || slurm_lists_meet(list, text);
 }
 
+/* True if the number in this field is in the range "2", "2-4". */
+static bool is_within(const char *range, slurm_text_fn *field, const json_t *job)
+{
+    if (range == NULL)
+        return true;
+    _cleanup_free_ char *text = field(job, 0);
+    const char *dash = strchr(range, '-');
+    int64_t value = strtoll(text, NULL, 10), least = strtoll(range, NULL, 10);
+    return value >= least && value <= (dash != NULL ? strtoll(dash + 1, NULL, 10) : least);
+}
+
+static bool has_limit(const struct sacct *sacct, const json_t *job)
+{
+    int64_t limit = (int64_t)field_number(job, "time_limit", 0), least = 0, most = 0;
+    if (sacct->least_limit == NULL && sacct->most_limit == NULL)
+        return true;
+    if (sacct->least_limit != NULL &&
+        slurm_parse_time("--timelimit-min", sacct->least_limit, &least, NULL) < 0)
+        return false;
+    if (sacct->most_limit == NULL)
+        return limit == least;
+    return slurm_parse_time("--timelimit-max", sacct->most_limit, &most, NULL) == 0 && limit >= least &&
+           limit <= most;
+}
+
+static bool is_of_group(const char *list, const json_t *job)
+{
+    return list == NULL || is_among(list, slurm_text_group, job) || is_among(list, slurm_text_gid, job);
+}
+
 static bool is_wanted(const struct sacct *sacct, const json_t *job)
 {
     const char *ended = field_text(job, "ended_at"), *submitted = field_text(job, "submitted_at");
@@ -288,6 +226,11 @@ static bool is_wanted(const struct sacct *sacct, const json_t *job)
     if (!is_among(sacct->partitions, slurm_text_partition, job) ||
         !is_among(sacct->accounts, slurm_text_account, job) || !is_among(sacct->qos, slurm_text_qos, job) ||
         (sacct->nodes != NULL && !slurm_job_is_on(job, sacct->nodes)))
+        return false;
+    if (!is_among(sacct->reasons, slurm_text_reason, job) || !is_among(sacct->keys, slurm_text_wckey, job) ||
+        !is_among(sacct->constraints, slurm_text_constraints, job) || !is_of_group(sacct->groups, job) ||
+        !is_within(sacct->cpu_range, slurm_text_cpus, job) ||
+        !is_within(sacct->node_range, slurm_text_node_count, job) || !has_limit(sacct, job))
         return false;
     if (sacct->states == NULL)
         return true;
@@ -331,7 +274,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
     if (sacct->start != NULL)
         r = read_moment("--starttime", sacct->start, &sacct->start_ms, err);
     else if (sacct->ids.count == 0)
-        r = read_moment("--starttime", "now-1day", &sacct->start_ms, err);
+        sacct->start_ms = slurm_midnight_ms();
     if (r == 0 && sacct->end != NULL)
         r = read_moment("--endtime", sacct->end, &sacct->end_ms, err);
     if (r < 0)
@@ -379,6 +322,22 @@ static char *step_text(const struct slurm_column *column, const json_t *step, in
     return column->text(step, now_ms);
 }
 
+/* "2048K" as "2M" or "0.50M": of fields that are sizes. */
+static char *in_unit(char unit, char *text)
+{
+    static const char units[] = "KMGTP";
+    _cleanup_free_ char *owned = text;
+    char *end = NULL;
+    double value = strtod(text, &end);
+    const char *from = end != text && end[0] != '\0' && end[1] == '\0' ? strchr(units, end[0]) : NULL;
+    if (unit == 0 || from == NULL)
+        return take_ptr(owned);
+    for (ptrdiff_t i = from - units, to = strchr(units, unit) - units; i != to; i += i < to ? 1 : -1)
+        value = i < to ? value / 1024 : value * 1024;
+    bool is_whole = value == (double)(int64_t)value;
+    return is_whole ? xasprintf("%.0f%c", value, unit) : xasprintf("%.2f%c", value, unit);
+}
+
 static void print_line(const struct sacct *sacct, const struct slurm_table *table, const json_t *job,
     bool is_step, int64_t now_ms)
 {
@@ -388,6 +347,7 @@ static void print_line(const struct sacct *sacct, const struct slurm_table *tabl
         _cleanup_free_ char *text = job == NULL ? xstrdup(column->header)
                                     : is_step   ? step_text(column, job, now_ms)
                                                 : column->text(job, now_ms);
+        text = job == NULL ? take_ptr(text) : in_unit(sacct->unit, take_ptr(text));
         if (sacct->is_parsable) {
             bool is_last = i + 1 == table->count;
             (void)printf("%s%s", text, is_last && !sacct->has_last_delimiter ? "" : delimiter);
@@ -413,6 +373,23 @@ static void print_rule(const struct slurm_table *table)
     (void)putchar('\n');
 }
 
+/* "12.0" is that step alone, "12" the job with all its steps. */
+static bool is_step_wanted(const struct sacct *sacct, const json_t *step)
+{
+    bool is_listed = sacct->ids.count == 0;
+    for (size_t i = 0; !is_listed && i < sacct->ids.count; i++)
+        is_listed = slurm_id_fits_step(&sacct->ids.items[i], step);
+    return is_listed;
+}
+
+static bool is_job_wanted(const struct sacct *sacct, const json_t *job)
+{
+    bool is_listed = sacct->ids.count == 0;
+    for (size_t i = 0; !is_listed && i < sacct->ids.count; i++)
+        is_listed = sacct->ids.items[i].step == NULL && slurm_id_fits(&sacct->ids.items[i], job);
+    return is_listed;
+}
+
 static int print_steps(const struct sacct *sacct, const struct slurm_table *table, struct client *client,
     const json_t *job, int64_t now_ms, struct error *err)
 {
@@ -420,7 +397,8 @@ static int print_steps(const struct sacct *sacct, const struct slurm_table *tabl
     size_t index = 0;
     json_t *step = NULL;
     int r = slurm_steps_get(client, job, false, &steps, err);
-    json_array_foreach(steps, index, step) print_line(sacct, table, step, true, now_ms);
+    json_array_foreach(steps, index, step) if (is_step_wanted(sacct, step))
+        print_line(sacct, table, step, true, now_ms);
     return r;
 }
 
@@ -441,9 +419,53 @@ static int print_jobs(
     {
         if (r < 0)
             break;
-        print_line(sacct, table, job, false, now_ms);
+        if (is_job_wanted(sacct, job))
+            print_line(sacct, table, job, false, now_ms);
         if (!sacct->is_job_alone)
             r = print_steps(sacct, table, &client, job, now_ms, err);
+    }
+    client_clear(&client);
+    return r;
+}
+
+static void print_frame(const char *title, const json_t *job)
+{
+    _cleanup_free_ char *id = slurm_text_job_id(job, 0);
+    (void)printf("%s %s\n", title, id);
+    for (int i = 0; i < FRAME_WIDTH; i++)
+        (void)putchar('-');
+    (void)putchar('\n');
+}
+
+/* --batch-script and --env-vars: what a job was submitted with, which its owner alone may read. */
+static int print_submission(const struct sacct *sacct, const json_t *jobs, struct error *err)
+{
+    struct client client;
+    size_t index = 0;
+    json_t *job = NULL, *value = NULL;
+    const char *name = NULL;
+    int r = 0;
+    client_init(&client, NULL, NULL);
+    json_array_foreach(jobs, index, job)
+    {
+        _cleanup_json_ json_t *whole = NULL;
+        _cleanup_free_ char *path =
+            xasprintf(API_PATH "/jobs/%lld?script=1", (long long)field_integer(job, "id", 0));
+        if (r == 0)
+            r = client_get(&client, path, &whole, err);
+        const char *script = field_text(whole, "script");
+        if (r == 0 && sacct->is_script) {
+            print_frame("Batch Script for", job);
+            (void)puts(script != NULL ? script : "NONE");
+        }
+        if (r < 0 || !sacct->is_environment)
+            continue;
+        print_frame("Environment used for", job);
+        json_object_foreach(json_object_get(whole, "env"), name, value)
+        {
+            _cleanup_free_ char *shown = text_escape(json_string_value(value), VALUE_MAX);
+            (void)printf("%s=%s\n", name, shown);
+        }
     }
     client_clear(&client);
     return r;
@@ -475,7 +497,7 @@ static int print_json(const struct sacct *sacct, const json_t *jobs, struct erro
 static int print(struct sacct *sacct, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL;
-    struct slurm_table table = { .columns = columns };
+    struct slurm_table table = { .columns = slurm_sacct_columns };
     const char *format = sacct->format != NULL ? sacct->format
                          : sacct->is_brief     ? FORMAT_BRIEF
                          : sacct->is_long      ? FORMAT_LONG
@@ -483,7 +505,9 @@ static int print(struct sacct *sacct, struct error *err)
     int r = read_format(&table, format, err);
     if (r == 0)
         r = load(sacct, &jobs, err);
-    if (r == 0 && sacct->is_json)
+    if (r == 0 && (sacct->is_script || sacct->is_environment))
+        r = print_submission(sacct, jobs, err);
+    else if (r == 0 && sacct->is_json)
         r = print_json(sacct, jobs, err);
     else if (r == 0)
         r = print_jobs(sacct, &table, jobs, err);
@@ -494,7 +518,7 @@ static int print(struct sacct *sacct, struct error *err)
 static int print_fields(void)
 {
     size_t count = 0;
-    for (const struct slurm_column *column = columns; column->name != NULL; column++, count++)
+    for (const struct slurm_column *column = slurm_sacct_columns; column->name != NULL; column++, count++)
         (void)printf("%-18s%s", column->name, count % 4 == 3 ? "\n" : " ");
     (void)putchar('\n');
     return 0;

@@ -16,8 +16,8 @@
 
 struct scancel {
     struct slurm_ids ids;
-    const char *users, *name, *states, *signal, *partition, *account, *nodes;
-    bool is_mine, is_quiet, is_verbose, is_batch;
+    const char *users, *name, *states, *signal, *partition, *account, *nodes, *qos, *wckey, *reservation;
+    bool is_mine, is_quiet, is_verbose, is_batch, is_asking;
 };
 
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -29,7 +29,8 @@ static int set_text(void *target, const struct slurm_option *option, const char 
         const char **text;
     } texts[] = { { "user", &scancel->users }, { "name", &scancel->name }, { "jobname", &scancel->name },
         { "state", &scancel->states }, { "signal", &scancel->signal }, { "partition", &scancel->partition },
-        { "account", &scancel->account }, { "nodelist", &scancel->nodes } };
+        { "account", &scancel->account }, { "nodelist", &scancel->nodes }, { "qos", &scancel->qos },
+        { "wckey", &scancel->wckey }, { "reservation", &scancel->reservation } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].name, option->name) == 0)
             *texts[i].text = value;
@@ -43,6 +44,7 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     struct scancel *scancel = target;
     (void)value, (void)err;
     scancel->is_batch |= option->letter == 'b';
+    scancel->is_asking |= option->letter == 'i';
     scancel->is_mine |= strcmp(option->name, "me") == 0;
     scancel->is_quiet |= option->letter == 'Q';
     scancel->is_verbose |= option->letter == 'v';
@@ -53,27 +55,28 @@ const struct slurm_option slurm_scancel_options[] = {
     SLURM_ROW(SLURM_SCANCEL, "account", 'A', "name", set_text, "ACCOUNT", "jobs of this account"),
     SLURM_ROW(SLURM_SCANCEL, "batch", 'b', NULL, set_flag, "BATCH",
         "end the batch script, and with it the job; refused with --signal"),
-    SLURM_NO_EFFECT(SLURM_SCANCEL, "clusters", 'M', "list", NULL, "jobs of these clusters"),
+    SLURM_ROW(SLURM_SCANCEL, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "ctld", 0, NULL, "CTLD", "through the controller"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "full", 'f', NULL, "FULL",
         "signal the batch script and its steps, as every signal does here"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "hurry", 'H', NULL, "HURRY", "no stage-out"),
-    SLURM_NO_EFFECT(SLURM_SCANCEL, "interactive", 'i', NULL, "INTERACTIVE", "ask first"),
+    SLURM_ROW(SLURM_SCANCEL, "interactive", 'i', NULL, set_flag, "INTERACTIVE", "ask before each job"),
     SLURM_ROW(SLURM_SCANCEL, "jobname", 0, "name", set_text, NULL, "jobs with this name"),
     SLURM_ROW(SLURM_SCANCEL, "me", 0, NULL, set_flag, NULL, "your own jobs"),
     SLURM_ROW(SLURM_SCANCEL, "name", 'n', "name", set_text, "NAME", "jobs with this name"),
     SLURM_ROW(SLURM_SCANCEL, "nodelist", 'w', "nodes", set_text, NULL, "jobs on these nodes"),
     SLURM_ROW(SLURM_SCANCEL, "partition", 'p', "name", set_text, "PARTITION", "jobs of this partition"),
-    SLURM_NO_EFFECT(SLURM_SCANCEL, "qos", 'q', "name", "QOS", "jobs of this QOS"),
+    SLURM_ROW(SLURM_SCANCEL, "qos", 'q', "name", set_text, "QOS", "jobs of this QOS"),
     SLURM_ROW(SLURM_SCANCEL, "quiet", 'Q', NULL, set_flag, NULL, "nothing about jobs that have ended"),
-    SLURM_NO_EFFECT(SLURM_SCANCEL, "reservation", 'R', "name", NULL, "jobs of this reservation"),
+    SLURM_ROW(SLURM_SCANCEL, "reservation", 'R', "name", set_text, NULL,
+        "jobs of this reservation, of which there are none"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "sibling", 0, "name", NULL, "siblings of a federation"),
     SLURM_ROW(
         SLURM_SCANCEL, "signal", 's', "signal", set_text, NULL, "send this signal instead of ending the job"),
     SLURM_ROW(SLURM_SCANCEL, "state", 't', "state", set_text, "STATE", "jobs in this state"),
     SLURM_ROW(SLURM_SCANCEL, "user", 'u', "name", set_text, "USER", "jobs of this user"),
     SLURM_ROW(SLURM_SCANCEL, "verbose", 'v', NULL, set_flag, "VERBOSE", "increase verbosity"),
-    SLURM_NO_EFFECT(SLURM_SCANCEL, "wckey", 0, "key", NULL, "jobs with this key"),
+    SLURM_ROW(SLURM_SCANCEL, "wckey", 0, "key", set_text, "WCKEY", "jobs with this key"),
     { 0 },
 };
 
@@ -119,6 +122,26 @@ static int complain(const struct slurm_program *program, const char *path, const
     return 1;
 }
 
+/* With --interactive; `job` may be NULL: it is asked for. */
+static bool is_confirmed(
+    struct client *client, const struct scancel *scancel, const char *path, const json_t *job)
+{
+    _cleanup_json_ json_t *found = NULL;
+    char answer[16] = "";
+    if (!scancel->is_asking)
+        return true;
+    if (job == NULL) {
+        _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+        if (client_get(client, request, &found, NULL) < 0)
+            return true; // it is refused below
+        job = found;
+    }
+    _cleanup_free_ char *partition = slurm_text_partition(job, 0), *name = slurm_text_name(job, 0);
+    (void)printf("Cancel job_id=%s name=%s partition=%s [y/n]? ", path, name, partition);
+    (void)fflush(stdout);
+    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
 static int end_listed(
     struct client *client, const struct slurm_program *program, const struct scancel *scancel)
 {
@@ -127,6 +150,8 @@ static int end_listed(
         struct error err = { 0 };
         _cleanup_free_ char *path = slurm_id_path(&scancel->ids.items[i]);
         const char *step = scancel->ids.items[i].step;
+        if (!is_confirmed(client, scancel, path, NULL))
+            continue;
         bool is_step = step != NULL && step[0] >= '0' && step[0] <= '9';
         int r = is_step ? end_step(client, scancel, &scancel->ids.items[i], path, &err)
                         : end_one(client, scancel, path, &err);
@@ -139,15 +164,19 @@ static int end_listed(
 static bool has_filter(const struct scancel *scancel)
 {
     return scancel->is_mine || scancel->users != NULL || scancel->name != NULL || scancel->states != NULL ||
-           scancel->partition != NULL || scancel->account != NULL || scancel->nodes != NULL;
+           scancel->partition != NULL || scancel->account != NULL || scancel->nodes != NULL ||
+           scancel->qos != NULL || scancel->wckey != NULL || scancel->reservation != NULL;
 }
 
 static bool is_wanted(const struct scancel *scancel, const json_t *job)
 {
-    const char *account = slurm_job_note(job, "account");
-    _cleanup_free_ char *partition = slurm_text_partition(job, 0);
+    _cleanup_free_ char *partition = slurm_text_partition(job, 0), *account = slurm_text_account(job, 0);
+    _cleanup_free_ char *qos = slurm_text_qos(job, 0), *wckey = slurm_text_wckey(job, 0);
     return (scancel->states == NULL || slurm_state_find(scancel->states) == slurm_state_of(job)) &&
-           (scancel->account == NULL || (account != NULL && strcmp(account, scancel->account) == 0)) &&
+           scancel->reservation == NULL && // of which there are none
+           (scancel->account == NULL || strcmp(account, scancel->account) == 0) &&
+           (scancel->qos == NULL || strcmp(qos, scancel->qos) == 0) &&
+           (scancel->wckey == NULL || strcmp(wckey, scancel->wckey) == 0) &&
            (scancel->partition == NULL || slurm_list_has(partition, scancel->partition)) &&
            (scancel->nodes == NULL || slurm_job_is_on(job, scancel->nodes));
 }
@@ -174,7 +203,7 @@ static int end_found(
     {
         _cleanup_free_ char *path = xasprintf("%lld", (long long)field_integer(job, "id", 0));
         if (!slurm_state_of(job)->is_over && is_wanted(scancel, job) &&
-            end_one(client, scancel, path, &err) < 0)
+            is_confirmed(client, scancel, path, job) && end_one(client, scancel, path, &err) < 0)
             status = complain(program, path, &err);
     }
     return status;

@@ -17,6 +17,8 @@
 #include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"
 
+#define ADDED_LIMIT "added_limit" // seconds, in a change before it is sent
+
 struct scontrol {
     bool is_one_line, is_quiet;
 };
@@ -32,7 +34,7 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 
 const struct slurm_option slurm_scontrol_options[] = {
     SLURM_NO_EFFECT(SLURM_SCONTROL, "all", 'a', NULL, NULL, "hidden partitions, too"),
-    SLURM_NO_EFFECT(SLURM_SCONTROL, "clusters", 'M', "list", NULL, "of these clusters"),
+    SLURM_ROW(SLURM_SCONTROL, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "details", 'd', NULL, NULL, "more details"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "federation", 0, NULL, NULL, "of the federation"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "future", 'F', NULL, NULL, "nodes of the future"),
@@ -119,6 +121,11 @@ static int add_change(json_t *body, struct client *client, const char *key, cons
         { "NodeList", "nodelist" }, { "ExcNodeList", "exclude" } };
     static const char *const kept[] = { "account", "qos", "comment", "wckey", "licenses" };
     int64_t number = 0;
+    if (strcasecmp(key, "timelimit") == 0 && (value[0] == '+' || value[0] == '-')) {
+        int r = slurm_parse_time("TimeLimit", value + 1, &number, err);
+        (void)json_object_set_new(body, ADDED_LIMIT, json_integer(value[0] == '-' ? -number : number));
+        return r;
+    }
     if (strcasecmp(key, "timelimit") == 0) {
         int r = slurm_parse_time("TimeLimit", value, &number, err);
         if (r == 0)
@@ -160,6 +167,23 @@ static int add_change(json_t *body, struct client *client, const char *key, cons
             return 0;
         }
     return error_set(err, -EINVAL, "Update of this parameter is not supported: %.60s=%.60s", key, value);
+}
+
+/* "TimeLimit=+30": the limit that results for this job. */
+static int settle_limit(struct client *client, const char *path, json_t *body, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+    const json_t *added = json_object_get(body, ADDED_LIMIT);
+    if (added == NULL)
+        return 0;
+    int r = client_get(client, request, &job, err);
+    int64_t limit = (int64_t)field_number(job, "time_limit", 0);
+    if (r == 0 && (limit == 0 || limit + json_integer_value(added) <= 0))
+        return error_set(err, -EINVAL, "Invalid time limit specification");
+    (void)json_object_set_new(body, "time_limit", json_integer(limit + json_integer_value(added)));
+    (void)json_object_del(body, ADDED_LIMIT);
+    return r;
 }
 
 /* The options kept with the job, with these in place of those of the same names. */
@@ -247,9 +271,12 @@ static int update(struct client *client, int argc, char **argv, struct error *er
     for (size_t i = 0; r == 0 && i < ids.count; i++) {
         _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
         _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/edit", path);
-        r = add_notes(client, path, &notes, body, err);
+        _cleanup_json_ json_t *changes = json_copy(body);
+        r = settle_limit(client, path, changes, err);
         if (r == 0)
-            r = client_call(client, "POST", request, body, NULL, err);
+            r = add_notes(client, path, &notes, changes, err);
+        if (r == 0)
+            r = client_call(client, "POST", request, changes, NULL, err);
         if (r < 0)
             return complain("job", path, err);
     }
@@ -328,7 +355,9 @@ int slurm_run_scontrol(const struct slurm_program *program, int argc, char **arg
     int first = 0;
     if (slurm_options_answer(program, argc, argv))
         return 0;
-    int r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    int r = slurm_options_from_environment(&reading, "SCONTROL", &err);
+    if (r == 0)
+        r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     if (r < 0)
         return slurm_fail(program, &err);
     client_init(&client, NULL, NULL);

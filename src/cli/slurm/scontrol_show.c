@@ -252,6 +252,13 @@ TEXT(node_memory)
     return xasprintf("%" PRId64, field_integer(job, "memory_bytes", 0) >> 20);
 }
 
+TEXT(node_features)
+{
+    const char *features = field_text(job, SLURM_NODE_FEATURES);
+    (void)now_ms;
+    return xstrdup(features != NULL ? features : "(null)");
+}
+
 TEXT(node_gres)
 {
     char *gres = slurm_node_gres(job);
@@ -284,6 +291,8 @@ static const struct pair node_pairs[] = {
     { false, "CPUAlloc", NULL, "0" },
     { false, "CPUEfctv", text_node_cpus, NULL },
     { false, "CPUTot", text_node_cpus, NULL },
+    { true, "AvailableFeatures", text_node_features, NULL },
+    { true, "ActiveFeatures", text_node_features, NULL },
     { true, "Gres", text_node_gres, NULL },
     { true, "GresUsed", text_node_gres_used, NULL },
     { true, "NodeAddr", text_node_name, NULL },

@@ -6,10 +6,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/json_form.h"
@@ -142,6 +144,13 @@ TEXT(gres)
     return gres != NULL ? gres : xstrdup("(null)");
 }
 
+TEXT(features)
+{
+    const char *features = field_text(first_of(group), SLURM_NODE_FEATURES);
+    (void)now_ms;
+    return xstrdup(features != NULL ? features : "(null)");
+}
+
 TEXT(reason)
 {
     const char *reason = field_text(first_of(group), "reason");
@@ -242,7 +251,7 @@ CONSTANT(port, "6818")
 static const struct slurm_column columns[] = {
     { 'a', "Available", "AVAIL", text_available, 0 },
     { 'A', "NodeAI", "NODES(A/I)", text_short_summary, 0 },
-    { 'b', "features_act", "ACTIVE_FEATURES", slurm_text_null, 0 },
+    { 'b', "features_act", "ACTIVE_FEATURES", text_features, 0 },
     { 'B', "MaxCPUsPerNode", "MAX_CPUS_PER_NODE", text_unlimited, 0 },
     { 'c', "CPUs", "CPUS", text_cpus, 0 },
     { 'C', "CPUsState", "CPUS(A/I/O/T)", text_cpu_summary, 0 },
@@ -250,7 +259,7 @@ static const struct slurm_column columns[] = {
     { 'D', "Nodes", "NODES", text_count, 0 },
     { 'e', "FreeMem", "FREE_MEM", slurm_text_unavailable, 0 },
     { 'E', "Reason", "REASON", text_reason, 0 },
-    { 'f', "Features", "AVAIL_FEATURES", slurm_text_null, 0 },
+    { 'f', "Features", "AVAIL_FEATURES", text_features, 0 },
     { 'F', "NodeAIOT", "NODES(A/I/O/T)", text_summary, 0 },
     { 'g', "Groups", "GROUPS", text_users, 0 },
     { 'G', "Gres", "GRES", text_gres, 0 },
@@ -293,8 +302,10 @@ static const struct slurm_column columns[] = {
 };
 
 struct sinfo {
-    const char *format, *long_format, *nodes, *partitions, *states;
-    bool is_headless, is_each_node, is_reasons, is_summary, is_long, is_json;
+    const char *format, *long_format, *nodes, *partitions, *states, *sort;
+    bool is_headless, is_each_node, is_reasons, is_summary, is_long, is_json, is_dead, is_responding,
+        is_reservations;
+    int64_t repeat_s;
 };
 
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -305,7 +316,7 @@ static int set_text(void *target, const struct slurm_option *option, const char 
         const char *name;
         const char **text;
     } texts[] = { { "format", &sinfo->format }, { "Format", &sinfo->long_format }, { "nodes", &sinfo->nodes },
-        { "partition", &sinfo->partitions }, { "states", &sinfo->states } };
+        { "partition", &sinfo->partitions }, { "states", &sinfo->states }, { "sort", &sinfo->sort } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].name, option->name) == 0)
             *texts[i].text = value;
@@ -321,42 +332,51 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
         bool *flag;
     } flags[] = { { "noheader", &sinfo->is_headless }, { "Node", &sinfo->is_each_node },
         { "list-reasons", &sinfo->is_reasons }, { "summarize", &sinfo->is_summary },
-        { "long", &sinfo->is_long }, { "json", &sinfo->is_json } };
+        { "long", &sinfo->is_long }, { "json", &sinfo->is_json }, { "dead", &sinfo->is_dead },
+        { "responding", &sinfo->is_responding }, { "reservation", &sinfo->is_reservations } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(flags[i].name, option->name) == 0)
             *flags[i].flag = true;
     return 0;
 }
 
+static int set_repeat(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    (void)option;
+    return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct sinfo *)target)->repeat_s, err);
+}
+
 const struct slurm_option slurm_sinfo_options[] = {
     SLURM_NO_EFFECT(SLURM_SINFO, "all", 'a', NULL, NULL, "all partitions"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "clusters", 'M', "list", NULL, "of these clusters"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "cluster", 0, "list", NULL, "of these clusters"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "dead", 'd', NULL, NULL, "nodes that do not answer"),
+    SLURM_ROW(SLURM_SINFO, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
+    SLURM_ROW(SLURM_SINFO, "cluster", 0, "list", slurm_set_clusters, NULL, "the same"),
+    SLURM_ROW(SLURM_SINFO, "dead", 'd', NULL, set_flag, NULL, "nodes that do not answer"),
     SLURM_NO_EFFECT(SLURM_SINFO, "exact", 'e', NULL, NULL, "nodes that are alike alone share a line"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "federation", 0, NULL, NULL, "of the federation"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "federation", 0, NULL, "FEDERATION", "of the federation"),
     SLURM_ROW(
         SLURM_SINFO, "format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%P %t'"),
     SLURM_ROW(
         SLURM_SINFO, "Format", 'O', "names", set_text, NULL, "what is printed, as names: Partition,Nodes"),
     SLURM_NO_EFFECT(SLURM_SINFO, "future", 'F', NULL, NULL, "nodes of the future"),
     SLURM_NO_EFFECT(SLURM_SINFO, "hide", 0, NULL, NULL, "no hidden partitions"),
+    SLURM_ROW(SLURM_SINFO, "iterate", 'i', "seconds", set_repeat, NULL, "print again after this time"),
     SLURM_ROW(SLURM_SINFO, "json", 0, NULL, set_flag, NULL, "print JSON, as openapi v0.0.38 of Slurm"),
     SLURM_ROW(SLURM_SINFO, "list-reasons", 'R', NULL, set_flag, NULL, "why nodes are out of service"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "local", 0, NULL, NULL, "of this cluster"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "local", 0, NULL, "LOCAL", "of this cluster"),
     SLURM_ROW(SLURM_SINFO, "long", 'l', NULL, set_flag, NULL, "more columns"),
     SLURM_ROW(SLURM_SINFO, "Node", 'N', NULL, set_flag, NULL, "one line for each node"),
     SLURM_ROW(SLURM_SINFO, "nodes", 'n', "list", set_text, NULL, "these nodes"),
     SLURM_NO_EFFECT(SLURM_SINFO, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
     SLURM_ROW(SLURM_SINFO, "noheader", 'h', NULL, set_flag, NULL, "no header"),
     SLURM_ROW(SLURM_SINFO, "partition", 'p', "list", set_text, "PARTITION", "these partitions"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "responding", 'r', NULL, NULL, "nodes that answer"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "sort", 'S', "letters", NULL, "order"),
+    SLURM_ROW(SLURM_SINFO, "responding", 'r', NULL, set_flag, NULL, "nodes that answer"),
+    SLURM_ROW(
+        SLURM_SINFO, "sort", 'S', "letters", set_text, "SORT", "order: by letters of -o, '-' for descending"),
     SLURM_ROW(SLURM_SINFO, "states", 't', "list", set_text, NULL, "nodes in these states"),
     SLURM_ROW(SLURM_SINFO, "summarize", 's', NULL, set_flag, NULL, "one line for each partition"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "reservation", 'T', NULL, NULL, "reservations"),
+    SLURM_ROW(SLURM_SINFO, "reservation", 'T', NULL, set_flag, NULL, "reservations, of which there are none"),
     SLURM_NO_EFFECT(SLURM_SINFO, "verbose", 'v', NULL, NULL, "increase verbosity"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "yaml", 0, NULL, NULL, "print YAML"),
+    SLURM_REFUSE(SLURM_SINFO, "yaml", 0, NULL, SLURM_NO_YAML),
     { 0 },
 };
 
@@ -384,7 +404,9 @@ static bool is_wanted(const struct sinfo *sinfo, const json_t *node)
                     slurm_list_has(sinfo->states, slurm_node_state_compact(node));
     bool is_reason = !sinfo->is_reasons || field_text(node, "reason") != NULL;
     _cleanup_strings_ struct strings names = { 0 };
-    bool is_node = sinfo->nodes == NULL;
+    bool is_node = sinfo->nodes == NULL, is_up = !field_is(node, "state", "down");
+    if ((sinfo->is_dead && is_up) || (sinfo->is_responding && !is_up))
+        return false;
     if (sinfo->nodes != NULL)
         (void)hostlist_expand(sinfo->nodes, &names, NULL);
     for (size_t i = 0; i < names.count; i++)
@@ -396,7 +418,7 @@ static bool is_wanted(const struct sinfo *sinfo, const json_t *node)
 static bool is_alike(const struct slurm_table *table, const json_t *group, const json_t *node)
 {
     static slurm_text_fn *const of_nodes[] = { text_state, text_compact_state, text_cpus, text_memory,
-        text_gres, text_reason };
+        text_gres, text_reason, text_features };
     _cleanup_json_ json_t *alone = json_pack("{s:[O]}", "nodes", node);
     for (size_t i = 0; i < table->count; i++)
         for (size_t k = 0; k < sizeof(of_nodes) / sizeof(of_nodes[0]); k++) {
@@ -478,7 +500,7 @@ static void print_json(const struct sinfo *sinfo, const json_t *partitions, cons
 static int print(const struct sinfo *sinfo, struct error *err)
 {
     struct client client;
-    struct slurm_table table = { .columns = columns, .is_headless = sinfo->is_headless };
+    struct slurm_table table = { .columns = columns, .is_headless = sinfo->is_headless, .sort = sinfo->sort };
     _cleanup_json_ json_t *nodes = NULL, *partitions = NULL, *groups = NULL;
     client_init(&client, NULL, NULL);
     int r = slurm_nodes_get(&client, &nodes, err);
@@ -491,6 +513,8 @@ static int print(const struct sinfo *sinfo, struct error *err)
         print_json(sinfo, partitions, nodes);
     } else if (r == 0) {
         groups = group_nodes(sinfo, &table, partitions, nodes);
+        if (!sinfo->is_headless && (sinfo->is_long || sinfo->repeat_s > 0))
+            slurm_print_date();
         slurm_table_print(&table, groups);
     }
     slurm_table_clear(&table);
@@ -512,5 +536,13 @@ int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv)
         return slurm_fail(program, &err);
     if (check_states(&sinfo, &err) < 0)
         return slurm_fail(program, &err);
-    return print(&sinfo, &err) < 0 ? slurm_fail_load("slurm_load_partitions", &err) : 0;
+    if (sinfo.is_reservations)
+        return puts("No reservations in the system") < 0;
+    do {
+        r = print(&sinfo, &err);
+        (void)fflush(stdout);
+        if (r == 0 && sinfo.repeat_s > 0)
+            (void)sleep((unsigned)sinfo.repeat_s);
+    } while (r == 0 && sinfo.repeat_s > 0);
+    return r < 0 ? slurm_fail_load("slurm_load_partitions", &err) : 0;
 }

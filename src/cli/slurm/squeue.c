@@ -17,6 +17,7 @@
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/json_form.h"
+#include "cli/slurm/sacct_columns.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/state.h"
 #include "cli/slurm/steps.h"
@@ -24,6 +25,7 @@
 #include "cli/slurm/table.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
+#include "job/array.h"
 
 #define FORMAT_USUAL "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 #define FORMAT_LONG  "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
@@ -41,6 +43,12 @@ static char *text_input(const json_t *job, int64_t now_ms)
     return xstrdup("/dev/null");
 }
 
+static char *text_features(const json_t *job, int64_t now_ms)
+{
+    _cleanup_free_ char *features = slurm_text_constraints(job, now_ms);
+    return features[0] != '\0' ? take_ptr(features) : xstrdup("(null)");
+}
+
 /* Letters of -o, and names of -O and --Format: all of Slurm 22.05. What has no meaning here is N/A. */
 static const struct slurm_column columns[] = {
     { 'a', "Account", "ACCOUNT", slurm_text_account, 0 },
@@ -53,7 +61,7 @@ static const struct slurm_column columns[] = {
     { 'D', "NumNodes", "NODES", slurm_text_node_count, 0 },
     { 'e', "EndTime", "END_TIME", slurm_text_ended, 0 },
     { 'E', "Dependency", "DEPENDENCY", slurm_text_dependency, 0 },
-    { 'f', "Feature", "FEATURES", slurm_text_null, 0 },
+    { 'f', "Feature", "FEATURES", text_features, 0 },
     { 'F', "ArrayJobID", "ARRAY_JOB_ID", slurm_text_array_job_id, 0 },
     { 'g', "GroupName", "GROUP", slurm_text_group, 0 },
     { 'G', "GroupID", "GROUP", slurm_text_gid, 0 },
@@ -172,7 +180,7 @@ static const struct slurm_column columns[] = {
 struct squeue {
     const char *format, *long_format, *states, *users, *name, *partitions, *nodes, *accounts, *qos, *sort;
     struct slurm_ids ids;
-    bool is_headless, is_mine, is_start, is_long, is_json, is_steps;
+    bool is_headless, is_mine, is_start, is_long, is_json, is_steps, is_each_element, is_empty;
     int64_t repeat_s;
 };
 
@@ -203,9 +211,9 @@ static int set_text(void *target, const struct slurm_option *option, const char 
         const char *key;
         const char **text;
     } texts[] = { { "format", &squeue->format }, { "Format", &squeue->long_format },
-        { "user", &squeue->users }, { "name", &squeue->name }, { "partition", &squeue->partitions },
-        { "nodelist", &squeue->nodes }, { "account", &squeue->accounts }, { "qos", &squeue->qos },
-        { "sort", &squeue->sort } };
+        { "user", &squeue->users }, { "users", &squeue->users }, { "name", &squeue->name },
+        { "partition", &squeue->partitions }, { "nodelist", &squeue->nodes },
+        { "account", &squeue->accounts }, { "qos", &squeue->qos }, { "sort", &squeue->sort } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].key, option->name) == 0)
             *texts[i].text = value;
@@ -221,6 +229,15 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     squeue->is_start |= strcmp(option->name, "start") == 0;
     squeue->is_long |= option->letter == 'l';
     squeue->is_json |= strcmp(option->name, "json") == 0;
+    squeue->is_each_element |= strncmp(option->name, "array", 5) == 0;
+    return 0;
+}
+
+/* A filter by something that no job has. */
+static int set_absent(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    (void)option, (void)value, (void)err;
+    ((struct squeue *)target)->is_empty = true;
     return 0;
 }
 
@@ -241,10 +258,11 @@ static int set_repeat(void *target, const struct slurm_option *option, const cha
 const struct slurm_option slurm_squeue_options[] = {
     SLURM_ROW(SLURM_SQUEUE, "account", 'A', "list", set_text, "ACCOUNT", "jobs of these accounts"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "all", 'a', NULL, NULL, "jobs of all partitions"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "array", 'r', NULL, NULL, "one line for each element of an array"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "array-unique", 0, NULL, NULL, "one line for each element of an array"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "clusters", 'M', "list", NULL, "jobs of these clusters"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "federation", 0, NULL, NULL, "jobs of the federation"),
+    SLURM_ROW(SLURM_SQUEUE, "array", 'r', NULL, set_flag, "ARRAY", "one line for each element of an array"),
+    SLURM_ROW(SLURM_SQUEUE, "array-unique", 0, NULL, set_flag, "ARRAY_UNIQUE",
+        "one line for each element of an array"),
+    SLURM_ROW(SLURM_SQUEUE, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "federation", 0, NULL, "FEDERATION", "jobs of the federation"),
     SLURM_ROW(
         SLURM_SQUEUE, "format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%i %t'"),
     SLURM_ROW(SLURM_SQUEUE, "Format", 'O', "names", set_text, "FORMAT2",
@@ -253,7 +271,9 @@ const struct slurm_option slurm_squeue_options[] = {
     SLURM_ROW(SLURM_SQUEUE, "iterate", 'i', "seconds", set_repeat, NULL, "print again after this time"),
     SLURM_ROW(SLURM_SQUEUE, "jobs", 'j', "list", set_ids, NULL, "these jobs"),
     SLURM_ROW(SLURM_SQUEUE, "json", 0, NULL, set_flag, NULL, "print JSON, as openapi v0.0.38 of Slurm"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "local", 0, NULL, NULL, "jobs of this cluster"),
+    SLURM_ROW(SLURM_SQUEUE, "licenses", 'L', "list", set_absent, "LICENSES",
+        "jobs with these licenses, which none has"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "local", 0, NULL, "LOCAL", "jobs of this cluster"),
     SLURM_ROW(SLURM_SQUEUE, "long", 'l', NULL, set_flag, NULL, "more columns"),
     SLURM_ROW(SLURM_SQUEUE, "me", 0, NULL, set_flag, NULL, "your own jobs"),
     SLURM_ROW(SLURM_SQUEUE, "name", 'n', "list", set_text, "NAMES", "jobs with these names"),
@@ -261,9 +281,11 @@ const struct slurm_option slurm_squeue_options[] = {
     SLURM_ROW(SLURM_SQUEUE, "noheader", 'h', NULL, set_flag, NULL, "no header"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
     SLURM_ROW(SLURM_SQUEUE, "partition", 'p', "list", set_text, "PARTITION", "jobs of these partitions"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "priority", 'P', NULL, NULL, "a line for each partition"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "priority", 'P', NULL, "PRIORITY", "a line for each partition"),
     SLURM_ROW(SLURM_SQUEUE, "qos", 'q', "list", set_text, "QOS", "jobs of these QOS"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "sibling", 0, NULL, NULL, "siblings of a federation"),
+    SLURM_ROW(SLURM_SQUEUE, "reservation", 'R', "name", set_absent, NULL,
+        "jobs of this reservation, of which there are none"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "sibling", 0, NULL, "SIBLING", "siblings of a federation"),
     SLURM_ROW(SLURM_SQUEUE, "sort", 'S', "letters", set_text, "SORT",
         "order: by letters of -o, '-' for descending"),
     SLURM_ROW(SLURM_SQUEUE, "start", 0, NULL, set_flag, NULL, "when jobs that wait are expected to start"),
@@ -271,8 +293,9 @@ const struct slurm_option slurm_squeue_options[] = {
     SLURM_ROW(SLURM_SQUEUE, "steps", 's', "[list]", set_steps, NULL,
         "running steps instead of jobs; of these jobs, or these steps"),
     SLURM_ROW(SLURM_SQUEUE, "user", 'u', "list", set_text, "USERS", "jobs of these users"),
+    SLURM_ROW(SLURM_SQUEUE, "users", 0, "list", set_text, NULL, "the same"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "verbose", 'v', NULL, NULL, "increase verbosity"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "yaml", 0, NULL, NULL, "print YAML"),
+    SLURM_REFUSE(SLURM_SQUEUE, "yaml", 0, NULL, SLURM_NO_YAML),
     { 0 },
 };
 
@@ -309,7 +332,8 @@ static bool is_among(const char *list, slurm_text_fn *text, const json_t *job)
 
 static bool is_wanted(const struct squeue *squeue, const json_t *job, int64_t now_ms)
 {
-    return is_in_state(squeue, job, now_ms) && is_among(squeue->partitions, slurm_text_partition, job) &&
+    return !squeue->is_empty && is_in_state(squeue, job, now_ms) &&
+           is_among(squeue->partitions, slurm_text_partition, job) &&
            is_among(squeue->accounts, slurm_text_account, job) &&
            is_among(squeue->qos, slurm_text_qos, job) &&
            (squeue->nodes == NULL || slurm_job_is_on(job, squeue->nodes));
@@ -352,6 +376,42 @@ static int load(struct squeue *squeue, json_t **ret, struct error *err)
     if (r == 0)
         *ret = take_ptr(jobs);
     return r;
+}
+
+static void add_element(const struct squeue *squeue, json_t *all, const json_t *job, uint32_t index)
+{
+    _cleanup_json_ json_t *element = json_copy((json_t *)(uintptr_t)job);
+    (void)json_object_set(element, "array_job", json_object_get(job, "id"));
+    (void)json_object_set_new(element, "array_index", json_integer(index));
+    (void)json_object_del(element, "array_left");
+    bool is_asked = squeue->ids.count == 0;
+    for (size_t i = 0; !is_asked && i < squeue->ids.count; i++)
+        is_asked = slurm_id_fits(&squeue->ids.items[i], element);
+    if (is_asked)
+        (void)json_array_append(all, element);
+}
+
+/* Waiting elements of arrays as jobs of their own. */
+static void expand_arrays(const struct squeue *squeue, json_t **jobs)
+{
+    json_t *all = json_array(), *job = NULL;
+    size_t index = 0;
+    json_array_foreach(*jobs, index, job)
+    {
+        struct array left = { 0 };
+        const char *text = field_text(job, "array_left");
+        if (text == NULL || parse_array(text, &left, NULL) < 0) {
+            (void)json_array_append(all, job);
+            continue;
+        }
+        for (size_t i = 0; i < left.count; i++)
+            for (uint32_t k = left.ranges[i].first, step = left.ranges[i].step; k <= left.ranges[i].last;
+                 k += step > 0 ? step : 1)
+                add_element(squeue, all, job, k);
+        array_clear(&left);
+    }
+    json_decref(*jobs);
+    *jobs = all;
 }
 
 static bool is_listed(const struct squeue *squeue, const json_t *step)
@@ -404,6 +464,8 @@ static int print(struct squeue *squeue, struct error *err)
         r = load_steps(squeue, &jobs, err);
     if (r < 0)
         return r;
+    if (squeue->is_each_element)
+        expand_arrays(squeue, &jobs);
     if (squeue->is_json)
         return print_json(jobs);
     struct slurm_table table = {
@@ -416,6 +478,8 @@ static int print(struct squeue *squeue, struct error *err)
                                                 : FORMAT_USUAL;
     r = squeue->long_format != NULL ? slurm_table_read_names(&table, squeue->long_format, err)
                                     : slurm_table_read_letters(&table, format, err);
+    if (r == 0 && !squeue->is_headless && (squeue->is_long || squeue->repeat_s > 0))
+        slurm_print_date();
     if (r == 0)
         slurm_table_print(&table, jobs);
     slurm_table_clear(&table);

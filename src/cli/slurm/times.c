@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cli/slurm/fields.h"
 
-#define MINUTE_S 60
-#define HOUR_S   3600
-#define DAY_S    86400
-#define MILLI    1000
+#define TIME_SIZE 256 // of a text in a format of the user
+#define MINUTE_S  60
+#define HOUR_S    3600
+#define DAY_S     86400
+#define MILLI     1000
 
 char *slurm_time_text(int64_t wall_ms, const char *otherwise)
 {
@@ -19,6 +24,41 @@ char *slurm_time_text(int64_t wall_ms, const char *otherwise)
         strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &date) == 0)
         return xstrdup(otherwise);
     return xstrdup(text);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" // the format is the user's
+char *slurm_time_shown(int64_t wall_ms, const char *otherwise)
+{
+    const char *format = getenv("SLURM_TIME_FORMAT");
+    char text[TIME_SIZE];
+    struct tm date;
+    time_t when = (time_t)(wall_ms / MILLI);
+    if (wall_ms == 0 || format == NULL || strchr(format, '%') == NULL || localtime_r(&when, &date) == NULL ||
+        strftime(text, sizeof(text), format, &date) == 0)
+        return slurm_time_text(wall_ms, otherwise);
+    return xstrdup(text);
+}
+#pragma GCC diagnostic pop
+
+void slurm_print_date(void)
+{
+    char text[64] = "";
+    struct tm date;
+    time_t now = (time_t)(clock_wall_ms() / MILLI);
+    if (localtime_r(&now, &date) != NULL && strftime(text, sizeof(text), "%a %b %d %T %Y", &date) > 0)
+        (void)puts(text);
+}
+
+int64_t slurm_midnight_ms(void)
+{
+    time_t now = (time_t)(clock_wall_ms() / MILLI);
+    struct tm date;
+    if (localtime_r(&now, &date) == NULL)
+        return 0;
+    date.tm_hour = date.tm_min = date.tm_sec = 0;
+    date.tm_isdst = -1;
+    return (int64_t)mktime(&date) * MILLI;
 }
 
 char *slurm_duration_text(int64_t seconds, int is_full)
