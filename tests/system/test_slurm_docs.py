@@ -2,6 +2,7 @@
 """docs/slurm.md has the tables that the commands obey; --help has their options."""
 
 import os
+import re
 import subprocess
 
 import harness
@@ -17,6 +18,29 @@ def test_the_manual_has_the_tables_of_the_commands():
     assert call('tables').strip() in manual, 'put the output of `mgpu-slurm tables` at the end of docs/slurm.md'
 
 
+def table_of(program):
+    """Letters and long names of the options that a command knows."""
+    letters, names = set(), set()
+    for line in call('tables').splitlines():
+        cells = re.split(r'(?<!\\)\|', line)
+        if line.startswith('| `-') and program in cells[2].split(', ') + cells[2].strip().split(', '):
+            letters |= set(re.findall(r'`-(\w)`', cells[1]))
+            names |= set(re.findall(r'`--([\w-]+)', cells[1]))
+    return letters, names
+
+
+def test_every_option_of_slurm_is_known_by_its_name_and_letter():
+    with open(os.path.join(os.path.dirname(__file__), 'slurm_options.txt'), encoding='utf-8') as file:
+        text = file.read().replace('\n    ', ' ')
+    programs = dict(line.split(': ') for line in text.splitlines() if not line.startswith('#'))
+    assert len(programs) == 15
+    for program, options in programs.items():
+        letters, names = table_of(program)
+        for option in options.split():
+            letter, _, name = option.rpartition('/')
+            assert name in names and letter[1:] in letters | {''}, (program, option)
+
+
 def test_help_usage_and_version_are_answered():
     for name in ('sbatch', 'srun', 'salloc', 'squeue', 'scancel', 'sacct', 'sinfo', 'scontrol'):
         assert call(name, '--help').startswith(f'Usage: {name} ') and '--' in call(name, '--help')
@@ -25,8 +49,8 @@ def test_help_usage_and_version_are_answered():
 
 
 def test_scripts_are_checked_for_what_differs(tmp_path):
-    texts = {'plain': '#SBATCH -J a -n 2\n#SBATCH --gres=gpu:1\n', 'soft': '#SBATCH --qos=high --switches=1\n',
-             'hard': '#SBATCH -J a\n\n#SBATCH --constraint=a100 -t nonsense\n', 'whole': '#SBATCH --reservation=x\n'}
+    texts = {'plain': '#SBATCH -J a -n 2\n#SBATCH --gres=gpu:1\n', 'soft': '#SBATCH --qos=high --switches=1\n#SBATCH --gres=gpu:1 --constraint=a100\n',
+             'hard': '#SBATCH -J a\n\n#SBATCH --network=ib -t nonsense\n', 'whole': '#SBATCH --reservation=x\n'}
     for name, text in texts.items():
         (tmp_path / name).write_text('#!/bin/sh\n' + text + 'true\n', encoding='utf-8')
 
@@ -40,6 +64,6 @@ def test_scripts_are_checked_for_what_differs(tmp_path):
                                  'soft: line 2: --switches=1: accepted, without effect'])
     code, lines = check('plain', 'hard')
     assert code == 1 and lines[0] == 'plain: no difference' and len(lines) == 3, lines
-    assert lines[1].startswith('hard: line 4: --constraint=a100: refused: nodes have no features')
+    assert lines[1].startswith('hard: line 4: --network=ib: refused: there is no such network')
     assert lines[2].startswith('hard: line 4: refused: ') and 'nonsense' in lines[2]
     assert check('whole')[0] == 1 and check('nosuch')[0] == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clients of Slurm from Debian against mgpu: Snakemake, GNU parallel, Open MPI, PyTorch and Dask."""
+"""Clients of Slurm from Debian against mgpu: Snakemake, Cylc, GNU parallel, Open MPI, PyTorch and Dask."""
 
 import os
 import re
@@ -106,6 +106,17 @@ print('rank', rank, 'of', size, 'on', os.environ['SLURMD_NODENAME'], value.item(
 '''
 
 
+TORCHRUN_PROGRAM = '''
+import os
+import torch
+import torch.distributed as dist
+dist.init_process_group('gloo')
+value = torch.tensor([dist.get_rank() + 1.0])
+dist.all_reduce(value)
+print(f'rank {dist.get_rank()} of {dist.get_world_size()}: {value.item()} on', os.environ['SLURMD_NODENAME'], flush=True)
+'''
+
+
 @pytest.mark.skipif(not has_module('torch.distributed'), reason='python3-torch is not installed')
 def test_pytorch_meets_by_the_variables_of_srun(nodes):
     nodes.script(GLOO_PROGRAM, 'meet.py')
@@ -115,6 +126,60 @@ def test_pytorch_meets_by_the_variables_of_srun(nodes):
     job = nodes.wrap(line, '-N', 2, '--ntasks-per-node=1', '--gres=gpu:1', '-o', 'out')
     assert nodes.box.wait(job, timeout_s=180)['state'] == 'done', nodes.read('out')
     assert sorted(nodes.read('out').splitlines()) == ['rank 0 of 2 on n1 3.0', 'rank 1 of 2 on n2 3.0']
+
+
+@pytest.mark.skipif(not has_module('torch.distributed'), reason='python3-torch is not installed')
+def test_torchrun_starts_its_workers_on_two_nodes(nodes):
+    nodes.script(TORCHRUN_PROGRAM, 'train.py')
+    line = (f'export MGPU_SOCKET={nodes.box.socket} GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1\n'
+            'srun --nodes=2 --ntasks-per-node=1 /usr/bin/python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 2 '
+            '--rdzv_id $SLURM_JOB_ID --rdzv_backend c10d --rdzv_endpoint $MASTER_ADDR:$MASTER_PORT train.py')
+    job = nodes.wrap(line, '-N', 2, '--ntasks-per-node=1', '--gres=gpu:1', '-o', 'out')
+    assert nodes.box.wait(job, timeout_s=180)['state'] == 'done', nodes.read('out')
+    lines = sorted(line for line in nodes.read('out').splitlines() if line.startswith('rank'))
+    assert [line.split(' on ')[0] for line in lines] == [f'rank {rank} of 4: 10.0' for rank in range(4)], nodes.read('out')
+    assert {line.split(' on ')[1] for line in lines} == {'n1', 'n2'}
+
+
+# --- Cylc ---
+
+CYLC_WORKFLOW = '''
+[scheduling]
+    [[graph]]
+        R1 = first => second
+[runtime]
+    [[first, second]]
+        script = echo $CYLC_TASK_NAME $SLURM_JOB_ID >> $CYLC_WORKFLOW_SHARE_DIR/result
+        platform = mgpu
+        [[[directives]]]
+            --ntasks = 1
+            --mem = 300M
+'''
+CYLC_CONFIGURATION = '''
+[platforms]
+    [[mgpu]]
+        hosts = localhost
+        job runner = slurm
+        submission polling intervals = PT5S
+        execution polling intervals = PT5S
+'''
+
+
+@pytest.mark.skipif(not has_module('cylc.flow'), reason='cylc-flow is not installed: tools/install-packages real')
+def test_cylc_runs_a_workflow(cluster):
+    home = os.path.join(cluster.place, 'home')
+    with cluster.box.client.acting():
+        for folder in ('source', 'conf'):
+            os.makedirs(os.path.join(home, folder))
+    cluster.script(CYLC_WORKFLOW, 'home/source/flow.cylc')
+    cluster.script(CYLC_CONFIGURATION, 'home/conf/global.cylc')
+    env = {'HOME': home, 'CYLC_CONF_PATH': f'{home}/conf'}
+    done = cluster.run('/usr/bin/cylc', 'install', '--no-run-name', '--workflow-name=flow', f'{home}/source', env=env, timeout_s=120)
+    assert done.code == 0, done
+    done = cluster.run('/usr/bin/cylc', 'play', '--no-detach', 'flow', env=env, timeout_s=240)
+    assert done.code == 0, done
+    rows = [line.split() for line in cluster.read('home/cylc-run/flow/share/result').splitlines()]
+    assert [row[0] for row in rows] == ['first', 'second'] and {cluster.box.job(row[1])['state'] for row in rows} == {'done'}
 
 
 # --- Dask: workers as dask-jobqueue submits them ---
