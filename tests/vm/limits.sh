@@ -60,7 +60,7 @@ a_job_has_the_cpus_it_asked_for() {
 a_step_is_limited_below_its_job() {
     hold wide -g 0 -c 1 -M 256M
     step() {
-        as ta /usr/libexec/mgpu/mgpu-slurm srun --jobid="$id" "$@"
+        as ta mgpu-slurm srun --jobid="$id" "$@"
     }
     said=$(step -c 1 --mem=64M /vm/busybox sh -c 'sed -n s/^0:://p /proc/self/cgroup')
     equal "$(dirname "$said")" "$(dirname "$cgroup")" "the attempt of the step"
@@ -68,6 +68,9 @@ a_step_is_limited_below_its_job() {
     rc=0
     step --mem=64M dd if=/dev/zero of=/dev/null bs=200M count=1 2>/dev/null || rc=$?
     equal $rc 137 "a step of 200 MiB with 64 MiB"
+    equal "$(as ta mgpu-slurm sacct -n -P -j "$id.1" -o State,ExitCode)" "OUT_OF_MEMORY|0:125" "sacct of the step"
+    cpus=$(step --exact -c 1 --overlap /vm/busybox nproc)
+    equal "$cpus" 1 "CPUs of a step with one"
     step --overlap --mem=64M sleep 600 &
     await sh -c "pgrep -x sleep"
     equal "$(state "$id")" running "its job"

@@ -22,7 +22,7 @@
 enum value {
     VALUE_MEMORY,
     VALUE_NOTHING,
-    VALUE_YES,
+    VALUE_TOGETHER,
     VALUE_PIDS,
     VALUE_PERIOD,
     VALUE_QUOTA,
@@ -41,7 +41,7 @@ static const struct row {
 } rows[] = {
     { LIMIT_MEMORY, HIERARCHY_V2, "memory.max", VALUE_MEMORY, false },
     { LIMIT_MEMORY, HIERARCHY_V2, "memory.swap.max", VALUE_NOTHING, true },
-    { LIMIT_MEMORY, HIERARCHY_V2, "memory.oom.group", VALUE_YES, true },
+    { LIMIT_MEMORY, HIERARCHY_V2, "memory.oom.group", VALUE_TOGETHER, true },
     { LIMIT_MEMORY, HIERARCHY_V1, "memory.limit_in_bytes", VALUE_MEMORY, false },
     { LIMIT_MEMORY, HIERARCHY_V1, "memory.memsw.limit_in_bytes", VALUE_MEMORY, true },
     { LIMIT_PIDS, HIERARCHY_V2, "pids.max", VALUE_PIDS, false },
@@ -68,7 +68,8 @@ static const char *format(enum value value, const struct limit_values *values, c
     switch (value) {
     case VALUE_MEMORY: (void)snprintf(number, NUMBER_SIZE, "%" PRIu64, values->memory); break;
     case VALUE_NOTHING: return "0";
-    case VALUE_YES: return "1";
+    /* All processes of a job are killed at once; of a step one, whose end slurmstepd reports. */
+    case VALUE_TOGETHER: return values->is_step ? "0" : "1";
     case VALUE_PIDS: (void)snprintf(number, NUMBER_SIZE, "%u", values->pids); break;
     case VALUE_PERIOD: (void)snprintf(number, NUMBER_SIZE, "%u", PERIOD_US); break;
     case VALUE_QUOTA: (void)snprintf(number, NUMBER_SIZE, "%" PRIu64, quota); break;

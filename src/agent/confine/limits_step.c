@@ -156,7 +156,7 @@ int limits_apply_step(struct limits *limits, const struct spool_id *id, const ch
     struct launch_spec *spec, struct error *err)
 {
     const struct place_of_step step = { limits, id, attempt, cell, spec };
-    const struct limit_values memory = { .memory = spec->memory_limit };
+    const struct limit_values memory = { .memory = spec->memory_limit, .is_step = true };
     int r = spec->memory_limit > 0 ? apply(&step, LIMIT_MEMORY, &memory, err) : 0;
     return r == 0 && spec->cpu_milli > 0 ? apply_cpu(&step, spec->cpu_milli, err) : r;
 }
