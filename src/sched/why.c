@@ -247,7 +247,8 @@ static void count_closed(const struct cluster_node *node, const struct cluster_g
         [CLOSED_DOWN] = !node->is_up,
     };
     for (size_t i = 0; i < CLOSURES; i++) {
-        if (!is_so[i])
+        bool is_of_node = i == CLOSED_DRAINED || i == CLOSED_DOWN;
+        if (!is_so[i] || (request->gpus == 0 && !is_of_node))
             continue;
         tally->n_closed[i]++;
         add_gpu(&tally->closed[i], node->position, at);

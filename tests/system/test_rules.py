@@ -158,6 +158,23 @@ def test_no_job_is_ended_before_its_time(box):
         assert [job for job in map(box.wait, jobs) if job['run_seconds'] < limit_ms / 1000] == []
 
 
+def test_no_forecast_begins_before_the_begin_time(box):
+    job = box.submit('-b', '+2h', '--', 'true')
+    why = box.api('GET', f'/jobs/{job}/why').json
+    assert why['eta_from'] >= box.job(job)['begin_at'] and why['eta_until'] >= why['eta_from'], why
+
+
+def test_a_job_without_gpus_does_not_wait_for_a_paused_one(box):
+    cpus = box.api('GET', '/nodes').json['nodes'][0]['cpus']
+    box.mgpu('gpu', 'pause', '0', user=box.user, check=True)
+    try:
+        box.post_job(['sleep', '600'], gpus=0, cpus=cpus)
+        why = box.api('GET', f'/jobs/{box.post_job(["true"], gpus=0, cpus=cpus)}/why').json
+        assert [reason['code'] for reason in why['reasons']].count('gpu_paused') == 0 and why['reasons'], why
+    finally:
+        box.mgpu('gpu', 'resume', '0', user=box.user, check=True)
+
+
 def test_a_job_does_not_begin_before_its_time(box):
     job = box.submit('-b', '+1h', '--', 'true')
     assert 'begin_time' in reasons(box, job)
