@@ -29,6 +29,9 @@ export const gpuHours = (seconds) =>
 const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const day = new Intl.DateTimeFormat([], { weekday: 'short', day: 'numeric', month: 'short' });
 
+/** The time alone, where the day is known. */
+export const timeOfDay = (value) => clock.format(new Date(value));
+
 /** A moment: the time today, with the day otherwise. */
 export function moment(value) {
   if (!value) return '–';

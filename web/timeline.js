@@ -2,14 +2,14 @@
 // Who has which GPU, had it, and until when; below, when the waiting jobs are expected to start.
 import { get } from './api.js';
 import { h, redraw, s } from './dom.js';
-import { colourOf, gpusOf, moment, numberOf } from './format.js';
+import { colourOf, gpusOf, moment, numberOf, timeOfDay } from './format.js';
 import { isOpen, state } from './live.js';
 
 const RANGES = [1, 6, 24, 72, 168]; // hours to either side of now
 const ROW = 26;
 const FETCH_MS = 30000;
 const QUEUE_ROWS = 30;
-const TICK = 84; // pixels that the text of a tick needs
+const TICK = 108; // pixels that the text of a tick needs
 
 /** The stretch of time that a job has its GPUs: [from, to, how the end is known]. */
 function spanOf(job, now) {
@@ -36,8 +36,12 @@ function ticks(from, to, at, width, height) {
   const step = steps.find((one) => ((to - from) / one) * TICK <= width) ?? 7 * 24 * hour;
   const offset = new Date(from).getTimezoneOffset() * 60000;
   const marks = [];
-  for (let time = Math.ceil((from - offset) / step) * step + offset; time < to; time += step)
-    marks.push(s('g', { class: 'tick' }, s('line', { x1: at(time), x2: at(time), y1: 0, y2: height }), s('text', { x: at(time) + 3, y: height + 13 }, moment(new Date(time).toISOString()))));
+  let day = null; // once for its ticks
+  for (let time = Math.ceil((from - offset) / step) * step + offset; time < to; time += step) {
+    const own = new Date(time).toDateString(), text = own === day ? timeOfDay(time) : moment(new Date(time).toISOString());
+    day = own;
+    marks.push(s('g', { class: 'tick' }, s('line', { x1: at(time), x2: at(time), y1: 0, y2: height }), s('text', { x: at(time) + 3, y: height + 13 }, text)));
+  }
   return marks;
 }
 

@@ -84,6 +84,19 @@ def test_the_timeline_shows_who_has_which_gpu_until_when(web, box, gate):
     harness.until(lambda: len(bars('later', 'ended ')) == 4, 'four bars of what has ended')
 
 
+def test_times_of_the_timeline_do_not_touch(web, box, gate):
+    box.submit('-q', '-g', '1', '-t', '2h', '--', *gate.command())
+    for width in (test_web_browser.NARROW, 800, 1400):
+        web.resize(width)
+        web.show('timeline')
+        for name in ('± 1 h', '± 6 h', '± 1 d', '± 3 d', '± 7 d'):
+            web.button(name)
+            boxes = harness.until(lambda: web.page.execute_script("return [...document.querySelectorAll('.tick text')].map((one) => { const r = one.getBoundingClientRect(); return [r.left, r.right]; })"),
+                                  'times')
+            assert all(left[1] < right[0] for left, right in zip(boxes, boxes[1:])), (width, name, boxes)
+    gate.open()
+
+
 def test_the_history_adds_up_what_users_had(web, box):
     jobs = [box.submit('-q', '-J', f'past-{number}', '-g', '1', '--', 'true') for number in range(3)]
     for job in jobs:
