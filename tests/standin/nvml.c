@@ -9,18 +9,20 @@
  *   gpu DOMAIN BUS MEMORY_MIB USED_MIB UTILIZATION CELSIUS MILLIWATTS UUID NAME...
  *                            one GPU, in NVML's own order; DOMAIN and BUS are hexadecimal
  *   more I MINOR LIMIT_MILLIWATTS MILLIJOULES SM_MHZ MEMORY_MHZ CORRECTED UNCORRECTED
- *                            further values of GPU I; they are not supported where this line is missing
+ *                            further values of GPU I; not supported where this line is missing
  *   process I KIND PID MIB   a process on GPU I; KIND is compute, graphics or mps; MIB -1: not available
  *   processes BYTES          elements of the lists of processes have BYTES bytes (see driver 535.54)
- *   xid I NUMBER [GI]        an event of GPU I, or of its GPU instance GI; those that a set has not seen yet
- * are waited for in order lost I                   GPU I has fallen off the bus; sets of events with it tell
- * nothing more code I CODE              each measuring call for GPU I returns CODE, such as 999 handle I CODE
- * GPU I cannot be opened: its handle is not given out mig I CURRENT PENDING    MIG mode of GPU I; not
- * supported where this line is missing instance I GI CI MEMORY_MIB USED_MIB UUID PROFILE a MIG instance of
- * GPU I; of processes on it, the number is 100 + that of this line mig_count I N            the most
- * instances that GPU I says it can have, 7 where this line is missing compute I MODE           compute mode
- * of GPU I: 0 default, 2 prohibited, 3 one process recovery I ACTION        what GPU I needs: 0 nothing, 1 a
- * reset, 2 a reboot, 3 and 4 a drain numa I NODE              memory of GPU I is a NUMA node of the machine
+ *   xid I NUMBER [GI]        an event of GPU I, or of its GPU instance GI; sets wait for those not seen yet
+ *   lost I                   GPU I has fallen off the bus; sets of events with it tell nothing more
+ *   code I CODE              each measuring call for GPU I returns CODE, such as 999
+ *   handle I CODE            GPU I cannot be opened: its handle is not given out
+ *   mig I CURRENT PENDING    MIG mode of GPU I; not supported where this line is missing
+ *   instance I GI CI MEMORY_MIB USED_MIB UUID PROFILE
+ *                            a MIG instance of GPU I; in lines about processes its number is 100 + its line
+ *   mig_count I N            the most instances that GPU I says it can have, 7 where this line is missing
+ *   compute I MODE           compute mode of GPU I: 0 default, 2 prohibited, 3 one process
+ *   recovery I ACTION        what GPU I needs: 0 nothing, 1 a reset, 2 a reboot, 3 and 4 a drain
+ *   numa I NODE              memory of GPU I is a NUMA node of the machine
  *   delay MS                 a measuring call takes MS milliseconds
  *   delay_gpu I MS           one for GPU I takes MS
  *   open I MS                the first handle of GPU I takes MS in each process
@@ -31,6 +33,7 @@
  *   hang_gpu I               those for GPU I never return
  *   hang_all I               no call for GPU I returns while this line is there, not even for its handle
  *   hang_init 1              nor does nvmlInit with this one
+ *   hang_in FUNCTION I       nor does that function for GPU I, or at all if it is for no GPU
  *   crash_gpu I              measuring GPU I ends the process
  *   fail FUNCTION CODE       that function returns CODE
  *   still 1                  the file is never read again by this process, for benchmarks
@@ -114,6 +117,11 @@ struct fail {
     int code;
 };
 
+struct hanging {
+    char function[64];
+    unsigned int gpu;
+};
+
 struct machine {
     int init, is_hanging, is_init_hanging, is_still, is_serial;
     unsigned int delay_ms;
@@ -126,6 +134,7 @@ struct machine {
     struct process processes[PROCESSES_MAX];
     struct xid xids[EVENTS_MAX];
     struct fail fails[FAILS_MAX];
+    struct hanging hanging; // one suffices
     unsigned int count;
     struct gpu gpus[GPUS_MAX];
 };
@@ -290,6 +299,7 @@ static void read_line(struct machine *machine, const char *line)
         machine->xids[machine->n_xids++] = xid;
     if (sscanf(line, "fail %63s %d", fail.function, &fail.code) == 2 && machine->n_fails < FAILS_MAX)
         machine->fails[machine->n_fails++] = fail;
+    (void)sscanf(line, "hang_in %63s %u", machine->hanging.function, &machine->hanging.gpu);
     (void)sscanf(line, "init %d", &machine->init);
     (void)sscanf(line, "hang %d", &machine->is_hanging);
     (void)sscanf(line, "still %d", &machine->is_still);
@@ -435,6 +445,19 @@ static struct machine hang_at(size_t i)
     return machine;
 }
 
+static int is_hanging_in(const struct machine *machine, const char *function, size_t i)
+{
+    return strcmp(machine->hanging.function, function) == 0 && (i >= GPUS_MAX || machine->hanging.gpu == i);
+}
+
+/* The same for one function; GPUS_MAX: it is for no GPU. */
+static void hang_in(const char *function, size_t i)
+{
+    const struct timespec pause_time = { .tv_nsec = POLL_NS };
+    for (struct machine machine = look(); is_hanging_in(&machine, function, i); machine = look())
+        (void)nanosleep(&pause_time, NULL);
+}
+
 /* As the driver takes its time: with `serial`, for one caller after the other. */
 static void spend(const struct machine *machine, unsigned int ms)
 {
@@ -505,6 +528,8 @@ static int find_in(
         hang();
     if (machine->gpus[i].is_hanging_all)
         (void)hang_at(i);
+    if (is_hanging_in(machine, function, i))
+        hang_in(function, i);
     if (is_measuring && machine->gpus[i].is_crashing)
         (void)raise(SIGKILL);
     *gpu = machine->gpus[i];
@@ -545,10 +570,11 @@ static int count_gpus(unsigned int *count)
     return 0;
 }
 
-static int open_gpu(unsigned int i, void **device)
+static int open_gpu(const char *function, unsigned int i, void **device)
 {
     char suffix[16];
     struct machine machine = hang_at(i);
+    hang_in(function, i);
     if (i >= GPUS_MAX)
         return NOT_FOUND;
     if (machine.gpus[i].handle_code != 0)
@@ -563,16 +589,16 @@ static int open_gpu(unsigned int i, void **device)
     return 0;
 }
 
-static int give_handle(unsigned int index, void **device)
+static int give_handle(const char *function, unsigned int index, void **device)
 {
     struct machine machine = look();
     if (index >= (machine.has_order ? machine.n_listed : machine.count))
         return NOT_FOUND;
-    return open_gpu(machine.has_order ? machine.order[index] : index, device);
+    return open_gpu(function, machine.has_order ? machine.order[index] : index, device);
 }
 
 /* Of the GPUs that are listed. */
-static int give_handle_at(const char *address, void **device)
+static int give_handle_at(const char *function, const char *address, void **device)
 {
     struct machine machine = look();
     unsigned int domain, bus, slot;
@@ -581,7 +607,7 @@ static int give_handle_at(const char *address, void **device)
     for (unsigned int k = 0; k < (machine.has_order ? machine.n_listed : machine.count); k++) {
         unsigned int i = machine.has_order ? machine.order[k] : k;
         if (i < machine.count && machine.gpus[i].domain == domain && machine.gpus[i].bus == bus && slot == 0)
-            return open_gpu(i, device);
+            return open_gpu(function, i, device);
     }
     return NOT_FOUND;
 }
@@ -630,12 +656,12 @@ EXPORT int nvmlDeviceGetCount(unsigned int *count)
 
 EXPORT int nvmlDeviceGetHandleByIndex(unsigned int index, void **device)
 {
-    return give_handle(index, device);
+    return give_handle(__func__, index, device);
 }
 
 EXPORT int nvmlDeviceGetHandleByPciBusId(const char *address, void **device)
 {
-    return give_handle_at(address, device);
+    return give_handle_at(__func__, address, device);
 }
 
 EXPORT int nvmlDeviceGetUUID(void *device, char *text, unsigned int size)
@@ -726,6 +752,7 @@ static const struct link *find_link(const struct machine *machine, const void *d
 EXPORT int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *is_active)
 {
     struct machine machine = look();
+    hang_in(__func__, (size_t)device - 1);
     *is_active = 1;
     return find_link(&machine, device, link) != NULL ? 0 : BAD_ARGUMENT;
 }
@@ -733,6 +760,7 @@ EXPORT int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned in
 EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, struct pci *pci)
 {
     struct machine machine = look();
+    hang_in(__func__, (size_t)device - 1);
     const struct link *found = find_link(&machine, device, link);
     if (found == NULL)
         return BAD_ARGUMENT;
@@ -746,17 +774,19 @@ EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, 
 
 EXPORT int nvmlInit_v2(void)
 {
+    hang_in(__func__, GPUS_MAX);
     return start();
 }
 
 EXPORT int nvmlDeviceGetCount_v2(unsigned int *count)
 {
+    hang_in(__func__, GPUS_MAX);
     return count_gpus(count);
 }
 
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device)
 {
-    return give_handle(index, device);
+    return give_handle(__func__, index, device);
 }
 
 EXPORT int nvmlDeviceGetPciInfo_v3(void *device, struct pci *pci)
@@ -1002,6 +1032,7 @@ int nvmlEventSetWait_v2(void *set, struct event *event, unsigned int timeout_ms)
 
 EXPORT int nvmlEventSetCreate(void **set)
 {
+    hang_in(__func__, GPUS_MAX);
     struct event_set *made = calloc(1, sizeof(*made));
     if (made == NULL)
         return UNKNOWN_ERROR;
@@ -1040,6 +1071,7 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *event, unsigned int time
     struct event_set *waiting = set;
     const struct timespec pause_time = { .tv_nsec = POLL_NS };
     const struct timespec whole = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L };
+    hang_in(__func__, GPUS_MAX);
     if (look().is_still) {
         (void)nanosleep(&whole, NULL);
         return TIMED_OUT;

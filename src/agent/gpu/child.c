@@ -121,7 +121,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct gpu_child *child = arg;
     uint64_t steps = atomic_load(&child->page->steps);
-    int64_t most_ms = gpu_child_is_open(child) ? child->timing->silent_ms : child->open_ms;
+    bool is_prompt = gpu_child_is_open(child) || atomic_load(&child->page->is_prompt) != 0;
+    int64_t most_ms = is_prompt ? child->timing->silent_ms : child->open_ms;
     child->still_ms = steps == child->steps ? child->still_ms + child->tick_ms : 0;
     child->steps = steps;
     if (child->still_ms >= most_ms)

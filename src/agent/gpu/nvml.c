@@ -6,8 +6,9 @@
  * NVML has its own order of GPUs. mgpu uses PCI bus order, as CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, so
  * the handles are sorted by bus address once.
  *
- * Any call may hang for one GPU, so each is announced on the page. Once opening a GPU by its number has hung,
- * excluded GPUs are not even opened by number.
+ * Any call may hang for one GPU, so each is announced on the page. Only the start of the driver and a GPU's
+ * handle, with which the driver initialises it, have more time than the others. Once opening a GPU by its
+ * number has hung, excluded GPUs are not even opened by number.
  *
  * MIG instances follow the GPUs, and share their keys. The sample of a GPU in MIG mode compares its layout
  * with the one that was found: another helper finds the new one.
@@ -101,13 +102,14 @@ static bool find_gpu(struct nvml *nvml, struct nvml_gpu *gpu, bool *ret_is_left_
     *ret_is_left_out = gpu_progress_is_left_out(nvml->page, gpu->key);
     if (*ret_is_left_out)
         return true;
-    gpu_progress_enter(nvml->page, gpu->key);
+    gpu_progress_enter_start(nvml->page, gpu->key);
     int code = nvml->api.handle(gpu->nvml_index, &gpu->device);
     if (code != NVML_SUCCESS) {
         nvml->n_closed++;
         nvml->closed_code = code;
         return false;
     }
+    gpu_progress_enter(nvml->page, gpu->key);
     gpu->has_pci = nvml->api.pci != NULL && nvml->api.pci(gpu->device, &pci) == NVML_SUCCESS;
     if (!gpu->has_pci)
         return true;
@@ -126,7 +128,7 @@ static bool open_known(struct nvml *nvml, const struct gpu_known *known, struct 
     gpu->has_pci = sscanf(known->key, "%x:%x:%x", &gpu->domain, &gpu->bus, &gpu->slot) == 3;
     if (gpu_progress_is_left_out(nvml->page, gpu->key))
         return true;
-    gpu_progress_enter(nvml->page, gpu->key);
+    gpu_progress_enter_start(nvml->page, gpu->key);
     int code =
         nvml->api.handle_at != NULL ? nvml->api.handle_at(gpu->key, &gpu->device) : NVML_FUNCTION_NOT_FOUND;
     if (code == NVML_SUCCESS)
@@ -293,6 +295,7 @@ static int nvml_open(
     }
     nvml->is_initialised = true;
     load_memory_module();
+    gpu_progress_enter(page, NULL);
     if (page != NULL && page->n_known > 0)
         find_known(nvml);
     else

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -191,6 +192,15 @@ static void lose(struct gpu_state *gpu)
     gpu->trouble = xstrdup("the driver does not respond to queries about it");
 }
 
+/* A GPU and its instances have one key, and one fate. */
+static void lose_all_of(const struct gpu_pollers *turns, size_t i, struct gpu_state *states)
+{
+    const char *key = turns->backend->key(turns->state, i);
+    for (size_t k = 0; k < turns->count; k++)
+        if (k == i || strcmp(turns->backend->key(turns->state, k), key) == 0)
+            lose(&states[k]);
+}
+
 /* Takes over what ended turns have read; true when it answers a look. */
 static bool collect(struct gpu_pollers *turns, struct gpu_state *gpus)
 {
@@ -237,7 +247,7 @@ bool gpu_pollers_read(struct gpu_pollers *turns, bool is_full, struct record_lis
     int64_t now_ms = clock_boot_ms();
     for (size_t i = 0; i < turns->count; i++)
         if (turns->turns[i].is_busy && now_ms - turns->turns[i].since_ms >= turns->silent_ms)
-            lose(&states[i]);
+            lose_all_of(turns, i, states);
     const struct turn *oldest = find_oldest(turns);
     (void)pthread_mutex_unlock(&turns->lock);
     if (oldest == NULL)

@@ -79,12 +79,23 @@ void gpu_progress_step(struct gpu_progress *page)
         atomic_fetch_add(&page->steps, 1);
 }
 
-void gpu_progress_enter(struct gpu_progress *page, const char *key)
+static void enter(struct gpu_progress *page, const char *key, bool is_prompt)
 {
     if (page == NULL)
         return;
     (void)snprintf(page->key, GPU_KEY_SIZE, "%s", key != NULL ? key : "");
+    atomic_store(&page->is_prompt, is_prompt);
     gpu_progress_step(page);
+}
+
+void gpu_progress_enter(struct gpu_progress *page, const char *key)
+{
+    enter(page, key, true);
+}
+
+void gpu_progress_enter_start(struct gpu_progress *page, const char *key)
+{
+    enter(page, key, false);
 }
 
 void gpu_progress_set_open(struct gpu_progress *page)

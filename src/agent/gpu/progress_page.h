@@ -26,8 +26,10 @@ struct gpu_known {
 struct gpu_progress {
     _Atomic uint64_t steps;   // incremented whenever the helper begins or ends an operation
     _Atomic uint32_t is_open; // 1: the driver has started
-    char key[GPU_KEY_SIZE];   // the GPU it is working on; "": none
-    uint32_t n_left_out;      // this and the next are set before the helper is forked
+    _Atomic uint32_t
+        is_prompt;          // 1: the operation is no start of the driver or of a GPU, which may take a minute
+    char key[GPU_KEY_SIZE]; // the GPU it is working on; "": none
+    uint32_t n_left_out;    // this and the next are set before the helper is forked
     char left_out[GPU_LEFT_OUT][GPU_KEY_SIZE];
     uint32_t n_known; // 0: none is released, and all GPUs listed by the driver are opened
     struct gpu_known known[GPU_KNOWN];
@@ -57,8 +59,10 @@ uint64_t gpu_progress_wanted(const struct gpu_progress *page, size_t position);
 /* In the helper. With a NULL page nothing is excluded. */
 bool gpu_progress_is_left_out(const struct gpu_progress *page, const char *key);
 
-/* An operation begins; `key` NULL: not for a particular GPU. */
+/* An operation begins; `key` NULL: not for a particular GPU. The second: it may start a GPU, or the driver,
+ * which takes longer than any other call. A new page is at such an operation. */
 void gpu_progress_enter(struct gpu_progress *page, const char *key);
+void gpu_progress_enter_start(struct gpu_progress *page, const char *key);
 
 /* An operation has ended: the driver responds. Any thread may call this. */
 void gpu_progress_step(struct gpu_progress *page);
