@@ -5,8 +5,7 @@
  *      WAITING for the lock ──> opens spool, cgroups, state ──> finds the GPUs ──HELLO──> SERVING
  *
  * The spool is managed as soon as the lock is held: the work of a shepherd that died is finished even while
- * the GPU driver is still starting. Whenever the link closes the agent exits at once; jobs and shepherds
- * continue.
+ * the GPU driver is starting. When the link closes the agent exits at once; jobs and shepherds continue.
  *
  * On a joined machine (--uplink-fd) there is a link only while the controller can be reached: each new one
  * arrives over the control socket, and HELLO is sent again. This worker exits when that socket closes.
@@ -182,6 +181,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .gpu_backend = report->backend,
         .gpus = report->gpus,
         .shares = shares_bits(&worker->shares),
+        .parks_ranks = 1,
     };
     gpu_place_nics(worker->options->sysfs_root, report->gpus.items, report->gpus.count, &hello.nics);
     node_features_list(&facts, &hello.features);
@@ -374,6 +374,7 @@ static void open_parker(struct worker *worker)
         .check = worker->check,
         .access = worker->access,
         .chores = worker->chores,
+        .usage = worker->watch,
         .library = worker->options->cuda_library,
         .report = on_parked,
         .arg = worker,
@@ -592,9 +593,8 @@ int worker_run(const struct agent_options *options)
     if (wait_for_lock(&worker, &err) < 0) {
         log_error("%s%s%s", err.message, err.hint[0] == '\0' ? "" : " - ", err.hint);
         worker.status = EXIT_FAILURE;
-    } else {
+    } else
         (void)event_base_dispatch(worker.base);
-    }
     end(&worker);
     return worker.status;
 }

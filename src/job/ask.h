@@ -61,6 +61,7 @@ struct job_ask {
     bool idle_ok;              // may leave its GPUs unused
     bool park_on_timeout;      // parked when it reaches its time limit, and runs again later
     bool park_on_preempt;      // parked instead of requeued when other jobs need its GPUs
+    bool park_anywhere;        // a parked one may return on other GPUs of its node
     bool requeue_on_timeout;   // requeued when it reaches its time limit
     bool requeue_on_node_lost; // requeued when its node is lost or rebooted
     int64_t idle_timeout_ms;   // ends after its GPUs were unused for this time; 0: the site's default
@@ -170,6 +171,8 @@ struct job_ask {
             ASK_SHOWN),                                                                                      \
         X(base, 344, RECORD_BOOL, park_on_preempt, park_on_preempt, 0,                                       \
             "park the job when it is preempted, so that it keeps its work", ASK_SHOWN),                      \
+        X(base, 345, RECORD_BOOL, park_anywhere, park_anywhere, 0,                                           \
+            "let the parked job return on other GPUs of its node", ASK_SHOWN),                               \
         X(base, 370, RECORD_STRING, partition, partition, ASK_TEXT_MAX,                                      \
             "[partition](scheduling.md#partitions): debug, or one of several: a,b", ASK_SHOWN),              \
         X(base, 380, RECORD_STRING, nodelist, nodelist, ASK_TEXT_MAX, "only nodes of this list: gpu1,gpu3",  \

@@ -93,6 +93,10 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
             err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
     if (ask->park_on_timeout && ask->requeue_on_timeout)
         return error_set(err, -EINVAL, "park_on_timeout and requeue_on_timeout cannot be combined");
+    if (ask->park_anywhere && (ask->gpu_share != 0 || ask->gpu_mem != 0))
+        return error_set(err, -EINVAL, "park_anywhere needs whole GPUs: a share returns on its own GPU");
+    if (ask->park_anywhere && (ask->nodes > 1 || is_adopted))
+        return error_set(err, -EINVAL, "park_anywhere needs a job on one node: NCCL would find other GPUs");
     bool is_requeued =
         ask->park_on_timeout || ask->park_on_preempt || ask->requeue_on_timeout || ask->requeue_on_node_lost;
     if (is_adopted && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint ||

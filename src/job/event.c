@@ -78,6 +78,7 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(340, RECORD_U32, struct job_event, park_cause, 0),
     RECORD_FIELD(341, RECORD_I64, struct job_event, park_return_ms, 0),
     RECORD_FIELD(342, RECORD_SIZE, struct job_event, park_bytes, 0),
+    RECORD_FIELD(343, RECORD_SIZE, struct job_event, park_rank_bytes, 0),
     RECORD_SUBLIST(480, struct job_event, credential, 1, &credential_record),
 };
 

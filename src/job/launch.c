@@ -162,6 +162,7 @@ static const struct record_type saved_record =
     RECORD_TYPE(341, "saved process", struct launch_saved, saved_fields);
 
 #define LAUNCH_SAVED_MAX 65536U
+#define LAUNCH_HOME_MAX  65536U // bytes of the UUIDs of all GPUs of a node
 
 static const struct record_field park_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct launch_park, number, 0),
@@ -170,6 +171,7 @@ static const struct record_field park_fields[] = {
     RECORD_FIELD(4, RECORD_SIZE, struct launch_park, bytes, 0),
     RECORD_FIELD(5, RECORD_STRING, struct launch_park, text, EVENT_TEXT_MAX),
     RECORD_SUBLIST(6, struct launch_park, saved, LAUNCH_SAVED_MAX, &saved_record),
+    RECORD_FIELD(7, RECORD_STRINGS, struct launch_park, home, LAUNCH_HOME_MAX),
 };
 const struct record_type launch_park_record =
     RECORD_TYPE(342, "parked attempt", struct launch_park, park_fields);

@@ -158,11 +158,13 @@ struct launch_saved {
 /* spool file "park": the latest order to park the attempt or to restore it, and its result. */
 struct launch_park {
     uint32_t number;    // of the order
-    uint32_t is_return; // see struct message_park
+    uint32_t is_return; // of enum park_action: PARK_SAVE or PARK_RETURN
     uint32_t outcome;   // enum park_outcome; 0: it is being carried out
     uint64_t bytes;
     char *text;
     struct record_list saved; // struct launch_saved
+    /* UUIDs of the GPUs whose contents were saved, if the spec names others since: in the order of those. */
+    struct strings home;
 };
 
 /* True if the attempt is parked: no process of it runs, and its GPUs are not its own. */

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "job/job.h"
 
 #define LEFT_MIN_MS 1000 // of a time limit: a job that returns runs at least this long
@@ -20,6 +21,7 @@ static const struct record_field park_fields[] = {
     RECORD_FIELD(7, RECORD_SIZE, struct job_park, bytes, 0),
     RECORD_FIELD(8, RECORD_SIZE, struct job_park, memory, 0),
     RECORD_FIELD(9, RECORD_STRING, struct job_park, text, EVENT_TEXT_MAX),
+    RECORD_FIELD(10, RECORD_SIZE, struct job_park, rank_bytes, 0),
 };
 
 const struct record_type job_park_record = RECORD_TYPE(340, "parked job", struct job_park, park_fields);
@@ -97,14 +99,41 @@ int64_t job_parked_ms(const struct job *job, int64_t wall_ms)
     return park->total_ms + now_ms;
 }
 
+static const char *grant_node(const struct job *job, const struct gpu_grant *grant)
+{
+    return grant->node != NULL ? grant->node : job->node;
+}
+
+/* "gpu1:0,1;gpu2:0" in the order of the ranks. */
 static char *list_gpus(const struct job *job)
 {
     struct buffer text = { 0 };
     const struct gpu_grant *grants = job->grants.items;
-    buffer_printf(&text, "%s:", job->node);
-    for (size_t i = 0; i < job->grants.count; i++)
-        buffer_printf(&text, "%s%" PRIu32, i > 0 ? "," : "", grants[i].index);
+    for (size_t rank = 0; rank < job_node_count(job); rank++) {
+        const char *node = job_node_name(job, rank);
+        bool is_first = true;
+        for (size_t i = 0; i < job->grants.count; i++) {
+            if (!text_equal(grant_node(job, &grants[i]), node))
+                continue;
+            if (is_first)
+                buffer_printf(&text, "%s%s:", text.length > 0 ? ";" : "", node);
+            buffer_printf(&text, "%s%" PRIu32, is_first ? "" : ",", grants[i].index);
+            is_first = false;
+        }
+    }
     return buffer_take(&text);
+}
+
+bool job_park_may_move(const struct job *job)
+{
+    const struct job_ask *ask = job->ask;
+    return ask->park_anywhere && !job_is_wide(job) && ask->gpu_share == 0 && ask->gpu_mem == 0;
+}
+
+uint64_t job_park_node_bytes(const struct job *job)
+{
+    const struct job_park *park = job_park(job);
+    return park->rank_bytes != 0 ? park->rank_bytes : park->bytes;
 }
 
 int64_t job_park_ran_ms(const struct job *job)
@@ -113,12 +142,15 @@ int64_t job_park_ran_ms(const struct job *job)
     return park->since_ms - job->started_ms - park->total_ms;
 }
 
-void job_park_ask(const struct job *job, struct job_ask *ret)
+void job_park_ask(const struct job *job, char *allow, struct job_ask *ret)
 {
     *ret = *job->ask;
-    ret->gpu_ids = list_gpus(job);
+    ret->gpus = (uint32_t)job->grants.count;
+    ret->nodelist = allow != NULL ? job->node : NULL;
+    ret->exclude = NULL;
+    ret->gpu_ids = allow != NULL ? NULL : list_gpus(job);
+    ret->gpu_allow = allow;
     ret->gpu_model = NULL;
-    ret->gpu_allow = NULL;
     ret->after = NULL;
     ret->memory = 0;
     ret->begin_ms = 0;
@@ -143,8 +175,8 @@ const char *job_park_fault(const struct job *job, const struct job_event *event)
             return "unknown cause";
         if (job->grants.count == 0)
             return "it has no GPUs";
-        if (job_is_wide(job) || job->ask->adopted_pid != 0)
-            return "only a job that mgpu has started on one node can be parked";
+        if (job->ask->adopted_pid != 0)
+            return "only a job that mgpu has started can be parked";
         return phase == PARK_NONE || phase == PARK_WAITING ? NULL : "it is parked already";
     case EVENT_UNPARK: return phase == PARK_PARKED ? NULL : "it is not parked";
     case EVENT_RESTORING:
@@ -185,6 +217,7 @@ static void on_parked(struct job *job, struct job_park *park, const struct job_e
     if (is_saved) {
         park->since_ms = event->wall_ms;
         park->bytes = event->park_bytes;
+        park->rank_bytes = event->park_rank_bytes;
         park->memory += run->memory;
     }
     run->memory = 0;
@@ -208,6 +241,7 @@ static void on_unparked(struct job *job, struct job_park *park, const struct job
     park->total_ms = job_parked_ms(job, event->wall_ms);
     park->since_ms = 0;
     park->bytes = 0;
+    park->rank_bytes = 0;
     park->return_ms = 0;
     park->phase = PARK_NONE;
     set_text(park, event->text);
@@ -233,6 +267,7 @@ void job_park_end(struct job_park *park)
     park->phase = PARK_NONE;
     park->since_ms = 0;
     park->bytes = 0;
+    park->rank_bytes = 0;
     park->memory = 0;
     park->return_ms = 0;
 }

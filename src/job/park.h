@@ -12,7 +12,8 @@
  *                                       └──────────────────────────────────────> as above
  *
  * It holds its GPUs and CPUs in NONE, SAVING and RESTORING. Its host memory, which now contains what was in
- * the GPUs, stays booked throughout.
+ * the GPUs, stays booked throughout. With several nodes, it is parked when all of its ranks are saved, and
+ * runs again when all of them do (controller/core/concerns/park.c).
  */
 #pragma once
 
@@ -35,6 +36,13 @@ enum park_cause {
     PARK_CAUSES,
 };
 
+/* An order to a node about an attempt, or about the rank of it there. The numbers are in messages. */
+enum park_action {
+    PARK_SAVE,
+    PARK_RETURN, // restore it and let it run
+    PARK_CHECK,  // of several ranks, before the first returns: could it return now? Nothing is changed
+};
+
 /* The result of an order to park an attempt, or to restore it. The numbers are in messages and in the spool.
  */
 enum park_outcome {
@@ -44,15 +52,16 @@ enum park_outcome {
 };
 
 struct job_park {
-    uint32_t phase;    // enum park_phase
-    uint32_t cause;    // enum park_cause
-    uint32_t number;   // of the latest order to the node; increases within the job
-    int64_t since_ms;  // wall clock: in PARKED and WAITING, since when its processes are stopped
-    int64_t total_ms;  // of earlier periods of this attempt
-    int64_t return_ms; // wall clock: it returns by itself at this time; 0: it does not
-    uint64_t bytes;    // contents of GPU memory that are in host memory
-    uint64_t memory;   // host memory booked for it outside the scheduler's ledger
-    char *text;        // why the latest order was refused; NULL: it was not
+    uint32_t phase;      // enum park_phase
+    uint32_t cause;      // enum park_cause
+    uint32_t number;     // of the latest order to the node; increases within the job
+    int64_t since_ms;    // wall clock: in PARKED and WAITING, since when its processes are stopped
+    int64_t total_ms;    // of earlier periods of this attempt
+    int64_t return_ms;   // wall clock: it returns by itself at this time; 0: it does not
+    uint64_t bytes;      // contents of GPU memory that are in host memory, on all of its nodes
+    uint64_t rank_bytes; // on the node that has the most; 0: an older version wrote this
+    uint64_t memory;     // host memory booked for it on each of its nodes, outside the scheduler's ledger
+    char *text;          // why the latest order was refused; NULL: it was not
 };
 
 extern const struct record_type job_park_record;
@@ -73,15 +82,22 @@ bool job_is_parked(const struct job *job);
 /* True if the job is active and its GPUs are booked for it. */
 bool job_holds_gpus(const struct job *job);
 
+/* Bytes of GPU memory that each of its nodes keeps for it, at most. */
+uint64_t job_park_node_bytes(const struct job *job);
+
 /* How long the processes of its attempt have been stopped, up to this time. */
 int64_t job_parked_ms(const struct job *job, int64_t wall_ms);
 
 /* How long a parked job ran before its processes were stopped. */
 int64_t job_park_ran_ms(const struct job *job);
 
-/* What a parked job requests to return: the same GPUs of the same node, no host memory, and the rest of its
- * time limit. The texts are those of the job's request except `gpu_ids`, which the caller frees. */
-void job_park_ask(const struct job *job, struct job_ask *ret);
+/* True if it may return on other GPUs of its node. */
+bool job_park_may_move(const struct job *job);
+
+/* What a parked job requests to return: the same GPUs of the same nodes, or as many on its node of those in
+ * `allow` ("0,2"; NULL: the same); no host memory, and the rest of its time limit. The texts are those of the
+ * job's request or `allow`, except `gpu_ids`, which the caller frees. */
+void job_park_ask(const struct job *job, char *allow, struct job_ask *ret);
 
 /* The part of job_apply() for the events of parking: what is wrong with the event now, or NULL; its fold; and
  * a violated rule of job_invariant(), or NULL. */

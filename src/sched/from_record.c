@@ -2,12 +2,16 @@
 #include "sched/from_record.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "job/ask.h"
+#include "job/gpu_instance.h"
+#include "job/park.h"
 
 #define USERS_MAX 1000U // of one reservation
 
@@ -44,6 +48,36 @@ void allocation_of_job(struct cluster *cluster, const struct job *job, struct al
             .memory = grants[i].memory,
         };
     }
+}
+
+/* The GPU of this grant, if it is a whole GPU of a known model. */
+static const struct cluster_gpu *find_movable(
+    const struct cluster *cluster, const struct cluster_node *node, const struct gpu_grant *grant)
+{
+    const struct cluster_gpu *gpu = node != NULL ? cluster_find_gpu(node, grant->uuid) : NULL;
+    const char *model = gpu != NULL ? cluster->models[gpu->model] : "";
+    return *model != '\0' && gpu_instance_profile(model) == NULL ? gpu : NULL;
+}
+
+char *park_places_of_job(const struct cluster *cluster, const struct job *job)
+{
+    const struct cluster_node *node = cluster_find(cluster, job->node);
+    const struct gpu_grant *grants = job->grants.items;
+    const struct cluster_gpu *own = NULL;
+    struct buffer text = { 0 };
+    if (!job_park_may_move(job))
+        return NULL;
+    for (size_t i = 0; i < job->grants.count; i++) {
+        const struct cluster_gpu *gpu = find_movable(cluster, node, &grants[i]);
+        own = i == 0 ? gpu : own;
+        if (gpu == NULL || gpu->model != own->model || gpu->memory_bytes != own->memory_bytes)
+            return NULL;
+    }
+    for (size_t i = 0; own != NULL && i < node->n_gpus; i++)
+        if (node->gpus[i].is_known && node->gpus[i].model == own->model &&
+            node->gpus[i].memory_bytes == own->memory_bytes)
+            buffer_printf(&text, "%s%" PRIu32, text.length > 0 ? "," : "", node->gpus[i].index);
+    return buffer_take(&text);
 }
 
 /* Bits of positions in the node's own list become bits of positions in the ledger. */

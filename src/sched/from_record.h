@@ -11,6 +11,10 @@
  * it. */
 void allocation_of_job(struct cluster *cluster, const struct job *job, struct allocation *ret);
 
+/* The GPUs of its node on which the parked job may return, "0,2": its own and those of the same model; NULL:
+ * only its own. The caller frees it. */
+char *park_places_of_job(const struct cluster *cluster, const struct job *job);
+
 /* Sets the node up with the hardware of a CHANGE_NODE_UP. The caller sets pauses and drains again and touches
  * the node. */
 struct cluster_node *cluster_take_node(struct cluster *cluster, const struct cluster_change *change);

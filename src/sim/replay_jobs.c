@@ -161,7 +161,8 @@ static int enqueue_parked(struct replay *replay, const struct job *job, bool is_
     struct sched_job_spec spec;
     struct job_ask ask;
     struct job parked = *job; // borrowed
-    job_park_ask(job, &ask);
+    _cleanup_free_ char *places = park_places_of_job(sched_cluster(replay->sched), job);
+    job_park_ask(job, places, &ask);
     parked.ask = &ask;
     int r = describe(replay, &parked, &spec, err);
     bool stays = job->state == JOB_STOPPING || job_park(job)->phase == PARK_PARKED;

@@ -140,6 +140,7 @@ static const struct record_field hello_fields[] = {
     RECORD_FIELD(212, RECORD_U64, struct message_hello, event, 0),
     RECORD_SUBLIST(461, struct message_hello, nics, NODE_NICS_MAX, &node_nic_record),
     RECORD_FIELD(462, RECORD_U32, struct message_hello, shares, 0),
+    RECORD_FIELD(463, RECORD_U32, struct message_hello, parks_ranks, 0),
 };
 const struct record_type message_hello_record =
     RECORD_TYPE(MESSAGE_HELLO, "HELLO", struct message_hello, hello_fields);
@@ -224,9 +225,10 @@ const struct record_type message_update_record =
 static const struct record_field park_fields[] = {
     ATTEMPT_FIELDS(struct message_park),
     RECORD_FIELD(6, RECORD_U32, struct message_park, number, 0),
-    RECORD_FIELD(7, RECORD_U32, struct message_park, is_return, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_park, action, 0),
     RECORD_FIELD(8, RECORD_SIZE, struct message_park, bytes_max, 0),
     RECORD_FIELD(9, RECORD_I64, struct message_park, timeout_ms, 0),
+    RECORD_SUBLIST(10, struct message_park, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 const struct record_type message_park_record =
     RECORD_TYPE(MESSAGE_PARK, "PARK", struct message_park, park_fields);
@@ -237,6 +239,7 @@ static const struct record_field park_result_fields[] = {
     RECORD_FIELD(7, RECORD_U32, struct message_park_result, outcome, 0),
     RECORD_FIELD(8, RECORD_SIZE, struct message_park_result, bytes, 0),
     RECORD_FIELD(9, RECORD_STRING, struct message_park_result, text, EVENT_TEXT_MAX),
+    RECORD_FIELD(10, RECORD_U32, struct message_park_result, action, 0),
 };
 const struct record_type message_park_result_record =
     RECORD_TYPE(MESSAGE_PARK_RESULT, "PARK_RESULT", struct message_park_result, park_result_fields);

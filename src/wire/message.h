@@ -263,6 +263,7 @@ struct message_hello {
     uint64_t event;          // last durable event of that mgpud
     struct record_list nics; // struct node_nic
     uint32_t shares;         // bit k: enum share_kind k works here, with NODE_SHARES_KNOWN; 0: an older agent
+    uint32_t parks_ranks;    // 1: it can park ranks of jobs on several nodes, and restore on other GPUs
 };
 
 #define HEARTBEAT_MIN_MS 100
@@ -348,15 +349,17 @@ struct message_update { // new settings of a running attempt
 };
 
 /* Save the GPU memory of a running attempt and stop its processes, or the reverse. Answered by PARK_RESULT; a
- * PARK whose result is known is answered at once. One to restore also follows HELLO for a job that runs, with
- * the number of the latest order: it may have been given up by an agent that died. */
+ * PARK whose result is known is answered at once. One to return also follows HELLO for a job that runs, with
+ * the number of the latest order: it may have been given up by an agent that died. It follows a refusal of
+ * another rank as well, and then undoes a save that is under way. */
 struct message_park {
     struct spool_id id;
     uint64_t token;
-    uint32_t number;    // increases with every order about this job: a lower one is a late copy
-    uint32_t is_return; // 1: restore it and let it run
-    uint64_t bytes_max; // to park: refuse if it has more in its GPUs
-    int64_t timeout_ms; // to park: give up after this time
+    uint32_t number;         // increases with every order about this job: a lower one is a late copy
+    uint32_t action;         // enum park_action
+    uint64_t bytes_max;      // to park: refuse if it has more in its GPUs
+    int64_t timeout_ms;      // to park: give up after this time
+    struct record_list gpus; // to return on other GPUs: struct gpu_grant; empty: on its own
 };
 
 struct message_park_result {
@@ -366,6 +369,7 @@ struct message_park_result {
     uint32_t outcome; // enum park_outcome
     uint64_t bytes;   // of a parked attempt: contents of GPU memory that are in host memory
     char *text;       // why it was refused or lost
+    uint32_t action;  // of the PARK; PARK_RETURN in the answer to PARK_CHECK: it has returned already
 };
 
 struct message_release_attempt { // the end is committed: the spool directory may be removed

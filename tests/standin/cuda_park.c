@@ -3,7 +3,8 @@
  * A stand-in for the part of NVIDIA's libcuda.so.1 that saves and restores the GPU memory of other processes.
  * Its processes are the files named by a pid in the folder `cuda.d` beside the library, with the state as
  * their first byte: 0 runs, 1 locked, 2 saved, 3 failed. Every call is a line of `cuda.d/log`: function, pid,
- * and the microseconds of processor time that the calling process has used so far. As with the
+ * and the microseconds of processor time that the calling process has used so far. The GPUs of the latest
+ * restore on others are the lines of `cuda.d/map`: two UUIDs each, without hyphens. As with the
  * driver, a call about a process that is stopped does not return before it is continued. `cuda.d/rules` is
  * read anew at each call:
  *
@@ -279,10 +280,32 @@ EXPORT int cuCheckpointProcessCheckpoint(int pid, void *arguments)
     return move("save", pid, '1', '2', 0);
 }
 
-EXPORT int cuCheckpointProcessRestore(int pid, void *arguments);
-EXPORT int cuCheckpointProcessRestore(int pid, void *arguments)
+struct restore_arguments {
+    const unsigned char (*pairs)[2][16]; // UUIDs: from, to
+    unsigned int count;
+    char reserved[44];
+    unsigned long long more;
+};
+
+static void note_uuid(FILE *file, const unsigned char uuid[16], char end)
 {
-    (void)arguments;
+    for (unsigned int i = 0; i < 16; i++)
+        (void)fprintf(file, "%02x", uuid[i]);
+    (void)fputc(end, file);
+}
+
+EXPORT int cuCheckpointProcessRestore(int pid, const struct restore_arguments *arguments);
+EXPORT int cuCheckpointProcessRestore(int pid, const struct restore_arguments *arguments)
+{
+    char path[4096];
+    folder_file("map", path, sizeof(path));
+    FILE *file = arguments->count > 0 ? fopen(path, "we") : NULL;
+    for (unsigned int i = 0; file != NULL && i < arguments->count; i++) {
+        note_uuid(file, arguments->pairs[i][0], ' ');
+        note_uuid(file, arguments->pairs[i][1], '\n');
+    }
+    if (file != NULL)
+        (void)fclose(file);
     return move("restore", pid, '2', '1', 0);
 }
 

@@ -385,6 +385,92 @@ def test_host_memory_that_is_full_half_way_undoes_the_save(make_instance, cuda):
     park(instance, job)
 
 
+def test_a_job_that_the_driver_leaves_on_its_gpu_runs_on(make_instance, cuda, place):
+    """The driver reports success, and NVML still lists the process on the GPU."""
+    nvml = Nvml(place)
+    nvml.add(bus=0x3b, uuid='GPU-a')
+    nvml.write()
+    instance = make_instance(gpus='auto', arguments=(*nvml.arguments, *cuda.arguments))
+    job = start_work(instance, cuda)
+    nvml.say(f'process 0 compute {next(iter(cuda.states()))} 2048')
+    nvml.write()
+    harness.until(lambda: [process['job'] for process in instance.gpus()[0]['processes'] or []] == [job], 'the process is seen')
+    instance.mgpu('park', job, check=True)
+    text = harness.until(lambda: instance.job(job)['park_text'], 'a reason', timeout_s=60)
+    assert 'the driver has saved its memory, but' in text and 'is still there' in text
+    assert_runs(instance, cuda, job)
+    assert cuda.calls() == ['lock', 'save', 'restore', 'unlock']
+
+
+UUIDS = [f'GPU-00000000-0000-0000-0000-00000000000{digit}' for digit in 'abc']
+
+
+def read_map(cuda):
+    """The last digits of the pairs with which the driver was to restore."""
+    with open(f'{cuda.folder}/map', encoding='ascii') as source:
+        return {line.split()[0][-1]: line.split()[1][-1] for line in source}
+
+
+@pytest.fixture
+def three(make_instance, cuda, place):
+    """A node with three equal GPUs, and one of another model."""
+    nvml = Nvml(place)
+    for number, uuid in enumerate(UUIDS):
+        nvml.add(bus=0x1b + 16 * number, uuid=uuid)
+    nvml.add(bus=0x5b, uuid='GPU-00000000-0000-0000-0000-00000000000d', model='NVIDIA Other')
+    nvml.write()
+    return make_instance(gpus='auto', arguments=(*nvml.arguments, *cuda.arguments))
+
+
+def indexes(instance, job):
+    return [grant['index'] for grant in instance.job(job)['granted']]
+
+
+def test_a_job_may_return_on_another_gpu_of_the_same_model(three, cuda):
+    job = start_work(three, cuda, '--gpu-ids', '0', '--park-anywhere')
+    park(three, job)
+    others = [three.submit('--gpu-ids', number, '--', 'sleep', '1000') for number in ('0', '1')]
+    for other in others:
+        three.wait(other, 'running')
+    three.mgpu('unpark', job, check=True)
+    assert_runs(three, cuda, job)
+    assert indexes(three, job) == [2]
+    assert read_map(cuda) == {'a': 'c', 'b': 'b', 'c': 'a', 'd': 'd'}, 'all GPUs of the node, each once'
+    park(three, job)
+    three.mgpu('cancel', others[1], check=True)
+    three.wait(others[1])
+    last = three.submit('--gpu-ids', '2', '--', 'sleep', '1000')
+    three.wait(last, 'running')
+    three.kill_agent()
+    three.mgpu('unpark', job, check=True)
+    assert_runs(three, cuda, job)
+    assert indexes(three, job) == [1]
+    assert read_map(cuda) == {'a': 'a', 'b': 'c', 'c': 'b', 'd': 'd'}
+    assert three.job(job)['attempt'] == 1
+
+
+@pytest.mark.parametrize('options, taken', [((), '0'), (('--park-anywhere',), '0-2')], ids=['its own', 'its model'])
+def test_a_job_waits_for_the_gpus_on_which_it_may_return(three, cuda, options, taken):
+    """Others are free: of its model, or of another."""
+    job = start_work(three, cuda, '--gpu-ids', '0', *options)
+    park(three, job)
+    blocker = three.submit('--gpu-ids', taken, '--', 'sleep', '1000')
+    three.wait(blocker, 'running')
+    three.mgpu('unpark', job, check=True)
+    assert phase(three, job) == 'waiting'
+    assert 'GPU' in three.mgpu('why', job, check=True).out
+    three.mgpu('cancel', blocker, check=True)
+    assert_runs(three, cuda, job)
+    assert indexes(three, job) == [0] or options
+    assert cuda.calls() == ['lock', 'save', 'restore', 'unlock']
+
+
+@pytest.mark.parametrize('options', [('-g', '0.5'), ('-m', '8G'), ('-N', '2', '-g', '2')])
+def test_only_whole_gpus_of_one_node_can_be_exchanged(three, options):
+    answer = three.mgpu('submit', *options, '--park-anywhere', '--', 'true')
+    assert answer.code != 0 and 'park_anywhere needs' in answer.err
+
+
 CALLS = 4  # of each direction for two processes
 
 

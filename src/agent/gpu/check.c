@@ -224,6 +224,15 @@ void gpu_check_keep(struct gpu_check *check, const struct spool_id *id)
         holder->phase = RUNS;
 }
 
+void gpu_check_move(struct gpu_check *check, const struct spool_id *id, const struct record_list *grants)
+{
+    struct holder *holder = find_holder(check, id);
+    if (holder == NULL || holder->phase == RUNS)
+        return;
+    gpu_grants_clear(&holder->grants);
+    gpu_grants_copy(&holder->grants, grants);
+}
+
 void gpu_check_resume(struct gpu_check *check, const struct spool_id *id)
 {
     struct holder *holder = find_holder(check, id);

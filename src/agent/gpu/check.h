@@ -47,6 +47,9 @@ int gpu_check_left(struct gpu_check *check, const struct spool_id *id, struct er
 int gpu_check_return(struct gpu_check *check, const struct spool_id *id, struct error *err);
 void gpu_check_keep(struct gpu_check *check, const struct spool_id *id);
 
+/* It is parked, and is to return on these GPUs. */
+void gpu_check_move(struct gpu_check *check, const struct spool_id *id, const struct record_list *grants);
+
 /* It has ended, and none of its processes is left. Idempotent. */
 void gpu_check_end(struct gpu_check *check, const struct spool_id *id, int64_t boot_ms);
 

@@ -156,6 +156,18 @@ static void watch_entry(
     watch->watched[watch->count++] = watched;
 }
 
+void usage_watch_reload(struct usage_watch *watch, const struct spool_id *id)
+{
+    struct watched *watched = find(watch, id);
+    struct launch_spec spec;
+    _cleanup_close_ int dirfd = open_entry(watch, id);
+    if (watched == NULL || dirfd < 0 ||
+        file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+        return;
+    record_clear(&launch_spec_record, &watched->spec);
+    watched->spec = spec;
+}
+
 static bool has_ended(const struct usage_watch *watch, const struct watched *watched)
 {
     _cleanup_close_ int dirfd = open_entry(watch, &watched->id);

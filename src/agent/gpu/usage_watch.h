@@ -27,6 +27,9 @@ void usage_watch_add(struct usage_watch *watch, struct record_list *gpus, int64_
 /* Only completes the processes, for a report between two samples. */
 void usage_watch_own(struct usage_watch *watch, struct record_list *gpus);
 
+/* The attempt has other GPUs now: reads its spec again. */
+void usage_watch_reload(struct usage_watch *watch, const struct spool_id *id);
+
 /* The usage of running attempts so far: struct attempt_usage, to be cleared with usage_watch_clear(). */
 void usage_watch_usages(const struct usage_watch *watch, struct record_list *ret);
 void usage_watch_clear(struct record_list *usages);

@@ -106,6 +106,11 @@ int launcher_take(struct launcher *launcher, const struct message_launch *launch
  * restricted none. */
 int launcher_guard(const struct launcher *launcher, const struct spool_id *id, struct error *err);
 
+/* The attempt gets these GPUs (struct gpu_grant) instead of its own: in its spec and its device filter. Its
+ * environment stays as it is. 1: it had others; 0: it has them already. */
+int launcher_move_gpus(const struct launcher *launcher, const struct spool_id *id,
+    const struct record_list *grants, struct error *err);
+
 /* Starts the shepherd of a staged step. If one is already running, the second one exits at once. */
 int launcher_start(
     struct launcher *launcher, const struct spool_id *id, struct launcher_process *ret, struct error *err);

@@ -212,6 +212,41 @@ static int make_spec(const struct launcher *launcher, const struct message_launc
     return r == 0 ? record_check(&launch_spec_record, ret, err) : r; // the shepherd has to read it
 }
 
+static bool has_grants(const struct launch_spec *spec, const struct record_list *grants)
+{
+    const struct gpu_grant *own = spec->gpus.items, *others = grants->items;
+    bool is_same = spec->gpus.count == grants->count;
+    for (size_t i = 0; is_same && i < grants->count; i++)
+        is_same = text_equal(own[i].uuid, others[i].uuid);
+    return is_same;
+}
+
+int launcher_move_gpus(const struct launcher *launcher, const struct spool_id *id,
+    const struct record_list *grants, struct error *err)
+{
+    struct launch_spec spec;
+    _cleanup_close_ int fd = launcher_open_entry(launcher, id);
+    int r = fd < 0 ? fd : file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, err);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot read the spec of job %llu", (unsigned long long)id->job);
+    bool is_same = has_grants(&spec, grants);
+    if (!is_same) {
+        gpu_grants_clear(&spec.gpus);
+        gpu_grants_copy(&spec.gpus, grants);
+        if (launcher->is_guarding && spec.devices.count > 0) {
+            free(spec.devices.items);
+            gpu_devices_rules(launcher->devices, &spec.gpus, &spec.devices);
+        }
+        r = file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, false);
+        if (r < 0)
+            (void)error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
+    }
+    if (r == 0)
+        r = launcher->confine->guard(launcher->cells, id, &spec, err); // also after a crash in between
+    record_clear(&launch_spec_record, &spec);
+    return r < 0 ? r : !is_same;
+}
+
 static int stage(struct launcher *launcher, const struct message_launch *launch, const struct job_spec *job,
     struct error *err)
 {

@@ -32,7 +32,21 @@ struct cuda_arguments {
     uint64_t reserved[8];
 };
 
-_Static_assert(sizeof(struct cuda_lock_arguments) == 64 && sizeof(struct cuda_arguments) == 64,
+/* A GPU whose contents were saved, and the one that is to have them. */
+struct cuda_gpu_pair {
+    unsigned char from[16], to[16]; // UUIDs
+};
+
+/* Without pairs, each GPU gets its own contents back. */
+struct cuda_restore_arguments {
+    struct cuda_gpu_pair *pairs;
+    unsigned int count;
+    char reserved[44];
+    uint64_t reserved_more;
+};
+
+_Static_assert(sizeof(struct cuda_lock_arguments) == 64 && sizeof(struct cuda_arguments) == 64 &&
+                   sizeof(struct cuda_restore_arguments) == 64,
     "the driver reads 64 bytes");
 
 struct cuda_api {
@@ -43,7 +57,7 @@ struct cuda_api {
     int (*state)(int pid, int *ret);
     int (*lock)(int pid, struct cuda_lock_arguments *arguments);
     int (*checkpoint)(int pid, struct cuda_arguments *arguments);
-    int (*restore)(int pid, struct cuda_arguments *arguments);
+    int (*restore)(int pid, struct cuda_restore_arguments *arguments);
     int (*unlock)(int pid, struct cuda_arguments *arguments);
 };
 

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "agent/park/cuda_api.h"
+#include "agent/park/device_map.h"
 #include "agent/park/host_memory.h"
 #include "agent/park/tree.h"
 #include "base/clock.h"
@@ -48,8 +49,10 @@ struct park_run {
     struct launch_started started;
     struct park_tree tree;
     struct launch_park entry;
-    int64_t until_ms; // boot clock
-    bool is_fresh;    // an earlier helper may have touched any process
+    int64_t until_ms;          // boot clock
+    bool is_fresh;             // an earlier helper may have touched any process
+    struct cuda_gpu_pair *map; // where contents go; NULL: back to where they were
+    size_t n_map;
 };
 
 static volatile sig_atomic_t is_given_up; // the agent does not wait any longer
@@ -202,7 +205,7 @@ static int stop_all(struct park_run *run, struct error *err)
 /* From whatever state it is in to "locked", or to "running" if it was never locked. */
 static int restore(struct park_run *run, struct park_process *process, struct error *err)
 {
-    struct cuda_arguments arguments = { 0 };
+    struct cuda_restore_arguments arguments = { .pairs = run->map, .count = (unsigned int)run->n_map };
     struct error why = { 0 };
     /* If the driver does not tell the state of a process that was touched, the last known one counts. */
     if (ask_state(run, process, &why) < 0 && !process->is_touched)
@@ -345,6 +348,8 @@ static int do_return(struct park_run *run)
     int r = undo_all(run, &err);
     if (r == 0)
         r = check_saved(run, &err);
+    if (r == 0)
+        strings_clear(&run->entry.home);
     return finish(run, r == 0 ? PARK_DONE : PARK_LOST, r == 0 ? NULL : err.message);
 }
 
@@ -358,32 +363,57 @@ static int load(struct park_run *run, struct error *err)
         return r;
     run->tree.cgroup = run->spec.job_cgroup;
     run->tree.init_pid = (pid_t)run->started.init_pid;
-    return cuda_api_load(run->task->library, &run->api, err);
+    if (run->task->is_return != 0)
+        r = device_map_make(run->task->gpus, &run->entry.home, &run->spec.gpus, &run->map, &run->n_map, err);
+    return r < 0 ? r : cuda_api_load(run->task->library, &run->api, err);
+}
+
+/* The order in the spool was begun, and its helper has died: processes may be locked or saved. */
+static int undo_begun(struct park_run *run, struct error *err)
+{
+    take_saved(run);
+    return undo_all(run, err);
+}
+
+/* `before`: what the spool had. */
+static int carry_out_new(struct park_run *run, const struct launch_park *before)
+{
+    struct error err = { 0 };
+    bool is_same = before->number == run->task->number;
+    bool is_begun = before->number != 0 && before->outcome == 0;
+    if (run->task->is_return != 0)
+        return is_same && before->is_return == 0 && before->outcome == PARK_REFUSED
+                   ? finish(run, PARK_DONE, NULL) // a save that was not made needs no return
+                   : do_return(run);
+    if (is_begun && undo_begun(run, &err) < 0)
+        return finish(run, PARK_LOST, err.message);
+    if (is_begun && is_same)
+        return finish(run, PARK_REFUSED, "the process that saved its memory died");
+    return do_save(run);
 }
 
 static int carry_out(struct park_run *run)
 {
     struct error err = { 0 };
     (void)file_read_record(run->dirfd, SPOOL_PARK, &launch_park_record, &run->entry, NULL);
-    if (run->entry.number == run->task->number && run->entry.outcome != 0)
+    const struct launch_park before = run->entry; // its numbers
+    if (before.number > run->task->number)
+        return EXIT_SUCCESS; // a later order was carried out while this one waited
+    if (before.number == run->task->number && before.outcome != 0 &&
+        before.is_return == run->task->is_return && (before.is_return == 0 || before.outcome != PARK_REFUSED))
         return EXIT_SUCCESS; // by an earlier helper
-    /* One that died in the middle has left processes that are locked or saved. */
-    bool is_begun = run->entry.number == run->task->number && run->task->is_return == 0;
     run->entry.number = run->task->number;
     run->entry.is_return = run->task->is_return;
     run->entry.outcome = 0;
+    if (run->task->is_return == 0 && before.is_return == 0 && before.outcome == PARK_DONE)
+        return finish(run, PARK_DONE, NULL); // by an earlier order: the one to return never arrived
     int r = load(run, &err);
     if (r == 0)
         r = write_entry(run);
     /* Of a parked attempt nothing was touched either: it is tried again later. */
     if (r < 0)
         return finish(run, PARK_REFUSED, err.code != 0 ? err.message : strerror(-r));
-    if (!is_begun)
-        return run->task->is_return != 0 ? do_return(run) : do_save(run);
-    take_saved(run);
-    r = undo_all(run, &err);
-    return r == 0 ? finish(run, PARK_REFUSED, "the process that saved its memory died")
-                  : finish(run, PARK_LOST, err.message);
+    return carry_out_new(run, &before);
 }
 
 int park_helper_run(const struct park_task *task, int dirfd)
@@ -397,6 +427,7 @@ int park_helper_run(const struct park_task *task, int dirfd)
     (void)sigaction(SIGTERM, &action, NULL);
     run.until_ms = clock_boot_ms() + (task->timeout_ms > 0 ? task->timeout_ms : INT64_MAX / 2);
     int status = carry_out(&run);
+    free(run.map);
     park_tree_clear(&run.tree);
     record_clear(&launch_spec_record, &run.spec);
     record_clear(&launch_started_record, &run.started);

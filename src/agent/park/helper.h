@@ -13,7 +13,8 @@ struct park_task {
     const char *library; // NULL: libcuda.so.1
     uint32_t number;
     uint32_t is_return;
-    uint64_t bytes; // that it uses on its GPUs
+    const struct record_list *gpus; // of the node, struct gpu_state: a restore on others names them all
+    uint64_t bytes;                 // that it uses on its GPUs
     uint64_t bytes_max;
     int64_t timeout_ms; // 0: unlimited
 };

@@ -7,6 +7,11 @@
  *               └──refused, lost──> reported
  *   return   CLEARING ──its GPUs are clean──> HELPING ──> reported
  *               └──they are not──> reported: refused
+ *   check    CHECKING ──its GPUs are clean, or not──> reported: nothing was changed
+ *
+ * An order to return with the number of a save that is under way ends that: its helper is told to undo it.
+ * That its attempt has begun to return is in the spool before the helper is started, which may outlive two
+ * agents: a check that comes then is answered with the return.
  *
  * The helper of an earlier agent may still be at work: a second one then exits at once, and is started again
  * a little later, until it finds the lock free and the result of the first.
@@ -39,7 +44,7 @@
 #define LATE_MS     10000 // after its own time limit, a helper hangs in the driver
 #define HELPERS_MAX 3     // that die without a result
 
-enum step { HELPING, LEAVING, CLEARING, UNDOING, OVER };
+enum step { HELPING, LEAVING, CLEARING, CHECKING, UNDOING, OVER };
 
 struct parking {
     struct parker *parker;
@@ -70,6 +75,7 @@ static void parking_free(struct parking *parking)
     *at = parking->next;
     child_free(parking->child);
     event_free(parking->timer);
+    gpu_grants_clear(&parking->order.gpus);
     free(parking->why);
     free(parking);
 }
@@ -88,11 +94,12 @@ static void report(struct parking *parking, enum park_outcome outcome, uint64_t 
         .number = parking->order.number,
         .outcome = outcome,
         .bytes = bytes,
-        .text = text };
+        .text = text,
+        .action = parking->order.action };
     if (outcome != PARK_DONE)
         log_job(LOG_WARNING, parking->order.id.job, "it cannot be %s%s: %s",
-            parking->order.is_return != 0 ? "restored" : "parked", outcome == PARK_LOST ? " and is lost" : "",
-            text != NULL ? text : "no reason");
+            parking->order.action != PARK_SAVE ? "restored" : "parked",
+            outcome == PARK_LOST ? " and is lost" : "", text != NULL ? text : "no reason");
     parts->report(parts->arg, &result);
 }
 
@@ -162,6 +169,7 @@ static int start_helper(struct parking *parking, bool is_return)
         .library = parts->library,
         .number = parking->order.number,
         .is_return = is_return,
+        .gpus = &parking->parker->last.gpus,
         .bytes = used_bytes(parking),
         .bytes_max = parking->order.bytes_max,
         .timeout_ms = is_return ? 0 : parking->order.timeout_ms,
@@ -184,7 +192,7 @@ static int start_helper(struct parking *parking, bool is_return)
 
 static void help(struct parking *parking)
 {
-    bool is_return = parking->order.is_return != 0 || parking->step == UNDOING;
+    bool is_return = parking->order.action != PARK_SAVE || parking->step == UNDOING;
     int r = start_helper(parking, is_return);
     if (r == -ENOENT) // the attempt has ended
         parking->step = OVER;
@@ -204,6 +212,10 @@ static int read_entry(const struct parking *parking, struct launch_park *ret)
 static void take_entry(struct parking *parking, const struct launch_park *entry)
 {
     bool is_undone = parking->step == UNDOING && entry->is_return != 0;
+    if (parking->order.action == PARK_RETURN && entry->is_return == 0) {
+        parking->step = HELPING; // the save was under way: now to the return
+        return;
+    }
     if (is_undone) {
         conclude(parking, entry->outcome == PARK_LOST ? PARK_LOST : PARK_REFUSED, 0,
             entry->outcome == PARK_LOST ? entry->text : parking->why);
@@ -233,12 +245,15 @@ static void on_end(void *arg, int status)
     (void)evtimer_del(parking->timer);
     if (WIFEXITED(status) && WEXITSTATUS(status) == PARK_EXIT_BUSY) {
         char text[] = "an earlier request still waits for the driver";
-        if (clock_boot_ms() < parking->until_ms || parking->order.is_return != 0 || parking->step == UNDOING)
+        if (clock_boot_ms() < parking->until_ms || parking->order.action != PARK_SAVE ||
+            parking->step == UNDOING)
             arm(parking, BUSY_MS);
         else
             conclude(parking, PARK_REFUSED, 0, text);
-    } else if (read_entry(parking, &entry) == 0 && entry.number == parking->order.number &&
-               entry.outcome != 0 && (parking->step != UNDOING || entry.is_return != 0)) {
+    } else if (read_entry(parking, &entry) == 0 && entry.number > parking->order.number) {
+        parking->step = OVER; // a later order was carried out while this one waited
+    } else if (entry.number == parking->order.number && entry.outcome != 0 &&
+               (parking->step != UNDOING || entry.is_return != 0)) {
         take_entry(parking, &entry);
     } else {
         take_death(parking, entry.number == parking->order.number);
@@ -267,16 +282,81 @@ static void leave(struct parking *parking)
     parking->step = UNDOING;
 }
 
+/* The GPUs that it left are remembered for the driver until it has returned. */
+static int note_home(int dirfd, struct launch_park *entry)
+{
+    struct launch_spec spec;
+    int r = entry->home.count > 0 ? 0 : file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL);
+    if (r < 0 || entry->home.count > 0)
+        return r;
+    const struct gpu_grant *grants = spec.gpus.items;
+    for (size_t i = 0; i < spec.gpus.count; i++)
+        strings_add(&entry->home, grants[i].uuid != NULL ? grants[i].uuid : "");
+    record_clear(&launch_spec_record, &spec);
+    return file_write_record(dirfd, SPOOL_PARK, &launch_park_record, entry, false);
+}
+
+/* It is to return on the GPUs of the order, if that names some. */
+static int move_gpus(const struct parking *parking, struct error *err)
+{
+    const struct parker_parts *parts = &parking->parker->parts;
+    const struct spool_id *id = &parking->order.id;
+    struct launch_park entry = { 0 };
+    if (parking->order.gpus.count == 0)
+        return 0;
+    _cleanup_close_ int dirfd = launcher_open_entry(parts->launcher, id);
+    int r = dirfd < 0 ? dirfd : file_read_record(dirfd, SPOOL_PARK, &launch_park_record, &entry, err);
+    if (r == 0)
+        r = note_home(dirfd, &entry);
+    record_clear(&launch_park_record, &entry);
+    if (r < 0)
+        return error_set_errno(err, r, "cannot note the GPUs of job %" PRIu64, id->job);
+    r = launcher_move_gpus(parts->launcher, id, &parking->order.gpus, err);
+    if (r >= 0)
+        gpu_check_move(parts->check, id, &parking->order.gpus);
+    if (r == 1 && parts->usage != NULL)
+        usage_watch_reload(parts->usage, id);
+    return r < 0 ? r : 0;
+}
+
+/* Before its helper is started: see above. */
+static int note_return(const struct parking *parking)
+{
+    struct launch_park entry = { 0 };
+    _cleanup_close_ int dirfd = launcher_open_entry(parking->parker->parts.launcher, &parking->order.id);
+    int r = dirfd < 0 ? dirfd : file_read_record(dirfd, SPOOL_PARK, &launch_park_record, &entry, NULL);
+    if (r < 0)
+        return r;
+    entry.number = parking->order.number;
+    entry.is_return = PARK_RETURN;
+    entry.outcome = 0;
+    r = file_write_record(dirfd, SPOOL_PARK, &launch_park_record, &entry, false);
+    record_clear(&launch_park_record, &entry);
+    return r;
+}
+
 static void clear(struct parking *parking)
 {
     struct error err = { 0 };
-    int r = enter_gpus(parking, false, &err);
+    int r = move_gpus(parking, &err);
+    if (r == 0)
+        r = enter_gpus(parking, false, &err);
     if (r == -EINPROGRESS)
         return;
+    if (r == 0 && (r = note_return(parking)) < 0)
+        (void)error_set_errno(&err, r, "cannot write the spool file %s", SPOOL_PARK);
     if (r == 0)
         parking->step = HELPING;
     else
         conclude(parking, PARK_REFUSED, 0, err.message);
+}
+
+static void check(struct parking *parking)
+{
+    struct error err = { 0 };
+    int r = gpu_check_left(parking->parker->parts.check, &parking->order.id, &err);
+    if (r != -EINPROGRESS)
+        conclude(parking, r == 0 ? PARK_DONE : PARK_REFUSED, 0, r == 0 ? NULL : err.message);
 }
 
 /* Continues as far as possible without waiting; frees what is over. */
@@ -289,6 +369,8 @@ static void advance(struct parking *parking)
             leave(parking);
         else if (parking->step == CLEARING)
             clear(parking);
+        else if (parking->step == CHECKING)
+            check(parking);
         else if (parking->step != OVER && !evtimer_pending(parking->timer, NULL))
             help(parking);
     }
@@ -310,44 +392,95 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     parking->is_given_up = true;
 }
 
+/* Of an order to return, or to check, whose number the spool has. */
+static enum step resume_return(struct parking *parking, const struct launch_park *entry)
+{
+    struct error ignored;
+    if (entry->is_return == 0) {
+        /* It is to run: another rank refused, or an agent that has died gave the order up. */
+        if (entry->outcome == PARK_DONE)
+            (void)enter_gpus(parking, true, &ignored);
+        return entry->outcome == PARK_LOST ? OVER : HELPING;
+    }
+    parking->order.action = PARK_RETURN;
+    if (entry->outcome == PARK_REFUSED)
+        return CLEARING; // it is tried again
+    if (entry->outcome != 0) {
+        conclude(parking, (enum park_outcome)entry->outcome, 0, entry->text);
+        return OVER;
+    }
+    (void)enter_gpus(parking, true, &ignored);
+    return HELPING;
+}
+
 /* What is left to do of the order, after what an earlier agent has done. */
 static enum step first_step(struct parking *parking)
 {
-    struct error ignored;
     struct launch_park entry = { 0 };
     const struct message_park *order = &parking->order;
     bool is_known = read_entry(parking, &entry) == 0 && entry.number == order->number;
-    bool is_same = is_known && (entry.is_return != 0) == (order->is_return != 0);
-    enum step step = order->is_return != 0 && !is_known ? CLEARING : HELPING;
-    if (entry.number > order->number) {
+    enum step step = order->action == PARK_SAVE     ? HELPING
+                     : order->action == PARK_RETURN ? CLEARING
+                                                    : CHECKING;
+    if (entry.number > order->number)
         step = OVER; // a late copy
-    } else if (is_same && entry.outcome != 0 && order->is_return != 0) {
-        conclude(parking, (enum park_outcome)entry.outcome, 0, entry.text);
-        step = OVER;
-    } else if (is_known && !is_same && order->is_return == 0) {
+    else if (is_known && order->action == PARK_SAVE && entry.is_return != 0)
         step = UNDOING;
-    } else if (is_known && !is_same) {
-        /* The controller regards it as running: an agent that has died gave the order up. */
-        (void)enter_gpus(parking, true, &ignored);
-        step = entry.outcome == PARK_REFUSED || entry.outcome == PARK_LOST ? OVER : HELPING;
-    }
+    else if (is_known && order->action != PARK_SAVE)
+        step = resume_return(parking, &entry);
     record_clear(&launch_park_record, &entry);
     return step;
 }
 
+/* A rank may end before the others. */
+static bool has_ended(const struct parking *parking)
+{
+    _cleanup_close_ int dirfd = launcher_open_entry(parking->parker->parts.launcher, &parking->order.id);
+    return dirfd >= 0 && faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0;
+}
+
+/* True if an order like this is being carried out, or a later one. */
+static bool is_known(struct parker *parker, const struct message_park *order)
+{
+    struct error ignored;
+    for (struct parking *other = parker->first; other != NULL; other = other->next) {
+        if (!spool_id_equal(&other->order.id, &order->id) || other->order.number < order->number)
+            continue;
+        if (other->order.number > order->number || other->order.action != PARK_SAVE ||
+            order->action != PARK_RETURN || other->is_given_up || other->step == OVER)
+            return true;
+        if (other->step == LEAVING) {
+            (void)enter_gpus(other, true, &ignored);
+            other->step = HELPING;
+        }
+        other->order.action = PARK_RETURN;
+        if (other->child != NULL)
+            (void)process_signal(child_pidfd(other->child), SIGTERM);
+        advance(other);
+        return true;
+    }
+    return false;
+}
+
 void parker_order(struct parker *parker, const struct message_park *order)
 {
-    for (const struct parking *other = parker->first; other != NULL; other = other->next)
-        if (spool_id_equal(&other->order.id, &order->id) && other->order.number >= order->number)
-            return; // it is being carried out, or a late copy
+    if (is_known(parker, order))
+        return;
     struct parking *parking = xcalloc(1, sizeof(*parking));
     parking->parker = parker;
     parking->order = *order;
+    parking->order.gpus = (struct record_list){ 0 };
+    gpu_grants_copy(&parking->order.gpus, &order->gpus);
     parking->timer = evtimer_new(parker->parts.base, on_timer, parking);
     parking->until_ms = clock_boot_ms() + order->timeout_ms;
     parking->next = parker->first;
     parker->first = parking;
-    parking->step = first_step(parking);
+    if (has_ended(parking)) {
+        parking->order.action = order->action == PARK_CHECK ? PARK_RETURN : order->action;
+        conclude(parking, PARK_DONE, 0, NULL);
+    } else {
+        parking->step = first_step(parking);
+    }
     if (parking->step == UNDOING)
         parking->why = xstrdup("something was still on its GPUs");
     advance(parking);
@@ -361,7 +494,7 @@ void parker_note_gpus(struct parker *parker, const struct record_list *gpus)
     struct parking *after = NULL;
     for (struct parking *parking = parker->first; parking != NULL; parking = after) {
         after = parking->next;
-        if (parking->step == LEAVING || parking->step == CLEARING)
+        if (parking->step == LEAVING || parking->step == CLEARING || parking->step == CHECKING)
             advance(parking);
     }
 }

@@ -7,6 +7,7 @@
 #include "agent/gpu/access.h"
 #include "agent/gpu/check.h"
 #include "agent/gpu/chores.h"
+#include "agent/gpu/usage_watch.h"
 #include "agent/launch/launcher.h"
 #include "wire/message.h"
 
@@ -20,6 +21,7 @@ struct parker_parts {
     struct gpu_check *check;
     struct gpu_access *access; // NULL: not root
     struct gpu_chores *chores; // NULL: none are requested
+    struct usage_watch *usage; // NULL: nothing is measured
     const char *library;       // CUDA's driver library; NULL: libcuda.so.1
     park_report_fn *report;    // called with `arg`
     void *arg;

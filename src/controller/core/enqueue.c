@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "controller/core/describe.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
@@ -59,7 +60,8 @@ void core_enqueue_parked(struct core *core, struct core_entry *entry, bool is_kn
     const struct core_facts none = { 0 };
     struct job_ask ask;
     struct job parked = *entry->job; // borrowed
-    job_park_ask(entry->job, &ask);
+    _cleanup_free_ char *places = park_places_of_job(sched_known(core->sched), entry->job);
+    job_park_ask(entry->job, places, &ask);
     parked.ask = &ask;
     if (core_describe(core, &parked, &none, &description, &err) < 0)
         abort();

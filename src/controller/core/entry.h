@@ -5,6 +5,7 @@
 #include "job/job.h"
 
 struct core_ranks;
+struct park_answers;
 
 struct core_entry {
     struct job *job;
@@ -40,6 +41,7 @@ struct core_extra {
     struct job_usage *usage;            // while it runs: last report of its agent; else NULL
     uint64_t usage_token;               // of the attempt concerned
     struct core_ranks *ranks;           // ranks.c: of an attempt on several nodes; else NULL
+    struct park_answers *parking;       // park.c: of its nodes to the latest order; NULL: none yet
     uint32_t n_counted;                 // counts.c: waiting elements of an array
     struct core_entry *array, *members; // of an element its array, while in memory; of an array its elements
     struct core_entry *member_before, *member_after; // elements of the same array

@@ -24,8 +24,7 @@ static uint64_t parked_memory(const struct core *core, const char *node)
     size_t count = 0;
     _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node, &count);
     for (size_t i = 0; i < count; i++)
-        if (text_equal(entries[i]->job->node, node))
-            sum += job_park(entries[i]->job)->memory;
+        sum += job_park(entries[i]->job)->memory;
     return sum;
 }
 

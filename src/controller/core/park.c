@@ -20,13 +20,19 @@ static const struct node_feature *find_feature(const struct core_node *node, con
     return NULL;
 }
 
-static int check_node(const struct core *core, const char *name, struct error *err)
+/* `is_new`: the order needs more than every agent that can park understands. */
+static int check_node(const struct core *core, const char *name, bool is_new, struct error *err)
 {
     const struct core_node *node = core_find_node(core, name);
     if (node == NULL || !node->is_up)
         return 0; // its caller says so
     const struct node_feature *feature = find_feature(node, PARK_FEATURE);
-    if (feature != NULL && feature->is_on != 0)
+    bool is_on = feature != NULL && feature->is_on != 0;
+    if (is_on && is_new && node->hello.parks_ranks == 0) {
+        (void)error_set(err, -EINVAL, "node %s cannot park such a job: its mgpu-agent is older", name);
+        return error_hint(err, "update it");
+    }
+    if (is_on)
         return 0;
     (void)error_set(err, -EINVAL, "node %s cannot park jobs: %s", name,
         feature != NULL && feature->text != NULL ? feature->text : "its mgpu-agent is older");
@@ -39,16 +45,16 @@ int core_can_park(const struct core *core, const struct job *job, struct error *
     if (job->grants.count == 0)
         return error_set(err, -EINVAL,
             "job %" PRIu64 " has no GPUs to give back: mgpu suspend stops its processes", job->id);
-    if (job_is_wide(job))
-        return error_set(err, -EINVAL,
-            "job %" PRIu64 " runs on several nodes: only a job on one node can be parked", job->id);
     if (phase == PARK_PARKED || phase == PARK_SAVING)
         return error_set(err, -EALREADY, "job %" PRIu64 " is %s", job->id,
             phase == PARK_PARKED ? "parked already" : "being parked already");
     if (phase == PARK_RESTORING)
         return error_set(
             err, -EALREADY, "job %" PRIu64 " is being restored: try again when it runs", job->id);
-    return check_node(core, job->node, err);
+    int r = 0;
+    for (size_t rank = 0; r == 0 && rank < job_node_count(job); rank++)
+        r = check_node(core, job_node_name(job, rank), job_is_wide(job) || job_park_may_move(job), err);
+    return r;
 }
 
 int core_can_return(const struct core *core, const struct job *job, struct error *err)
@@ -69,9 +75,13 @@ bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause 
 {
     const struct job *job = entry->job;
     struct error ignored;
-    const struct core_node *node = core_find_node(core, job->node);
+    bool are_up = true;
+    for (size_t rank = 0; rank < job_node_count(job); rank++) {
+        const struct core_node *node = core_find_node(core, job_node_name(job, rank));
+        are_up = are_up && node != NULL && node->is_up;
+    }
     if (job->state != JOB_RUNNING || job->ask->adopted_pid != 0 || job_park(job)->phase != PARK_NONE ||
-        node == NULL || !node->is_up || core_can_park(core, job, &ignored) < 0)
+        !are_up || core_can_park(core, job, &ignored) < 0)
         return false;
     struct job_event event = {
         .type = EVENT_PARK, .attempt = job->attempt, .uid = core->options.admin_uid, .park_cause = cause
@@ -80,16 +90,15 @@ bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause 
     return true;
 }
 
-uint64_t core_park_room(const struct core *core, const struct job *job)
+uint64_t core_park_room(const struct core *core, const char *name)
 {
-    const struct core_node *node = core_find_node(core, job->node);
+    const struct core_node *node = core_find_node(core, name);
     uint64_t most = core->options.park.bytes_max, taken = 0;
     if (most == 0 && node != NULL)
         most = node->hello.memory_bytes / 2;
     size_t count = 0;
-    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, job->node, &count);
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, name, &count);
     for (size_t i = 0; i < count; i++)
-        if (text_equal(entries[i]->job->node, job->node))
-            taken += job_park(entries[i]->job)->bytes;
+        taken += job_park_node_bytes(entries[i]->job);
     return most > taken ? most - taken : 0;
 }

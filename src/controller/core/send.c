@@ -176,17 +176,21 @@ static int64_t agent_limit_ms(const struct job *job)
     return is_ours || job->ask->time_limit_ms == 0 ? 0 : job->ask->time_limit_ms + park->total_ms;
 }
 
-void core_send_park(struct core *core, const struct job *job, uint64_t bytes_max, uint32_t link)
+void core_send_park(struct core *core, const struct job *job, uint32_t rank, enum park_action action,
+    uint64_t bytes_max, uint32_t link)
 {
     struct message_park order = {
-        .id = core_attempt_id(job, 0),
+        .id = core_attempt_id(job, rank),
         .token = job->token,
         .number = job_park(job)->number,
-        .is_return = job_park(job)->phase != PARK_SAVING,
+        .action = action,
         .bytes_max = bytes_max,
         .timeout_ms = core->options.park.timeout_ms,
     };
+    if (action == PARK_RETURN && job_park_may_move(job))
+        order.gpus = grants_on(job, rank);
     core->effects.send(core->effects.arg, link, &message_park_record, &order);
+    free(order.gpus.items);
 }
 
 /* The settings that differ from those in LAUNCH. */

@@ -15,6 +15,7 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
 bool core_send_prepare(
     struct core *core, struct core_entry *entry, const struct record_list *gpus, uint32_t link);
 void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link);
-/* PARK of a job that is to be saved or restored; `bytes_max`: of GPU memory. */
-void core_send_park(struct core *core, const struct job *job, uint64_t bytes_max, uint32_t link);
+/* PARK of this rank, with the job's latest number; `bytes_max`: of GPU memory. */
+void core_send_park(struct core *core, const struct job *job, uint32_t rank, enum park_action action,
+    uint64_t bytes_max, uint32_t link);
 void core_send_update(struct core *core, const struct job *job, uint32_t rank, uint32_t link);

@@ -49,6 +49,11 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         sent->has_spec = launch->spec.length > 0;
     if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
         (void)snprintf(sent->user, sizeof(sent->user), "%s", launch->user);
+    if (type->id == MESSAGE_PARK) {
+        sent->number = ((const struct message_park *)message)->number;
+        sent->action = ((const struct message_park *)message)->action;
+        sent->n_gpus = (uint32_t)((const struct message_park *)message)->gpus.count;
+    }
     if (type->id == MESSAGE_GO)
         sent->port = ((const struct message_go *)message)->port;
     if (type->id == MESSAGE_STOP)

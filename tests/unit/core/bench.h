@@ -30,6 +30,8 @@ struct sent {
     int64_t heartbeat_ms; // of a WELCOME
     uint32_t rank;
     uint32_t port;    // of a GO
+    uint32_t number;  // of a PARK
+    uint32_t action;  // of a PARK
     char user[32];    // of a LAUNCH
     uint64_t order;   // of a LAUNCH; the last one that a WELCOME tells of
     uint64_t event;   // of a LAUNCH or a WELCOME

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parked jobs (job/park.h). Sends PARK for a job whose durable state is SAVING or RESTORING, and turns the
- * result into an event. A refusal leaves the job as it was: running, or parked. A job that was to give its
+ * results into an event. A refusal leaves the job as it was: running, or parked. A job that was to give its
  * GPUs back and cannot be parked is then requeued or ended as if it had not asked for parking.
  *
- * Its GPUs are free with the event `parked`, which is created only from a PARK_RESULT: until then nothing
- * else can be started on them.
+ * Its GPUs are free with the event `parked`, which is created only from a PARK_RESULT of each rank: until
+ * then nothing else can be started on them.
+ *
+ * A job on several nodes is parked and returned as a whole (tests/models/park_wide.pml):
+ *
+ *   park     SAVE to all ranks ──all are saved──> parked
+ *               └──one refuses──> it runs: RETURN with the same number to all, which undoes what was saved
+ *   return   CHECK to all ranks ──all could return──> RETURN to all ──all are back──> it runs
+ *               └──one could not, and none is back──> parked, and tried again later
+ *
+ * A rank that refuses after others have begun to return is tried again: the GPUs of all ranks are the job's.
+ * The answers are in memory only. They are requested again by a controller that starts; a rank that is back
+ * already says so.
  */
 #include <stdlib.h>
 
@@ -22,21 +33,134 @@
 #include "controller/core/stop.h"
 #include "controller/core/tables.h"
 
+#define RETRY_MS 5000 // of a rank that could not return with the others
+
 struct core_parks {
-    int64_t next_ms; // boot clock: the earliest return of a parked job; TIME_NEVER: none
-    bool has_memory; // host memory of a job is booked outside the ledger
+    int64_t next_ms;  // boot clock: the earliest return of a parked job; TIME_NEVER: none
+    int64_t retry_ms; // boot clock: when ranks that refused to return are tried again; TIME_NEVER: none did
+    bool has_memory;  // host memory of a job is booked outside the ledger
 };
+
+/* Of one rank to the job's latest order. */
+struct park_answer {
+    uint32_t outcome; // enum park_outcome; 0: none yet
+    bool is_back;     // it has returned
+    uint64_t bytes;
+    char *text;
+};
+
+struct park_answers {
+    uint64_t token;
+    uint32_t number;
+    bool is_checked; // all could return: they are to
+    bool is_undoing; // one refused to be saved: the others are to return
+    size_t count;
+    struct park_answer items[];
+};
+
+/* --- answers --- */
+
+static void drop(struct core_entry *entry)
+{
+    struct park_answers *answers = core_extra(entry)->parking;
+    if (answers == NULL)
+        return;
+    for (size_t i = 0; i < answers->count; i++)
+        free(answers->items[i].text);
+    free(answers);
+    core_make_extra(entry)->parking = NULL;
+}
+
+/* Those to the latest order, made if there are none yet. */
+static struct park_answers *take_answers(struct core_entry *entry)
+{
+    const struct job *job = entry->job;
+    struct park_answers *answers = core_extra(entry)->parking;
+    if (answers != NULL && answers->token == job->token && answers->number == job_park(job)->number)
+        return answers;
+    drop(entry);
+    size_t count = job_node_count(job);
+    answers = xcalloc(1, sizeof(*answers) + count * sizeof(answers->items[0]));
+    answers->token = job->token;
+    answers->number = job_park(job)->number;
+    answers->count = count;
+    core_make_extra(entry)->parking = answers;
+    return answers;
+}
+
+static void clear_answer(struct park_answer *answer)
+{
+    free(answer->text);
+    *answer = (struct park_answer){ 0 };
+}
+
+static void write_answer(
+    const struct job *job, struct park_answer *answer, const struct message_park_result *result)
+{
+    clear_answer(answer);
+    answer->outcome = result->outcome;
+    answer->is_back = result->action == PARK_RETURN && result->outcome == PARK_DONE;
+    answer->bytes = result->bytes;
+    if (result->outcome == PARK_DONE)
+        return;
+    const char *why = result->text != NULL ? result->text : "no reason";
+    answer->text = job_is_wide(job) ? xasprintf("node %s: %.900s", job_node_name(job, result->id.rank), why)
+                                    : xstrdup(why);
+}
+
+static const struct park_answer *find_answer(const struct park_answers *answers, enum park_outcome outcome)
+{
+    for (size_t i = 0; i < answers->count; i++)
+        if (answers->items[i].outcome == (uint32_t)outcome)
+            return &answers->items[i];
+    return NULL;
+}
+
+static size_t count_answers(const struct park_answers *answers, bool is_back)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < answers->count; i++)
+        count += is_back ? answers->items[i].is_back : answers->items[i].outcome != 0;
+    return count;
+}
+
+/* --- orders --- */
+
+static enum park_action find_action(struct core_entry *entry)
+{
+    const struct job *job = entry->job;
+    if (job_park(job)->phase == PARK_SAVING)
+        return PARK_SAVE;
+    bool must_check = job_park(job)->phase == PARK_RESTORING && job_is_wide(job);
+    return must_check && !take_answers(entry)->is_checked ? PARK_CHECK : PARK_RETURN;
+}
+
+static void send_order(struct core *core, struct core_entry *entry, uint32_t rank)
+{
+    const struct job *job = entry->job;
+    const char *name = job_node_name(job, rank);
+    const struct core_node *node = core_find_node(core, name);
+    if (node != NULL && node->is_up)
+        core_send_park(core, job, rank, find_action(entry), core_park_room(core, name), node->link);
+}
 
 static void act(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;
     uint32_t phase = job_park(job)->phase;
-    if (job->state != JOB_RUNNING || (phase != PARK_SAVING && phase != PARK_RESTORING) ||
-        entry->changed_in > core->durable_batch)
+    if (!job_state_is_active(job->state) || entry->changed_in > core->durable_batch)
         return;
-    const struct core_node *node = core_find_node(core, job->node);
-    if (node != NULL && node->is_up)
-        core_send_park(core, job, core_park_room(core, job), node->link);
+    bool is_undoing =
+        phase == PARK_NONE && core_extra(entry)->parking != NULL && take_answers(entry)->is_undoing;
+    bool is_ordered = job->state == JOB_RUNNING && (phase == PARK_SAVING || phase == PARK_RESTORING);
+    if (!is_undoing && !is_ordered)
+        return;
+    struct park_answers *answers = take_answers(entry);
+    for (uint32_t rank = 0; rank < answers->count; rank++)
+        if (is_undoing || answers->items[rank].outcome == 0)
+            send_order(core, entry, rank);
+    if (is_undoing)
+        drop(entry); // a node that connects later is told then
 }
 
 /* A job that was to be parked, and runs since: an agent that died may have left it stopped after it had given
@@ -44,22 +168,30 @@ static void act(struct core *core, struct core_entry *entry)
 static void reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
     const struct job *job = entry->job;
-    bool was_ordered = job_park(job)->phase == PARK_NONE && job_park(job)->number > 0;
-    if (job->state == JOB_RUNNING && was_ordered && entry->changed_in <= core->durable_batch)
-        core_send_park(core, job, 0, node->link);
-    else
-        act(core, entry);
+    uint32_t phase = job_park(job)->phase;
+    int rank = job_rank_on(job, node->name);
+    bool was_ordered = phase == PARK_NONE && job_park(job)->number > 0;
+    if (job->state != JOB_RUNNING || rank < 0 || entry->changed_in > core->durable_batch)
+        return;
+    if (phase == PARK_SAVING || phase == PARK_RESTORING)
+        clear_answer(&take_answers(entry)->items[rank]);
+    if (was_ordered || phase == PARK_SAVING || phase == PARK_RESTORING)
+        send_order(core, entry, (uint32_t)rank);
 }
 
 /* --- results --- */
 
-static void change(struct core *core, struct core_entry *entry, enum job_event_type type,
-    const struct message_park_result *result)
+/* `why`: NULL when all went well. */
+static void change(struct core *core, struct core_entry *entry, enum job_event_type type, const char *why)
 {
-    struct job_event event = { .type = type,
-        .attempt = entry->job->attempt,
-        .text = result->outcome == PARK_DONE ? NULL : result->text,
-        .park_bytes = type == EVENT_PARKED ? result->bytes : 0 };
+    struct job_event event = { .type = type, .attempt = entry->job->attempt };
+    _cleanup_free_ char *text = event.text = xstrdup(why);
+    const struct park_answers *answers = core_extra(entry)->parking;
+    for (size_t i = 0; type == EVENT_PARKED && why == NULL && i < answers->count; i++) {
+        uint64_t bytes = answers->items[i].bytes;
+        event.park_bytes += bytes;
+        event.park_rank_bytes = bytes > event.park_rank_bytes ? bytes : event.park_rank_bytes;
+    }
     core_change(core, entry, &event, NULL);
 }
 
@@ -78,17 +210,60 @@ static void fall_back(struct core *core, struct core_entry *entry, uint32_t caus
     }
 }
 
-static void on_saved(struct core *core, struct core_entry *entry, const struct message_park_result *result)
+static void lose(struct core *core, struct core_entry *entry, const struct park_answer *lost)
 {
-    uint32_t cause = job_park(entry->job)->cause;
-    change(core, entry, result->outcome == PARK_DONE ? EVENT_PARKED : EVENT_UNPARKED, result);
-    if (result->outcome == PARK_REFUSED)
-        fall_back(core, entry, cause);
+    change(core, entry, EVENT_UNPARKED, lost->text);
+    core_stop_job(core, entry, core->options.admin_uid, END_GPU_FAULT);
 }
 
-static void on_restored(struct core *core, struct core_entry *entry, const struct message_park_result *result)
+/* The first refusal counts: the others need not finish. */
+static void settle_save(struct core *core, struct core_entry *entry, struct park_answers *answers)
 {
-    change(core, entry, result->outcome == PARK_REFUSED ? EVENT_PARKED : EVENT_UNPARKED, result);
+    const struct park_answer *lost = find_answer(answers, PARK_LOST);
+    const struct park_answer *refused = find_answer(answers, PARK_REFUSED);
+    uint32_t cause = job_park(entry->job)->cause;
+    if (lost != NULL) {
+        lose(core, entry, lost);
+    } else if (refused != NULL) {
+        answers->is_undoing = job_is_wide(entry->job);
+        change(core, entry, EVENT_UNPARKED, refused->text);
+        fall_back(core, entry, cause);
+    } else if (count_answers(answers, false) == answers->count) {
+        change(core, entry, EVENT_PARKED, NULL);
+    }
+}
+
+/* All have answered whether they could return. */
+static void settle_check(struct core *core, struct core_entry *entry, struct park_answers *answers)
+{
+    const struct park_answer *refused = find_answer(answers, PARK_REFUSED);
+    if (refused != NULL && count_answers(answers, true) == 0) {
+        change(core, entry, EVENT_PARKED, refused->text);
+        return;
+    }
+    answers->is_checked = true;
+    for (size_t i = 0; i < answers->count; i++)
+        if (!answers->items[i].is_back)
+            clear_answer(&answers->items[i]);
+    act(core, entry);
+}
+
+static void settle_return(struct core *core, struct core_entry *entry, struct park_answers *answers)
+{
+    const struct park_answer *lost = find_answer(answers, PARK_LOST);
+    const struct park_answer *refused = find_answer(answers, PARK_REFUSED);
+    bool is_wide = job_is_wide(entry->job);
+    if (lost != NULL)
+        lose(core, entry, lost);
+    else if (!is_wide)
+        change(core, entry, refused != NULL ? EVENT_PARKED : EVENT_UNPARKED,
+            refused != NULL ? refused->text : NULL);
+    else if (count_answers(answers, true) == answers->count)
+        change(core, entry, EVENT_UNPARKED, NULL);
+    else if (!answers->is_checked && count_answers(answers, false) == answers->count)
+        settle_check(core, entry, answers);
+    else if (answers->is_checked && refused != NULL)
+        core->parks->retry_ms = core->boot_ms + RETRY_MS;
 }
 
 static void on_result(struct core *core, struct core_node *node, const void *message)
@@ -99,15 +274,24 @@ static void on_result(struct core *core, struct core_node *node, const void *mes
         result->outcome < PARK_DONE || result->outcome > PARK_LOST)
         return;
     uint32_t phase = job_park(entry->job)->phase;
-    if (phase == PARK_SAVING)
-        on_saved(core, entry, result);
-    else if (phase == PARK_RESTORING)
-        on_restored(core, entry, result);
-    else
+    if (phase == PARK_NONE && result->outcome == PARK_LOST)
+        core_stop_job(core, entry, core->options.admin_uid, END_GPU_FAULT); // it was to run on
+    if (phase != PARK_SAVING && phase != PARK_RESTORING)
         return;
-    if (result->outcome == PARK_LOST)
-        core_stop_job(core, entry, core->options.admin_uid, END_GPU_FAULT);
-    core_node_changed(core, node); // its host memory is booked in another way now
+    struct park_answers *answers = take_answers(entry);
+    if (answers->is_checked && result->action == PARK_CHECK)
+        return; // a late copy
+    write_answer(entry->job, &answers->items[result->id.rank], result);
+    if (phase == PARK_SAVING)
+        settle_save(core, entry, answers);
+    else
+        settle_return(core, entry, answers);
+    for (size_t rank = 0; rank < job_node_count(entry->job);
+         rank++) { // its host memory is booked in another way
+        struct core_node *place = core_find_node(core, job_node_name(entry->job, rank));
+        if (place != NULL && place->is_up)
+            core_node_changed(core, place);
+    }
 }
 
 /* --- returns at a time --- */
@@ -131,6 +315,8 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 {
     bool is_over = job_state_is_active(news->before) && !job_state_is_active(entry->job->state);
     bool had_memory = core->parks->has_memory;
+    if (is_over)
+        drop(entry);
     if (news->event->type >= EVENT_PARK || (is_over && had_memory))
         look_at_jobs(core);
     for (size_t i = 0; is_over && had_memory && i < core->n_nodes; i++)
@@ -140,11 +326,29 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 
 static int64_t next_ms(const struct core *core)
 {
-    return core->parks->next_ms;
+    const struct core_parks *parks = core->parks;
+    return parks->next_ms < parks->retry_ms ? parks->next_ms : parks->retry_ms;
+}
+
+static void retry(struct core *core)
+{
+    core->parks->retry_ms = TIME_NEVER;
+    for (struct core_entry *entry = core->active_first; entry != NULL;
+         entry = core_extra(entry)->active_after) {
+        if (entry->job->state != JOB_RUNNING || job_park(entry->job)->phase != PARK_RESTORING)
+            continue;
+        struct park_answers *answers = take_answers(entry);
+        for (size_t i = 0; answers->is_checked && i < answers->count; i++)
+            if (answers->items[i].outcome == PARK_REFUSED)
+                clear_answer(&answers->items[i]);
+        act(core, entry);
+    }
 }
 
 static void run(struct core *core)
 {
+    if (core->parks->retry_ms <= core->boot_ms)
+        retry(core);
     if (core->parks->next_ms > core->boot_ms)
         return;
     for (struct core_entry *entry = core->active_first; entry != NULL;
@@ -165,6 +369,12 @@ static void init(struct core *core)
 {
     core->parks = xcalloc(1, sizeof(*core->parks));
     core->parks->next_ms = TIME_NEVER;
+    core->parks->retry_ms = TIME_NEVER;
+}
+
+static void on_gone(struct core *core, struct core_entry *entry)
+{
+    drop(entry);
 }
 
 static void clear(struct core *core)
@@ -184,6 +394,7 @@ const struct core_concern core_concern_park = {
     .begin = look_at_jobs,
     .event = on_event,
     .act = act,
+    .gone = on_gone,
     .reconcile = reconcile,
     .messages = messages,
     .stepped = look_at_jobs,

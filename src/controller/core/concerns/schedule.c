@@ -67,6 +67,22 @@ static void allocate(struct core *core, struct core_entry *entry, const struct a
     job_event_clear(&event);
 }
 
+/* A grant without a node is on that of rank 0, whatever the order of the allocation. */
+static void write_same_grants(const struct core *core, const struct job *job,
+    const struct allocation *allocation, struct record_list *ret)
+{
+    const char *first = sched_cluster(core->sched)->nodes[allocation->nodes[0].node].name;
+    core_write_grants(core, allocation, ret);
+    struct gpu_grant *grants = ret->items;
+    for (size_t i = 0; i < ret->count; i++) {
+        char *node = grants[i].node != NULL ? grants[i].node : xstrdup(first);
+        bool is_first = text_equal(node, job->node);
+        grants[i].node = is_first ? NULL : node;
+        if (is_first)
+            free(node);
+    }
+}
+
 /* A parked job gets its GPUs back. */
 static void restore(struct core *core, struct core_entry *entry, const struct allocation *allocation)
 {
@@ -74,7 +90,7 @@ static void restore(struct core *core, struct core_entry *entry, const struct al
         .attempt = entry->job->attempt,
         .node = xstrdup(entry->job->node),
         .cpu_milli = allocation->nodes[0].cpu_milli };
-    core_write_grants(core, allocation, &event.gpus);
+    write_same_grants(core, entry->job, allocation, &event.gpus);
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);
 }

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs on several nodes are parked and returned as a whole: what the controller makes of the answers of the
+ * nodes. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "job/park.h"
+
+static int submitted, asked;
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+
+#define JOB 11U
+
+static int hello(struct bench *b, uint32_t link, const char *node, const struct known_attempt *known)
+{
+    struct message_hello message = { .protocol = LINK_PROTOCOL,
+        .node = xstrdup(node),
+        .boot_id = xasprintf("boot-%s", node),
+        .cpus = 8,
+        .memory_bytes = 64ULL << 30,
+        .parks_ranks = 1 };
+    struct gpu_state *states = xcalloc(2, sizeof(*states));
+    for (uint32_t i = 0; i < 2; i++)
+        states[i] = (struct gpu_state){ .index = i,
+            .uuid = xasprintf("GPU-%s-%u", node, i),
+            .model = xstrdup("H200"),
+            .memory_bytes = 24ULL << 30,
+            .numa = -1 };
+    struct node_feature *features = xcalloc(1, sizeof(*features));
+    *features = (struct node_feature){ .name = xstrdup("park"), .is_on = 1 };
+    struct known_attempt *attempts = xcalloc(1, sizeof(*attempts));
+    if (known != NULL)
+        *attempts = *known;
+    message.gpus = (struct record_list){ states, 2 };
+    message.features = (struct record_list){ features, 1 };
+    message.attempts = (struct record_list){ attempts, known != NULL };
+    struct error err;
+    int r = core_link_up(b->core, b->now_ms, b->now_ms, link, &message, &err);
+    bench_settle(b);
+    record_clear(&message_hello_record, &message);
+    return r;
+}
+
+static const struct job *job_of(struct bench *b)
+{
+    return core_job(b->core, JOB);
+}
+
+static uint32_t phase(struct bench *b)
+{
+    return job_park(job_of(b))->phase;
+}
+
+static void say(struct bench *b, uint32_t rank, uint16_t id, const void *message)
+{
+    struct error err = { 0 };
+    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, rank + 1, id, message, &err), 0);
+    bench_settle(b);
+}
+
+static void start_rank(struct bench *b, uint32_t rank)
+{
+    struct launch_started started = {
+        .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = job_of(b)->token
+    };
+    say(b, rank, MESSAGE_STARTED, &started);
+}
+
+/* A job that runs on `nodes` nodes, "a" (rank 0, link 1) and "b" (rank 1, link 2). */
+static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move)
+{
+    (void)bench_open(state);
+    struct bench *b = *state;
+    (void)hello(b, 1, "a", NULL);
+    if (nodes > 1)
+        (void)hello(b, 2, "b", NULL);
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "train");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = gpus;
+    spec->ask.nodes = nodes;
+    spec->ask.park_anywhere = may_move;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitted);
+    bench_settle(b);
+    for (uint32_t rank = 0; nodes > 1 && rank < nodes; rank++)
+        say(b, rank, MESSAGE_READY,
+            &(struct message_ready){
+                .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = job_of(b)->token });
+    for (uint32_t rank = 0; rank < nodes; rank++)
+        start_rank(b, rank);
+    return job_of(b)->state == JOB_RUNNING ? 0 : -1;
+}
+
+static int open_wide(void **state)
+{
+    return open_with(state, 2, 4, false);
+}
+
+static int open_movable(void **state)
+{
+    return open_with(state, 1, 1, true);
+}
+
+/* How many PARK of this kind were sent to this rank since the last call, with the job's latest number. */
+static size_t orders(struct bench *b, uint32_t rank, enum park_action action)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < b->n_sent; i++)
+        if (b->sent[i].id == MESSAGE_PARK && b->sent[i].rank == rank) {
+            assert_int_equal(b->sent[i].number, job_park(job_of(b))->number);
+            assert_int_equal(b->sent[i].action, action);
+            b->sent[i].id = 0;
+            count++;
+        }
+    return count;
+}
+
+static void answer(struct bench *b, uint32_t rank, enum park_action action, enum park_outcome outcome)
+{
+    char why[] = "it is busy";
+    struct message_park_result result = { .id.job = JOB,
+        .id.attempt = 1,
+        .id.rank = rank,
+        .token = job_of(b)->token,
+        .number = job_park(job_of(b))->number,
+        .action = action,
+        .outcome = outcome,
+        .bytes = action == PARK_SAVE && outcome == PARK_DONE ? (rank + 1ULL) << 30 : 0,
+        .text = outcome == PARK_DONE ? NULL : why };
+    say(b, rank, MESSAGE_PARK_RESULT, &result);
+}
+
+static void park(struct bench *b)
+{
+    b->n_answers = 0;
+    core_park(b->core, b->now_ms, b->now_ms, &owner, JOB, 0, &asked);
+    bench_settle(b);
+    assert_int_equal(phase(b), PARK_SAVING);
+}
+
+static void park_all(struct bench *b)
+{
+    park(b);
+    assert_int_equal(orders(b, 0, PARK_SAVE), 1);
+    assert_int_equal(orders(b, 1, PARK_SAVE), 1);
+    answer(b, 1, PARK_SAVE, PARK_DONE);
+    assert_int_equal(phase(b), PARK_SAVING);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    assert_int_equal(phase(b), PARK_PARKED);
+}
+
+static void unpark(struct bench *b)
+{
+    b->n_answers = 0;
+    core_unpark(b->core, b->now_ms, b->now_ms, &owner, JOB, &asked);
+    bench_settle(b);
+    bench_turn(b);
+    bench_settle(b);
+    assert_int_equal(phase(b), PARK_RESTORING);
+}
+
+static void it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could(void **state)
+{
+    struct bench *b = *state;
+    park_all(b);
+    assert_int_equal(job_park(job_of(b))->bytes, 3ULL << 30);
+    assert_int_equal(job_park_node_bytes(job_of(b)), 2ULL << 30);
+    unpark(b);
+    assert_int_equal(job_of(b)->grants.count, 4);
+    assert_int_equal(orders(b, 0, PARK_CHECK), 1);
+    assert_int_equal(orders(b, 1, PARK_CHECK), 1);
+    answer(b, 0, PARK_CHECK, PARK_DONE);
+    assert_int_equal(orders(b, 0, PARK_RETURN), 0);
+    answer(b, 1, PARK_CHECK, PARK_DONE);
+    assert_int_equal(orders(b, 0, PARK_RETURN), 1);
+    assert_int_equal(orders(b, 1, PARK_RETURN), 1);
+    answer(b, 1, PARK_RETURN, PARK_DONE);
+    assert_int_equal(phase(b), PARK_RESTORING);
+    answer(b, 0, PARK_RETURN, PARK_DONE);
+    assert_int_equal(phase(b), PARK_NONE);
+}
+
+static void a_rank_that_refuses_to_be_saved_makes_all_return_at_once(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    (void)orders(b, 0, PARK_SAVE);
+    (void)orders(b, 1, PARK_SAVE);
+    answer(b, 1, PARK_SAVE, PARK_REFUSED);
+    assert_int_equal(phase(b), PARK_NONE);
+    assert_string_equal(job_park(job_of(b))->text, "node b: it is busy");
+    assert_int_equal(orders(b, 0, PARK_RETURN), 1);
+    assert_int_equal(orders(b, 1, PARK_RETURN), 1);
+    answer(b, 0, PARK_SAVE, PARK_DONE); // said before the order to return arrived
+    assert_int_equal(phase(b), PARK_NONE);
+    assert_int_equal(job_of(b)->state, JOB_RUNNING);
+}
+
+static void a_rank_that_is_lost_while_it_is_undone_ends_the_job(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    answer(b, 1, PARK_SAVE, PARK_REFUSED);
+    answer(b, 0, PARK_RETURN, PARK_LOST);
+    assert_int_equal(job_of(b)->state, JOB_STOPPING);
+    assert_int_equal(job_of(b)->stop_reason, END_GPU_FAULT);
+}
+
+static void a_rank_that_could_not_return_leaves_all_parked(void **state)
+{
+    struct bench *b = *state;
+    park_all(b);
+    unpark(b);
+    answer(b, 1, PARK_CHECK, PARK_REFUSED);
+    assert_int_equal(phase(b), PARK_RESTORING);
+    answer(b, 0, PARK_CHECK, PARK_DONE);
+    assert_int_equal(phase(b), PARK_WAITING);
+    assert_string_equal(job_park(job_of(b))->text, "node b: it is busy");
+    assert_int_equal(orders(b, 0, PARK_CHECK) + orders(b, 1, PARK_CHECK), 2);
+}
+
+static void a_rank_that_refuses_when_others_are_back_is_tried_again(void **state)
+{
+    struct bench *b = *state;
+    park_all(b);
+    unpark(b);
+    answer(b, 0, PARK_CHECK, PARK_DONE);
+    answer(b, 1, PARK_CHECK, PARK_DONE);
+    answer(b, 0, PARK_RETURN, PARK_DONE);
+    b->n_sent = 0;
+    answer(b, 1, PARK_RETURN, PARK_REFUSED);
+    assert_int_equal(phase(b), PARK_RESTORING);
+    assert_int_equal(orders(b, 1, PARK_RETURN), 0);
+    b->now_ms += 6000;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    assert_int_equal(orders(b, 1, PARK_RETURN), 1);
+    assert_int_equal(orders(b, 0, PARK_RETURN), 0);
+    answer(b, 1, PARK_RETURN, PARK_DONE);
+    assert_int_equal(phase(b), PARK_NONE);
+}
+
+/* It asks whether all could return, and one has done so. */
+static void a_controller_that_starts_in_the_middle_lets_the_others_return_too(void **state)
+{
+    struct bench *b = *state;
+    park_all(b);
+    unpark(b);
+    answer(b, 0, PARK_CHECK, PARK_DONE);
+    answer(b, 1, PARK_CHECK, PARK_DONE);
+    bench_restart(b, bench_stored(b, JOB));
+    b->n_sent = 0;
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct known_attempt known = {
+            .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = job_of(b)->token, .phase = PHASE_RUNNING
+        };
+        (void)hello(b, rank + 1, rank == 0 ? "a" : "b", &known);
+    }
+    assert_int_equal(orders(b, 0, PARK_CHECK), 1);
+    assert_int_equal(orders(b, 1, PARK_CHECK), 1);
+    answer(b, 0, PARK_RETURN, PARK_DONE);
+    answer(b, 1, PARK_CHECK, PARK_REFUSED);
+    assert_int_equal(phase(b), PARK_RESTORING);
+    assert_int_equal(orders(b, 1, PARK_RETURN), 1);
+    answer(b, 1, PARK_RETURN, PARK_DONE);
+    assert_int_equal(phase(b), PARK_NONE);
+}
+
+static void a_job_that_may_move_returns_on_a_free_gpu_of_its_node(void **state)
+{
+    struct bench *b = *state;
+    static int other;
+    uint32_t before = ((const struct gpu_grant *)job_of(b)->grants.items)->index;
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "train");
+    spec->cwd = xstrdup("/");
+    free(spec->ask.gpu_ids);
+    spec->ask.gpu_ids = xasprintf("%u", before);
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &other);
+    bench_settle(b);
+    unpark(b);
+    assert_int_equal(job_of(b)->grants.count, 1);
+    assert_int_equal(((const struct gpu_grant *)job_of(b)->grants.items)->index, 1 - before);
+    const struct sent *order = bench_sent(b, MESSAGE_PARK, JOB);
+    assert_int_equal(order->action, PARK_RETURN);
+    assert_int_equal(order->n_gpus, 1);
+    answer(b, 0, PARK_RETURN, PARK_DONE);
+    assert_int_equal(phase(b), PARK_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could, open_wide, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_rank_that_refuses_to_be_saved_makes_all_return_at_once, open_wide, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_rank_that_is_lost_while_it_is_undone_ends_the_job, open_wide, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_rank_that_could_not_return_leaves_all_parked, open_wide, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_rank_that_refuses_when_others_are_back_is_tried_again, open_wide, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_controller_that_starts_in_the_middle_lets_the_others_return_too, open_wide, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_may_move_returns_on_a_free_gpu_of_its_node, open_movable, bench_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
