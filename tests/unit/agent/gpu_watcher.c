@@ -81,7 +81,7 @@ void begin(struct watcher *watcher, const char *machine)
 /* Runs until a report says so; fails after a while. */
 void await(struct watcher *watcher, const char *what)
 {
-    const struct timeval deadline = { 20, 0 };
+    const struct timeval deadline = { 60, 0 }; // a machine with other work takes longer
     watcher->awaited = what;
     watcher->seen[0] = '\0';
     (void)event_base_loopexit(watcher->base, &deadline);
