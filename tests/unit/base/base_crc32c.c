@@ -15,10 +15,24 @@ static void the_checksum_is_castagnolis(void **state)
     assert_int_equal(crc32c(0, zeros, sizeof(zeros)), 0x8a9136aaU);
 }
 
+static void it_does_not_depend_on_how_the_bytes_are_cut(void **state)
+{
+    uint8_t bytes[67];
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(i * 37 + 11);
+    uint32_t whole = crc32c(0, bytes, sizeof(bytes)), single = 0;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        single = crc32c(single, bytes + i, 1);
+    assert_int_equal(single, whole);
+    for (size_t cut = 0; cut <= sizeof(bytes); cut++)
+        assert_int_equal(crc32c(crc32c(0, bytes, cut), bytes + cut, sizeof(bytes) - cut), whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_checksum_is_castagnolis),
+        cmocka_unit_test(it_does_not_depend_on_how_the_bytes_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
