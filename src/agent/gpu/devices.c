@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/strings.h"
@@ -59,8 +60,16 @@ struct gpu_nodes {
     uint32_t gpu_instance, compute_instance;
 };
 
+/* The text of devices_file. The kernel composes it from a thousand numbers, which takes longer than all else
+ * that a launch does here. */
+struct drivers {
+    struct buffer text;
+    int64_t reread_ms, reread_at; // boot clock
+};
+
 struct gpu_devices {
     char *device_dir, *pci_dir, *nvidia_dir, *devices_file, *caps_dir;
+    struct drivers *drivers;
     bool has_simulated, has_imex;
     struct gpu_nodes *gpus;
     size_t n_gpus;
@@ -88,6 +97,8 @@ struct gpu_devices *gpu_devices_new(const struct gpu_devices_places *places)
         .has_simulated = places->has_simulated,
         .has_imex = places->has_imex,
     };
+    devices->drivers = xcalloc(1, sizeof(*devices->drivers));
+    devices->drivers->reread_ms = places->devices_file != NULL ? places->reread_ms : DEVICES_REREAD_MS;
     return devices;
 }
 
@@ -104,6 +115,8 @@ void gpu_devices_free(struct gpu_devices *devices)
     if (devices == NULL)
         return;
     forget_gpus(devices);
+    buffer_clear(&devices->drivers->text);
+    free(devices->drivers);
     free(devices->device_dir);
     free(devices->pci_dir);
     free(devices->nvidia_dir);
@@ -351,14 +364,26 @@ static void add_driver(const struct gpu_devices *devices, const struct record_li
         add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_amd);
 }
 
-/* Drivers with dynamic major numbers; read each time, because a module may have been loaded since. */
+/* A copy; NULL: it cannot be read. A module may have been loaded since the last time. */
+static char *read_drivers(const struct gpu_devices *devices)
+{
+    struct drivers *drivers = devices->drivers;
+    int64_t now_ms = clock_boot_ms();
+    if (now_ms >= drivers->reread_at) {
+        buffer_clear(&drivers->text);
+        if (file_read(AT_FDCWD, devices->devices_file, PROC_DEVICES_MAX, &drivers->text) < 0)
+            return NULL;
+        drivers->reread_at = now_ms + drivers->reread_ms;
+    }
+    return xstrdup(buffer_text(&drivers->text));
+}
+
+/* Drivers with dynamic major numbers. */
 static void add_drivers(const struct gpu_devices *devices, const struct record_list *grants,
     struct record_list *rules, bool has_nvidia, bool has_amd)
 {
-    _cleanup_buffer_ struct buffer text = { 0 };
-    if (file_read(AT_FDCWD, devices->devices_file, PROC_DEVICES_MAX, &text) < 0)
-        return;
-    char *rest = buffer_text(&text);
+    _cleanup_free_ char *text = read_drivers(devices);
+    char *rest = text;
     for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
         char *name;
         if (strcmp(line, BLOCK_DEVICES) == 0)

@@ -18,7 +18,10 @@ struct gpu_devices_places {
     bool has_simulated;       // nvidiaN in device_dir is simulated GPU N
     bool has_imex;            // jobs with GPUs may open the IMEX channels
     const char *caps_dir;     // of the capabilities of MIG instances; "/proc/driver/nvidia/capabilities"
+    int64_t reread_ms;        // devices_file is read again after this time; of the real one DEVICES_REREAD_MS
 };
+
+#define DEVICES_REREAD_MS 1000
 
 struct gpu_devices;
 

@@ -30,6 +30,7 @@ struct machine {
     struct gpu_devices *devices;
     struct gpu_state gpus[3];
     bool has_imex;
+    int64_t reread_ms;
 };
 
 static void write_text(const struct machine *machine, const char *name, const char *text)
@@ -90,7 +91,8 @@ static void open_devices(struct machine *machine, const char *backend, bool has_
     _cleanup_free_ char *nvidia = xasprintf("%s/nvidia", machine->top);
     _cleanup_free_ char *file = xasprintf("%s/devices", machine->top);
     _cleanup_free_ char *caps = xasprintf("%s/caps", machine->top);
-    struct gpu_devices_places places = { dev, pci, nvidia, file, has_simulated, machine->has_imex, caps };
+    struct gpu_devices_places places = { dev, pci, nvidia, file, has_simulated, machine->has_imex, caps,
+        machine->reread_ms };
     struct record_list gpus = { machine->gpus, 3 };
     machine->devices = gpu_devices_new(&places);
     gpu_devices_update(machine->devices, backend, &gpus);
@@ -129,6 +131,22 @@ static void a_job_without_gpus_opens_none(void **state)
     assert_devices(machine, NULL,
         "-195:0 -195:1 -195:254 -195:255 -234:1 -235:0 -236:0 -237:0 -240:0 -226:0 -226:128 -226:130 +1:3 "
         "+241:0");
+}
+
+static void drivers_are_read_again_after_a_while(void **state)
+{
+    struct machine *machine = *state;
+    machine->reread_ms = 3600000;
+    open_devices(machine, "nvml", false);
+    assert_devices(machine, NULL, "-235:0");
+    write_text(machine, "devices", "Character devices:\n300 nvidia-uvm\n\nBlock devices:\n");
+    assert_devices(machine, NULL, "-235:0 +300:0");
+    gpu_devices_free(machine->devices);
+    machine->reread_ms = 0;
+    open_devices(machine, "nvml", false);
+    assert_devices(machine, NULL, "-300:0 +235:0");
+    write_text(machine, "devices", "Character devices:\n301 nvidia-uvm\n\nBlock devices:\n");
+    assert_devices(machine, NULL, "-301:0 +300:0");
 }
 
 static void a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers(void **state)
@@ -345,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_job_without_gpus_opens_none),
+        CASE(drivers_are_read_again_after_a_while),
         CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need),
         CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers),
         CASE(imex_channels_are_opened_only_where_the_site_says_so),
