@@ -67,7 +67,7 @@ static void read_exit(
 static void look_for_exit(
     const struct effects_parts *parts, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
 {
-    sight->has_exit = faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0;
+    sight->has_exit = faccessat(dirfd, SPOOL_EXIT, F_OK, AT_EACCESS) == 0;
     if (sight->has_exit)
         sight->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
 }
@@ -91,7 +91,7 @@ void spool_sight(const struct effects_parts *parts, const struct spool_id *id, b
     }
     int verdict = spool_verdict(dirfd);
     sight->verdict = verdict < 0 ? VERDICT_NONE : (enum spool_verdict)verdict;
-    sight->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, 0) == 0;
+    sight->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, AT_EACCESS) == 0;
     sight->is_alive = sight->is_alive || spool_is_alive(dirfd);
     if (sight->verdict == VERDICT_NONE) {
         read_ready(dirfd, sight);

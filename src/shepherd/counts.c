@@ -22,6 +22,7 @@
 #define SIZE_TEXT   32
 #define PEAK_SLACK  (1U << 20) // bytes
 #define VMSTAT_SIZE 16384
+#define BEFORE_MS   1000 // the kernel sums the counters of all processors for each reading
 
 static bool read_file(const char *dir, const char *file, char text[FILE_SIZE])
 {
@@ -79,6 +80,16 @@ int64_t counts_node_oom_kills(const char *vmstat)
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     text[n > 0 ? n : 0] = '\0';
     return strstr(text, "\noom_kill ") != NULL ? (int64_t)number_of(text, "oom_kill ") : -1;
+}
+
+int64_t counts_node_oom_kills_before(const char *vmstat, int64_t boot_ms)
+{
+    static int64_t kills, read_ms;
+    if (read_ms != 0 && boot_ms - read_ms <= BEFORE_MS)
+        return kills;
+    kills = counts_node_oom_kills(vmstat);
+    read_ms = boot_ms;
+    return kills;
 }
 
 void counts_read(const struct launch_spec *spec, struct counts *ret)

@@ -27,6 +27,9 @@ void counts_read(const struct launch_spec *spec, struct counts *ret);
  * Allocates nothing. */
 int64_t counts_node_oom_kills(const char *vmstat);
 
+/* The same of up to a second ago: for a shepherd that serves short steps one after the other. */
+int64_t counts_node_oom_kills_before(const char *vmstat, int64_t boot_ms);
+
 /* "used more than its 2 GiB of host memory (-M), peak 2.0 GiB": why the kernel killed the job. */
 void counts_describe_memory(
     const struct counts *counts, const struct launch_spec *spec, char *text, size_t size);

@@ -329,7 +329,7 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
     if (!shepherd->terminal.is_open)
         shepherd->log_start = log_size(shepherd->log_fd);
     if (shepherd->spec.memory_cgroup == NULL)
-        shepherd->node_oom_kills = counts_node_oom_kills(PROC_VMSTAT);
+        shepherd->node_oom_kills = counts_node_oom_kills_before(PROC_VMSTAT, clock_boot_ms());
     meeting_hand_over(&shepherd->meeting);
     const struct init_gate gate = { .magic = INIT_GATE_MAGIC, .port = shepherd->meeting.port };
     (void)send(shepherd->channel_fd, &gate, sizeof(gate), MSG_NOSIGNAL);

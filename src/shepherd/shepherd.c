@@ -51,9 +51,13 @@ void shepherd_protect(void)
         (void)write_all(fd, "-1000", 5);
 }
 
-/* Standard descriptors lead nowhere from here on, for us and, as stdin, for the job. */
+/* Standard descriptors lead nowhere from here on, for us and, as stdin, for the job. Those of a kept shepherd
+ * have since its first step. */
 static int close_standard(void)
 {
+    static bool is_done;
+    if (is_done)
+        return 0;
     int fd = open("/dev/null", O_RDWR);
     if (fd < 0)
         return -errno;
@@ -62,6 +66,7 @@ static int close_standard(void)
             return -errno;
     if (fd > STDERR_FILENO)
         (void)close(fd);
+    is_done = true;
     return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@
 
 void status_pipe_init(struct status_pipe *status_pipe)
 {
-    *status_pipe = (struct status_pipe){ .pipe_fd = -1, .file_fd = -1 };
+    *status_pipe = (struct status_pipe){ .pipe_fd = -1, .file_fd = -1, .spool_fd = -1 };
 }
 
 void status_pipe_close(struct status_pipe *status_pipe)
@@ -62,21 +63,18 @@ int status_pipe_make(struct status_pipe *status_pipe, const struct launch_spec *
 {
     if (spec->say_pipe == NULL)
         return 0;
+    status_pipe->spool_fd = spool_fd;
     status_pipe->pipe_fd = make_pipe(spec);
-    if (status_pipe->pipe_fd < 0)
-        return status_pipe->pipe_fd;
-    (void)unlinkat(spool_fd, SPOOL_SAID, 0);
-    status_pipe->file_fd =
-        openat(spool_fd, SPOOL_SAID, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return status_pipe->file_fd < 0 ? -errno : 0;
+    return status_pipe->pipe_fd < 0 ? status_pipe->pipe_fd : 0;
 }
 
 void status_pipe_adopt(struct status_pipe *status_pipe, const struct launch_spec *spec, int spool_fd)
 {
     if (spec->say_pipe == NULL)
         return;
+    status_pipe->spool_fd = spool_fd;
     status_pipe->pipe_fd = open_pipe(spec->say_pipe);
-    status_pipe->file_fd = openat(spool_fd, SPOOL_SAID, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    status_pipe->file_fd = openat(spool_fd, SPOOL_SAID, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     (void)spool_read_said(spool_fd, &status_pipe->said.latest);
 }
 
@@ -91,7 +89,21 @@ int status_pipe_wait_ms(const struct status_pipe *status_pipe, int64_t boot_ms)
     return is_resting ? (int)(status_pipe->rest_until_ms - boot_ms) : -1;
 }
 
-/* A report that cannot be stored (the file system is full) is repeated, or not worth ending the step. */
+/* Most jobs report nothing and need no file. A report that cannot be stored (the file system is full) is
+ * repeated, or not worth ending the step. */
+static void keep(struct status_pipe *status_pipe)
+{
+    static const struct spool_said nothing;
+    const struct spool_said *latest = &status_pipe->said.latest;
+    if (status_pipe->file_fd < 0 && memcmp(latest, &nothing, sizeof(nothing)) == 0)
+        return;
+    if (status_pipe->file_fd < 0)
+        status_pipe->file_fd =
+            openat(status_pipe->spool_fd, SPOOL_SAID, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (status_pipe->file_fd >= 0)
+        (void)spool_write_said(status_pipe->file_fd, latest);
+}
+
 static bool take(struct status_pipe *status_pipe, ssize_t most)
 {
     char bytes[CHUNK_SIZE];
@@ -101,8 +113,8 @@ static bool take(struct status_pipe *status_pipe, ssize_t most)
         is_checkpointed = status_parser_add(&status_pipe->said, wall_ms, bytes, (size_t)n) || is_checkpointed;
         is_any = true;
     }
-    if (is_any && status_pipe->file_fd >= 0)
-        (void)spool_write_said(status_pipe->file_fd, &status_pipe->said.latest);
+    if (is_any)
+        keep(status_pipe);
     return is_checkpointed;
 }
 
@@ -115,12 +127,6 @@ bool status_pipe_read(struct status_pipe *status_pipe, int64_t boot_ms)
 bool status_pipe_drain(struct status_pipe *status_pipe)
 {
     return status_pipe->pipe_fd >= 0 && take(status_pipe, DRAIN_MAX);
-}
-
-static void keep(const struct status_pipe *status_pipe)
-{
-    if (status_pipe->file_fd >= 0)
-        (void)spool_write_said(status_pipe->file_fd, &status_pipe->said.latest);
 }
 
 void status_pipe_ask_save(struct status_pipe *status_pipe, enum spool_save save)

@@ -10,7 +10,8 @@
 
 struct status_pipe {
     int pipe_fd;           // opened for reading and writing, so that it always has a reader; -1: none
-    int file_fd;           // the spool file "said", or -1
+    int file_fd;           // the spool file "said"; -1: nothing was stored so far
+    int spool_fd;          // borrowed: the directory of that file
     int64_t rest_until_ms; // boot clock: the pipe is not read before
     struct status_parser said;
 };

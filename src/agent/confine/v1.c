@@ -137,6 +137,8 @@ static void remove_steps(const char *attempt)
 int v1_remove(const char *base, const char *instance, const struct spool_id *id)
 {
     _cleanup_free_ char *dir = group_path(base, instance, id);
+    if (rmdir(dir) == 0 || errno == ENOENT)
+        return 0;
     remove_steps(dir);
     return rmdir(dir) < 0 && errno != ENOENT ? -errno : 0;
 }

@@ -44,7 +44,7 @@ static int read_adopted(int dirfd, struct adopted *ret, struct error *err)
 
 bool adopted_is(int dirfd)
 {
-    return faccessat(dirfd, SPOOL_ADOPTED, F_OK, 0) == 0;
+    return faccessat(dirfd, SPOOL_ADOPTED, F_OK, AT_EACCESS) == 0;
 }
 
 /* A pidfd becomes readable when every thread of the process has ended, also before it is reaped. */
@@ -109,7 +109,7 @@ static int write_exit(
         .is_executed = 1,
         .ended_wall_ms = clock_wall_ms(),
         .text = text };
-    if (faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0)
+    if (faccessat(dirfd, SPOOL_EXIT, F_OK, AT_EACCESS) == 0)
         return 0;
     if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) == 0) {
         record.started_wall_ms = started.wall_ms;

@@ -100,6 +100,16 @@ static void the_kills_of_the_whole_node_are_in_vmstat(void **state)
     assert_int_equal(counts_node_oom_kills("/nonexistent"), -1);
 }
 
+static void the_kills_before_a_step_are_read_once_a_second(void **state)
+{
+    _cleanup_free_ char *dir = put("proc", "vmstat", "pgscan 3\noom_kill 5\n");
+    _cleanup_free_ char *path = xasprintf("%s/vmstat", dir);
+    assert_int_equal(counts_node_oom_kills_before(path, 10000), 5);
+    free(put("proc", "vmstat", "pgscan 3\noom_kill 6\n"));
+    assert_int_equal(counts_node_oom_kills_before(path, 11000), 5);
+    assert_int_equal(counts_node_oom_kills_before(path, 11001), 6);
+}
+
 static void without_cgroups_nothing_is_counted(void **state)
 {
     static const struct counts nothing;
@@ -119,6 +129,7 @@ int main(void)
         CASE(v2_says_who_was_killed_and_why),
         CASE(v1_says_it_in_other_files),
         CASE(the_kills_of_the_whole_node_are_in_vmstat),
+        CASE(the_kills_before_a_step_are_read_once_a_second),
         CASE(without_cgroups_nothing_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,15 @@ static void what_the_job_says_is_in_the_spool_at_its_end(void **state)
     assert_int_equal(access(f->spec.say_pipe, F_OK), -1);
 }
 
+static void a_job_that_reports_nothing_has_no_file(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "true");
+    fixture_run(f);
+    _cleanup_free_ char *path = xasprintf("%s/" SPOOL_SAID, f->dir);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 static void the_job_has_no_descriptor_of_the_pipe(void **state)
 {
     struct fixture *f = *state;
@@ -265,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(what_the_job_says_is_in_the_spool_at_its_end),
+        CASE(a_job_that_reports_nothing_has_no_file),
         CASE(the_job_has_no_descriptor_of_the_pipe),
         CASE(a_pipe_that_cannot_be_made_is_a_failed_start),
         CASE(one_that_is_left_from_before_is_replaced),
