@@ -87,6 +87,14 @@ int file_write_record(
     return file_write(dirfd, name, bytes.bytes, bytes.length, durable);
 }
 
+int file_put_record(int dirfd, const char *name, const struct record_type *type, const void *object)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    record_encode(type, object, &bytes);
+    _cleanup_close_ int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return fd < 0 ? -errno : write_all(fd, bytes.bytes, bytes.length);
+}
+
 int make_directories(const char *path, mode_t mode)
 {
     char partial[4096];

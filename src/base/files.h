@@ -23,6 +23,10 @@ int file_read_record(
 int file_write_record(
     int dirfd, const char *name, const struct record_type *type, const void *object, bool durable);
 
+/* Writes the record in place, which is cheaper: until it is complete, readers see a wrong checksum. For files
+ * that are read again after a notification. */
+int file_put_record(int dirfd, const char *name, const struct record_type *type, const void *object);
+
 /* Writes all bytes; continues after short writes and EINTR. */
 int write_all(int fd, const void *bytes, size_t length);
 

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -131,11 +133,12 @@ bool spool_is_alive(int dirfd)
 }
 
 /* Of every step. Without its spec nothing can be started, and while the verdict is there, so is its end. The
- * shepherd waits for the removal of the latter, and every removal wakes it up. */
+ * shepherd waits for the removal of the latter, and is told at SPOOL_CTL. */
 static const char *const usual_files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
-    SPOOL_STATUS, SPOOL_CTL, SPOOL_SAID, SPOOL_READY, NULL };
-static const char *const further_files[] = { SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY, SPOOL_TERMS,
-    SPOOL_TTY_SEEN, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, NULL };
+    SPOOL_STATUS, NULL };
+static const char *const control_files[] = { SPOOL_CTL, NULL };
+static const char *const further_files[] = { SPOOL_SAID, SPOOL_READY, SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY,
+    SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, NULL };
 
 static void unlink_all(int dirfd, const char *const *files, const char *suffix)
 {
@@ -151,7 +154,22 @@ static int remove_directory(int spoolfd, const char *name)
     return unlinkat(spoolfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+static void tell(int fd, int dirfd)
+{
+    static const struct spool_command removed = { .magic = SPOOL_REMOVED_MAGIC, .grace_ms = -1 };
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    /* By descriptor, because a run dir may have a longer name than a socket address can hold. */
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" SPOOL_CTL, dirfd);
+    (void)sendto(fd, &removed, sizeof(removed), MSG_NOSIGNAL | MSG_DONTWAIT,
+        (const struct sockaddr *)&address, sizeof(address));
+}
+
 int spool_remove(int spoolfd, const char *name)
+{
+    return spool_remove_and_tell(spoolfd, name, -1);
+}
+
+int spool_remove_and_tell(int spoolfd, const char *name, int fd)
 {
     char pipe[sizeof(SPOOL_PIPES) + SPOOL_NAME_SIZE];
     (void)snprintf(pipe, sizeof(pipe), SPOOL_PIPES "/%.*s", SPOOL_NAME_SIZE - 1, name);
@@ -160,6 +178,9 @@ int spool_remove(int spoolfd, const char *name)
     if (dirfd < 0)
         return errno == ENOENT ? 0 : -errno;
     unlink_all(dirfd, usual_files, "");
+    if (fd >= 0)
+        tell(fd, dirfd);
+    unlink_all(dirfd, control_files, "");
     int r = remove_directory(spoolfd, name);
     if (r == -ENOTEMPTY) {
         unlink_all(dirfd, further_files, "");

@@ -66,6 +66,7 @@ struct spool_command {
 /* A stop that uses the checkpoint signal of the spec and ends when the job reports CHECKPOINTED. */
 #define SPOOL_CHECKPOINT_MAGIC 0x6d67706eU
 #define SPOOL_GO_MAGIC         0x6d677070U // to a shepherd that waits for GO: settle the verdict now
+#define SPOOL_REMOVED_MAGIC    0x6d677074U // to a shepherd that has ended the step: its entry was removed
 
 /* Host byte order: the file does not outlive the boot. */
 struct spool_terms {
@@ -137,3 +138,7 @@ bool spool_is_alive(int dirfd);
 
 /* Removes the directory NAME below `spoolfd`, only the files listed above, and its pipe. */
 int spool_remove(int spoolfd, const char *name);
+
+/* The same, and tells its shepherd through the datagram socket `fd`. A shepherd that is not told notices it
+ * within a second. */
+int spool_remove_and_tell(int spoolfd, const char *name, int fd);

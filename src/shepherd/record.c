@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Space for the file "exit" is reserved before the command starts, so a full file system cannot lose an end.
- * The shepherd waits for its removal by the agent, after the controller has committed the end: directory
- * notification (fcntl F_NOTIFY) costs no descriptor and has no per-user limit.
+ * The shepherd waits for its removal by the agent, after the controller has committed the end. The agent
+ * tells it; one that does not is noticed when the time for it is up.
  */
 #include "shepherd/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -189,6 +190,18 @@ static uint64_t count_node_kills(const struct shepherd *shepherd, const struct e
     return now > shepherd->node_oom_kills ? (uint64_t)(now - shepherd->node_oom_kills) : 0;
 }
 
+/* That of a kept shepherd is the same for all its steps. */
+static uint64_t own_start_time(void)
+{
+    static uint64_t known;
+    static pid_t pid;
+    if (pid != getpid()) {
+        pid = getpid();
+        known = process_start_time(pid);
+    }
+    return known;
+}
+
 int record_write_started(const struct shepherd *shepherd, const char *name)
 {
     const struct launch_spec *spec = &shepherd->spec;
@@ -196,7 +209,7 @@ int record_write_started(const struct shepherd *shepherd, const char *name)
         .id = spec->id,
         .token = spec->token,
         .shepherd_pid = (uint32_t)getpid(),
-        .shepherd_start = process_start_time(getpid()),
+        .shepherd_start = own_start_time(),
         .init_pid = (uint32_t)shepherd->init_pid,
         .init_start = process_start_time(shepherd->init_pid),
         .log_path = shepherd->log_path,
@@ -205,7 +218,7 @@ int record_write_started(const struct shepherd *shepherd, const char *name)
         .port = shepherd->meeting.port,
         .text = shepherd->start_text,
     };
-    return file_write_record(shepherd->spool_fd, name, &launch_started_record, &started, false);
+    return file_put_record(shepherd->spool_fd, name, &launch_started_record, &started);
 }
 
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,
@@ -248,9 +261,10 @@ int record_reserve(struct shepherd *shepherd)
     if (shepherd->exit_fd < 0)
         return -errno;
     /* File systems without fallocate(2) get the zeros. */
-    if (fallocate(shepherd->exit_fd, 0, 0, EXIT_RECORD_MAX) == 0)
+    if (fallocate(shepherd->exit_fd, FALLOC_FL_KEEP_SIZE, 0, EXIT_RECORD_MAX) == 0)
         return 0;
-    return errno == EOPNOTSUPP ? write_all(shepherd->exit_fd, zeros, sizeof(zeros)) : -errno;
+    shepherd->is_exit_padded = errno == EOPNOTSUPP;
+    return shepherd->is_exit_padded ? write_all(shepherd->exit_fd, zeros, sizeof(zeros)) : -errno;
 }
 
 static int write_exit(const struct shepherd *shepherd)
@@ -258,7 +272,7 @@ static int write_exit(const struct shepherd *shepherd)
     const struct buffer *record = &shepherd->record;
     if (pwrite(shepherd->exit_fd, record->bytes, record->length, 0) != (ssize_t)record->length)
         return -EIO;
-    if (ftruncate(shepherd->exit_fd, (off_t)record->length) < 0)
+    if (shepherd->is_exit_padded && ftruncate(shepherd->exit_fd, (off_t)record->length) < 0)
         return -errno;
     if (renameat(shepherd->spool_fd, EXIT_TEMPORARY, shepherd->spool_fd, SPOOL_EXIT) < 0)
         return -errno;
@@ -274,19 +288,15 @@ static bool is_spool_gone(const struct shepherd *shepherd)
 /* True when the agent took the record away in time. */
 static bool await_fetch(const struct shepherd *shepherd)
 {
-    struct timespec left = { .tv_sec = FETCH_SECONDS };
     int64_t deadline_ms = clock_boot_ms() + FETCH_SECONDS * 1000L;
-    sigset_t removal;
-    (void)sigemptyset(&removal);
-    (void)sigaddset(&removal, SIGIO);
+    struct pollfd source = { shepherd->ctl_fd, POLLIN, 0 };
     while (!is_spool_gone(shepherd)) {
+        struct spool_command word; // whatever it is: a command comes too late
         int64_t left_ms = deadline_ms - clock_boot_ms();
         if (left_ms <= 0)
             return false;
-        left.tv_sec = left_ms / 1000;
-        left.tv_nsec = (left_ms % 1000) * 1000000;
-        /* SIGIO is blocked like all others: it stays pending if it came before this line. */
-        (void)sigtimedwait(&removal, NULL, &left);
+        if (poll(&source, 1, (int)left_ms) > 0)
+            (void)recv(shepherd->ctl_fd, &word, sizeof(word), MSG_DONTWAIT);
     }
     return true;
 }
@@ -326,7 +336,6 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
         exit_record.tail = tail;
     shepherd->record.length = 0; // the reserved memory stays
     (void)record_encode_readable(&launch_exit_record, &exit_record, &shepherd->record, &(struct error){ 0 });
-    (void)fcntl(shepherd->spool_fd, F_NOTIFY, DN_DELETE | DN_MULTISHOT);
     int r = write_exit(shepherd);
     if (r < 0) {
         copy_record(shepherd, false);

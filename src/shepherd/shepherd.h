@@ -62,6 +62,7 @@ struct shepherd {
     off_t log_start;  // its size when the gate opened: this step's output begins there
     int64_t node_oom_kills; // when the gate opened; -1: unknown
     pid_t init_pid;         // 0 if unknown
+    bool is_exit_padded;    // the exit record's file has zeros that its length includes
     bool is_adopting;       // I and J are not children of this process
     char *log_path;         // absolute; the file that I opened
     char *start_text;       // a remark about the start, or NULL

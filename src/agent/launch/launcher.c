@@ -60,6 +60,7 @@ void launcher_close(struct launcher *launcher)
     closep(&launcher->spool_fd);
     closep(&launcher->exits_fd);
     closep(&launcher->scripts_fd);
+    closep(&launcher->tell_fd);
     free(launcher->run_dir);
     free(launcher->state_dir);
     free(launcher->log_dir);
@@ -121,6 +122,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .spool_fd = -1,
         .exits_fd = -1,
         .scripts_fd = -1,
+        .tell_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
     };
     launcher->users.node = launcher->node;
     if (options->log_dir != NULL)
@@ -274,11 +276,8 @@ static int send_command(
     /* By descriptor, because a run dir may have a longer name than a socket address can hold. */
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s/" SPOOL_CTL,
         launcher->spool_fd, name);
-    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = sendto(
-        fd, command, sizeof(*command), MSG_NOSIGNAL, (const struct sockaddr *)&address, sizeof(address));
+    ssize_t n = sendto(launcher->tell_fd, command, sizeof(*command), MSG_NOSIGNAL,
+        (const struct sockaddr *)&address, sizeof(address));
     return n < 0 ? -errno : 0;
 }
 
@@ -328,7 +327,7 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
     (void)hostfile_remove(launcher->run_dir, id);
     (void)notices_remove(launcher->run_dir, id);
     (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his
-    return spool_remove(launcher->spool_fd, name);
+    return spool_remove_and_tell(launcher->spool_fd, name, launcher->tell_fd);
 }
 
 int launcher_restore_one(struct launcher *launcher, const struct spool_id *id, struct error *err)
