@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/memory.h"
@@ -55,4 +56,14 @@ int descriptor_receive(int socket, void *packet, size_t length, int *ret_fd)
         return -EBADMSG;
     *ret_fd = take_fd(&fd);
     return 1;
+}
+
+uint64_t descriptors_allow(uint64_t wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted || limit.rlim_cur >= limit.rlim_max)
+        return 0;
+    uint64_t before = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? before : 0;
 }

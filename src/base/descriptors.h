@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Packets that carry at most one file descriptor (SCM_RIGHTS, unix(7)). */
+/* Packets that carry at most one file descriptor (SCM_RIGHTS, unix(7)), and how many may be open. */
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Sends the packet, with `fd` unless it is -1. Returns 0 or a negative errno. */
 int descriptor_send(int socket, const void *packet, size_t length, int fd);
@@ -13,3 +14,7 @@ int descriptor_send(int socket, const void *packet, size_t length, int fd);
  * errno. No descriptor is left open on failure.
  */
 int descriptor_receive(int socket, void *packet, size_t length, int *ret_fd);
+
+/* Raises the soft limit of open descriptors to `wanted`, or as close to it as the hard limit permits. Returns
+ * the previous soft limit, or 0 if nothing was changed. */
+uint64_t descriptors_allow(uint64_t wanted);

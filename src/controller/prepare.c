@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/files.h"
 #include "base/listen_unix.h"
 #include "base/log.h"
@@ -122,17 +122,6 @@ static int open_sockets(struct controller *controller, struct prepared *prepared
     return r == 0 ? open_tcp(controller, prepared, err) : r;
 }
 
-/* Connections are counted against this limit (wire/limits.h); the agent and its jobs keep the one we found.
- */
-static void raise_open_files(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= OPEN_FILES_WANTED)
-        return;
-    limit.rlim_cur = limit.rlim_max < OPEN_FILES_WANTED ? limit.rlim_max : OPEN_FILES_WANTED;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* The GPUs of a machine are allocated by one mgpud, also while that one is stopped, because its jobs
  * continue. A user who specifies GPUs for a second one is assumed to know of the first. */
 static int refuse_second(const struct controller *controller, struct error *err)
@@ -172,7 +161,8 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
         r = open_sockets(controller, prepared, err);
     if (r == 0 && !options->has_no_agent && options->cluster.etcd == NULL) // machines of a cluster join it
         r = agent_process_start(controller, prepared->detached.log_fd, &controller->agent, err);
-    raise_open_files();
+    /* Connections are counted against this limit (wire/limits.h); the agent and its jobs keep the one found. */
+    (void)descriptors_allow(OPEN_FILES_WANTED);
     if (r == 0)
         r = privileges_drop(prepared->user, controller->is_root, err);
     controller->admin_uid = controller->is_root ? 0 : (uint32_t)getuid();

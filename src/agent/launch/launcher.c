@@ -24,11 +24,13 @@
 #include "agent/launch/launcher_private.h"
 #include "agent/launch/scripts.h"
 #include "agent/host/spawn.h"
+#include "base/descriptors.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/launch.h"
 
-#define SPOOL_DIR "spool"
+#define SPOOL_DIR         "spool"
+#define OPEN_FILES_WANTED (NODE_HOLDS_MAX + 4096U) // one for each shepherd, and some for the rest
 
 /* The shepherd's whole environment. */
 static char *const shepherd_environment[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" }, NULL };
@@ -110,7 +112,8 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .node = xstrdup(options->users.node),
         .has_joined = options->has_joined,
         .users = options->users,
-        .nofile_soft = options->nofile_soft,
+        .nofile_soft =
+            options->nofile_soft != 0 ? options->nofile_soft : descriptors_allow(OPEN_FILES_WANTED),
         .nofile_hard = options->nofile_hard,
         .pids_max = options->pids_max,
         .has_no_new_privs = options->has_no_new_privs,

@@ -29,7 +29,7 @@ struct launcher_options {
     const char *shepherd; // path of mgpu-shepherd, which users must be able to execute
     struct job_users users;
     bool has_joined;                   // mgpud is on another machine
-    uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE of jobs; 0: inherited from the agent
+    uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE of jobs; 0: as found, before launcher_open() raises it
     uint32_t pids_max;                 // processes and threads of a job; 0: unlimited
     bool has_no_new_privs;             // jobs cannot gain rights by executing a program
     const struct gpu_devices *devices; // of this node's GPUs; borrowed, NULL: unknown

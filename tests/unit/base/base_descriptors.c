@@ -8,7 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/descriptors.h"
@@ -76,6 +79,23 @@ static void the_end_of_the_other_side_is_told(void **state)
     assert_int_equal(descriptor_send(pair[1], &packet, sizeof(packet), -1), -EPIPE);
 }
 
+static void more_are_allowed_up_to_the_hard_limit(void **state)
+{
+    struct rlimit now, few = { .rlim_cur = 64, .rlim_max = 128 };
+    pid_t child = fork(); // the hard limit does not come back
+    if (child == 0) {
+        bool is_right = setrlimit(RLIMIT_NOFILE, &few) == 0 && descriptors_allow(100) == 64 &&
+                        getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == 100 && now.rlim_max == 128 &&
+                        descriptors_allow(100) == 0 && descriptors_allow(1000) == 100 &&
+                        getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == 128 &&
+                        descriptors_allow(1000) == 0;
+        _exit(is_right ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -85,6 +105,7 @@ int main(void)
         CASE(a_packet_may_come_alone),
         CASE(a_packet_of_another_length_leaves_nothing_open),
         CASE(the_end_of_the_other_side_is_told),
+        CASE(more_are_allowed_up_to_the_hard_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
