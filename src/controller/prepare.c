@@ -161,7 +161,7 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
         r = open_sockets(controller, prepared, err);
     if (r == 0 && !options->has_no_agent && options->cluster.etcd == NULL) // machines of a cluster join it
         r = agent_process_start(controller, prepared->detached.log_fd, &controller->agent, err);
-    /* Connections are counted against this limit (wire/limits.h); the agent and its jobs keep the one found. */
+    /* Connections are counted against this limit (wire/limits.h); the agent and its jobs keep ours. */
     (void)descriptors_allow(OPEN_FILES_WANTED);
     if (r == 0)
         r = privileges_drop(prepared->user, controller->is_root, err);
