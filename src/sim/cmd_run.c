@@ -180,7 +180,7 @@ static int check_estimate(const struct run_call *call, const struct workload *wo
     bool is_learnt = call->estimate == ESTIMATE_HISTORY || call->estimate == ESTIMATE_WALLTIME;
     if (policy != NULL && policy->is_oracle && call->has_estimate && is_learnt)
         return error_set(err, -EINVAL,
-            "--policy %s is an oracle; it can only be used with --estimate exact or trace, not with %s",
+            "--policy %s is an oracle; it cannot be used with --estimate %s, only with exact or trace",
             policy->name, estimate_names[call->estimate]);
     if (call->estimate == ESTIMATE_WALLTIME && !workload->has_wall)
         return error_set(err, -EINVAL, "--estimate walltime: the trace has no wall times");

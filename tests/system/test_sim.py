@@ -312,6 +312,17 @@ def test_what_cannot_be_done_is_said_in_a_sentence(words, sentence):
     assert sentence in sim(*words, status=1)[1]
 
 
+def test_an_oracle_orders_by_the_predictions_of_the_trace_if_told_to(tmp_path):
+    trace = tmp_path / 'trace.csv'
+    trace.write_text('submit,user,gpus,duration,pred_duration\n0,a,1,100,100\n1,b,1,10,100\n2,c,1,50,5\n')
+    waits = {}
+    for estimate in ('exact', 'trace'):
+        got = json.loads(sim('run', trace, '--cluster', '1x1', '--policy', 'easy-sjf', '--estimate', estimate, '--json')[0])
+        assert got['oracle'] is (estimate == 'exact'), got
+        waits[estimate] = got['avg_queue_delay_s']
+    assert waits['exact'] == (0 + 99 + 108) / 3 and abs(waits['trace'] - (0 + 149 + 98) / 3) < 0.01, waits
+
+
 def test_random_workloads_keep_the_promises():
     out, _ = sim('check', '--seed', '1', '--runs', os.environ.get('MGPU_CHECK_RUNS', '100'))
     assert 'all promises kept' in out
