@@ -123,8 +123,9 @@ static void an_own_priority_that_counts_for_all_or_for_nobody_is_found(void **st
     case_clear(&of);
 }
 
-/* One GPU, on which user 1 has used much. Its job 2, with a time limit of 10 s, is promised that no job
- * submitted 300 s after it precedes it; user 2's job 3 is submitted later and shorter. Job 1 ends after it.
+/* A node, of which user 1 has used so much that without the promise it could be overtaken for longer. Its job
+ * 2, with a time limit of 10 s, is promised that no job submitted 300 s after it precedes it; user 2's job 3
+ * is submitted later and shorter. Job 1 ends after it.
  */
 static void make_promise(struct sim_case *ret)
 {
@@ -135,14 +136,14 @@ static void make_promise(struct sim_case *ret)
         .n_jobs = 3 };
     ret->settings[SET_RESERVATIONS] = 1;
     ret->settings[SET_IS_EXACT] = 1;
-    ret->nodes[0][NODE_GPUS] = 1;
+    ret->nodes[0][NODE_GPUS] = 8;
     ret->nodes[0][NODE_CPU] = 8000;
     for (int64_t i = 0; i < 3; i++) {
         ret->jobs[i][JOB_ID] = i + 1;
         ret->jobs[i][JOB_AT] = at_ms[i];
         ret->jobs[i][JOB_RUN] = run_ms[i];
         ret->jobs[i][JOB_UID] = i < 2 ? 1 : 2;
-        ret->jobs[i][JOB_GPUS] = 1;
+        ret->jobs[i][JOB_GPUS] = 8;
     }
     ret->jobs[1][JOB_LIMIT] = 10000;
 }
