@@ -203,6 +203,66 @@ static void a_shepherd_that_dies_while_it_waits_leaves_no_verdict(void **state)
     assert_int_equal(verdict(f), VERDICT_NONE);
 }
 
+/* --- a prepared job --- */
+
+static void start_prepared(struct fixture *f)
+{
+    f->spec.is_prepared = true;
+    fixture_start(f);
+    fixture_await(f, "ready");
+    assert_int_equal(verdict(f), VERDICT_NONE);
+    assert_int_equal(access(f->log, F_OK), -1); // the job before may still write where it looks
+}
+
+static void a_prepared_job_opens_its_files_when_it_is_let_go(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo ran");
+    start_prepared(f);
+    let_go(f);
+    fixture_finish(f);
+    assert_int_equal(f->exit.end, END_EXIT);
+    assert_string_equal(f->output, "ran\n");
+}
+
+static void a_prepared_job_that_is_taken_back_has_opened_nothing(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo ran");
+    start_prepared(f);
+    _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(spool_settle(fd, VERDICT_NOGO), VERDICT_NOGO);
+    let_go(f);
+    assert_int_equal(fixture_wait(f), SHEPHERD_WITHDRAWN);
+    assert_int_equal(access(f->log, F_OK), -1);
+}
+
+static void a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go(void **state)
+{
+    struct fixture *f = *state;
+    free(f->spec.cwd);
+    f->spec.cwd = xstrdup("/nowhere");
+    start_prepared(f);
+    let_go(f);
+    fixture_finish(f);
+    assert_int_equal(f->exit.end, END_START_FAILED);
+    assert_int_equal(f->exit.is_executed, 0);
+}
+
+static void a_prepared_job_whose_init_is_killed_has_no_verdict(void **state)
+{
+    struct fixture *f = *state;
+    struct launch_started ready;
+    fixture_script(f, "echo ran");
+    start_prepared(f);
+    _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(file_read_record(fd, SPOOL_READY, &launch_started_record, &ready, NULL), 0);
+    assert_int_equal(kill((pid_t)ready.init_pid, SIGKILL), 0);
+    record_clear(&launch_started_record, &ready);
+    assert_int_equal(fixture_wait(f), SHEPHERD_WITHDRAWN);
+    assert_int_equal(verdict(f), VERDICT_NONE);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -211,6 +271,10 @@ int main(void)
         CASE(nothing_runs_before_it_is_let_go),
         CASE(one_that_was_taken_back_finds_that_out_and_ends),
         CASE(a_signal_that_comes_early_reaches_the_command),
+        CASE(a_prepared_job_opens_its_files_when_it_is_let_go),
+        CASE(a_prepared_job_that_is_taken_back_has_opened_nothing),
+        CASE(a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go),
+        CASE(a_prepared_job_whose_init_is_killed_has_no_verdict),
         CASE(what_cannot_be_prepared_is_told_without_waiting),
         CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same),
         CASE(another_rank_is_told_the_port_of_the_first),
