@@ -8,7 +8,7 @@
 
 #define SLOTS_FIRST 16U
 
-static uint64_t hash_name(const char *name)
+uint64_t name_hash(const char *name)
 {
     uint64_t hash = 0xcbf29ce484222325ULL;
     for (; *name != '\0'; name++)
@@ -20,7 +20,7 @@ size_t name_table_find(const struct name_table *table, const char *name)
 {
     if (table->n_slots == 0 || name == NULL)
         return NAME_NONE;
-    uint64_t hash = hash_name(name);
+    uint64_t hash = name_hash(name);
     size_t i = hash & (table->n_slots - 1);
     for (; table->slots[i].name != NULL; i = (i + 1) & (table->n_slots - 1))
         if (table->slots[i].hash == hash && strcmp(table->slots[i].name, name) == 0)
@@ -52,7 +52,7 @@ void name_table_add(struct name_table *table, const char *name, size_t at)
 {
     if (2 * (table->count + 1) > table->n_slots)
         grow(table);
-    insert(table, &(struct name_slot){ hash_name(name), name, at });
+    insert(table, &(struct name_slot){ name_hash(name), name, at });
     table->count++;
 }
 

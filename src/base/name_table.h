@@ -18,6 +18,9 @@ struct name_table {
     size_t n_slots, count;
 };
 
+/* For tables from which names are removed. */
+uint64_t name_hash(const char *name);
+
 /* The position added with this name; NAME_NONE: there is none. NULL is no name. */
 size_t name_table_find(const struct name_table *table, const char *name);
 

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/name_table.h"
 #include "base/strings.h"
 #include "controller/controller.h"
 #include "controller/nodes/join.h"
@@ -36,8 +37,9 @@ struct link {
     char *node;      // the node: proven from the start, or from HELLO; NULL: unknown
     char *address;   // NULL: this machine
     char *here;      // how that node reaches this machine; NULL: not known
-    struct link *next;
-    struct link *chain; // in its bucket
+    struct link *next, **where;
+    struct link *chain;                    // in its bucket
+    struct link *node_chain, **node_where; // in that of its node
 };
 
 struct links {
@@ -45,6 +47,7 @@ struct links {
     uint32_t last_id;
     struct link *first;
     struct link *buckets[LINK_BUCKETS]; // by id
+    struct link *nodes[LINK_BUCKETS];   // by node, those whose node is known
 };
 
 struct links *links_new(struct controller *controller)
@@ -59,12 +62,32 @@ static struct link **bucket_of(struct links *links, uint32_t id)
     return &links->buckets[id % LINK_BUCKETS];
 }
 
+static struct link **bucket_of_node(struct links *links, const char *node)
+{
+    return &links->nodes[name_hash(node) % LINK_BUCKETS];
+}
+
+static void set_node(struct link *link, const char *node)
+{
+    struct link **bucket = bucket_of_node(link->links, node);
+    link->node = xstrdup(node);
+    link->node_chain = *bucket;
+    link->node_where = bucket;
+    if (link->node_chain != NULL)
+        link->node_chain->node_where = &link->node_chain;
+    *bucket = link;
+}
+
 static void link_close(struct link *link)
 {
-    struct link **at = &link->links->first, **chain = bucket_of(link->links, link->id);
-    while (*at != link)
-        at = &(*at)->next;
-    *at = link->next;
+    struct link **chain = bucket_of(link->links, link->id);
+    *link->where = link->next;
+    if (link->next != NULL)
+        link->next->where = link->where;
+    if (link->node != NULL)
+        *link->node_where = link->node_chain;
+    if (link->node_chain != NULL)
+        link->node_chain->node_where = link->node_where;
     while (*chain != link)
         chain = &(*chain)->chain;
     *chain = link->chain;
@@ -110,8 +133,8 @@ static int check_hello(const struct link *link, const struct message_hello *hell
 /* The same machine's, from before. */
 static void close_older(struct link *newer)
 {
-    for (struct link *link = newer->links->first, *next; link != NULL; link = next) {
-        next = link->next;
+    for (struct link *link = *bucket_of_node(newer->links, newer->node), *next; link != NULL; link = next) {
+        next = link->node_chain;
         if (link->id >= newer->id || !text_equal(link->node, newer->node))
             continue;
         link->is_up = false; // the newer one is the node's link now
@@ -137,7 +160,7 @@ static int take_hello(struct link *link, const struct message_hello *hello, stru
     }
     link->is_up = true;
     if (link->node == NULL)
-        link->node = xstrdup(hello->node);
+        set_node(link, hello->node);
     close_older(link);
     if (link->address != NULL)
         core_set_address(controller->core, link->id, link->address, link->here);
@@ -214,10 +237,13 @@ static struct link *adopt(struct links *links, int fd)
 {
     (void)evutil_make_socket_nonblocking(fd);
     struct link *link = xcalloc(1, sizeof(*link));
-    *link = (struct link){ .links = links, .id = ++links->last_id, .next = links->first };
+    *link =
+        (struct link){ .links = links, .id = ++links->last_id, .next = links->first, .where = &links->first };
     link->stream = bufferevent_socket_new(links->controller->loop, fd, BEV_OPT_CLOSE_ON_FREE);
     if (link->stream == NULL)
         abort();
+    if (link->next != NULL)
+        link->next->where = &link->next;
     links->first = link;
     struct link **bucket = bucket_of(links, link->id);
     link->chain = *bucket;
@@ -235,7 +261,7 @@ void links_adopt(struct links *links, int fd)
 void links_adopt_node(struct links *links, int fd, const char *node, const char *address, const char *here)
 {
     struct link *link = adopt(links, fd);
-    link->node = xstrdup(node);
+    set_node(link, node);
     link->address = xstrdup(address);
     link->here = xstrdup(here);
 }

@@ -12,13 +12,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/name_table.h"
 #include "controller/controller.h"
+
+#define KEY_BUCKETS 1024U
 
 struct node_registry {
     struct controller *controller;
     struct registered_node **nodes;
     size_t count;
-    int64_t tokens_until_ms; // wall clock
+    struct name_table names;                     // positions
+    struct registered_node *by_key[KEY_BUCKETS]; // joined ones, by the beginning of the hash of their key
+    int64_t tokens_until_ms;                     // wall clock
 };
 
 struct node_registry *registry_new(struct controller *controller)
@@ -42,15 +47,39 @@ void registry_free(struct node_registry *registry)
     for (size_t i = 0; i < registry->count; i++)
         node_free(registry->nodes[i]);
     free(registry->nodes);
+    name_table_clear(&registry->names);
     free(registry);
 }
 
 static struct registered_node *find(const struct node_registry *registry, const char *name)
 {
-    for (size_t i = 0; i < registry->count; i++)
-        if (strcmp(registry->nodes[i]->name, name) == 0)
-            return registry->nodes[i];
-    return NULL;
+    size_t at = name_table_find(&registry->names, name);
+    return at != NAME_NONE ? registry->nodes[at] : NULL;
+}
+
+static size_t bucket_of(const uint8_t key_hash[STORE_HASH_SIZE])
+{
+    return (key_hash[0] | (size_t)key_hash[1] << 8) % KEY_BUCKETS;
+}
+
+static void remove_key(struct node_registry *registry, struct registered_node *node)
+{
+    struct registered_node **at = &registry->by_key[bucket_of(node->key_hash)];
+    while (*at != node)
+        at = &(*at)->next_of_key;
+    *at = node->next_of_key;
+}
+
+static void set_key(
+    struct node_registry *registry, struct registered_node *node, const uint8_t key_hash[STORE_HASH_SIZE])
+{
+    struct registered_node **bucket = &registry->by_key[bucket_of(key_hash)];
+    if (node->is_remote)
+        remove_key(registry, node);
+    memcpy(node->key_hash, key_hash, STORE_HASH_SIZE);
+    node->is_remote = true;
+    node->next_of_key = *bucket;
+    *bucket = node;
 }
 
 static struct registered_node *find_or_add(struct node_registry *registry, const char *name)
@@ -61,15 +90,15 @@ static struct registered_node *find_or_add(struct node_registry *registry, const
     registry->nodes = xreallocarray(registry->nodes, registry->count + 1, sizeof(struct registered_node *));
     node = registry->nodes[registry->count++] = xcalloc(1, sizeof(*node));
     node->name = xstrdup(name);
+    name_table_add(&registry->names, node->name, registry->count - 1);
     return node;
 }
 
 static void enter(struct node_registry *registry, const struct store_node *joined)
 {
     struct registered_node *node = find_or_add(registry, joined->name);
-    node->is_remote = true;
+    set_key(registry, node, joined->key_hash);
     node->joined_ms = joined->joined_ms;
-    memcpy(node->key_hash, joined->key_hash, STORE_HASH_SIZE);
 }
 
 static void load_node(void *arg, const struct store_node *node)
@@ -115,11 +144,10 @@ const struct registered_node *registry_find(const struct node_registry *registry
 const struct registered_node *registry_find_key(
     const struct node_registry *registry, const uint8_t key_hash[STORE_HASH_SIZE])
 {
-    for (size_t i = 0; i < registry->count; i++)
-        if (registry->nodes[i]->is_remote &&
-            memcmp(registry->nodes[i]->key_hash, key_hash, STORE_HASH_SIZE) == 0)
-            return registry->nodes[i];
-    return NULL;
+    const struct registered_node *node = registry->by_key[bucket_of(key_hash)];
+    while (node != NULL && memcmp(node->key_hash, key_hash, STORE_HASH_SIZE) != 0)
+        node = node->next_of_key;
+    return node;
 }
 
 void registry_each(const struct node_registry *registry,
@@ -214,16 +242,23 @@ static void on_forgotten(void *arg, bool is_done)
     change_free(change);
 }
 
+/* The last one takes its place, and the table of names cannot remove. */
+static void drop(struct node_registry *registry, size_t at)
+{
+    remove_key(registry, registry->nodes[at]);
+    node_free(registry->nodes[at]);
+    registry->nodes[at] = registry->nodes[--registry->count];
+    name_table_clear(&registry->names);
+    for (size_t i = 0; i < registry->count; i++)
+        name_table_add(&registry->names, registry->nodes[i]->name, i);
+}
+
 void registry_forget(
     struct node_registry *registry, const char *name, void (*done)(void *arg, bool is_done), void *arg)
 {
-    for (size_t i = 0; i < registry->count; i++) {
-        if (!registry->nodes[i]->is_remote || strcmp(registry->nodes[i]->name, name) != 0)
-            continue;
-        node_free(registry->nodes[i]);
-        registry->nodes[i] = registry->nodes[--registry->count];
-        break;
-    }
+    size_t at = name_table_find(&registry->names, name);
+    if (at != NAME_NONE && registry->nodes[at]->is_remote)
+        drop(registry, at);
     struct change *change = xcalloc(1, sizeof(*change));
     *change = (struct change){ .registry = registry, .on_forgotten = done, .arg = arg };
     store_forget_node(registry->controller->store, name, on_forgotten, change);

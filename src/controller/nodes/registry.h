@@ -16,9 +16,10 @@ struct registered_node {
     bool is_remote; // joined; else the local node
     uint8_t key_hash[STORE_HASH_SIZE];
     int64_t joined_ms;
-    char *address;    // of its last link, NULL: none so far, or local
-    bool is_up;       // it has a link and has sent HELLO
-    int64_t since_ms; // wall clock: last change of is_up; 0: before mgpud started
+    char *address;                       // of its last link, NULL: none so far, or local
+    bool is_up;                          // it has a link and has sent HELLO
+    int64_t since_ms;                    // wall clock: last change of is_up; 0: before mgpud started
+    struct registered_node *next_of_key; // in the registry's table of keys
 };
 
 struct node_registry *registry_new(struct controller *controller);

@@ -9,23 +9,32 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/name_table.h"
 #include "wire/tls/context.h"
 #include "wire/tls/dial.h"
 #include "wire/tls/pump.h"
+
+#define BUCKETS 1024U
 
 struct session {
     struct tls_sessions *sessions;
     struct tls_pump *pump;
     char *label;
-    struct session *next, **where;
+    struct session *next, **where; // in its bucket
 };
 
 struct tls_sessions {
     struct event_base *base;
     tls_session_ended_fn *on_end;
     void *arg;
-    struct session *first;
+    size_t count;
+    struct session *buckets[BUCKETS]; // by label: one for each node, and few of each
 };
+
+static size_t bucket_of(const char *label)
+{
+    return name_hash(label) % BUCKETS;
+}
 
 struct tls_sessions *tls_sessions_new(struct event_base *base, tls_session_ended_fn *on_end, void *arg)
 {
@@ -39,6 +48,7 @@ static void session_free(struct session *session)
     *session->where = session->next;
     if (session->next != NULL)
         session->next->where = session->where;
+    session->sessions->count--;
     tls_pump_free(session->pump);
     free(session->label);
     free(session);
@@ -48,8 +58,9 @@ void tls_sessions_free(struct tls_sessions *sessions)
 {
     if (sessions == NULL)
         return;
-    while (sessions->first != NULL)
-        session_free(sessions->first);
+    for (size_t i = 0; i < BUCKETS; i++)
+        while (sessions->buckets[i] != NULL)
+            session_free(sessions->buckets[i]);
     free(sessions);
 }
 
@@ -74,13 +85,13 @@ static bool is_taken_at_once(SSL *ssl)
 
 void tls_sessions_add(struct tls_sessions *sessions, SSL *ssl, int net_fd, int plain_fd, const char *label)
 {
-    struct session *session = xcalloc(1, sizeof(*session));
-    *session = (struct session){
-        .sessions = sessions, .label = xstrdup(label), .next = sessions->first, .where = &sessions->first
-    };
+    struct session *session = xcalloc(1, sizeof(*session)), **bucket = &sessions->buckets[bucket_of(label)];
+    *session =
+        (struct session){ .sessions = sessions, .label = xstrdup(label), .next = *bucket, .where = bucket };
     if (session->next != NULL)
         session->next->where = &session->next;
-    sessions->first = session;
+    *bucket = session;
+    sessions->count++;
     tls_dial_tune(net_fd);
     tls_dial_set_timeout(net_fd, is_taken_at_once(ssl) ? TLS_DIAL_TIMEOUT_MS : 0);
     session->pump = tls_pump_new(sessions->base, ssl, net_fd, plain_fd, on_pump_end, session);
@@ -104,7 +115,7 @@ int tls_sessions_open(
 void tls_sessions_cut(struct tls_sessions *sessions, const char *label)
 {
     struct session *next = NULL;
-    for (struct session *session = sessions->first; session != NULL; session = next) {
+    for (struct session *session = sessions->buckets[bucket_of(label)]; session != NULL; session = next) {
         next = session->next;
         if (strcmp(session->label, label) == 0)
             session_free(session);
@@ -114,7 +125,10 @@ void tls_sessions_cut(struct tls_sessions *sessions, const char *label)
 size_t tls_sessions_count(const struct tls_sessions *sessions, const char *label)
 {
     size_t count = 0;
-    for (const struct session *session = sessions->first; session != NULL; session = session->next)
-        count += label == NULL || strcmp(session->label, label) == 0;
+    if (label == NULL)
+        return sessions->count;
+    for (const struct session *session = sessions->buckets[bucket_of(label)]; session != NULL;
+         session = session->next)
+        count += strcmp(session->label, label) == 0;
     return count;
 }
