@@ -25,7 +25,7 @@
 #include "wire/limits.h"
 
 #define RECENT_MS 3600000
-#define SCAN_JOBS 8192 // looked at in one part
+#define SCAN_JOBS 1024 // looked at between two looks at the clock
 #define STEPS     1U   // of a forecast, between two looks at the clock: one can start a thousand jobs
 
 /* "42.3" */
@@ -52,7 +52,8 @@ struct list {
     struct list_top *top;
     struct named_element *elements; // of `ids=`; those from `n_elements` on are found
     size_t n_elements;
-    size_t positions; // jobs shown with their position so far
+    size_t positions;    // jobs shown with their position so far
+    uint64_t n_outlooks; // made before this list came
     bool is_first;
 };
 
@@ -189,8 +190,12 @@ static void scan(struct request *request)
 {
     struct list *list = request->work;
     const struct core *core = request->serve->controller->core;
-    list->scanned = core_each_job_after(core, list->scanned, SCAN_JOBS, collect_job, list);
-    bool is_over = list->scanned == 0 || (list->has_after && list->count > list->limit);
+    int64_t until_us = clock_boot_us() + SLICE_US;
+    bool is_over = false;
+    while (!is_over && clock_boot_us() < until_us) {
+        list->scanned = core_each_job_after(core, list->scanned, SCAN_JOBS, collect_job, list);
+        is_over = list->scanned == 0 || (list->has_after && list->count > list->limit);
+    }
     if (!is_over) {
         fair_queue_add(request, scan);
         return;
@@ -316,7 +321,7 @@ static void look(struct request *request)
 {
     struct core *core = request->serve->controller->core;
     int64_t until_us = clock_boot_us() + SLICE_US, now_ms = clock_wall_ms();
-    bool is_made = false;
+    bool is_made = core_outlook_count(core) != ((struct list *)request->work)->n_outlooks;
     while (!is_made && clock_boot_us() < until_us)
         is_made = core_advance_outlook(core, now_ms, STEPS);
     if (is_made)
@@ -355,6 +360,7 @@ void handle_list(struct request *request)
     struct list *list = xcalloc(1, sizeof(*list));
     request->work = list;
     request->release = release_list;
+    list->n_outlooks = core_outlook_count(request->serve->controller->core);
     if (read_filters(request, list, &err) < 0) {
         request_reply_problem(request, &err);
         return;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "controller/core/clock.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
@@ -45,40 +46,50 @@ static bool is_good(const struct core *core, int64_t now_ms)
            core->last_event - outlook->event < events_max;
 }
 
-static void begin_forecast(struct core *core, int64_t now_ms, bool is_certain)
+/* Both are complete, or neither is shown. */
+static void take_made(struct outlook *outlook, const struct forecast *latest)
 {
-    core->outlook.run = forecast_begin(core->sched, now_ms, FORECAST_JOBS, 0, is_certain);
-    core->outlook.is_certain = is_certain;
+    clear_forecasts(outlook);
+    outlook->likely = outlook->next_likely;
+    outlook->latest = *latest;
+    outlook->next_likely = (struct forecast){ 0 };
+    outlook->made_ms = outlook->next_ms;
+    outlook->event = outlook->next_event;
+    outlook->is_certain = false;
+    outlook->n_made++;
 }
 
-/* The first forecast is kept until the second is complete as well. */
+/* To begin and to end a forecast takes as long as many of its steps. */
 bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps)
 {
     struct outlook *outlook = &core->outlook;
     int64_t now_ms = core_look_ms(core, wall_ms);
+    struct forecast made;
     if (outlook->run == NULL) {
-        if (is_good(core, now_ms))
+        if (!outlook->is_certain && is_good(core, now_ms))
             return true;
-        outlook->next_ms = now_ms;
-        outlook->next_event = core->last_event;
-        begin_forecast(core, now_ms, false);
+        if (!outlook->is_certain) {
+            outlook->next_ms = now_ms;
+            outlook->next_event = core->last_event;
+        }
+        outlook->run = forecast_begin(core->sched, now_ms, FORECAST_JOBS, 0, outlook->is_certain);
         return false;
     }
     if (!forecast_advance(outlook->run, steps))
         return false;
-    if (!outlook->is_certain) {
-        forecast_end(outlook->run, &outlook->next_likely);
-        begin_forecast(core, now_ms, true);
-        return false;
+    forecast_end(take_ptr(outlook->run), &made);
+    if (outlook->is_certain) {
+        take_made(outlook, &made);
+        return true;
     }
-    clear_forecasts(outlook);
-    forecast_end(outlook->run, &outlook->latest);
-    outlook->run = NULL;
-    outlook->likely = outlook->next_likely;
-    outlook->next_likely = (struct forecast){ 0 };
-    outlook->made_ms = outlook->next_ms;
-    outlook->event = outlook->next_event;
-    return true;
+    outlook->next_likely = made;
+    outlook->is_certain = true;
+    return false;
+}
+
+uint64_t core_outlook_count(const struct core *core)
+{
+    return core->outlook.n_made;
 }
 
 /* A large cluster takes too long to be looked at here: the answer is then as old as the last one. */

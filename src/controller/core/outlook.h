@@ -10,8 +10,10 @@ struct outlook {
     int64_t made_ms; // 0: none yet
     uint64_t event;  // the last event at that time
     struct forecast likely, latest;
-    struct forecast_run *run; // of the next ones, in progress; NULL: none
-    bool is_certain;          // it is that of the latest starts
+    uint64_t n_made;
+    /* The next ones, in progress. */
+    struct forecast_run *run; // NULL: none
+    bool is_certain;          // that of the likely starts is made, and the one of the latest starts is next
     int64_t next_ms;          // when it began
     uint64_t next_event;
     struct forecast next_likely;

@@ -71,6 +71,28 @@ static void idle_connections_do_not_hinder_others(void **state)
     answer_clear(&answer);
 }
 
+/* The stand-in's forecast is too old for the next list as soon as it is made, as when much happens. */
+static void lists_that_wait_together_share_a_forecast(void **state)
+{
+    enum { READERS = 12 };
+    struct harness *harness = *state;
+    static const char ask[] = "GET /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n";
+    int readers[READERS];
+    (void)harness_add_job(harness, 1, 1, JOB_QUEUED);
+    harness->look_ms = 5; // longer than a part of an answer may take
+    for (size_t i = 0; i < READERS; i++)
+        readers[i] = client_connect(harness);
+    for (size_t i = 0; i < READERS; i++) // at once: the loop runs from here on
+        assert_int_equal(send(readers[i], ask, sizeof(ask) - 1, 0), sizeof(ask) - 1);
+    for (size_t i = 0; i < READERS; i++) {
+        struct answer answer = client_receive(harness, readers[i], false);
+        assert_int_equal(answer.status, 200);
+        answer_clear(&answer);
+        close(readers[i]);
+    }
+    assert_in_range(harness->outlooks, 1, READERS / 2);
+}
+
 static void large_bodies_do_not_fill_the_memory(void **state)
 {
     struct harness *harness = *state;
@@ -264,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(idle_connections_do_not_hinder_others, start, stop),
+        cmocka_unit_test_setup_teardown(lists_that_wait_together_share_a_forecast, start, stop),
         cmocka_unit_test_setup_teardown(large_bodies_do_not_fill_the_memory, start, stop),
         cmocka_unit_test(many_users_may_not_take_all_connections),
         cmocka_unit_test(where_files_are_few_one_user_still_has_some_connections),

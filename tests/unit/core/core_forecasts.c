@@ -57,6 +57,57 @@ static void a_waiting_job_has_a_forecast_soon_after_its_submission(void **state)
     assert_null(core_told_start(b->core, 1));
 }
 
+static size_t count_told(const struct bench *b)
+{
+    size_t count = 0;
+    while (core_told_start(b->core, count) != NULL)
+        count++;
+    return count;
+}
+
+static uint64_t submit_one_more(struct bench *b)
+{
+    b->n_answers = b->n_published = 0;
+    return submit(b, &three);
+}
+
+static void await_told(struct bench *b, size_t count, int64_t step_ms)
+{
+    for (int i = 0; count_told(b) < count; i++) {
+        struct message_heartbeat heartbeat = { .sent_ms = b->now_ms };
+        struct error err;
+        b->n_sent = 0;
+        assert_int_equal(
+            core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_HEARTBEAT, &heartbeat, &err), 0);
+        assert_true(i < 10000);
+        pass_time(b, step_ms);
+    }
+}
+
+/* With a long queue the run is made in parts. What is submitted meanwhile is told by the next one. */
+static void a_long_queue_is_told_in_parts(void **state)
+{
+    enum { WAITING = 100 };
+    struct bench *b = *state;
+    b->options.queue_max = 2 * WAITING;
+    core_configure(b->core, b->now_ms, b->now_ms, &b->options);
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, submit(b, &one));
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    bench_settle(b);
+    for (size_t i = 0; i < WAITING; i++)
+        (void)submit_one_more(b);
+    await_told(b, WAITING, 10);
+    uint64_t job = submit_one_more(b);
+    for (int i = 0; i < 15; i++) { // until the next may begin
+        assert_int_equal(count_told(b), WAITING);
+        pass_time(b, 500);
+    }
+    uint64_t late = submit_one_more(b);
+    await_told(b, WAITING + 2, 5);
+    assert_int_equal(core_told_start(b->core, 1)->job, job);
+    assert_int_equal(core_told_start(b->core, 0)->job, late);
+}
+
 static void its_start_is_noted_and_learnt_from(void **state)
 {
     struct bench *b = *state;
@@ -132,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             a_waiting_job_has_a_forecast_soon_after_its_submission, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(a_long_queue_is_told_in_parts, open_with_node, bench_close),
         cmocka_unit_test_setup_teardown(its_start_is_noted_and_learnt_from, open_with_node, bench_close),
         cmocka_unit_test_setup_teardown(
             what_its_owner_changes_is_no_fault_of_the_forecast, open_with_node, bench_close),

@@ -2,9 +2,9 @@
 /*
  * Keeps the forecast that each waiting job was told soon after its submission, and learns from its start by
  * how much forecasts are off (sched/calibration.c). One run of the scheduler on a copy serves all
- * jobs submitted since the last one; the larger the cluster, the longer the time between two runs. Jobs that
- * start before that have no forecast. The last FORECASTS_KEPT are kept in a ring, with a row of the store for
- * each, so memory and store are bounded. No decision depends on them.
+ * jobs submitted since the last one; the larger the cluster, the longer the time between two runs, and a long
+ * run is made in parts. Jobs that start before its end have no forecast. The last FORECASTS_KEPT are kept in
+ * a ring, with a row of the store for each, so memory and store are bounded. No decision depends on them.
  */
 #include "controller/core/forecasts.h"
 
@@ -30,6 +30,9 @@
 #define GAP_MS          10000 // between two runs, and
 #define GAP_JOB_MS      10    // for each job of the copy: less than a hundredth of the time is spent on them
 #define COPY_MAX        1000U // waiting jobs in the copy
+#define COPY_LARGE      64U   // jobs; a run on a larger copy is made in parts
+#define PART_STEPS      16U   // of the run
+#define PART_GAP_MS     2     // between two parts
 
 struct core_forecasts {
     struct calibration calibration;
@@ -39,6 +42,9 @@ struct core_forecasts {
     uint64_t last_job;                      // jobs up to this one get none any more
     int64_t due_ms;                         // boot clock; TIME_NEVER: nothing was submitted
     int64_t not_before_ms;                  // boot clock
+    struct forecast_run *run;               // in progress; NULL: none
+    bool is_run_large;
+    uint64_t run_job; // the last job when it began
 };
 
 static bool is_open(const struct told_start *row)
@@ -141,12 +147,15 @@ static void tell(struct core *core, uint64_t job, int64_t start_ms, uint32_t ali
     keep_row(core, slot);
 }
 
-/* It has had none yet, and is no element that the forecast has started. An array starts more than once: its
- * first start counts. */
+/* It has had none yet, still waits, and is no element that the forecast has started. An array starts more
+ * than once: its first start counts. */
 static bool is_news(const struct core *core, const struct forecast *forecast, size_t i)
 {
     uint64_t job = forecast->rows[i].job;
-    return job > core->forecasts->last_job && job <= core->last_job &&
+    if (job <= core->forecasts->last_job || job > core->forecasts->run_job)
+        return false;
+    const struct core_entry *entry = core_find(core, job);
+    return entry != NULL && entry->job->state == JOB_QUEUED &&
            forecast_row(forecast, job) == &forecast->rows[i];
 }
 
@@ -171,20 +180,53 @@ static size_t size_of_copy(const struct core *core)
     return running + (waiting < COPY_MAX ? waiting : COPY_MAX);
 }
 
-static void run(struct core *core)
+static void begin_run(struct core *core)
+{
+    struct core_forecasts *forecasts = core->forecasts;
+    size_t size = size_of_copy(core);
+    forecasts->run = forecast_begin(core->sched, core->now_ms, COPY_MAX, 0, false);
+    forecasts->is_run_large = size > COPY_LARGE;
+    forecasts->run_job = core->last_job;
+    forecasts->not_before_ms = core->boot_ms + GAP_MS + GAP_JOB_MS * (int64_t)size;
+}
+
+static void plan(struct core_forecasts *forecasts, int64_t boot_ms)
+{
+    int64_t soon_ms = boot_ms + TELL_MS;
+    forecasts->due_ms = soon_ms > forecasts->not_before_ms ? soon_ms : forecasts->not_before_ms;
+}
+
+/* False: there is more to do. */
+static bool advance_run(struct core *core)
 {
     struct core_forecasts *forecasts = core->forecasts;
     struct forecast forecast;
+    if (!forecast_advance(forecasts->run, forecasts->is_run_large ? PART_STEPS : SIZE_MAX))
+        return false;
+    forecast_end(take_ptr(forecasts->run), &forecast);
+    tell_all(core, &forecast);
+    forecast_clear(&forecast);
+    forecasts->last_job = forecasts->run_job;
+    return true;
+}
+
+static void run(struct core *core)
+{
+    struct core_forecasts *forecasts = core->forecasts;
     if (forecasts->due_ms > core->boot_ms)
         return;
     forecasts->due_ms = TIME_NEVER;
-    if (sched_queue(core->sched)->length > 0) {
-        forecast_run(core->sched, core->now_ms, COPY_MAX, 0, false, &forecast);
-        tell_all(core, &forecast);
-        forecast_clear(&forecast);
-        forecasts->not_before_ms = core->boot_ms + GAP_MS + GAP_JOB_MS * (int64_t)size_of_copy(core);
+    bool is_new = forecasts->run == NULL;
+    if (is_new && sched_queue(core->sched)->length == 0) {
+        forecasts->last_job = core->last_job;
+        return;
     }
-    forecasts->last_job = core->last_job;
+    if (is_new)
+        begin_run(core);
+    if ((is_new && forecasts->is_run_large) || !advance_run(core))
+        forecasts->due_ms = core->boot_ms + PART_GAP_MS;
+    else if (core->last_job > forecasts->last_job) // submitted meanwhile
+        plan(forecasts, core->boot_ms);
 }
 
 static int64_t next_ms(const struct core *core)
@@ -224,10 +266,8 @@ static void close_forecast(struct core *core, uint64_t job, bool has_started)
 
 static void submitted(struct core *core)
 {
-    struct core_forecasts *forecasts = core->forecasts;
-    int64_t soon_ms = core->boot_ms + TELL_MS;
-    if (forecasts->due_ms == TIME_NEVER)
-        forecasts->due_ms = soon_ms > forecasts->not_before_ms ? soon_ms : forecasts->not_before_ms;
+    if (core->forecasts->due_ms == TIME_NEVER)
+        plan(core->forecasts, core->boot_ms);
 }
 
 /* An array starts with its first element. What its owner or an administrator changes is no fault of the
@@ -296,6 +336,8 @@ static void begin(struct core *core)
 
 static void clear(struct core *core)
 {
+    if (core->forecasts != NULL && core->forecasts->run != NULL)
+        forecast_end(core->forecasts->run, NULL);
     free(take_ptr(core->forecasts));
 }
 
