@@ -19,7 +19,7 @@ static bool is_shared(const struct json_gpu_view *view)
     return false;
 }
 
-static const char *state_word(const struct json_gpu_view *view)
+const char *json_gpu_state(const struct json_gpu_view *view)
 {
     if (!view->is_node_up)
         return "node_down";
@@ -208,7 +208,7 @@ static void add_members(const struct json_gpu_view *view, struct json_members *m
     json_members_add(members, "trouble", json_text_string(gpu->trouble));
     json_members_add(members, "processes", processes(view));
     json_members_add(members, "policy", json_text_string(view->external_policy));
-    json_members_add(members, "state", json_string(state_word(view)));
+    json_members_add(members, "state", json_string(json_gpu_state(view)));
     const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
     json_members_add(members, "reason", json_text_string(reason(view)));
     json_members_add(members, "unreachable_since", json_text_time(view->unreachable_ms));

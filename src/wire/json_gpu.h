@@ -30,6 +30,9 @@ struct json_gpu_view {
     struct gpu_twins *twins; // to compare its tests with; NULL: these are not compared
 };
 
+/* "free", "used" and so on. */
+const char *json_gpu_state(const struct json_gpu_view *view);
+
 /* The caller owns the result. Values that the node cannot measure are null. */
 json_t *json_gpu_write(const struct json_gpu_view *view);
 

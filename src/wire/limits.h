@@ -50,7 +50,7 @@
         "log or list text buffered for a slow reader; beyond it the source waits")                           \
     X(LIMIT_LIST_JOBS, "list_jobs", 200000, "jobs", "jobs in one list: the newest that match")               \
     X(LIMIT_LIST_IDS, "list_ids", 1000, "ids", "ids named in `ids=` of a list")                              \
-    X(LIMIT_LIST_TOP, "list_top", 10000, "jobs", "jobs of each state in a list with `top=`")                 \
+    X(LIMIT_LIST_TOP, "list_top", 10000, "jobs", "jobs or GPUs of each state in a list with `top=`")         \
     X(LIMIT_LIST_POSITIONS, "list_positions", 1000, "jobs",                                                  \
         "queued jobs in one list shown with their position, which is null for later ones")                   \
     X(LIMIT_JOB_EVENTS, "job_events", 1000, "events", "events shown with one job, the oldest first")         \

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
@@ -18,10 +20,14 @@
 #include "cli/show/gpu_past.h"
 #include "cli/follow/watch.h"
 
+#define STATE_SHOWN 200 // GPUs of each state on a terminal, unless specified otherwise
+#define LIMIT_MAX   10000
+
 struct gpus_options {
-    bool is_line, is_topology;
+    bool is_line, is_topology, has_limit;
+    int64_t limit; // of each state; 0: none
     int64_t watch_ms;
-    const char *gpu; // only this one; NULL: all
+    const char *gpu; // only this one, or those of this node; NULL: all
     struct gpu_past_question past;
 };
 
@@ -53,11 +59,18 @@ static int set_step(void *target, const char *value, struct error *err)
     return r;
 }
 
+static int set_limit(void *target, const char *value, struct error *err)
+{
+    options_of(target)->has_limit = true;
+    return parse_integer(value, "--limit", 0, LIMIT_MAX, &options_of(target)->limit, err);
+}
+
 static const struct option_row rows[] = {
     { 0, "line", NULL, "one short line, for the status bar of tmux",
         OPTION_INNER(flag, struct gpus_options, is_line) },
     { 0, "topology", NULL, "how the GPUs of each node are connected",
         OPTION_INNER(flag, struct gpus_options, is_topology) },
+    { 0, "limit", "N", "at most N GPUs of each state (200 on a terminal; 0: all)", set_limit },
     { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
     { 0, "history", "TIME", "load since then: 10m, 24h, 2026-11-21T08:00:00Z; at most a week", set_history },
     { 0, "step", "TIME", "duration of a step: 1 to 59 seconds, or minutes", set_step },
@@ -79,7 +92,62 @@ static int keep_named(json_t *gpus, const char *name, struct error *err)
     for (size_t i = json_array_size(gpus); i-- > 0;)
         if (!is_named(json_array_get(gpus, i), name, has_one_node))
             (void)json_array_remove(gpus, i);
-    return json_array_size(gpus) > 0 ? 0 : error_set(err, -ENOENT, "there is no GPU %.100s", name);
+    return json_array_size(gpus) > 0
+               ? 0
+               : error_set(err, -ENOENT, "there is no GPU %.100s, and no node of that name", name);
+}
+
+static int get(struct call *call, const char *filter, const char *value, json_t **ret, struct error *err)
+{
+    _cleanup_buffer_ struct buffer path = { 0 };
+    buffer_append_text(&path, list_is_machine(call) ? API_PATH "/gpus" : API_PATH "/gpus?sparse=1");
+    if (filter != NULL) {
+        buffer_printf(&path, "%s%s=", list_is_machine(call) ? "?" : "&", filter);
+        http_append_encoded(&path, value);
+    }
+    return client_get(&call->client, buffer_text(&path), ret, err);
+}
+
+/* "node:3", or the name of a node; a number or a UUID is looked for among all. */
+static int get_named(struct call *call, const char *name, json_t **ret, struct error *err)
+{
+    const char *colon = strrchr(name, ':');
+    _cleanup_free_ char *node = xstrndup(name, colon != NULL ? (size_t)(colon - name) : strlen(name));
+    int r = get(call, "node", node, ret, err);
+    if (r < 0 || (colon == NULL && json_array_size(json_object_get(*ret, "gpus")) > 0))
+        return r;
+    if (colon == NULL) {
+        json_decref(*ret);
+        r = get(call, NULL, NULL, ret, err);
+    }
+    return r == 0 ? keep_named(json_object_get(*ret, "gpus"), name, err) : r;
+}
+
+/* A list that is too long to read is cut on a terminal; what a program reads is whole. */
+static int get_list(struct call *call, json_t **ret, struct error *err)
+{
+    const struct gpus_options *options = call->options;
+    bool is_read_by_eye = isatty(STDOUT_FILENO) == 1 && !list_is_machine(call) && call->list.sort == NULL &&
+                          !options->is_line && !options->is_topology;
+    int64_t limit = options->has_limit ? options->limit : is_read_by_eye ? STATE_SHOWN : 0;
+    _cleanup_free_ char *text = xasprintf("%" PRId64, limit);
+    return get(call, limit > 0 ? "top" : NULL, text, ret, err);
+}
+
+/* "7800 more used, 12 more free" */
+static void print_omitted(const struct screen *screen, json_t *omitted, FILE *out)
+{
+    const char *state = NULL, *before = "";
+    json_t *count = NULL;
+    if (json_object_size(omitted) == 0)
+        return;
+    (void)fputs(screen_color(screen, COLOR_DIM), out);
+    json_object_foreach(omitted, state, count)
+    {
+        (void)fprintf(out, "%s%" PRId64 " more %s", before, (int64_t)json_integer_value(count), state);
+        before = ", ";
+    }
+    (void)fprintf(out, ": mgpu gpus NODE, mgpu gpus --limit 0%s\n", screen_color(screen, COLOR_NONE));
 }
 
 static int show_past(void *arg, FILE *out, struct error *err)
@@ -101,10 +169,7 @@ static int show(void *arg, FILE *out, struct error *err)
     const struct gpus_options *options = call->options;
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL;
-    const char *path = list_is_machine(call) ? API_PATH "/gpus" : API_PATH "/gpus?sparse=1";
-    int r = client_get(&call->client, path, &answer, err);
-    if (r == 0 && options->gpu != NULL)
-        r = keep_named(json_object_get(answer, "gpus"), options->gpu, err);
+    int r = options->gpu != NULL ? get_named(call, options->gpu, &answer, err) : get_list(call, &answer, err);
     if (r < 0)
         return r;
     if (gpu_past_is_shown(call))
@@ -129,13 +194,15 @@ static int show(void *arg, FILE *out, struct error *err)
         gpu_print_external(json_object_get(answer, "gpus"), out);
     if (r == 0 && !list_is_machine(call))
         gpu_print_tests(json_object_get(answer, "gpus"), out);
+    if (r == 0 && screen.is_tty && !list_is_machine(call) && !call->is_quiet && !call->list.is_headless)
+        print_omitted(&screen, json_object_get(answer, "omitted"), out);
     return r;
 }
 
 static int check_options(struct gpus_options *options, int argc, char **argv, struct error *err)
 {
     if (argc > 1)
-        return error_set(err, -EINVAL, "only one GPU can be given; unexpected '%.60s'", argv[1]);
+        return error_set(err, -EINVAL, "only one GPU or node can be given; unexpected '%.60s'", argv[1]);
     options->gpu = options->past.gpu = argc == 1 ? argv[0] : NULL;
     if (options->past.step != NULL && options->past.since == NULL)
         return error_set(err, -EINVAL, "--step requires --history");
@@ -166,7 +233,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 const struct command command_gpus = {
     .name = "gpus",
     .aliases = { "status", "smi" },
-    .usage = "[OPTIONS] [GPU]",
+    .usage = "[OPTIONS] [GPU|NODE]",
     .help = "Show the GPUs, their jobs, and their current or past load",
     .tables = { rows, call_list_rows },
     .options_size = sizeof(struct gpus_options),

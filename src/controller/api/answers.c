@@ -126,6 +126,7 @@ static const struct member members[] = {
     { "Gpu", "jobs", "GpuJob[]", "jobs on it" },
     { "GpuList", "gpus", "Gpu[]", "the GPUs of all nodes" },
     { "GpuList", "next", "integer|null", "`after` of the next page; null: it was the last" },
+    { "GpuList", "omitted", "object|null", "with `top`: how many GPUs of each state were left out" },
     { "GpuPast", "node", "string", "its node" },
     { "GpuPast", "index", "integer", "its number there" },
     { "GpuPast", "uuid", "string", "its identity" },

@@ -46,22 +46,22 @@ static const char *total(const struct metric *metric)
 void exposition_begin(struct exposition *out, const struct metric *metric)
 {
     const char *suffix = out->is_openmetrics ? "" : total(metric);
-    buffer_printf(&out->text, "# HELP %s%s %s\n", metric->name, suffix, metric->help);
-    buffer_printf(&out->text, "# TYPE %s%s %s\n", metric->name, suffix, type_name(metric->type));
+    buffer_printf(out->text, "# HELP %s%s %s\n", metric->name, suffix, metric->help);
+    buffer_printf(out->text, "# TYPE %s%s %s\n", metric->name, suffix, type_name(metric->type));
     if (out->is_openmetrics && metric->unit[0] != '\0')
-        buffer_printf(&out->text, "# UNIT %s %s\n", metric->name, metric->unit);
+        buffer_printf(out->text, "# UNIT %s %s\n", metric->name, metric->unit);
 }
 
 void exposition_sample(struct exposition *out, const struct metric *metric, const char *labels, double value)
 {
-    buffer_append_text(&out->text, metric->name);
-    buffer_append_text(&out->text, total(metric));
+    buffer_append_text(out->text, metric->name);
+    buffer_append_text(out->text, total(metric));
     if (labels != NULL) {
-        buffer_append_text(&out->text, "{");
-        buffer_append_text(&out->text, labels);
-        buffer_append_text(&out->text, "}");
+        buffer_append_text(out->text, "{");
+        buffer_append_text(out->text, labels);
+        buffer_append_text(out->text, "}");
     }
-    buffer_printf(&out->text, " %.15g\n", value);
+    buffer_printf(out->text, " %.15g\n", value);
 }
 
 void exposition_histogram(struct exposition *out, const struct metric *metric,
@@ -71,17 +71,17 @@ void exposition_histogram(struct exposition *out, const struct metric *metric,
     for (size_t i = 0; i < scale->count; i++) {
         bool has_point = out->is_openmetrics && scale->bounds[i] == floor(scale->bounds[i]);
         count += histogram->counts[i];
-        buffer_printf(&out->text, "%s_bucket{le=\"%.15g%s\"} %" PRIu64 "\n", metric->name, scale->bounds[i],
+        buffer_printf(out->text, "%s_bucket{le=\"%.15g%s\"} %" PRIu64 "\n", metric->name, scale->bounds[i],
             has_point ? ".0" : "", count);
     }
     count += histogram->counts[scale->count];
-    buffer_printf(&out->text, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", metric->name, count);
-    buffer_printf(&out->text, "%s_sum %.15g\n", metric->name, histogram->sum);
-    buffer_printf(&out->text, "%s_count %" PRIu64 "\n", metric->name, count);
+    buffer_printf(out->text, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", metric->name, count);
+    buffer_printf(out->text, "%s_sum %.15g\n", metric->name, histogram->sum);
+    buffer_printf(out->text, "%s_count %" PRIu64 "\n", metric->name, count);
 }
 
 void exposition_end(struct exposition *out)
 {
     if (out->is_openmetrics)
-        buffer_append_text(&out->text, "# EOF\n");
+        buffer_append_text(out->text, "# EOF\n");
 }

@@ -10,7 +10,7 @@
 struct metric;
 
 struct exposition {
-    struct buffer text;
+    struct buffer *text;
     bool is_openmetrics;
 };
 

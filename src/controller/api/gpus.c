@@ -2,16 +2,19 @@
 /*
  * GET /gpus and GET /nodes: the last reports of the nodes, with the jobs that the core has there, in slices:
  * a node that is new meanwhile comes last, and none goes. The cursor of a page is the number of nodes before
- * it. A page ends after a whole node.
+ * it. A page ends after a whole node. With `top`, GPUs are counted of which there have been enough.
  */
 #include "controller/api/gpus.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/nodes/registry.h"
+#include "controller/http/fair_queue.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"
 #include "controller/http/slices.h"
@@ -20,6 +23,14 @@
 #include "wire/json_node.h"
 #include "wire/limits.h"
 
+#define STATES_MAX 16U
+
+/* Of GPUs in one state. */
+struct tally {
+    const char *state;
+    size_t shown, omitted;
+};
+
 struct listing {
     struct slices slices;
     struct serve *serve;
@@ -27,7 +38,10 @@ struct listing {
     size_t at;        // the next node of the core
     size_t rows, max; // written, and the limit
     const char *node; // only this one; NULL: all
-    bool is_sparse;
+    size_t top;       // at most so many GPUs of each state; 0: all
+    struct tally tallies[STATES_MAX];
+    size_t n_tallies;
+    bool is_sparse, is_gpus;
     void (*add)(void *arg, const struct core_node *node);
     void (*add_more)(void *arg, const struct registered_node *node); // NULL: nothing
 };
@@ -43,6 +57,30 @@ static void append(struct listing *listing, json_t *object)
     begin_row(listing);
     json_append(&listing->slices.bytes, object);
     json_decref(object);
+}
+
+/* One that jobs leave unused, or others use, is always shown. */
+static bool is_notable(const struct core_node *node, const struct json_gpu_view *view)
+{
+    const struct gpu_watch *watch = view->gpu->uuid != NULL ? core_gpu_watch(node, view->gpu->uuid) : NULL;
+    return view->is_wasted || (watch != NULL && watch->is_used_externally);
+}
+
+/* False: there have been enough of this state. */
+static bool take_of_state(struct listing *listing, const char *state)
+{
+    size_t i = 0;
+    while (i < listing->n_tallies && strcmp(listing->tallies[i].state, state) != 0)
+        i++;
+    if (i == STATES_MAX)
+        return true;
+    if (i == listing->n_tallies)
+        listing->tallies[listing->n_tallies++] = (struct tally){ .state = state };
+    struct tally *tally = &listing->tallies[i];
+    if (tally->shown < listing->top)
+        return ++tally->shown > 0;
+    tally->omitted++;
+    return false;
 }
 
 static void add_gpu(struct listing *listing, const struct core_node *node, const struct gpu_state *gpu)
@@ -75,6 +113,8 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .is_sparse = listing->is_sparse,
         .twins = listing->twins,
     };
+    if (listing->top != 0 && !is_notable(node, &view) && !take_of_state(listing, json_gpu_state(&view)))
+        return;
     begin_row(listing);
     json_gpu_append(&view, &listing->slices.bytes);
 }
@@ -164,6 +204,25 @@ static void add_absent_named(void *arg, const struct registered_node *node)
         listing->add_more(listing, node);
 }
 
+static void append_omitted(struct listing *listing)
+{
+    struct buffer *bytes = &listing->slices.bytes;
+    const char *before = "{";
+    if (listing->top == 0) {
+        buffer_append_text(bytes, ",\"omitted\":null");
+        return;
+    }
+    buffer_append_text(bytes, ",\"omitted\":");
+    for (size_t i = 0; i < listing->n_tallies; i++) {
+        const struct tally *tally = &listing->tallies[i];
+        if (tally->omitted == 0)
+            continue;
+        buffer_printf(bytes, "%s\"%s\":%zu", before, tally->state, tally->omitted);
+        before = ",";
+    }
+    buffer_append_text(bytes, before[0] == '{' ? "{}" : "}");
+}
+
 static void end(struct listing *listing, const struct controller *controller)
 {
     const struct core_node *next = core_node_at(controller->core, listing->at);
@@ -171,9 +230,12 @@ static void end(struct listing *listing, const struct controller *controller)
         registry_each(controller->registry, add_absent_named, listing);
     buffer_append_text(&listing->slices.bytes, listing->rows == 0 ? "],\"next\":" : "\n],\"next\":");
     if (next != NULL)
-        buffer_printf(&listing->slices.bytes, "%zu}\n", listing->at);
+        buffer_printf(&listing->slices.bytes, "%zu", listing->at);
     else
-        buffer_append_text(&listing->slices.bytes, "null}\n");
+        buffer_append_text(&listing->slices.bytes, "null");
+    if (listing->is_gpus)
+        append_omitted(listing);
+    buffer_append_text(&listing->slices.bytes, "}\n");
 }
 
 static void fill(struct request *request)
@@ -181,7 +243,8 @@ static void fill(struct request *request)
     struct listing *listing = request->work;
     const struct controller *controller = request->serve->controller;
     const struct core_node *node = NULL;
-    while (listing->rows < listing->max && !slices_is_full(&listing->slices) &&
+    int64_t until_us = clock_boot_us() + SLICE_US;
+    while (listing->rows < listing->max && !slices_is_full(&listing->slices) && clock_boot_us() < until_us &&
            (node = core_node_at(controller->core, listing->at)) != NULL) {
         if (is_named(listing, node->name))
             listing->add(listing, node);
@@ -191,7 +254,10 @@ static void fill(struct request *request)
         listing->rows >= listing->max || core_node_at(controller->core, listing->at) == NULL;
     if (listing->slices.is_last)
         end(listing, controller);
-    slices_send(request);
+    if (listing->slices.is_last || slices_is_full(&listing->slices))
+        slices_send(request);
+    else
+        fair_queue_add(request, fill);
 }
 
 static void add_twins(void *arg, const struct core_node *node)
@@ -199,6 +265,13 @@ static void add_twins(void *arg, const struct core_node *node)
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
         gpu_twins_add(arg, &gpus[i]);
+}
+
+struct gpu_twins *gpus_twins(const struct core *core)
+{
+    struct gpu_twins *twins = gpu_twins_new();
+    core_each_node(core, add_twins, twins);
+    return twins;
 }
 
 static void release_listing(struct request *request)
@@ -211,12 +284,18 @@ static void release_listing(struct request *request)
 static int read_page(const struct request *request, struct listing *listing, struct error *err)
 {
     const char *after = query_get(&request->query, "after"), *limit = query_get(&request->query, "limit");
-    int64_t first = 0, most = INT64_MAX;
+    const char *top = listing->is_gpus ? query_get(&request->query, "top") : NULL;
+    int64_t first = 0, most = INT64_MAX, each = 0;
     int r = query_get_flag(&request->query, "sparse", &listing->is_sparse, err);
     if (r == 0 && after != NULL)
         r = parse_integer(after, "after", 0, INT64_MAX, &first, err);
     if (r == 0 && limit != NULL)
         r = parse_integer(limit, "limit", 1, INT64_MAX, &most, err);
+    if (r == 0 && top != NULL)
+        r = parse_integer(top, "top", 1, LIMIT_LIST_TOP, &each, err);
+    if (r == 0 && top != NULL && (after != NULL || limit != NULL))
+        r = error_set(err, -EINVAL, "top cannot be combined with after or limit");
+    listing->top = (size_t)each;
     listing->at = (size_t)first;
     listing->max = (size_t)most;
     listing->node = query_get(&request->query, "node");
@@ -229,9 +308,8 @@ static void reply_listing(struct request *request, const char *key,
 {
     struct listing *listing = xcalloc(1, sizeof(*listing));
     struct error err = { 0 };
-    *listing = (struct listing){
-        .serve = request->serve, .twins = gpu_twins_new(), .add = add, .add_more = add_more
-    };
+    *listing = (struct listing){ .serve = request->serve, .add = add, .add_more = add_more };
+    listing->is_gpus = add == add_gpus;
     request->work = listing;
     request->release = release_listing;
     if (read_page(request, listing, &err) < 0) {
@@ -239,7 +317,7 @@ static void reply_listing(struct request *request, const char *key,
         return;
     }
     buffer_printf(&listing->slices.bytes, "{\"schema\":\"" SERVE_SCHEMA "\",\"%s\":[", key);
-    core_each_node(request->serve->controller->core, add_twins, listing->twins);
+    listing->twins = gpus_twins(request->serve->controller->core);
     slices_begin(request, fill);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "controller/controller.h"
+#include "wire/gpu_twins.h"
 
 /* True for the local node and for registered nodes; false for one that was removed, even if the core still
  * has it. */
@@ -9,3 +10,6 @@ bool gpus_is_shown(const struct controller *controller, const struct core_node *
 /* True unless it is a MIG instance that does not exist any more and has no jobs. */
 bool gpus_is_listed(
     const struct controller *controller, const struct core_node *node, const struct gpu_state *gpu);
+
+/* The tests of all GPUs, to compare one with. The caller frees it. */
+struct gpu_twins *gpus_twins(const struct core *core);

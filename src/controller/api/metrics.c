@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /metrics. A new metric is a row here and in docs/metrics.md, which the tests compare. Unlike all
- * others, this answer does not wait for the disk: a hanging store must be visible, and a crash that undoes
- * these numbers misleads nobody. The number of samples is bounded by the GPUs and nodes, and by
- * LIMIT_METRICS_USERS; no label is the number or the name of a job.
+ * GET /metrics. A new metric is a row here and in docs/metrics.md, which the tests compare. The nodes are
+ * read some in each turn, then the text is written in slices. Unlike all others, this answer does not wait
+ * for the disk: a hanging store must be visible, and a crash that undoes these numbers misleads nobody. The
+ * number of samples is bounded by the GPUs and nodes, and by LIMIT_METRICS_USERS; no label is the number or
+ * the name of a job.
  */
 #include "controller/api/metrics.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "controller/api/metrics_reader.h"
 #include "controller/api/routes.h"
+#include "controller/http/fair_queue.h"
 #include "controller/http/request.h"
+#include "controller/http/slices.h"
 #include "controller/turns.h"
 #include "sched/queue/fairshare.h"
 
@@ -82,24 +87,24 @@ static double read_longest_stall(const struct controller *controller)
     return (double)turns_worst(controller->turns).stall_ms / 1000;
 }
 
-static double read_node_up(const struct core_node *node)
+static double read_node_up(const struct metrics_node *node)
 {
-    return node->is_up && !node->is_unreachable;
+    return node->is_up;
 }
 
-static double read_node_silence(const struct core_node *node)
+static double read_node_silence(const struct metrics_node *node)
 {
-    return (double)(clock_boot_ms() - node->heard_ms) / 1000;
+    return node->silence_s;
 }
 
-static double read_node_gpus(const struct core_node *node)
+static double read_node_gpus(const struct metrics_node *node)
 {
-    return (double)node->hello.gpus.count;
+    return node->n_gpus;
 }
 
-static double read_node_orphans(const struct core_node *node)
+static double read_node_orphans(const struct metrics_node *node)
 {
-    return (double)node->n_orphaned;
+    return node->n_orphaned;
 }
 
 static double read_user_time(const struct account *account, int64_t now_ms)
@@ -119,45 +124,45 @@ static double read_user_running(const struct account *account, int64_t now_ms)
 
 static const struct metric metrics[] = {
     { "mgpu_gpu_utilization_ratio", METRIC_GAUGE, "ratio", GPU_LABELS, "DCGM_FI_DEV_GPU_UTIL (percent)",
-        "Share of the last second in which the GPU was busy.", metrics_write_gpus,
+        "Share of the last second in which the GPU was busy.", .write_gpu = metrics_write_gpu,
         .read_gpu = read_utilization },
     { "mgpu_gpu_memory_used_bytes", METRIC_GAUGE, "bytes", GPU_LABELS, "DCGM_FI_DEV_FB_USED (MiB)",
-        "Memory of the GPU in use.", metrics_write_gpus, .read_gpu = read_memory_used },
+        "Memory of the GPU in use.", .write_gpu = metrics_write_gpu, .read_gpu = read_memory_used },
     { "mgpu_gpu_memory_size_bytes", METRIC_GAUGE, "bytes", GPU_LABELS, "DCGM_FI_DEV_FB_TOTAL (MiB)",
-        "Memory that the GPU has.", metrics_write_gpus, .read_gpu = read_memory_size },
+        "Memory that the GPU has.", .write_gpu = metrics_write_gpu, .read_gpu = read_memory_size },
     { "mgpu_gpu_power_watts", METRIC_GAUGE, "watts", GPU_LABELS, "DCGM_FI_DEV_POWER_USAGE (W)",
-        "Power drawn by the GPU.", metrics_write_gpus, .read_gpu = read_power },
+        "Power drawn by the GPU.", .write_gpu = metrics_write_gpu, .read_gpu = read_power },
     { "mgpu_gpu_power_limit_watts", METRIC_GAUGE, "watts", GPU_LABELS, "DCGM_FI_DEV_POWER_MGMT_LIMIT (W)",
-        "Power limit of the GPU.", metrics_write_gpus, .read_gpu = read_power_limit },
+        "Power limit of the GPU.", .write_gpu = metrics_write_gpu, .read_gpu = read_power_limit },
     { "mgpu_gpu_temperature_celsius", METRIC_GAUGE, "celsius", GPU_LABELS, "DCGM_FI_DEV_GPU_TEMP (C)",
-        "Temperature of the GPU.", metrics_write_gpus, .read_gpu = read_temperature },
+        "Temperature of the GPU.", .write_gpu = metrics_write_gpu, .read_gpu = read_temperature },
     { "mgpu_gpu_energy_joules", METRIC_COUNTER, "joules", GPU_LABELS,
         "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION (mJ)", "Energy used by the GPU since its driver was loaded.",
-        metrics_write_gpus, .read_gpu = read_energy },
+        .write_gpu = metrics_write_gpu, .read_gpu = read_energy },
     { "mgpu_gpu_sm_clock_hertz", METRIC_GAUGE, "hertz", GPU_LABELS, "DCGM_FI_DEV_SM_CLOCK (MHz)",
-        "Clock of the GPU's processors.", metrics_write_gpus, .read_gpu = read_sm_clock },
+        "Clock of the GPU's processors.", .write_gpu = metrics_write_gpu, .read_gpu = read_sm_clock },
     { "mgpu_gpu_memory_clock_hertz", METRIC_GAUGE, "hertz", GPU_LABELS, "DCGM_FI_DEV_MEM_CLOCK (MHz)",
-        "Clock of the GPU's memory.", metrics_write_gpus, .read_gpu = read_memory_clock },
+        "Clock of the GPU's memory.", .write_gpu = metrics_write_gpu, .read_gpu = read_memory_clock },
     { "mgpu_gpu_ecc_errors", METRIC_COUNTER, "", GPU_LABELS ", kind: corrected, uncorrected",
         "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL, DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
-        "Memory errors of the GPU since its driver was loaded.", metrics_write_ecc },
+        "Memory errors of the GPU since its driver was loaded.", .write_gpu = metrics_write_ecc },
     { "mgpu_gpu_driver_errors", METRIC_COUNTER, "", GPU_LABELS,
         "DCGM_FI_DEV_XID_ERRORS (number of the last one)",
         "Errors (Xid) that the driver reported for the GPU since the agent of its node started.",
-        metrics_write_gpus, .read_gpu = read_xids },
+        .write_gpu = metrics_write_gpu, .read_gpu = read_xids },
     { "mgpu_gpu_test_passed", METRIC_GAUGE, "", GPU_LABELS, "",
         "1: the last scheduled test of the GPU passed; 0: it failed, or the GPU is slow.",
-        metrics_write_tests },
+        .write_gpu = metrics_write_test },
     { "mgpu_gpu_test_speed_ratio", METRIC_GAUGE, "", GPU_LABELS, "",
         "Worst figure of the last scheduled test as a part of the median of the GPUs of the model.",
-        metrics_write_speeds },
+        .write_gpu = metrics_write_speed },
     { "mgpu_gpu_lost", METRIC_GAUGE, "", GPU_LABELS, "", "1: the GPU was there and does not answer any more.",
-        metrics_write_gpus, .read_gpu = read_lost },
+        .write_gpu = metrics_write_gpu, .read_gpu = read_lost },
     { "mgpu_gpu_open", METRIC_GAUGE, "", GPU_LABELS, "",
         "1: jobs can start on the GPU; 0: it is paused, drained, lost, unclean or used by others.",
-        metrics_write_open },
+        .write_gpu = metrics_write_open },
     { "mgpu_gpu_allocated_ratio", METRIC_GAUGE, "ratio", GPU_LABELS, "",
-        "Part of the GPU that jobs hold, whether or not they use it.", metrics_write_allocated },
+        "Part of the GPU that jobs hold, whether or not they use it.", .write_gpu = metrics_write_allocated },
     { "mgpu_node_up", METRIC_GAUGE, "", "node", "", "1: the agent of the node is connected and responds.",
         metrics_write_nodes, .read_node = read_node_up },
     { "mgpu_node_silence_seconds", METRIC_GAUGE, "seconds", "node", "",
@@ -232,18 +237,74 @@ char *metrics_row(const struct metric *metric)
         types[metric->type], metric->labels, metric->help, metric->dcgm);
 }
 
+/* --- the answer, in parts --- */
+
+struct scrape {
+    struct slices slices;
+    struct metrics_reader reader;
+    size_t metric, gpu; // the next row, and GPU in it
+};
+
+static void release_scrape(struct request *request)
+{
+    struct scrape *scrape = request->work;
+    slices_clear(request);
+    metrics_reader_clear(&scrape->reader);
+    free(scrape);
+}
+
+/* True when the row is written; else the slice is full. */
+static bool write_row(struct scrape *scrape, const struct metric *metric)
+{
+    struct metrics_reader *reader = &scrape->reader;
+    if (scrape->gpu == 0)
+        exposition_begin(&reader->out, metric);
+    if (metric->write_gpu == NULL) {
+        metric->write(reader, metric);
+        return true;
+    }
+    while (scrape->gpu < reader->n_gpus && !slices_is_full(&scrape->slices))
+        metric->write_gpu(&reader->out, metric, &reader->gpus[scrape->gpu++]);
+    if (scrape->gpu < reader->n_gpus)
+        return false;
+    scrape->gpu = 0;
+    return true;
+}
+
+static void fill(struct request *request)
+{
+    struct scrape *scrape = request->work;
+    while (scrape->metric < METRICS && !slices_is_full(&scrape->slices))
+        scrape->metric += write_row(scrape, &metrics[scrape->metric]);
+    scrape->slices.is_last = scrape->metric == METRICS;
+    if (scrape->slices.is_last)
+        exposition_end(&scrape->reader.out);
+    slices_send(request);
+}
+
+static void collect(struct request *request)
+{
+    struct scrape *scrape = request->work;
+    int64_t until_us = clock_boot_us() + SLICE_US;
+    bool is_more = true;
+    while (is_more && clock_boot_us() < until_us)
+        is_more = metrics_reader_next(&scrape->reader);
+    if (is_more)
+        fair_queue_add(request, collect);
+    else
+        slices_begin(request, fill);
+}
+
 void handle_metrics(struct request *request)
 {
-    struct metrics_reader reader;
+    struct scrape *scrape = xcalloc(1, sizeof(*scrape));
     const char *accept = http_message_header(&request->message, "accept");
-    metrics_reader_init(&reader, request->serve);
-    reader.out.is_openmetrics = accept != NULL && strstr(accept, OPENMETRICS) != NULL;
-    for (size_t i = 0; i < METRICS; i++) {
-        exposition_begin(&reader.out, &metrics[i]);
-        metrics[i].write(&reader, &metrics[i]);
-    }
-    exposition_end(&reader.out);
-    request_reply_bytes(request, 200, reader.out.is_openmetrics ? OPENMETRICS_TYPE : PLAIN_TYPE,
-        reader.out.text.bytes, reader.out.text.length);
-    metrics_reader_clear(&reader);
+    bool is_openmetrics = accept != NULL && strstr(accept, OPENMETRICS) != NULL;
+    request->work = scrape;
+    request->release = release_scrape;
+    scrape->slices.is_immediate = true;
+    scrape->slices.type = is_openmetrics ? OPENMETRICS_TYPE : PLAIN_TYPE;
+    metrics_reader_init(&scrape->reader, request->serve, &scrape->slices.bytes);
+    scrape->reader.out.is_openmetrics = is_openmetrics;
+    collect(request);
 }

@@ -9,7 +9,10 @@
 
 enum metric_type { METRIC_GAUGE, METRIC_COUNTER, METRIC_HISTOGRAM };
 
+struct exposition;
 struct metrics_reader;
+struct metrics_gpu;
+struct metrics_node;
 struct gpu_state;
 struct account;
 
@@ -20,11 +23,14 @@ struct metric {
     const char *labels; // as listed in docs/metrics.md; "": one sample without labels
     const char *dcgm;   // equivalent field of NVIDIA's DCGM exporter; "": none
     const char *help;
-    void (*write)(struct metrics_reader *reader, const struct metric *metric); // writes its samples
-    /* Reads one value; `write` determines which of these is used. */
+    /* Writes its samples; or those of one GPU, with `write_gpu`. */
+    void (*write)(struct metrics_reader *reader, const struct metric *metric);
+    void (*write_gpu)(
+        struct exposition *out, const struct metric *metric, const struct metrics_gpu *gpu); // NULL: `write`
+    /* Reads one value; the above determine which of these is used. */
     double (*read)(const struct controller *controller);
     bool (*read_gpu)(const struct gpu_state *gpu, double *ret); // false: not available for this GPU
-    double (*read_node)(const struct core_node *node);
+    double (*read_node)(const struct metrics_node *node);
     double (*read_user)(const struct account *account, int64_t now_ms);
 };
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The data for GET /metrics is collected once per answer, with its labels, because each GPU appears in a
- * dozen metrics. */
 #include "controller/api/metrics_reader.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,145 +11,13 @@
 #include "controller/core/counts.h"
 #include "controller/nodes/registry.h"
 #include "controller/turns.h"
+#include "sched/cluster/cluster.h"
 #include "sched/queue/fairshare.h"
 #include "wire/limits.h"
-#include "wire/gpu_twins.h"
 
 #define OTHER_USERS "(other)" // no name of a user
 
 /* --- what there is --- */
-
-static void add_gpu(struct metrics_reader *reader, const struct core_node *node, const struct gpu_state *gpu)
-{
-    char index[16];
-    (void)snprintf(index, sizeof(index), "%" PRIu32, gpu->index);
-    _cleanup_free_ char *name = exposition_label("node", node->name);
-    _cleanup_free_ char *uuid = exposition_label("uuid", gpu->uuid != NULL ? gpu->uuid : "");
-    _cleanup_free_ char *model = exposition_label("model", gpu->model != NULL ? gpu->model : "");
-    reader->gpus = xreallocarray(reader->gpus, reader->n_gpus + 1, sizeof(*reader->gpus));
-    struct metrics_gpu *row = &reader->gpus[reader->n_gpus++];
-    *row = (struct metrics_gpu){ .state = gpu };
-    row->labels = xasprintf("%s,gpu=\"%s\",%s,%s", name, index, uuid, model);
-    row->node = cluster_find(sched_cluster(core_sched(reader->controller->core)), node->name);
-    if (row->node != NULL && gpu->uuid != NULL)
-        row->gpu = cluster_find_gpu(row->node, gpu->uuid);
-}
-
-static void add_row(struct metrics_reader *reader, const char *name, const struct core_node *node)
-{
-    reader->nodes = xreallocarray(reader->nodes, reader->n_nodes + 1, sizeof(*reader->nodes));
-    reader->nodes[reader->n_nodes++] = (struct metrics_node){ exposition_label("node", name), node };
-}
-
-static void add_node(void *arg, const struct core_node *node)
-{
-    struct metrics_reader *reader = arg;
-    if (!gpus_is_shown(reader->controller, node))
-        return;
-    add_row(reader, node->name, node);
-    const struct gpu_state *gpus = node->hello.gpus.items;
-    for (size_t i = 0; node->is_up && i < node->hello.gpus.count; i++)
-        if (gpus_is_listed(reader->controller, node, &gpus[i]))
-            add_gpu(reader, node, &gpus[i]);
-}
-
-static void add_absent(void *arg, const struct registered_node *node)
-{
-    struct metrics_reader *reader = arg;
-    if (core_node_named(reader->controller->core, node->name) == NULL)
-        add_row(reader, node->name, NULL);
-}
-
-void metrics_reader_init(struct metrics_reader *reader, struct serve *serve)
-{
-    *reader =
-        (struct metrics_reader){ .serve = serve, .controller = serve->controller, .now_ms = clock_wall_ms() };
-    core_each_node(reader->controller->core, add_node, reader);
-    registry_each(reader->controller->registry, add_absent, reader);
-}
-
-void metrics_reader_clear(struct metrics_reader *reader)
-{
-    for (size_t i = 0; i < reader->n_gpus; i++)
-        free(reader->gpus[i].labels);
-    for (size_t i = 0; i < reader->n_nodes; i++)
-        free(reader->nodes[i].labels);
-    free(reader->gpus);
-    free(reader->nodes);
-    buffer_clear(&reader->out.text);
-}
-
-/* --- samples --- */
-
-void metrics_write_one(struct metrics_reader *reader, const struct metric *metric)
-{
-    exposition_sample(&reader->out, metric, NULL, metric->read(reader->controller));
-}
-
-void metrics_write_gpus(struct metrics_reader *reader, const struct metric *metric)
-{
-    for (size_t i = 0; i < reader->n_gpus; i++) {
-        double value;
-        if (metric->read_gpu(reader->gpus[i].state, &value))
-            exposition_sample(&reader->out, metric, reader->gpus[i].labels, value);
-    }
-}
-
-void metrics_write_ecc(struct metrics_reader *reader, const struct metric *metric)
-{
-    for (size_t i = 0; i < reader->n_gpus; i++) {
-        const struct metrics_gpu *row = &reader->gpus[i];
-        if ((row->state->valid & GPU_ECC) == 0 || row->state->is_lost != 0)
-            continue;
-        _cleanup_free_ char *corrected = xasprintf("%s,kind=\"corrected\"", row->labels);
-        _cleanup_free_ char *uncorrected = xasprintf("%s,kind=\"uncorrected\"", row->labels);
-        exposition_sample(&reader->out, metric, corrected, (double)row->state->ecc_corrected);
-        exposition_sample(&reader->out, metric, uncorrected, (double)row->state->ecc_uncorrected);
-    }
-}
-
-static struct gpu_twins *find_twins(const struct metrics_reader *reader)
-{
-    struct gpu_twins *twins = gpu_twins_new();
-    for (size_t i = 0; i < reader->n_gpus; i++)
-        gpu_twins_add(twins, reader->gpus[i].state);
-    return twins;
-}
-
-void metrics_write_tests(struct metrics_reader *reader, const struct metric *metric)
-{
-    char text[GPU_TWINS_TEXT_SIZE];
-    double part;
-    struct gpu_twins *twins = find_twins(reader);
-    for (size_t i = 0; i < reader->n_gpus; i++) {
-        enum gpu_test_verdict verdict = gpu_twins_judge(twins, reader->gpus[i].state, text, &part);
-        if (verdict != GPU_UNTESTED)
-            exposition_sample(&reader->out, metric, reader->gpus[i].labels, verdict == GPU_PASSED);
-    }
-    gpu_twins_free(twins);
-}
-
-void metrics_write_speeds(struct metrics_reader *reader, const struct metric *metric)
-{
-    char text[GPU_TWINS_TEXT_SIZE];
-    double part;
-    struct gpu_twins *twins = find_twins(reader);
-    for (size_t i = 0; i < reader->n_gpus; i++) {
-        enum gpu_test_verdict verdict = gpu_twins_judge(twins, reader->gpus[i].state, text, &part);
-        if (verdict == GPU_PASSED || verdict == GPU_SLOW)
-            exposition_sample(&reader->out, metric, reader->gpus[i].labels, part);
-    }
-    gpu_twins_free(twins);
-}
-
-void metrics_write_open(struct metrics_reader *reader, const struct metric *metric)
-{
-    for (size_t i = 0; i < reader->n_gpus; i++) {
-        const struct metrics_gpu *row = &reader->gpus[i];
-        bool is_open = row->gpu != NULL && cluster_gpu_is_open(row->node, row->gpu);
-        exposition_sample(&reader->out, metric, row->labels, is_open);
-    }
-}
 
 /* Of a shared GPU the larger of its booked time and memory. */
 static double allocated(const struct cluster_gpu *gpu)
@@ -164,21 +29,165 @@ static double allocated(const struct cluster_gpu *gpu)
     return memory > share ? memory : share;
 }
 
-void metrics_write_allocated(struct metrics_reader *reader, const struct metric *metric)
+/* The node's report is replaced in later turns. */
+static void copy_numbers(const struct gpu_state *gpu, struct gpu_state *ret)
 {
-    for (size_t i = 0; i < reader->n_gpus; i++)
-        exposition_sample(&reader->out, metric, reader->gpus[i].labels, allocated(reader->gpus[i].gpu));
+    *ret = *gpu;
+    ret->uuid = ret->model = ret->pci = ret->trouble = ret->refusal = ret->parent = NULL;
+    ret->processes = ret->xids = ret->tests = (struct record_list){ 0 };
 }
 
-/* A node that has not connected since mgpud started is down, and nothing more is known of it. */
+static char *gpu_labels(const char *node, const struct gpu_state *gpu)
+{
+    _cleanup_free_ char *uuid = exposition_label("uuid", gpu->uuid != NULL ? gpu->uuid : "");
+    _cleanup_free_ char *model = exposition_label("model", gpu->model != NULL ? gpu->model : "");
+    return xasprintf("%s,gpu=\"%" PRIu32 "\",%s,%s", node, gpu->index, uuid, model);
+}
+
+static void add_gpu(struct metrics_reader *reader, const char *node_label, const struct cluster_node *node,
+    const struct gpu_state *gpu)
+{
+    char text[GPU_TWINS_TEXT_SIZE];
+    if (reader->n_gpus == reader->gpus_capacity) {
+        reader->gpus_capacity = reader->gpus_capacity > 0 ? 2 * reader->gpus_capacity : 64;
+        reader->gpus = xreallocarray(reader->gpus, reader->gpus_capacity, sizeof(*reader->gpus));
+    }
+    struct metrics_gpu *row = &reader->gpus[reader->n_gpus++];
+    const struct cluster_gpu *known =
+        node != NULL && gpu->uuid != NULL ? cluster_find_gpu(node, gpu->uuid) : NULL;
+    *row = (struct metrics_gpu){ .labels = gpu_labels(node_label, gpu) };
+    copy_numbers(gpu, &row->state);
+    row->is_open = known != NULL && cluster_gpu_is_open(node, known);
+    row->allocated = allocated(known);
+    row->verdict = gpu_twins_judge(reader->twins, gpu, text, &row->speed);
+}
+
+static void add_row(struct metrics_reader *reader, const struct metrics_node *node)
+{
+    if (reader->n_nodes == reader->nodes_capacity) {
+        reader->nodes_capacity = reader->nodes_capacity > 0 ? 2 * reader->nodes_capacity : 64;
+        reader->nodes = xreallocarray(reader->nodes, reader->nodes_capacity, sizeof(*reader->nodes));
+    }
+    reader->nodes[reader->n_nodes++] = *node;
+}
+
+static double silence_s(int64_t heard_ms)
+{
+    return (double)(clock_boot_ms() - heard_ms) / 1000;
+}
+
+static void add_node(struct metrics_reader *reader, const struct core_node *node)
+{
+    const struct cluster_node *known =
+        cluster_find(sched_cluster(core_sched(reader->controller->core)), node->name);
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    struct metrics_node row = {
+        .labels = exposition_label("node", node->name),
+        .is_up = node->is_up && !node->is_unreachable,
+        .silence_s = silence_s(node->heard_ms),
+        .n_gpus = (uint32_t)node->hello.gpus.count,
+        .n_orphaned = (uint32_t)node->n_orphaned,
+    };
+    add_row(reader, &row);
+    for (size_t i = 0; node->is_up && i < node->hello.gpus.count; i++)
+        if (gpus_is_listed(reader->controller, node, &gpus[i]))
+            add_gpu(reader, row.labels, known, &gpus[i]);
+}
+
+/* It has not connected since mgpud started: it is down, and nothing more is known of it. */
+static void add_absent(void *arg, const struct registered_node *node)
+{
+    struct metrics_reader *reader = arg;
+    if (core_node_named(reader->controller->core, node->name) != NULL)
+        return;
+    add_row(reader, &(struct metrics_node){ .labels = exposition_label("node", node->name),
+                        .silence_s = silence_s(reader->serve->started_ms) });
+}
+
+void metrics_reader_init(struct metrics_reader *reader, struct serve *serve, struct buffer *text)
+{
+    *reader = (struct metrics_reader){
+        .out.text = text, .serve = serve, .controller = serve->controller, .now_ms = clock_wall_ms()
+    };
+    reader->twins = gpus_twins(reader->controller->core);
+}
+
+bool metrics_reader_next(struct metrics_reader *reader)
+{
+    const struct core_node *node = core_node_at(reader->controller->core, reader->at++);
+    if (node == NULL) {
+        registry_each(reader->controller->registry, add_absent, reader);
+        gpu_twins_free(take_ptr(reader->twins));
+        return false;
+    }
+    if (gpus_is_shown(reader->controller, node))
+        add_node(reader, node);
+    return true;
+}
+
+void metrics_reader_clear(struct metrics_reader *reader)
+{
+    for (size_t i = 0; i < reader->n_gpus; i++)
+        free(reader->gpus[i].labels);
+    for (size_t i = 0; i < reader->n_nodes; i++)
+        free(reader->nodes[i].labels);
+    free(reader->gpus);
+    free(reader->nodes);
+    gpu_twins_free(reader->twins);
+}
+
+/* --- samples --- */
+
+void metrics_write_one(struct metrics_reader *reader, const struct metric *metric)
+{
+    exposition_sample(&reader->out, metric, NULL, metric->read(reader->controller));
+}
+
+void metrics_write_gpu(struct exposition *out, const struct metric *metric, const struct metrics_gpu *gpu)
+{
+    double value;
+    if (metric->read_gpu(&gpu->state, &value))
+        exposition_sample(out, metric, gpu->labels, value);
+}
+
+void metrics_write_ecc(struct exposition *out, const struct metric *metric, const struct metrics_gpu *gpu)
+{
+    if ((gpu->state.valid & GPU_ECC) == 0 || gpu->state.is_lost != 0)
+        return;
+    _cleanup_free_ char *corrected = xasprintf("%s,kind=\"corrected\"", gpu->labels);
+    _cleanup_free_ char *uncorrected = xasprintf("%s,kind=\"uncorrected\"", gpu->labels);
+    exposition_sample(out, metric, corrected, (double)gpu->state.ecc_corrected);
+    exposition_sample(out, metric, uncorrected, (double)gpu->state.ecc_uncorrected);
+}
+
+void metrics_write_test(struct exposition *out, const struct metric *metric, const struct metrics_gpu *gpu)
+{
+    if (gpu->verdict != GPU_UNTESTED)
+        exposition_sample(out, metric, gpu->labels, gpu->verdict == GPU_PASSED);
+}
+
+void metrics_write_speed(struct exposition *out, const struct metric *metric, const struct metrics_gpu *gpu)
+{
+    if (gpu->verdict == GPU_PASSED || gpu->verdict == GPU_SLOW)
+        exposition_sample(out, metric, gpu->labels, gpu->speed);
+}
+
+void metrics_write_open(struct exposition *out, const struct metric *metric, const struct metrics_gpu *gpu)
+{
+    exposition_sample(out, metric, gpu->labels, gpu->is_open);
+}
+
+void metrics_write_allocated(
+    struct exposition *out, const struct metric *metric, const struct metrics_gpu *gpu)
+{
+    exposition_sample(out, metric, gpu->labels, gpu->allocated);
+}
+
 void metrics_write_nodes(struct metrics_reader *reader, const struct metric *metric)
 {
-    const struct core_node absent = { .heard_ms = reader->serve->started_ms };
-    for (size_t i = 0; i < reader->n_nodes; i++) {
-        const struct metrics_node *row = &reader->nodes[i];
-        const struct core_node *node = row->node != NULL ? row->node : &absent;
-        exposition_sample(&reader->out, metric, row->labels, metric->read_node(node));
-    }
+    for (size_t i = 0; i < reader->n_nodes; i++)
+        exposition_sample(
+            &reader->out, metric, reader->nodes[i].labels, metric->read_node(&reader->nodes[i]));
 }
 
 /* The first users since mgpud started have samples of their own, so that no counter ever falls. */

@@ -35,6 +35,11 @@ static void fill_if_room(struct request *request)
     fair_queue_add(request, slices->fill);
 }
 
+static const char *type_of(const struct slices *slices)
+{
+    return slices->type != NULL ? slices->type : "application/json";
+}
+
 /* The answer is a long one. */
 static bool start_stream(struct request *request)
 {
@@ -45,15 +50,15 @@ static bool start_stream(struct request *request)
         return false;
     }
     slices->is_counted = true;
-    return request_start_stream(request, 200, "application/json", STREAM_ENDLESS);
+    return request_start_stream(request, 200, type_of(slices), STREAM_ENDLESS);
 }
 
-static void send_slice(struct request *request, const struct core_answer *answer)
+static void send_slice(struct request *request)
 {
     struct slices *slices = request->work;
     struct buffer *bytes = &slices->bytes;
     if (slices->is_last && request->phase == REQUEST_OPEN) {
-        request_reply_bytes(request, 200, "application/json", bytes->bytes, bytes->length);
+        request_reply_bytes(request, 200, type_of(slices), bytes->bytes, bytes->length);
         return;
     }
     if (request->phase == REQUEST_OPEN && !start_stream(request))
@@ -68,8 +73,18 @@ static void send_slice(struct request *request, const struct core_answer *answer
     fill_if_room(request);
 }
 
+static void on_durable(struct request *request, const struct core_answer *answer)
+{
+    send_slice(request);
+}
+
 void slices_send(struct request *request)
 {
-    request->on_answer = send_slice;
+    const struct slices *slices = request->work;
+    if (slices->is_immediate) {
+        send_slice(request);
+        return;
+    }
+    request->on_answer = on_durable;
     core_barrier(request->serve->controller->core, request);
 }

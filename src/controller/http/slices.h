@@ -24,6 +24,8 @@ struct slices {
     struct buffer bytes; // of this slice
     bool is_last;        // set by `fill` with the end of the answer
     bool is_counted;     // in the user's share of long lists
+    bool is_immediate;   // no slice waits for the disk
+    const char *type;    // of the content; NULL: JSON
     void (*fill)(struct request *request);
 };
 

@@ -135,6 +135,27 @@ static void gpus_show_what_is_on_them(void **state)
     answer_clear(&answer);
 }
 
+static void gpus_are_cut_by_state_and_the_rest_is_counted(void **state)
+{
+    struct harness *harness = *state;
+    struct answer answer = client_get(harness, "/api/v1/gpus?top=1"); // both are free
+    assert_true(answer_has(&answer, "\"index\":0"));
+    assert_false(answer_has(&answer, "\"index\":1"));
+    assert_true(answer_has(&answer, "\"omitted\":{\"free\":1}}"));
+    answer_clear(&answer);
+    gpu_grants_add(&harness_add_job(harness, 5, 0, JOB_RUNNING)->grants, 1, "GPU-1", 0, 0);
+    answer = client_get(harness, "/api/v1/gpus?top=1");
+    assert_true(answer_has(&answer, "\"index\":1"));
+    assert_true(answer_has(&answer, "\"omitted\":{}}"));
+    answer_clear(&answer);
+    answer = client_get(harness, "/api/v1/gpus");
+    assert_true(answer_has(&answer, "\"omitted\":null}"));
+    answer_clear(&answer);
+    answer = client_get(harness, "/api/v1/gpus?top=1&limit=1");
+    assert_int_equal(answer.status, 400);
+    answer_clear(&answer);
+}
+
 static void openapi_has_every_route(void **state)
 {
     struct answer answer = client_get(*state, "/openapi.json");
@@ -194,6 +215,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_connection_serves_many_requests, start, stop),
         cmocka_unit_test_setup_teardown(an_old_client_is_answered_and_closed, start, stop),
         cmocka_unit_test_setup_teardown(gpus_show_what_is_on_them, start, stop),
+        cmocka_unit_test_setup_teardown(gpus_are_cut_by_state_and_the_rest_is_counted, start, stop),
         cmocka_unit_test_setup_teardown(openapi_has_every_route, start, stop),
         cmocka_unit_test_setup_teardown(limits_are_public, start, stop),
         cmocka_unit_test_setup_teardown(a_controller_that_may_not_lead_any_more_answers_nothing, start, stop),
