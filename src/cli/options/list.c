@@ -118,6 +118,8 @@ static int print_table(const struct view *view, const struct list_choice *choice
     _cleanup_(table_freep) struct table *table = table_new(columns, selection->count);
     if (text_equal(choice->output, "wide"))
         table_may_drop(table);
+    if (choice->output == NULL)
+        table_must_fit(table);
     size_t index = 0;
     json_t *row = NULL;
     json_array_foreach(rows, index, row) for (size_t i = 0; i < selection->count; i++)

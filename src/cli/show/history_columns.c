@@ -128,7 +128,7 @@ const struct list_kind *history_jobs(void)
     static const struct list_kind kind = {
         .member = "jobs",
         .columns = columns,
-        .normal = "id,user,name,end,ended,gpus,wait,run,gpu_hours,used,gpu_peak,exit",
+        .normal = "id,user,name,end,exit,ended,gpus,wait,run,gpu_hours,used,gpu_peak",
         .wide = "id,user,name,end,where,gpus,wait,run,gpu_hours,used,exit,message,submitted,started,ended,"
                 "wasted,gpu_peak,memory,cpu",
     };

@@ -26,7 +26,7 @@ struct table {
     size_t n_columns;
     struct cell *cells;
     size_t n_cells, capacity;
-    bool may_drop;
+    bool may_drop, must_fit;
 };
 
 struct table *table_new(const struct table_column *columns, size_t count)
@@ -115,6 +115,11 @@ void table_may_drop(struct table *table)
     table->may_drop = true;
 }
 
+void table_must_fit(struct table *table)
+{
+    table->must_fit = true;
+}
+
 static void print_blanks(size_t count, FILE *out)
 {
     (void)fprintf(out, "%*s", (int)count, "");
@@ -151,6 +156,8 @@ size_t table_print(const struct table *table, const struct screen *screen, bool 
         n_shown = fit_some(table, screen->width, has_header, widths);
     else if (screen->width > 0)
         fit(table, screen->width, has_header, widths);
+    while (screen->width > 0 && table->must_fit && n_shown > 1 && sum_widths(n_shown, widths) > screen->width)
+        n_shown--;
     for (size_t i = 0; has_header && i < n_shown; i++)
         print_cell(screen, &table->columns[i], widths[i], table->columns[i].header, COLOR_BOLD, &owed, out);
     if (has_header)

@@ -25,6 +25,9 @@ void table_add(struct table *table, char *text, enum color color);
 /* If the columns do not fit, drops the last ones instead of cutting the others short. */
 void table_may_drop(struct table *table);
 
+/* If the columns do not fit even when cut, drops the last ones instead of wrapping. */
+void table_must_fit(struct table *table);
+
 /* Incomplete rows are omitted. Returns how many columns were printed, counted from the first. */
 size_t table_print(const struct table *table, const struct screen *screen, bool has_header, FILE *out);
 
