@@ -56,6 +56,10 @@ a_job_has_the_cpus_it_asked_for() {
     esac
 }
 
+no_sleep_is_left() {
+    ! pgrep -x sleep
+}
+
 # srun's steps have cgroups of their own beside that of the command: they are limited, and end with the job.
 a_step_is_limited_below_its_job() {
     hold wide -g 0 -c 1 -M 256M
@@ -72,11 +76,11 @@ a_step_is_limited_below_its_job() {
     cpus=$(step --exact -c 1 --overlap /vm/busybox nproc)
     equal "$cpus" 1 "CPUs of a step with one"
     step --overlap --mem=64M sleep 600 &
-    await sh -c "pgrep -x sleep"
+    await pgrep -x sleep
     equal "$(state "$id")" running "its job"
     let_go wide word
     ended "$id" 9
-    await sh -c "! pgrep -x sleep"
+    await no_sleep_is_left
     wait $! || true
 }
 
