@@ -13,6 +13,8 @@
  *   break FUNCTION CODE  FUNCTION leaves the process failed and returns CODE
  *   lie FUNCTION         FUNCTION changes nothing and returns success
  *   hang FUNCTION        FUNCTION does not return while this line is there
+ *   hang_for FUNCTION PID  FUNCTION does not return for that process while this line is there
+ *   nonsense state N     the state of each process is N
  *   delay FUNCTION MS    FUNCTION takes MS milliseconds
  *   die FUNCTION         the calling process dies
  *   die_at N             the calling process dies in the Nth call of the log
@@ -156,6 +158,12 @@ static void obey_number(int number)
         wait_ms(POLL_MS);
 }
 
+static void hang_for(const char *function, int pid)
+{
+    while (rule("hang_for", function) == pid)
+        wait_ms(POLL_MS);
+}
+
 static void note(const char *function, int pid)
 {
     char path[4096], text[96];
@@ -223,6 +231,7 @@ static int move(const char *function, int pid, char from, char to, unsigned int 
     int ret = 0, room = to == '2' ? number_of("room") : -1;
     note(function, pid);
     obey_number(count_calls());
+    hang_for(function, pid);
     if (room >= 0 && count_in('2') >= room)
         return OUT_OF_MEMORY;
     if (obey(function, &ret))
@@ -255,6 +264,7 @@ EXPORT int cuCheckpointProcessGetState(int pid, int *ret)
 {
     char state = '\0';
     int r = 0;
+    hang_for("state", pid);
     if (obey("state", &r))
         return r;
     int fd = open_process(pid, &state);
@@ -263,7 +273,8 @@ EXPORT int cuCheckpointProcessGetState(int pid, int *ret)
     (void)close(fd);
     while (is_stopped(pid))
         wait_ms(POLL_MS);
-    *ret = state - '0';
+    int nonsense = rule("nonsense", "state");
+    *ret = nonsense >= 0 ? nonsense : state - '0';
     return 0;
 }
 

@@ -151,7 +151,7 @@ def test_a_parked_job_gives_its_gpu_to_another_and_returns(make_instance, cuda):
 
 
 @pytest.mark.parametrize('rule', ['fail lock 801', 'fail save 801', 'lie lock', 'lie save', 'fail state 999', 'version 12080',
-                                  'fail cuInit 100'])
+                                  'fail cuInit 100', 'nonsense state 7', 'version 0'])
 def test_a_job_that_cannot_be_parked_goes_on(make_instance, cuda, rule):
     instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
     job = start_work(instance, cuda)
@@ -204,15 +204,16 @@ def test_a_driver_that_hangs_costs_no_job(make_instance, cuda):
     park(instance, job)
 
 
-def test_a_process_that_starts_cuda_during_the_save_is_saved_too(make_instance, cuda):
+@pytest.mark.parametrize('moment', ['lock', 'save'])
+def test_a_process_that_starts_cuda_meanwhile_is_saved_too(make_instance, cuda, moment):
     instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
     late = f'{cuda.folder}/late'
     script = f'while [ ! -e {late} ]; do sleep 0.02; done; exec {" ".join(cuda.work())}'
     job = instance.submit('-g', '1', '--', 'sh', '-c', f'({script}) & exec {" ".join(cuda.work())}')
     harness.until(lambda: len(cuda.states()) == 1 and cuda.steps() > 0, 'the first process works')
-    cuda.rule('delay save 500')
+    cuda.rule(f'delay {moment} 500')
     instance.mgpu('park', job, check=True)
-    harness.until(lambda: 'save' in cuda.calls(), 'the first process is being saved')
+    harness.until(lambda: moment in cuda.calls(), f'the first process is at {moment}')
     with open(late, 'w', encoding='ascii'):
         pass
     await_phase(instance, job, 'parked')
@@ -469,6 +470,66 @@ def test_a_job_waits_for_the_gpus_on_which_it_may_return(three, cuda, options, t
 def test_only_whole_gpus_of_one_node_can_be_exchanged(three, options):
     answer = three.mgpu('submit', *options, '--park-anywhere', '--', 'true')
     assert answer.code != 0 and 'park_anywhere needs' in answer.err
+
+
+def test_calls_that_hang_hold_up_no_other_job(make_instance, cuda):
+    """One job in each function of the way there, and one that is well; then each way back."""
+    instance = make_instance(gpus='sim:4x24G', arguments=(*cuda.arguments, '--park-timeout', '1s'))
+    jobs, pids = {}, {}
+    for name in ('state', 'lock', 'save', None):
+        known = set(cuda.states())
+        jobs[name] = instance.submit('-g', '1', '--', *cuda.work())
+        pids[name] = harness.until(lambda known=known: set(cuda.states()) - known, 'it works').pop()
+    cuda.rule(*(f'hang_for {name} {pids[name]}' for name in ('state', 'lock', 'save')))
+    for job in jobs.values():
+        instance.mgpu('park', job, check=True)
+    await_phase(instance, jobs[None], 'parked')
+    for name in ('state', 'lock', 'save'):
+        text = harness.until(lambda name=name: instance.job(jobs[name])['park_text'], f'{name} is given up', timeout_s=60)
+        assert 'not answered' in text, text
+    cuda.rule()
+    harness.until(lambda: sorted(cuda.states().values()) == ['0', '0', '0', '2'], 'all of it is undone', timeout_s=60)
+    for name in ('restore', 'unlock'):
+        cuda.rule(f'hang {name}')
+        instance.mgpu('unpark', jobs[None], check=True)
+        harness.until(lambda name=name: cuda.calls()[-1] == name, f'it hangs in {name}')
+        assert phase(instance, jobs[None]) == 'restoring'
+        instance.mgpu('gpus', check=True)
+        cuda.rule()
+        await_phase(instance, jobs[None], None)
+        if name == 'restore':
+            park(instance, jobs[None])
+    assert_runs(instance, cuda, jobs[None])
+
+
+def test_a_job_that_does_not_use_cuda_gives_up_its_gpu_by_standing_still(make_instance, cuda, place):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    mark = f'{place}/driver/pid'
+    job = instance.submit('-g', '1', '--', 'sh', '-c', f'echo $$ > {mark}; exec sleep 1000')
+    harness.until(lambda: os.path.exists(mark) and os.path.getsize(mark), 'it runs')
+    with open(mark, encoding='ascii') as source:
+        pid = int(source.read())
+    park(instance, job)
+    assert process_state(pid) == 'T' and cuda.calls() == []
+    other = instance.submit('-g', '1', '--', 'true')
+    assert instance.wait(other)['exit_code'] == 0
+    instance.mgpu('unpark', job, check=True)
+    await_phase(instance, job, None)
+    harness.until(lambda: process_state(pid) == 'S', 'it continues')
+
+
+def test_an_array_is_parked_element_by_element(make_instance, cuda):
+    """A waiting element has nothing to be parked, and gets the GPUs of the others."""
+    instance = make_instance(gpus='sim:2x24G', arguments=cuda.arguments)
+    array = instance.submit('-g', '1', '--array', '0-1', '--', *cuda.work())
+    harness.until(lambda: len(cuda.states()) == 2 and cuda.steps() > 0, 'both elements work')
+    instance.mgpu('park', array, check=True)
+    harness.until(lambda: sorted(cuda.states().values()) == ['2', '2'], 'both are saved')
+    other = instance.submit('-g', '2', '--', 'true')
+    assert instance.wait(other)['exit_code'] == 0
+    instance.mgpu('unpark', array, check=True)
+    harness.until(lambda: sorted(cuda.states().values()) == ['0', '0'], 'both run again')
+    instance.mgpu('cancel', array, check=True)
 
 
 CALLS = 4  # of each direction for two processes
