@@ -150,7 +150,7 @@ int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, str
     bool is_any = strchr(text, '?') != NULL;
     if (is_any && strchr(text, ',') != NULL)
         return error_set(err, -EINVAL, "after: ',' (all of them) and '?' (one of them) cannot be mixed");
-    for (const char *p = text, *end = p; end != NULL; p = end + 1) {
+    for (const char *p = text, *end = p; end != NULL; p = end != NULL ? end + 1 : NULL) {
         struct ask_after item;
         size_t length = strcspn(p, ",?");
         _cleanup_free_ char *word = xstrndup(p, length);

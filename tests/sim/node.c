@@ -109,6 +109,7 @@ static void write_exit(struct node *node, struct spooled *entry)
         .exit_code = entry->is_stopped ? 143 : entry->exit_code,
         .is_executed = entry->executions > 0,
         .started_wall_ms = 1,
+        .ended_wall_ms = node->world->now_ms,
     };
     entry->has_exit = true;
     entry->shepherd = 0;

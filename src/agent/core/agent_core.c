@@ -528,7 +528,8 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
         agent_actions_inspect(core, attempt, &sight);
         if (attempt->want == WANT_PREPARED)
             attempt->want = WANT_DROPPED; // it was for the previous link
-        if (!attempt_is_speculative(attempt->want) || sight.verdict == VERDICT_GO)
+        /* One whose LAUNCH has arrived may still run, even if what was prepared is dropped first. */
+        if (!attempt_is_speculative(attempt->want) || attempt->is_launched || sight.verdict == VERDICT_GO)
             known[count++] = (struct known_attempt){ attempt->id, attempt->token, phase_of(&sight) };
         attempt_sight_clear(&sight);
         attempt->told = TOLD_NOTHING;

@@ -541,6 +541,18 @@ static void launch_waits_for_the_user_of_what_was_prepared(void **state)
     node_free(node);
 }
 
+/* It may still run, so a controller that gave the GPUs to another job must know. */
+static void a_launch_that_waits_for_the_user_is_in_the_next_hello(void **state)
+{
+    struct node *node = node_prepared();
+    node->take_fails = -EINPROGRESS;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    agent_core_link_down(node->core);
+    hello(node);
+    assert_int_equal(node->known, 1);
+    node_free(node);
+}
+
 static int release_first(struct node *node)
 {
     struct error err = { 0 };
@@ -1124,6 +1136,7 @@ int main(void)
         cmocka_unit_test(what_was_prepared_for_an_unclean_gpu_is_returned),
         cmocka_unit_test(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew),
         cmocka_unit_test(launch_waits_for_the_user_of_what_was_prepared),
+        cmocka_unit_test(a_launch_that_waits_for_the_user_is_in_the_next_hello),
         cmocka_unit_test(a_removal_waits_for_the_start_of_a_prepared_job),
         cmocka_unit_test(a_job_that_was_not_prepared_is_staged_after_the_removal),
         cmocka_unit_test(a_withdrawn_guess_leaves_no_trace),

@@ -517,6 +517,70 @@ static void restart_fenced(struct bench *b, const struct state_change *mark)
     bench_settle(b);
 }
 
+/* An earlier controller lost a rank, and stopped the other; then it died, and both nodes have returned. */
+static void restart_after_loss(struct bench *b)
+{
+    run_both(b);
+    uint64_t known = token(b);
+    bench_restart(b, bench_stored(b, JOB));
+    const struct known_attempt first = { { .job = JOB, .attempt = 1 }, known, PHASE_RUNNING };
+    const struct known_attempt second = { { .job = JOB, .attempt = 1, .rank = 1 }, known, PHASE_EXITED };
+    (void)hello(b, 3, "a", "boot-a", &first, 1);
+    (void)hello(b, 4, "b", "boot-b", &second, 1);
+    bench_settle(b);
+}
+
+static void ended_on(struct bench *b, uint32_t link, uint32_t rank, enum job_end end, int64_t ended_ms)
+{
+    struct error err = { 0 };
+    const struct launch_exit record = { .id.job = JOB,
+        .id.attempt = 1,
+        .id.rank = rank,
+        .token = token(b),
+        .end = end,
+        .exit_code = 1,
+        .is_executed = 1,
+        .ended_wall_ms = ended_ms };
+    assert_int_equal(
+        core_link_message(b->core, b->now_ms, b->now_ms, link, MESSAGE_EXITED, &record, &err), 0);
+    bench_settle(b);
+}
+
+static void a_stop_nobody_asked_for_is_the_loss_of_a_node(void **state)
+{
+    struct bench *b = *state;
+    restart_after_loss(b);
+    ended_on(b, 4, 1, END_CANCELLED, 100);
+    ended_on(b, 3, 0, END_CANCELLED, 200);
+    assert_int_equal(core_job(b->core, JOB)->end, END_NODE_LOST);
+}
+
+static void what_fails_after_such_a_stop_is_not_the_reason(void **state)
+{
+    struct bench *b = *state;
+    restart_after_loss(b);
+    ended_on(b, 3, 0, END_EXIT, 50); // its node's clock may be wrong
+    ended_on(b, 4, 1, END_CANCELLED, 100);
+    assert_int_equal(core_job(b->core, JOB)->end, END_NODE_LOST);
+}
+
+static void a_failure_that_an_earlier_controller_knew_is_the_reason(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    uint64_t known = token(b);
+    bench_restart(b, bench_stored(b, JOB));
+    const struct known_attempt first = { { .job = JOB, .attempt = 1 }, known, PHASE_EXITED };
+    const struct known_attempt second = { { .job = JOB, .attempt = 1, .rank = 1 }, known, PHASE_EXITED };
+    (void)hello(b, 3, "a", "boot-a", &first, 1);
+    (void)hello(b, 4, "b", "boot-b", &second, 1);
+    bench_settle(b);
+    ended_on(b, 4, 1, END_CANCELLED, 200);
+    ended_on(b, 3, 0, END_EXIT, 100);
+    assert_int_equal(core_job(b->core, JOB)->end, END_EXIT);
+    assert_int_equal(core_job(b->core, JOB)->exit_code, 1);
+}
+
 /* Also where no silence of a node is ever a loss. */
 static void what_a_fence_ended_is_over_after_a_restart_too(void **state)
 {
@@ -657,6 +721,9 @@ int main(void)
         GOES_ON(a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault),
         GOES_ON(a_lease_that_a_shepherd_has_ended_is_a_loss_too),
         TEST(what_fails_because_its_peer_was_stopped_was_stopped_too),
+        TEST(a_stop_nobody_asked_for_is_the_loss_of_a_node),
+        TEST(what_fails_after_such_a_stop_is_not_the_reason),
+        TEST(a_failure_that_an_earlier_controller_knew_is_the_reason),
         TEST(results_of_ended_ranks_are_kept),
         TEST(node_reports_only_its_own_rank),
     };

@@ -289,6 +289,7 @@ static void note_started(
     if (rank == NULL || rank->state == RANK_STARTED)
         return;
     rank->state = RANK_STARTED;
+    rank->was_alive = true;
     rank->port = started->port;
     free(rank->log_path);
     rank->log_path = xstrdup(started->log_path);
@@ -392,6 +393,8 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
         return;
     if (known != NULL && known->phase == PHASE_EXITED && rank->left_ms == 0)
         rank->left_ms = node->left_ms;
+    if (known != NULL && known->phase < PHASE_EXITED)
+        rank->was_alive = true;
     const char *boot = job_node_boot(job, number);
     bool is_same_spool = text_equal(boot, node->hello.boot_id);
     if (known == NULL && !core_is_same_boot(boot, node->hello.boot_id)) {
@@ -447,7 +450,7 @@ static void on_started(struct core *core, struct core_node *node, const void *me
         note_started(core, entry, started->id.rank, started);
 }
 
-/* Its exit record is released with the others', but that of a rank that was given up, at once. */
+/* Its exit record is released with the others': a later controller may need it. */
 static void on_exited(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
@@ -455,7 +458,7 @@ static void on_exited(struct core *core, struct core_node *node, const void *mes
     if (entry == NULL || !job_is_wide(entry->job))
         return;
     if (is_lost(entry, record->id.rank))
-        core_forget_stated(core, node, &record->id, record->token);
+        take_ranks(entry)->items[record->id.rank].has_record = true;
     else
         note_exit(core, entry, record->id.rank, record);
 }

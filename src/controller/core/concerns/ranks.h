@@ -26,6 +26,8 @@ struct core_rank {
     int64_t word_ms;  // ended: boot clock at the report; of a loss: last message of its node before
     int64_t left_ms;  // boot clock: last message of its node before the HELLO that first reported the end
     bool is_in_stop;  // ended: the job, or its other ranks, were already being stopped
+    bool was_alive;   // its node reported to this controller that it had not ended
+    bool has_record;  // lost: its node has returned, and keeps the exit record until the attempt ends
     uint32_t port;    // of rank 0, once ready: rendezvous port
     char *log_path;   // NULL: unknown
     char *text;       // returned, lost: the reason

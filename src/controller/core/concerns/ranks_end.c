@@ -50,14 +50,32 @@ static int64_t first_loss_ms(const struct core_ranks *ranks)
 /* Which ended rank determines the end of the attempt: the lowest value, and the first among equals. */
 enum weight { FAILED, LOST, FAILED_AFTER_LOSS, GIVEN_UP, ENDED_FOR_OTHERS, FAILED_IN_STOP, ENDED_WELL };
 
-static enum weight weight_of(const struct core_rank *rank, int64_t loss_ms, bool is_stopping)
+/*
+ * An earlier controller had stopped another rank before this one failed, which is not the reason then. The
+ * times of two nodes are compared only if both had ended before this controller heard from them.
+ */
+static bool is_after_stop(const struct core_ranks *ranks, const struct core_rank *rank)
+{
+    for (size_t i = 0; i < ranks->count; i++) {
+        const struct core_rank *other = &ranks->items[i];
+        if (other->state != RANK_ENDED || other->exit.end != END_CANCELLED)
+            continue;
+        if (rank->was_alive ? !other->was_alive || other->order < rank->order
+                            : !other->was_alive && other->exit.ended_wall_ms < rank->exit.ended_wall_ms)
+            return true;
+    }
+    return false;
+}
+
+static enum weight weight_of(
+    const struct core_ranks *ranks, const struct core_rank *rank, int64_t loss_ms, bool is_stopping)
 {
     if (core_rank_has_ended_well(rank))
         return ENDED_WELL;
     if (core_rank_is_loss(rank) || rank->state == RANK_LOST)
         return LOST;
     if (rank->state == RANK_ENDED && rank->exit.end != END_CANCELLED) {
-        if (rank->is_in_stop)
+        if (rank->is_in_stop || is_after_stop(ranks, rank))
             return FAILED_IN_STOP;
         return rank->word_ms > loss_ms ? FAILED_AFTER_LOSS : FAILED;
     }
@@ -75,17 +93,28 @@ static uint32_t find_deciding(const struct core_entry *entry)
         return 0;
     for (uint32_t number = 1; number < ranks->count; number++) {
         const struct core_rank *rank = &ranks->items[number], *best = &ranks->items[found];
-        enum weight weight = weight_of(rank, loss_ms, is_stopping),
-                    least = weight_of(best, loss_ms, is_stopping);
+        enum weight weight = weight_of(ranks, rank, loss_ms, is_stopping),
+                    least = weight_of(ranks, best, loss_ms, is_stopping);
         if (weight < least || (weight == least && weight != ENDED_WELL && rank->order < best->order))
             found = number;
     }
     return found;
 }
 
+/*
+ * The ranks were stopped, but nobody had asked for that: because a rank had failed or was lost. A failure is
+ * reported again after a restart of the controller, a loss is not if the node has returned.
+ */
+static bool is_for_forgotten_loss(const struct job *job, const struct core_rank *rank)
+{
+    return job->state != JOB_STOPPING && rank->state == RANK_ENDED && rank->exit.end == END_CANCELLED;
+}
+
 /* "rank 1 on gpu2: exit 3"; NULL if there is nothing to add. */
 static char *tell_end(const struct job *job, uint32_t number, const struct core_rank *rank)
 {
+    if (is_for_forgotten_loss(job, rank))
+        return xstrdup("one of its nodes was lost, and its other ranks were stopped");
     const char *text = rank->state == RANK_ENDED ? rank->exit.text : rank->text;
     const char *node = job_node_name(job, number);
     if (core_rank_has_ended_well(rank) || (rank->state == RANK_ENDED && rank->exit.end == END_CANCELLED))
@@ -162,7 +191,9 @@ static void set_end(const struct core_entry *entry, const struct core_rank *rank
         event->end = entry->job->state == JOB_STOPPING ? END_CANCELLED : END_START_FAILED;
     } else {
         bool is_end = rank->exit.end > END_NONE && rank->exit.end < END_KINDS;
-        event->end = is_end ? rank->exit.end : END_UNKNOWN;
+        event->end = is_for_forgotten_loss(entry->job, rank) ? END_NODE_LOST
+                     : is_end                                ? rank->exit.end
+                                                             : END_UNKNOWN;
         event->exit_code = rank->exit.exit_code;
         event->signal = rank->exit.signal;
     }
@@ -174,7 +205,8 @@ static void forget_all(struct core *core, const struct job *job, const struct co
     for (uint32_t number = 0; number < ranks->count; number++) {
         const struct core_node *node = core_find_node(core, job_node_name(job, number));
         struct message_release_attempt forget = { .id = core_attempt_id(job, number), .token = ranks->token };
-        if (node != NULL && node->is_up && ranks->items[number].state != RANK_LOST)
+        bool is_there = ranks->items[number].state != RANK_LOST || ranks->items[number].has_record;
+        if (node != NULL && node->is_up && is_there)
             core_release_attempt(core, node->link, &forget);
     }
 }
