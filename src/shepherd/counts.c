@@ -53,7 +53,19 @@ static uint64_t read_number(const char *dir, const char *file, const char *key)
     return read_file(dir, file, text) ? number_of(text, key) : 0;
 }
 
-static void read_memory(const char *dir, uint64_t limit, struct counts *ret)
+/* The counters of v2 include those of all steps, which may have limits of their own: what only such a step
+ * loses is not lost by the command. `step`: directory of the command's own step. */
+static void leave_out_steps(const char *dir, const char *step, struct counts *ret)
+{
+    char text[FILE_SIZE];
+    if (step == NULL || !read_file(dir, "memory.events.local", text))
+        return;
+    ret->is_at_limit = number_of(text, "oom ") > 0;
+    if (!ret->is_at_limit && read_file(step, "memory.events", text))
+        ret->oom_kills = number_of(text, "oom_kill ");
+}
+
+static void read_memory(const char *dir, const char *step, uint64_t limit, struct counts *ret)
 {
     char text[FILE_SIZE];
     if (read_file(dir, "memory.events", text)) {
@@ -61,6 +73,7 @@ static void read_memory(const char *dir, uint64_t limit, struct counts *ret)
         ret->is_group_killed = number_of(text, "oom_group_kill ") > 0;
         ret->is_at_limit = number_of(text, "oom ") > 0;
         ret->memory_peak = read_number(dir, "memory.peak", "");
+        leave_out_steps(dir, step, ret);
         return;
     }
     ret->oom_kills = read_number(dir, "memory.oom_control", "oom_kill ");
@@ -96,7 +109,7 @@ void counts_read(const struct launch_spec *spec, struct counts *ret)
 {
     *ret = (struct counts){ 0 };
     if (spec->memory_cgroup != NULL)
-        read_memory(spec->memory_cgroup, spec->memory_limit, ret);
+        read_memory(spec->memory_cgroup, spec->job_cgroup, spec->memory_limit, ret);
     for (size_t i = 0; i < spec->v1_cgroups.count; i++)
         ret->refused_forks += read_refused(spec->v1_cgroups.items[i]);
     if (spec->job_cgroup == NULL)

@@ -70,6 +70,25 @@ static void v2_says_who_was_killed_and_why(void **state)
     free(spec.job_cgroup);
 }
 
+static void what_a_step_with_its_own_limit_loses_is_not_lost_by_the_command(void **state)
+{
+    struct counts counts;
+    struct launch_spec spec = { .memory_limit = 2147483648 };
+    spec.memory_cgroup = put("j1.1", "memory.events", "max 9\noom 1\noom_kill 1\noom_group_kill 0\n");
+    spec.job_cgroup = put("j1.1/step0.0", "memory.events", "max 0\noom 0\noom_kill 0\noom_group_kill 0\n");
+    free(put("j1.1", "memory.events.local", "max 0\noom 0\noom_kill 0\noom_group_kill 0\n"));
+    counts_read(&spec, &counts);
+    assert_int_equal(counts.oom_kills, 0);
+    assert_false(counts.is_at_limit);
+    /* The limit of the job itself: then every kill counts. */
+    free(put("j1.1", "memory.events.local", "max 4\noom 1\noom_kill 0\noom_group_kill 0\n"));
+    counts_read(&spec, &counts);
+    assert_int_equal(counts.oom_kills, 1);
+    assert_true(counts.is_at_limit);
+    free(spec.memory_cgroup);
+    free(spec.job_cgroup);
+}
+
 static void v1_says_it_in_other_files(void **state)
 {
     struct counts counts;
@@ -127,6 +146,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CASE(v2_says_who_was_killed_and_why),
+        CASE(what_a_step_with_its_own_limit_loses_is_not_lost_by_the_command),
         CASE(v1_says_it_in_other_files),
         CASE(the_kills_of_the_whole_node_are_in_vmstat),
         CASE(the_kills_before_a_step_are_read_once_a_second),
