@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Slurm's commands of an ordinary user, with nodes on three hosts in network namespaces and mgpud on a fourth."""
+
+import harness
+import hosts
+import pytest
+import slurm
+
+NAMES = ('n1', 'n2', 'n3')
+
+pytestmark = pytest.mark.skipif(hosts.why_not() is not None, reason=hosts.why_not() or '')
+
+
+@pytest.fixture(scope='module')
+def three(someone):
+    """The cluster, and the line by which a script finds mgpud on a joined machine (docs/cluster.md)."""
+    with hosts.spread_cluster(nodes=NAMES, client=someone, listen='0.0.0.0:9123') as (network, made):
+        token = made.box.mgpu('token', 'create', '--host', network['head'].address, '--json', check=True).json
+        yield made, f'export MGPU_HOST={token["api"]} MGPU_TOKEN={token["token"]}'
+
+
+@pytest.fixture
+def cluster(three, place):
+    made = slurm.Slurm(three[0].box, place)
+    made.way = three[1]
+    return made
+
+
+def test_a_batch_script_reaches_all_its_hosts_and_they_reach_its_first(cluster):
+    cluster.script(f'''#!/bin/bash
+#SBATCH -N 3 --ntasks-per-node=2 --gres=gpu:1
+#SBATCH -o out.%j
+{cluster.way}
+echo $SLURM_JOB_NODELIST $SLURM_TASKS_PER_NODE
+srun -l python3 meet.py
+srun -N 1 -n 1 -w n3 bash -c 'echo last: $SLURMD_NODENAME'
+exit 7
+''')
+    cluster.script('''import os, socket
+address, rank, size = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), int(os.environ['SLURM_PROCID']), int(os.environ['SLURM_NTASKS'])
+if rank == 0:
+    server = socket.create_server(('', address[1]))
+    met = {server.accept()[0].makefile().readline().strip() for _ in range(size - 1)}
+    print(len(met), 'hosts have come', flush=True)
+else:
+    while True:
+        try:
+            socket.create_connection(address, 30).sendall(f'{os.environ["SLURMD_NODENAME"]}.{rank}\\n'.encode())
+            break
+        except ConnectionRefusedError:
+            pass
+''', 'meet.py')
+    job = cluster.submit('job.sh')
+    ended = cluster.finish(job)
+    out = cluster.read(f'out.{job}')
+    assert (ended['state'], ended['exit_code']) == ('failed', 7), (ended, out)
+    assert out.splitlines()[0] == 'n[1-3] 2(x3)' and '0: 5 hosts have come' in out and 'last: n3' in out, out
+    listed = cluster.out('sacct', '-n', '-P', '-j', job, '-o', 'JobID,State,ExitCode,NNodes,NodeList').splitlines()
+    assert listed[0] == f'{job}|FAILED|7:0|3|n[1-3]' and f'{job}.0|COMPLETED|0:0|3|n[1-3]' in listed, listed
+
+
+def test_a_file_is_copied_to_three_hosts_and_scancel_ends_the_steps_on_all(cluster):
+    cluster.script('given\n', 'given')
+    line = f'{cluster.way}; sbcast -f given copy && srun -l cat copy && exec srun bash -c "echo runs; exec sleep 1000"'
+    job = cluster.wrap(line, '-N', 3, '--gres=gpu:1', '-o', 'out')
+    harness.await_text(f'{cluster.place}/out', 'runs\nruns\nruns\n')
+    assert sorted(line for line in cluster.read('out').splitlines() if 'given' in line) == ['0: given', '1: given', '2: given']
+    assert cluster.out('squeue', '-h', '-s', '-j', job, '-o', '%i %N').splitlines()[-1].endswith('n[1-3]')
+    cluster.out('scancel', job)
+    assert cluster.finish(job)['state'] == 'cancelled'
+    assert cluster.out('sinfo', '-h', '-o', '%t %D %N').split()[0] == 'idle'
