@@ -96,7 +96,7 @@ static void options_of_slurm_become_ours(void **state)
         { "-c 4 --mem-per-cpu=1G", "{\"cpus\":4,\"memory\":4294967296}" },
         { "-w gpu[1-2]", "{\"nodelist\":\"gpu1,gpu2\",\"nodes\":2}" },
         { "--nice=5 --signal=B:USR1@60", "{\"priority\":-5,\"warn_signal\":\"USR1@60\"}" },
-        { "--partition=gpu --exclusive --licenses x -A lab -t 1", "{\"exclusive\":true,\"time_limit\":60}" },
+        { "--partition=gpu --exclusive --licenses x:0 -A lab -t 1", "{\"exclusive\":true,\"time_limit\":60}" },
         { "--mail-type=ALL", "{\"notify\":[\"mail\"],\"notify_on\":\"start,end,fail,requeue\"}" },
         { "--mail-user=ana@lab --mail-type=end,TIME_LIMIT_80",
             "{\"notify\":[\"mail:ana@lab\"],\"notify_on\":\"end\"}" },
