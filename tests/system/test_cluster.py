@@ -559,7 +559,7 @@ def test_garbage_from_a_node_ends_its_link_with_a_line_in_the_log(lone, frame):
             assert connection.recv(10) == b''
         except (ConnectionResetError, ssl.SSLError):
             pass
-    assert 'node n1 at 127.0.0.1' in lone.box.log() and 'disconnected' in lone.box.log()
+    assert 'node n1: disconnected from 127.0.0.1' in lone.box.log()
     assert lone.node('head')['up']
 
 

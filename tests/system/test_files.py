@@ -102,7 +102,7 @@ def test_a_program_in_path_is_not_a_script_of_that_name(box, place):
     ('#SBATCH --gres=fpga:1', 'job.sh:2', '--gres'),
     ('#SBATCH --time=soon', 'job.sh:2', '--time'),
     ('#SBATCH --nosuch=1', 'job.sh:2', "'--nosuch=1' is not an option of sbatch"),
-    ('#SBATCH --constraint=a100', 'job.sh:2', '--constraint is not supported: nodes have no features'),
+    ('#SBATCH --constraint=a100', 'job.sh', '--constraint=a100 is not supported without GPUs'),
     ('#SBATCH -J', 'job.sh:2', '-J needs a value'),
     ('#SBATCH train.py', 'job.sh:2', 'is not an option'),
 ])
@@ -116,13 +116,13 @@ def test_lines_for_slurm(box, place):
     first = box.submit('-g', '0', 'true')
     write(place, 'slurm.sh', '#!/bin/bash\n#SBATCH --job-name=train --gres=gpu:2\n#SBATCH -t 30\n#SBATCH --output=%x-%j.out\n'
                              f'#SBATCH --dependency=afterok:{first}\n#SBATCH --partition=gpu -A lab\n#SBATCH --ntasks=1\n'
-                             '#SBATCH -c 1 --mem=100 --requeue\n#SBATCH --licenses ALL\necho $MGPU_NUM_GPUS\n')
+                             '#SBATCH -c 1 --mem=100 --requeue\n#SBATCH --licenses none:0\necho $MGPU_NUM_GPUS\n')
     ids, done = submit(box, place, 'slurm.sh')
     job = box.job(ids[0])
     assert (job['name'], job['gpus'], job['time_limit_s']) == ('train', 2, 1800), job
     assert job['memory'] == 100 << 20 and job['requeue_on_node_lost'], job
     assert done.err.count('\n') == 1, done
-    assert 'ignored, not supported: --account (line 6), --licenses (line 9)' in done.err
+    assert 'ignored, not supported: --account (line 6)' in done.err and 'licenses' not in done.err
 
 
 def test_submit_and_sbatch_make_the_same_request_of_a_script(box, place):
