@@ -10,8 +10,8 @@
 
 #include "base/memory.h"
 #include "controller/cluster/cluster_log.h"
-#include "controller/cluster/curl_library.h"
 #include "controller/cluster/etcd.h"
+#include "fake_curl.h"
 #include "input.h"
 
 #define ANSWERS_MAX 16
@@ -21,32 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 static struct input answers;
 static size_t asked;
 
-struct handle {
-    curl_write_callback on_bytes;
-    void *target;
-};
-
-static CURL *easy_init(void)
+static CURLcode answer(const struct fake_request *request, struct buffer *ret)
 {
-    return xcalloc(1, sizeof(struct handle));
-}
-
-static CURLcode set_option(CURL *curl, CURLoption option, ...)
-{
-    struct handle *handle = curl;
-    va_list values;
-    va_start(values, option);
-    if (option == CURLOPT_WRITEFUNCTION)
-        handle->on_bytes = va_arg(values, curl_write_callback);
-    else if (option == CURLOPT_WRITEDATA)
-        handle->target = va_arg(values, void *);
-    va_end(values);
-    return CURLE_OK;
-}
-
-static CURLcode easy_perform(CURL *curl)
-{
-    struct handle *handle = curl;
+    (void)request;
     const uint8_t *line = answers.bytes + answers.at;
     size_t left = answers.length - answers.at;
     const uint8_t *end = left > 0 ? memchr(line, '\n', left) : NULL;
@@ -54,49 +31,9 @@ static CURLcode easy_perform(CURL *curl)
     answers.at += length + (end != NULL);
     if (asked++ == ANSWERS_MAX || length == 0)
         return CURLE_OPERATION_TIMEDOUT;
-    _cleanup_free_ char *copy = memcpy(xcalloc(1, length), line, length);
-    (void)handle->on_bytes(copy, 1, length, handle->target);
+    buffer_append(ret, line, length);
     return CURLE_OK;
 }
-
-static CURLcode get_info(CURL *curl, CURLINFO info, ...)
-{
-    va_list values;
-    (void)curl;
-    va_start(values, info);
-    if (info == CURLINFO_RESPONSE_CODE)
-        *va_arg(values, long *) = 200;
-    va_end(values);
-    return CURLE_OK;
-}
-
-static const char *describe(CURLcode code)
-{
-    (void)code;
-    return "no answer";
-}
-
-static struct curl_slist *append_header(struct curl_slist *list, const char *text)
-{
-    (void)text;
-    return list;
-}
-
-static void free_headers(struct curl_slist *list)
-{
-    (void)list;
-}
-
-static const struct curl_library library = {
-    .easy_init = easy_init,
-    .easy_setopt = set_option,
-    .easy_perform = easy_perform,
-    .easy_getinfo = get_info,
-    .easy_strerror = describe,
-    .easy_cleanup = free,
-    .slist_append = append_header,
-    .slist_free_all = free_headers,
-};
 
 static bool may_continue(void *arg)
 {
@@ -126,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     asked = 0;
     if (etcd_settings_parse("etcd://a:1", &settings, &err) < 0)
         abort();
-    struct etcd *etcd = etcd_new(&library, &settings);
+    struct etcd *etcd = etcd_new(fake_curl(answer), &settings);
     if (cluster_log_read(etcd, 1, &view, &err) == 0) {
         char path[] = "/tmp/mgpu-fuzz-XXXXXX";
         int fd = mkstemp(path);

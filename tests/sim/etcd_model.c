@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "fake_curl.h"
 
 #define KEYS_MAX   8192
 #define LATE_MAX   16
@@ -212,55 +213,21 @@ static void carry_out_late(struct etcd_model *model, bool is_all)
 
 /* --- libcurl --- */
 
-struct handle {
-    const char *text; // of the request
-    curl_write_callback on_bytes;
-    void *target;
-};
-
-static CURLcode global_init(long flags)
+static CURLcode reply(struct etcd_model *model, const char *request, struct buffer *ret, bool is_heard)
 {
-    (void)flags;
-    return CURLE_OK;
-}
-
-static CURL *easy_init(void)
-{
-    return xcalloc(1, sizeof(struct handle));
-}
-
-static CURLcode set_option(CURL *curl, CURLoption option, ...)
-{
-    struct handle *handle = curl;
-    va_list values;
-    va_start(values, option);
-    if (option == CURLOPT_POSTFIELDS)
-        handle->text = va_arg(values, const char *);
-    else if (option == CURLOPT_WRITEFUNCTION)
-        handle->on_bytes = va_arg(values, curl_write_callback);
-    else if (option == CURLOPT_WRITEDATA)
-        handle->target = va_arg(values, void *);
-    va_end(values);
-    return CURLE_OK;
-}
-
-static CURLcode answer(const struct handle *handle, struct etcd_model *model, bool is_heard)
-{
-    char *text = carry_out(model, handle->text);
+    _cleanup_free_ char *text = carry_out(model, request);
     if (is_heard)
-        (void)handle->on_bytes(text, 1, strlen(text), handle->target);
-    free(text);
+        buffer_append(ret, text, strlen(text));
     return is_heard ? CURLE_OK : CURLE_OPERATION_TIMEDOUT;
 }
 
 /* One in four requests meets a fault: it is lost, its answer is lost, or it happens later. */
-static CURLcode easy_perform(CURL *curl)
+static CURLcode answer(const struct fake_request *request, struct buffer *ret)
 {
     struct etcd_model *model = current;
     if (model->is_spared)
-        return answer(curl, model, true);
-    char *own = xstrdup(((struct handle *)curl)->text);
-    struct handle request = { own, ((struct handle *)curl)->on_bytes, ((struct handle *)curl)->target };
+        return reply(model, request->text, ret, true);
+    _cleanup_free_ char *own = xstrdup(request->text);
     uint32_t fault = etcd_model_random(model) % 12;
     CURLcode code = CURLE_OPERATION_TIMEDOUT;
     model->on_request(model->arg);
@@ -268,60 +235,14 @@ static CURLcode easy_perform(CURL *curl)
     if (fault == 0 && model->n_late < LATE_MAX)
         model->late[model->n_late++] = xstrdup(own);
     else if (fault != 1)
-        code = answer(&request, model, fault != 2);
-    free(own);
+        code = reply(model, own, ret, fault != 2);
     return code;
 }
-
-static CURLcode get_info(CURL *curl, CURLINFO info, ...)
-{
-    va_list values;
-    (void)curl;
-    va_start(values, info);
-    if (info == CURLINFO_RESPONSE_CODE)
-        *va_arg(values, long *) = 200;
-    va_end(values);
-    return CURLE_OK;
-}
-
-static const char *describe(CURLcode code)
-{
-    (void)code;
-    return "a fault of the model";
-}
-
-static void cleanup(CURL *curl)
-{
-    free(curl);
-}
-
-static struct curl_slist *append_text(struct curl_slist *list, const char *text)
-{
-    (void)text;
-    return list;
-}
-
-static void free_list(struct curl_slist *list)
-{
-    (void)list;
-}
-
-static const struct curl_library library = {
-    .global_init = global_init,
-    .easy_init = easy_init,
-    .easy_setopt = set_option,
-    .easy_perform = easy_perform,
-    .easy_getinfo = get_info,
-    .easy_strerror = describe,
-    .easy_cleanup = cleanup,
-    .slist_append = append_text,
-    .slist_free_all = free_list,
-};
 
 const struct curl_library *etcd_model_curl(struct etcd_model *model)
 {
     (void)model;
-    return &library;
+    return fake_curl(answer);
 }
 
 /* --- leadership and life --- */

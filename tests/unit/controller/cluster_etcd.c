@@ -12,9 +12,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "controller/cluster/curl_library.h"
 #include "controller/cluster/etcd.h"
 #include "controller/cluster/leadership.h"
+#include "fake_curl.h"
 
 #define LEASE_MS 600000 // no renewal during a test
 
@@ -26,81 +26,15 @@
 static bool hangs[3]; // each endpoint
 static size_t asked[3];
 
-struct handle {
-    size_t endpoint;
-    curl_write_callback on_bytes;
-    void *target;
-};
-
-static CURL *easy_init(void)
+static CURLcode answer(const struct fake_request *request, struct buffer *ret)
 {
-    return xcalloc(1, sizeof(struct handle));
-}
-
-static CURLcode set_option(CURL *curl, CURLoption option, ...)
-{
-    struct handle *handle = curl;
-    va_list values;
-    va_start(values, option);
-    if (option == CURLOPT_URL)
-        handle->endpoint = (size_t)(va_arg(values, const char *)[strlen("http://")] - 'a');
-    else if (option == CURLOPT_WRITEFUNCTION)
-        handle->on_bytes = va_arg(values, curl_write_callback);
-    else if (option == CURLOPT_WRITEDATA)
-        handle->target = va_arg(values, void *);
-    va_end(values);
-    return CURLE_OK;
-}
-
-static CURLcode easy_perform(CURL *curl)
-{
-    struct handle *handle = curl;
-    char text[] = ANSWER;
-    asked[handle->endpoint]++;
-    if (hangs[handle->endpoint])
+    size_t endpoint = (size_t)(request->url[strlen("http://")] - 'a');
+    asked[endpoint]++;
+    if (hangs[endpoint])
         return CURLE_OPERATION_TIMEDOUT;
-    (void)handle->on_bytes(text, 1, strlen(text), handle->target);
+    buffer_append(ret, ANSWER, strlen(ANSWER));
     return CURLE_OK;
 }
-
-static CURLcode get_info(CURL *curl, CURLINFO info, ...)
-{
-    va_list values;
-    (void)curl;
-    va_start(values, info);
-    if (info == CURLINFO_RESPONSE_CODE)
-        *va_arg(values, long *) = 200;
-    va_end(values);
-    return CURLE_OK;
-}
-
-static const char *describe(CURLcode code)
-{
-    (void)code;
-    return "it hangs";
-}
-
-static struct curl_slist *append_text(struct curl_slist *list, const char *text)
-{
-    (void)text;
-    return list;
-}
-
-static void free_list(struct curl_slist *list)
-{
-    (void)list;
-}
-
-static const struct curl_library library = {
-    .easy_init = easy_init,
-    .easy_setopt = set_option,
-    .easy_perform = easy_perform,
-    .easy_getinfo = get_info,
-    .easy_strerror = describe,
-    .easy_cleanup = free,
-    .slist_append = append_text,
-    .slist_free_all = free_list,
-};
 
 static struct etcd_settings settings_with(bool first, bool second, bool third)
 {
@@ -122,10 +56,10 @@ static int ask(struct etcd *etcd)
 static void a_later_client_does_not_begin_at_an_endpoint_that_hangs(void **state)
 {
     struct etcd_settings settings = settings_with(true, false, false);
-    struct etcd *first = etcd_new(&library, &settings);
+    struct etcd *first = etcd_new(fake_curl(answer), &settings);
     assert_int_equal(ask(first), -EAGAIN);
     assert_int_equal(ask(first), 0);
-    struct etcd *later = etcd_new(&library, &settings);
+    struct etcd *later = etcd_new(fake_curl(answer), &settings);
     assert_int_equal(ask(later), 0);
     assert_int_equal(asked[0], 1);
     assert_int_equal(asked[1], 2);
@@ -137,7 +71,8 @@ static void a_later_client_does_not_begin_at_an_endpoint_that_hangs(void **state
 static void clients_that_meet_the_same_failure_go_on_at_one_endpoint(void **state)
 {
     struct etcd_settings settings = settings_with(true, false, true);
-    struct etcd *one = etcd_new(&library, &settings), *other = etcd_new(&library, &settings);
+    struct etcd *one = etcd_new(fake_curl(answer), &settings),
+                *other = etcd_new(fake_curl(answer), &settings);
     assert_int_equal(ask(one), -EAGAIN);
     assert_int_equal(ask(other), -EAGAIN);
     assert_int_equal(ask(one), 0);
@@ -153,9 +88,11 @@ static void a_controller_is_elected_though_two_endpoints_hang(void **state)
 {
     struct etcd_settings settings = settings_with(true, true, false);
     struct leadership *leadership = NULL;
-    assert_int_equal(leadership_take(&library, &settings, "c", LEASE_MS, &leadership, NULL), -EAGAIN);
-    assert_int_equal(leadership_take(&library, &settings, "c", LEASE_MS, &leadership, NULL), -EAGAIN);
-    assert_int_equal(leadership_take(&library, &settings, "c", LEASE_MS, &leadership, NULL), 1);
+    assert_int_equal(
+        leadership_take(fake_curl(answer), &settings, "c", LEASE_MS, &leadership, NULL), -EAGAIN);
+    assert_int_equal(
+        leadership_take(fake_curl(answer), &settings, "c", LEASE_MS, &leadership, NULL), -EAGAIN);
+    assert_int_equal(leadership_take(fake_curl(answer), &settings, "c", LEASE_MS, &leadership, NULL), 1);
     leadership_free(leadership);
     assert_int_equal(asked[0], 1);
     assert_int_equal(asked[1], 1);
@@ -176,7 +113,7 @@ static bool go_on(void *arg)
 static void a_watch_that_is_never_created_goes_on_at_the_next_endpoint(void **state)
 {
     struct etcd_settings settings = settings_with(true, false, false);
-    struct etcd *etcd = etcd_new(&library, &settings);
+    struct etcd *etcd = etcd_new(fake_curl(answer), &settings);
     bool is_created = false;
     const struct etcd_watching watching = { note, go_on, &is_created };
     assert_int_equal(etcd_watch(etcd, "leader", "log0", 1000, &watching, NULL), -EAGAIN);
