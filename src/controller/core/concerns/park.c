@@ -185,7 +185,7 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
 static void change(struct core *core, struct core_entry *entry, enum job_event_type type, const char *why)
 {
     struct job_event event = { .type = type, .attempt = entry->job->attempt };
-    _cleanup_free_ char *text = event.text = xstrdup(why);
+    event.text = xstrdup(why);
     const struct park_answers *answers = core_extra(entry)->parking;
     for (size_t i = 0; type == EVENT_PARKED && why == NULL && i < answers->count; i++) {
         uint64_t bytes = answers->items[i].bytes;
@@ -193,6 +193,7 @@ static void change(struct core *core, struct core_entry *entry, enum job_event_t
         event.park_rank_bytes = bytes > event.park_rank_bytes ? bytes : event.park_rank_bytes;
     }
     core_change(core, entry, &event, NULL);
+    free(event.text);
 }
 
 /* Its GPUs were needed, or its time was up: what happens to a job that is not parked. */
