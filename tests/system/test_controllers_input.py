@@ -152,7 +152,7 @@ def test_a_standby_goes_on_after_etcd_was_compacted_without_it(ana):
 
 def test_a_slow_etcd_delays_requests_and_ends_no_job(ana, gate):
     etcd = Etcd(1)
-    with Controllers(ana, count=2, etcd=etcd) as controllers:
+    with Controllers(ana, count=2, etcd=etcd, arguments=('--cluster-lease', '15s')) as controllers:
         node = controllers.add_node('n1')
         leader = controllers.leader()
         job = leader.submit('-g', '1', '--', *gate.command('exit 3'))

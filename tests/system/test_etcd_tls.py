@@ -174,6 +174,8 @@ def test_an_etcd_without_tls_is_said_to_have_none(ana, authority, good):
     plain = Etcd(1)
     try:
         plain.scheme = 'etcds'
-        assert 'does not use TLS' in trouble_of(ana, plain, options(authority, good))
+        said = trouble_of(ana, plain, options(authority, good))
+        # It answers in plain text, or resets the connection: which of the two comes first is chance.
+        assert 'does not use TLS' in said and 'etcd:// instead of etcds://' in said, said
     finally:
         plain.close()

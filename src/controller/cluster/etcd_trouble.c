@@ -100,14 +100,22 @@ int etcd_trouble_tell(const struct etcd_settings *settings, const char *endpoint
 {
     bool is_refused = strstr(text, "alert") != NULL &&
                       (strstr(text, "certificate") != NULL || strstr(text, "unknown ca") != NULL);
-    int r = is_refused ? tell_refusal(settings, endpoint, err)
-            : code == CURLE_PEER_FAILED_VERIFICATION
-                ? tell_server(settings, endpoint, text, err)
-                : error_set(err, -EAGAIN, "etcd %s: %.200s", endpoint, text);
-    if (r < 0 && (strstr(text, "wrong version number") != NULL ||
-                     (code == CURLE_SSL_CONNECT_ERROR && strstr(text, "SSL_ERROR_SYSCALL") != NULL))) {
-        (void)error_set(err, -EAGAIN, "etcd %s does not use TLS", endpoint);
-        (void)error_hint(err, "with etcd:// instead of etcds://, mgpud uses no TLS either");
+    if (is_refused)
+        (void)tell_refusal(settings, endpoint, err);
+    else if (code == CURLE_PEER_FAILED_VERIFICATION)
+        (void)tell_server(settings, endpoint, text, err);
+    else
+        (void)error_set(err, -EAGAIN, "etcd %s: %.200s", endpoint, text);
+    /* A server without TLS answers in plain text, or resets the connection at the first bytes of TLS. */
+    bool is_plain = strstr(text, "wrong version number") != NULL;
+    bool is_reset = code == CURLE_SSL_CONNECT_ERROR &&
+                    (strstr(text, "SSL_ERROR_SYSCALL") != NULL || strstr(text, "Connection reset") != NULL);
+    if (is_plain || is_reset) {
+        (void)error_set(err, -EAGAIN,
+            is_plain ? "etcd %s does not use TLS" : "etcd %s closed the connection in the TLS handshake",
+            endpoint);
+        (void)error_hint(err, is_plain ? "with etcd:// instead of etcds://, mgpud uses no TLS either"
+                                       : "if it does not use TLS, write etcd:// instead of etcds://");
     }
     return -EAGAIN;
 }
