@@ -741,6 +741,27 @@ def test_curl_reaches_the_api_with_the_clusters_certificate(remote):
 
 # --- doctor ---
 
+def test_doctor_names_a_node_that_is_away_first_and_has_a_line_for_all_that_are_well(lone):
+    for name in ('n1', 'n2'):
+        lone.add(name).join(lone.ticket())
+    harness.until(lambda: 'all 3 nodes: connected' in lone.box.mgpu('doctor').out, 'all nodes to be well')
+    lone.nodes['n2'].kill()
+    said = harness.until(lambda: (done := lone.box.mgpu('doctor')).out.startswith('BAD') and done, 'n2 to be missed')
+    lines = said.out.splitlines()
+    assert said.code == 1 and lines[0].split(None, 2) == ['BAD', 'agent', 'n2: not connected'], said
+    assert sum(line.split()[1] == 'GPUs' for line in lines) <= 2, said
+    one = lone.box.mgpu('doctor', 'n1')
+    assert one.code == 0 and one.out.startswith('node n1\non   agent          connected\n') and 'n2' not in one.out, one
+    away = lone.box.mgpu('doctor', 'n1', 'n2')
+    assert away.code == 1 and away.out.count('node n') == 2 and 'BAD  agent          not connected' in away.out, away
+    whole = lone.box.mgpu('doctor', '--all').out
+    assert whole.count('\nnode ') == 3 and len(whole.splitlines()) > len(lines), whole
+    assert [node['name'] for node in lone.box.mgpu('doctor', 'n1', '--json').json['nodes']] == ['n1']
+    assert len(lone.box.mgpu('doctor', '--json').json['nodes']) == 3
+    unknown = lone.box.mgpu('doctor', 'n9')
+    assert unknown.code != 0 and "there is no node 'n9'" in unknown.err, unknown
+
+
 def test_doctor_walks_the_way(lone):
     ticket = lone.ticket()
     done = lone.box.mgpu('doctor', '--node', ticket)

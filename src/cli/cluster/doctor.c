@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu doctor: which features are on or off, and how to enable them; with --node, checks the connection to
- * another machine. Each check is a row; the features reported by a node are further rows.
+ * mgpu doctor: which features are on or off, and how to enable them, the worst first; for the nodes named and
+ * with
+ * --all, node by node; with --node, checks the connection to another machine.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/option_values.h"
@@ -17,6 +19,8 @@
 #include "base/version.h"
 #include "cli/verbs/verbs.h"
 #include "cli/cluster/connectivity_check.h"
+#include "cli/cluster/findings.h"
+#include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/api/show_json.h"
@@ -24,11 +28,11 @@
 
 #define STALL_BAD_MS   1000
 #define CLOCK_SLACK_MS 5000
-
-enum verdict { VERDICT_ON, VERDICT_OFF, VERDICT_BAD }; // OFF: works without it
+#define LINES_MAX      5 // of one name and verdict
 
 struct doctor_options {
     const char *node; // look at the way to this one instead
+    bool is_all;
 };
 
 static int set_node(void *target, const char *value, struct error *err)
@@ -38,6 +42,7 @@ static int set_node(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
+    { 'a', "all", NULL, "node by node, and all findings", OPTION_INNER(flag, struct doctor_options, is_all) },
     { 0, "node", "HOST[:PORT][#TOKEN]", "check the connection to the node port of an mgpud", set_node },
     { 0 },
 };
@@ -45,29 +50,21 @@ static const struct option_row rows[] = {
 struct doctor {
     struct call *call;
     struct screen screen;
+    struct findings *findings; // NULL: each is printed at once
+    const char *about;         // the node inspected; NULL: none
+    size_t n_nodes;
     unsigned off, bad;
 };
 
 static void tell(
     struct doctor *doctor, enum verdict verdict, const char *name, const char *text, const char *fix)
 {
-    static const struct {
-        const char *word;
-        enum color color;
-    } looks[] = {
-        [VERDICT_ON] = { "on  ", COLOR_GREEN },
-        [VERDICT_OFF] = { "off ", COLOR_YELLOW },
-        [VERDICT_BAD] = { "BAD ", COLOR_RED },
-    };
-    _cleanup_free_ char *shown = text_escape(text == NULL ? "" : text, 1024);
     doctor->off += verdict == VERDICT_OFF;
     doctor->bad += verdict == VERDICT_BAD;
-    (void)printf("%s%s%s %-14s %s\n", screen_color(&doctor->screen, looks[verdict].color),
-        looks[verdict].word, screen_color(&doctor->screen, COLOR_NONE), name, shown);
-    if (verdict == VERDICT_ON || fix == NULL || *fix == '\0')
-        return;
-    _cleanup_free_ char *fix_shown = text_escape(fix, 1024);
-    (void)printf("     %-14s fix: %s\n", "", fix_shown);
+    if (doctor->findings != NULL)
+        findings_add(doctor->findings, verdict, name, doctor->about, text, fix);
+    else
+        finding_print(&doctor->screen, stdout, verdict, name, text, fix);
 }
 
 /* A user's own mgpud comes first and hides that of the machine. */
@@ -86,10 +83,8 @@ static void check_other(struct doctor *doctor)
 static bool check_socket(struct doctor *doctor)
 {
     struct client *client = &doctor->call->client;
-    _cleanup_strings_ struct strings places = { 0 };
     struct error err = { 0 };
     _cleanup_(http_client_freep) struct http_client *http = NULL;
-    client_places(client, &places);
     int r = client_connect(client, &http, &err);
     if (r == 0) {
         _cleanup_free_ char *text = xasprintf("%s, of uid %u", client->path, (unsigned)client->server_uid);
@@ -98,9 +93,15 @@ static bool check_socket(struct doctor *doctor)
         return true;
     }
     tell(doctor, VERDICT_BAD, "socket", err.message, err.hint);
+    return false;
+}
+
+static void print_places(const struct doctor *doctor)
+{
+    _cleanup_strings_ struct strings places = { 0 };
+    client_places(&doctor->call->client, &places);
     for (size_t i = 0; i < places.count; i++)
         (void)printf("     %-14s tried: %s\n", "", places.items[i]);
-    return false;
 }
 
 /* How long one user's request kept all others waiting. */
@@ -278,7 +279,9 @@ static void check_node(struct doctor *doctor, const json_t *node)
     json_t *feature = NULL;
     _cleanup_free_ char *name = field_shown(node, "name");
     bool is_up = json_is_true(json_object_get(node, "up"));
-    (void)printf("node %s\n", name);
+    if (doctor->findings == NULL)
+        (void)printf("node %s\n", name);
+    doctor->about = name;
     tell(doctor, is_up ? VERDICT_ON : VERDICT_BAD, "agent", is_up ? "connected" : "not connected",
         "journalctl -u mgpud");
     check_gpus(doctor, node);
@@ -289,25 +292,29 @@ static void check_node(struct doctor *doctor, const json_t *node)
         tell(doctor, is_on ? VERDICT_ON : VERDICT_OFF, label, field_text(feature, "text"),
             field_text(feature, "fix"));
     }
+    doctor->about = NULL;
 }
 
-static void check_nodes(struct doctor *doctor, const json_t *nodes)
+/* "/nodes?node=NAME"; NULL: all. */
+static int get_of_node(
+    struct doctor *doctor, const char *path, const char *node, json_t **ret, struct error *err)
 {
-    size_t index = 0;
-    json_t *node = NULL;
-    json_array_foreach(nodes, index, node) check_node(doctor, node);
-    if (index == 0)
-        tell(doctor, VERDICT_BAD, "nodes", "no node has connected yet",
-            "journalctl -u mgpud; if mgpud runs with --no-agent, add a node: mgpu node token");
+    _cleanup_buffer_ struct buffer text = { 0 };
+    buffer_append_text(&text, path);
+    if (node != NULL) {
+        buffer_append_text(&text, strchr(path, '?') != NULL ? "&node=" : "?node=");
+        http_append_encoded(&text, node);
+    }
+    return client_get(&doctor->call->client, buffer_text(&text), ret, err);
 }
 
-/* What their nodes found when they tested idle GPUs. */
-static void check_tests(struct doctor *doctor)
+/* What the nodes found when they tested idle GPUs. mgpud sends all that failed, and one GPU of each state. */
+static void check_tests(struct doctor *doctor, const char *node)
 {
     _cleanup_json_ json_t *answer = NULL;
     size_t index = 0;
     json_t *gpu = NULL;
-    if (client_get(&doctor->call->client, API_PATH "/gpus", &answer, NULL) < 0)
+    if (get_of_node(doctor, API_PATH "/gpus?sparse=1&top=1", node, &answer, NULL) < 0)
         return;
     json_array_foreach(json_object_get(answer, "gpus"), index, gpu)
     {
@@ -318,6 +325,32 @@ static void check_tests(struct doctor *doctor)
         tell(doctor, VERDICT_BAD, "GPU test", text,
             "test it again: mgpu gpu test; mgpu gpu pause takes it out of service");
     }
+}
+
+static int get_nodes(struct doctor *doctor, const char *name, json_t **ret, struct error *err)
+{
+    int r = get_of_node(doctor, API_PATH "/nodes", name, ret, err);
+    if (r < 0 || name == NULL || json_array_size(json_object_get(*ret, "nodes")) > 0)
+        return r;
+    (void)error_set(err, -ENOENT, "there is no node '%.100s'", name);
+    return error_hint(err, "all nodes: mgpu nodes");
+}
+
+static int check_nodes(struct doctor *doctor, const char *name, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    size_t index = 0;
+    json_t *node = NULL;
+    int r = get_nodes(doctor, name, &answer, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(json_object_get(answer, "nodes"), index, node) check_node(doctor, node);
+    doctor->n_nodes += index;
+    if (index == 0)
+        tell(doctor, VERDICT_BAD, "nodes", "no node has connected yet",
+            "journalctl -u mgpud; if mgpud runs with --no-agent, add a node: mgpu node token");
+    check_tests(doctor, name);
+    return 0;
 }
 
 static void on_step(void *arg, const char *verdict, const char *name, const char *text, const char *fix)
@@ -335,46 +368,78 @@ static int sum_up(const struct doctor *doctor)
     return doctor->bad > 0 ? EXIT_PARTLY : EXIT_OK;
 }
 
+static int show_json(struct doctor *doctor, int argc, char **argv, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    int r = get_nodes(doctor, argc > 0 ? argv[0] : NULL, &answer, err);
+    for (int i = 1; r == 0 && i < argc; i++) {
+        _cleanup_json_ json_t *next = NULL;
+        r = get_nodes(doctor, argv[i], &next, err);
+        (void)json_array_extend(json_object_get(answer, "nodes"), json_object_get(next, "nodes"));
+    }
+    if (r < 0)
+        return r;
+    show_json_page(answer, stdout);
+    return EXIT_OK;
+}
+
+static int print_findings(struct doctor *doctor)
+{
+    if (doctor->findings != NULL)
+        findings_print(doctor->findings, &doctor->screen, doctor->n_nodes, LINES_MAX, stdout);
+    return sum_up(doctor);
+}
+
+/* mgpud and all its nodes. */
+static int check_all(struct doctor *doctor, struct error *err)
+{
+    const struct doctor_options *options = doctor->call->options;
+    _cleanup_(findings_freep) struct findings *findings = options->is_all ? NULL : findings_new();
+    doctor->findings = findings;
+    if (!check_socket(doctor)) {
+        (void)print_findings(doctor);
+        print_places(doctor);
+        return EXIT_PARTLY;
+    }
+    check_version(doctor);
+    if (check_controllers(doctor))
+        return print_findings(doctor);
+    check_settings(doctor);
+    int r = check_nodes(doctor, NULL, err);
+    return r < 0 ? r : print_findings(doctor);
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     struct doctor doctor = { .call = call };
     const struct doctor_options *options = call->options;
-    _cleanup_json_ json_t *answer = NULL;
-    (void)argc, (void)argv;
     screen_open(&doctor.screen, STDOUT_FILENO, call->color);
+    if (options->node != NULL && argc > 0)
+        return error_set(err, -EINVAL, "--node checks the connection to a machine, not to '%.60s'", argv[0]);
     if (options->node != NULL) {
         int walked = doctor_walk(options->node, on_step, &doctor, err);
         return walked < 0 ? walked : sum_up(&doctor);
     }
-    if (call->is_json) {
-        int r = client_get(&call->client, API_PATH "/nodes", &answer, err);
+    if (call->is_json)
+        return show_json(&doctor, argc, argv, err);
+    if (argc == 0)
+        return check_all(&doctor, err);
+    for (int i = 0; i < argc; i++) {
+        int r = check_nodes(&doctor, argv[i], err);
         if (r < 0)
             return r;
-        show_json_page(answer, stdout);
-        return EXIT_OK;
     }
-    if (!check_socket(&doctor))
-        return EXIT_PARTLY;
-    check_version(&doctor);
-    if (check_controllers(&doctor))
-        return sum_up(&doctor);
-    check_settings(&doctor);
-    int r = client_get(&call->client, API_PATH "/nodes", &answer, err);
-    if (r < 0)
-        return r;
-    check_nodes(&doctor, json_object_get(answer, "nodes"));
-    check_tests(&doctor);
     return sum_up(&doctor);
 }
 
 const struct command command_doctor = {
     .name = "doctor",
-    .usage = "[OPTIONS]",
+    .usage = "[OPTIONS] [NODE...]",
     .help = "Check which features work, and how to fix the others",
     .detail = "Exit status 1 if something is BAD; features that are off show the reason, and jobs run "
-              "without them.",
+              "without them. Nodes with the same finding share a line.",
     .tables = { rows },
     .options_size = sizeof(struct doctor_options),
-    .takes_nothing = true,
+    .complete_operand = complete_nodes,
     .run = run,
 };

@@ -59,11 +59,18 @@ static void append(struct listing *listing, json_t *object)
     json_decref(object);
 }
 
-/* One that jobs leave unused, or others use, is always shown. */
+static bool has_failed_test(const struct json_gpu_view *view)
+{
+    char text[GPU_TWINS_TEXT_SIZE];
+    double part;
+    return view->gpu->tests.count > 0 && gpu_twins_judge(view->twins, view->gpu, text, &part) > GPU_PASSED;
+}
+
+/* One that jobs leave unused, others use, or that is slow or wrong, is always shown. */
 static bool is_notable(const struct core_node *node, const struct json_gpu_view *view)
 {
     const struct gpu_watch *watch = view->gpu->uuid != NULL ? core_gpu_watch(node, view->gpu->uuid) : NULL;
-    return view->is_wasted || (watch != NULL && watch->is_used_externally);
+    return view->is_wasted || (watch != NULL && watch->is_used_externally) || has_failed_test(view);
 }
 
 /* False: there have been enough of this state. */

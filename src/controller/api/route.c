@@ -150,7 +150,8 @@ static const struct route routes[] = {
             { "sparse", "1: omit members that are null, false or empty" },
             { "limit", "maximum number of GPUs; those of one node are not divided" },
             { "after", "`next` of the page before" },
-            { "top", "at most so many of each state, and all that jobs leave unused or others use" },
+            { "top", "at most so many of each state, and all that jobs leave unused, others use, or failed a "
+                     "test" },
         },
         NULL, true, .answer = "GpuList" },
     { "GET", "/api/v1/gpus/history", ACTION_LOOK, handle_history, "GPU load over the last week.",
