@@ -21,6 +21,7 @@
 #define RETRY_FIRST_MS    100  // between tries of what can fail: adopt, kill, command, settle
 #define RETRY_MAX_MS      5000 // and how far apart they get
 #define UNWATCHED_MS      1000 // interval of checks of a shepherd whose end is not announced
+#define UNHEARD_MS        1000 // interval of checks of one that was started and has not reported yet
 #define RELEASED_MS       100  // interval at which GO is sent to a shepherd that has not reacted
 #define EXIT_CODE_UNKNOWN 125
 #define CHECKING_MS       50 // and an attempt that waits for a look at its GPUs
@@ -148,8 +149,12 @@ static enum next act_start(struct look *look)
         return DONE;
     }
     look->attempt->starts++;
-    if (r >= 0)
-        return r > 0 ? LOOK_AGAIN : DONE;
+    if (r > 0)
+        return LOOK_AGAIN;
+    if (r == 0) {
+        agent_core_look_by(look->core, look->attempt, look->boot_ms + UNHEARD_MS);
+        return DONE;
+    }
     log_at_failure(look->attempt, &err);
     return give_back(look, err.message);
 }
@@ -342,6 +347,17 @@ static void watch_shepherd(struct look *look)
         agent_core_look_by(look->core, look->attempt, look->boot_ms + UNWATCHED_MS);
 }
 
+/* Hints are datagrams, of which the kernel keeps few: shepherds that start while the agent is busy for a
+ * second lose theirs. A look that finds it started needs no other. */
+static void await_report(struct look *look)
+{
+    const struct attempt_sight *sight = &look->sight;
+    bool is_starting = sight->is_alive && !sight->has_exit && !sight->is_ready &&
+                       sight->verdict != VERDICT_NOGO && look->attempt->want != WANT_PREPARED;
+    if (is_starting && sight->started.id.job == 0)
+        agent_core_look_by(look->core, look->attempt, look->boot_ms + UNHEARD_MS);
+}
+
 void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight)
 {
     core->effects.observe(core->effects.arg, &attempt->id, attempt->told == TOLD_END, sight);
@@ -410,8 +426,10 @@ void agent_actions_run(
         log_debug(
             "job %" PRIu64 ".%u: %s", attempt->id.job, attempt->id.attempt, attempt_action_name(action));
         next = acts[action](&look);
-        if (look.attempt != NULL)
+        if (look.attempt != NULL) {
             watch_shepherd(&look);
+            await_report(&look);
+        }
         attempt_sight_clear(&look.sight);
     }
     if (next == LOOK_AGAIN)

@@ -907,6 +907,27 @@ static void a_shepherd_nobody_announces_is_looked_at_each_second(void **state)
     node_free(node);
 }
 
+/* The hint of its shepherd was lost. */
+static void a_start_that_nobody_announces_is_noticed(void **state)
+{
+    struct node *node = node_connected();
+    assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
+    assert_int_equal(node->armed_at, 1000);
+    agent_core_timer(node->core, 1000); // its shepherd prepares the start
+    assert_int_equal(node->armed_at, 2000);
+    node->spool.verdict = VERDICT_GO;
+    agent_core_timer(node->core, 2000); // and has not written "started" yet
+    assert_int_equal(node->armed_at, 3000);
+    assert_int_equal(node->sent_count, 0);
+    node->spool.started.id.job = 5;
+    agent_core_timer(node->core, 3000);
+    assert_sent(node, MESSAGE_STARTED);
+    int looks = node->looks;
+    agent_core_timer(node->core, 60000);
+    assert_int_equal(node->looks, looks);
+    node_free(node);
+}
+
 static void leftovers_are_killed_before_the_end_is_reported(void **state)
 {
     struct node *node = node_connected();
@@ -1162,6 +1183,7 @@ int main(void)
         cmocka_unit_test(an_attempt_that_can_never_run_here_ends_with_an_exit_record),
         cmocka_unit_test(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly),
         cmocka_unit_test(a_shepherd_nobody_announces_is_looked_at_each_second),
+        cmocka_unit_test(a_start_that_nobody_announces_is_noticed),
         cmocka_unit_test(leftovers_are_killed_before_the_end_is_reported),
         cmocka_unit_test(a_shepherd_that_prepares_a_start_that_is_taken_back_is_told),
         cmocka_unit_test(a_removal_that_must_wait_is_tried_again),
