@@ -190,6 +190,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     node_features_clear(&hello.features);
     gpu_place_clear_nics(&hello.nics);
     free(take_ptr(worker->told_text));
+    usage_watch_set_new(worker->watch, true);
     log_node(LOG_INFO, worker->options->node, "%s", report->text);
 }
 
@@ -207,6 +208,7 @@ static bool pass_on(struct worker *worker, const struct message_gpus *gpus)
         agent_link_backlog(worker->link) > GPU_BACKLOG_MAX)
         return false;
     agent_core_gpus(effects_core(worker->effects), gpus);
+    usage_watch_set_new(worker->watch, false);
     buffer_clear(&worker->last_gpus);
     worker->last_gpus = bytes;
     bytes = (struct buffer){ 0 };
@@ -246,14 +248,6 @@ static void release_gpus(void *arg, const struct strings *uuids)
         gpu_helper_release(worker->gpus, uuids);
 }
 
-/* Clears numbers that only this node uses: a sample that differs in them alone counts as unchanged. */
-static void forget_answers(const struct record_list *gpus)
-{
-    struct gpu_state *states = gpus->items;
-    for (size_t i = 0; i < gpus->count; i++)
-        states[i].answers = 0;
-}
-
 /* What the controller must know before the next job starts on these GPUs is sent before anything else
  * happens. */
 static void on_gpu_report(void *arg, const struct gpu_report *report)
@@ -271,7 +265,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
         gpu_access_look(worker->access);
     shares_report(&worker->shares, &gpus.gpus);
     gpu_chores_report(worker->chores, &gpus.gpus, clock_wall_ms());
-    forget_answers(&gpus.gpus);
+    gpu_report_forget_answers(&gpus.gpus);
     if (worker->link != NULL && !worker->has_said_hello) {
         worker->has_said_hello = true;
         say_hello(worker, report);

@@ -58,3 +58,10 @@ void gpu_processes_share(struct record_list *gpus)
     for (size_t i = 0; i < gpus->count; i++)
         gpu_processes_cut(&items[i].processes, max);
 }
+
+void gpu_report_forget_answers(const struct record_list *gpus)
+{
+    struct gpu_state *states = gpus->items;
+    for (size_t i = 0; i < gpus->count; i++)
+        states[i].answers = 0;
+}

@@ -22,6 +22,9 @@ struct gpu_report {
 
 extern const struct record_type gpu_report_record;
 
+/* Clears numbers that only this node uses: a sample that differs in them alone counts as unchanged. */
+void gpu_report_forget_answers(const struct record_list *gpus);
+
 /* Largest memory first, then by pid. */
 void gpu_processes_sort(struct record_list *processes);
 

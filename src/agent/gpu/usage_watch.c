@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The spool shows what runs: an entry with "started" and without "exit". It is read with every report, once a
- * second, so launch and end of an attempt are not involved.
+ * The spool shows what runs: an entry with "started" and without "exit". Its directory is read with every
+ * report, once a second, so launch and end of an attempt are not involved.
+ *
+ * Measuring an attempt takes about twenty system calls. Attempts with GPUs are measured with every report,
+ * because idleness and energy are made of samples. Of the others, whose values are counters and peaks, at
+ * most TURNS_MAX are measured in one report, in turns: a node with thousands of them works no harder.
  */
 #include "agent/gpu/usage_watch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,7 +31,8 @@
 #include "job/launch.h"
 #include "job/share.h"
 
-#define KEEP_MS 5000 // what a killed agent can lose
+#define KEEP_MS   5000 // what a killed agent can lose
+#define TURNS_MAX 200U // attempts without GPUs that are measured in one report
 
 /* A running attempt. */
 struct watched {
@@ -38,6 +44,8 @@ struct watched {
     bool is_there;   // its spool entry is, in the present round
     bool is_over;
     bool is_adopted; // not mgpu's own process: it may outlive the attempt
+    bool is_on_gpu;  // a process of it was on a GPU in the present report
+    bool is_new;     // it has values that were not passed on
 };
 
 /* The process of an adoption that waits. */
@@ -57,8 +65,9 @@ struct usage_watch {
     int spool_fd;
     char *proc;
     struct gpu_owners *owners;
-    struct watched **watched;
+    struct watched **watched; // in the order of their ids
     size_t count;
+    size_t turn; // the first of those without GPUs that is measured next
     struct awaited *awaited;
     size_t n_awaited;
     struct sighting *sightings;
@@ -72,14 +81,42 @@ static int open_entry(const struct usage_watch *watch, const struct spool_id *id
     return openat(watch->spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
+/* All are step 0 of their attempt on this node. */
+static bool is_before(const struct spool_id *a, const struct spool_id *b)
+{
+    if (a->job != b->job)
+        return a->job < b->job;
+    return a->attempt != b->attempt ? a->attempt < b->attempt : a->rank < b->rank;
+}
+
+/* The position of the id, or the one where it belongs. */
+static size_t place_of(const struct usage_watch *watch, const struct spool_id *id)
+{
+    size_t low = 0, high = watch->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (is_before(&watch->watched[middle]->id, id))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static struct watched *find(const struct usage_watch *watch, const struct spool_id *id)
 {
-    for (size_t i = 0; i < watch->count; i++) {
-        const struct spool_id *other = &watch->watched[i]->id;
-        if (spool_id_equal(other, id))
-            return watch->watched[i];
-    }
-    return NULL;
+    size_t at = place_of(watch, id);
+    bool is_known = at < watch->count && spool_id_equal(&watch->watched[at]->id, id);
+    return is_known ? watch->watched[at] : NULL;
+}
+
+static void insert(struct usage_watch *watch, struct watched *watched)
+{
+    size_t at = place_of(watch, &watched->id);
+    watch->watched = xreallocarray(watch->watched, watch->count + 1, sizeof(struct watched *));
+    memmove(&watch->watched[at + 1], &watch->watched[at], (watch->count - at) * sizeof(struct watched *));
+    watch->watched[at] = watched;
+    watch->count++;
 }
 
 /* --- the meters' files --- */
@@ -152,8 +189,7 @@ static void watch_entry(
     watched->is_there = true;
     watched->is_adopted = faccessat(dirfd, SPOOL_ADOPTED, F_OK, 0) == 0;
     open_meter(watched, dirfd, boot_ms, wall_ms);
-    watch->watched = xreallocarray(watch->watched, watch->count + 1, sizeof(struct watched *));
-    watch->watched[watch->count++] = watched;
+    insert(watch, watched);
 }
 
 void usage_watch_reload(struct usage_watch *watch, const struct spool_id *id)
@@ -168,10 +204,15 @@ void usage_watch_reload(struct usage_watch *watch, const struct spool_id *id)
     watched->spec = spec;
 }
 
-static bool has_ended(const struct usage_watch *watch, const struct watched *watched)
+/* Nothing is measured after its end, which its shepherd may have written since the last look. */
+static bool has_ended(const struct usage_watch *watch, struct watched *watched)
 {
-    _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
-    return dirfd < 0 || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0;
+    char name[SPOOL_NAME_SIZE], path[SPOOL_NAME_SIZE + sizeof(SPOOL_EXIT)];
+    spool_name(&watched->id, name);
+    (void)snprintf(path, sizeof(path), "%s/" SPOOL_EXIT, name);
+    if (!watched->is_over && faccessat(watch->spool_fd, path, F_OK, 0) == 0)
+        watched->is_over = true;
+    return watched->is_over;
 }
 
 static void read_spool(struct usage_watch *watch, int64_t boot_ms, int64_t wall_ms)
@@ -186,12 +227,10 @@ static void read_spool(struct usage_watch *watch, int64_t boot_ms, int64_t wall_
         if (!spool_parse_name(entry->d_name, &id) || id.step != 0)
             continue;
         struct watched *known = find(watch, &id);
-        if (known == NULL) {
+        if (known != NULL)
+            known->is_there = true;
+        else
             watch_entry(watch, &id, boot_ms, wall_ms);
-            continue;
-        }
-        known->is_there = true;
-        known->is_over = known->is_over || has_ended(watch, known);
     }
     (void)closedir(dir);
 }
@@ -224,7 +263,7 @@ static struct gpu_claim claim_of(const struct watched *watched)
 }
 
 /* Leases come last: a job started from an adopted shell has its processes for itself. */
-static struct gpu_claim *list_claims(const struct usage_watch *watch, size_t *ret_count)
+static struct gpu_claim *list_claims(struct usage_watch *watch, size_t *ret_count)
 {
     struct gpu_claim *claims = xcalloc(watch->count + watch->n_awaited + 1, sizeof(*claims));
     size_t count = 0;
@@ -232,7 +271,7 @@ static struct gpu_claim *list_claims(const struct usage_watch *watch, size_t *re
         if (!watch->watched[i]->is_adopted)
             claims[count++] = claim_of(watch->watched[i]);
     for (size_t i = 0; i < watch->count; i++)
-        if (watch->watched[i]->is_adopted && !watch->watched[i]->is_over)
+        if (watch->watched[i]->is_adopted && !has_ended(watch, watch->watched[i]))
             claims[count++] = claim_of(watch->watched[i]);
     for (size_t i = 0; i < watch->n_awaited; i++)
         claims[count++] = (struct gpu_claim){
@@ -322,6 +361,7 @@ static void measure(struct usage_watch *watch, struct watched *watched, const st
     _cleanup_free_ char *before = xstrdup(usage->stray);
     bool was_over = usage->gpu_memory_over != 0;
     usage_meter_add(&watched->meter, &watched->spec.gpus, &own);
+    watched->is_new = true;
     if (!text_equal(before, usage->stray))
         log_warning("job %" PRIu64 " of uid %u uses GPU %s, which is not allocated to it", watched->id.job,
             watched->spec.uid, usage->stray);
@@ -334,6 +374,28 @@ static void measure(struct usage_watch *watch, struct watched *watched, const st
         keep(watch, watched, sample->boot_ms);
 }
 
+/* They need not have one: a GPU that was not allocated is noticed at once. */
+static void note_users(struct usage_watch *watch, const struct record_list *gpus)
+{
+    const struct gpu_state *states = gpus->items;
+    for (size_t i = 0; i < gpus->count; i++) {
+        const struct gpu_process *processes = states[i].processes.items;
+        for (size_t k = 0; k < states[i].processes.count; k++) {
+            const struct spool_id id = { .job = processes[k].job, .attempt = processes[k].attempt };
+            for (size_t at = place_of(watch, &id); at < watch->count && watch->watched[at]->id.job == id.job;
+                 at++)
+                watch->watched[at]->is_on_gpu = true;
+        }
+    }
+}
+
+static void look(struct usage_watch *watch, struct watched *watched, const struct usage_sample *sample)
+{
+    if (!has_ended(watch, watched) && !is_parked(watch, &watched->id))
+        measure(watch, watched, sample);
+    watched->is_on_gpu = false;
+}
+
 void usage_watch_add(struct usage_watch *watch, struct record_list *gpus, int64_t boot_ms, int64_t wall_ms)
 {
     struct usage_sample sample = { .boot_ms = boot_ms, .wall_ms = wall_ms, .gpus = gpus };
@@ -341,9 +403,19 @@ void usage_watch_add(struct usage_watch *watch, struct record_list *gpus, int64_
     drop_gone(watch);
     find_owners(watch, gpus);
     note_sightings(watch, gpus);
-    for (size_t i = 0; i < watch->count; i++)
-        if (!watch->watched[i]->is_over && !is_parked(watch, &watch->watched[i]->id))
-            measure(watch, watch->watched[i], &sample);
+    note_users(watch, gpus);
+    size_t first = watch->turn < watch->count ? watch->turn : 0, turns = 0;
+    for (size_t i = 0; i < watch->count; i++) {
+        size_t at = (first + i) % watch->count;
+        struct watched *watched = watch->watched[at];
+        bool is_always = watched->spec.gpus.count > 0 || watched->is_adopted || watched->is_on_gpu;
+        if (!is_always && turns == TURNS_MAX)
+            continue;
+        look(watch, watched, &sample);
+        turns += !is_always;
+        if (!is_always)
+            watch->turn = at + 1;
+    }
 }
 
 void usage_watch_own(struct usage_watch *watch, struct record_list *gpus)
@@ -358,11 +430,15 @@ void usage_watch_own(struct usage_watch *watch, struct record_list *gpus)
 
 void usage_watch_usages(const struct usage_watch *watch, struct record_list *ret)
 {
-    struct attempt_usage *usages = xcalloc(watch->count, sizeof(*usages));
+    size_t n_new = 0;
+    for (size_t i = 0; i < watch->count; i++)
+        n_new += watch->watched[i]->is_new;
+    struct attempt_usage *usages = xcalloc(n_new, sizeof(*usages));
     *ret = (struct record_list){ usages, 0 };
     for (size_t i = 0; i < watch->count; i++) {
         const struct watched *watched = watch->watched[i];
-        struct job_usage *usage = watched->is_over ? NULL : usage_meter_read(&watched->meter);
+        bool is_wanted = watched->is_new && !watched->is_over;
+        struct job_usage *usage = is_wanted ? usage_meter_read(&watched->meter) : NULL;
         if (usage == NULL)
             continue;
         usages[ret->count++] = (struct attempt_usage){
@@ -371,6 +447,12 @@ void usage_watch_usages(const struct usage_watch *watch, struct record_list *ret
             .usage = { usage, 1 },
         };
     }
+}
+
+void usage_watch_set_new(struct usage_watch *watch, bool is_new)
+{
+    for (size_t i = 0; i < watch->count; i++)
+        watch->watched[i]->is_new = is_new;
 }
 
 void usage_watch_clear(struct record_list *usages)
@@ -438,7 +520,8 @@ uint64_t usage_watch_job_of(struct usage_watch *watch, pid_t pid, int64_t boot_m
     size_t count = 0;
     read_spool(watch, boot_ms, wall_ms); // also what started since the last sample
     for (size_t i = 0; i < watch->count; i++)
-        if ((pid_t)watch->watched[i]->started.shepherd_pid == pid && !watch->watched[i]->is_over)
+        if ((pid_t)watch->watched[i]->started.shepherd_pid == pid && watch->watched[i]->is_there &&
+            !has_ended(watch, watch->watched[i]))
             return watch->watched[i]->id.job;
     struct gpu_claim *claims = list_claims(watch, &count);
     uint64_t job = gpu_owners_job_of(watch->owners, pid, claims, count);

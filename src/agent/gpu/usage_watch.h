@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,7 +22,8 @@ struct usage_watch *usage_watch_new(int spool_fd, const char *proc);
 /* Stores what is not stored yet. NULL is allowed. */
 void usage_watch_free(struct usage_watch *watch);
 
-/* Completes the processes of `gpus` (struct gpu_state) and adds the sample to every running attempt. */
+/* Completes the processes of `gpus` (struct gpu_state) and adds the sample to every running attempt with
+ * GPUs, and to some of the others: each has its turn. */
 void usage_watch_add(struct usage_watch *watch, struct record_list *gpus, int64_t boot_ms, int64_t wall_ms);
 
 /* Only completes the processes, for a report between two samples. */
@@ -30,8 +32,12 @@ void usage_watch_own(struct usage_watch *watch, struct record_list *gpus);
 /* The attempt has other GPUs now: reads its spec again. */
 void usage_watch_reload(struct usage_watch *watch, const struct spool_id *id);
 
-/* The usage of running attempts so far: struct attempt_usage, to be cleared with usage_watch_clear(). */
+/* The usage so far of the running attempts that were measured since it was passed on: struct attempt_usage,
+ * to be cleared with usage_watch_clear(). */
 void usage_watch_usages(const struct usage_watch *watch, struct record_list *ret);
+
+/* The usages were passed on; or, if they are new, another controller has none of them yet. */
+void usage_watch_set_new(struct usage_watch *watch, bool is_new);
 void usage_watch_clear(struct record_list *usages);
 
 /* Attributes the process of a waiting adoption to this job from the next sample on, until the job runs or

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,6 +244,110 @@ static void a_suspended_attempt_does_not_get_more_idle(void **state)
     assert_int_equal(idle_at(6000), 2000);
 }
 
+/* --- many --- */
+
+#define MANY        500U
+#define IN_A_REPORT 200U // of those without GPUs
+
+/* A running attempt; only job 42 has a GPU. */
+static void put_running(uint64_t job)
+{
+    char name[SPOOL_NAME_SIZE], cgroup[128];
+    const struct spool_id own = { .job = job, .attempt = 1 };
+    struct launch_spec spec = { .id = own, .token = 99, .job_cgroup = cgroup };
+    (void)snprintf(cgroup, sizeof(cgroup), "/mgpu.ab/j%" PRIu64 ".1/step0.0", job);
+    struct launch_started started = { .id = own, .wall_ms = 1000, .init_pid = 50 };
+    spool_name(&own, name);
+    assert_int_equal(mkdirat(spool_fd, name, 0700), 0);
+    _cleanup_close_ int fd = openat(spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (job == id.job)
+        (void)gpu_grants_add(&spec.gpus, 0, uuid, 0, 0);
+    assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, false), 0);
+    assert_int_equal(file_write_record(fd, SPOOL_STARTED, &launch_started_record, &started, false), 0);
+    gpu_grants_clear(&spec.gpus);
+}
+
+/* One report whose usages are passed on. How many there are; counts each job in `counts`. */
+static size_t pass_on(int64_t boot_ms, struct gpu_process *process, unsigned counts[MANY + 1])
+{
+    struct gpu_state gpu = {
+        .uuid = uuid, .valid = GPU_UTILIZATION | GPU_PROCESSES, .processes = { process, process != NULL }
+    };
+    struct record_list gpus = { &gpu, 1 }, usages;
+    usage_watch_add(watch, &gpus, boot_ms, boot_ms);
+    usage_watch_usages(watch, &usages);
+    const struct attempt_usage *items = usages.items;
+    size_t count = usages.count;
+    for (size_t i = 0; i < count; i++)
+        counts[items[i].id.job]++;
+    usage_watch_clear(&usages);
+    usage_watch_set_new(watch, false);
+    return count;
+}
+
+static void attempts_without_gpus_are_measured_in_turns(void **state)
+{
+    unsigned counts[MANY + 1] = { 0 };
+    for (uint64_t job = 1; job <= MANY; job++)
+        put_running(job);
+    for (int64_t i = 2; i < 2 + (MANY + IN_A_REPORT - 1) / IN_A_REPORT; i++)
+        assert_int_equal(pass_on(i * 1000, NULL, counts), IN_A_REPORT + 1);
+    for (uint64_t job = 1; job <= MANY; job++)
+        if (job == id.job)
+            assert_int_equal(counts[job], 3);
+        else
+            assert_in_range(counts[job], 1, 2);
+}
+
+static void few_attempts_without_gpus_are_measured_with_every_report(void **state)
+{
+    unsigned counts[MANY + 1] = { 0 };
+    for (uint64_t job = 1; job <= IN_A_REPORT; job++)
+        put_running(job);
+    assert_int_equal(pass_on(2000, NULL, counts), IN_A_REPORT);
+    assert_int_equal(pass_on(3000, NULL, counts), IN_A_REPORT);
+}
+
+static void another_controller_gets_all_usages(void **state)
+{
+    unsigned counts[MANY + 1] = { 0 };
+    for (uint64_t job = 1; job <= MANY; job++)
+        put_running(job);
+    for (int64_t i = 2; i < 5; i++)
+        (void)pass_on(i * 1000, NULL, counts);
+    usage_watch_set_new(watch, true);
+    assert_int_equal(pass_on(5000, NULL, counts), MANY);
+}
+
+static void put_process(pid_t pid, uint64_t job)
+{
+    char name[32], stat[128], cgroup[128];
+    (void)snprintf(name, sizeof(name), "%d", (int)pid);
+    (void)snprintf(
+        stat, sizeof(stat), "%d (train) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0", (int)pid);
+    (void)snprintf(cgroup, sizeof(cgroup), "0::/mgpu.ab/j%" PRIu64 ".1/step0.0\n", job);
+    assert_int_equal(mkdirat(spool_fd, name, 0700), 0);
+    _cleanup_close_ int fd = openat(spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(file_write(fd, "stat", stat, strlen(stat), false), 0);
+    assert_int_equal(file_write(fd, "cgroup", cgroup, strlen(cgroup), false), 0);
+}
+
+static void an_attempt_on_a_gpu_is_measured_out_of_turn(void **state)
+{
+    unsigned counts[MANY + 1] = { 0 };
+    struct gpu_process process = { .pid = 7000 };
+    for (uint64_t job = 1; job <= MANY; job++)
+        put_running(job);
+    put_process(7000, 7);
+    (void)pass_on(2000, NULL, counts);
+    assert_int_equal(counts[7], 1);
+    assert_int_equal(pass_on(3000, &process, counts), IN_A_REPORT + 2);
+    assert_int_equal(counts[7], 2);
+    assert_int_equal(counts[8], 1);
+    free(process.command);
+    free(process.container);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -256,6 +361,10 @@ int main(void)
         CASE(a_damaged_file_is_not_believed),
         CASE(a_removed_attempt_is_forgotten),
         CASE(a_suspended_attempt_does_not_get_more_idle),
+        CASE(attempts_without_gpus_are_measured_in_turns),
+        CASE(few_attempts_without_gpus_are_measured_with_every_report),
+        CASE(an_attempt_on_a_gpu_is_measured_out_of_turn),
+        CASE(another_controller_gets_all_usages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
