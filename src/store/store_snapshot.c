@@ -27,7 +27,7 @@
 #define SNAPSHOT_PREFIX      "mgpu-"
 #define SNAPSHOT_FORMAT      SNAPSHOT_PREFIX "%08" PRIu64 ".db"
 #define SNAPSHOT_UNFINISHED  "unfinished.db"
-#define SNAPSHOT_STEP_PAGES  128
+#define SNAPSHOT_STEP_BYTES  (512 << 10)
 #define SNAPSHOT_NUMBERS_MAX 4096 // directory entries examined
 
 struct store_snapshot {
@@ -252,7 +252,7 @@ int store_snapshot_take(struct store *store, struct error *err)
 void store_snapshot_step(struct store *store)
 {
     struct error err = { 0 };
-    int r = copy(store->snapshot, SNAPSHOT_STEP_PAGES, &err);
+    int r = copy(store->snapshot, SNAPSHOT_STEP_BYTES / store->page_bytes, &err);
     if (r == 0)
         return;
     if (r == 1)

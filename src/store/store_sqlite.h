@@ -33,6 +33,7 @@ struct store {
     sqlite3 *db;
     sqlite3_stmt *statements[STORE_STATEMENTS];
     struct store_snapshot *snapshot; // being taken
+    int page_bytes;                  // of its file, since it was created
     int wal_pages;                   // in the write-ahead log since its last checkpoint
     int checkpoint_at;               // no checkpoint below this number of pages
     uint64_t reserved;               // job ids up to this one (store_ids.h)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The thread waits for requests, and between them does what must not delay a commit: checkpoints of the
- * write-ahead log and the pages of a snapshot. A checkpoint is due at STORE_WAL_SOFT pages after a moment
+ * write-ahead log and the pages of a snapshot. A checkpoint is due at STORE_WAL_SOFT bytes after a moment
  * without requests, and at STORE_WAL_HARD in any case. A log that restarts overwrites its old blocks, which
  * makes the sync of a commit cheaper than growing the file does.
  *
@@ -24,8 +24,8 @@
 #include "store/store_snapshot.h"
 #include "store/store_sqlite.h"
 
-#define STORE_WAL_SOFT  512   // pages
-#define STORE_WAL_HARD  16384 // pages
+#define STORE_WAL_SOFT  (2 << 20)  // bytes
+#define STORE_WAL_HARD  (64 << 20) // bytes
 #define STORE_IDLE_NS   20000000L
 #define STORE_GROUP_MAX 64 // batches carried out as one transaction
 
@@ -117,7 +117,9 @@ static void checkpoint(struct store *store)
 {
     int log_pages = 0, done_pages = 0;
     int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &log_pages, &done_pages);
-    store->checkpoint_at = rc == SQLITE_OK && log_pages == done_pages ? 0 : store->wal_pages + STORE_WAL_HARD;
+    store->checkpoint_at = rc == SQLITE_OK && log_pages == done_pages
+                               ? 0
+                               : store->wal_pages + STORE_WAL_HARD / store->page_bytes;
     if (rc == SQLITE_OK && log_pages == done_pages)
         store->wal_pages = 0;
     if (rc == SQLITE_OK || store_sql_code(store->db, rc) == -ENOSPC || (rc & 0xff) == SQLITE_BUSY)
@@ -127,9 +129,9 @@ static void checkpoint(struct store *store)
     fail(store, NULL, 0, &err);
 }
 
-static bool is_checkpoint_due(const struct store *store, int pages)
+static bool is_checkpoint_due(const struct store *store, int bytes)
 {
-    return store->wal_pages >= pages && store->wal_pages >= store->checkpoint_at;
+    return store->wal_pages >= bytes / store->page_bytes && store->wal_pages >= store->checkpoint_at;
 }
 
 /* Waits until there is something to do; true when the wait was long enough to call the store idle. */
@@ -207,6 +209,11 @@ static void *run(void *arg)
 int store_thread_start(struct store *store, struct error *err)
 {
     struct store_thread *thread = &store->thread;
+    int64_t page_bytes = 0;
+    int r = store_sql_number(store->db, "PRAGMA page_size", &page_bytes, err);
+    if (r < 0)
+        return r;
+    store->page_bytes = (int)page_bytes;
     thread->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (thread->eventfd < 0)
         return error_set_errno(err, -errno, "cannot create an eventfd");
@@ -219,7 +226,7 @@ int store_thread_start(struct store *store, struct error *err)
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&thread->wake, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
-    int r = -pthread_create(&thread->id, NULL, run, store);
+    r = -pthread_create(&thread->id, NULL, run, store);
     if (r == 0)
         return 0;
     (void)close(take_fd(&thread->eventfd));

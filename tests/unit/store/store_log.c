@@ -18,7 +18,7 @@
 #define JOBS       12
 #define FLIPS      200
 #define LOG_HEADER 32
-#define FRAME      (24 + 4096)
+#define FRAME      (24 + 1024)
 
 /* The files of a store with so many jobs, each in a commit of its own, whose daemon was killed. */
 struct wreck {

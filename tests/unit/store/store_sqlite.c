@@ -268,6 +268,30 @@ static void a_large_file_is_read_whole_after_an_unclean_stop_alone(void **state)
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
 }
 
+static void a_new_store_has_small_pages(void **state)
+{
+    assert_int_equal(fixture_number(*state, "PRAGMA page_size"), 1024);
+}
+
+/* Those made by earlier versions have pages of 4096 bytes. */
+static void a_store_keeps_the_size_of_its_pages(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    assert_int_equal(
+        fixture_sql(fixture, "PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM"), SQLITE_OK);
+    fixture_open(fixture);
+    for (uint32_t i = 0; i < 100; i++)
+        fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    fixture_open(fixture);
+    assert_int_equal(fixture_number(fixture, "PRAGMA page_size"), 4096);
+    assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs"), 101);
+}
+
 static void a_step_of_the_schema_runs_once_and_whole(void **state)
 {
     struct fixture *fixture = *state;
@@ -338,6 +362,8 @@ int main(void)
         TEST(what_was_durable_is_there_after_a_crash),
         TEST(a_removed_log_is_refused),
         TEST(a_copy_without_its_log_gives_no_id_out_again),
+        TEST(a_new_store_has_small_pages),
+        TEST(a_store_keeps_the_size_of_its_pages),
         TEST(a_large_file_is_read_whole_after_an_unclean_stop_alone),
         TEST(a_start_refuses_open_jobs_that_do_not_follow_from_their_events),
         TEST(a_step_of_the_schema_runs_once_and_whole),
