@@ -23,6 +23,18 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
+/*
+ * True of every cgroup with processes of its own but the root, which has no type. The kernel refuses to
+ * enable memory there. It enables pids and cpu, but makes the cgroup a threaded domain, below which no
+ * process can be started.
+ */
+static bool has_processes(const char *dir)
+{
+    char text[LIST_SIZE];
+    return limit_files_read(dir, "cgroup.type", text, sizeof(text)) &&
+           limit_files_read(dir, "cgroup.procs", text, sizeof(text)) && text[0] != '\0';
+}
+
 static int refuse(const char *dir, const char *controller, int r, struct error *err)
 {
     (void)error_set_errno(err, r, "%s cannot enable the %s controller for its children", dir, controller);
@@ -41,6 +53,8 @@ static int enable(const char *dir, const char *controller, struct error *err)
         (void)error_set(err, -ENOSYS, "%s has no %s controller", dir, controller);
         return error_hint(err, "delegate it (systemd: Delegate=yes in its unit)");
     }
+    if (has_processes(dir))
+        return refuse(dir, controller, -EBUSY, err);
     _cleanup_free_ char *path = xasprintf("%s/cgroup.subtree_control", dir);
     int n = snprintf(word, sizeof(word), "+%s", controller);
     _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -95,6 +95,23 @@ static void a_kernel_without_the_controller_has_a_reason_and_no_regions(void **s
     assert_int_equal(limits_apply(tree->limits, &id, tree->attempt, &tree->spec, &err), -ENOTSUP);
 }
 
+/* The kernel would make it a threaded domain, in which no job can start. */
+static void no_controller_is_enabled_beside_processes(void **state)
+{
+    struct tree *tree = *state;
+    char text[64];
+    write_text(tree->root, "cgroup.type", "domain\n");
+    write_text(tree->root, "cgroup.procs", "4711\n");
+    limits_enable_v2(tree->limits, tree->instance);
+    assert_null(limits_how(tree->limits, LIMIT_DMEM));
+    assert_int_equal(limits_why(tree->limits, LIMIT_DMEM)->code, -EBUSY);
+    assert_true(limit_files_read(tree->root, "cgroup.subtree_control", text, sizeof(text)));
+    assert_string_equal(text, "");
+    write_text(tree->root, "cgroup.procs", "");
+    limits_enable_v2(tree->limits, tree->instance);
+    assert_string_equal(limits_how(tree->limits, LIMIT_DMEM), "cgroup v2");
+}
+
 static void the_limit_of_a_region_is_exact(void **state)
 {
     struct tree *tree = *state;
@@ -130,6 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(the_controller_is_enabled_and_its_regions_are_found_in_the_root),
         CASE(a_kernel_without_the_controller_has_a_reason_and_no_regions),
+        CASE(no_controller_is_enabled_beside_processes),
         CASE(the_limit_of_a_region_is_exact),
         CASE(a_limit_that_the_kernel_did_not_take_is_an_error),
     };
