@@ -26,6 +26,11 @@ export function sparkline(lines, label) {
     lines.map((line) => s('path', { class: `line-${line.name}`, d: pathOf(line.values, 100, 24), 'vector-effect': 'non-scaling-stroke' })));
 }
 
+/** Shows other values in a small line that has as many lines as before. */
+export function setSparkline(node, lines) {
+  lines.forEach((line, i) => node.children[i].setAttribute('d', pathOf(line.values, 100, 24)));
+}
+
 /**
  * Lines over time with a scale. `series`: [{ name, label, values }], values as fractions of `max`, which `format` writes.
  * `from` and `to` are moments in ms.

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // What the page knows, kept current. The list of jobs is fetched once per connection; then /events names the jobs that
 // have changed, and only these are fetched again, together, at most once a second. Whatever moves without an event (places
-// in the queue, expected starts) is fetched every ten seconds while something happens. After an outage, everything is
-// fetched anew. A hidden page holds no connection: browsers allow six per host, for all tabs together.
+// in the queue, expected starts) is fetched every ten seconds while something happens, and GPUs every two; less often when
+// nobody has touched the page for a minute. After an outage, everything is fetched anew. A hidden page holds no connection: browsers allow six per host, for all tabs together.
 import { get, open } from './api.js';
 
 const BATCH_MS = 1000;
 const CALM_MS = 10000;
 const GPUS_MS = 2000;
+const GPUS_ALONE_MS = 5000; // when nobody has touched the page for a minute
+const ALONE_MS = 60000;
 const SILENCE_MS = 40000; // mgpud sends a comment line every 15 s
 const OPEN_STATES = 'queued,starting,running,stopping';
 const ENDED_SHOWN = 40;
@@ -15,9 +17,11 @@ const ENDED_SHOWN = 40;
 export const state = {
   who: null, // GET /whoami
   jobs: new Map(),
+  news: 0, // grows with each change of `jobs`
   gpus: [],
   nodes: [],
-  isComplete: false, // the first lists are there
+  hasFirst: false, // enough for a first picture is there
+  isComplete: false, // all lists are there
   isOnline: false,
   isOutdated: false, // mgpud has another version of this page
   problem: null,
@@ -61,6 +65,7 @@ export function watchEvents(listener) {
 // --- lists ---
 
 function put(jobs) {
+  state.news++;
   for (const job of jobs) state.jobs.set(job.id, job);
   const ended = [...state.jobs.values()].filter((job) => !isOpen(job)).sort((a, b) => (a.ended_at < b.ended_at ? 1 : -1));
   for (const job of ended.slice(ENDED_SHOWN * 2)) state.jobs.delete(job.id);
@@ -76,22 +81,26 @@ async function fetchOpen(options) {
   if (gone.length) scheduleBatch();
 }
 
+/** The next frame has been painted. */
+const painted = () => new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); });
+
+/** The first picture, requested together with the stream of events. What changes until that is open is in fetchAll. */
+async function fetchFirst(signal) {
+  const options = { signal };
+  const [who, { gpus }, { nodes }, { jobs }] = await Promise.all([get('whoami', options), get('gpus', options), get('nodes', options),
+    get(`jobs?sparse=1&quick=1&state=${OPEN_STATES}&limit=10000`, options)]);
+  Object.assign(state, { who, gpus, nodes, hasFirst: true });
+  put(jobs);
+  changed();
+  await painted();
+}
+
 async function fetchAll(signal) {
   const options = { signal };
   const ended = get(`jobs?sparse=1&state=done,failed,cancelled&limit=${ENDED_SHOWN}`, options);
-  const first = [get('whoami', options), get('gpus', options), get('nodes', options)];
-  const quick = state.isComplete ? null : get(`jobs?sparse=1&quick=1&state=${OPEN_STATES}&limit=10000`, options);
-  const [who, gpus, nodes] = await Promise.all(first);
-  if (state.who && (state.who.page !== who.page)) state.isOutdated = true;
-  state.who = who;
-  state.gpus = gpus.gpus;
-  state.nodes = nodes.nodes;
-  if (quick) {
-    put((await quick).jobs);
-    state.isComplete = true;
-    changed();
-  }
-  await fetchOpen(options);
+  const [who, { gpus }, { nodes }] = await Promise.all([get('whoami', options), get('gpus', options), get('nodes', options), fetchOpen(options)]);
+  if (state.who && state.who.page !== who.page) state.isOutdated = true;
+  Object.assign(state, { who, gpus, nodes, isComplete: true });
   put((await ended).jobs);
   changed();
 }
@@ -183,7 +192,8 @@ async function learnControllers() {
 async function connect() {
   controller = new AbortController();
   try {
-    const response = await open('api/v1/events', { signal: controller.signal });
+    const stream = open('api/v1/events', { signal: controller.signal });
+    const [response] = await Promise.all([stream, state.hasFirst ? null : fetchFirst(controller.signal)]);
     dirty.clear();
     await fetchAll(controller.signal);
     state.isOnline = true;
@@ -234,10 +244,13 @@ export function reconnect() {
 }
 
 let polledAt = 0;
+let touchedAt = Date.now();
 
 async function poll() {
+  for (const kind of ['pointermove', 'keydown', 'wheel', 'hashchange']) addEventListener(kind, () => { touchedAt = Date.now(); }, { passive: true });
   for (;;) {
-    await new Promise((resolve) => setTimeout(resolve, GPUS_MS));
+    const isAlone = Date.now() - touchedAt >= ALONE_MS;
+    await new Promise((resolve) => setTimeout(resolve, isAlone ? GPUS_ALONE_MS : GPUS_MS));
     if (document.hidden || !state.isOnline) continue;
     try {
       state.gpus = (await get('gpus')).gpus;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The first view: the GPUs with their owners and the past ten minutes, the running jobs, the queue and what has just ended.
 import { get } from './api.js';
-import { meter, setMeter, sparkline } from './chart.js';
+import { meter, setMeter, setSparkline, sparkline } from './chart.js';
 import { h, redraw, setText, syncRows } from './dom.js';
 import { duration, percent, secondsSince } from './format.js';
 import { isMine, isOpen, state } from './live.js';
@@ -11,6 +11,8 @@ const PAST_S = 600;
 const STEP_S = 10;
 const PAST_MS = 30000; // between two requests for the past
 const ROWS_SHOWN = 100;
+const ROW_MIN = 20; // pixels: a list of more rows than fit the window hides all below it
+const LISTS_MS = 10000; // between two looks at lists without news, in which times grow
 const MANY_GPUS = 24; // above, the cards are smaller
 
 const RUNNING = ['id', 'user', 'name', 'gpus', 'where', 'load', 'progress', 'runs', 'until'];
@@ -62,27 +64,32 @@ function memoryOf(gpu) {
   return used === null ? [0, '–'] : [used / all, `${(used / 2 ** 30).toFixed(1)} / ${(all / 2 ** 30).toFixed(0)} GiB`];
 }
 
+const linesOf = (past) => [{ name: 'memory', values: past?.memory ?? [] }, { name: 'load', values: past?.utilization ?? [] }];
+
 /** What moves all the time is written into the card; what else it shows is in its signature. */
-function updateCard(card, gpu) {
+function updateCard(card, gpu, past) {
   const [load, memory] = card.querySelectorAll('.meter'), [temperature, power] = card.querySelectorAll('footer span');
   setMeter(load, gpu.utilization, percent(gpu.utilization), 'load');
   setMeter(memory, ...memoryOf(gpu), 'memory');
   setText(temperature, gpu.temperature_c === null ? '' : `${gpu.temperature_c} °C`);
   setText(power, gpu.power_w === null ? '' : `${Math.round(gpu.power_w)} W`);
+  if (card.pastAt === past?.at) return;
+  card.pastAt = past?.at;
+  setSparkline(card.querySelector('.spark'), linesOf(past));
 }
 
-function gpuCard(gpu, past) {
+function gpuCard(gpu) {
   const name = `${gpu.node}:${gpu.index}`;
   const idle = gpu.idle_s >= 60 ? h('span', { class: gpu.wasted ? 'warn' : 'quiet' }, `idle ${duration(gpu.idle_s)}`) : null;
   return h('article', { class: `gpu gpu-${gpu.state} ${gpu.wasted ? 'wasted' : ''}`, 'aria-label': `GPU ${name}, ${shownState(gpu)}` },
     h('header', null, h('b', null, String(gpu.index)), h('span', { class: 'model', title: `${gpu.model}, ${gpu.uuid}` }, shortModel(gpu.model)), idle, stateBadge(shownState(gpu))),
     ownerOf(gpu),
     meter(0, 'load', '', 'load'), meter(0, 'memory', '', 'memory'),
-    sparkline([{ name: 'memory', values: past?.memory ?? [] }, { name: 'load', values: past?.utilization ?? [] }], `load and memory of GPU ${name} in the last ten minutes`),
+    sparkline(linesOf(null), `load and memory of GPU ${name} in the last ten minutes`),
     h('footer', null, h('span'), h('span')));
 }
 
-const gpuSignature = (gpu, past) => [gpu.state, gpu.jobs, gpu.reason, gpu.trouble, gpu.wasted, Math.floor((gpu.idle_s ?? 0) / 60), gpu.processes.length, past?.at];
+const gpuSignature = (gpu) => [gpu.state, gpu.jobs, gpu.reason, gpu.trouble, gpu.wasted, Math.floor((gpu.idle_s ?? 0) / 60), gpu.processes.length];
 
 /** The filter of the lists: words in number, user, name or state; "mine" alone are one's own. */
 function matcher(text, mineOnly) {
@@ -109,11 +116,12 @@ function jobList(title, columns, emptyText) {
   });
   return {
     node: h('section', { 'aria-label': title }, heading, table.node, empty, more),
-    draw(jobs) {
+    draw(jobs, isKnown) {
+      const drawn = state.isComplete ? shown : Math.min(shown, Math.ceil(innerHeight / ROW_MIN));
       setText(count, jobs.length ? String(jobs.length) : '');
-      syncRows(table.body, jobs.slice(0, shown), (job) => job.id, jobSignature, (job) => jobRow(job, columns));
+      syncRows(table.body, jobs.slice(0, drawn), (job) => job.id, jobSignature, (job) => jobRow(job, columns));
       table.node.hidden = !jobs.length;
-      empty.hidden = jobs.length > 0 || !state.isComplete;
+      empty.hidden = jobs.length > 0 || !isKnown;
       more.hidden = jobs.length <= shown;
       setText(more, `Show all ${jobs.length}`);
     },
@@ -128,7 +136,7 @@ export function mount(root) {
   const running = jobList('Running', RUNNING, 'No job is running.');
   const queue = jobList('Queue', QUEUE, 'No job is waiting.');
   const ended = jobList('Ended', ENDED, 'No job has ended in the last hour.');
-  let past = new Map(), fetchedAt = 0;
+  let past = new Map(), fetchedAt = 0, drawnNews = null, drawnAt = 0;
   root.append(tiles, gpus, h('div', { class: 'bar' }, filter, h('label', { for: 'mine' }, mine, ' mine only')), running.node, queue.node, ended.node);
 
   async function fetchPast() {
@@ -146,23 +154,30 @@ export function mount(root) {
     nodes.forEach((node, i) => {
       const place = gpus.children[i].querySelector('.gpus'), own = state.gpus.filter((gpu) => gpu.node === node);
       place.classList.toggle('dense', state.gpus.length > MANY_GPUS);
-      syncRows(place, own, (gpu) => gpu.uuid, (gpu) => gpuSignature(gpu, past.get(gpu.uuid)), (gpu) => gpuCard(gpu, past.get(gpu.uuid)));
-      own.forEach((gpu, k) => updateCard(place.children[k], gpu));
+      syncRows(place, own, (gpu) => gpu.uuid, gpuSignature, gpuCard);
+      own.forEach((gpu, k) => updateCard(place.children[k], gpu, past.get(gpu.uuid)));
     });
   }
 
-  function draw() {
-    redraw(tiles, figures(), () => figures().map(([value, label, name]) => h('div', { class: `tile ${name}` }, h('b', null, value), h('span', null, label))));
-    drawGpus();
+  function drawLists() {
+    drawnNews = state.news;
+    drawnAt = Date.now();
     const jobs = [...state.jobs.values()].filter(matcher(filter.value, mine.checked));
-    running.draw(jobs.filter((job) => isOpen(job) && job.state !== 'queued').sort((a, b) => a.id - b.id));
-    queue.draw(jobs.filter((job) => job.state === 'queued').sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9) || a.id - b.id));
-    ended.draw(jobs.filter((job) => !isOpen(job)).sort((a, b) => (a.ended_at < b.ended_at ? 1 : -1)));
+    running.draw(jobs.filter((job) => isOpen(job) && job.state !== 'queued').sort((a, b) => a.id - b.id), state.hasFirst);
+    queue.draw(jobs.filter((job) => job.state === 'queued').sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9) || a.id - b.id), state.hasFirst);
+    ended.draw(jobs.filter((job) => !isOpen(job)).sort((a, b) => (a.ended_at < b.ended_at ? 1 : -1)), state.isComplete);
+  }
+
+  function draw() {
+    const now = figures();
+    redraw(tiles, now, () => now.map(([value, label, name]) => h('div', { class: `tile ${name}` }, h('b', null, value), h('span', null, label))));
+    drawGpus();
+    if (drawnNews !== state.news || Date.now() - drawnAt >= LISTS_MS) drawLists();
     fetchPast().catch(() => {});
   }
 
-  root.addEventListener('mgpu-redraw', draw);
-  filter.addEventListener('input', draw);
-  mine.addEventListener('change', draw);
+  root.addEventListener('mgpu-redraw', drawLists);
+  filter.addEventListener('input', drawLists);
+  mine.addEventListener('change', drawLists);
   return { draw, keys: { m: () => mine.click(), '/': () => filter.focus() } };
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The commands of docs/cookbook.md, typed section by section as they stand.
 
-Programs that Debian lacks (conda, TensorBoard, debugpy) are stand-ins, so that their sections show that mgpu's part is right; all others are
-real and are skipped where they are not installed."""
+Programs that Debian lacks (conda, TensorBoard) are stand-ins where they are not installed, so that their sections show that mgpu's part is right; all
+others are real and are skipped where they are not installed. test_debugger.py has debugpy."""
 
 import os
 import re
@@ -27,6 +27,7 @@ STAND_INS = {
     'ssh': '#!/bin/sh\nexec /usr/bin/ssh -F "$HOME/.ssh/config" "$@"\n',
     'python3': '#!/bin/sh\ncase $2 in debugpy) exec /usr/bin/python3 -m http.server --bind 127.0.0.1 5678 ;; esac\nexec /usr/bin/python3 "$@"\n',
 }
+LACKING = ('conda', 'tensorboard')  # of these, the real ones are better
 
 
 def sections():
@@ -49,6 +50,8 @@ class Desk:
             os.mkdir(folder, 0o755)
             os.chown(folder, box.client.uid, box.client.gid)
         for name, text in STAND_INS.items():
+            if name in LACKING and shutil.which(name):
+                continue
             with open(f'{programs}/{name}', 'w', encoding='ascii') as file:
                 file.write(text)
             os.chmod(f'{programs}/{name}', 0o755)

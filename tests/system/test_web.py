@@ -5,11 +5,13 @@ import gzip
 import http.client
 import json
 import os
+import pathlib
 import re
 import socket
 import sqlite3
 import ssl
 import stat
+import subprocess
 
 import pytest
 
@@ -115,15 +117,43 @@ def page_files(browser):
 
 def test_page_is_complete_small_and_from_no_other_host(box):
     files = page_files(Browser(box.client))
-    assert '/page/main.js' in files and '/page/style.css' in files and len(files) > 10
+    assert set(files) == {'/', '/page/main.js', '/page/style.css', '/page/icon.svg'}
     assert sum(len(answer.body) for answer in files.values()) < PAGE_BYTES_MAX
-    preloaded = set(re.findall(r'modulepreload" href="(page/[\w.]+)', gzip.decompress(files['/'].body).decode()))
-    assert {f'/{path}' for path in preloaded} == {path for path in files if path.endswith('.js')} - {'/page/main.js'}
     for path, answer in files.items():
         text = gzip.decompress(answer.body).decode()
         hosts = set(re.findall(r'https?://([\w.-]+)', text))
         assert hosts <= {'www.w3.org'}, (path, hosts)  # the name of SVG, which is not fetched
         assert 'innerHTML' not in text and 'eval(' not in text, path
+
+
+def embed(place, **modules):
+    """What tools/embed-web makes of these modules."""
+    for name, text in modules.items():
+        pathlib.Path(place, f'{name}.js').write_text(text, encoding='ascii')
+    return subprocess.run([f'{harness.ROOT}/tools/embed-web', f'{place}/out.c', *(f'{place}/{name}.js' for name in modules)],
+                          capture_output=True, text=True, check=False)
+
+
+def test_modules_become_one_file_in_the_order_of_their_imports(place):
+    assert embed(place, main="import * as a from './a.js';\nimport { two } from './b.js';\na.one(two);\n",
+                 a="import { two } from './b.js';\nexport function one() { return two; }\n", b='export const two = 2;\n').returncode == 0
+    made = pathlib.Path(place, 'out.c').read_text(encoding='ascii')
+    assert re.findall(r'\{ "([\w.]+)"', made) == ['a.js', 'b.js', 'main.js']
+    packed = re.search(r'file_2\[\] = \{(.*?)\};', made, re.S)
+    text = gzip.decompress(bytes(int(number) for number in re.findall(r'\d+', packed[1]))).decode()
+    assert text == ('const module_b = (() => {\nconst two = 2;\nreturn { two };\n})();\n'
+                    'const module_a = (() => {\nconst { two } = module_b;\nfunction one() { return two; }\nreturn { one };\n})();\n'
+                    'const a = module_a;\nconst { two } = module_b;\na.one(two);\n')
+
+
+@pytest.mark.parametrize('modules, words', [
+    ({'main': "import a from './a.js';\n", 'a': 'export const b = 1;\n'}, 'is not understood'),
+    ({'main': "import { b } from './a.js';\n", 'a': 'export default 1;\n'}, 'is not understood'),
+    ({'main': 'true;\n', 'a': 'export const b = 1;\n'}, 'no module imports a.js'),
+])
+def test_a_module_that_cannot_be_joined_fails_the_build(place, modules, words):
+    done = embed(place, **modules)
+    assert done.returncode != 0 and words in done.stderr, done
 
 
 def test_page_may_be_neither_framed_nor_extended(box):
