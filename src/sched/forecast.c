@@ -17,11 +17,12 @@
 
 struct forecast_run {
     struct forecast forecast;
-    struct sched *copy;
+    struct sched_copying *copying; // while the copy is being made
+    struct sched *copy;            // then
     int64_t began_ms, now_ms;
     uint64_t wanted;
     size_t steps;
-    bool is_found; // `wanted` has started
+    bool is_found, is_certain; // `wanted` has started
 };
 
 static uint64_t note_start(void *arg, uint64_t job, const struct allocation *allocation)
@@ -70,16 +71,33 @@ struct forecast_run *forecast_begin(
     const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always, bool is_certain)
 {
     struct forecast_run *run = xcalloc(1, sizeof(*run));
-    *run = (struct forecast_run){ .now_ms = now_ms, .began_ms = now_ms, .wanted = always };
+    *run = (struct forecast_run){
+        .now_ms = now_ms, .began_ms = now_ms, .wanted = always, .is_certain = is_certain
+    };
     struct sched_callbacks callbacks = { .arg = run, .start = note_start, .preempt = stop_at_once };
-    run->copy = sched_fork(sched, now_ms, max_jobs, always, &callbacks);
-    sched_keep_reservations(run->copy, is_certain);
-    sched_assume_ends(run->copy, is_certain ? ENDS_CERTAIN : ENDS_EXPECTED);
+    run->copying = sched_fork_begin(sched, now_ms, max_jobs, always, &callbacks);
     return run;
+}
+
+/* True: the copy is complete. */
+static bool advance_copy(struct forecast_run *run)
+{
+    if (run->copying == NULL)
+        return true;
+    if (!sched_fork_advance(run->copying))
+        return false;
+    run->copy = sched_fork_end(take_ptr(run->copying));
+    sched_keep_reservations(run->copy, run->is_certain);
+    sched_assume_ends(run->copy, run->is_certain ? ENDS_CERTAIN : ENDS_EXPECTED);
+    return true;
 }
 
 bool forecast_advance(struct forecast_run *run, size_t steps)
 {
+    for (; steps > 0 && !advance_copy(run); steps--)
+        continue;
+    if (run->copying != NULL)
+        return false;
     for (; steps > 0 && run->steps < STEPS_MAX; steps--, run->steps++) {
         sched_pass(run->copy, run->now_ms);
         bool is_waited_for = run->wanted != 0 && !run->is_found;
@@ -97,7 +115,7 @@ void forecast_end(struct forecast_run *run, struct forecast *ret)
         *ret = run->forecast;
     else
         forecast_clear(&run->forecast);
-    sched_free(run->copy);
+    sched_free(run->copying != NULL ? sched_fork_end(run->copying) : run->copy);
     free(run);
 }
 
@@ -105,7 +123,7 @@ void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, ui
     bool is_certain, struct forecast *ret)
 {
     struct forecast_run *run = forecast_begin(sched, now_ms, max_jobs, always, is_certain);
-    (void)forecast_advance(run, STEPS_MAX);
+    (void)forecast_advance(run, SIZE_MAX);
     forecast_end(run, ret);
 }
 

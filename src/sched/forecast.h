@@ -25,9 +25,9 @@ void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, ui
     bool is_certain, struct forecast *ret);
 
 /*
- * The same in parts, so that a caller with other work to do is not held up: the copy is made at once, and
- * each advance() processes so many ends and timers. True: it is complete. The original may change meanwhile;
- * it must exist until the end, which frees the run. `ret` NULL: the result is discarded.
+ * The same in parts, so that a caller with other work to do is not held up: each advance() makes so many
+ * parts of the copy, or processes so many ends and timers. True: it is complete. The original may change
+ * meanwhile; it must exist until the end, which frees the run. `ret` NULL: the result is discarded.
  */
 struct forecast_run *forecast_begin(
     const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always, bool is_certain);

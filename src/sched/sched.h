@@ -217,6 +217,13 @@ void sched_history_key(const struct sched *sched, const struct class_key *key, s
  */
 struct sched *sched_fork(const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always,
     const struct sched_callbacks *callbacks);
+/* The same in parts, each below a millisecond. advance() returns true when the copy is complete; the original
+ * may change between two parts. end() returns the copy, which the caller frees, even if it is incomplete. */
+struct sched_copying;
+struct sched_copying *sched_fork_begin(const struct sched *sched, int64_t now_ms, size_t max_jobs,
+    uint64_t always, const struct sched_callbacks *callbacks);
+bool sched_fork_advance(struct sched_copying *copying);
+struct sched *sched_fork_end(struct sched_copying *copying);
 /* In a fork: assumes that reservations last to their ends; those whose users have no waiting jobs only if
  * `keeps_all`. */
 void sched_keep_reservations(struct sched *sched, bool keeps_all);

@@ -2,12 +2,21 @@
 /*
  * A copy for "what if" questions: the same cluster, running jobs, accounts and reservations, and the first
  * waiting jobs. It reads the original's history and learns nothing.
+ *
+ * With thousands of nodes and running jobs a copy takes longer than other work can wait, so it is made in
+ * parts: accounts, nodes, running jobs, waiting jobs. Nodes and running jobs must be of one moment. If an
+ * allocation or a node changes before all of them are copied, the copy is made again; the last try is not
+ * interrupted.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "sched/sched_private.h"
+
+#define PART_NODES 64U
+#define PART_RUNS  256U
+#define TRIES_MAX  3U
 
 static void copy_gpu(
     struct cluster *to, struct cluster_node *node, const struct cluster *from, const struct cluster_gpu *gpu)
@@ -24,10 +33,10 @@ static void copy_gpu(
     copy->links = gpu->links;
 }
 
-static void copy_cluster(struct cluster *to, const struct cluster *from)
+/* The nodes from `first` on, at most `max`. */
+static void copy_nodes(struct cluster *to, const struct cluster *from, size_t first, size_t max)
 {
-    cluster_set_partitions(to, from->partitions, from->n_partitions);
-    for (size_t i = 0; i < from->n_nodes; i++) {
+    for (size_t i = first; i < from->n_nodes && i - first < max; i++) {
         const struct cluster_node *node = &from->nodes[i];
         struct cluster_node *copy = cluster_set_node(to, node->name, node->cpu_milli, node->memory);
         for (size_t k = 0; k < node->n_gpus; k++)
@@ -89,9 +98,9 @@ static void copy_work(struct sched *to, const struct sched_job *job)
 }
 
 /* Without estimating anew: with many running jobs that was most of the time of a fork. */
-static void copy_runs(struct sched *to, const struct sched *from)
+static void copy_runs(struct sched *to, const struct sched *from, size_t first, size_t max)
 {
-    for (size_t i = 0; i < from->n_runs; i++) {
+    for (size_t i = first; i < from->n_runs && i - first < max; i++) {
         const struct sched_run *run = from->runs[i];
         struct sched_job_spec spec;
         spec_of(run->job, &spec);
@@ -165,22 +174,105 @@ static void copy_waiting(struct sched *to, const struct sched *from, size_t max_
     copy_kept_back(to, from, copied, max_jobs);
 }
 
+/* --- in parts --- */
+
+struct sched_copying {
+    const struct sched *from;
+    struct sched *copy;
+    struct sched_callbacks callbacks;
+    int64_t now_ms;
+    size_t max_jobs;
+    uint64_t always;
+    uint64_t version; // of the original's cluster when this try began
+    unsigned tries;
+    size_t n_nodes, n_runs; // copied
+};
+
+static void begin_try(struct sched_copying *copying)
+{
+    const struct sched *from = copying->from;
+    struct sched *copy = sched_new(&from->settings, &copying->callbacks);
+    history_free(copy->history);
+    copy->history = from->history;
+    copy->is_fork = true;
+    copy->now_ms = copying->now_ms > from->now_ms ? copying->now_ms : from->now_ms;
+    cluster_postpone(&copy->cluster);
+    cluster_set_partitions(&copy->cluster, from->cluster.partitions, from->cluster.n_partitions);
+    copy_accounts(&copy->fairshare, &from->fairshare, copy->now_ms);
+    copying->copy = copy;
+    copying->version = from->cluster.version;
+    copying->tries++;
+    copying->n_nodes = copying->n_runs = 0;
+}
+
+struct sched_copying *sched_fork_begin(const struct sched *sched, int64_t now_ms, size_t max_jobs,
+    uint64_t always, const struct sched_callbacks *callbacks)
+{
+    struct sched_copying *copying = xcalloc(1, sizeof(*copying));
+    *copying = (struct sched_copying){
+        .from = sched, .callbacks = *callbacks, .now_ms = now_ms, .max_jobs = max_jobs, .always = always
+    };
+    begin_try(copying);
+    return copying;
+}
+
+/* What remains when all nodes and running jobs are copied. */
+static void complete(struct sched_copying *copying)
+{
+    const struct sched *from = copying->from;
+    struct sched *copy = copying->copy;
+    if (from->known.n_nodes > from->cluster.n_nodes) { // some have not reported yet, which is to be mentioned
+        cluster_set_partitions(&copy->known, from->known.partitions, from->known.n_partitions);
+        copy_nodes(&copy->known, &from->known, 0, SIZE_MAX);
+    }
+    cluster_catch_up(&copy->cluster);
+    sched_calendar_copy(copy, from);
+    copy_waiting(copy, from, copying->max_jobs, copying->always);
+}
+
+static bool copy_part(struct sched_copying *copying, size_t max_nodes, size_t max_runs)
+{
+    const struct sched *from = copying->from;
+    if (copying->n_nodes < from->cluster.n_nodes) {
+        copy_nodes(&copying->copy->cluster, &from->cluster, copying->n_nodes, max_nodes);
+        copying->n_nodes += max_nodes;
+        return false;
+    }
+    if (copying->n_runs < from->n_runs) {
+        copy_runs(copying->copy, from, copying->n_runs, max_runs);
+        copying->n_runs += max_runs;
+        return false;
+    }
+    complete(copying);
+    return true;
+}
+
+bool sched_fork_advance(struct sched_copying *copying)
+{
+    if (copying->version == copying->from->cluster.version)
+        return copy_part(copying, PART_NODES, PART_RUNS);
+    sched_free(copying->copy);
+    begin_try(copying);
+    if (copying->tries < TRIES_MAX)
+        return false;
+    copy_nodes(&copying->copy->cluster, &copying->from->cluster, 0, SIZE_MAX);
+    copy_runs(copying->copy, copying->from, 0, SIZE_MAX);
+    complete(copying);
+    return true;
+}
+
+struct sched *sched_fork_end(struct sched_copying *copying)
+{
+    struct sched *copy = copying->copy;
+    free(copying);
+    return copy;
+}
+
 struct sched *sched_fork(const struct sched *sched, int64_t now_ms, size_t max_jobs, uint64_t always,
     const struct sched_callbacks *callbacks)
 {
-    struct sched *copy = sched_new(&sched->settings, callbacks);
-    history_free(copy->history);
-    copy->history = sched->history;
-    copy->is_fork = true;
-    copy->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
-    cluster_postpone(&copy->cluster);
-    copy_cluster(&copy->cluster, &sched->cluster);
-    if (sched->known.n_nodes > sched->cluster.n_nodes) // some have not reported yet, which is to be mentioned
-        copy_cluster(&copy->known, &sched->known);
-    copy_accounts(&copy->fairshare, &sched->fairshare, copy->now_ms);
-    copy_runs(copy, sched);
-    cluster_catch_up(&copy->cluster);
-    sched_calendar_copy(copy, sched);
-    copy_waiting(copy, sched, max_jobs, always);
-    return copy;
+    struct sched_copying *copying = sched_fork_begin(sched, now_ms, max_jobs, always, callbacks);
+    while (!sched_fork_advance(copying))
+        continue;
+    return sched_fork_end(copying);
 }

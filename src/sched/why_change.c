@@ -43,7 +43,8 @@ static void ignore(void *arg, uint64_t job, const char *why)
 /* Tries each change on the same copy: while none starts the job, nothing else in it changes. */
 struct trials {
     const struct sched *sched;
-    struct sched *copy;
+    struct sched_copying *copying; // while the copy is being made
+    struct sched *copy;            // then
     struct trial trial;
 };
 
@@ -51,7 +52,21 @@ static void trials_begin(struct trials *trials, const struct sched *sched, uint6
 {
     *trials = (struct trials){ .sched = sched, .trial.wanted = id };
     struct sched_callbacks callbacks = { .arg = &trials->trial, .start = note, .preempt = ignore };
-    trials->copy = sched_fork(sched, sched->now_ms, FORECAST_JOBS, id, &callbacks);
+    trials->copying = sched_fork_begin(sched, sched->now_ms, FORECAST_JOBS, id, &callbacks);
+}
+
+/* True: the copy is complete. */
+static bool trials_advance_copy(struct trials *trials)
+{
+    if (!sched_fork_advance(trials->copying))
+        return false;
+    trials->copy = sched_fork_end(take_ptr(trials->copying));
+    return true;
+}
+
+static void trials_clear(struct trials *trials)
+{
+    sched_free(trials->copying != NULL ? sched_fork_end(trials->copying) : trials->copy);
 }
 
 static bool starts_with(struct trials *trials, const struct class_key *key)
@@ -224,13 +239,14 @@ static void take_times(struct why_run *run)
     why_list_ahead(run->sched, &run->likely, run->job, why);
 }
 
-/* False: it is not at limits, resources or other jobs that it waits. */
-static bool begin_changes(struct why_run *run, const struct sched_job *job)
+/* The next part: PART_OVER if limits, resources or other jobs are not what it waits for. */
+static enum why_part advance_copy(struct why_run *run, const struct sched_job *job)
 {
     if (job->blockers != 0 || job->entry.class == NULL || job->class->is_parked)
-        return false;
-    trials_begin(&run->trials, run->sched, run->job);
-    return true;
+        return PART_OVER;
+    if (run->trials.copying == NULL)
+        trials_begin(&run->trials, run->sched, run->job);
+    return trials_advance_copy(&run->trials) ? PART_CHANGES : PART_COPY;
 }
 
 /* True: one starts the job, or none is left. */
@@ -254,7 +270,7 @@ bool why_advance(struct why_run *run, size_t steps)
         take_times(run);
         run->part = PART_COPY;
         break;
-    case PART_COPY: run->part = begin_changes(run, job) ? PART_CHANGES : PART_OVER; break;
+    case PART_COPY: run->part = advance_copy(run, job); break;
     case PART_CHANGES: run->part = try_next_change(run, job) ? PART_OVER : PART_CHANGES; break;
     case PART_OVER: break;
     }
@@ -265,7 +281,7 @@ void why_end(struct why_run *run, struct why *ret)
 {
     if (run->forecast != NULL)
         forecast_end(run->forecast, NULL);
-    sched_free(run->trials.copy);
+    trials_clear(&run->trials);
     forecast_clear(&run->likely);
     forecast_clear(&run->latest);
     if (ret != NULL)

@@ -179,6 +179,82 @@ static void a_fork_takes_only_so_many_waiting_jobs(void **state)
     scene_free(scene);
 }
 
+#define MANY_NODES 100U // more than one part of a copy
+
+static void ignore_preemption(void *arg, uint64_t job, const char *why)
+{
+    (void)arg, (void)job, (void)why;
+}
+
+static uint64_t ignore_start(void *arg, uint64_t job, const struct allocation *allocation)
+{
+    (void)arg, (void)job, (void)allocation;
+    return job;
+}
+
+static const struct sched_callbacks nobody = { .start = ignore_start, .preempt = ignore_preemption };
+
+/* The same jobs hold the same resources. */
+static void assert_same_bookings(struct sched *copy, struct sched *original)
+{
+    const struct cluster *one = sched_cluster(copy), *other = sched_cluster(original);
+    struct error err = { 0 };
+    assert_int_equal(sched_invariant(copy, &err), 0);
+    assert_int_equal(one->n_nodes, other->n_nodes);
+    for (size_t i = 0; i < one->n_nodes; i++) {
+        assert_int_equal(one->nodes[i].jobs, other->nodes[i].jobs);
+        assert_int_equal(one->nodes[i].n_gpus, other->nodes[i].n_gpus);
+        for (size_t k = 0; k < one->nodes[i].n_gpus; k++)
+            assert_int_equal(one->nodes[i].gpus[k].is_exclusive, other->nodes[i].gpus[k].is_exclusive);
+    }
+}
+
+/* `changes` times, a job ends after so many parts of the copy, and the one after it starts elsewhere. */
+static size_t copy_while_jobs_end(size_t changes, size_t parts_between)
+{
+    struct scene *scene = scene_new();
+    scene_open(scene, MANY_NODES, 4);
+    for (size_t i = 0; i < MANY_NODES * 4 + 20; i++)
+        scene_add(scene, 1, 500);
+    struct sched_copying *copying = sched_fork_begin(scene->sched, scene->now_ms, SIZE_MAX, 0, &nobody);
+    size_t parts = 1;
+    for (bool is_over = false; !is_over; parts++) {
+        if (parts % parts_between == 0 && parts / parts_between <= changes)
+            scene_end(scene, parts / parts_between);
+        is_over = sched_fork_advance(copying);
+    }
+    struct sched *copy = sched_fork_end(copying);
+    assert_same_bookings(copy, scene->sched);
+    sched_free(copy);
+    scene_free(scene);
+    return parts;
+}
+
+static void a_copy_in_parts_is_of_one_moment(void **state)
+{
+    size_t undisturbed = copy_while_jobs_end(0, 1);
+    assert_true(undisturbed > 4);
+    for (size_t parts = 1; parts < undisturbed; parts++)
+        assert_true(copy_while_jobs_end(1, parts) > undisturbed);
+}
+
+static void a_copy_of_a_cluster_that_always_changes_comes_to_an_end(void **state)
+{
+    size_t undisturbed = copy_while_jobs_end(0, 1);
+    assert_true(copy_while_jobs_end(SIZE_MAX, 1) <= undisturbed + 3);
+}
+
+static void an_incomplete_copy_can_be_given_up(void **state)
+{
+    struct scene *scene = scene_new();
+    scene_open(scene, MANY_NODES, 4);
+    scene_add(scene, 1, 500);
+    struct forecast_run *run = forecast_begin(scene->sched, scene->now_ms, 10, 0, false);
+    assert_false(forecast_advance(run, 1));
+    forecast_end(run, NULL);
+    scene_free(scene);
+}
+
 /* The estimate of a job that ends when another does is not outlived in between. */
 static void jobs_that_are_expected_to_end_together_do_so_in_a_forecast(void **state)
 {
@@ -221,6 +297,9 @@ int main(void)
         cmocka_unit_test(forks_decide_as_the_original_under_the_other_policies),
         cmocka_unit_test(a_fork_leaves_the_original_as_it_was),
         cmocka_unit_test(a_fork_takes_only_so_many_waiting_jobs),
+        cmocka_unit_test(a_copy_in_parts_is_of_one_moment),
+        cmocka_unit_test(a_copy_of_a_cluster_that_always_changes_comes_to_an_end),
+        cmocka_unit_test(an_incomplete_copy_can_be_given_up),
         cmocka_unit_test(jobs_that_are_expected_to_end_together_do_so_in_a_forecast),
         cmocka_unit_test(in_a_certain_forecast_jobs_end_at_their_limits_or_never),
     };
