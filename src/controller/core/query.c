@@ -9,6 +9,8 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 
+#define READ_AHEAD 8 // jobs
+
 const struct job *core_job(const struct core *core, uint64_t id)
 {
     const struct core_entry *entry = core_find(core, id);
@@ -24,31 +26,21 @@ void core_each_job(const struct core *core, void (*visit)(void *arg, const struc
     }
 }
 
-/* The job may have left memory since. */
-static const struct core_entry *entry_after(const struct core *core, uint64_t id)
-{
-    const struct core_entry *entry = core_find(core, id);
-    if (entry != NULL)
-        return entry->after;
-    entry = core->jobs.first;
-    while (entry != NULL && entry->job->id <= id)
-        entry = entry->after;
-    return entry;
-}
-
 uint64_t core_each_job_after(const struct core *core, uint64_t id, size_t max,
     void (*visit)(void *arg, const struct job *job), void *arg)
 {
+    const struct job_table *jobs = &core->jobs;
     uint64_t last = 0;
-    const struct core_entry *entry = entry_after(core, id), *next = NULL;
-    for (; entry != NULL && max-- > 0; entry = next) {
-        next = entry->after;
-        if (next != NULL) { // reading 100000 jobs is waiting for memory
-            __builtin_prefetch(next->after);
-            __builtin_prefetch(next->job);
-        }
-        last = entry->job->id;
-        visit(arg, entry->job);
+    for (size_t i = job_table_after(jobs, id); i < jobs->n_rows && max > 0; i++) {
+        const struct job_row *row = &jobs->rows[i];
+        const struct job *ahead = i + READ_AHEAD < jobs->n_rows ? row[READ_AHEAD].job : NULL;
+        if (ahead != NULL)
+            __builtin_prefetch(ahead); // number, owner and state come first in it
+        if (row->job == NULL)
+            continue;
+        last = row->id;
+        max--;
+        visit(arg, row->job);
     }
     return last;
 }

@@ -3,6 +3,7 @@
 #include "controller/core/tables.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "controller/core/entry.h"
@@ -53,6 +54,42 @@ static void rehash(struct job_table *table)
     }
 }
 
+size_t job_table_after(const struct job_table *table, uint64_t id)
+{
+    size_t low = 0, high = table->n_rows;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->rows[middle].id <= id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void add_row(struct job_table *table, const struct job *job)
+{
+    if (table->n_rows == table->rows_capacity) {
+        table->rows_capacity = table->rows_capacity == 0 ? BUCKETS_MIN : table->rows_capacity * 2;
+        table->rows = xreallocarray(table->rows, table->rows_capacity, sizeof(*table->rows));
+    }
+    size_t at = job_table_after(table, job->id);
+    memmove(&table->rows[at + 1], &table->rows[at], (table->n_rows++ - at) * sizeof(*table->rows));
+    table->rows[at] = (struct job_row){ .id = job->id, .job = job };
+}
+
+static void remove_row(struct job_table *table, uint64_t id)
+{
+    size_t at = job_table_after(table, id) - 1, kept = 0;
+    table->rows[at].job = NULL;
+    if (table->n_rows < table->count * 2 + BUCKETS_MIN)
+        return;
+    for (size_t i = 0; i < table->n_rows; i++)
+        if (table->rows[i].job != NULL)
+            table->rows[kept++] = table->rows[i];
+    table->n_rows = kept;
+}
+
 struct core_entry *job_table_add(struct job_table *table, struct job *job)
 {
     if (table->count >= table->n_buckets)
@@ -70,6 +107,7 @@ struct core_entry *job_table_add(struct job_table *table, struct job *job)
     entry->chain = *bucket;
     *bucket = entry;
     table->count++;
+    add_row(table, job);
     return entry;
 }
 
@@ -92,6 +130,7 @@ void job_table_remove(struct job_table *table, struct core_entry *entry)
     *(entry->before != NULL ? &entry->before->after : &table->first) = entry->after;
     *(entry->after != NULL ? &entry->after->before : &table->last) = entry->before;
     table->count--;
+    remove_row(table, entry->job->id);
     entry_free(entry);
 }
 
@@ -104,6 +143,7 @@ void job_table_clear(struct job_table *table)
         entry = after;
     }
     free(table->buckets);
+    free(table->rows);
     *table = (struct job_table){ 0 };
 }
 
