@@ -259,7 +259,7 @@ class Controllers:
 STATUSES = 5  # of jobs `with_statuses`: the rest of their ids
 
 
-def run_clients(controllers, ran, upset, count=4, with_statuses=False):
+def run_clients(controllers, ran, upset, count=4, with_statuses=False, pause_s=0):
     """The jobs acknowledged to clients while `upset()` did its worst. Each writes its id to the file `ran`."""
     user = controllers.members[0].client
     program = f'{ran}.client.py'  # the clone may be root's alone
@@ -269,7 +269,7 @@ def run_clients(controllers, ran, upset, count=4, with_statuses=False):
     end = f'; exit $((MGPU_JOB_ID % {STATUSES}))' if with_statuses else ''
     clients = [subprocess.Popen(
         ['/usr/bin/python3', program, f'k{i}',
-         f'echo $MGPU_JOB_ID >>{ran}{end}', *sockets], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd='/tmp',
+         f'echo $MGPU_JOB_ID >>{ran}{end}', str(pause_s), *sockets], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd='/tmp',
         env=user.environment(), **user.popen_arguments()) for i in range(count)]
     try:
         upset()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Submits jobs one after the other to whichever of several controllers answers, until its input ends.
 
-    controllers_client.py WORD COMMAND SOCKET...
+    controllers_client.py WORD COMMAND PAUSE_S SOCKET...
 
-A request whose outcome is unknown is repeated with its key, as programs should. Prints `KEY JOB` for each that was
+PAUSE_S is between two jobs, so that a long campaign does not submit more than its nodes can run. A request whose outcome is unknown is repeated with its key, as programs should. Prints `KEY JOB` for each that was
 acknowledged, and fails on an answer other than success, 503 and 507.
 """
 
@@ -44,7 +44,7 @@ def submit(path, body):
 
 
 def main():
-    word, command, *sockets = sys.argv[1:]
+    word, command, pause_s, *sockets = sys.argv[1:]
     number = 0
     while True:
         number += 1
@@ -53,7 +53,7 @@ def main():
         job = None
         while job is None:
             job = next(filter(None, (submit(path, body) for path in sockets)), None)
-            if select.select([sys.stdin], [], [], 0 if job else 0.05)[0]:
+            if select.select([sys.stdin], [], [], float(pause_s) if job else 0.05)[0]:
                 if job:
                     print(key, job, flush=True)
                 return

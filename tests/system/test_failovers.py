@@ -17,7 +17,8 @@ from spread_controllers import spread_controllers
 
 FAILOVERS = int(os.environ.get('MGPU_SOAK_FAILOVERS') or 7)
 SEED = int(os.environ.get('MGPU_SOAK_SEED') or 1)
-CLIENTS = 8 if FAILOVERS > 10 else 3
+IS_LONG = FAILOVERS > 10
+CLIENTS, PAUSE_S, DISK_MB = (8, 0.2, 48 + 4 * FAILOVERS) if IS_LONG else (3, 0, 48)  # a long one stores more jobs
 
 pytestmark = [pytest.mark.real, pytest.mark.root,
               pytest.mark.skipif(not has_etcd(), reason='etcd-server is not installed'),
@@ -37,7 +38,7 @@ FAULTS = (
 def test_a_campaign_of_failovers_loses_nothing_and_repeats_nothing(ana, ran):
     dice, counts, waits = random.Random(SEED), {}, []
     print(f'failover campaign: {FAILOVERS} faults, {CLIENTS} clients; again with: make soak SEED={SEED} FAILOVERS={FAILOVERS}')
-    with spread_controllers(ana) as made:
+    with spread_controllers(ana, DISK_MB) as made:
         def upset():
             order = []
             for _ in range(FAILOVERS):
@@ -45,11 +46,12 @@ def test_a_campaign_of_failovers_loses_nothing_and_repeats_nothing(ana, ran):
                 name, fault = order.pop()
                 began = time.monotonic()
                 fault(made, dice)
+                made.start_again()
                 has_progress(made)
                 waits.append((name, time.monotonic() - began))
                 counts[name] = counts.get(name, 0) + 1
 
-        acknowledged = run_clients(made, ran, upset, CLIENTS, with_statuses=True)
+        acknowledged = run_clients(made, ran, upset, CLIENTS, with_statuses=True, pause_s=PAUSE_S)
         for name, count in sorted(counts.items()):
             print(f'{name}: {count}, at most {max(wait for one, wait in waits if one == name):.1f} s until jobs were accepted')
         print(f'{len(acknowledged)} jobs were acknowledged')
