@@ -11,6 +11,7 @@
 #include "controller/cluster/cluster.h"
 #include "controller/nodes/links.h"
 #include "controller/api/api.h"
+#include "controller/turns.h"
 
 struct effects {
     struct controller *controller;
@@ -126,7 +127,9 @@ static void fetch_spec(void *arg, uint64_t job)
 static void on_timer(evutil_socket_t fd, short events, void *arg)
 {
     struct effects *effects = arg;
+    int64_t began_us = turns_step_begin();
     core_timer(effects->controller->core, clock_boot_ms(), clock_wall_ms());
+    turns_step_end(effects->controller->turns, began_us, "timers of", "jobs and nodes");
 }
 
 static void on_end(void *arg, uint64_t job, struct job *row)

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/history/gpu_history.h"
+#include "controller/turns.h"
 
 #define SAVE_SAMPLES  60
 #define WHOLE_SAVES   60 // one of these saves the whole history
@@ -67,7 +68,9 @@ static void on_second(evutil_socket_t fd, short events, void *arg)
 {
     struct history_keeper *keeper = arg;
     unsigned samples = ++keeper->samples;
+    int64_t began_us = turns_step_begin();
     core_each_node(keeper->controller->core, sample_node, keeper->controller->history);
+    turns_step_end(keeper->controller->turns, began_us, "GPU", "history");
     if (samples % SAVE_SAMPLES == 0)
         begin_save(keeper, samples / SAVE_SAMPLES % WHOLE_SAVES == 0);
 }

@@ -145,7 +145,9 @@ static void load_state(void *arg, const char *kind, const char *key, const uint8
 static void on_store_readable(evutil_socket_t fd, short events, void *arg)
 {
     struct program *program = arg;
+    int64_t began_us = turns_step_begin();
     store_dispatch(program->controller.store);
+    turns_step_end(program->controller.turns, began_us, "results of", "the store");
 }
 
 static int load(struct program *program, struct error *err)
@@ -325,7 +327,9 @@ static void end_turn(void *arg)
 {
     struct controller *controller = &((struct program *)arg)->controller;
     int64_t before_us = clock_boot_us(), version = core_version(controller->core);
+    int64_t began_us = turns_step_begin();
     core_turn(controller->core, clock_boot_ms(), clock_wall_ms());
+    turns_step_end(controller->turns, began_us, "scheduler", "pass");
     if (core_version(controller->core) != version)
         histogram_add(&controller->passes, &histogram_of_work, (double)(clock_boot_us() - before_us) / 1e6);
 }

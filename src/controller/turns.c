@@ -35,6 +35,7 @@ struct turns {
     bool is_idle;                           // the present turn has the longer time
     int64_t due_ms;                         // when the timer ends the present turn
     int64_t busy_us;                        // the thread's processor time when the present turn began
+    struct turns_step step;                 // the longest one of the present turn
     int64_t window_ms;                      // when the present window began
     struct turns_worst worst, worst_before; // of this window and of the one before
     struct histogram all;
@@ -45,6 +46,23 @@ static int64_t thread_us(void)
     struct timespec used = { 0 };
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
     return (int64_t)used.tv_sec * 1000000 + used.tv_nsec / 1000;
+}
+
+int64_t turns_step_begin(void)
+{
+    return thread_us();
+}
+
+void turns_step_end(struct turns *turns, int64_t began_us, const char *kind, const char *name)
+{
+    int64_t busy_us = thread_us() - began_us;
+    if (turns != NULL && busy_us >= turns->step.busy_us)
+        turns->step = (struct turns_step){ kind, name, busy_us };
+}
+
+char *turns_step_name(const struct turns_step *step)
+{
+    return step->name != NULL ? xasprintf("%s %s", step->kind, step->name) : NULL;
 }
 
 static void warn(struct turns *turns, int64_t stall_ms)
@@ -66,8 +84,11 @@ static void measure(struct turns *turns)
     }
     warn(turns, stall_ms);
     histogram_add(&turns->all, &histogram_of_turns, (double)busy_us / 1e6);
-    if (busy_us > turns->worst.busy_us)
+    if (busy_us > turns->worst.busy_us) {
         turns->worst.busy_us = busy_us;
+        turns->worst.step = turns->step;
+    }
+    turns->step = (struct turns_step){ 0 };
     if (stall_ms > turns->worst.stall_ms)
         turns->worst.stall_ms = stall_ms;
     turns->busy_us = used_us;
@@ -80,6 +101,7 @@ struct turns_worst turns_worst(const struct turns *turns)
     const struct turns_worst *one = &turns->worst, *other = &turns->worst_before;
     return (struct turns_worst){
         .busy_us = one->busy_us > other->busy_us ? one->busy_us : other->busy_us,
+        .step = one->busy_us > other->busy_us ? one->step : other->step,
         .stall_ms = one->stall_ms > other->stall_ms ? one->stall_ms : other->stall_ms,
     };
 }
@@ -117,6 +139,12 @@ static void on_limit(evutil_socket_t fd, short what, void *arg)
     turns->on_end(turns->arg);
     measure(turns);
     set_limit(turns, false);
+}
+
+void turns_hand_over(struct turns *turns)
+{
+    if (turns != NULL)
+        turns->on_end(turns->arg);
 }
 
 void turns_touch(struct turns *turns)

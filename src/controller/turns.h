@@ -24,9 +24,30 @@ void turns_free(struct turns *turns);
 /* A request has come: this turn ends soon, even if the loop was idle before. NULL: there are no turns. */
 void turns_touch(struct turns *turns);
 
+/*
+ * Parts of a turn have names, so that the cause of a long one is known: take the time before it, and tell its
+ * name in two words, both of static duration, after it ("GET", "/api/v1/gpus"). Where one part contains
+ * another, the outer one counts.
+ */
+int64_t turns_step_begin(void);
+void turns_step_end(struct turns *turns, int64_t began_us, const char *kind, const char *name);
+
+struct turns_step {
+    const char *kind, *name; // NULL: a turn without such a part
+    int64_t busy_us;         // CPU time
+};
+
+/* Brings the end of this turn forward: what has been decided is handed to the store now, which writes it
+ * while a part that takes long runs. NULL: there are no turns. */
+void turns_hand_over(struct turns *turns);
+
+/* "GET /api/v1/gpus", which the caller frees; NULL: the turn had no such part. */
+char *turns_step_name(const struct turns_step *step);
+
 /* The longest delays of the loop within the last ten to twenty minutes. */
 struct turns_worst {
-    int64_t busy_us;  // CPU time of one turn
+    int64_t busy_us;        // CPU time of one turn
+    struct turns_step step; // the longest part of that turn
     int64_t stall_ms; // how much later than planned a turn ended: because of work, a blocking call, or a lack
                       // of CPU time
 };

@@ -111,9 +111,13 @@ static void check_loop(struct doctor *doctor, const json_t *version)
     int64_t busy_ms = field_integer(version, "longest_turn_us", 0) / 1000;
     if (json_object_get(version, "longest_stall_ms") == NULL)
         return; // an older mgpud
-    _cleanup_free_ char *text =
-        xasprintf("longest turn %" PRId64 " ms, latest end of a turn %" PRId64 " ms late (last ten minutes)",
-            busy_ms, stall_ms);
+    const char *step = json_string_value(json_object_get(version, "longest_step"));
+    _cleanup_free_ char *part = step != NULL ? xasprintf(" (%s: %" PRId64 " ms)", step,
+                                                   field_integer(version, "longest_step_us", 0) / 1000)
+                                             : xstrdup("");
+    _cleanup_free_ char *text = xasprintf("longest turn %" PRId64 " ms%s, latest end of a turn %" PRId64
+                                          " ms late (last ten minutes)",
+        busy_ms, part, stall_ms);
     tell(doctor, stall_ms >= STALL_BAD_MS ? VERDICT_OFF : VERDICT_ON, "event loop", text,
         "if the machine is not overloaded, report it with the log of mgpud");
 }

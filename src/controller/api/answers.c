@@ -266,6 +266,8 @@ static const struct member members[] = {
     { "Version", "store_lacks_inodes", "boolean", "files are what is missing" },
     { "Version", "store_check", "object|null", "the last check of the whole store" },
     { "Version", "longest_turn_us", "integer", "of the event loop, in the last ten minutes" },
+    { "Version", "longest_step", "string|null", "the longest part of that turn: a route, a message" },
+    { "Version", "longest_step_us", "integer", "its share of the turn" },
     { "Version", "longest_stall_ms", "integer", "the latest end of a turn" },
     { "Limit", "name", "string", "its name" },
     { "Limit", "value", "integer", "the most that is accepted" },

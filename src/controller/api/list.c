@@ -349,7 +349,7 @@ static void find_elements(struct request *request)
     }
     order_ids(list);
     if ((list->shown & SHOW_WHY) != 0)
-        look(request);
+        fair_queue_add(request, look); // a copy of the scheduler is a part of its own
     else
         slices_begin(request, fill_slice);
 }

@@ -37,7 +37,10 @@ void handle_version(struct request *request)
         body, "store_lacks_inodes", json_boolean(store_lacks_inodes(request->serve->controller->store)));
     (void)json_object_set_new(body, "store_check", write_check(&request->serve->controller->verification));
     struct turns_worst worst = turns_worst(request->serve->controller->turns);
+    _cleanup_free_ char *step = turns_step_name(&worst.step);
     (void)json_object_set_new(body, "longest_turn_us", json_integer((json_int_t)worst.busy_us));
+    (void)json_object_set_new(body, "longest_step", json_text_string(step));
+    (void)json_object_set_new(body, "longest_step_us", json_integer((json_int_t)worst.step.busy_us));
     (void)json_object_set_new(body, "longest_stall_ms", json_integer((json_int_t)worst.stall_ms));
     request_reply_json(request, 200, body);
 }

@@ -220,6 +220,14 @@ void metrics_write_build(struct metrics_reader *reader, const struct metric *met
     exposition_sample(&reader->out, metric, labels, 1);
 }
 
+void metrics_write_step(struct metrics_reader *reader, const struct metric *metric)
+{
+    const struct turns_worst worst = turns_worst(reader->controller->turns);
+    _cleanup_free_ char *name = turns_step_name(&worst.step);
+    _cleanup_free_ char *label = exposition_label("step", name != NULL ? name : "");
+    exposition_sample(&reader->out, metric, label, (double)worst.step.busy_us / 1e6);
+}
+
 void metrics_write_jobs(struct metrics_reader *reader, const struct metric *metric)
 {
     const struct core_counts *counts = core_counts(reader->controller->core);

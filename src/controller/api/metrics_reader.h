@@ -66,5 +66,6 @@ void metrics_write_requeues(struct metrics_reader *reader, const struct metric *
 void metrics_write_waits(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_runs(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_passes(struct metrics_reader *reader, const struct metric *metric);
+void metrics_write_step(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_turns(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_commits(struct metrics_reader *reader, const struct metric *metric);

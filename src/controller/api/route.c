@@ -480,6 +480,8 @@ void route_dispatch(struct request *request)
         reply_no_route(request);
         return;
     }
+    request->method = request->route->method;
+    request->label = request->route->path;
     request->is_vouched = is_unix || authorization != NULL;
     _cleanup_free_ char *cookie = is_unix || authorization != NULL ? NULL : sessions_cookie(request);
     if (cookie != NULL)

@@ -175,7 +175,7 @@ static void start_request(struct connection *connection, const struct error *ref
     if (refusal != NULL)
         request_refuse(request, refusal);
     else
-        request->serve->hooks->dispatch(request);
+        request_step(request, request->serve->hooks->dispatch);
     request_unref(request);
 }
 

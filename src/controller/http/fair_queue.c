@@ -2,7 +2,8 @@
 /*
  * mgpud has one thread, and with a long queue some answers take a good part of a second: a forecast, a slice
  * of a list. Such requests are queued here per user. One is served per turn of the loop, for the user who has
- * had the least time; then the loop gets as much time for everything else.
+ * had the least time; then the loop gets as much time for everything else. Changes made earlier in the turn
+ * are handed to the store first, and are written meanwhile.
  *
  * The time of a user counts from when its queue is not empty (start-time fair queueing): a user who returns
  * after a pause has neither credit nor debt.
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/http/request.h"
+#include "controller/turns.h"
 
 #define REST_FROM_MS 20 // shorter ones follow each other in the next turn
 
@@ -81,8 +83,9 @@ static void on_next(evutil_socket_t fd, short what, void *arg)
     struct waiting *waiting = take_first(line);
     int64_t begin_ms = clock_boot_ms();
     queue->now_ms = line->used_ms;
+    turns_hand_over(waiting->request->serve->controller->turns);
     if (!request_is_over(waiting->request))
-        waiting->serve(waiting->request);
+        request_step(waiting->request, waiting->serve);
     leave(waiting);
     int64_t took_ms = clock_boot_ms() - begin_ms;
     line->used_ms += took_ms + 1;              // the next request is another user's

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "controller/turns.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/problem.h"
@@ -59,6 +60,15 @@ void request_end(struct request *request)
     if (request->release != NULL)
         request->release(request);
     request->release = NULL;
+}
+
+void request_step(struct request *request, void (*serve)(struct request *request))
+{
+    int64_t began_us = turns_step_begin();
+    serve(request);
+    bool has_route = request->label != NULL;
+    turns_step_end(request->serve->controller->turns, began_us, has_route ? request->method : "a",
+        has_route ? request->label : "refused request");
 }
 
 bool request_is_head(const struct request *request)

@@ -36,6 +36,7 @@ struct request {
     char *path;
     struct query query;
     const struct route *route;
+    const char *method, *label; // of the route, for the durations of turns; NULL: none yet
     struct identity who;
     uint64_t job;     // the number in the path, if the route has one
     bool has_element; // the path has the form "42.3": `job` is an array until api/element.c has found the
@@ -67,6 +68,9 @@ void request_unref(struct request *request);
 
 /* Ends it: no more callbacks, and the handler's work is released. The reference is kept. */
 void request_end(struct request *request);
+
+/* Calls `serve` with it as a part of a turn that has the name of its route (controller/turns.h). */
+void request_step(struct request *request, void (*serve)(struct request *request));
 
 bool request_is_head(const struct request *request);
 bool request_is_over(const struct request *request);

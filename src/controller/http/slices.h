@@ -17,7 +17,7 @@
 #include "controller/http/request.h"
 
 /* The time after which work in parts makes room for others. */
-#define SLICE_US 4000
+#define SLICE_US 2000
 
 /* The first member of the handler's `work`. */
 struct slices {

@@ -22,6 +22,7 @@
 #include "controller/controller.h"
 #include "controller/nodes/join.h"
 #include "controller/nodes/registry.h"
+#include "controller/turns.h"
 #include "wire/frame.h"
 #include "wire/node_name.h"
 
@@ -205,8 +206,11 @@ static int take(
     struct link *link = arg;
     if (!is_routine(type))
         log_debug("link %u: %s", link->id, type->name);
-    return taken == FRAME_PARTLY ? take_defective(link, type, message, err)
-                                 : on_message(link, type, message, err);
+    int64_t began_us = turns_step_begin();
+    int r = taken == FRAME_PARTLY ? take_defective(link, type, message, err)
+                                  : on_message(link, type, message, err);
+    turns_step_end(link->links->controller->turns, began_us, "message", type->name);
+    return r;
 }
 
 static void on_readable(struct bufferevent *stream, void *arg)

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <poll.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 struct world {
     struct event_base *loop;
     struct event *restless;
+    struct turns *measured;
     unsigned turns, calls;
 };
 
@@ -144,6 +146,52 @@ static void a_call_that_blocks_is_noticed(void **state)
     assert_true(worst.busy_us < (BLOCK_MS - TURN_MAX_MS) * 1000);
 }
 
+/* The middle one of three parts, one in another, works. */
+static void on_parts(int fd, short what, void *arg)
+{
+    struct world *world = arg;
+    int64_t before_us = turns_step_begin();
+    turns_step_end(world->measured, before_us, "GET", "/before");
+    int64_t outer_us = turns_step_begin(), inner_us = turns_step_begin();
+    on_work(fd, what, arg);
+    turns_step_end(world->measured, inner_us, "message", "INNER");
+    turns_step_end(world->measured, outer_us, "GET", "/outer");
+    int64_t after_us = turns_step_begin();
+    turns_step_end(world->measured, after_us, "GET", "/after");
+}
+
+static void the_longest_part_of_the_longest_turn_is_named(void **state)
+{
+    struct world *world = *state;
+    world->measured = turns_new(world->loop, count, world);
+    struct event *once = evtimer_new(world->loop, on_parts, world);
+    event_active(once, EV_TIMEOUT, 0);
+    assert_true(turns_run(world->measured));
+    event_free(once);
+    once = evtimer_new(world->loop, on_once, world); // a short turn after it
+    event_active(once, EV_TIMEOUT, 0);
+    assert_true(turns_run(world->measured));
+    struct turns_worst worst = turns_worst(world->measured);
+    char *name = turns_step_name(&worst.step);
+    assert_string_equal(name, "GET /outer");
+    assert_true(worst.step.busy_us >= WORK_MS * 1000 && worst.step.busy_us <= worst.busy_us);
+    assert_null(turns_step_name(&(struct turns_step){ 0 }));
+    free(name);
+    event_free(once);
+    turns_free(world->measured);
+}
+
+static void a_turn_can_hand_over_before_a_long_part(void **state)
+{
+    struct world *world = *state;
+    struct turns *turns = turns_new(world->loop, count, world);
+    unsigned before = world->turns;
+    turns_hand_over(turns);
+    turns_hand_over(NULL);
+    assert_int_equal(world->turns, before + 1);
+    turns_free(turns);
+}
+
 static void waiting_is_not_taken_for_work(void **state)
 {
     struct world *world = *state;
@@ -164,6 +212,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_callback_that_is_always_due_keeps_no_turn_from_ending, start, stop),
         cmocka_unit_test_setup_teardown(a_turn_that_takes_long_is_noticed, start, stop),
         cmocka_unit_test_setup_teardown(a_call_that_blocks_is_noticed, start, stop),
+        cmocka_unit_test_setup_teardown(the_longest_part_of_the_longest_turn_is_named, start, stop),
+        cmocka_unit_test_setup_teardown(a_turn_can_hand_over_before_a_long_part, start, stop),
         cmocka_unit_test_setup_teardown(waiting_is_not_taken_for_work, start, stop),
         cmocka_unit_test_setup_teardown(an_idle_loop_is_woken_once_a_second, start, stop),
     };
