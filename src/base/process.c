@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,26 @@ uint64_t process_start_time(pid_t pid)
 bool process_is_alive(pid_t pid, uint64_t start_time)
 {
     return start_time != 0 && process_start_time(pid) == start_time;
+}
+
+int process_read_times(pid_t pid, pid_t tid, struct process_times *ret)
+{
+    char path[96], text[1024], stat[1024];
+    struct process_times times = { 0 };
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    ssize_t n = read_small(path, text, sizeof(text));
+    if (n < 0)
+        return (int)n;
+    if (sscanf(text, "%" SCNu64 " %" SCNu64, &times.ran_ns, &times.waited_ns) != 2)
+        return -EBADMSG;
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    n = read_small(path, stat, sizeof(stat));
+    if (n < 0)
+        return (int)n;
+    const char *name_end = strrchr(stat, ')');
+    times.is_runnable = name_end != NULL && strncmp(name_end, ") R", 3) == 0;
+    *ret = times;
+    return 0;
 }
 
 int process_open(pid_t pid, uint64_t start_time)

@@ -18,6 +18,17 @@ uint64_t process_start_time(pid_t pid);
 /* True while the process with this pid and start time exists, also as a zombie. */
 bool process_is_alive(pid_t pid, uint64_t start_time);
 
+/* What a thread has done with its time since it began, in nanoseconds: it ran, or could have run and waited
+ * for a processor. */
+struct process_times {
+    uint64_t ran_ns, waited_ns;
+    bool is_runnable; // now: it runs, or waits for a processor
+};
+
+/* Times of a thread (`tid` is the pid for the first). Returns 0 or a negative errno; -ENOENT also where the
+ * kernel does not count them. */
+int process_read_times(pid_t pid, pid_t tid, struct process_times *ret);
+
 /* pidfd_open(2) with a check of the start time, so a reused pid is never opened (-ESRCH). */
 int process_open(pid_t pid, uint64_t start_time);
 

@@ -38,8 +38,9 @@
  *   fail FUNCTION CODE       that function returns CODE
  *   still 1                  the file is never read again by this process, for benchmarks
  *
- * Programs that use the stand-in for CUDA (tests/standin/cuda.c) leave files cuda.PID beside the state file:
- * while such a process exists, it is in the list of its GPU, and its memory is used.
+ * Programs that use the stand-in for CUDA (tests/standin/cuda.c) leave files cuda.PID beside the library:
+ * while such a process exists, it is in the list of its GPU, and its memory is used. With MGPU_NVML_STANDIN
+ * there are none: the state file may be in a folder with thousands of others, which each call would list.
  *
  * A process that uses a GPU has its device node open: the file STATE.gpuI, where STATE is the state file, and
  * STATE.ctl for the driver itself; where there are such files.
@@ -365,7 +366,8 @@ static void read_use(struct machine *machine, const char *folder, const char *na
 static void read_uses(struct machine *machine)
 {
     char folder[4096];
-    if (find_file("", folder, sizeof(folder)) < 0 || strrchr(folder, '/') == NULL)
+    if (getenv("MGPU_NVML_STANDIN") != NULL || find_file("", folder, sizeof(folder)) < 0 ||
+        strrchr(folder, '/') == NULL)
         return;
     *strrchr(folder, '/') = '\0';
     DIR *dir = opendir(folder);

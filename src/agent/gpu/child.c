@@ -3,7 +3,8 @@
  * GPU drivers can hang in calls that nothing interrupts, so they are only called in a separate process. A
  * socket carries its reports, and a byte that wakes it for each requested check; a shared page says for which
  * GPUs. There it also counts the operations it begins, which shows that it makes progress. A timer checks
- * this and counts its own ticks, so that a suspended machine is not mistaken for a hang.
+ * this and counts its own ticks, so that a suspended machine is not mistaken for a hang, and only the time
+ * that the helper could have used (gpu/patience.h). The page has the sum for the helper's own threads.
  *
  *      WATCHED ──silent, end of stream, invalid data──> DISMISSED ──process ended──> GONE
  *
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "agent/gpu/patience.h"
 #include "agent/gpu/probe.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -41,6 +43,7 @@ struct gpu_child {
     struct buffer input;
     uint64_t steps;   // seen on the page
     int64_t still_ms; // for how long they have not changed
+    struct gpu_patience patience;
     int64_t tick_ms, open_ms;
     struct strings uuids; // of its GPUs, which stay in the order of its first report
     uint64_t asked;       // looks
@@ -123,7 +126,9 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     uint64_t steps = atomic_load(&child->page->steps);
     bool is_prompt = gpu_child_is_open(child) || atomic_load(&child->page->is_prompt) != 0;
     int64_t most_ms = is_prompt ? child->timing->silent_ms : child->open_ms;
-    child->still_ms = steps == child->steps ? child->still_ms + child->tick_ms : 0;
+    int64_t passed_ms = gpu_patience_pass(&child->patience, child->tick_ms);
+    gpu_progress_pass(child->page, passed_ms);
+    child->still_ms = steps == child->steps ? child->still_ms + passed_ms : 0;
     child->steps = steps;
     if (child->still_ms >= most_ms)
         fail(child, "the GPU driver does not respond", true);
@@ -233,6 +238,7 @@ struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec
     child->open_ms = open_ms;
     child->page = page;
     child->fd = pair[0];
+    child->patience.pid = pid;
     watch(child, base, pidfd);
     return child;
 }

@@ -14,7 +14,7 @@ struct gpu_helper_timing {
     int64_t period_ms;      // between samples
     int64_t told_ms;        // the owner is notified after this time without a report
     int64_t first_ms;       // maximum time for the driver to start, and for each GPU to open
-    int64_t silent_ms;      // later, a helper hangs if it begins nothing new for this time
+    int64_t silent_ms;      // later, a helper hangs if it begins nothing new for this time, and could have
     int64_t leave_ms;       // time for a dismissed helper to exit before it is killed
     int64_t retry_first_ms; // before a helper that ended is replaced, or a failing GPU is probed again
     int64_t retry_max_ms;   // doubled each time up to this

@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "agent/gpu/report.h"
-#include "base/clock.h"
 #include "base/memory.h"
 
 #define WAIT_MS     80   // for all turns together: answers that come in time are one report
@@ -35,7 +34,7 @@ struct turn {
     bool is_busy, is_full, is_fresh;
     bool is_awaited;  // by the read that began it
     bool is_due;      // a full sample is
-    int64_t since_ms; // boot clock, while busy
+    int64_t since_ms; // by the page, while busy
     uint64_t asked;   // number of the check requested for this GPU when it began
     struct gpu_state gpu;
 };
@@ -148,7 +147,7 @@ static void await(struct gpu_pollers *turns, struct turn *turn)
 
 static void begin(struct gpu_pollers *turns, bool is_full)
 {
-    int64_t now_ms = clock_boot_ms();
+    int64_t now_ms = gpu_progress_time_ms(turns->page);
     for (size_t i = 0; i < turns->count; i++) {
         struct turn *turn = &turns->turns[i];
         uint64_t wanted = gpu_progress_wanted(turns->page, i);
@@ -244,7 +243,7 @@ bool gpu_pollers_read(struct gpu_pollers *turns, bool is_full, struct record_lis
     begin(turns, is_full);
     (void)wait_for_all(turns, WAIT_MS);
     is_answer = collect(turns, states) || is_answer;
-    int64_t now_ms = clock_boot_ms();
+    int64_t now_ms = gpu_progress_time_ms(turns->page);
     for (size_t i = 0; i < turns->count; i++)
         if (turns->turns[i].is_busy && now_ms - turns->turns[i].since_ms >= turns->silent_ms)
             lose_all_of(turns, i, states);

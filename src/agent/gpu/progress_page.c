@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
+
 struct gpu_progress *gpu_progress_new(void)
 {
     void *page =
@@ -65,6 +67,16 @@ void gpu_progress_want(struct gpu_progress *page, size_t position, uint64_t numb
 uint64_t gpu_progress_wanted(const struct gpu_progress *page, size_t position)
 {
     return page != NULL && position < GPU_KNOWN ? atomic_load(&page->wanted[position]) : 0;
+}
+
+void gpu_progress_pass(struct gpu_progress *page, int64_t ms)
+{
+    atomic_fetch_add(&page->passed_ms, ms);
+}
+
+int64_t gpu_progress_time_ms(const struct gpu_progress *page)
+{
+    return page != NULL ? atomic_load(&page->passed_ms) : clock_boot_ms();
 }
 
 void gpu_progress_hang(struct gpu_progress *page, const char *key)

@@ -24,8 +24,9 @@ struct gpu_known {
 };
 
 struct gpu_progress {
-    _Atomic uint64_t steps;   // incremented whenever the helper begins or ends an operation
-    _Atomic uint32_t is_open; // 1: the driver has started
+    _Atomic uint64_t steps;    // incremented whenever the helper begins or ends an operation
+    _Atomic int64_t passed_ms; // time that the helper could have used, counted by the agent
+    _Atomic uint32_t is_open;  // 1: the driver has started
     _Atomic uint32_t
         is_prompt;          // 1: the operation is no start of the driver or of a GPU, which may take a minute
     char key[GPU_KEY_SIZE]; // the GPU it is working on; "": none
@@ -55,6 +56,12 @@ void gpu_progress_want(struct gpu_progress *page, size_t position, uint64_t numb
 
 /* In the helper: the number of the latest check requested for that GPU. */
 uint64_t gpu_progress_wanted(const struct gpu_progress *page, size_t position);
+
+/* The helper could have used so much more time. */
+void gpu_progress_pass(struct gpu_progress *page, int64_t ms);
+
+/* In the helper: the sum of that. */
+int64_t gpu_progress_time_ms(const struct gpu_progress *page);
 
 /* In the helper. With a NULL page nothing is excluded. */
 bool gpu_progress_is_left_out(const struct gpu_progress *page, const char *key);

@@ -100,6 +100,26 @@ static void a_signal_reaches_the_opened_process(void **state)
     assert_int_equal(process_signal(pidfd, SIGTERM), -ESRCH);
 }
 
+static void a_thread_that_waits_for_others_neither_runs_nor_could(void **state)
+{
+    struct process_times mine, again, theirs;
+    pid_t pid = start_child("sleeper");
+    if (process_read_times(getpid(), getpid(), &mine) == -ENOENT) {
+        reap(pid);
+        skip(); // a kernel that does not count them
+    }
+    assert_true(mine.ran_ns > 0 && mine.is_runnable);
+    do
+        assert_int_equal(process_read_times(getpid(), getpid(), &again), 0);
+    while (again.ran_ns == mine.ran_ns);
+    assert_true(again.ran_ns > mine.ran_ns && again.waited_ns >= mine.waited_ns);
+    do
+        assert_int_equal(process_read_times(pid, pid, &theirs), 0);
+    while (theirs.is_runnable); // on its way to pause()
+    reap(pid);
+    assert_true(process_read_times(pid, pid, &theirs) < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +129,7 @@ int main(void)
         cmocka_unit_test(a_process_that_is_gone_has_no_start_time),
         cmocka_unit_test(a_reused_pid_is_not_opened),
         cmocka_unit_test(a_signal_reaches_the_opened_process),
+        cmocka_unit_test(a_thread_that_waits_for_others_neither_runs_nor_could),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread that waits may hold a lock for which others sleep, so the thread that waited longest counts for
+ * all. The kernel adds a wait to its sum when the wait ends. One that has not ended is recognised by a
+ * runnable thread whose sums have not changed: a driver that spins makes its thread run.
+ */
+#include "agent/gpu/patience.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NS_PER_MS 1000000U
+
+static int64_t waited_ms(
+    const struct gpu_patience *before, pid_t tid, const struct process_times *now, int64_t ms)
+{
+    for (size_t i = 0; i < before->count; i++) {
+        const struct process_times *last = &before->threads[i].times;
+        if (before->threads[i].tid != tid)
+            continue;
+        bool is_unchanged = now->ran_ns == last->ran_ns && now->waited_ns == last->waited_ns;
+        return is_unchanged ? (now->is_runnable ? ms : 0)
+                            : (int64_t)((now->waited_ns - last->waited_ns) / NS_PER_MS);
+    }
+    return (int64_t)(now->waited_ns / NS_PER_MS); // a new thread
+}
+
+int64_t gpu_patience_pass(struct gpu_patience *patience, int64_t ms)
+{
+    char path[32];
+    int64_t longest_ms = 0, least_ms = ms / PATIENCE_FACTOR;
+    struct gpu_patience now = { .pid = patience->pid };
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)patience->pid);
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    while (dir != NULL && now.count < PATIENCE_THREADS && (entry = readdir(dir)) != NULL) {
+        pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+        struct process_times times;
+        if (tid <= 0 || process_read_times(patience->pid, tid, &times) < 0)
+            continue;
+        int64_t thread_ms = waited_ms(patience, tid, &times, ms);
+        longest_ms = thread_ms > longest_ms ? thread_ms : longest_ms;
+        now.threads[now.count].tid = tid;
+        now.threads[now.count++].times = times;
+    }
+    if (dir != NULL)
+        (void)closedir(dir);
+    *patience = now;
+    return ms - longest_ms > least_ms ? ms - longest_ms : least_ms;
+}

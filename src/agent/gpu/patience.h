@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much of some time a process could have used. A GPU must not count as lost because the machine is busy:
+ * time in which a thread of the helper process waited for a processor is no silence of the driver.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/process.h"
+
+#define PATIENCE_THREADS 72U // of which it takes notice: one for each GPU of a node, and some of the driver's
+#define PATIENCE_FACTOR                                                                                      \
+    8 // waiting stretches time at most so much: a driver that spins competes for processors too
+
+struct gpu_patience {
+    pid_t pid;
+    size_t count;
+    struct {
+        pid_t tid;
+        struct process_times times;
+    } threads[PATIENCE_THREADS]; // at the last call
+};
+
+/* `ms` have passed since the last call. Returns how many of them count: those in which no thread of the
+ * process waited for a processor. Where the kernel does not count the time of threads, all of them. */
+int64_t gpu_patience_pass(struct gpu_patience *patience, int64_t ms);
