@@ -178,5 +178,6 @@ const struct record_type launch_park_record =
 
 bool launch_is_parked(const struct launch_park *park)
 {
-    return park->is_return == 0 && park->outcome == PARK_DONE;
+    bool is_saved = park->is_return == 0 && park->outcome == PARK_DONE;
+    return is_saved || (park->is_return != 0 && park->outcome == PARK_REFUSED);
 }

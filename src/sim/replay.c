@@ -404,6 +404,8 @@ static void replay_free(struct replay *replay)
         job_free(replay->jobs[i].job);
     for (size_t i = 0; i < replay->n_marks; i++)
         cluster_change_clear(&replay->marks[i]);
+    for (size_t i = 0; i < replay->n_sizes; i++)
+        cluster_change_clear(&replay->sizes[i]);
     for (size_t i = 0; i < replay->n_reservations; i++)
         cluster_change_clear(&replay->reservations[i]);
     for (size_t i = 0; i < replay->n_rows; i++) {
@@ -413,6 +415,7 @@ static void replay_free(struct replay *replay)
     }
     free(replay->jobs);
     free(replay->marks);
+    free(replay->sizes);
     free(replay->reservations);
     free(replay->rows);
     free(replay->turn);

@@ -47,6 +47,12 @@ void replay_note_change(struct replay *replay, const struct cluster_change *chan
             change->kind == CHANGE_NODE_FENCE)
             keep(&replay->marks, &replay->n_marks, change);
         return;
+    case CHANGE_NODE_UP:
+        for (size_t i = replay->n_sizes; i-- > 0;)
+            if (text_equal(replay->sizes[i].node, change->node))
+                drop(replay->sizes, &replay->n_sizes, i);
+        keep(&replay->sizes, &replay->n_sizes, change);
+        return;
     case CHANGE_RESERVE: keep(&replay->reservations, &replay->n_reservations, change); return;
     case CHANGE_UNRESERVE:
         for (size_t i = replay->n_reservations; i-- > 0;)
@@ -66,6 +72,7 @@ static int on_node_up(struct replay *replay, const struct cluster_change *change
         if (devices[i].uuid == NULL)
             return error_set(err, -EPROTO, "device %zu of node %.60s has no uuid", i, change->node);
     struct cluster_node *node = cluster_take_node(cluster, change);
+    (void)cluster_take_node(sched_known(replay->sched), change);
     for (size_t i = 0; i < count; i++)
         cluster_find_gpu(node, devices[i].uuid)->is_paused =
             find_mark(replay, change->node, devices[i].uuid) != NULL;

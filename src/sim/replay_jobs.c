@@ -161,7 +161,7 @@ static int enqueue_parked(struct replay *replay, const struct job *job, bool is_
     struct sched_job_spec spec;
     struct job_ask ask;
     struct job parked = *job; // borrowed
-    _cleanup_free_ char *places = park_places_of_job(sched_cluster(replay->sched), job);
+    _cleanup_free_ char *places = park_places_of_job(sched_known(replay->sched), job);
     job_park_ask(job, places, &ask);
     parked.ask = &ask;
     int r = describe(replay, &parked, &spec, err);

@@ -42,7 +42,8 @@ struct replay {
     uint64_t last_job, last_given; // highest id in the journal; last one assigned in the current pass
     bool may_skip_ids;             // mgpud was started and has assigned none since: reserved ids were lost
     struct cluster_change *marks, *reservations;
-    size_t n_marks, n_reservations;
+    struct cluster_change *sizes; // of all nodes, as each was last: mgpud knows them when it is started
+    size_t n_marks, n_reservations, n_sizes;
     struct replay_row *rows; // in order of kind and key
     size_t n_rows;
     /* The current turn. */

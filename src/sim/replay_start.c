@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sched/from_record.h"
 #include "sim/replay_private.h"
 #include "sim/settings_text.h"
 
@@ -206,6 +207,8 @@ int replay_start(struct replay *replay, const char *text, struct error *err)
     sched_free(replay->sched);
     replay->sched = sched_new(&settings, &callbacks);
     replay->counts.starts++;
+    for (size_t i = 0; i < replay->n_sizes; i++)
+        (void)cluster_take_node(sched_known(replay->sched), &replay->sizes[i]);
     r = read_accounts(text, replay, err);
     if (r == 0)
         r = read_partitions(text, replay, err);

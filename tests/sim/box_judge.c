@@ -20,6 +20,15 @@ static const struct job_spec *spec_of(const struct box *box, const struct job_ev
     return NULL;
 }
 
+/* The time limit of a parked job stands still. */
+static void judge_parked(struct box *box, const struct job *job, const struct job_event *event)
+{
+    bool is_limit = (event->type == EVENT_PARK && event->park_cause == PARK_TIME_LIMIT) ||
+                    (event->type == EVENT_STOP && event->reason == END_TIME_LIMIT);
+    if (is_limit && job_is_parked(job))
+        box_break(box, "its time limit passed while it was parked", job->id);
+}
+
 struct job **box_fold(struct box *box, size_t *ret_count)
 {
     struct job **jobs = xcalloc(box->n_events + 2, sizeof(struct job *));
@@ -35,6 +44,8 @@ struct job **box_fold(struct box *box, size_t *ret_count)
             box_break(box, "an id was given out twice", id);
         if (spec != NULL)
             jobs[id] = job_new(id, spec);
+        if (jobs[id] != NULL)
+            judge_parked(box, jobs[id], &change->event);
         if (jobs[id] == NULL || job_apply(jobs[id], &change->event, &err) < 0 ||
             job_invariant(jobs[id], &err) < 0) {
             box_break(box, "the events do not fold", id);
@@ -75,6 +86,8 @@ static void judge_job(struct box *box, const struct job *job)
         box_break(box, "it ran twice", job->id);
     if (!is_cancelled && job->end == END_CANCELLED)
         box_break(box, "it was cancelled without a request", job->id);
+    if (job->end == END_TIME_LIMIT && job->ask->time_limit_ms == 0)
+        box_break(box, "it was ended for a time limit that it did not have", job->id);
     if (job->end == END_IDLE_TIMEOUT && job->ask->idle_timeout_ms == 0)
         box_break(box, "it was ended for an idleness that is nobody's business", job->id);
     if (job_is_array(job))
@@ -124,7 +137,8 @@ static void judge_gpu(struct box *box, const char *uuid)
             box->tally.counts[TALLY_GPU_RETURNS] += kind == CHANGE_GPU_RETURN;
             box->tally.counts[TALLY_GPU_DRAINS] += kind == CHANGE_GPU_DRAIN;
         }
-        for (size_t k = 0; event->type == EVENT_ALLOCATED && k < event->gpus.count; k++)
+        bool is_given = event->type == EVENT_ALLOCATED || event->type == EVENT_RESTORING;
+        for (size_t k = 0; is_given && k < event->gpus.count; k++)
             if (is_drained && text_equal(grants[k].uuid, uuid))
                 box_break(box, "it got a GPU that was drained", event->job);
     }
@@ -144,6 +158,40 @@ static void judge_nodes(struct box *box)
         if (box->broken == NULL && node->broken != NULL)
             (void)snprintf(
                 box->detail, sizeof(box->detail), "%s: %s", node->name, box->broken = node->broken);
+    }
+}
+
+/* Whether it got the GPUs that it had before. */
+static bool is_move(const struct box *box, size_t at)
+{
+    const struct job_event *event = &box->events[at].event;
+    for (size_t i = at; i-- > 0;) {
+        const struct job_event *before = &box->events[i].event;
+        const struct gpu_grant *new = event->gpus.items, *old = before->gpus.items;
+        if (before->job != event->job || (before->type != EVENT_ALLOCATED && before->type != EVENT_RESTORING))
+            continue;
+        for (size_t k = 0; k < event->gpus.count && k < before->gpus.count; k++)
+            if (!text_equal(new[k].uuid, old[k].uuid))
+                return true;
+        return false;
+    }
+    return false;
+}
+
+static void count_parks(struct box *box)
+{
+    uint64_t *counts = box->tally.counts;
+    for (size_t i = 0; i < box->n_events; i++) {
+        const struct job_event *event = &box->events[i].event;
+        bool is_refused = event->text != NULL;
+        counts[TALLY_PARKS_PREEMPTED] += event->type == EVENT_PARK && event->park_cause == PARK_PREEMPTED;
+        counts[TALLY_PARKS_TIME_LIMIT] += event->type == EVENT_PARK && event->park_cause == PARK_TIME_LIMIT;
+        counts[TALLY_PARKS] += event->type == EVENT_PARKED && !is_refused;
+        counts[TALLY_PARKS_WIDE] += event->type == EVENT_PARKED && event->park_bytes > event->park_rank_bytes;
+        counts[TALLY_PARK_RETURNS_REFUSED] += event->type == EVENT_PARKED && is_refused;
+        counts[TALLY_PARK_RETURNS] += event->type == EVENT_UNPARKED && !is_refused;
+        counts[TALLY_PARKS_REFUSED] += event->type == EVENT_UNPARKED && is_refused;
+        counts[TALLY_PARK_MOVES] += event->type == EVENT_RESTORING && is_move(box, i);
     }
 }
 
@@ -193,6 +241,7 @@ void box_judge(struct box *box)
     _cleanup_free_ char *difference = box_replay(box->events, box->n_events, jobs, &decisions);
     box->tally.counts[TALLY_DECISIONS] += decisions;
     count_events(box);
+    count_parks(box);
     if (difference != NULL) {
         box_break(box, "its journal does not replay to the same decisions", 0);
         (void)fprintf(stderr, "%s\n", difference);

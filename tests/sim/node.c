@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "job/state.h"
+#include "node_park.h"
 
 #define USAGES_MAX    64U
 #define IDLE_MS       3000
@@ -44,7 +45,7 @@ static void break_rule(struct node *node, const char *rule, uint64_t job)
         node->broken = xasprintf("job %llu: %s", (unsigned long long)job, rule);
 }
 
-static struct spooled *find(const struct node *node, const struct spool_id *id)
+struct spooled *node_find(const struct node *node, const struct spool_id *id)
 {
     struct spooled *entry = node->spool;
     while (entry != NULL && (entry->is_removed || entry->id.job != id->job ||
@@ -89,7 +90,8 @@ static void hint(struct node *node, struct spooled *entry)
 static void check_gpus(struct node *node, const struct spooled *starting)
 {
     for (const struct spooled *other = node->spool; other != NULL; other = other->next)
-        for (size_t i = 0; other != starting && other->is_running && i < other->n_gpus; i++)
+        for (size_t i = 0; other != starting && other->is_running && !other->is_saved && i < other->n_gpus;
+             i++)
             for (size_t k = 0; k < starting->n_gpus; k++)
                 if (other->gpus[i] == starting->gpus[k] && !(other->is_sharing && starting->is_sharing))
                     break_rule(node, "runs on a GPU that another job is using", starting->id.job);
@@ -128,7 +130,7 @@ static void on_command_end(void *arg, uint64_t number, void *object)
     struct spooled *entry = object;
     if (!entry->is_running)
         return;
-    if (entry->is_suspended && !entry->is_stopped) {
+    if ((entry->is_suspended || entry->is_saved) && !entry->is_stopped) {
         entry->is_overdue = true;
         return;
     }
@@ -138,6 +140,18 @@ static void on_command_end(void *arg, uint64_t number, void *object)
     entry->has_status = true; // the user's init writes it, whoever else is dead
     if (entry->shepherd != 0)
         write_exit(node, entry);
+}
+
+void node_restore(struct node *node, struct spooled *entry)
+{
+    if (!entry->is_saved)
+        return;
+    entry->is_saved = false;
+    if (!entry->is_running)
+        return;
+    check_gpus(node, entry);
+    if (entry->is_overdue)
+        world_later(node->world, world_between(node->world, 0, 20), on_command_end, node, 0, entry, NULL);
 }
 
 static bool is_mine(const struct spooled *entry, uint64_t shepherd)
@@ -280,7 +294,7 @@ static void send_message(void *arg, const struct record_type *type, const void *
 
 static void observe(void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight)
 {
-    const struct spooled *entry = find(arg, id);
+    const struct spooled *entry = node_find(arg, id);
     *sight = (struct attempt_sight){ 0 };
     if (entry == NULL)
         return;
@@ -332,7 +346,7 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
     int r = find_user(node, &id, err);
     if (r < 0)
         return r;
-    struct spooled *entry = find(node, &id);
+    struct spooled *entry = node_find(node, &id);
     if (entry == NULL)
         entry = add(node, &id, launch->token);
     const struct gpu_grant *grants = launch->gpus.items;
@@ -357,7 +371,7 @@ static int prepare(void *arg, const struct message_launch *launch, struct error 
     int r = stage(arg, launch, err);
     if (r < 0)
         return r;
-    find(node, &launch->id)->is_prepared = true;
+    node_find(node, &launch->id)->is_prepared = true;
     node->n_prepared++;
     return 0;
 }
@@ -366,7 +380,7 @@ static int prepare(void *arg, const struct message_launch *launch, struct error 
 static int take(void *arg, const struct message_launch *launch, struct error *err)
 {
     struct node *node = arg;
-    struct spooled *entry = find(node, &launch->id);
+    struct spooled *entry = node_find(node, &launch->id);
     const struct gpu_grant *grants = launch->gpus.items;
     int r = find_user(node, &launch->id, err);
     if (r < 0)
@@ -392,7 +406,7 @@ static int admit(void *arg, const struct spool_id *id, struct error *err)
 static int start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
 {
     struct node *node = arg;
-    struct spooled *entry = find(node, id);
+    struct spooled *entry = node_find(node, id);
     if (entry == NULL || world_one_in(node->world, 50))
         return error_set(err, -EAGAIN, "fork: not now");
     if (!adopt && world_one_in(node->world, 10))
@@ -413,7 +427,7 @@ static bool watch(void *arg, const struct spool_id *id, const struct attempt_sig
 static int settle_nogo(void *arg, const struct spool_id *id, uint64_t token, struct error *err)
 {
     struct node *node = arg;
-    struct spooled *entry = find(node, id);
+    struct spooled *entry = node_find(node, id);
     if (entry == NULL)
         entry = add(node, id, token);
     if (entry->verdict == VERDICT_NONE)
@@ -424,7 +438,7 @@ static int settle_nogo(void *arg, const struct spool_id *id, uint64_t token, str
 static int command(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms)
 {
     struct node *node = arg;
-    struct spooled *entry = find(node, id);
+    struct spooled *entry = node_find(node, id);
     if (entry == NULL || entry->shepherd == 0)
         return -EAGAIN;
     if (grace_ms < 0)
@@ -439,7 +453,7 @@ static int command(void *arg, const struct spool_id *id, uint32_t signal, int64_
 static int release(void *arg, const struct spool_id *id, uint32_t port)
 {
     struct node *node = arg;
-    struct spooled *entry = find(node, id);
+    struct spooled *entry = node_find(node, id);
     if (entry == NULL || entry->shepherd == 0)
         return -EAGAIN;
     if (entry->is_ready)
@@ -450,7 +464,7 @@ static int release(void *arg, const struct spool_id *id, uint32_t port)
 
 static int update(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {
-    struct spooled *entry = find(arg, id);
+    struct spooled *entry = node_find(arg, id);
     struct node *node = arg;
     if (entry == NULL)
         return 0;
@@ -473,7 +487,7 @@ static void kill_left_overs(void *arg, const struct spool_id *id)
 static int remove_attempt(void *arg, const struct spool_id *id)
 {
     struct node *node = arg;
-    struct spooled *entry = find(node, id);
+    struct spooled *entry = node_find(node, id);
     if (entry == NULL)
         return 0;
     if (entry->is_running)
@@ -514,7 +528,7 @@ static void on_timer(void *arg, uint64_t number, void *object)
 
 static int renew(void *arg, const struct spool_id *id, int64_t until_ms)
 {
-    struct spooled *entry = find(arg, id);
+    struct spooled *entry = node_find(arg, id);
     if (entry != NULL && until_ms > entry->lease_until_ms)
         entry->lease_until_ms = until_ms;
     return entry != NULL ? 0 : -ENOENT;
@@ -558,6 +572,7 @@ void node_start_agent(struct node *node)
         .prepare = prepare,
         .take = take,
         .admit = admit,
+        .park = node_park,
     };
     node->life++;
     node->frozen_until_ms = 0;
@@ -679,6 +694,7 @@ void node_heal(struct node *node)
 /* The caller frees the names. */
 static void describe(struct node *node, struct gpu_state gpus[NODE_GPUS])
 {
+    static char model[] = "Modelled"; // a parked job may return on another one of its model
     for (uint32_t i = 0; i < NODE_GPUS; i++) {
         struct condition *condition = &node->conditions[i];
         char uuid[16];
@@ -686,6 +702,7 @@ static void describe(struct node *node, struct gpu_state gpus[NODE_GPUS])
         gpus[i] = (struct gpu_state){
             .index = i,
             .uuid = xstrdup(uuid),
+            .model = model,
             .memory_bytes = 24ULL << 30,
             .is_lost = condition->is_lost,
             .is_unclean = condition->is_unclean,
@@ -741,9 +758,14 @@ void node_hello(struct node *node)
     describe(node, gpus);
     char boot[64];
     (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64 BOOT_SPOOL_MARK "%" PRIu64, node->boot, node->wipes);
-    struct message_hello hello = {
-        .protocol = LINK_PROTOCOL, .node = node->name, .boot_id = boot, .cpus = 2
-    };
+    char feature[] = "park";
+    struct node_feature features[] = { { .name = feature, .is_on = 1 } };
+    struct message_hello hello = { .protocol = LINK_PROTOCOL,
+        .node = node->name,
+        .boot_id = boot,
+        .cpus = 2,
+        .features = { features, 1 },
+        .parks_ranks = 1 };
     hello.gpus = (struct record_list){ gpus, NODE_GPUS };
     agent_core_link_up(node->core, node->world->now_ms, &hello);
     for (uint32_t i = 0; i < NODE_GPUS; i++)

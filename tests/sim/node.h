@@ -10,6 +10,19 @@
 
 #define NODE_GPUS 4U
 
+/* The spool's word about the last order to park, and the helper at work on it. */
+struct node_parking {
+    uint32_t number; // 0: there was none
+    bool is_return;
+    enum park_outcome outcome; // 0: not yet
+    uint32_t gpus[NODE_GPUS];  // to return on, if any are named
+    size_t n_gpus;
+    bool is_helped;      // a helper is at work
+    bool is_begun;       // another one has died
+    bool is_given_up;    // the save is to be undone
+    uint64_t asked_life; // of the agent that reports the result
+};
+
 /* One attempt as the kernel and the tmpfs of a real node would hold it. */
 struct spooled {
     struct spool_id id;
@@ -30,7 +43,8 @@ struct spooled {
     bool is_running;                  // the command was executed and has not ended
     bool is_stopped;                  // a stop was asked for
     bool is_suspended;                // its command stands still
-    bool is_overdue;                  // and would have ended by now
+    bool is_saved;                    // its processes are stopped, and nothing of it is on its GPUs
+    bool is_overdue;                  // suspended or saved, it would have ended by now
     bool is_lost;                     // it was ended because its lease was over
     bool is_peers_fault;              // it failed because another part of its attempt was gone
     bool is_untold;                   // the machine went off with its exit record
@@ -38,6 +52,7 @@ struct spooled {
     int64_t lease_ms, lease_until_ms; // 0: it has none
     int32_t exit_code;                // what the command returns
     uint32_t executions;
+    struct node_parking park;
     struct launch_exit exit;
     struct spooled *next;
 };
@@ -64,7 +79,7 @@ struct node {
     bool is_off;              // the machine
     struct spooled *spool;
     uint64_t last_shepherd;
-    size_t executions, n_prepared, n_taken;
+    size_t executions, n_prepared, n_taken, helper_deaths;
     size_t lease_ends; // by its shepherds
     char *broken;      // the first rule that was broken, in words
     void (*send)(void *arg, const struct record_type *type, const void *message); // towards the controller
@@ -94,6 +109,10 @@ void node_heal(struct node *node);   // nothing ails any of them
 void node_sample(struct node *node); // the agent tells how they are
 
 bool node_is_frozen(const struct node *node);
+
+/* The spool entry, NULL: none, or it was removed. */
+struct spooled *node_find(const struct node *node, const struct spool_id *id);
+void node_restore(struct node *node, struct spooled *entry); // a saved attempt, on its GPUs; others: nothing
 
 /* Where its GPU `index` is, in words that no other GPU has. */
 void node_gpu_uuid(const struct node *node, uint32_t index, char uuid[16]);

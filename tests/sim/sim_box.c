@@ -133,6 +133,11 @@ static struct job_spec *make_spec(const struct ask *ask)
     spec->ask.retry = kind % 6 == 0 ? 2 : 0;
     if (spec->ask.retry > 0 && kind % 4 == 0)
         spec->ask.retry_on = xstrdup("1-3");
+    spec->ask.park_on_preempt = spec->ask.preemptible && kind % 2 == 0;
+    if (kind % 8 == 1) {
+        spec->ask.time_limit_ms = 100;
+        spec->ask.park_on_timeout = true;
+    }
     spec->ask.array = kind % 19 == 0 ? xstrdup("0-4%2") : NULL;
     if (ask->after != 0)
         spec->ask.after = xasprintf("%" PRIu64 ":any", ask->after);
@@ -141,6 +146,8 @@ static struct job_spec *make_spec(const struct ask *ask)
         spec->ask.gpu_ids = xstrdup("3,1");
     } else if (spec->ask.gpus > 0 && kind % 13 == 0) {
         spec->ask.gpu_mem = 8ULL << 30;
+    } else if (kind % 4 == 1) {
+        spec->ask.park_anywhere = true;
     } else if (kind % 7 < 2 && ask->box->n_places > 2) {
         spec->ask.nodes = 2; // of three: one may be lost for ever
         spec->ask.gpus = spec->ask.nodes * (uint32_t)(kind / 11 % 3);
@@ -193,9 +200,14 @@ static void control(void *arg, uint64_t number, void *object)
     int64_t now = box->world.now_ms;
     if (ask->job == 0 || box->core == NULL)
         return;
-    switch (world_random(&box->world) % 4) {
+    int64_t return_ms = world_one_in(&box->world, 3) ? world_wall_ms(&box->world) + 1000 : 0;
+    switch (world_random(&box->world) % 8) {
     case 0: core_requeue(box->core, now, world_wall_ms(&box->world), &client, ask->job, 0, NULL); break;
     case 1: core_signal(box->core, now, world_wall_ms(&box->world), &client, ask->job, 10, NULL); break;
+    case 2: core_unpark(box->core, now, world_wall_ms(&box->world), &client, ask->job, NULL); break;
+    case 3:
+    case 4:
+    case 5: core_park(box->core, now, world_wall_ms(&box->world), &client, ask->job, return_ms, NULL); break;
     default: core_suspend(box->core, now, world_wall_ms(&box->world), &client, ask->job, false, NULL); break;
     }
     box_turn(box);
@@ -218,7 +230,7 @@ static void hear_of_end(void *arg, uint64_t number, void *object)
         ask->is_over = true;
 }
 
-/* Holds what waits, and lets go again until nothing is held or suspended. */
+/* Holds what waits, and lets go again until nothing is held, suspended or parked. */
 static void release(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
@@ -234,6 +246,7 @@ static void release(void *arg, uint64_t number, void *object)
         }
         core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, true, NULL);
         core_suspend(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, true, NULL);
+        core_unpark(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, NULL);
         box_turn(box);
         const struct job *job = core_job(box->core, ask->job);
         if (job == NULL || job->state == JOB_DONE) {
@@ -556,8 +569,10 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
     if (!is_good)
         (void)printf(
             "seed %" PRIu64 " at %" PRId64 " ms: %s\n", seed, box->world.now_ms - 1000000, box->detail);
-    for (size_t i = 0; i < box->n_places; i++)
+    for (size_t i = 0; i < box->n_places; i++) {
         box->tally.counts[TALLY_LEASE_ENDS] += box->places[i].node.lease_ends;
+        box->tally.counts[TALLY_HELPER_DEATHS] += box->places[i].node.helper_deaths;
+    }
     box->tally.counts[TALLY_HAPPENINGS] = box->world.happened;
     box->tally.counts[TALLY_JOBS] = box->n_asks;
     tally_add(tally, &box->tally);

@@ -9,6 +9,10 @@
  *               └──they are not──> reported: refused
  *   check    CHECKING ──its GPUs are clean, or not──> reported: nothing was changed
  *
+ * An order to return that was refused is not tried again when it comes again: the refusal may be on its way
+ * to the controller, which then gives the GPUs to others, and asks again with another number. Only ranks of a
+ * job on several nodes are asked again with the same number, and keep their GPUs until all are back.
+ *
  * An order to return with the number of a save that is under way ends that: its helper is told to undo it.
  * That its attempt has begun to return is in the spool before the helper is started, which may outlive two
  * agents: a check that comes then is answered with the return.
@@ -319,8 +323,8 @@ static int move_gpus(const struct parking *parking, struct error *err)
     return r < 0 ? r : 0;
 }
 
-/* Before its helper is started: see above. */
-static int note_return(const struct parking *parking)
+/* Before its helper is started, without an outcome, or because it is refused: see above. */
+static int note_return(const struct parking *parking, uint32_t outcome, const char *why)
 {
     struct launch_park entry = { 0 };
     _cleanup_close_ int dirfd = launcher_open_entry(parking->parker->parts.launcher, &parking->order.id);
@@ -329,7 +333,9 @@ static int note_return(const struct parking *parking)
         return r;
     entry.number = parking->order.number;
     entry.is_return = PARK_RETURN;
-    entry.outcome = 0;
+    entry.outcome = outcome;
+    free(entry.text);
+    entry.text = xstrdup(why);
     r = file_write_record(dirfd, SPOOL_PARK, &launch_park_record, &entry, false);
     record_clear(&launch_park_record, &entry);
     return r;
@@ -343,12 +349,14 @@ static void clear(struct parking *parking)
         r = enter_gpus(parking, false, &err);
     if (r == -EINPROGRESS)
         return;
-    if (r == 0 && (r = note_return(parking)) < 0)
+    if (r == 0 && (r = note_return(parking, 0, NULL)) < 0)
         (void)error_set_errno(&err, r, "cannot write the spool file %s", SPOOL_PARK);
-    if (r == 0)
+    if (r == 0) {
         parking->step = HELPING;
-    else
-        conclude(parking, PARK_REFUSED, 0, err.message);
+        return;
+    }
+    (void)note_return(parking, PARK_REFUSED, err.message);
+    conclude(parking, PARK_REFUSED, 0, err.message);
 }
 
 static void check(struct parking *parking)
@@ -392,6 +400,18 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     parking->is_given_up = true;
 }
 
+/* True for a rank of a job on several nodes. */
+static bool has_peers(const struct parking *parking)
+{
+    struct launch_spec spec;
+    _cleanup_close_ int dirfd = launcher_open_entry(parking->parker->parts.launcher, &parking->order.id);
+    if (dirfd < 0 || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+        return false;
+    bool has_peers = spec.is_gated;
+    record_clear(&launch_spec_record, &spec);
+    return has_peers;
+}
+
 /* Of an order to return, or to check, whose number the spool has. */
 static enum step resume_return(struct parking *parking, const struct launch_park *entry)
 {
@@ -403,7 +423,7 @@ static enum step resume_return(struct parking *parking, const struct launch_park
         return entry->outcome == PARK_LOST ? OVER : HELPING;
     }
     parking->order.action = PARK_RETURN;
-    if (entry->outcome == PARK_REFUSED)
+    if (entry->outcome == PARK_REFUSED && has_peers(parking))
         return CLEARING; // it is tried again
     if (entry->outcome != 0) {
         conclude(parking, (enum park_outcome)entry->outcome, 0, entry->text);

@@ -7,12 +7,18 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/state.h"
 #include "job/park.h"
+#include "sched/queue/fairshare.h"
 
 static int submitted, asked;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
-#define JOB 11U
+#define JOB       11U
+#define SECOND_MS 1000
+#define LIMIT_S   300
+#define AFTERWARDS                                                                                           \
+    60 // seconds: a shepherd, and then the controller, end a job within this time after its limit
 
 static int hello(struct bench *b, uint32_t link, const char *node, const struct known_attempt *known)
 {
@@ -70,7 +76,7 @@ static void start_rank(struct bench *b, uint32_t rank)
 }
 
 /* A job that runs on `nodes` nodes, "a" (rank 0, link 1) and "b" (rank 1, link 2). */
-static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move)
+static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move, int64_t limit_s)
 {
     (void)bench_open(state);
     struct bench *b = *state;
@@ -84,6 +90,7 @@ static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move)
     spec->ask.gpus = gpus;
     spec->ask.nodes = nodes;
     spec->ask.park_anywhere = may_move;
+    spec->ask.time_limit_ms = limit_s * SECOND_MS;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitted);
     bench_settle(b);
     for (uint32_t rank = 0; nodes > 1 && rank < nodes; rank++)
@@ -97,12 +104,17 @@ static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move)
 
 static int open_wide(void **state)
 {
-    return open_with(state, 2, 4, false);
+    return open_with(state, 2, 4, false, 0);
 }
 
 static int open_movable(void **state)
 {
-    return open_with(state, 1, 1, true);
+    return open_with(state, 1, 1, true, 0);
+}
+
+static int open_limited(void **state)
+{
+    return open_with(state, 1, 2, false, LIMIT_S);
 }
 
 /* How many PARK of this kind were sent to this rank since the last call, with the job's latest number. */
@@ -295,6 +307,44 @@ static void a_job_that_may_move_returns_on_a_free_gpu_of_its_node(void **state)
     assert_int_equal(phase(b), PARK_NONE);
 }
 
+/* GPU-seconds that its owner has been charged for. */
+static double held(struct bench *b)
+{
+    struct fairshare *fairshare = sched_fairshare(b->core->sched);
+    return fairshare_held(fairshare_account(fairshare, owner.uid, ACCOUNT_USER), b->now_ms);
+}
+
+static void pass(struct bench *b, int64_t seconds)
+{
+    b->now_ms += seconds * SECOND_MS;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    bench_turn(b);
+    bench_settle(b);
+}
+
+static void a_parked_job_is_not_charged_and_its_time_limit_stands_still(void **state)
+{
+    struct bench *b = *state;
+    pass(b, 100);
+    assert_float_equal(held(b), 200, 0.1); // on two GPUs
+    park(b);
+    pass(b, 5); // until they are free
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    assert_float_equal(held(b), 210, 0.1);
+    pass(b, 10 * LIMIT_S);
+    assert_int_equal(phase(b), PARK_PARKED);
+    assert_int_equal(job_of(b)->state, JOB_RUNNING);
+    assert_float_equal(held(b), 210, 0.1);
+    unpark(b);
+    answer(b, 0, PARK_RETURN, PARK_DONE);
+    pass(b, LIMIT_S - 105 - 1);
+    assert_int_equal(job_of(b)->state, JOB_RUNNING);
+    assert_float_equal(held(b), 2 * (LIMIT_S - 1), 0.1);
+    pass(b, 1 + AFTERWARDS);
+    assert_int_equal(job_of(b)->state, JOB_STOPPING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +362,8 @@ int main(void)
             a_controller_that_starts_in_the_middle_lets_the_others_return_too, open_wide, bench_close),
         cmocka_unit_test_setup_teardown(
             a_job_that_may_move_returns_on_a_free_gpu_of_its_node, open_movable, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_parked_job_is_not_charged_and_its_time_limit_stands_still, open_limited, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
