@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 import time
 
@@ -14,6 +15,7 @@ import pytest
 import device_programs
 import harness
 from nvml import Nvml
+from test_park import UUIDS, Cuda, await_phase, park
 
 pytestmark = pytest.mark.root
 
@@ -77,6 +79,11 @@ def guarded(make_instance, nodes):
 def attempt(nodes, before=''):
     """A command that prints what opens, after `before`."""
     return ['/usr/bin/python3', '-c', f'{TRY}\n{before}\nprint(json.dumps(attempt({nodes!r})))']
+
+
+def attempt_text(nodes):
+    """The same for a shell."""
+    return shlex.join(attempt(nodes))
 
 
 def opened(instance, job):
@@ -325,3 +332,72 @@ def test_the_directory_can_come_from_the_configuration(make_instance, nodes, tmp
     if not feature(instance)['on']:
         pytest.skip(feature(instance)['text'])
     assert opened(instance, instance.post_job(attempt(nodes), gpu_ids='0')) == [0, CTL]
+
+
+# --- a job that is parked, and returns on another GPU ---
+
+PROBE = TRY + '''
+import time
+folder, nodes = sys.argv[1:]
+while True:
+    if os.path.exists(f"{folder}/ask"):
+        os.unlink(f"{folder}/ask")
+        with open(f"{folder}/answer.new", "w") as out:
+            json.dump(attempt(nodes), out)
+        os.rename(f"{folder}/answer.new", f"{folder}/answer")
+    time.sleep(0.02)
+'''
+
+
+class Prober:
+    """A process of a job that tries all nodes when it is asked to."""
+
+    def __init__(self, folder, nodes):
+        self.folder = folder
+        self.script = f'{folder}/probe.py'
+        with open(self.script, 'w', encoding='ascii') as out:
+            out.write(PROBE)
+        self.command = f'/usr/bin/python3 {self.script} {folder} {nodes}'
+
+    def opened(self):
+        with open(f'{self.folder}/ask', 'w', encoding='ascii'):
+            pass
+        harness.until(lambda: os.path.exists(f'{self.folder}/answer'), 'what the job can open')
+        with open(f'{self.folder}/answer', encoding='ascii') as source:
+            found = json.load(source)
+        os.unlink(f'{self.folder}/answer')
+        return found
+
+
+def test_a_job_that_returns_on_another_gpu_opens_its_node_and_the_old_one_no_more(make_instance, nodes, place):
+    harness.open_folder(place)
+    cuda, nvml = Cuda(f'{place}/driver'), Nvml(place)
+    for number, uuid in enumerate(UUIDS):
+        nvml.add(bus=0x1b + 16 * number, uuid=uuid)
+    nvml.write()
+    instance = make_instance(gpus='auto', arguments=['--device-dir', nodes, *nvml.arguments, *cuda.arguments])
+    if not feature(instance)['on']:
+        pytest.skip(feature(instance)['text'])
+    prober = Prober(cuda.folder, nodes)
+    job = instance.submit('--gpu-ids', '0', '--park-anywhere', '--', 'sh', '-c',
+                          f'{prober.command} & exec {" ".join(cuda.work())}')
+    harness.until(cuda.steps, 'the job works on its GPU')
+    assert prober.opened() == [0, CTL]
+    cell = f'{instance_cgroup(instance)}/j{job}.1'
+    before = device_programs.attached(cell)
+    park(instance, job)
+    other = instance.submit('--gpu-ids', '0', '--', 'sh', '-c', f"{attempt_text(nodes)}; exec sleep 1000")
+    harness.until(lambda: instance.output(other).endswith(']\n'), 'what the other job can open')
+    assert json.loads(instance.output(other)) == [0, CTL]
+    instance.mgpu('unpark', job, check=True)
+    await_phase(instance, job, None)
+    index = instance.job(job)['granted'][0]['index']
+    assert index in (1, 2)
+    assert prober.opened() == [index, CTL]
+    after = device_programs.attached(cell)
+    assert len(after) == len(before) == 1 and after != before, 'one program replaces the other'
+    instance.kill_agent()
+    instance.await_gpus(lambda gpus: len(gpus) == len(UUIDS))
+    assert prober.opened() == [index, CTL]
+    for each in (job, other):
+        instance.mgpu('cancel', each, check=True)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs are loaded and attached with bpf(2). The name of a program is the checksum of its instructions, so
- * a filter already attached to a cgroup is found by its name and attached only once. Other programs on the
- * cgroup, or above it, remain effective: access denied by any of them is denied.
+ * a filter already attached to a cgroup is found by its name and attached only once, and another one of ours
+ * is removed. Other programs on the cgroup, or above it, remain effective: access denied by any of them is
+ * denied.
  */
 #include "agent/confine/device_filter.h"
 
@@ -22,6 +23,7 @@
 #include "base/memory.h"
 
 #define ATTACHED_MAX 64U // programs of one kind on one cgroup; the kernel allows no more
+#define NAME_PREFIX  "mgpu_"
 
 struct filter {
     struct device_program program;
@@ -39,7 +41,7 @@ static void make_filter(const struct device_rule *rules, size_t count, struct fi
 {
     device_program_build(rules, count, &ret->program);
     ret->sum = crc32c(0, ret->program.instructions, ret->program.length * sizeof(*ret->program.instructions));
-    (void)snprintf(ret->name, sizeof(ret->name), "mgpu_%08" PRIx32, ret->sum);
+    (void)snprintf(ret->name, sizeof(ret->name), NAME_PREFIX "%08" PRIx32, ret->sum);
 }
 
 static void clear_filter(struct filter *filter)
@@ -100,31 +102,71 @@ static bool read_about(int program_fd, struct bpf_prog_info *ret)
     return call_bpf(BPF_OBJ_GET_INFO_BY_FD, &attributes) >= 0;
 }
 
-static bool has_name(uint32_t program_id, const char *name)
-{
-    struct bpf_prog_info about;
-    union bpf_attr which = { .prog_id = program_id };
-    _cleanup_close_ int fd = call_bpf(BPF_PROG_GET_FD_BY_ID, &which);
-    return fd >= 0 && read_about(fd, &about) && strncmp(about.name, name, sizeof(about.name)) == 0;
-}
+/* The programs on a cgroup itself. */
+struct attached {
+    uint32_t ids[ATTACHED_MAX];
+    size_t count;
+};
 
-/* 1 when the program `known_id` (0: none), or one of that name, is attached to the cgroup itself, 0 when none
- * is. */
-static int is_attached(int cgroup_fd, uint32_t known_id, const char *name)
+static int list_attached(int cgroup_fd, struct attached *ret)
 {
-    uint32_t ids[ATTACHED_MAX] = { 0 };
+    *ret = (struct attached){ 0 };
     union bpf_attr attributes = { .query = {
                                       .target_fd = (uint32_t)cgroup_fd,
                                       .attach_type = BPF_CGROUP_DEVICE,
-                                      .prog_ids = (uint64_t)(uintptr_t)ids,
+                                      .prog_ids = (uint64_t)(uintptr_t)ret->ids,
                                       .prog_cnt = ATTACHED_MAX,
                                   } };
     int r = call_bpf(BPF_PROG_QUERY, &attributes);
     if (r < 0)
         return r;
-    for (uint32_t i = 0; i < attributes.query.prog_cnt && i < ATTACHED_MAX; i++)
-        if (ids[i] == known_id || has_name(ids[i], name))
-            return 1;
+    ret->count = attributes.query.prog_cnt < ATTACHED_MAX ? attributes.query.prog_cnt : ATTACHED_MAX;
+    return 0;
+}
+
+/* The program, and its name; a negative errno if it is gone. */
+static int open_program(uint32_t id, struct bpf_prog_info *ret_about)
+{
+    union bpf_attr which = { .prog_id = id };
+    _cleanup_close_ int fd = call_bpf(BPF_PROG_GET_FD_BY_ID, &which);
+    if (fd < 0)
+        return fd;
+    return read_about(fd, ret_about) ? take_fd(&fd) : -ESRCH;
+}
+
+static bool has_name(const struct bpf_prog_info *about, const char *name)
+{
+    return strncmp(about->name, name, sizeof(about->name)) == 0;
+}
+
+/* Whether the program `known_id` (0: none), or one of that name, is attached. */
+static bool is_attached(const struct attached *attached, uint32_t known_id, const char *name)
+{
+    for (size_t i = 0; i < attached->count; i++) {
+        struct bpf_prog_info about;
+        if (attached->ids[i] == known_id)
+            return true;
+        _cleanup_close_ int fd = open_program(attached->ids[i], &about);
+        if (fd >= 0 && has_name(&about, name))
+            return true;
+    }
+    return false;
+}
+
+/* Removes our filters but the one of that name: those of GPUs that the attempt had before. */
+static int detach_others(int cgroup_fd, const struct attached *attached, uint32_t known_id, const char *name)
+{
+    for (size_t i = 0; i < attached->count; i++) {
+        struct bpf_prog_info about;
+        if (attached->ids[i] == known_id)
+            continue;
+        _cleanup_close_ int fd = open_program(attached->ids[i], &about);
+        if (fd < 0 || has_name(&about, name) || strncmp(about.name, NAME_PREFIX, strlen(NAME_PREFIX)) != 0)
+            continue;
+        int r = detach(cgroup_fd, fd);
+        if (r < 0)
+            return r;
+    }
     return 0;
 }
 
@@ -190,29 +232,38 @@ static int put_on(struct device_filters *filters, int cgroup_fd, struct filter *
     return r < 0 ? error_set_errno(err, r, "cannot attach the device filter") : 1;
 }
 
+/* The new filter comes first: meanwhile, only what both allow can be opened. */
 int device_filter_apply(struct device_filters *filters, int cgroup_fd, const struct device_rule *rules,
     size_t count, struct error *err)
 {
+    struct attached attached;
     _cleanup_(clear_filter) struct filter filter;
     make_filter(rules, count, &filter);
     const struct kept_filter *kept = find_kept(filters, &filter);
-    int r = is_attached(cgroup_fd, kept != NULL ? kept->id : 0, filter.name);
+    uint32_t known_id = kept != NULL ? kept->id : 0;
+    int r = list_attached(cgroup_fd, &attached);
     if (r < 0)
         return error_set_errno(err, r, "cannot determine the attached device filter");
-    return r == 1 ? 0 : put_on(filters, cgroup_fd, &filter, err);
+    bool is_there = is_attached(&attached, known_id, filter.name);
+    r = is_there ? 0 : put_on(filters, cgroup_fd, &filter, err);
+    if (r < 0)
+        return r;
+    r = detach_others(cgroup_fd, &attached, known_id, filter.name);
+    return r < 0 ? error_set_errno(err, r, "cannot remove the device filter of other GPUs") : !is_there;
 }
 
 int device_filter_probe(int cgroup_fd, struct error *err)
 {
+    struct attached attached;
     _cleanup_(clear_filter) struct filter filter;
     make_filter(NULL, 0, &filter);
     _cleanup_close_ int program_fd = load(&filter);
     int r = program_fd < 0 ? program_fd : attach(cgroup_fd, program_fd);
     if (r < 0)
         return error_set_errno(err, r, "the kernel does not allow device filters");
-    int found = is_attached(cgroup_fd, 0, filter.name);
+    bool is_found = list_attached(cgroup_fd, &attached) == 0 && is_attached(&attached, 0, filter.name);
     r = detach(cgroup_fd, program_fd);
     if (r < 0)
         return error_set_errno(err, r, "cannot remove a device filter");
-    return found == 1 ? 0 : error_set(err, -EPERM, "the kernel does not report attached device filters");
+    return is_found ? 0 : error_set(err, -EPERM, "the kernel does not report attached device filters");
 }
