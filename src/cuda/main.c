@@ -84,6 +84,7 @@ static int run(const struct command_line *line, const char *verb)
         return verbs[i].run(&line->options, NULL);
     if (cuda_api_load(line->options.library, &api, &err) < 0) {
         (void)fprintf(stderr, "mgpu-gpu-test: %s\n", err.message);
+        (void)probe_failed(&err); // for programs that read the results
         return PROBE_SKIPPED;
     }
     int status = probe_start(&api);

@@ -204,6 +204,13 @@ static int mood(const struct machine *machine, const char *function)
     return -1;
 }
 
+/* What cannot fail, and may hang. */
+static void pass(const char *function)
+{
+    const struct machine machine = look();
+    (void)mood(&machine, function);
+}
+
 /* The code with which a function begins; 0: it goes on. */
 static int enter(const char *function, struct machine *ret)
 {
@@ -260,6 +267,7 @@ EXPORT int cuInit(unsigned int flags)
 
 EXPORT int cuDriverGetVersion(int *version)
 {
+    pass(__func__);
     *version = look().version;
     return 0;
 }
@@ -344,6 +352,7 @@ EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
 
 EXPORT int cuDevicePrimaryCtxRelease_v2(int device)
 {
+    pass(__func__);
     (void)device;
     return 0;
 }
@@ -425,6 +434,7 @@ EXPORT int cuMemAllocManaged(unsigned long long *pointer, size_t bytes, unsigned
 
 EXPORT int cuMemFree_v2(unsigned long long pointer)
 {
+    pass(__func__);
     for (struct block **at = &blocks; *at != NULL; at = &(*at)->next) {
         struct block *block = *at;
         if ((unsigned long long)(uintptr_t)block->at != pointer)
@@ -447,6 +457,7 @@ EXPORT int cuMemAllocHost_v2(void **pointer, size_t bytes)
 
 EXPORT int cuMemFreeHost(void *pointer)
 {
+    pass(__func__);
     free(pointer);
     return 0;
 }
@@ -635,6 +646,7 @@ EXPORT int cuEventElapsedTime(float *milliseconds, void *from, void *to)
 
 EXPORT int cuEventDestroy_v2(void *event)
 {
+    pass(__func__);
     free(event);
     return 0;
 }

@@ -102,6 +102,8 @@ EXPORT int cuDriverGetVersion(int *ret);
 EXPORT int cuDriverGetVersion(int *ret)
 {
     char path[4096], line[256];
+    while (rule("hang", "version") >= 0)
+        wait_ms(POLL_MS);
     folder_file("rules", path, sizeof(path));
     FILE *file = fopen(path, "re");
     *ret = 13000;

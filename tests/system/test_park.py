@@ -3,6 +3,7 @@
 what to do by the file `rules`; a job that "uses CUDA" is a process with a file of its own there, which it looks at before
 each step of its work, as a call of CUDA would block."""
 
+import datetime
 import os
 import shutil
 import time
@@ -179,6 +180,66 @@ def test_a_driver_that_cannot_park_leaves_the_job_alone(make_instance, cuda, lib
     assert words in instance.job(job)['park_text']
     assert cuda.calls() == []
     goes_on(cuda)
+
+
+PARKING_CALLS = ['cuInit', 'cuDriverGetVersion', 'cuGetErrorName', 'cuCheckpointProcessGetState', 'cuCheckpointProcessLock',
+                 'cuCheckpointProcessCheckpoint', 'cuCheckpointProcessRestore', 'cuCheckpointProcessUnlock']
+
+
+def test_a_driver_without_any_one_function_leaves_the_job_alone(make_instance, cuda):
+    """The library with another name in the function's place."""
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    with open(cuda.library, 'rb') as source:
+        whole = source.read()
+    texts = set()
+    for name in PARKING_CALLS:
+        old = b'\0' + name.encode() + b'\0'
+        assert old in whole
+        with open(f'{cuda.library}.new', 'wb') as out:
+            out.write(whole.replace(old, b'\0x' + old[2:]))
+        os.chmod(f'{cuda.library}.new', 0o755)
+        os.rename(f'{cuda.library}.new', cuda.library)
+        instance.mgpu('park', job, check=True)
+        wanted = 'does not tell its version' if name in ('cuInit', 'cuDriverGetVersion') else f'has no {name}'
+        texts.add(harness.until(lambda wanted=wanted: wanted in (instance.job(job)['park_text'] or '') and
+                                instance.job(job)['park_text'], f'the job is told that {name} is missing'))
+        assert phase(instance, job) is None
+    assert len(texts) == len(PARKING_CALLS) - 1
+    assert cuda.calls() == []
+    goes_on(cuda)
+
+
+@pytest.mark.parametrize('name', ['cuInit', 'version'])
+def test_a_driver_that_hangs_before_anything_is_touched_is_given_up(make_instance, cuda, name):
+    instance = make_instance(gpus='sim:1x24G', arguments=(*cuda.arguments, '--park-timeout', '1s'))
+    job = start_work(instance, cuda)
+    cuda.rule(f'hang {name}')
+    instance.mgpu('park', job, check=True)
+    goes_on(cuda)
+    text = harness.until(lambda: instance.job(job)['park_text'], 'it is given up', timeout_s=60)
+    assert 'not answered' in text
+    goes_on(cuda)
+    assert phase(instance, job) is None and cuda.calls() == []
+    cuda.rule()
+    harness.until(lambda: instance.mgpu('park', job).code == 0 and phase(instance, job), 'it can be parked')
+    await_phase(instance, job, 'parked')
+
+
+def test_a_parked_job_that_waits_shows_when_it_will_return_and_why_not_now(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    park(instance, job)
+    assert instance.job(job)['eta'] is None, 'nobody has asked it to return'
+    other = instance.submit('-g', '1', '-t', '1h', '--', 'sleep', '1000')
+    instance.wait(other, 'running')
+    instance.mgpu('unpark', job, check=True)
+    harness.until(lambda: instance.job(job)['eta'], 'the expected start')
+    seconds = (datetime.datetime.fromisoformat(instance.job(job)['eta'].replace('Z', '+00:00'))
+               - datetime.datetime.now(datetime.timezone.utc)).total_seconds()
+    assert 0 < seconds <= 3600 + 60
+    why = instance.mgpu('why', job, check=True).out
+    assert 'GPU' in why and str(other) in why, why
 
 
 def test_a_node_without_nvidia_gpus_refuses_at_once(make_instance):
