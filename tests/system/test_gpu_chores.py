@@ -32,6 +32,14 @@ class Driver:
         self.say()
         self.arguments = ['--nvml-library', f'{folder}/libnvidia-ml.so.1', '--cuda-library', f'{folder}/libcuda.so.1']
 
+    def count(self, millijoules, corrected):
+        """What the driver has counted since it was loaded, for all users."""
+        lines = [line for line in pathlib.Path(f'{self.folder}/nvml.state').read_text(encoding='ascii').splitlines()
+                 if not line.startswith('more ')]
+        lines += [f'more {i} {i} 700000 {millijoules} 1980 2619 {corrected} 0' for i in range(len(GPUS))]
+        pathlib.Path(f'{self.folder}/nvml.new').write_text('\n'.join(lines) + '\n', encoding='ascii')
+        os.rename(f'{self.folder}/nvml.new', f'{self.folder}/nvml.state')
+
     def say(self, *lines):
         text = '\n'.join([f'gpu {bus} 64 {digits} NVIDIA Stand-in' for bus, digits in GPUS] + list(lines)) + '\n'
         pathlib.Path(f'{self.folder}/cuda.new').write_text(text, encoding='ascii')
@@ -62,6 +70,38 @@ def test_memory_is_overwritten_before_another_user_gets_it_and_for_no_other(make
         job = box.submit('-G', '0', '--', 'true', user=user)
         assert box.wait(job)['exit_code'] == 0
         assert overwritten(box) == [62 * MIB] * times, (user.name, box.log())
+
+
+def await_energy(box, joules):
+    """The node has seen the counter."""
+    harness.until(lambda: box.gpus()[0]['energy_joules'] == joules, f'{joules} J on the GPU')
+
+
+def energy(box, job):
+    return (box.job(job)['usage'] or {}).get('energy_joules')
+
+
+@pytest.mark.root
+def test_figures_of_a_job_begin_at_zero_whatever_was_counted_before(make_box, driver, ana, bo, gate):
+    """The counters of the driver go on, and remain the administrator's evidence: a job has the difference."""
+    driver.count(5000000, 7)
+    box = make_box()
+    await_energy(box, 5000)
+    first = box.submit('-G', '0', '--', *gate.command(), user=ana)
+    box.wait(first, 'running')
+    harness.until(lambda: energy(box, first) == 0, 'a sample of the job')
+    driver.count(5600000, 9)
+    await_energy(box, 5600)
+    harness.until(lambda: energy(box, first) == 600, 'the energy of the job')
+    gate.open()
+    box.wait(first)
+    driver.count(9000000, 9)  # by nobody whom mgpu knows
+    await_energy(box, 9000)
+    second = box.submit('-G', '0', '--', 'sleep', '1000', user=bo)
+    used = harness.until(lambda: energy(box, second) is not None and box.job(second)['usage'], 'a sample of the job')
+    assert used['energy_joules'] == 0 and not used['gpu_memory_peak_bytes'], used
+    box.mgpu('cancel', second, check=True)
+    assert box.gpus()[0]['ecc_corrected'] == 9, 'nothing was cleared'
 
 
 @pytest.mark.root
