@@ -8,7 +8,8 @@ import subprocess
 import pytest
 
 import harness
-from controllers import Controllers, Etcd, check_all_ran_once, check_equal, has_etcd, has_progress, run_clients
+from cluster import Cluster, Node
+from controllers import Controller, Controllers, Etcd, check_all_ran_once, check_equal, has_etcd, has_progress, run_clients
 from lossy_proxy import LossyProxy
 
 pytestmark = [pytest.mark.real, pytest.mark.root,
@@ -130,3 +131,62 @@ def test_a_leader_does_not_write_behind_a_gap(ana):
         assert leader.process.wait(harness.DEADLINE_S) == os.EX_TEMPFAIL
         harness.until(lambda: 'etcd has lost data' in ((standby.state() or {}).get('trouble') or ''), 'a standby that says so')
         assert not standby.is_leading()
+
+
+def test_one_controller_moves_to_etcd_and_back_without_stopping_jobs(ana, gate):
+    """The agent of its own machine is not part of this: controllers of a cluster run no jobs."""
+    etcd = Etcd(1)
+    box = Controller('c0', etcd, ana)
+    with_cluster, at = list(box.command), box.command.index('--cluster')
+    alone = box.command = with_cluster[:at] + with_cluster[at + 4:]
+    shim = Cluster.__new__(Cluster)
+    shim.box, shim.place, shim.nodes = box, box.place, {}
+    node = Node(shim, 'n1', 'sim:4x24G')
+
+    def leave():
+        box.process.terminate()
+        assert box.process.wait(harness.DEADLINE_S) == 0
+
+    def await_role(role):
+        harness.until(lambda: (box.state() or {}).get('role') == role, role)
+        harness.until(lambda: [one['up'] for one in box.api('GET', '/nodes').json['nodes']] == [True], 'the node')
+
+    try:
+        box.start(extra=['--no-agent'])
+        node.join()
+        job = box.submit('-g', '1', '--', *gate.command('exit 5'))
+        box.wait(job, 'running')
+        leave()
+        box.command = with_cluster
+        box.start(extra=['--migrate'])
+        await_role('leader')
+        assert box.wait(box.submit('--', 'sh', '-c', 'exit 4'))['exit_code'] == 4, 'a job of the cluster'
+        held = box.submit('--hold', '--', 'true')
+        assert etcd.ctl('get', '--prefix', 'mgpu/', '--keys-only').split()
+        leave()
+        box.start()
+        await_role('leader')
+        assert box.job(job)['state'] == 'running'
+        leave()
+
+        box.command = [*alone, '--no-agent']
+        box.spawn().close()
+        assert box.process.wait(harness.DEADLINE_S) != 0, 'a store of a cluster does not start alone'
+        assert 'add --leave-cluster' in box.log()
+        left = subprocess.run([*with_cluster, '--leave-cluster'], capture_output=True, text=True, check=False, cwd='/',
+                              timeout=harness.DEADLINE_S)
+        assert left.returncode == 0, left
+        assert not etcd.ctl('get', '--prefix', 'mgpu/', '--keys-only').split(), 'etcd is empty'
+        box.start()
+        await_role('only')
+        gate.open()
+        end = box.wait(job)
+        assert (end['exit_code'], end['attempt']) == (5, 1), end
+        assert box.job(held)['state'] == 'queued' and box.submit('--', 'true') > held
+        box.cancel_all()
+        leave()
+    finally:
+        gate.open()
+        node.stop()
+        box.close()
+        etcd.close()
