@@ -135,6 +135,7 @@ int spool_load(struct effects_parts *parts, struct agent_core *core, struct erro
         note_spec(core, &id, dirfd);
     }
     (void)closedir(dir);
+    launcher_sweep(parts->launcher);
     (void)parts->confine->list(parts->cells, on_cell, parts);
     return 0;
 }

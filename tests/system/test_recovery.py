@@ -100,6 +100,35 @@ def test_the_daemon_leaves_for_a_new_start_when_the_keeper_dies(make_instance, g
     assert instance.wait(job)['exit_code'] == 3
 
 
+def test_what_a_killed_agent_has_not_finished_making_is_removed(make_instance, place, gate):
+    """An agent writes a job's script and its list of hosts next to the spool entry."""
+    instance = make_instance()
+    script = os.path.join(place, 'waits.sh')
+    with open(script, 'w', encoding='ascii') as file:
+        file.write(f'#!/bin/sh\nread word < {gate.path}\nexit 6\n')
+    os.chmod(script, 0o755)
+    os.chown(script, instance.client.uid, instance.client.gid)
+    job = int(instance.mgpu('submit', '-g', '0', script, cwd=place, check=True).out)
+    instance.wait(job, 'running')
+    kept = f'{instance.run_dir}/scripts/{job}.1.0.0'
+    made = [f'{instance.run_dir}/{folder}/999.1.0.0' for folder in ('scripts', 'hosts', 'notices')]
+    strange = f'{instance.run_dir}/scripts/not-a-name'
+    assert os.listdir(f'{instance.run_dir}/scripts') == [os.path.basename(kept)]
+    instance.stop()
+    for path in (*made, strange):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.mkdir(made[0])
+    for path in (f'{made[0]}/waits.sh', *made[1:], strange):
+        with open(path, 'w', encoding='ascii') as file:
+            file.write('left behind')
+    instance.start()
+    assert not any(map(os.path.exists, made)), 'files of an attempt without an entry'
+    assert os.path.exists(kept) and os.path.exists(strange)
+    gate.open()
+    assert instance.wait(job)['exit_code'] == 6
+    harness.until(lambda: not os.path.exists(kept), 'the script of a job that has ended is removed')
+
+
 def test_a_dead_shepherd_loses_no_exit_code(make_instance, gate, bell):
     instance = make_instance()
     job = instance.post_job(['sh', '-c', f'echo $$ > {bell.path}; read x < {gate.path}; echo out; exit 11'])

@@ -7,6 +7,7 @@
  */
 #include "agent/launch/launcher.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -331,6 +332,53 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
     (void)notices_remove(launcher->run_dir, id);
     (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his
     return spool_remove_and_tell(launcher->spool_fd, name, launcher->tell_fd);
+}
+
+/* Visits the names in a folder of RUN that belong to no entry. */
+static void sweep_folder(const struct launcher *launcher, int folder_fd,
+    void (*remove)(const struct launcher *launcher, const struct spool_id *id))
+{
+    struct spool_id id;
+    DIR *dir = folder_fd < 0 ? NULL : fdopendir(folder_fd);
+    if (dir == NULL) {
+        if (folder_fd >= 0)
+            (void)close(folder_fd);
+        return;
+    }
+    for (const struct dirent *file; (file = readdir(dir)) != NULL;) {
+        if (spool_parse_name(file->d_name, &id) &&
+            faccessat(launcher->spool_fd, file->d_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+            remove(launcher, &id);
+    }
+    (void)closedir(dir);
+}
+
+static int open_folder(const struct launcher *launcher, const char *name)
+{
+    _cleanup_free_ char *path = xasprintf("%s/%s", launcher->run_dir, name);
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static void remove_script(const struct launcher *launcher, const struct spool_id *id)
+{
+    (void)scripts_remove(launcher->scripts_fd, id);
+}
+
+static void remove_hosts(const struct launcher *launcher, const struct spool_id *id)
+{
+    (void)hostfile_remove(launcher->run_dir, id);
+}
+
+static void remove_notices(const struct launcher *launcher, const struct spool_id *id)
+{
+    (void)notices_remove(launcher->run_dir, id);
+}
+
+void launcher_sweep(const struct launcher *launcher)
+{
+    sweep_folder(launcher, open_folder(launcher, "scripts"), remove_script);
+    sweep_folder(launcher, open_folder(launcher, "hosts"), remove_hosts);
+    sweep_folder(launcher, open_folder(launcher, "notices"), remove_notices);
 }
 
 int launcher_restore_one(struct launcher *launcher, const struct spool_id *id, struct error *err)

@@ -75,6 +75,10 @@ int launcher_spool_fd(const struct launcher *launcher);
 /* Opens the spool entry of a step. Returns its directory, or a negative errno; -ENOENT: it has none. */
 int launcher_open_entry(const struct launcher *launcher, const struct spool_id *id);
 
+/* Removes scripts, lists of hosts and notices without an entry in the spool: an agent that is killed while it
+ * makes or removes an entry leaves them. */
+void launcher_sweep(const struct launcher *launcher);
+
 /*
  * Creates the step's spool directory, cgroup and `spec`. Idempotent: an existing spec is kept. Returns an
  * enum launcher_stage. A negative errno means that it failed this time (memory, disk, processes): no spec was
