@@ -16,6 +16,11 @@ static size_t bucket_of(uint64_t id, size_t n_buckets)
     return (id * 0x9e3779b97f4a7c15ULL >> 20) % n_buckets;
 }
 
+struct core_entry *const *job_table_bucket(const struct job_table *table, uint64_t id)
+{
+    return &table->buckets[bucket_of(id, table->n_buckets)];
+}
+
 static const struct core_extra no_extra = { 0 };
 
 const struct core_extra *core_extra(const struct core_entry *entry)

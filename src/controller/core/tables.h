@@ -24,6 +24,9 @@ struct job_table {
 size_t job_table_after(
     const struct job_table *table, uint64_t id); // the first row with a higher id, or n_rows
 
+/* Where the chain of a job begins; the table must not be empty. */
+struct core_entry *const *job_table_bucket(const struct job_table *table, uint64_t id);
+
 struct core_entry *core_find(const struct core *core, uint64_t id);
 struct core_entry *job_table_add(struct job_table *table, struct job *job); // takes ownership of the job
 void job_table_remove(struct job_table *table, struct core_entry *entry);   // frees it

@@ -19,9 +19,28 @@ static bool is_live(const struct core_entry *entry)
            extra->usage_token == entry->job->token;
 }
 
+/* To find a job takes three reads, each of which waits for memory and for the one before. Those of all jobs
+ * of a node are begun together. */
+static void read_ahead(const struct core *core, const struct attempt_usage *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        __builtin_prefetch(job_table_bucket(&core->jobs, items[i].id.job));
+    for (size_t i = 0; i < count; i++)
+        __builtin_prefetch(*job_table_bucket(&core->jobs, items[i].id.job));
+    for (size_t i = 0; i < count; i++) {
+        const struct core_entry *entry = *job_table_bucket(&core->jobs, items[i].id.job);
+        if (entry != NULL) {
+            __builtin_prefetch(entry->job);
+            __builtin_prefetch(entry->extra);
+        }
+    }
+}
+
 void core_take_usages(struct core *core, const struct record_list *usages)
 {
     const struct attempt_usage *items = usages->items;
+    if (core->jobs.count > 0)
+        read_ahead(core, items, usages->count);
     for (size_t i = 0; i < usages->count; i++) {
         struct core_entry *entry = core_find(core, items[i].id.job);
         /* A late report about an abandoned attempt does not apply to the current one. */
