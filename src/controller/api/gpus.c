@@ -3,6 +3,9 @@
  * GET /gpus and GET /nodes: the last reports of the nodes, with the jobs that the core has there, in slices:
  * a node that is new meanwhile comes last, and none goes. The cursor of a page is the number of nodes before
  * it. A page ends after a whole node. With `top`, GPUs are counted of which there have been enough.
+ *
+ * In a large cluster a list takes many parts of turns. Requests for the same whole list that are equally far
+ * share each slice: whichever has its turn in the fair queue goes on with it, and all of them get it.
  */
 #include "controller/api/gpus.h"
 
@@ -24,6 +27,7 @@
 #include "wire/limits.h"
 
 #define STATES_MAX 16U
+#define NODES_FEW  64U // fewer are listed within one part
 
 /* Of GPUs in one state. */
 struct tally {
@@ -31,9 +35,19 @@ struct tally {
     size_t shown, omitted;
 };
 
+/* Where a slice begins. */
+struct place {
+    size_t at, rows, bytes;
+};
+
 struct listing {
     struct slices slices;
     struct serve *serve;
+    struct request *request;
+    struct listing *next; // of serve->listings
+    struct place begin;   // of the slice that is being filled
+    bool is_partial;      // it is not complete
+    unsigned n_given;     // turns in the fair queue that are not needed any more: others made the slices
     struct gpu_twins *twins;
     size_t at;        // the next node of the core
     size_t rows, max; // written, and the limit
@@ -245,12 +259,57 @@ static void end(struct listing *listing, const struct controller *controller)
     buffer_append_text(&listing->slices.bytes, "}\n");
 }
 
-static void fill(struct request *request)
+static bool is_whole(const struct listing *listing)
 {
-    struct listing *listing = request->work;
-    const struct controller *controller = request->serve->controller;
+    return listing->node == NULL && listing->top == 0 && listing->max == INT64_MAX;
+}
+
+/* It is in the fair queue, for the slice that this one has made. */
+static bool is_waiting_for(const struct listing *other, const struct listing *listing)
+{
+    const struct request *request = other->request;
+    return other != listing && is_whole(other) && other->is_gpus == listing->is_gpus &&
+           other->is_sparse == listing->is_sparse && !other->is_partial && !other->slices.is_last &&
+           (request->phase == REQUEST_OPEN || request->phase == REQUEST_STREAMING) &&
+           request->on_drained == NULL && other->at == listing->begin.at &&
+           other->rows == listing->begin.rows && other->slices.bytes.length == listing->begin.bytes;
+}
+
+/* One that is making the slice that this one needs next; else itself. */
+static struct listing *find_maker(struct listing *listing)
+{
+    struct listing *maker = is_whole(listing) && !listing->is_partial ? listing->serve->listings : NULL;
+    while (maker != NULL && (!maker->is_partial || !is_whole(maker) || !is_waiting_for(listing, maker)))
+        maker = maker->next;
+    return maker != NULL ? maker : listing;
+}
+
+/* `served` has had its turn in the fair queue; the turns of the others are still to come. */
+static void share_slice(const struct listing *maker, const struct listing *served)
+{
+    const struct buffer *bytes = &maker->slices.bytes;
+    struct listing *next = NULL;
+    for (struct listing *other = maker->serve->listings; other != NULL; other = next) {
+        next = other->next;
+        if (!is_waiting_for(other, maker))
+            continue;
+        buffer_append(
+            &other->slices.bytes, bytes->bytes + maker->begin.bytes, bytes->length - maker->begin.bytes);
+        other->at = maker->at;
+        other->rows = maker->rows;
+        other->slices.is_last = maker->slices.is_last;
+        other->n_given += other != served;
+        slices_send(other->request);
+    }
+}
+
+static void fill_part(struct listing *listing)
+{
+    const struct controller *controller = listing->serve->controller;
     const struct core_node *node = NULL;
     int64_t until_us = clock_boot_us() + SLICE_US;
+    if (!listing->is_partial)
+        listing->begin = (struct place){ listing->at, listing->rows, listing->slices.bytes.length };
     while (listing->rows < listing->max && !slices_is_full(&listing->slices) && clock_boot_us() < until_us &&
            (node = core_node_at(controller->core, listing->at)) != NULL) {
         if (is_named(listing, node->name))
@@ -261,10 +320,26 @@ static void fill(struct request *request)
         listing->rows >= listing->max || core_node_at(controller->core, listing->at) == NULL;
     if (listing->slices.is_last)
         end(listing, controller);
-    if (listing->slices.is_last || slices_is_full(&listing->slices))
-        slices_send(request);
-    else
+    listing->is_partial = !listing->slices.is_last && !slices_is_full(&listing->slices);
+}
+
+static void fill(struct request *request)
+{
+    struct listing *listing = request->work;
+    if (listing->n_given > 0) {
+        listing->n_given--;
+        return;
+    }
+    struct listing *maker = find_maker(listing);
+    fill_part(maker);
+    if (maker->is_partial) {
         fair_queue_add(request, fill);
+        return;
+    }
+    maker->n_given += maker != listing;
+    if (is_whole(maker))
+        share_slice(maker, listing);
+    slices_send(maker->request);
 }
 
 static void add_twins(void *arg, const struct core_node *node)
@@ -283,9 +358,13 @@ struct gpu_twins *gpus_twins(const struct core *core)
 
 static void release_listing(struct request *request)
 {
+    struct listing *listing = request->work, **link = &request->serve->listings;
+    while (*link != listing)
+        link = &(*link)->next;
+    *link = listing->next;
     slices_clear(request);
-    gpu_twins_free(((struct listing *)request->work)->twins);
-    free(request->work);
+    gpu_twins_free(listing->twins);
+    free(listing);
 }
 
 static int read_page(const struct request *request, struct listing *listing, struct error *err)
@@ -315,7 +394,14 @@ static void reply_listing(struct request *request, const char *key,
 {
     struct listing *listing = xcalloc(1, sizeof(*listing));
     struct error err = { 0 };
-    *listing = (struct listing){ .serve = request->serve, .add = add, .add_more = add_more };
+    *listing = (struct listing){
+        .serve = request->serve,
+        .request = request,
+        .next = request->serve->listings,
+        .add = add,
+        .add_more = add_more,
+    };
+    request->serve->listings = listing;
     listing->is_gpus = add == add_gpus;
     request->work = listing;
     request->release = release_listing;
@@ -325,7 +411,11 @@ static void reply_listing(struct request *request, const char *key,
     }
     buffer_printf(&listing->slices.bytes, "{\"schema\":\"" SERVE_SCHEMA "\",\"%s\":[", key);
     listing->twins = gpus_twins(request->serve->controller->core);
-    slices_begin(request, fill);
+    listing->slices.fill = fill;
+    if (core_node_at(request->serve->controller->core, NODES_FEW) != NULL)
+        fair_queue_add(request, fill); // where others may wait, too
+    else
+        fill(request);
 }
 
 void handle_gpus(struct request *request)

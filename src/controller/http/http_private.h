@@ -45,7 +45,8 @@ struct serve {
     struct departures *departures;
     struct fair_queue *queue;
     struct kept_why why;
-    struct why_question *why_questions; // api/why.c
+    struct why_question *why_questions;
+    struct listing *listings; // api/gpus.c: in progress // api/why.c
     struct users *users;
     struct usernames *names;
     struct event_client *event_clients;

@@ -93,6 +93,40 @@ static void lists_that_wait_together_share_a_forecast(void **state)
     assert_in_range(harness->outlooks, 1, READERS / 2);
 }
 
+static void lists_of_gpus_that_wait_together_are_made_once(void **state)
+{
+    enum { READERS = 12, NODES = 1000 };
+    struct harness *harness = *state;
+    static const char ask[] = "GET /api/v1/gpus?sparse=1 HTTP/1.1\r\nHost: x\r\n\r\n";
+    int readers[READERS];
+    harness->core.n_more = NODES - 1;
+    struct answer whole = client_get(harness, "/api/v1/gpus?sparse=1"), part = { 0 };
+    unsigned once = harness->core.gpus_listed;
+    assert_true(once >= NODES);
+    assert_true(whole.length > (size_t)256 << 10); // several slices
+    for (size_t i = 0; i < READERS; i++)
+        readers[i] = client_connect(harness);
+    int slow = client_connect(harness); // reads nothing, and delays nobody
+    assert_int_equal(send(slow, ask, sizeof(ask) - 1, 0), sizeof(ask) - 1);
+    for (size_t i = 0; i < READERS; i++)
+        assert_int_equal(send(readers[i], ask, sizeof(ask) - 1, 0), sizeof(ask) - 1);
+    for (size_t i = 0; i < READERS; i++) {
+        struct answer answer = client_receive(harness, readers[i], false);
+        assert_int_equal(answer.status, 200);
+        assert_int_equal(answer.length, whole.length);
+        assert_memory_equal(answer.body, whole.body, whole.length);
+        answer_clear(&answer);
+        close(readers[i]);
+    }
+    assert_in_range(harness->core.gpus_listed, 2 * once, (READERS / 2 + 1) * once); // not READERS + 2
+    part = client_get(harness, "/api/v1/gpus?sparse=1&after=995");
+    assert_int_equal(part.status, 200);
+    assert_true(part.length < whole.length / 100);
+    answer_clear(&part);
+    answer_clear(&whole);
+    close(slow);
+}
+
 static void large_bodies_do_not_fill_the_memory(void **state)
 {
     struct harness *harness = *state;
@@ -287,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(idle_connections_do_not_hinder_others, start, stop),
         cmocka_unit_test_setup_teardown(lists_that_wait_together_share_a_forecast, start, stop),
+        cmocka_unit_test_setup_teardown(lists_of_gpus_that_wait_together_are_made_once, start, stop),
         cmocka_unit_test_setup_teardown(large_bodies_do_not_fill_the_memory, start, stop),
         cmocka_unit_test(many_users_may_not_take_all_connections),
         cmocka_unit_test(where_files_are_few_one_user_still_has_some_connections),

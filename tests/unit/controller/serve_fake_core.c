@@ -549,7 +549,7 @@ void core_each_node(
 
 const struct core_node *core_node_at(const struct core *core, size_t number)
 {
-    return number == 0 ? &core->node : NULL;
+    return number <= core->n_more ? &core->node : NULL;
 }
 
 const struct core_node *core_node_named(const struct core *core, const char *name)
@@ -561,6 +561,7 @@ size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max)
 {
     size_t found = 0;
+    current->core.gpus_listed++;
     for (size_t i = 0; i < core->n_jobs; i++) {
         const struct gpu_grant *grants = core->jobs[i]->grants.items;
         for (size_t k = 0; k < core->jobs[i]->grants.count; k++) {

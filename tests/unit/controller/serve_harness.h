@@ -25,7 +25,9 @@ struct core {
     struct job *jobs[HARNESS_JOBS_MAX];
     size_t n_jobs;
     struct core_node node;
-    struct sched *sched; // empty
+    size_t n_more;        // nodes like it
+    unsigned gpus_listed; // in all lists
+    struct sched *sched;  // empty
     uint64_t last_event;
 };
 
