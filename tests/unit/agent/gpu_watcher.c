@@ -94,6 +94,7 @@ void end(struct watcher *watcher)
     gpu_helper_free(watcher->helper);
     gpu_roster_free(watcher->roster);
     event_base_free(watcher->base);
+    kill_children(); // one that hangs in the driver's start would leave by itself only after first_ms
     while (waitpid(-1, NULL, 0) > 0)
         ;
 }
