@@ -89,18 +89,20 @@ def test_figures_of_a_job_begin_at_zero_whatever_was_counted_before(make_box, dr
     await_energy(box, 5000)
     first = box.submit('-G', '0', '--', *gate.command(), user=ana)
     box.wait(first, 'running')
-    harness.until(lambda: energy(box, first) == 0, 'a sample of the job')
+    harness.until(lambda: energy(box, first), 'a sample of the job')
+    begun = energy(box, first)  # of its first second, by its power
+    assert begun < 1000, 'what was counted before is not its own'
     driver.count(5600000, 9)
     await_energy(box, 5600)
-    harness.until(lambda: energy(box, first) == 600, 'the energy of the job')
+    harness.until(lambda: abs(energy(box, first) - begun - 600) < 1, 'the energy of the job')
     gate.open()
     box.wait(first)
     driver.count(9000000, 9)  # by nobody whom mgpu knows
     await_energy(box, 9000)
     second = box.submit('-G', '0', '--', 'sleep', '1000', user=bo)
-    used = harness.until(lambda: energy(box, second) is not None and box.job(second)['usage'], 'a sample of the job')
-    assert used['energy_joules'] == 0 and not used['gpu_memory_peak_bytes'], used
-    box.mgpu('cancel', second, check=True)
+    used = harness.until(lambda: energy(box, second) and box.job(second)['usage'], 'a sample of the job')
+    assert used['energy_joules'] < 1000 and not used['gpu_memory_peak_bytes'], used
+    box.mgpu('cancel', second, user=bo, check=True)
     assert box.gpus()[0]['ecc_corrected'] == 9, 'nothing was cleared'
 
 
