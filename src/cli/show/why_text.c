@@ -376,8 +376,14 @@ static void print_past(const struct view *view, const json_t *job, FILE *out)
     _cleanup_free_ char *where = job_where(job), *outcome = job_outcome(job), *id = job_id(job);
     _cleanup_free_ char *waits_for =
         field_is_known(job, "reason_text") ? field_shown(job, "reason_text") : NULL;
+    _cleanup_free_ char *park = field_is_known(job, "park") ? field_shown(job, "park") : NULL;
+    bool waits = text_equal(park, "waiting");
     if (job_is_done(job))
         (void)fprintf(out, "Job %s (%s) has ended: %s.\n", id, name, outcome == NULL ? state : outcome);
+    else if (waits || text_equal(park, "parked"))
+        (void)fprintf(out, "Job %s (%s) is parked on %s%s%s%s.\n", id, name, where,
+            waits ? " and waits to return" : "", waits_for != NULL ? ": " : "",
+            waits_for != NULL ? waits_for : "");
     else
         (void)fprintf(out, "Job %s (%s) is not waiting: it is %s on %s%s%s.\n", id, name, state, where,
             waits_for != NULL ? ", " : "", waits_for != NULL ? waits_for : "");
