@@ -67,14 +67,17 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
            a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-static bool is_fresh(const struct user_stamp *then, const struct user_stamp *now)
+bool user_stamp_is_same(const struct user_stamp *a, const struct user_stamp *b)
 {
-    if (now->boot_ms - then->boot_ms >= USER_CACHE_MS)
-        return false;
     for (size_t i = 0; i < USER_CACHE_FILES; i++)
-        if (!is_same_file(&then->files[i], &now->files[i]))
+        if (!is_same_file(&a->files[i], &b->files[i]))
             return false;
     return true;
+}
+
+static bool is_fresh(const struct user_stamp *then, const struct user_stamp *now)
+{
+    return now->boot_ms - then->boot_ms < USER_CACHE_MS && user_stamp_is_same(then, now);
 }
 
 static bool is_equal(const char *a, const char *b)

@@ -31,6 +31,9 @@ void user_cache_free(struct user_cache *cache);
 /* To be taken before the lookup, because the files may change while it runs. */
 struct user_stamp user_cache_stamp(const struct user_cache *cache, int64_t boot_ms);
 
+/* True if the files were the same when both were taken. */
+bool user_stamp_is_same(const struct user_stamp *a, const struct user_stamp *b);
+
 /* `name` and `logs` are those of the question (agent/host/user_resolver.h), or NULL. The caller clears *ret.
  */
 bool user_cache_find(struct user_cache *cache, int64_t boot_ms, uid_t uid, const char *name, const char *logs,

@@ -8,7 +8,8 @@
  * A helper has at most one request. It is killed when that request's time is up, or when the request is
  * dropped; one that is stuck in the kernel occupies its place until it has ended. A user is looked up by one
  * helper at a time, so that a user whose entry hangs does not block all of them. One idle helper is kept: a
- * process that has loaded its name service modules answers in a fraction of a millisecond.
+ * process that has loaded its name service modules answers in a fraction of a millisecond. When many jobs of
+ * a user start at once, an answer also settles the questions that wait for the same.
  */
 #include "agent/host/user_resolver.h"
 
@@ -31,10 +32,12 @@
 #include "base/process.h"
 #include "base/record.h"
 #include "base/sandbox.h"
+#include "base/strings.h"
 #include "job/launch.h"
 #include "job/spec.h"
 
 #define HELPERS_MAX 8U
+#define SHARED_MAX  64U        // questions settled by one answer, so that the loop gets its turns
 #define TEXT_MAX    (1U << 20) // no entry of the user database is longer
 #define RECORD_MAX  (4U << 20) // an entry, and all groups of a user in LAUNCH_GROUPS_MAX
 
@@ -248,6 +251,32 @@ static void fail(struct helper *helper, const char *why)
     refuse(question, error_set(&err, -EIO, "cannot look up uid %u: %s", question->query.uid, why), &err);
 }
 
+static bool is_same(const struct question *a, const struct question *b)
+{
+    return a->query.uid == b->query.uid && text_equal(a->query.name, b->query.name) &&
+           text_equal(a->query.logs, b->query.logs) && user_stamp_is_same(&a->stamp, &b->stamp);
+}
+
+/* Failures are not shared: each job is told of its own. The time of those that have to wait longer begins
+ * again, because it is not the database that they wait for. */
+static void share(const struct question *asked, const struct answer *answer)
+{
+    const struct user_resolver *resolver = asked->resolver;
+    size_t count = 0;
+    for (struct question *other = resolver->questions; other != NULL; other = other->next) {
+        struct answer copy;
+        if (other->state != QUESTION_WAITING || !is_same(other, asked))
+            continue;
+        if (count++ < SHARED_MAX) {
+            record_copy(&answer_record, &copy, answer);
+            other->stamp = asked->stamp;
+            settle(other, &copy);
+        } else {
+            arm(other, resolver->answer_ms);
+        }
+    }
+}
+
 static void take_answer(struct helper *helper)
 {
     struct answer answer;
@@ -265,6 +294,8 @@ static void take_answer(struct helper *helper)
         return;
     }
     buffer_clear(input);
+    if (answer.error == 0)
+        share(helper->question, &answer);
     settle(helper->question, &answer);
     helper->question = NULL;
 }

@@ -22,8 +22,11 @@
 #define HANGING     7001
 #define FATAL       7002
 #define MISSING     7003
+#define SLOW        7005
 #define LOGLESS     7004 // his log directory is on a file system that hangs
 #define ANSWER_MS   500
+#define SLOW_NS     50000000L
+#define MANY        50U
 #define DEADLINE_MS 20000
 
 static unsigned n_lookups;
@@ -49,6 +52,9 @@ int getpwuid_r(uid_t uid, struct passwd *entry, char *text, size_t size, struct 
     n_lookups++;
     while (uid == HANGING)
         (void)pause();
+    const struct timespec time = { .tv_nsec = SLOW_NS };
+    if (uid == SLOW)
+        (void)nanosleep(&time, NULL);
     if (uid == FATAL)
         _exit(3);
     *entry =
@@ -270,6 +276,20 @@ static void next_step_of_a_user_gets_the_same_answer_at_once(void **state)
     begin(scene, 4, MISSING);
 }
 
+/* Asked one after the other, they would wait five times as long as any may. */
+static void many_jobs_of_a_user_share_an_answer(void **state)
+{
+    struct scene *scene = *state;
+    uint64_t all = 0;
+    for (uint64_t job = 1; job <= MANY; job++) {
+        begin(scene, job, SLOW);
+        all |= 1ULL << job;
+    }
+    await(scene, all);
+    for (uint64_t job = 1; job <= MANY; job++)
+        expect_user(scene, job, SLOW);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -285,6 +305,7 @@ int main(void)
         CASE(process_that_dies_is_replaced),
         CASE(dropped_question_is_not_answered),
         CASE(next_step_of_a_user_gets_the_same_answer_at_once),
+        CASE(many_jobs_of_a_user_share_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
