@@ -3,11 +3,13 @@
 it the job runs once, as it is when its turn comes."""
 
 import os
+import shutil
 import signal
 
 import pytest
 
 import harness
+from nvml import Nvml
 
 
 @pytest.fixture
@@ -18,10 +20,18 @@ def stage(make_instance, gate):
     instance.wait(first, 'running')
 
     def submit(command, **fields):
-        job = instance.post_job(command, gpus=1, **fields)
-        harness.until(lambda: os.path.exists(entry(instance, job, 'ready')), f'job {job} is not prepared')
-        return job
+        return prepare(instance, command, **fields)
     return instance, submit
+
+
+def prepare(instance, command, **fields):
+    job = instance.post_job(command, gpus=1, **fields)
+    harness.until(lambda: os.path.exists(entry(instance, job, 'ready')), f'job {job} is not prepared')
+    return job
+
+
+def node(instance):
+    return instance.api('GET', '/nodes').json['nodes'][0]
 
 
 def entry(instance, job, file='', attempt=1):
@@ -175,3 +185,97 @@ def test_a_step_of_a_job_that_was_prepared_starts_at_once(stage, gate):
     second.open()
     assert instance.wait(job)['state'] == 'done'
     second.close()
+
+
+def test_the_folder_of_a_prepared_script_may_be_gone_when_its_turn_comes(stage, gate, place):
+    instance, submit = stage
+    folder = f'{place}/scripts'
+    os.mkdir(folder)
+    with open(f'{folder}/job.sh', 'w', encoding='ascii') as script:
+        script.write('#!/bin/sh\necho it runs\n')
+    os.chmod(f'{folder}/job.sh', 0o755)
+    for path in (folder, f'{folder}/job.sh'):
+        os.chown(path, instance.client.uid, instance.client.gid)
+    job = int(instance.mgpu('submit', '-g', '1', f'{folder}/job.sh', check=True, cwd='/tmp').out)
+    harness.until(lambda: os.path.exists(entry(instance, job, 'ready')), 'it is not prepared')
+    shutil.rmtree(folder)
+    gate.open()
+    assert instance.wait(job)['exit_code'] == 0
+    assert instance.output(job) == 'it runs\n'
+
+
+def test_nothing_is_prepared_on_a_drained_node(stage, gate):
+    instance, submit = stage
+    job = submit(['true'])
+    name = node(instance)['name']
+    instance.mgpu('node', 'drain', name, user=instance.user, check=True)
+    dropped(instance, job)
+    gate.open()
+    instance.wait(1)
+    assert (instance.job(job)['state'], instance.job(job)['attempt']) == ('queued', 0)
+    instance.mgpu('node', 'resume', name, user=instance.user, check=True)
+    assert (instance.wait(job)['state'], instance.job(job)['attempt']) == ('done', 1)
+
+
+def test_a_job_prepared_on_a_node_that_is_lost_runs_once_when_it_returns(make_instance, gate, place):
+    instance = make_instance('sim:1x24G', arguments=('--node-timeout', '1s'))
+    os.chmod(place, 0o777)
+    instance.wait(instance.post_job(gate.command(), gpus=1), 'running')
+    job = prepare(instance, ['sh', '-c', f'echo here >> {place}/ran'])
+    admin = {'user': instance.user, 'check': True}
+    agent = next(pid for pid in instance.agents() if harness.process_name(pid) == 'mgpu-agent')
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        assert instance.await_news(lambda: node(instance)['state'] == 'unreachable')
+        instance.mgpu('node', 'fence', '-y', node(instance)['name'], **admin)
+        assert instance.wait(1)['ended_by'] == 'node_lost'
+        assert (instance.job(job)['state'], instance.job(job)['attempt']) == ('queued', 0)
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    assert instance.await_news(lambda: node(instance)['up'] and node(instance)['stopping'] == 0)
+    dropped(instance, job)
+    assert not os.path.exists(f'{place}/ran')
+    instance.mgpu('node', 'resume', node(instance)['name'], **admin)
+    ended = instance.wait(job)
+    assert (ended['exit_code'], ended['attempt']) == (0, 1), ended
+    assert lines_of(f'{place}/ran') == ['here']
+
+
+def test_a_job_prepared_for_a_gpu_that_fails_waits_for_it(make_instance, gate, place):
+    machine = Nvml(place)
+    machine.add(bus=0x3b, uuid='GPU-a', used_mib=10)
+    machine.lines = ['more 0 0 300000 5000 1000 1000 0 0']  # with these values the stand-in tells of errors, too
+    machine.write()
+    instance = make_instance(gpus='auto', arguments=machine.arguments)
+    instance.wait(instance.post_job(gate.command(), gpus=1), 'running')
+    job = prepare(instance, ['true'])
+    machine.say('xid 0 79')
+    machine.write()
+    assert instance.await_news(lambda: instance.gpus()[0]['state'] == 'drained')
+    dropped(instance, job)
+    gate.open()
+    instance.wait(1)
+    assert (instance.job(job)['state'], instance.job(job)['attempt']) == ('queued', 0)
+    instance.mgpu('gpu', 'resume', '0', user=instance.user, check=True)
+    assert (instance.wait(job)['state'], instance.job(job)['attempt']) == ('done', 1)
+
+
+@pytest.mark.root
+def test_a_prepared_job_whose_user_is_deleted_does_not_run(make_instance, gate, place, ana, bo):
+    passwd = f'{place}/passwd'
+    shutil.copy('/etc/passwd', passwd)
+    instance = make_instance('sim:1x24G', start=False)
+    instance.command[:0] = ['unshare', '-m', 'sh', '-c', f'mount --bind {passwd} /etc/passwd && exec "$@"', 'sh']
+    instance.start()
+    instance.wait(instance.post_job(gate.command(), gpus=1, user=bo), 'running')
+    job = prepare(instance, ['touch', f'{place}/ran'], user=ana)
+    with open(passwd, 'r+', encoding='utf-8') as lines:
+        kept = ''.join(line for line in lines if not line.startswith(f'{ana.name}:'))
+        lines.seek(0)
+        lines.truncate()
+        lines.write(kept)
+    gate.open()
+    ended = instance.wait(job)
+    assert ended['ended_by'] == 'start_failed' and f'unknown user id on this node: {ana.uid}' in ended['message'], ended
+    dropped(instance, job)
+    assert not os.path.exists(f'{place}/ran')
