@@ -450,6 +450,7 @@ static const struct {
 int agent_core_message(
     struct agent_core *core, int64_t boot_ms, uint16_t id, const void *message, struct error *err)
 {
+    core->heard_ms = boot_ms;
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
         if (inputs[i].id == id && inputs[i].link == core->link)
             return inputs[i].on(core, boot_ms, message, err);

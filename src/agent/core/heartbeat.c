@@ -8,8 +8,9 @@
  * Leases of attempts count from this moment. The agent only records until when an attempt may run; its
  * shepherd enforces it, so a stopped agent does not end a lease late.
  *
- * A connection can appear alive for hours after the other machine has failed. If no HEARTBEAT_ACK arrives for
- * the controller's timeout, it is closed and opened again.
+ * A connection can appear alive for hours after the other machine has failed. If no message arrives for the
+ * controller's timeout, it is closed and opened again. A HEARTBEAT_ACK may be behind thousands of other
+ * messages, so any of them counts for this.
  */
 #include "agent/core/heartbeat.h"
 
@@ -66,7 +67,8 @@ void heartbeat_lease(struct agent_core *core, struct attempt *attempt, struct me
 
 static bool is_silent(const struct agent_core *core, int64_t boot_ms)
 {
-    return core->timeout_ms > 0 && boot_ms - core->acked_ms > core->timeout_ms + core->heartbeat_ms;
+    int64_t last_ms = core->heard_ms > core->acked_ms ? core->heard_ms : core->acked_ms;
+    return core->timeout_ms > 0 && boot_ms - last_ms > core->timeout_ms + core->heartbeat_ms;
 }
 
 int64_t heartbeat_run(struct agent_core *core, int64_t boot_ms)
@@ -75,7 +77,7 @@ int64_t heartbeat_run(struct agent_core *core, int64_t boot_ms)
         return 0;
     if (is_silent(core, boot_ms)) {
         log_warning("the controller has not responded for %lld s: reconnecting",
-            (long long)((boot_ms - core->acked_ms) / 1000));
+            (long long)((boot_ms - core->heard_ms) / 1000));
         core->beat_at = 0;
         core->effects.hang_up(core->effects.arg);
         return 0;

@@ -153,6 +153,21 @@ static void a_controller_that_does_not_answer_is_given_up(void **state)
     assert_int_equal(node->hang_ups, 1);
 }
 
+/* The answers are behind thousands of orders, for which the node needs longer than the timeout. */
+static void a_controller_that_sends_orders_is_not_given_up(void **state)
+{
+    struct node *node = *state;
+    connect(node, BEAT_MS);
+    for (int i = 0; i < 20; i++) {
+        struct message_release_attempt order = { .id.job = 5, .id.attempt = 1, .token = 7 };
+        pass(node, TIMEOUT_MS / 5, false);
+        assert_int_equal(hear(node, MESSAGE_RELEASE_ATTEMPT, &order), 0);
+    }
+    assert_int_equal(node->hang_ups, 0);
+    pass(node, TIMEOUT_MS + 3 * BEAT_MS, false);
+    assert_int_equal(node->hang_ups, 1);
+}
+
 static void a_controller_that_wants_no_heartbeat_gets_none(void **state)
 {
     struct node *node = *state;
@@ -211,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(it_speaks_every_few_seconds),
         CASE(a_controller_that_does_not_answer_is_given_up),
+        CASE(a_controller_that_sends_orders_is_not_given_up),
         CASE(a_controller_that_wants_no_heartbeat_gets_none),
         CASE(a_lease_counts_from_what_the_controller_has_heard),
         CASE(nothing_is_renewed_that_the_controller_has_not_heard),
