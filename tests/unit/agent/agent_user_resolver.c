@@ -176,7 +176,7 @@ static void database_that_does_not_answer_is_named(void **state)
     int64_t began_ms = clock_boot_ms();
     begin(scene, 1, HANGING);
     await(scene, 1 << 1);
-    assert_true(clock_boot_ms() - began_ms >= ANSWER_MS - 1);
+    assert_true(clock_boot_ms() - began_ms >= ANSWER_MS - 10);
     assert_int_equal(find(scene, 1, HANGING, &user, &err), -ETIMEDOUT);
     assert_string_equal(
         err.message, "the user database of node n1 did not respond within 0.5 s for uid 7001");
