@@ -3,7 +3,7 @@
 
 BUILD  ?= build
 DIST   ?= dist
-CHECKS ?= build-check build-clang build-older build-mutants build-kit
+CHECKS ?= build-check build-clang build-fast build-older build-mutants build-kit
 PREFIX ?= /usr/local
 DESTDIR ?=
 
