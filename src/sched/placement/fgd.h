@@ -60,6 +60,7 @@ struct fgd_counts {
 
 void fgd_counts_init(struct fgd_counts *counts);
 void fgd_counts_clear(struct fgd_counts *counts);
+/* `weight`: how many requests this one counts as. */
 void fgd_counts_learn(struct fgd_counts *counts, const struct cluster *cluster,
     const struct sched_request *request, double weight);
 /* Recomputes the typical shapes if enough requests were counted since. */
@@ -78,10 +79,11 @@ void fgd_holes(const double demand[HOLE_UNITS + 1], double ret[HOLE_UNITS + 1]);
 struct fgd_rule {
     double (*value)(const struct fgd_node *node, const struct fgd_typicals *typicals);
     float (*score)(double before, double after);
-    float slope;         // score difference between the first and the last node in the fixed order by name
+    float slope;         // score difference between the first and the last position of a node
     uint32_t at_once;    // maximum number of nodes scored per decision
     bool takes_tightest; // a share goes to the GPU with least free, instead of the one with the highest score
     bool is_for_shares;  // best fit is used instead while only whole GPUs are requested
+    bool is_by_gpus;     // a request is as typical as the GPUs that it asks for, instead of each alike
 };
 
 extern const struct fgd_rule fgd_rule_plus;

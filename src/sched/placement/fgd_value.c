@@ -6,13 +6,13 @@
  * Fragmentation", ATC'23). A shape that the node cannot host, because of GPUs, CPUs or model, can use none of
  * them; others cannot use GPUs with less free than they request of each.
  *
- * Plus adds three things. Usable GPUs are also limited by the CPUs. The rest of a partly used GPU is worth
+ * Plus adds four things. Usable GPUs are also limited by the CPUs. The rest of a partly used GPU is worth
  * what the shares that fit it would cost elsewhere (fgd_holes.c), so that shares that fill a GPU are
- * combined. And a small slope over the nodes replaces rounding, which makes many nodes equal in the plain
- * rule so that the first of them is filled: the far end of the order stays empty for wide jobs.
- *
- * Plus packs best when jobs stay. With high turnover at high load, jobs with many GPUs wait longer with it
- * than with plain, since whole GPUs are taken in the order of the nodes and not from the fullest one.
+ * combined. Requests count by their GPUs: those for all GPUs of a node are rare, and would not be typical.
+ * And a small slope over the positions of the nodes replaces rounding, which makes many nodes equal in the
+ * plain rule so that the first of them is filled: the far end of the order stays empty for wide jobs. It must
+ * be the order in which everything else that places jobs takes the nodes: with another one, no end stays
+ * empty when jobs end, and those with many GPUs wait twice as long.
  *
  * Best fit is the one that the same paper compares with.
  */
@@ -184,9 +184,12 @@ static float score_plus(double before, double after)
     return (float)(after - before);
 }
 
-const struct fgd_rule fgd_rule_plus = {
-    .value = value_plus, .score = score_plus, .slope = 2500, .at_once = 512, .is_for_shares = true
-};
+const struct fgd_rule fgd_rule_plus = { .value = value_plus,
+    .score = score_plus,
+    .slope = 2500,
+    .at_once = 512,
+    .is_for_shares = true,
+    .is_by_gpus = true };
 
 /* --- best fit as published --- */
 

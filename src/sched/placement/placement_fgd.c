@@ -56,8 +56,6 @@ struct fgd {
     uint32_t *ring;    // touched nodes
     uint64_t touched;  // how many were ever put into the ring
     uint64_t *last;    // for each node: `touched` after it was last put there
-    float *slopes;     // for each node: what its place in the order by names takes off a score
-    size_t n_slopes;
 };
 
 static void free_shape(struct shape *shape)
@@ -92,7 +90,6 @@ static void close_fgd(void *state)
     fgd_counts_clear(&fgd->counts);
     free(fgd->ring);
     free(fgd->last);
-    free(fgd->slopes);
     free(fgd);
 }
 
@@ -100,7 +97,8 @@ static void learn(
     void *state, const struct cluster *cluster, const struct sched_request *request, double weight)
 {
     struct fgd *fgd = state;
-    fgd_counts_learn(&fgd->counts, cluster, request, weight);
+    double gpus = fgd->rule->is_by_gpus && request->gpus > 1 ? request->gpus : 1;
+    fgd_counts_learn(&fgd->counts, cluster, request, gpus * weight);
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -110,15 +108,6 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 }
 
 /* --- what was touched --- */
-
-/* The place of a name in the order, from 0 to 1: it depends on no other node, and so never changes. */
-static float place_of(const char *name)
-{
-    uint64_t hash = 0;
-    for (; *name != '\0'; name++)
-        hash = mix(hash, (unsigned char)*name);
-    return (float)(mix(hash, 1) >> 40) / (1U << 24);
-}
 
 static void grow(struct fgd *fgd, size_t nodes)
 {
@@ -130,17 +119,13 @@ static void grow(struct fgd *fgd, size_t nodes)
     free(fgd->last);
     fgd->ring = xcalloc(capacity, sizeof(*fgd->ring));
     fgd->last = xcalloc(capacity, sizeof(*fgd->last));
-    fgd->slopes = xreallocarray(fgd->slopes, capacity, sizeof(*fgd->slopes));
     fgd->capacity = capacity;
 }
 
 static void make_room(struct fgd *fgd, const struct cluster *cluster)
 {
-    size_t nodes = cluster->n_nodes;
-    if (nodes > fgd->capacity)
-        grow(fgd, nodes);
-    for (; fgd->n_slopes < nodes; fgd->n_slopes++)
-        fgd->slopes[fgd->n_slopes] = fgd->rule->slope * place_of(cluster->nodes[fgd->n_slopes].name);
+    if (cluster->n_nodes > fgd->capacity)
+        grow(fgd, cluster->n_nodes);
 }
 
 static void dirty(void *state, const struct cluster *cluster, uint32_t node)
@@ -207,7 +192,7 @@ static void set_score(const struct fgd *fgd, struct shape *shape, uint32_t posit
 static void score_node(struct fgd *fgd, struct shape *shape, const struct cluster *cluster, uint32_t position)
 {
     float score = score_state(fgd, shape, cluster, position, &shape->gpus[position]);
-    set_score(fgd, shape, position, score - fgd->slopes[position]);
+    set_score(fgd, shape, position, score - fgd->rule->slope * (float)position / (float)fgd->capacity);
 }
 
 static void start(struct fgd *fgd, struct shape *shape)

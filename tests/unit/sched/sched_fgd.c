@@ -141,29 +141,54 @@ static void shares_that_fill_a_gpu_meet(void **state)
     way->close(memory);
 }
 
-static void equal_nodes_are_filled_in_an_order_that_their_names_alone_fix(void **state)
+/* As all that takes nodes in the order of their positions: jobs that end then leave the same end empty. */
+static void of_equal_nodes_the_first_is_filled_whatever_its_name(void **state)
+{
+    struct cluster *c = *state;
+    static const char *const names[][3] = { { "a", "b", "c" }, { "c", "b", "a" }, { "b", "c", "a" } };
+    const struct placement *way = &placement_fgd;
+    struct sched_request half = { .gpus = 1, .share = 500 };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct allocation found;
+        void *memory = way->open();
+        cluster_clear(c);
+        cluster_init(c);
+        for (size_t k = 0; k < 3; k++)
+            clusters_add(c, names[i][k], 1);
+        tell(c, way, memory);
+        assert_true(place(c, way, memory, half, &found));
+        assert_string_equal(c->nodes[found.gpus[0].node].name, names[i][0]);
+        allocation_clear(&found);
+        way->close(memory);
+    }
+}
+
+/* Four of a hundred are not typical, but eight of their GPUs are: a node with both GPUs free is kept for
+ * them. */
+static void a_request_is_as_typical_as_the_gpus_it_asks_for(void **state)
 {
     struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
-    struct sched_request half = { .gpus = 1, .share = 500 };
-    struct allocation found;
     void *memory = way->open();
-    clusters_add(c, "a", 1);
-    clusters_add(c, "b", 1);
+    struct sched_request half = { .gpus = 1, .share = 500 }, one = { .gpus = 1 }, both = { .gpus = 2 };
+    struct allocation first, second;
+    add_nodes(c, 1, 1);
+    clusters_fill(c, "n0", 1);
+    clusters_add(c, "free", 2);
+    clusters_add(c, "begun", 2);
+    clusters_fill(c, "begun", 1);
+    way->learn(memory, c, &half, 60);
+    way->learn(memory, c, &one, 36);
+    way->learn(memory, c, &both, 4);
     tell(c, way, memory);
-    assert_true(place(c, way, memory, half, &found));
-    char first[2] = { c->nodes[found.gpus[0].node].name[0], '\0' };
-    allocation_clear(&found);
-    way->close(memory);
-    cluster_clear(c);
-    cluster_init(c);
-    clusters_add(c, "b", 1);
-    clusters_add(c, "a", 1);
-    memory = way->open();
+    assert_true(place(c, way, memory, one, &first));
+    assert_string_equal(c->nodes[first.gpus[0].node].name, "begun");
+    cluster_book(c, &first);
     tell(c, way, memory);
-    assert_true(place(c, way, memory, half, &found));
-    assert_string_equal(c->nodes[found.gpus[0].node].name, first);
-    allocation_clear(&found);
+    assert_true(place(c, way, memory, both, &second));
+    assert_string_equal(c->nodes[second.gpus[0].node].name, "free");
+    allocation_clear(&first);
+    allocation_clear(&second);
     way->close(memory);
 }
 
@@ -391,7 +416,8 @@ int main(void)
         CASE(published_best_fit_counts_what_is_left_in_whole_hundredths),
         CASE(a_hole_is_worth_what_its_shares_would_cost_elsewhere),
         CASE(shares_that_fill_a_gpu_meet),
-        CASE(equal_nodes_are_filled_in_an_order_that_their_names_alone_fix),
+        CASE(of_equal_nodes_the_first_is_filled_whatever_its_name),
+        CASE(a_request_is_as_typical_as_the_gpus_it_asks_for),
         CASE(memory_alone_counts_as_its_part_of_the_gpu),
         CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade),
         CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node),
