@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/attach/job_socket.h"
 #include "agent/confine/name.h"
 #include "agent/effects.h"
 #include "agent/confine/node_features.h"
@@ -34,6 +34,7 @@
 #include "agent/gpu/place.h"
 #include "agent/gpu/usage_watch.h"
 #include "agent/guard.h"
+#include "agent/host/cpus.h"
 #include "agent/host/node_addresses.h"
 #include "agent/host/persist.h"
 #include "agent/host/user_resolver.h"
@@ -72,6 +73,7 @@ struct worker {
     struct log_streams *streams;
     struct exec_steps *exec_steps;
     struct port_streams *ports;
+    struct job_socket *jobs; // NULL: mgpud is on this machine
     struct effects *effects;
     struct spool_watch *hints;
     struct agent_link *link; // NULL: the controller is away
@@ -137,15 +139,6 @@ static void on_hint(void *arg, const struct spool_id *id)
         agent_core_hint(effects_core(worker->effects), clock_boot_ms(), id);
 }
 
-/* What jobs can have of them: the agent may be kept off some. */
-static uint32_t count_cpus(void)
-{
-    cpu_set_t own;
-    if (sched_getaffinity(0, sizeof(own), &own) == 0)
-        return (uint32_t)CPU_COUNT(&own);
-    return (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 static void on_process(void *arg, const struct message_process_info *process)
 {
     struct worker *worker = arg;
@@ -176,7 +169,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .node = worker->options->node,
         .boot_id = worker->identity,
         .version = version,
-        .cpus = count_cpus(),
+        .cpus = cpus_count(),
         .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .gpu_backend = report->backend,
         .gpus = report->gpus,
@@ -396,6 +389,9 @@ static int open_effects(struct worker *worker, struct error *err)
     worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
     worker->exec_steps = exec_steps_new(worker->base, worker->launcher, LINK_SOCKET);
     worker->ports = port_streams_new(worker->base, worker->launcher, LINK_SOCKET, &worker->users);
+    if (worker->options->uplink_fd >= 0)
+        worker->jobs = job_socket_new(
+            worker->base, worker->options->run_dir, worker->watch, LINK_SOCKET, &worker->users);
     open_notifiers(worker);
     open_parker(worker);
     struct effects_parts parts = {
@@ -541,6 +537,7 @@ static void end(struct worker *worker)
     spool_watch_close(worker->hints);
     notifiers_free(worker->notifiers);
     parker_free(worker->parker);
+    job_socket_free(worker->jobs);
     effects_free(worker->effects);
     inspector_free(worker->looks);
     usage_watch_free(worker->watch);

@@ -8,6 +8,11 @@
 #define SYSTEM_STATE_DIR "/var/lib/mgpu"
 #define SYSTEM_SOCKET    SYSTEM_RUN_DIR "/mgpud.sock"
 
+/* In the run directory of a machine that has joined: mgpud for commands in jobs (agent/attach/job_socket.h).
+ */
+#define JOB_SOCKET        "jobs.sock"
+#define SYSTEM_JOB_SOCKET SYSTEM_RUN_DIR "/" JOB_SOCKET
+
 /* A directory that shows that this machine has a system-wide mgpu, running or stopped, as controller or as a
  * joined node. NULL: none. */
 const char *system_mgpud_trace(void);

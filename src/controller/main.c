@@ -487,6 +487,7 @@ static int start(struct program *program, struct error *err)
     directory_start(); // from here on, lookups in the user database have a timeout
     program->history = history_keeper_new(controller, program->prepared.store_dir);
     controller->serve = api_new(controller);
+    api_serve_jobs(controller->serve);
     controller->retention = retention_new(controller, program->newest_ms);
     program->controller.turns = turns_new(controller->loop, end_turn, program);
     return watch(program, err);

@@ -31,10 +31,16 @@ static inline const char *slurm_note(const struct strings *notes, const char *na
     return strings_get_env(notes, name);
 }
 
-/* True for a batch script: on several nodes it runs only on the first, and the job ends with it; the other
- * nodes are for its steps. */
 static inline bool slurm_is_batch(const struct strings *notes)
 {
     const char *kind = slurm_note(notes, SLURM_NOTE_KIND);
     return kind != NULL && strcmp(kind, "sbatch") == 0;
+}
+
+/* True for a batch script, and for srun outside a job: on several nodes the command runs only on the first,
+ * and the job ends with it; the other nodes are for its steps. */
+static inline bool slurm_is_on_first(const struct strings *notes)
+{
+    const char *kind = slurm_note(notes, SLURM_NOTE_KIND);
+    return kind != NULL && (strcmp(kind, "sbatch") == 0 || strcmp(kind, "srun") == 0);
 }

@@ -346,7 +346,7 @@ static json_t *make_eta_latest(const struct json_job_view *view)
 
 static json_t *make_token(const struct json_job_view *view)
 {
-    return json_or_null(view->job->api_token);
+    return json_or_null(view->job->api_token >> 62 == 0 ? view->job->api_token : 0); // else of a job
 }
 
 static json_t *make_stopped_by(const struct json_job_view *view)

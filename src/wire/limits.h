@@ -25,6 +25,9 @@
     X(LIMIT_UNKNOWN_CONNECTIONS, "unknown_connections", 256, "connections",                                  \
         "of `connections`, those without a known user or a token yet; at most 1/16; more are closed with "   \
         "503")                                                                                               \
+    X(LIMIT_JOB_CONNECTIONS, "job_connections", 64, "connections",                                           \
+        "open connections of the commands in one job on machines that have joined; more are closed with "    \
+        "503")                                                                                               \
     X(LIMIT_USER_REQUESTS, "user_requests_per_second", 5000, "requests/s", "requests of one user; 429")      \
     X(LIMIT_USER_BURST, "user_request_burst", 5000, "requests", "requests of one user at once; 429")         \
     X(LIMIT_BODIES_BYTES, "bodies_bytes", 268435456, "bytes",                                                \

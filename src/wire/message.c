@@ -352,6 +352,12 @@ static const struct record_field open_port_fields[] = {
 const struct record_type message_open_port_record =
     RECORD_TYPE(MESSAGE_OPEN_PORT, "OPEN_PORT", struct message_open_port, open_port_fields);
 
+static const struct record_field job_client_fields[] = {
+    ATTEMPT_FIELDS(struct message_job_client),
+};
+const struct record_type message_job_client_record =
+    RECORD_TYPE(MESSAGE_JOB_CLIENT, "JOB_CLIENT", struct message_job_client, job_client_fields);
+
 static const struct record_field notify_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct message_notify, notification, 0),
     RECORD_FIELD(2, RECORD_U32, struct message_notify, target, 0),
@@ -472,6 +478,7 @@ static const struct record_type *const types[] = {
     &message_park_record,
     &message_park_result_record,
     &message_prepare_record,
+    &message_job_client_record,
 };
 
 const struct record_type *message_type(uint16_t id)

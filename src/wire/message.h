@@ -28,6 +28,7 @@
  *                              <───────  OPEN_LOG, OPEN_TERMINAL, OPEN_STEP, OPEN_PORT (stream id)
  *   second connection: STREAM (that id, size), then raw bytes. The controller shuts down its sending side to
  *   request the end at the end of the file, and closes the connection to end at once.
+ *   another one, which no message requested: JOB_CLIENT (attempt), then HTTP of a process in that attempt.
  *
  *   a machine that is not a node yet: JOIN (token, certificate request) ──> JOINED, or PROBE ──> PROBED.
  *   Each of them, and HELLO, may be answered by REFUSED (reason and hint), after which the link is closed.
@@ -96,6 +97,7 @@ enum message_id {
     MESSAGE_PARK_RESULT,
     MESSAGE_OPEN_PORT = 220,
     MESSAGE_PREPARE = 230,
+    MESSAGE_JOB_CLIENT = 240,
 };
 
 /* Added to the signal of STOP: the signal is sent to the adopted process. Without this bit, the end of an
@@ -468,6 +470,13 @@ struct message_open_port {
     char *path;    // absolute, of a unix socket
 };
 
+/* The first frame of a connection on which a process of this attempt uses the API; nodes that have joined
+ * send it. */
+struct message_job_client {
+    struct spool_id id; // of the attempt's step 0
+    uint64_t token;
+};
+
 #define NOTIFY_TIME_MAX_MS 3600000 // maximum accepted by an agent
 
 /* A notification on behalf of a job's owner, delivered by the agent as that user. */
@@ -552,6 +561,7 @@ extern const struct record_type message_process_info_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_step_record;
 extern const struct record_type message_open_port_record;
+extern const struct record_type message_job_client_record;
 extern const struct record_type message_notify_record;
 extern const struct record_type message_notified_record;
 extern const struct record_type message_join_record;

@@ -94,9 +94,9 @@ def test_exec_and_attach_reach_a_remote_job(cluster, gate):
     assert b'bye' in out, (out, err)
 
 
-def test_a_job_is_not_told_of_a_socket_that_is_not_there(cluster):
-    _, out = cluster.box.run_job(['env'], gpus=1, env={'MGPU_SOCKET': '/x'})
-    assert 'MGPU_SOCKET' not in out and 'MGPU_JOB_ID' in out, out
+def test_a_job_is_told_of_the_socket_of_its_node(cluster):
+    job, out = cluster.box.run_job(['env'], gpus=1, env={'MGPU_SOCKET': '/x'})
+    assert f'MGPU_SOCKET={cluster.nodes[job["node"]].run_dir}/jobs.sock' in out, out
 
 
 def test_samples_of_remote_gpus_arrive(cluster):

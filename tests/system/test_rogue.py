@@ -214,6 +214,7 @@ CASES = {
     'GPUS': values(gpu_backend='none'),
     'HEARTBEAT': values(sent_ms=1),
     'STREAM': values(stream=1),
+    'JOB_CLIENT': attempt_orders(),
     'PROCESS_INFO': values(question=1),
     'NOTIFIED': values(notification=1),
     'PARK_RESULT': attempt_orders(),

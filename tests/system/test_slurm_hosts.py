@@ -13,24 +13,19 @@ pytestmark = pytest.mark.skipif(hosts.why_not() is not None, reason=hosts.why_no
 
 @pytest.fixture(scope='module')
 def three(someone):
-    """The cluster, and the line by which a script finds mgpud on a joined machine (docs/cluster.md)."""
-    with hosts.spread_cluster(nodes=NAMES, client=someone, listen='0.0.0.0:9123') as (network, made):
-        token = made.box.mgpu('token', 'create', '--host', network['head'].address, '--json', check=True).json
-        yield made, f'export MGPU_HOST={token["api"]} MGPU_TOKEN={token["token"]}'
+    with hosts.spread_cluster(nodes=NAMES, client=someone) as (_, made):
+        yield made
 
 
 @pytest.fixture
 def cluster(three, place):
-    made = slurm.Slurm(three[0].box, place)
-    made.way = three[1]
-    return made
+    return slurm.Slurm(three.box, place)
 
 
 def test_a_batch_script_reaches_all_its_hosts_and_they_reach_its_first(cluster):
-    cluster.script(f'''#!/bin/bash
+    cluster.script('''#!/bin/bash
 #SBATCH -N 3 --ntasks-per-node=2 --gres=gpu:1
 #SBATCH -o out.%j
-{cluster.way}
 echo $SLURM_JOB_NODELIST $SLURM_TASKS_PER_NODE
 srun -l python3 meet.py
 srun -N 1 -n 1 -w n3 bash -c 'echo last: $SLURMD_NODENAME'
@@ -61,7 +56,7 @@ else:
 
 def test_a_file_is_copied_to_three_hosts_and_scancel_ends_the_steps_on_all(cluster):
     cluster.script('given\n', 'given')
-    line = f'{cluster.way}; sbcast -f given copy && srun -l cat copy && exec srun bash -c "echo runs; exec sleep 1000"'
+    line = 'sbcast -f given copy && srun -l cat copy && exec srun bash -c "echo runs; exec sleep 1000"'
     job = cluster.wrap(line, '-N', 3, '--gres=gpu:1', '-o', 'out')
     harness.await_text(f'{cluster.place}/out', 'runs\nruns\nruns\n')
     assert sorted(line for line in cluster.read('out').splitlines() if 'given' in line) == ['0: given', '1: given', '2: given']
@@ -69,3 +64,10 @@ def test_a_file_is_copied_to_three_hosts_and_scancel_ends_the_steps_on_all(clust
     cluster.out('scancel', job)
     assert cluster.finish(job)['state'] == 'cancelled'
     assert cluster.out('sinfo', '-h', '-o', '%t %D %N').split()[0] == 'idle'
+
+
+def test_srun_outside_a_job_runs_its_tasks_on_three_hosts(cluster):
+    """Its rank 0 is on a machine without mgpud, which the job's own srun has to reach."""
+    out = cluster.out('srun', '-N', 3, '--gres=gpu:1', 'bash', '-c', 'echo $SLURMD_NODENAME')
+    assert sorted(out.split()) == ['n1', 'n2', 'n3']
+    assert cluster.out('squeue', '-h') == ''

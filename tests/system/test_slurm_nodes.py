@@ -29,7 +29,7 @@ def test_a_batch_script_runs_on_the_first_node_alone(cluster):
 
 def test_a_file_is_copied_to_all_nodes_of_a_job(cluster):
     cluster.script('given\n', 'given')
-    line = (f'export MGPU_SOCKET={cluster.box.socket}; sbcast -f given copy; cat copy; sbcast given copy; echo $?; '
+    line = ('sbcast -f given copy; cat copy; sbcast given copy; echo $?; '
             'sbcast -f -p given copy; echo $?; sbcast nosuch copy; echo $?')
     job = cluster.wrap(line, '-N', 2, '--gres=gpu:1', '-o', 'out')
     assert cluster.finish(job)['state'] == 'done', cluster.read('out')
@@ -62,8 +62,7 @@ def test_nodes_are_listed_in_one_line(cluster):
 
 
 def test_a_step_runs_on_all_nodes_of_its_job_and_each_task_sees_its_gpu(cluster):
-    line = (f'export MGPU_SOCKET={cluster.box.socket}; '  # what a token is on another machine
-            'srun -l bash -c \'echo $SLURMD_NODENAME $SLURM_NODEID $SLURM_LOCALID $SLURM_STEP_ID of $SLURM_NTASKS; exit $SLURM_PROCID\'; '
+    line = ('srun -l bash -c \'echo $SLURMD_NODENAME $SLURM_NODEID $SLURM_LOCALID $SLURM_STEP_ID of $SLURM_NTASKS; exit $SLURM_PROCID\'; '
             'srun -w n2 -n 1 bash -c \'echo $SLURM_JOB_NUM_NODES $SLURM_STEP_NODELIST\'; '
             'srun -x n1 -n 1 --gpus-per-task=1 bash -c \'echo "gpus: $CUDA_VISIBLE_DEVICES"\'')
     job = cluster.wrap(line, '-N', 2, '--ntasks-per-node=2', '--gres=gpu:1', '-o', 'out')
@@ -78,13 +77,12 @@ def test_a_step_runs_on_all_nodes_of_its_job_and_each_task_sees_its_gpu(cluster)
 
 
 def test_steps_on_different_nodes_run_together(cluster):
-    line = (f'export MGPU_SOCKET={cluster.box.socket}; '
-            'for n in n1 n2; do srun -w $n -n 1 bash -c "touch up.$n; until [ -e up.n1 -a -e up.n2 ]; do :; done" & done; wait')
+    line = ('for n in n1 n2; do srun -w $n -n 1 bash -c "touch up.$n; until [ -e up.n1 -a -e up.n2 ]; do :; done" & done; wait')
     job = cluster.wrap(line, '-N', 2, '--ntasks-per-node=1', '--gres=gpu:1', '-o', 'out')
     assert cluster.finish(job)['state'] == 'done', cluster.read('out')
 
 
-def test_a_step_on_a_node_that_does_not_reach_mgpud_is_not_recorded(cluster):
-    job = cluster.wrap('srun bash -c \'echo "step $SLURM_STEP_ID"\'', '-n', 1, '--gres=gpu:1', '-o', 'out')
+def test_a_step_that_does_not_reach_mgpud_is_not_recorded(cluster):
+    job = cluster.wrap('unset MGPU_SOCKET; srun bash -c \'echo "step $SLURM_STEP_ID"\'', '-n', 1, '--gres=gpu:1', '-o', 'out')
     assert cluster.finish(job)['state'] == 'done', cluster.read('out')
     assert cluster.read('out') == 'srun: warning: mgpud does not answer: this step is not recorded\nstep 0\n'

@@ -87,7 +87,7 @@ if rows:
 @pytest.mark.skipif(not has_module('mpi4py'), reason='mpi4py is not installed: tools/install-packages real')
 def test_ranks_of_open_mpi_talk_on_two_nodes(nodes):
     nodes.script(MPI_PROGRAM, 'sum.py')  # over TCP: the shared memory of Open MPI takes two nodes on one host for one
-    line = (f'export MGPU_SOCKET={nodes.box.socket}; mpirun --mca btl tcp,self --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo '
+    line = (f'mpirun --mca btl tcp,self --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo '
             '/usr/bin/python3 sum.py')
     job = nodes.wrap(line, '-N', 2, '--ntasks-per-node=2', '--gres=gpu:1', '-o', 'out')
     assert nodes.box.wait(job, timeout_s=120)['state'] == 'done', nodes.read('out')
@@ -120,7 +120,7 @@ print(f'rank {dist.get_rank()} of {dist.get_world_size()}: {value.item()} on', o
 @pytest.mark.skipif(not has_module('torch.distributed'), reason='python3-torch is not installed')
 def test_pytorch_meets_by_the_variables_of_srun(nodes):
     nodes.script(GLOO_PROGRAM, 'meet.py')
-    line = (f'export MGPU_SOCKET={nodes.box.socket} GLOO_SOCKET_IFNAME=lo MASTER_ADDR=127.0.0.1\n'
+    line = (f'export GLOO_SOCKET_IFNAME=lo MASTER_ADDR=127.0.0.1\n'
             'test $(scontrol show hostnames $SLURM_JOB_NODELIST | head -n1) = n1 || exit 9\n'
             'srun /usr/bin/python3 meet.py')
     job = nodes.wrap(line, '-N', 2, '--ntasks-per-node=1', '--gres=gpu:1', '-o', 'out')
@@ -136,7 +136,7 @@ def test_torchrun_starts_its_workers_on_two_nodes(nodes):
                  'exec /usr/bin/python3 -m torch.distributed.run --nnodes 2 --nproc_per_node 2 --rdzv_id $SLURM_JOB_ID --rdzv_backend c10d '
                  f'--rdzv_endpoint $MASTER_ADDR:{port} --rdzv_conf is_host=$host '
                  '--redirects 1 --tee 1 train.py\n', 'node.sh')  # the defaults of torch 1.13 fail with Python 3.11
-    line = (f'export MGPU_SOCKET={nodes.box.socket} GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1\n'
+    line = (f'export GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1\n'
             'srun --nodes=2 --ntasks-per-node=1 bash node.sh')
     job = nodes.wrap(line, '-N', 2, '--ntasks-per-node=1', '--gres=gpu:1', '-o', 'out')
     assert nodes.box.wait(job, timeout_s=180)['state'] == 'done', nodes.read('out')

@@ -10,7 +10,6 @@
 #include "agent/attach/port_streams.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -18,18 +17,16 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "agent/attach/job_entry.h"
 #include "agent/attach/port_connect.h"
 #include "agent/attach/terminal_visit.h"
 #include "agent/host/child.h"
 #include "agent/host/child_list.h"
-#include "agent/host/enter_cgroups.h"
 #include "base/bridge.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/process.h"
 #include "base/sandbox.h"
-#include "job/launch.h"
 
 struct port_streams {
     const struct launcher *launcher;
@@ -40,61 +37,16 @@ struct port_streams {
 
 /* --- in the child --- */
 
-static int read_spec(
-    int dirfd, const struct message_open_port *request, struct launch_spec *ret, struct error *err)
-{
-    if (dirfd < 0 || faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0 ||
-        file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, ret, NULL) < 0)
-        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->id.job);
-    if (ret->token == request->token)
-        return 0;
-    record_clear(&launch_spec_record, ret);
-    return error_set(err, -EALREADY, "another job %" PRIu64 " runs here", request->id.job);
-}
-
-/* A pidfd of the parent of the job's command. */
-static int open_init(int dirfd, const struct message_open_port *request, struct error *err)
-{
-    struct launch_started started;
-    int pidfd = -ESRCH;
-    if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) == 0) {
-        pidfd = process_open((pid_t)started.init_pid, started.init_start);
-        record_clear(&launch_started_record, &started);
-    }
-    if (pidfd < 0)
-        return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->id.job);
-    return pidfd;
-}
-
-static int become(const struct job_users *users, const struct launch_spec *spec, struct error *err)
-{
-    _cleanup_user_ struct user user = { 0 };
-    int r = job_user_find(users, spec->uid, NULL, &user, err);
-    return r < 0 ? r : job_user_become(&user, spec->gid, err);
-}
-
 /* Afterwards this process is the job's. Returns a connected socket. */
 static int enter(int spool_fd, const struct job_users *users, const struct message_open_port *request,
     int *ret_init_fd, struct error *err)
 {
-    struct launch_spec spec;
-    char name[SPOOL_NAME_SIZE];
-    spool_name(&request->id, name);
-    _cleanup_close_ int dirfd = openat(spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    int r = read_spec(dirfd, request, &spec, err);
+    struct job_entry entry;
+    int r = job_entry_enter(spool_fd, users, &request->id, &request->token, &entry, err);
     if (r < 0)
         return r;
-    _cleanup_close_ int init_fd = r = open_init(dirfd, request, err);
-    if (r >= 0)
-        r = enter_cgroups(&spec, err);
-    if (r >= 0)
-        r = become(users, &spec, err);
-    uid_t uid = spec.uid;
-    record_clear(&launch_spec_record, &spec);
-    if (r < 0)
-        return r;
-    *ret_init_fd = take_fd(&init_fd);
-    return port_connect(request->id.job, uid, request->port, request->path, err);
+    *ret_init_fd = entry.init_fd;
+    return port_connect(request->id.job, entry.uid, request->port, request->path, err);
 }
 
 static int carry(int port_fd, int stream_fd, int init_fd)

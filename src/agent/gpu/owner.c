@@ -206,19 +206,22 @@ static bool is_claimed(
     return mark != NULL && is_in_cgroup(cgroups, mark, claim);
 }
 
+static const struct gpu_claim *match(const struct gpu_owners *owners, pid_t pid, const char *cgroups,
+    const struct gpu_claim *claims, size_t n_claims)
+{
+    for (size_t i = 0; i < n_claims; i++)
+        if (is_claimed(owners, pid, cgroups, &claims[i]))
+            return &claims[i];
+    return NULL;
+}
+
 static void find_claim(const struct gpu_owners *owners, struct known *known, const char *cgroups,
     const struct gpu_claim *claims, size_t n_claims)
 {
-    known->job = 0;
-    known->attempt = 0;
-    known->is_adopted = false;
-    for (size_t i = 0; i < n_claims && known->job == 0; i++) {
-        if (!is_claimed(owners, known->pid, cgroups, &claims[i]))
-            continue;
-        known->job = claims[i].job;
-        known->attempt = claims[i].attempt;
-        known->is_adopted = claims[i].is_adopted;
-    }
+    const struct gpu_claim *claim = match(owners, known->pid, cgroups, claims, n_claims);
+    known->job = claim != NULL ? claim->job : 0;
+    known->attempt = claim != NULL ? claim->attempt : 0;
+    known->is_adopted = claim != NULL && claim->is_adopted;
 }
 
 /* --- what is known --- */
@@ -351,14 +354,19 @@ void gpu_owners_fill(
     drop_unseen(owners);
 }
 
-uint64_t gpu_owners_job_of(
+const struct gpu_claim *gpu_owners_claim_of(
     const struct gpu_owners *owners, pid_t pid, const struct gpu_claim *claims, size_t n_claims)
 {
     char cgroups[CGROUP_SIZE];
-    struct known known = { .pid = pid };
     (void)read_of(owners, pid, "cgroup", cgroups, sizeof(cgroups));
-    find_claim(owners, &known, cgroups, claims, n_claims);
-    return known.job;
+    return match(owners, pid, cgroups, claims, n_claims);
+}
+
+uint64_t gpu_owners_job_of(
+    const struct gpu_owners *owners, pid_t pid, const struct gpu_claim *claims, size_t n_claims)
+{
+    const struct gpu_claim *claim = gpu_owners_claim_of(owners, pid, claims, n_claims);
+    return claim != NULL ? claim->job : 0;
 }
 
 struct gpu_owners *gpu_owners_new(const char *proc)

@@ -33,6 +33,10 @@ void gpu_owners_free(struct gpu_owners *owners);
 void gpu_owners_fill(
     struct gpu_owners *owners, struct record_list *gpus, const struct gpu_claim *claims, size_t n_claims);
 
+/* The first matching claim; NULL: none. */
+const struct gpu_claim *gpu_owners_claim_of(
+    const struct gpu_owners *owners, pid_t pid, const struct gpu_claim *claims, size_t n_claims);
+
 /* The job of the first matching claim, 0: none. */
 uint64_t gpu_owners_job_of(
     const struct gpu_owners *owners, pid_t pid, const struct gpu_claim *claims, size_t n_claims);

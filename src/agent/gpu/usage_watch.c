@@ -529,6 +529,27 @@ uint64_t usage_watch_job_of(struct usage_watch *watch, pid_t pid, int64_t boot_m
     return job;
 }
 
+bool usage_watch_attempt_of(
+    struct usage_watch *watch, pid_t pid, int64_t boot_ms, int64_t wall_ms, struct spool_id *ret)
+{
+    size_t count = 0;
+    read_spool(watch, boot_ms, wall_ms);
+    struct gpu_claim *claims = xcalloc(watch->count + 1, sizeof(*claims));
+    struct watched **own = xcalloc(watch->count + 1, sizeof(struct watched *));
+    for (size_t i = 0; i < watch->count; i++)
+        if (!watch->watched[i]->is_adopted) {
+            own[count] = watch->watched[i];
+            claims[count++] = claim_of(watch->watched[i]);
+        }
+    const struct gpu_claim *claim = gpu_owners_claim_of(watch->owners, pid, claims, count);
+    bool is_running = claim != NULL && !has_ended(watch, own[claim - claims]);
+    if (is_running)
+        *ret = own[claim - claims]->id;
+    free(own);
+    free(claims);
+    return is_running;
+}
+
 static bool is_seen_before(const struct sighting *sightings, size_t count, const struct usage_watch *watch,
     const struct gpu_claim *claim)
 {

@@ -48,6 +48,10 @@ void usage_watch_unawait(struct usage_watch *watch, uint64_t job);
 /* The job that a process belongs to (a step or an adoption, running or waiting); 0: none. */
 uint64_t usage_watch_job_of(struct usage_watch *watch, pid_t pid, int64_t boot_ms, int64_t wall_ms);
 
+/* The attempt of mgpu, not an adoption, that runs here and has this process. False: none. */
+bool usage_watch_attempt_of(
+    struct usage_watch *watch, pid_t pid, int64_t boot_ms, int64_t wall_ms, struct spool_id *ret);
+
 /* Indexes of the GPUs used by this process and its descendants in the last sample: "0,2". The caller frees
  * it; NULL: none. */
 char *usage_watch_gpus_of(const struct usage_watch *watch, pid_t pid, uint64_t start);

@@ -20,6 +20,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/spool.h"
+#include "base/system_mgpud.h"
 #include "job/interpreter.h"
 #include "job/launch.h"
 #include "job/slurm.h"
@@ -65,7 +66,8 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     const struct launch_node *node, const char *pipe)
 {
     _cleanup_free_ char *gpus = list_gpus(&launch->gpus);
-    _cleanup_free_ char *socket = xasprintf("%s/mgpud.sock", node->run_dir);
+    _cleanup_free_ char *socket =
+        xasprintf("%s/%s", node->run_dir, node->has_joined ? JOB_SOCKET : "mgpud.sock");
     gpu_env_set(node->gpus, &launch->gpus, node->is_guarding, env);
     set_number(env, "MGPU_JOB_ID", launch->id.job);
     strings_set_env(env, "MGPU_JOB_NAME", job_name);
@@ -79,8 +81,7 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     strings_set_env(env, "MGPU_GPUS", gpus);
     set_number(env, "MGPU_NUM_GPUS", launch->gpus.count);
     strings_set_env(env, "MGPU_NODE", node->name);
-    if (!node->has_joined)
-        strings_set_env(env, "MGPU_SOCKET", socket);
+    strings_set_env(env, "MGPU_SOCKET", socket);
     strings_set_env(env, "MGPU_NOTIFY", pipe);
     _cleanup_free_ char *hostfile = hostfile_of(launch, node);
     rendezvous_set(env, launch, hostfile);
@@ -272,7 +273,7 @@ static void set_script(const struct job_spec *job, const struct launch_node *nod
     strings_set_env(&ret->gpu_env, "MGPU_SCRIPT", path);
 }
 
-/* A node of a batch script that runs on another: the attempt is there, for steps. */
+/* A node of a batch script or srun that runs on another: the attempt is there, for steps. */
 static void hold_open(struct launch_spec *ret)
 {
     strings_clear(&ret->command);
@@ -416,14 +417,12 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
     strings_copy(&ret->command, &job->command);
     strings_copy(&ret->env, &job->env);
     complete_environment(&ret->env, launch, user, ret->cwd);
-    if (node->has_joined) // the one that its submitter had is on another machine
-        strings_unset_env(&ret->env, "MGPU_SOCKET");
     set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);
     slurm_env_set(&ret->gpu_env, launch, job, job_name, node->name);
     int r = set_share(launch, job, node, ret, err);
     if (r < 0)
         return r;
-    bool is_held_open = launch->id.rank > 0 && slurm_is_batch(&job->ask.slurm);
+    bool is_held_open = launch->id.rank > 0 && slurm_is_on_first(&job->ask.slurm);
     if (is_held_open)
         hold_open(ret);
     else if (job->script != NULL)

@@ -83,6 +83,8 @@ void client_places(const struct client *client, struct strings *places)
     if (home != NULL && *home != '\0')
         strings_take(places, xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home));
     strings_add(places, SYSTEM_SOCKET);
+    if (access(SYSTEM_JOB_SOCKET, F_OK) == 0) // answers commands in jobs, and tells others what they need
+        strings_add(places, SYSTEM_JOB_SOCKET);
     if (last_place != NULL)
         strings_add(places, last_place);
 }

@@ -90,14 +90,10 @@ static int take_first(void *target, const void *bytes, size_t length)
                                    : take_output(target, bytes, length);
 }
 
-/* As many as it has nodes, or will have if it requested a number. */
 static void listen_to_ranks(struct follow *follow)
 {
-    size_t count = json_array_size(json_object_get(follow->job, "ranks"));
-    if (count == 0)
-        count = (size_t)field_integer(follow->job, "nodes", 1);
     if (!follow->options->is_until_start)
-        follow_ranks_open(&follow->ranks, count, take_output, follow);
+        follow_ranks_open(&follow->ranks, follow_ranks_count(follow->job), take_output, follow);
 }
 
 /* Not known yet, nor is then how its lines are shown. */

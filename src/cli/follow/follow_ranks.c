@@ -7,6 +7,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/strings.h"
+#include "cli/term/field.h"
+#include "job/slurm.h"
 
 #define REASK_MS 250
 
@@ -24,6 +27,18 @@ static void ask(struct follow_ranks *ranks, struct rank_log *log, int delay_ms)
     log->stream.sink = take;
     log->stream.sink_target = log;
     log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
+}
+
+size_t follow_ranks_count(const json_t *job)
+{
+    _cleanup_strings_ struct strings notes = { 0 };
+    size_t index = 0, count = json_array_size(json_object_get(job, "ranks"));
+    const json_t *note = NULL;
+    json_array_foreach(json_object_get(job, "slurm"), index, note)
+        strings_add(&notes, json_string_value(note));
+    if (slurm_is_on_first(&notes))
+        return 1;
+    return count > 0 ? count : (size_t)field_integer(job, "nodes", 1);
 }
 
 void follow_ranks_open(struct follow_ranks *ranks, size_t count,

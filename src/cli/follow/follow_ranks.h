@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +32,9 @@ struct follow_ranks {
     struct rank_log *items; // for the ranks from 1 on
     size_t count;
 };
+
+/* On how many nodes the job has output: as many as it has, or will have if it requested a number. */
+size_t follow_ranks_count(const json_t *job);
 
 /* Starts following ranks 1 to `count` - 1, unless already started; lines are passed to `put`. */
 void follow_ranks_open(struct follow_ranks *ranks, size_t count,

@@ -165,8 +165,7 @@ int step_record_begin(struct step_record *record, const struct step *step, struc
 {
     *record = (struct step_record){ 0 };
     int r = prepare(record, step, err);
-    /* A job on mgpud's machine has its socket: mgpud may be restarting. On other machines it may be
-     * unreachable. */
+    /* A job has the socket of mgpud or of its node: mgpud may be restarting. */
     bool is_known = getenv("MGPU_SOCKET") != NULL || getenv("MGPU_HOST") != NULL;
     int64_t until_ms = is_known ? clock_boot_ms() + ABSENT_MS : 0;
     int delay_ms = 0;

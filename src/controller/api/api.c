@@ -11,7 +11,9 @@
 #include "controller/api/refer.h"
 #include "controller/cluster/cluster.h"
 #include "controller/http/request.h"
+#include "controller/identity/job_access.h"
 #include "controller/identity/rights.h"
+#include "controller/nodes/streams.h"
 #include "controller/api/route.h"
 #include "controller/api/steps.h"
 #include "controller/api/tokens.h"
@@ -21,6 +23,17 @@
 static bool is_admin(const struct serve *serve, uint32_t uid)
 {
     return rights_role(serve, uid) == ROLE_ADMIN;
+}
+
+static void take_job_client(
+    void *arg, struct bufferevent *stream, const char *node, const struct message_job_client *first)
+{
+    serve_adopt_job(arg, stream, node, first);
+}
+
+void api_serve_jobs(struct serve *serve)
+{
+    streams_set_clients(serve->controller->streams, take_job_client, serve);
 }
 
 static void beat(struct serve *serve)
@@ -43,6 +56,7 @@ void api_publish(struct serve *serve, const struct job_event *event, const struc
 {
     events_publish(serve, event, job);
     steps_publish(serve, event);
+    job_access_publish(serve, event);
 }
 
 char *api_describe(struct serve *serve, const struct job *job)

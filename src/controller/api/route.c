@@ -15,6 +15,7 @@
 #include "controller/api/element.h"
 #include "controller/cluster/cluster.h"
 #include "controller/http/guard.h"
+#include "controller/identity/job_access.h"
 #include "controller/identity/munge.h"
 #include "controller/http/request.h"
 #include "controller/identity/rights.h"
@@ -32,6 +33,11 @@
 #define PLAIN_TCP_HINT                                                                                       \
     "over TCP, administrator and operator rights require a token or a login: use the unix socket, `mgpu "    \
     "token create`, or `mgpu web`"
+
+#define JOB_ROLES_HINT                                                                                       \
+    "commands in a job on a joined machine have the rights of an ordinary user: use mgpud's machine, or "    \
+    "set "                                                                                                   \
+    "MGPU_HOST and a token"
 
 #define ID_WORD   "{id}"
 #define NAME_WORD "{name}"
@@ -398,9 +404,7 @@ static int check_scope(const struct request *request, struct error *err)
     unsigned needed = scope_needed(request->route->action, true);
     if (token->id == 0 || needed == 0 || (token->scopes & needed) != 0)
         return 0;
-    const char *least = scope_name((enum scope)(needed & (~needed + 1))); // the lowest bit
-    (void)error_set(err, -EPERM, "the scope of your token does not permit this; %s is required", least);
-    return error_hint(err, CORE_SCOPES_HINT, least);
+    return core_refuse_scope(&request->who, needed, err);
 }
 
 /* The identity is settled. */
@@ -423,7 +427,10 @@ static void run_route(struct request *request)
     if (r == 0 && !role_permits(request->who.role, request->route->action, true)) {
         r = error_set(&err, -EPERM, "your role, %s, does not permit this; %s is required",
             role_name(request->who.role), role_name(role_needed(request->route->action)));
-        (void)error_hint(&err, "%s", request->is_vouched ? CORE_ROLES_HINT : PLAIN_TCP_HINT);
+        (void)error_hint(&err, "%s",
+            request->is_vouched                      ? CORE_ROLES_HINT
+            : token_is_of_job(request->who.token.id) ? JOB_ROLES_HINT
+                                                     : PLAIN_TCP_HINT);
     }
     if (r == 0)
         r = check_scope(request, &err);
@@ -445,14 +452,15 @@ void route_dispatch(struct request *request)
     turns_touch(request->serve->controller->turns);
     bool is_unix = connection_is_unix(request->connection);
     bool is_remote = connection_is_remote(request->connection);
+    bool is_job = connection_job(request->connection) != NULL;
     const char *authorization = http_message_header(&request->message, "authorization");
     int r = 0;
     if (is_unix && authorization != NULL && munge_is_scheme(authorization))
         authorization = NULL; // the kernel identifies the caller as well
-    if (!is_unix && !is_remote)
+    if (!is_unix && !is_remote && !is_job)
         r = guard_check_host(&request->message, request->serve->controller->options.listen, &err);
     /* A page of another site has no token; over TLS, a token or the cookie of a session tells who asks. */
-    if (r == 0 && !is_unix && !(is_remote && authorization != NULL))
+    if (r == 0 && !is_unix && !is_job && !(is_remote && authorization != NULL))
         r = guard_check_site(&request->message, is_remote, &err);
     const struct controller *controller = request->serve->controller;
     if (r == 0 && controller->standby == NULL && !cluster_is_certain(controller->cluster)) {
@@ -463,6 +471,8 @@ void route_dispatch(struct request *request)
         r = guard_check_forwarding(&request->message, &err);
     if (r == 0)
         r = guard_check_body(&request->message, &err);
+    if (r == 0 && is_job && authorization == NULL)
+        r = job_access_identify(request, &err);
     if (r == 0)
         r = query_parse(request->message.target, &request->path, &request->query, &err);
     if (r < 0) {
@@ -483,7 +493,8 @@ void route_dispatch(struct request *request)
     request->method = request->route->method;
     request->label = request->route->path;
     request->is_vouched = is_unix || authorization != NULL;
-    _cleanup_free_ char *cookie = is_unix || authorization != NULL ? NULL : sessions_cookie(request);
+    bool may_have_session = !is_unix && !is_job && authorization == NULL;
+    _cleanup_free_ char *cookie = may_have_session ? sessions_cookie(request) : NULL;
     if (cookie != NULL)
         sessions_identify(request, cookie, run_route);
     else if (authorization == NULL)

@@ -23,6 +23,13 @@ struct cluster_settings {
     int64_t lease_ms;
 };
 
+/* What commands in jobs on joined machines may do without a token. */
+enum job_access {
+    JOB_ACCESS_NONE,
+    JOB_ACCESS_JOB,    // read, and change their own job
+    JOB_ACCESS_SUBMIT, // submit jobs too, and change those
+};
+
 struct controller_options {
     char *config; // file, or NULL
     char *state_dir;
@@ -73,8 +80,9 @@ struct controller_options {
     char **files; // the files read, in order
     size_t n_files;
     struct strings warnings; // about settings that have no effect
-    bool is_munge_on;        // accept MUNGE credentials on TCP
-    bool has_no_agent;       // no jobs run on this machine
+    enum job_access job_access;
+    bool is_munge_on;  // accept MUNGE credentials on TCP
+    bool has_no_agent; // no jobs run on this machine
     bool allow_root_jobs;
     bool has_no_new_privs;    // jobs cannot gain rights by executing a program
     bool may_create_user;     // create `user` if missing

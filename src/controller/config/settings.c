@@ -101,6 +101,20 @@ static int set_gpus(void *target, const char *value, struct error *err)
     return r < 0 ? r : replace(&((struct parsed *)target)->options->gpus, value);
 }
 
+static int set_job_access(void *target, const char *value, struct error *err)
+{
+    static const char *const names[] = {
+        [JOB_ACCESS_NONE] = "none", [JOB_ACCESS_JOB] = "job", [JOB_ACCESS_SUBMIT] = "submit"
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(value, names[i]) == 0) {
+            ((struct parsed *)target)->options->job_access = (enum job_access)i;
+            return 0;
+        }
+    (void)error_set(err, -EINVAL, "--job-access: invalid value '%.40s'", value);
+    return error_hint(err, "use none, job or submit");
+}
+
 static int set_munge(void *target, const char *value, struct error *err)
 {
     bool is_on = strcmp(value, "on") == 0;
@@ -185,6 +199,10 @@ static const struct option_row setting_rows[] = {
     { 0, "listen", "HOST:PORT|none", "serve the API on TCP as well", set_listen, DEFAULT_LISTEN },
     { 0, "nodes-listen", "HOST:PORT|none", "address for joining nodes, open once a token or node exists",
         set_nodes_listen, DEFAULT_NODES_LISTEN },
+    { 0, "job-access", "none|job|submit",
+        "what commands in jobs on joined machines may do without a token: nothing, change their job, submit "
+        "too",
+        set_job_access, "submit" },
     { 0, "munge", "on|off", "accept MUNGE credentials over TCP", set_munge, "off" },
     { 0, "munge-socket", "PATH", "socket of munged",
         OPTION_INNER(path, struct controller_options, munge_socket), .preset = "/run/munge/munge.socket.2" },

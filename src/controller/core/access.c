@@ -11,7 +11,9 @@
 
 static bool is_in_scope(const struct identity *who, enum action action, const struct job *job)
 {
-    unsigned needed = scope_needed(action, job != NULL && job->api_token == who->token.id);
+    uint64_t token = who->token.id;
+    bool is_own = job != NULL && (job->api_token == token || (JOB_TOKEN | job->id) == token);
+    unsigned needed = scope_needed(action, is_own);
     return who->token.id == 0 || needed == 0 || (who->token.scopes & needed) != 0;
 }
 
@@ -21,11 +23,35 @@ bool core_may(const struct identity *who, enum action action, const struct job *
            is_in_scope(who, action, job);
 }
 
+int core_refuse_scope(const struct identity *who, unsigned needed, struct error *err)
+{
+    enum scope least = (enum scope)(needed & (~needed + 1)); // the lowest bit
+    if (token_is_of_job(who->token.id)) {
+        (void)error_set(err, -EPERM, "commands in a job on this node do not have the right to do this");
+        return error_hint(err, "%s",
+            least == SCOPE_SUBMIT
+                ? "mgpud's setting job-access does not let jobs on joined machines submit jobs"
+                : "use mgpud's machine, or set MGPU_HOST and a token: mgpu token create");
+    }
+    (void)error_set(
+        err, -EPERM, "the scope of your token does not permit this; %s is required", scope_name(least));
+    return error_hint(err, CORE_SCOPES_HINT, scope_name(least));
+}
+
 bool core_token_lacks(
     const struct identity *who, enum action action, const struct job *job, struct error *err)
 {
     if (!role_permits(who->role, action, core_owns(who, job)) || is_in_scope(who, action, job))
         return false;
+    if (token_is_of_job(who->token.id)) {
+        (void)error_set(err, -EPERM,
+            "commands in job %" PRIu64
+            " can change only that job and the jobs that it has submitted, not job "
+            "%" PRIu64,
+            who->token.id & ~JOB_TOKEN, job->id);
+        (void)error_hint(err, "use mgpud's machine, or set MGPU_HOST and a token: mgpu token create");
+        return true;
+    }
     (void)error_set(
         err, -EPERM, "job %" PRIu64 " was not submitted with this token, which has no scope for it", job->id);
     (void)error_hint(err, CORE_SCOPES_HINT, scope_name((enum scope)scope_needed(action, false)));

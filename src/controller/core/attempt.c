@@ -200,6 +200,15 @@ void core_forget_stated(
     core_hook_over(core, core_find_node(core, node->name), &forget);
 }
 
+const struct job *core_job_at(
+    const struct core *core, const char *node, const struct spool_id *id, uint64_t token)
+{
+    const struct core_node *known = core_find_node(core, node);
+    const struct core_entry *entry =
+        known != NULL && id->step == 0 ? core_find_current(core, known, id, token) : NULL;
+    return entry != NULL ? entry->job : NULL;
+}
+
 struct core_entry *core_find_current(
     const struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token)
 {

@@ -27,9 +27,9 @@
 
 struct core;
 
-/* The API token that identified a caller. */
+/* The API token that identified a caller, or what limits a command in a job like one. */
 struct identity_token {
-    uint64_t id;         // 0: it was not a token
+    uint64_t id;         // 0: none; JOB_TOKEN and the job's number: a command in that job
     unsigned scopes;     // SCOPE_ bits
     uint64_t max_gpu_ms; // GPU time that its jobs may use together; 0: unlimited
     int64_t expires_ms;  // wall clock
@@ -463,6 +463,10 @@ bool core_is_store_old(const struct core *core); // an older copy: every node is
 /* The highest id assigned; that job may no longer be in memory. */
 uint64_t core_last_job(const struct core *core);
 uint64_t core_last_event(const struct core *core); // highest durable event seq
+/* The job, if this is its current attempt, with this token, which runs on that node with that rank; else
+ * NULL. */
+const struct job *core_job_at(
+    const struct core *core, const char *node, const struct spool_id *id, uint64_t token);
 /* The user name of the job's uid at its submit; NULL: unknown. */
 const char *core_owner_name(const struct core *core, const struct job *job);
 /* The GPU time used so far by the jobs of a token whose GPU time is limited; 0 for other tokens. */
@@ -478,6 +482,8 @@ static inline bool core_owns(const struct identity *who, const struct job *job)
 /* True if the caller may do this, with this job if it concerns one: by its role, and by the scopes of its
  * token. */
 bool core_may(const struct identity *who, enum action action, const struct job *job);
+/* The sentence for a caller whose scopes do not include the lowest of these. */
+int core_refuse_scope(const struct identity *who, unsigned needed, struct error *err);
 /* True, with a sentence, if only the scopes of the caller's token do not permit this. */
 bool core_token_lacks(
     const struct identity *who, enum action action, const struct job *job, struct error *err);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum role {
     ROLE_USER, // the default
@@ -34,10 +35,20 @@ enum scope {
     SCOPE_CONTROL = 4, // control all jobs that the user may control
     SCOPE_MANAGE = 8,  // what else the user's role permits
     SCOPE_ALL = 15,
+    SCOPE_JOB = 16, // of commands in a job, not of tokens: control, and read the output of, that job
 };
 
+/* In the place of a token's number: the caller is a command in the job with this number, on a machine that
+ * has joined. */
+#define JOB_TOKEN (UINT64_C(1) << 62)
+
+static inline bool token_is_of_job(uint64_t token)
+{
+    return (token & JOB_TOKEN) != 0;
+}
+
 /* The scopes of which one suffices for this action; 0: none is needed. `is_own_job`: it concerns a job that
- * was submitted with the token. */
+ * was submitted with the token, or the job that the caller is a command of. */
 unsigned scope_needed(enum action action, bool is_own_job);
 
 const char *scope_name(enum scope scope); // NULL for what is not one scope

@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <event2/bufferevent.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,7 @@ struct connection {
     size_t lingered;     // bytes dropped
     size_t counted_body; // bytes of the request's body that were counted
     struct identity who;
+    struct job_peer job;  // of CONNECTION_JOB
     uint32_t counted_uid; // as which it was counted
     enum user_share counted_share;
     struct bufferevent *stream;
@@ -87,11 +89,12 @@ static int count_body(struct connection *connection, struct error *err)
 }
 
 /* The share that it is counted in: when all others are taken administrators still get in. */
-static int count_connection(struct serve *serve, uint32_t uid, enum user_share *ret_share, struct error *err)
+static int count_connection(struct serve *serve, enum connection_kind kind, uint32_t uid,
+    enum user_share *ret_share, struct error *err)
 {
     enum user_share share = uid == USER_UNKNOWN ? SHARE_UNKNOWN : SHARE_CONNECTIONS;
     int r = users_take(serve->users, uid, share, 1, err);
-    if (r < 0 && uid != USER_UNKNOWN && serve->hooks->is_admin(serve, uid)) {
+    if (r < 0 && uid != USER_UNKNOWN && kind != CONNECTION_JOB && serve->hooks->is_admin(serve, uid)) {
         share = SHARE_RESERVED;
         r = users_take(serve->users, uid, share, 1, err);
     }
@@ -106,7 +109,7 @@ int connection_count_as(struct connection *connection, uint32_t uid, struct erro
     enum user_share share = SHARE_CONNECTIONS;
     if (connection->counted_uid != USER_UNKNOWN)
         return 0;
-    int r = count_connection(serve, uid, &share, err);
+    int r = count_connection(serve, connection->kind, uid, &share, err);
     if (r < 0)
         return r;
     r = users_take(serve->users, uid, SHARE_BODIES, connection->counted_body, err);
@@ -137,6 +140,8 @@ static void free_connection(struct connection *connection)
     event_free(connection->deadline);
     bufferevent_free(connection->stream);
     parser_free(connection->parser);
+    serve->n_job_connections -= connection->kind == CONNECTION_JOB;
+    free(connection->job.node);
     free(connection);
 }
 
@@ -349,7 +354,7 @@ static void on_deadline(int fd, short what, void *arg)
 }
 
 /* Sends one answer to a rejected connection, as far as possible without waiting. */
-static void turn_away(int fd, const struct error *err)
+static void turn_away(struct bufferevent *stream, const struct error *err)
 {
     const struct problem *problem = problem_find(err->code);
     _cleanup_free_ char *body = xasprintf("{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%u,"
@@ -362,8 +367,8 @@ static void turn_away(int fd, const struct error *err)
                                             "\r\n"
                                             "%s",
         problem->status, problem_status_text(problem->status), strlen(body), body);
-    (void)send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)close(fd);
+    (void)send(bufferevent_getfd(stream), answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+    bufferevent_free(stream);
 }
 
 static struct identity ask_kernel(int fd, enum connection_kind kind)
@@ -378,42 +383,96 @@ static struct identity ask_kernel(int fd, enum connection_kind kind)
     };
 }
 
-void connection_accept(struct serve *serve, int fd, enum connection_kind kind)
+/* Takes ownership of the stream. NULL: there are too many, which the peer is told. */
+static struct connection *take_stream(
+    struct serve *serve, struct bufferevent *stream, enum connection_kind kind, uint32_t uid)
 {
-    struct identity who = ask_kernel(fd, kind);
-    uint32_t uid = who.is_known ? who.uid : USER_UNKNOWN;
     enum user_share share = SHARE_CONNECTIONS;
     struct error err = { 0 };
-    if (count_connection(serve, uid, &share, &err) < 0) {
-        turn_away(fd, &err);
-        return;
+    if (count_connection(serve, kind, uid, &share, &err) < 0) {
+        turn_away(stream, &err);
+        return NULL;
     }
-    struct event_base *loop = serve->controller->loop;
     struct connection *connection = xcalloc(1, sizeof(*connection));
     *connection = (struct connection){
         .serve = serve,
         .next = serve->connections,
         .kind = kind,
-        .who = who,
         .counted_uid = uid,
         .counted_share = share,
-        .stream = bufferevent_socket_new(loop, fd, BEV_OPT_CLOSE_ON_FREE),
-        .deadline = event_new(loop, -1, 0, on_deadline, connection),
+        .stream = stream,
+        .deadline = event_new(serve->controller->loop, -1, 0, on_deadline, connection),
         .parser = parser_new(),
     };
-    if (connection->stream == NULL || connection->deadline == NULL)
+    if (connection->deadline == NULL)
         abort();
     if (connection->next != NULL)
         connection->next->previous = connection;
     serve->connections = connection;
+    const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
+    bufferevent_setcb(stream, on_readable, on_writable, on_condition, connection);
+    (void)bufferevent_set_max_single_write(stream, LIMIT_STREAM_BUFFER_BYTES);
+    bufferevent_set_timeouts(stream, NULL, &stall);
+    (void)bufferevent_enable(stream, EV_READ | EV_WRITE);
+    set_deadline(connection, LIMIT_IDLE_S);
+    return connection;
+}
+
+void connection_accept(struct serve *serve, int fd, enum connection_kind kind)
+{
+    struct identity who = ask_kernel(fd, kind);
+    struct bufferevent *stream = bufferevent_socket_new(serve->controller->loop, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (stream == NULL)
+        abort();
+    struct connection *connection = take_stream(serve, stream, kind, who.is_known ? who.uid : USER_UNKNOWN);
+    if (connection == NULL)
+        return;
+    connection->who = who;
     if (kind == CONNECTION_LOOPBACK)
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){ 1 }, sizeof(int));
-    const struct timeval stall = { .tv_sec = LIMIT_WRITE_S };
-    bufferevent_setcb(connection->stream, on_readable, on_writable, on_condition, connection);
-    (void)bufferevent_set_max_single_write(connection->stream, LIMIT_STREAM_BUFFER_BYTES);
-    bufferevent_set_timeouts(connection->stream, NULL, &stall);
-    (void)bufferevent_enable(connection->stream, EV_READ | EV_WRITE);
-    set_deadline(connection, LIMIT_IDLE_S);
+}
+
+static size_t count_of_job(const struct serve *serve, uint64_t job)
+{
+    size_t count = 0;
+    for (const struct connection *one = serve->connections; one != NULL; one = one->next)
+        count += one->kind == CONNECTION_JOB && one->job.client.id.job == job;
+    return count;
+}
+
+static int check_job(
+    const struct serve *serve, const struct job *job, const char *node, uint64_t id, struct error *err)
+{
+    if (job == NULL)
+        return error_set(err, -EPERM, "job %" PRIu64 " does not run on node %.64s any more", id, node);
+    if (count_of_job(serve, id) >= LIMIT_JOB_CONNECTIONS)
+        return error_set(err, -EMFILE, "job %" PRIu64 " has reached the limit of %d connections", id,
+            LIMIT_JOB_CONNECTIONS);
+    return 0;
+}
+
+/* It counts as one of the job's owner. */
+void connection_accept_job(struct serve *serve, struct bufferevent *stream, const char *node,
+    const struct message_job_client *client)
+{
+    struct error err = { 0 };
+    const struct job *job = core_job_at(serve->controller->core, node, &client->id, client->token);
+    if (check_job(serve, job, node, client->id.job, &err) < 0) {
+        turn_away(stream, &err);
+        return;
+    }
+    struct connection *connection = take_stream(serve, stream, CONNECTION_JOB, job->uid);
+    if (connection == NULL)
+        return;
+    connection->job = (struct job_peer){ .node = xstrdup(node), .client = *client };
+    serve->n_job_connections++;
+    if (has_input(connection))
+        look_again(connection, EV_READ);
+}
+
+const struct job_peer *connection_job(const struct connection *connection)
+{
+    return connection->kind == CONNECTION_JOB ? &connection->job : NULL;
 }
 
 bool connection_is_unix(const struct connection *connection)

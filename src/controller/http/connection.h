@@ -3,16 +3,26 @@
 #pragma once
 
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "controller/core/core.h"
 #include "controller/http/http_private.h"
+#include "wire/message.h"
 
 struct request; // http/request.h
 
-/* The origin of a connection: a unix socket, TCP from this machine, or TLS from another machine. */
-enum connection_kind { CONNECTION_UNIX, CONNECTION_LOOPBACK, CONNECTION_REMOTE };
+/* The origin of a connection: a unix socket, TCP from this machine, TLS from another machine, or a command in
+ * a job on a machine that has joined. */
+enum connection_kind { CONNECTION_UNIX, CONNECTION_LOOPBACK, CONNECTION_REMOTE, CONNECTION_JOB };
+
+/* What a node says about a connection that it passes on: whether the attempt runs there is asked of the core
+ * with each request (identity/job_access.h). */
+struct job_peer {
+    char *node;
+    struct message_job_client client;
+};
 
 /* Takes ownership of a new descriptor. The peer is identified here, once. */
 void connection_accept(struct serve *serve, int fd, enum connection_kind kind);
@@ -23,8 +33,15 @@ void connection_on_departure(void *arg, bool is_gone);
 /* Closes it at once; a request on it is notified that its client has left. */
 void connection_close(struct connection *connection);
 
+/* The same with a connection that a node has passed on, and of which bytes may have been received. */
+void connection_accept_job(struct serve *serve, struct bufferevent *stream, const char *node,
+    const struct message_job_client *client);
+
 bool connection_is_unix(const struct connection *connection);
 bool connection_is_remote(const struct connection *connection);
+
+/* NULL: it is not from a job. */
+const struct job_peer *connection_job(const struct connection *connection);
 
 /* Whom the kernel names at the other end; unknown on a remote connection. */
 const struct identity *connection_peer(const struct connection *connection);

@@ -42,6 +42,7 @@ struct serve {
     struct serve_listener listeners[SERVE_LISTENERS_MAX];
     size_t n_listeners;
     struct connection *connections;
+    size_t n_job_connections; // of commands in jobs on joined machines
     struct departures *departures;
     struct fair_queue *queue;
     struct kept_why why;

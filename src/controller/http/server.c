@@ -112,6 +112,12 @@ void serve_adopt(struct serve *serve, int fd)
     connection_accept(serve, fd, CONNECTION_REMOTE);
 }
 
+void serve_adopt_job(struct serve *serve, struct bufferevent *stream, const char *node,
+    const struct message_job_client *client)
+{
+    connection_accept_job(serve, stream, node, client);
+}
+
 void serve_reply(struct serve *serve, void *request, const struct core_answer *answer)
 {
     struct request *asked = request;

@@ -7,7 +7,9 @@
 
 #include "controller/core/core.h"
 
+struct bufferevent;
 struct controller;
+struct message_job_client;
 struct request;
 struct serve;
 
@@ -34,6 +36,11 @@ bool serve_has_tcp(const struct serve *serve);
 
 /* Takes ownership of a connection from another machine, whose peer the kernel cannot identify. */
 void serve_adopt(struct serve *serve, int fd);
+
+/* Takes ownership of a connection that a node has passed on for a command in a job, and of which bytes may
+ * have been received. */
+void serve_adopt_job(struct serve *serve, struct bufferevent *stream, const char *node,
+    const struct message_job_client *client);
 
 /* The core's answer to a waiting request. */
 void serve_reply(struct serve *serve, void *request, const struct core_answer *answer);

@@ -4,7 +4,7 @@
  *
  *   JOIN    from a machine that is not a node yet, without a certificate: nodes/join.h
  *   LINK    from a node: its frames go to links.h
- *   STREAM  from a node, requested by links.h; streams.h has its one-time id
+ *   STREAM  from a node, requested by links.h, with a one-time id, or of a command in a job: streams.h
  *
  * The peer is identified by the key it has proved to have, looked up in the registry. Behind this file all
  * connections are plain sockets.
@@ -122,7 +122,7 @@ static void take_node(struct node_listener *listener, SSL *ssl, int fd)
     if (is_link)
         links_adopt_node(controller->links, plain, node->name, where, here);
     else
-        streams_adopt(controller->streams, plain);
+        streams_adopt(controller->streams, plain, node->name);
 }
 
 static void take_joining(struct node_listener *listener, SSL *ssl, int fd)

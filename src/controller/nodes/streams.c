@@ -31,6 +31,7 @@ struct expected {
 struct arriving {
     struct streams *streams;
     struct bufferevent *stream;
+    char *node; // NULL: that of this machine
     struct arriving *next;
 };
 
@@ -40,6 +41,8 @@ struct streams {
     struct expected *expected;
     struct arriving *arriving;
     size_t n_arriving;
+    streams_client_fn on_client;
+    void *client_arg;
 };
 
 struct streams *streams_new(struct controller *controller)
@@ -56,6 +59,7 @@ static void remove_arriving(struct arriving *arriving)
         at = &(*at)->next;
     *at = arriving->next;
     arriving->streams->n_arriving--;
+    free(arriving->node);
     free(arriving);
 }
 
@@ -90,6 +94,26 @@ void streams_free(struct streams *streams)
     free(streams);
 }
 
+/* It belongs to another part from here on. */
+static void let_go(struct arriving *arriving)
+{
+    (void)bufferevent_disable(arriving->stream, EV_READ);
+    bufferevent_set_timeouts(arriving->stream, NULL, NULL);
+    bufferevent_setcb(arriving->stream, NULL, NULL, NULL, NULL);
+}
+
+/* On the machine of mgpud itself jobs have its socket. */
+static void pass_client(struct arriving *arriving, const struct message_job_client *first)
+{
+    const struct streams *streams = arriving->streams;
+    if (arriving->node == NULL || streams->on_client == NULL) {
+        bufferevent_free(arriving->stream);
+        return;
+    }
+    let_go(arriving);
+    streams->on_client(streams->client_arg, arriving->stream, arriving->node, first);
+}
+
 /* If the waiter has left, or the id was never assigned, the stream is closed. */
 static void hand_over(struct arriving *arriving, const struct message_stream *first)
 {
@@ -98,9 +122,7 @@ static void hand_over(struct arriving *arriving, const struct message_stream *fi
         bufferevent_free(arriving->stream);
         return;
     }
-    (void)bufferevent_disable(arriving->stream, EV_READ);
-    bufferevent_set_timeouts(arriving->stream, NULL, NULL);
-    bufferevent_setcb(arriving->stream, NULL, NULL, NULL, NULL);
+    let_go(arriving);
     expected->on_ready(expected->arg, arriving->stream, first);
     expected_free(expected);
 }
@@ -114,9 +136,11 @@ static void on_readable(struct bufferevent *stream, void *arg)
     int r = frame_take(stream, STREAM_FIRST_MAX, &type, &message, &err);
     if (r == 0)
         return;
-    if (r > 0 && type->id != MESSAGE_STREAM)
+    if (r > 0 && type->id != MESSAGE_STREAM && type->id != MESSAGE_JOB_CLIENT)
         r = error_set(&err, -EPROTO, "it begins with %s", type->name);
-    if (r > 0) {
+    if (r > 0 && type->id == MESSAGE_JOB_CLIENT) {
+        pass_client(arriving, message);
+    } else if (r > 0) {
         hand_over(arriving, message);
     } else {
         log_error("stream closed: %s", err.message);
@@ -134,14 +158,16 @@ static void on_event(struct bufferevent *stream, short events, void *arg)
     remove_arriving(arriving);
 }
 
-void streams_adopt(struct streams *streams, int fd)
+void streams_adopt(struct streams *streams, int fd, const char *node)
 {
     if (streams->n_arriving >= STREAMS_ARRIVING_MAX) {
         (void)evutil_closesocket(fd);
         return;
     }
     struct arriving *arriving = xcalloc(1, sizeof(*arriving));
-    *arriving = (struct arriving){ .streams = streams, .next = streams->arriving };
+    *arriving = (struct arriving){
+        .streams = streams, .node = node != NULL ? xstrdup(node) : NULL, .next = streams->arriving
+    };
     arriving->stream = bufferevent_socket_new(streams->controller->loop, fd, BEV_OPT_CLOSE_ON_FREE);
     if (arriving->stream == NULL)
         abort();
@@ -155,7 +181,13 @@ void streams_adopt(struct streams *streams, int fd)
 
 static void on_accept(void *arg, int fd)
 {
-    streams_adopt(arg, fd);
+    streams_adopt(arg, fd, NULL);
+}
+
+void streams_set_clients(struct streams *streams, streams_client_fn on_client, void *arg)
+{
+    streams->on_client = on_client;
+    streams->client_arg = arg;
 }
 
 void streams_listen(struct streams *streams, int fd)

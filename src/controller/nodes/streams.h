@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Second connections: an agent connects to RUN/link.sock and sends the one-time id that the controller gave
- * it. */
+/*
+ * Second connections. An agent connects to RUN/link.sock and sends the one-time id that the controller gave
+ * it; the agent of a machine that has joined also connects for commands in jobs (JOB_CLIENT).
+ */
 #pragma once
 
 #include <event2/bufferevent.h>
@@ -17,14 +19,21 @@ struct streams;
  */
 typedef void (*streams_ready_fn)(void *arg, struct bufferevent *stream, const struct message_stream *first);
 
+/* A node passes on a connection of a command in a job: the callee owns `stream`, as above. */
+typedef void (*streams_client_fn)(
+    void *arg, struct bufferevent *stream, const char *node, const struct message_job_client *first);
+
 struct streams *streams_new(struct controller *controller);
 void streams_free(struct streams *streams);
 
 /* Starts accepting on a bound and listening unix socket. */
 void streams_listen(struct streams *streams, int fd);
 
-/* Takes ownership of a connected socket on which a STREAM frame will arrive. */
-void streams_adopt(struct streams *streams, int fd);
+/* Who takes such connections; without one they are closed. */
+void streams_set_clients(struct streams *streams, streams_client_fn on_client, void *arg);
+
+/* Takes ownership of a connected socket of this node on which a STREAM or JOB_CLIENT frame will arrive. */
+void streams_adopt(struct streams *streams, int fd, const char *node);
 
 /* Creates a random id and waits for it. The id is sent in an OPEN_LOG message. */
 uint64_t streams_expect(struct streams *streams, streams_ready_fn on_ready, void *arg);

@@ -47,7 +47,9 @@ static void put_spec(void)
 static void put_started(void)
 {
     _cleanup_close_ int fd = open_entry();
-    struct launch_started started = { .id.job = 42, .id.attempt = 1, .wall_ms = 1000, .init_pid = 50 };
+    struct launch_started started = {
+        .id.job = 42, .id.attempt = 1, .wall_ms = 1000, .init_pid = 50, .init_start = 500
+    };
     assert_int_equal(file_write_record(fd, SPOOL_STARTED, &launch_started_record, &started, false), 0);
 }
 
@@ -348,10 +350,38 @@ static void an_attempt_on_a_gpu_is_measured_out_of_turn(void **state)
     free(process.container);
 }
 
+static void put_stat(int pid, int parent, int start)
+{
+    char path[96], text[128];
+    (void)snprintf(path, sizeof(path), "%d", pid);
+    (void)mkdirat(spool_fd, path, 0700);
+    (void)snprintf(path, sizeof(path), "%d/stat", pid);
+    int length = snprintf(
+        text, sizeof(text), "%d (x) S %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 %d 0\n", pid, parent, start);
+    assert_int_equal(file_write(spool_fd, path, text, (size_t)length, false), 0);
+}
+
+static void a_process_belongs_to_an_attempt_while_that_runs(void **state)
+{
+    struct spool_id found = { 0 };
+    put_stat(50, 1, 500);
+    put_stat(60, 50, 600);
+    put_stat(70, 1, 700);
+    put_spec();
+    assert_false(usage_watch_attempt_of(watch, 60, 1000, 1000, &found));
+    put_started();
+    assert_true(usage_watch_attempt_of(watch, 60, 1000, 1000, &found));
+    assert_true(spool_id_equal(&found, &id));
+    assert_false(usage_watch_attempt_of(watch, 70, 1000, 1000, &found));
+    put_exit();
+    assert_false(usage_watch_attempt_of(watch, 60, 2000, 2000, &found));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        CASE(a_process_belongs_to_an_attempt_while_that_runs),
         CASE(an_attempt_is_measured_from_its_start_to_its_end),
         CASE(an_attempt_that_was_never_sampled_has_no_usage),
         CASE(what_a_job_says_is_part_of_its_usage),

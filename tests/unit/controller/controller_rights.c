@@ -29,19 +29,20 @@ static const char *const expected[] = {
     [ACTION_ADMIT] = "---a",
     [ACTION_KILL] = "oooa",
 };
-/* The scopes of a token that suffice: with any job, and with one that was submitted with it. */
+/* The scopes of a token that suffice: with any job, and with one that was submitted with it, or
+ * that the caller is a command of. */
 static const unsigned expected_scopes[][2] = {
     [ACTION_GREET] = { 0, 0 },
     [ACTION_LOOK] = { SCOPE_READ, SCOPE_READ },
     [ACTION_SUBMIT] = { SCOPE_SUBMIT, SCOPE_SUBMIT },
-    [ACTION_CONTROL] = { SCOPE_CONTROL, SCOPE_CONTROL | SCOPE_SUBMIT },
-    [ACTION_READ] = { SCOPE_READ, SCOPE_READ | SCOPE_SUBMIT },
+    [ACTION_CONTROL] = { SCOPE_CONTROL, SCOPE_CONTROL | SCOPE_SUBMIT | SCOPE_JOB },
+    [ACTION_READ] = { SCOPE_READ, SCOPE_READ | SCOPE_SUBMIT | SCOPE_JOB },
     [ACTION_RAISE] = { SCOPE_MANAGE, SCOPE_MANAGE },
     [ACTION_MANAGE] = { SCOPE_MANAGE, SCOPE_MANAGE },
     [ACTION_AUDIT] = { SCOPE_MANAGE, SCOPE_MANAGE },
     [ACTION_TOKEN] = { SCOPE_MANAGE, SCOPE_MANAGE },
     [ACTION_ADMIT] = { SCOPE_MANAGE, SCOPE_MANAGE },
-    [ACTION_KILL] = { SCOPE_CONTROL, SCOPE_CONTROL | SCOPE_SUBMIT },
+    [ACTION_KILL] = { SCOPE_CONTROL, SCOPE_CONTROL | SCOPE_SUBMIT | SCOPE_JOB },
 };
 static const char *const order[] = { "viewer", "user", "operator", "admin" };
 

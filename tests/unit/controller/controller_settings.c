@@ -91,6 +91,7 @@ enum kind {
     POLICY,
     PLACEMENT,
     FOREIGN,
+    ACCESS,
     BOOLEAN,
     COUNT,
     COUNT_64,
@@ -115,6 +116,7 @@ static size_t list_fields(
     const struct in_force fields[] = {
         { "listen", TEXT, &o->listen },
         { "nodes-listen", TEXT, &o->nodes_listen },
+        { "job-access", ACCESS, &o->job_access },
         { "munge", BOOLEAN, &o->is_munge_on },
         { "munge-socket", TEXT, &o->munge_socket },
         { "gpus", TEXT, &o->gpus },
@@ -195,6 +197,8 @@ static bool has_value(const struct in_force *field, const char *text)
     case POLICY: return *(const struct policy *const *)field->field == policy_find(text);
     case PLACEMENT: return *(const struct placement *const *)field->field == placement_find(text);
     case FOREIGN: return *(const enum external_policy *)field->field == external_policy_find(text);
+    case ACCESS:
+        return *(const enum job_access *)field->field == JOB_ACCESS_SUBMIT && strcmp(text, "submit") == 0;
     case BOOLEAN: // all of them are false, and these texts say so
         return !*(const bool *)field->field &&
                (!is_first || strcmp(text, "off") == 0 || strcmp(text, "false") == 0);

@@ -598,6 +598,20 @@ uint64_t core_first_own(struct core *core, uint32_t uid)
     return 0;
 }
 
+int core_refuse_scope(const struct identity *who, unsigned needed, struct error *err)
+{
+    return error_set(err, -EPERM, "scopes %u", needed);
+}
+
+/* All attempts run on the node "n1". */
+const struct job *core_job_at(
+    const struct core *core, const char *node, const struct spool_id *id, uint64_t token)
+{
+    const struct job *job = core_job(core, id->job);
+    bool is_there = job != NULL && job_state_is_active(job->state) && strcmp(node, "n1") == 0;
+    return is_there && job->attempt == id->attempt && job->token == token ? job : NULL;
+}
+
 bool core_token_lacks(
     const struct identity *who, enum action action, const struct job *job, struct error *err)
 {

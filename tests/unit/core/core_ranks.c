@@ -690,9 +690,64 @@ static void node_reports_only_its_own_rank(void **state)
 #define TEST(name)    cmocka_unit_test_setup_teardown(name, open_with_job, bench_close)
 #define GOES_ON(name) cmocka_unit_test_setup_teardown(name, open_with_job_that_goes_on, bench_close)
 
+/* What a node says about the connection of a command is believed only of its own rank. */
+static void an_attempt_is_found_on_its_nodes_alone(void **state)
+{
+    struct bench *b = *state;
+    const struct job *job = core_job(b->core, JOB);
+    const struct spool_id first = { .job = JOB, .attempt = job->attempt },
+                          second = { .job = JOB, .attempt = job->attempt, .rank = 1 };
+    struct spool_id other = first;
+    assert_ptr_equal(core_job_at(b->core, "a", &first, job->token), job);
+    assert_ptr_equal(core_job_at(b->core, "b", &second, job->token), job);
+    assert_null(core_job_at(b->core, "b", &first, job->token));
+    assert_null(core_job_at(b->core, "a", &second, job->token));
+    assert_null(core_job_at(b->core, "c", &first, job->token));
+    assert_null(core_job_at(b->core, "a", &first, job->token + 1));
+    other.attempt++;
+    assert_null(core_job_at(b->core, "a", &other, job->token));
+    other = first;
+    other.step = 1;
+    assert_null(core_job_at(b->core, "a", &other, job->token));
+    other = first;
+    other.job++;
+    assert_null(core_job_at(b->core, "a", &other, job->token));
+}
+
+/* Commands in a job change that job, and those that they have submitted. */
+static void commands_in_a_job_control_it_and_what_they_submitted(void **state)
+{
+    struct bench *b = *state;
+    const struct job *job = core_job(b->core, JOB);
+    struct job other = { .id = JOB + 1, .uid = 1000, .ask = job->ask };
+    struct identity who = { .is_known = true, .uid = 1000 };
+    struct error err = { 0 };
+    who.token = (struct identity_token){ .id = JOB_TOKEN | JOB, .scopes = SCOPE_READ | SCOPE_JOB };
+    assert_true(core_may(&who, ACTION_CONTROL, job));
+    assert_false(core_may(&who, ACTION_SUBMIT, NULL));
+    assert_false(core_may(&who, ACTION_CONTROL, &other));
+    assert_true(core_may(&who, ACTION_READ, &other));
+    assert_true(core_token_lacks(&who, ACTION_CONTROL, &other, &err));
+    assert_non_null(strstr(err.message, "commands in job 11 can change only that job"));
+    other.api_token = JOB_TOKEN | JOB;
+    assert_true(core_may(&who, ACTION_CONTROL, &other));
+    other.api_token = JOB_TOKEN | (JOB + 1);
+    assert_false(core_may(&who, ACTION_CONTROL, &other));
+    who.token.scopes |= SCOPE_SUBMIT;
+    assert_true(core_may(&who, ACTION_SUBMIT, NULL));
+    assert_false(core_may(&who, ACTION_CONTROL, &other));
+    assert_false(core_may(&who, ACTION_TOKEN, NULL));
+    who.uid = 1001;
+    assert_false(core_may(&who, ACTION_CONTROL, job));
+    assert_int_equal(core_refuse_scope(&who, SCOPE_SUBMIT, &err), -EPERM);
+    assert_non_null(strstr(err.hint, "job-access"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(an_attempt_is_found_on_its_nodes_alone),
+        TEST(commands_in_a_job_control_it_and_what_they_submitted),
         TEST(each_node_is_allocated_its_rank),
         TEST(ranks_meet_at_the_address_of_the_first_node),
         TEST(a_loopback_address_is_told_to_nobody_on_another_machine),

@@ -109,10 +109,10 @@ static bool has_failed(const struct core_ranks *ranks)
     return false;
 }
 
-/* The others of a batch script are there for its steps. */
+/* The others of a batch script, or of srun, are there for its steps. */
 static bool is_led_to_end(const struct core_entry *entry)
 {
-    return slurm_is_batch(&entry->job->ask->slurm) &&
+    return slurm_is_on_first(&entry->job->ask->slurm) &&
            core_rank_has_ended_well(&core_extra(entry)->ranks->items[0]);
 }
 

@@ -88,7 +88,7 @@ static uint32_t find_deciding(const struct core_entry *entry)
     bool is_stopping = entry->job->state == JOB_STOPPING;
     int64_t loss_ms = first_loss_ms(ranks);
     uint32_t found = 0;
-    bool is_led = slurm_is_batch(&entry->job->ask->slurm);
+    bool is_led = slurm_is_on_first(&entry->job->ask->slurm);
     if (is_led && core_rank_has_ended_well(&ranks->items[0]))
         return 0;
     for (uint32_t number = 1; number < ranks->count; number++) {
