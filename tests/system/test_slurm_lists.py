@@ -3,6 +3,7 @@
 
 import re
 
+import harness
 import pytest
 import slurm
 
@@ -113,6 +114,18 @@ def test_long_lists_begin_with_the_date(cluster):
         assert re.fullmatch(r'\w{3} \w{3} \d\d \d\d:\d\d:\d\d \d{4}', date) and header == header.upper()
     job = cluster.wrap('true', '-H')
     assert cluster.out('squeue', '-h', '-j', job, '-o', '%V', env={'SLURM_TIME_FORMAT': '%Yx'}) == cluster.out('date', '+%Yx')
+
+
+@pytest.mark.parametrize(('begin', 'expected'), [
+    ('+2 hours', r'(Tomorr \d\d:\d\d|\d\d:\d\d:\d\d)'), ('tomorrow 12:00', 'Tomorr 12:00'), ('+3 days', r'(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d\d:\d\d|\d+ [A-Z][a-z]+ \d\d:\d\d'),
+    ('+9 days', r'\d+ [A-Z][a-z]+ \d\d:\d\d'), ('+1000 days', r'\d+ [A-Z][a-z]+ \d{4}')])
+def test_times_are_shown_as_they_are_near(cluster, begin, expected):
+    when = cluster.out('date', '-d', begin, '+%Y-%m-%dT%H:%M:%S').strip()
+    job = cluster.wrap('true', '--begin', when, '-o', '/dev/null')
+    shown = cluster.out('squeue', '-h', '-j', job, '-o', '%S', env={'SLURM_TIME_FORMAT': 'relative', 'LC_ALL': 'C'}).strip()
+    cluster.out('scancel', job)
+    # In another year, days are counted as Slurm counts them.
+    assert re.fullmatch(expected, shown) or when[:4] != cluster.out('date', '+%Y').strip(), shown
     cluster.out('scancel', job)
 
 
@@ -187,3 +200,17 @@ def test_wrong_values_are_refused_in_slurms_words(cluster, line, sentence):
 def test_srun_of_a_missing_program_exits_with_2(cluster):
     assert cluster.run('srun', 'nosuchprogram').code == 2
     assert cluster.run('srun', 'sh', '-c', 'exit 127').code == 127
+
+
+def test_sacct_lists_each_run_of_a_job_that_was_requeued(cluster):
+    job = cluster.wrap('sleep 1000', '--requeue', '-o', '/dev/null')
+    cluster.box.wait(job, 'running')
+    cluster.out('scontrol', 'requeue', job)
+    harness.until(lambda: cluster.box.job(job)['attempt'] == 2 and cluster.box.job(job)['state'] == 'running', 'it does not run again')
+    cluster.out('scancel', job)
+    cluster.finish(job)
+    listed = cluster.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'JobID,State', '-D').splitlines()
+    assert listed[0] == f'{job}|REQUEUED' and listed[1].startswith(f'{job}|CANCELLED by ') and len(listed) == 2, listed
+    start, end = cluster.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'Start,End', '--duplicates').splitlines()[0].split('|')
+    assert re.fullmatch(r'\d{4}-.*', start) and start <= end
+    assert len(cluster.out('sacct', '-X', '-n', '-P', '-j', job).splitlines()) == 1

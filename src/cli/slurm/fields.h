@@ -39,7 +39,7 @@ slurm_text_fn slurm_text_oversubscribe, slurm_text_requeue, slurm_text_batch, sl
 char *slurm_time_text(int64_t wall_ms, const char *otherwise);
 
 /* "5:02", "1:05:02", "1-01:05:02" of squeue; with `is_full` "00:05:02" of sacct. The caller frees it. */
-/* The same in the format of SLURM_TIME_FORMAT, if that is one of strftime(3): for people. */
+/* The same in the format of SLURM_TIME_FORMAT, if that is "relative" or one of strftime(3): for people. */
 char *slurm_time_shown(int64_t wall_ms, const char *otherwise);
 
 /* When this day began, wall clock. */

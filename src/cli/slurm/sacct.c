@@ -42,7 +42,7 @@ struct sacct {
     int64_t start_ms, end_ms;
     char unit; // of sizes; 0: as they are
     bool is_headless, is_parsable, has_last_delimiter, is_job_alone, is_all_users, is_brief, is_long, is_json;
-    bool is_help_format, is_script, is_environment;
+    bool is_help_format, is_script, is_environment, has_attempts;
 };
 
 static int set_ids(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -83,7 +83,8 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
         { "allusers", &sacct->is_all_users }, { "brief", &sacct->is_brief }, { "long", &sacct->is_long },
         { "json", &sacct->is_json }, { "helpformat", &sacct->is_help_format },
         { "parsable2", &sacct->is_parsable }, { "parsable", &sacct->is_parsable },
-        { "batch-script", &sacct->is_script }, { "env-vars", &sacct->is_environment } };
+        { "batch-script", &sacct->is_script }, { "env-vars", &sacct->is_environment },
+        { "duplicates", &sacct->has_attempts } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(flags[i].name, option->name) == 0)
             *flags[i].flag = true;
@@ -113,7 +114,8 @@ const struct slurm_option slurm_sacct_options[] = {
     SLURM_REFUSE(SLURM_SACCT, "completion", 'c', NULL, "there is no log of completions beside the jobs"),
     SLURM_ROW(SLURM_SACCT, "constraints", 'C', "list", set_text, NULL, "jobs with these constraints"),
     SLURM_ROW(SLURM_SACCT, "delimiter", 0, "text", set_text, NULL, "what stands between fields of -p and -P"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "duplicates", 'D', NULL, NULL, "all jobs that have the same number"),
+    SLURM_ROW(SLURM_SACCT, "duplicates", 'D', NULL, set_flag, NULL,
+        "a line for each time that a job ran before it was requeued"),
     SLURM_ROW(SLURM_SACCT, "endtime", 'E', "time", set_text, NULL, "jobs that were there before this time"),
     SLURM_ROW(SLURM_SACCT, "env-vars", 0, NULL, set_flag, NULL, "print the variables of each job"),
     SLURM_NO_EFFECT(SLURM_SACCT, "federation", 0, NULL, "FEDERATION", "jobs of the federation"),
@@ -402,6 +404,17 @@ static int print_steps(const struct sacct *sacct, const struct slurm_table *tabl
     return r;
 }
 
+static int print_attempts(const struct sacct *sacct, const struct slurm_table *table, struct client *client,
+    const json_t *job, int64_t now_ms, struct error *err)
+{
+    _cleanup_json_ json_t *attempts = NULL;
+    size_t index = 0;
+    const json_t *attempt = NULL;
+    int r = slurm_attempts_get(client, job, &attempts, err);
+    json_array_foreach(attempts, index, attempt) print_line(sacct, table, attempt, false, now_ms);
+    return r;
+}
+
 static int print_jobs(
     const struct sacct *sacct, const struct slurm_table *table, const json_t *jobs, struct error *err)
 {
@@ -419,9 +432,11 @@ static int print_jobs(
     {
         if (r < 0)
             break;
+        if (is_job_wanted(sacct, job) && sacct->has_attempts)
+            r = print_attempts(sacct, table, &client, job, now_ms, err);
         if (is_job_wanted(sacct, job))
             print_line(sacct, table, job, false, now_ms);
-        if (!sacct->is_job_alone)
+        if (r == 0 && !sacct->is_job_alone)
             r = print_steps(sacct, table, &client, job, now_ms, err);
     }
     client_clear(&client);

@@ -24,6 +24,7 @@ enum {
     BOOT_FAIL,
     DEADLINE,
     OUT_OF_MEMORY,
+    REQUEUED,
     STATES,
 };
 
@@ -42,6 +43,7 @@ static const struct slurm_state states[STATES] = {
     [BOOT_FAIL] = { "BOOT_FAIL", "BF", true },
     [DEADLINE] = { "DEADLINE", "DL", true },
     [OUT_OF_MEMORY] = { "OUT_OF_MEMORY", "OOM", true },
+    [REQUEUED] = { "REQUEUED", "RQ", true },
 };
 
 /* How a job ended: its state, and its reason in squeue. */
@@ -67,6 +69,8 @@ static const struct {
     { "cancelled", CANCELLED, "None" },
     { "released", COMPLETED, "None" },
     { "signal", FAILED, "RaisedSignal" },
+    { "preempted", PREEMPTED, "None" }, // of attempts before the last one
+    { "requeued", REQUEUED, "None" },
 };
 
 static const struct {

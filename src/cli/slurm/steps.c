@@ -134,3 +134,58 @@ bool slurm_id_fits_step(const struct slurm_id *id, const json_t *step)
     const char *word = field_text(step, SLURM_STEP_WORD);
     return slurm_id_fits(id, step) && (id->step == NULL || (word != NULL && strcmp(id->step, word) == 0));
 }
+
+/* --- attempts: the events of a job have what is not in its record any more --- */
+
+static void pass(json_t *attempt, const char *name, const json_t *event, const char *member)
+{
+    json_t *value = json_object_get(event, member);
+    (void)json_object_set(attempt, name, value != NULL ? value : json_null());
+}
+
+/* As which state it is shown: slurm/state.c. */
+static const char *ended_by(const json_t *event)
+{
+    if (field_is(event, "cause", "node_lost") || field_is(event, "cause", "preempted"))
+        return field_text(event, "cause");
+    return "requeued";
+}
+
+static void end(json_t *attempt, const json_t *event)
+{
+    (void)json_object_set_new(attempt, "state", json_string("failed"));
+    (void)json_object_set_new(attempt, "ended_by", json_string(ended_by(event)));
+    (void)json_object_set_new(attempt, "suspended_at", json_null());
+    pass(attempt, "ended_at", event, "at");
+    pass(attempt, "exit_code", event, "exit_code");
+    pass(attempt, "signal", event, "signal");
+}
+
+int slurm_attempts_get(struct client *client, const json_t *job, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *whole = NULL, *attempts = json_array(), *attempt = NULL;
+    size_t index = 0;
+    const json_t *event = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, field_integer(job, "id", 0));
+    bool is_first = field_integer(job, "attempt", 0) < (field_is(job, "state", "queued") ? 1 : 2);
+    int r = is_first ? 0 : client_get(client, path, &whole, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(json_object_get(whole, "events"), index, event)
+    {
+        if (field_is(event, "type", "allocated")) {
+            json_decref(attempt);
+            attempt = json_copy((json_t *)(uintptr_t)job);
+            (void)json_object_set_new(attempt, "started_at", json_null());
+            pass(attempt, "node", event, "node");
+            pass(attempt, "granted", event, "granted");
+        } else if (attempt != NULL && field_is(event, "type", "started")) {
+            pass(attempt, "started_at", event, "at");
+        } else if (attempt != NULL && field_is(event, "type", "requeued")) {
+            end(attempt, event);
+            (void)json_array_append(attempts, attempt);
+        }
+    }
+    *ret = take_ptr(attempts);
+    return 0;
+}

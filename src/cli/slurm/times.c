@@ -15,15 +15,39 @@
 #define DAY_S     86400
 #define MILLI     1000
 
+#define ISO_FORMAT   "%Y-%m-%dT%H:%M:%S"
+#define DAYS_OF_WEEK 6
+#define DAYS_OF_YEAR 365
+#define YEAR_STEP    1000 // as Slurm counts days: another year is farther than any day of this one
+
 char *slurm_time_text(int64_t wall_ms, const char *otherwise)
 {
     char text[32] = "";
     struct tm date;
     time_t when = (time_t)(wall_ms / MILLI);
     if (wall_ms == 0 || localtime_r(&when, &date) == NULL ||
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &date) == 0)
+        strftime(text, sizeof(text), ISO_FORMAT, &date) == 0)
         return xstrdup(otherwise);
     return xstrdup(text);
+}
+
+/* Slurm's "relative": the nearer the day, the less of the date. */
+static const char *relative_format(const struct tm *date)
+{
+    struct tm today;
+    time_t now = (time_t)(clock_wall_ms() / MILLI);
+    if (localtime_r(&now, &today) == NULL)
+        return ISO_FORMAT;
+    int days = (date->tm_year - today.tm_year) * YEAR_STEP + date->tm_yday - today.tm_yday;
+    if (days == 0)
+        return "%H:%M:%S";
+    if (days == -1)
+        return "Ystday %H:%M";
+    if (days == 1)
+        return "Tomorr %H:%M";
+    if (days < -DAYS_OF_YEAR || days > DAYS_OF_YEAR)
+        return "%-d %b %Y";
+    return days > 1 && days <= DAYS_OF_WEEK ? "%a %H:%M" : "%-d %b %H:%M";
 }
 
 #pragma GCC diagnostic push
@@ -34,8 +58,11 @@ char *slurm_time_shown(int64_t wall_ms, const char *otherwise)
     char text[TIME_SIZE];
     struct tm date;
     time_t when = (time_t)(wall_ms / MILLI);
-    if (wall_ms == 0 || format == NULL || strchr(format, '%') == NULL || localtime_r(&when, &date) == NULL ||
-        strftime(text, sizeof(text), format, &date) == 0)
+    if (wall_ms == 0 || format == NULL || localtime_r(&when, &date) == NULL)
+        return slurm_time_text(wall_ms, otherwise);
+    if (strcmp(format, "relative") == 0)
+        format = relative_format(&date);
+    if (strchr(format, '%') == NULL || strftime(text, sizeof(text), format, &date) == 0)
         return slurm_time_text(wall_ms, otherwise);
     return xstrdup(text);
 }
