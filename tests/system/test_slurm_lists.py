@@ -96,6 +96,20 @@ def test_scontrol_updates_what_sbatch_can_ask_for(cluster):
     cluster.run('scancel', first, job)
 
 
+def test_scontrol_updates_the_notes_of_a_running_job_and_says_what_only_waiting_ones_can(cluster, box):
+    job = cluster.wrap('exec sleep 1000')
+    box.wait(int(job), 'running')
+    assert cluster.out('scontrol', 'update', f'JobId={job}', 'Comment=halfway') == ''
+    assert cluster.out('squeue', '-h', '-j', job, '-o', '%k').strip() == 'halfway'
+    for change in (('update', f'JobId={job}', 'NumNodes=2'), ('hold', job)):
+        done = cluster.run('scontrol', *change)
+        assert done.code == 1 and done.err.startswith('Job is no longer pending execution'), done
+    cluster.run('scancel', job)
+    box.wait(int(job))
+    done = cluster.run('scontrol', 'hold', job)
+    assert done.code == 1 and done.err.startswith('Job/step already completing or completed'), done
+
+
 def test_elements_of_arrays_are_listed_one_by_one(cluster):
     array = cluster.wrap('true', '-H', '--array=2-4,9')
     assert cluster.out('squeue', '-h', '-o', '%i %K', '-j', array) == f'{array}_[2-4,9] 2-4,9\n'

@@ -71,14 +71,24 @@ static const char *find_action(const char *word)
     return NULL;
 }
 
+/* What is possible for waiting jobs alone has another sentence while the job runs than when it has ended. */
+static const char *tell_late(struct client *client, const char *path)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+    bool is_running =
+        client_get(client, request, &job, NULL) == 0 && text_equal(field_text(job, "state"), "running");
+    return is_running ? "Job is no longer pending execution" : "Job/step already completing or completed";
+}
+
 /* In the words that clients look for. */
-static int complain(const char *what, const char *path, const struct error *err)
+static int complain(struct client *client, const char *what, const char *path, const struct error *err)
 {
     const char *why = slurm_is_away(err)     ? "Unable to contact slurm controller (connect failure)"
                       : err->code == -ENOENT ? "Invalid job id specified"
                       : err->code == -EPERM || err->code == -EACCES ? "Access/permission denied"
-                      : err->code == -EALREADY ? "Job/step already completing or completed"
-                                               : err->message;
+                      : err->code == -EALREADY                      ? tell_late(client, path)
+                                                                    : err->message;
     (void)fprintf(stderr, "%s%s%s\n", why, what[0] != '\0' ? " for job " : "", what[0] != '\0' ? path : "");
     return 1;
 }
@@ -104,7 +114,7 @@ static int act(struct client *client, const char *word, const char *action, int 
             (void)client_call(client, "POST", hold, body, NULL, NULL);
         }
         if (client_call(client, "POST", request, body, NULL, &err) < 0)
-            status = complain("job", path, &err);
+            status = complain(client, "job", path, &err);
     }
     return status;
 }
@@ -278,7 +288,7 @@ static int update(struct client *client, int argc, char **argv, struct error *er
         if (r == 0)
             r = client_call(client, "POST", request, changes, NULL, err);
         if (r < 0)
-            return complain("job", path, err);
+            return complain(client, "job", path, err);
     }
     return r;
 }
@@ -306,7 +316,7 @@ static int write_script(struct client *client, int argc, char **argv, struct err
     const char *name = argc > 2 ? argv[2] : usual;
     int r = client_get(client, path, &job, err);
     if (r < 0)
-        return complain("job", argv[1], err);
+        return complain(client, "job", argv[1], err);
     if (field_text(job, "script") == NULL)
         return error_set(err, -ENOENT, "job script retrieval failed: Invalid job id specified");
     FILE *file = strcmp(name, "-") == 0 ? stdout : fopen(name, "we");

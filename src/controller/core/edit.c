@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes of a waiting job: hold, release, edit; and of the time limit of a running one. */
+/* Changes of a waiting job: hold, release, edit; and of the time limit and notes of a running one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -134,6 +134,16 @@ static int check_edit(const struct core *core, const struct identity *who, const
     return r < 0 ? r : core_check_changed(core, job, ask, facts, ret_gpus, err);
 }
 
+/* Whether the two differ in what a running job cannot change. The notes of Slurm's commands are only shown.
+ */
+static bool differs_for_running(const struct job_ask *ask, const struct job_ask *now)
+{
+    struct job_ask same = *ask; // borrowed
+    same.time_limit_ms = now->time_limit_ms;
+    same.slurm = now->slurm;
+    return !job_ask_equal(&same, now);
+}
+
 /* Only an operator gives a running job more time than others could count on. */
 static int check_running(const struct core *core, const struct identity *who, const struct job *job,
     const struct job_ask *ask, const char *name, struct error *err)
@@ -141,9 +151,7 @@ static int check_running(const struct core *core, const struct identity *who, co
     int r = core_check_control(core, who, job->id, core_find(core, job->id), err);
     if (r < 0)
         return r;
-    struct job_ask same = *ask; // borrowed
-    same.time_limit_ms = job->ask->time_limit_ms;
-    if (name != NULL || !job_ask_equal(&same, job->ask)) {
+    if (name != NULL || differs_for_running(ask, job->ask)) {
         (void)error_set(
             err, -EALREADY, "job %" PRIu64 " is running: only its time limit can be edited", job->id);
         return error_hint(err, "mgpu edit %" PRIu64 " time=2h", job->id);
@@ -166,7 +174,7 @@ static void edit_running(struct core *core, struct core_entry *entry, const stru
 {
     struct core_answer answer = { .job = entry->job->id };
     answer.code = check_running(core, who, entry->job, ask, name, &answer.err);
-    if (answer.code == 0 && ask->time_limit_ms != entry->job->ask->time_limit_ms) {
+    if (answer.code == 0 && !job_ask_equal(ask, entry->job->ask)) {
         struct job_ask copy;
         job_ask_copy(&copy, ask);
         struct job_event event = {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/strings.h"
 #include "memory_store.h"
 
 static int one, two, three;
@@ -158,6 +159,24 @@ static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_ope
     job_ask_clear(&more);
 }
 
+static void the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot(void **state)
+{
+    struct bench *b = *state;
+    (void)run_first(b);
+    struct job_ask noted, larger;
+    job_ask_copy(&noted, core_job(b->core, 11)->ask);
+    job_ask_copy(&larger, core_job(b->core, 11)->ask);
+    strings_set_env(&noted.slurm, "comment", "halfway");
+    larger.gpus++;
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &larger, NULL, NULL, &two);
+    assert_int_equal(code(b, &two), -EALREADY);
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, &noted, NULL, NULL, &three);
+    assert_int_equal(code(b, &three), 0);
+    assert_true(job_ask_equal(core_job(b->core, 11)->ask, &noted));
+    job_ask_clear(&noted);
+    job_ask_clear(&larger);
+}
+
 #define CASE(test_) cmocka_unit_test_setup_teardown(test_, open_with_node, bench_close)
 
 int main(void)
@@ -171,6 +190,7 @@ int main(void)
         CASE(it_is_for_the_owner_and_for_operators),
         CASE(a_requeued_job_waits_behind_those_that_wait),
         CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators),
+        CASE(the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
