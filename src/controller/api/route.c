@@ -480,7 +480,7 @@ void route_dispatch(struct request *request)
         return;
     }
     refer_to_all(request);
-    struct place place;
+    struct place place = { 0 };
     request->route = find_route(request->path, request->message.method, &place);
     request->job = place.id;
     request->has_element = place.has_element;
