@@ -88,7 +88,7 @@ class SpreadController(Controller):
 class SpreadControllers(Controllers):
     """Use as a context, inside of `network()`."""
 
-    def __init__(self, network, client, disk_mb):
+    def __init__(self, network, client, disk_mb=DISK_MB):
         self.network, self.disk_mb = network, disk_mb
         super().__init__(client, etcd=SpreadEtcd(network))
 
