@@ -6,6 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+int spool_id_compare(const struct spool_id *a, const struct spool_id *b)
+{
+    if (a->job != b->job)
+        return a->job < b->job ? -1 : 1;
+    if (a->attempt != b->attempt)
+        return a->attempt < b->attempt ? -1 : 1;
+    if (a->step != b->step)
+        return a->step < b->step ? -1 : 1;
+    return a->rank == b->rank ? 0 : a->rank < b->rank ? -1 : 1;
+}
+
 bool spool_id_equal(const struct spool_id *a, const struct spool_id *b)
 {
     return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->rank == b->rank;

@@ -29,6 +29,9 @@ struct spool_id {
 
 bool spool_id_equal(const struct spool_id *a, const struct spool_id *b);
 
+/* By job, attempt, step and rank: negative, 0 or positive, as for qsort(3). */
+int spool_id_compare(const struct spool_id *a, const struct spool_id *b);
+
 /* "42.1.0.0" */
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE]);
 

@@ -27,24 +27,13 @@
         (message)->id.job, (message)->id.attempt, (message)->id.step, (message)->id.rank                     \
     }
 
-static int compare_ids(const struct spool_id *a, const struct spool_id *b)
-{
-    if (a->job != b->job)
-        return a->job < b->job ? -1 : 1;
-    if (a->attempt != b->attempt)
-        return a->attempt < b->attempt ? -1 : 1;
-    if (a->step != b->step)
-        return a->step < b->step ? -1 : 1;
-    return a->rank == b->rank ? 0 : a->rank < b->rank ? -1 : 1;
-}
-
 /* Index of the first attempt that is not before `id`. */
 static size_t position(const struct agent_core *core, const struct spool_id *id)
 {
     size_t low = 0, high = core->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare_ids(&core->attempts[middle]->id, id) < 0)
+        if (spool_id_compare(&core->attempts[middle]->id, id) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -55,7 +44,7 @@ static size_t position(const struct agent_core *core, const struct spool_id *id)
 static struct attempt *find(const struct agent_core *core, const struct spool_id *id)
 {
     size_t i = position(core, id);
-    return i < core->count && compare_ids(&core->attempts[i]->id, id) == 0 ? core->attempts[i] : NULL;
+    return i < core->count && spool_id_compare(&core->attempts[i]->id, id) == 0 ? core->attempts[i] : NULL;
 }
 
 static struct attempt *add(struct agent_core *core, const struct spool_id *id, uint64_t token)

@@ -82,20 +82,13 @@ static int open_entry(const struct usage_watch *watch, const struct spool_id *id
 }
 
 /* All are step 0 of their attempt on this node. */
-static bool is_before(const struct spool_id *a, const struct spool_id *b)
-{
-    if (a->job != b->job)
-        return a->job < b->job;
-    return a->attempt != b->attempt ? a->attempt < b->attempt : a->rank < b->rank;
-}
-
 /* The position of the id, or the one where it belongs. */
 static size_t place_of(const struct usage_watch *watch, const struct spool_id *id)
 {
     size_t low = 0, high = watch->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (is_before(&watch->watched[middle]->id, id))
+        if (spool_id_compare(&watch->watched[middle]->id, id) < 0)
             low = middle + 1;
         else
             high = middle;
