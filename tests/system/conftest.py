@@ -98,6 +98,13 @@ def shared_box(request, someone):
     instance.close()
 
 
+@pytest.fixture(scope='module')
+def two(someone):
+    """A machine with mgpud and two nodes that joined it over TLS."""
+    with pytest.importorskip('cluster').Cluster(2, client=someone) as made:
+        yield made
+
+
 @pytest.fixture
 def box(shared_box):
     """The module's instance, with no job open at the end of each test."""

@@ -19,12 +19,6 @@ Cluster = pytest.importorskip('cluster').Cluster  # nodes that join over TLS
 ASK = b'GET /api/v1/jobs/%d HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
 
-@pytest.fixture(scope='module')
-def two(someone):
-    with Cluster(2, client=someone) as made:
-        yield made
-
-
 @pytest.fixture
 def cluster(two, place):
     made = slurm.Slurm(two.box, place)

@@ -8,7 +8,6 @@ import subprocess
 import harness
 import pytest
 import slurm
-from cluster import Cluster
 
 # A client of PMI-1, and of PMI-2 when its argument is 2: each task publishes a key and reads those of all others.
 PMI_CLIENT = r'''
@@ -55,12 +54,6 @@ else:
     assert two(cmd='finalize')['rc'] == '0'
 print(f'{rank}/{size} {mapping} {os.environ["SLURM_MPI_TYPE"]}')
 '''
-
-
-@pytest.fixture(scope='module')
-def two(someone):
-    with Cluster(2, client=someone) as made:
-        yield made
 
 
 @pytest.fixture

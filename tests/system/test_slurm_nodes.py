@@ -4,14 +4,6 @@
 import pytest
 import slurm
 
-Cluster = pytest.importorskip('cluster').Cluster  # nodes that join over TLS
-
-
-@pytest.fixture(scope='module')
-def two(someone):
-    with Cluster(2, client=someone) as made:
-        yield made
-
 
 @pytest.fixture
 def cluster(two, place):

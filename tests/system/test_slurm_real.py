@@ -9,7 +9,6 @@ import subprocess
 import harness
 import pytest
 import slurm
-from cluster import Cluster
 
 pytestmark = [pytest.mark.real]
 
@@ -56,12 +55,6 @@ def test_parallel_starts_steps(cluster):
 
 
 # --- on two nodes ---
-
-@pytest.fixture(scope='module')
-def two(someone):
-    with Cluster(2, client=someone) as made:
-        yield made
-
 
 @pytest.fixture
 def nodes(two, place):
