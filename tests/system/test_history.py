@@ -125,6 +125,8 @@ def test_the_command_lists_and_sums(make_instance):
     good, bad, lost = end_some(box)
     rows = list(csv.DictReader(io.StringIO(box.mgpu('history', '-a', '-o', 'csv', check=True).out)))
     assert [int(row['id']) for row in rows][0] == lost and len(rows) == 3
+    held = {job['id']: job['gpu_seconds'] for job in history(box)['jobs']}
+    assert float(rows[-1]['gpu_hours']) == pytest.approx(held[int(rows[-1]['id'])] / 3600, abs=0.0001)
     assert len(box.mgpu('sacct', '-a', '-s', 'failed', '--since', '1h', '-o', 'jsonl', check=True).out.splitlines()) == 1
     wide = box.mgpu('history', '-a', '-o', 'wide', check=True).out
     assert 'WASTED' in wide and 'good' in wide

@@ -14,16 +14,13 @@
 #include "cli/show/history_columns.h"
 #include "cli/options/list.h"
 
-#define HOUR_S     3600.0
 #define HUNDREDTHS 100.0
 #define TEXT_LIMIT 128
 
 static char *render_hours(const struct view *view, const json_t *user, enum color *color)
 {
     (void)view, (void)color;
-    return field_is_known(user, "gpu_seconds")
-               ? xasprintf("%.1f", field_number(user, "gpu_seconds", 0) / HOUR_S)
-               : xstrdup("-");
+    return history_hours(user, "gpu_seconds");
 }
 
 static char *render_charged(const struct view *view, const json_t *user, enum color *color)
@@ -59,7 +56,7 @@ static const struct {
 } limit_rows[] = {
     { "running", "jobs", 1 },
     { "gpus", "GPUs", 1 },
-    { "gpu_seconds", "GPU-hours", HOUR_S },
+    { "gpu_seconds", "GPU-hours", LIST_HOUR_S },
 };
 
 static void append_limit(struct buffer *out, const char *key, const json_t *limits)
@@ -134,17 +131,19 @@ static const struct list_column columns[] = {
     { "running", "RUNNING", "running jobs", "running", true, 0, NULL },
     { "queued", "QUEUED", "waiting jobs", "queued", true, 0, NULL },
     { "gpus", "GPUS", "GPUs in use now", "gpus", true, 0, render_gpus },
-    { "hours", "GPU-HOURS", "GPU-hours used; past usage decays", "gpu_seconds", true, 0, render_hours },
+    { "hours", "GPU-HOURS", "GPU-hours used; past usage decays", "gpu_seconds", true, 0, render_hours, NULL,
+        LIST_HOUR_S },
     { "charged", "CHARGED", "the same, or CPUs or memory as GPU-hours where they are the larger part",
-        "charged_seconds", true, 0, render_charged },
+        "charged_seconds", true, 0, render_charged, NULL, LIST_HOUR_S },
     { "share", "SHARE", "fair share of the machine, while all with jobs want it", "share", true, 0,
         render_share },
     { "factor", "FACTOR", "fair-share factor: 1 runs first, 0 last", "factor", true, 0, render_factor },
     { "week_asked", "7D ASKED", "GPU-hours allocated to ended jobs in the last 7 days", "week_gpu_seconds",
-        true, 0, render_week_held },
-    { "week_used", "7D USED", "GPU-hours used by them", "week_gpu_seconds_used", true, 0, render_week_used },
+        true, 0, render_week_held, NULL, LIST_HOUR_S },
+    { "week_used", "7D USED", "GPU-hours used by them", "week_gpu_seconds_used", true, 0, render_week_used,
+        NULL, LIST_HOUR_S },
     { "week_wasted", "7D WASTED", "GPU-hours allocated to them but not used", "week_gpu_seconds_wasted", true,
-        0, render_week_wasted },
+        0, render_week_wasted, NULL, LIST_HOUR_S },
     { "limits", "LIMITS", "limits", NULL, false, 1, render_limits, bare_limits },
     { 0 },
 };

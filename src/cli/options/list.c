@@ -88,6 +88,8 @@ static char *plain(const struct view *view, const struct list_column *column, co
     const json_t *value = json_object_get(row, column->field);
     if (json_is_string(value))
         return xstrdup(json_string_value(value));
+    if (column->unit != 0 && json_is_number(value))
+        return xasprintf("%.6f", json_number_value(value) / column->unit);
     return value == NULL || json_is_null(value)
                ? xstrdup("")
                : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));

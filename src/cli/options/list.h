@@ -13,6 +13,7 @@
 #include "cli/term/time_text.h"
 
 #define LIST_COLUMNS_MAX 64
+#define LIST_HOUR_S      3600.0 // unit of columns that show a member in seconds as hours
 
 /* Display settings for columns. */
 struct view {
@@ -33,6 +34,7 @@ struct list_column {
     /* The value for CSV and sorting if no single member has it: seconds, bytes or a fraction; "" if unknown.
      * NULL: `field`. */
     char *(*bare)(const json_t *row);
+    double unit; // the number in `field` is divided by it for CSV; 0: as it is
 };
 
 struct list_kind {

@@ -13,13 +13,12 @@
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
 
-#define HOUR_S    3600.0
 #define BAR_CELLS 24.0
 #define BAR_PART  "bar_part" // of the longest bar
 
 char *history_hours(const json_t *row, const char *member)
 {
-    return field_is_known(row, member) ? xasprintf("%.1f", field_number(row, member, 0) / HOUR_S)
+    return field_is_known(row, member) ? xasprintf("%.1f", field_number(row, member, 0) / LIST_HOUR_S)
                                        : xstrdup("-");
 }
 
@@ -110,10 +109,12 @@ static char *bare_busy(const json_t *row)
 
 static const struct list_column own_columns[] = {
     { "end", "END", "how it ended, as one word", "ended_by", false, 0, render_end },
-    { "gpu_hours", "GPU-H", "GPU-hours allocated", "gpu_seconds", true, 0, render_held },
+    { "gpu_hours", "GPU-H", "GPU-hours allocated", "gpu_seconds", true, 0, render_held, NULL, LIST_HOUR_S },
     { "used", "USED", "utilization of its GPUs", NULL, true, 0, render_used, bare_busy },
-    { "used_hours", "USED GPU-H", "GPU-hours used", "gpu_seconds_used", true, 0, render_used_hours },
-    { "wasted", "WASTED", "GPU-hours allocated but not used", "gpu_seconds_wasted", true, 0, render_wasted },
+    { "used_hours", "USED GPU-H", "GPU-hours used", "gpu_seconds_used", true, 0, render_used_hours, NULL,
+        LIST_HOUR_S },
+    { "wasted", "WASTED", "GPU-hours allocated but not used", "gpu_seconds_wasted", true, 0, render_wasted,
+        NULL, LIST_HOUR_S },
     { "gpu_peak", "GPU PEAK", "peak memory of one GPU", NULL, true, 0, render_gpu_peak, bare_gpu_peak },
     { "memory", "MEM PEAK", "peak host memory", NULL, true, 0, render_peak, bare_peak },
     { 0 },
@@ -207,10 +208,11 @@ static char *render_p95(const struct view *view, const json_t *row, enum color *
 
 #define SUM_COLUMNS                                                                                          \
     { "jobs", "JOBS", "ended jobs", "jobs", true, 0, NULL },                                                 \
-        { "asked", "ASKED", "GPU-hours allocated", "gpu_seconds", true, 0, render_held },                    \
-        { "used", "USED", "GPU-hours used", "gpu_seconds_used", true, 0, render_used_hours },                \
+        { "asked", "ASKED", "GPU-hours allocated", "gpu_seconds", true, 0, render_held, NULL, LIST_HOUR_S }, \
+        { "used", "USED", "GPU-hours used", "gpu_seconds_used", true, 0, render_used_hours, NULL,            \
+            LIST_HOUR_S },                                                                                   \
         { "wasted", "WASTED", "GPU-hours allocated but not used", "gpu_seconds_wasted", true, 0,             \
-            render_wasted },                                                                                 \
+            render_wasted, NULL, LIST_HOUR_S },                                                              \
         { "busy", "BUSY", "utilization of their GPUs", NULL, true, 0, render_used, bare_busy },              \
         { "wait", "WAIT", "median waiting time", "wait_seconds_median", true, 0, render_median },            \
         { "wait95", "WAIT 95%", "95th percentile of the waiting time", "wait_seconds_p95", true, 0,          \
