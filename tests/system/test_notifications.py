@@ -182,7 +182,7 @@ def test_a_url_gets_the_job_and_a_refusal_is_tried_again(box, web):
     assert first['Mgpu-Notice'] == second['Mgpu-Notice'] and first['Content-Type'] == 'application/json'
 
 
-def test_the_url_is_in_no_command_line(box, web):
+def test_the_url_is_in_no_command_line(box, web, gate):
     """It often has a secret in it, and everybody sees the command lines of a node."""
     seen = []
 
@@ -195,7 +195,8 @@ def test_the_url_is_in_no_command_line(box, web):
                 pass  # it has ended
 
     web.looks.append(look)
-    job = submit(box, 'true', '--notify', f'{web.url}/hook/s3cr3t?a=[b]')
+    job = submit(box, f'read x < {gate.path}', '--notify', f'{web.url}/hook/s3cr3t?a=[b]')
+    gate.open()  # now that the command line of `mgpu submit`, which has it, is gone
     await_state(box, job, 'sent')
     assert any(b'curl' in line for line in seen), 'it was called while curl waited'
     assert not any(b's3cr3t' in line for line in seen), [line for line in seen if b's3cr3t' in line]
