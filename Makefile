@@ -49,7 +49,7 @@ check-all:
 	tools/install-packages check
 	tools/run-tests --with-real $(if $(AGAIN),--again)
 
-# The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), FAILOVERS of controllers (100), SEED to replay one; mutations of
+# The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), MINUTES of constant load (20), FAILOVERS of controllers (100), SEED to replay one; mutations of
 # the sources that tests must notice (tools/mutants); and nodes of
 # the commit OLDER with this mgpud, and the other way round.
 soak:

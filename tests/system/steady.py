@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Constant load on one instance, and what its programs hold meanwhile.
+
+A level is a number that may go up and down with the jobs of the moment and must not rise with their count: memory and
+descriptors of each daemon, processes, cgroups, files of the run and the state directory, bytes of the store. Trends are
+slopes by Theil and Sen (median of the slopes of all pairs): single samples, such as one during a commit, do not count.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import select
+import statistics
+import time
+
+import harness
+import invariants
+
+DAEMONS = ('mgpud', 'mgpu-keeper', 'mgpu-agent', 'mgpu-gpus', 'mgpu-forks', 'mgpu-users')
+SAMPLES = 60
+KEPT_JOBS = 500        # in the store: it reaches its size early
+GROWTH_MAX = 3         # of a number of things, over all jobs
+MEMORY_MAX = 512 << 10
+MEMORY_A_JOB = 4
+STORE_MAX = 4 << 20    # SQLite's log grows with the largest backlog of readers
+
+# What the jobs are, in turn; commands by /bin/sh, and members of the request.
+JOBS = (
+    ('true', {'gpus': 1}),
+    ('exit 3', {'gpus': 1}),
+    ('i=0; while [ $i -lt 200 ]; do echo line $i; i=$((i+1)); done', {'gpus': 0.5}),
+    ('true', {'gpus': 2, 'name': 'pair'}),
+    ('kill -9 $$', {'gpus': 0}),
+    ('sleep 30 & sleep 0.3', {'gpus': 1}),
+    ('true', {'gpus': 1, 'hold': True}),  # cancelled before it starts
+    ('sleep 60', {'gpus': 1, 'time_limit': 1}),
+)
+QUESTIONS = ('/jobs', '/gpus', '/nodes', '/users', '/history', '/openapi.json')
+
+
+class Client:
+    """One connection, used for one request after the other."""
+
+    def __init__(self, instance):
+        self.connection = instance.connection(instance.client)
+
+    def call(self, method, path, body=None):
+        text = None if body is None else json.dumps(body)
+        self.connection.request(method, f'/api/v1{path}', text, {'Content-Type': 'application/json'} if text else {})
+        answer = self.connection.getresponse()
+        data = answer.read()
+        assert answer.status in (200, 201, 202), f'{method} {path}: {answer.status} {data[:500]!r}'
+        return data
+
+
+class Load:
+    """Submits jobs of all kinds at a rate, and asks every kind of question now and then."""
+
+    def __init__(self, instance):
+        self.client, self.count = Client(instance), 0
+
+    def submit(self):
+        script, fields = JOBS[self.count % len(JOBS)]
+        body = {'command': ['/bin/sh', '-c', script], 'output': '/dev/null', **fields}
+        made = json.loads(self.client.call('POST', '/jobs', body))
+        if fields.get('hold'):
+            self.client.call('POST', f"/jobs/{made['id']}/cancel", {})
+        if self.count % 10 == 0:
+            self.client.call('GET', QUESTIONS[self.count // 10 % len(QUESTIONS)])
+        self.count += 1
+
+    def run(self, rate, jobs, at_sample=None):
+        """That many jobs, so many a second; the load does not wait for them."""
+        begin = time.monotonic()
+        wanted = {jobs * number // SAMPLES for number in range(1, SAMPLES + 1)} if at_sample else ()
+        for number in range(1, jobs + 1):
+            select.select([], [], [], max(0, begin + number / rate - time.monotonic()))
+            self.submit()
+            if number in wanted:
+                at_sample(number)
+
+
+def daemons(instance):
+    """{name: pid} of mgpud and of its descendants that stay."""
+    parents = {}
+    for entry in filter(str.isdigit, os.listdir('/proc')):
+        with contextlib.suppress(OSError), open(f'/proc/{entry}/stat', encoding='ascii', errors='replace') as source:
+            parents[int(entry)] = int(source.read().rpartition(')')[2].split()[1])
+    found, family = {'mgpud': instance.process.pid}, {instance.process.pid}
+    while grown := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= grown
+        found.update({harness.process_name(pid): pid for pid in grown if harness.process_name(pid) in DAEMONS})
+    return found
+
+
+def private_bytes(pid):
+    """Memory that only this process has: its anonymous pages."""
+    with open(f'/proc/{pid}/smaps_rollup', encoding='ascii') as source:
+        return next(int(line.split()[1]) << 10 for line in source if line.startswith('Anonymous:'))
+
+
+def files_below(folder):
+    return sum(len(names) for _, _, names in os.walk(folder))
+
+
+def bytes_below(folder):
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += os.lstat(f'{path}/{name}').st_blocks * 512
+    return total
+
+
+def levels(instance, watched):
+    """{what: how much} at this moment."""
+    found = {'processes': len(harness.processes(instance.place)), 'cgroups': len(invariants.cgroups_of(instance)),
+             'files of the run directory': files_below(instance.run_dir),
+             'files of the state directory': files_below(instance.state_dir),
+             'store, bytes': bytes_below(instance.state_dir)}
+    for name, pid in watched.items():
+        found[f'{name}, descriptors'] = len(os.listdir(f'/proc/{pid}/fd'))
+        found[f'{name}, bytes'] = private_bytes(pid)
+    return found
+
+
+def slope(points):
+    """Of all pairs of points, the median."""
+    return statistics.median((y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in itertools.combinations(points, 2))
+
+
+def most(what, values, jobs):
+    """How much a level may rise over so many jobs: what follows the jobs of the moment varies by itself."""
+    if what == 'store, bytes':
+        return STORE_MAX
+    if what.endswith('bytes'):
+        return MEMORY_MAX + MEMORY_A_JOB * jobs
+    quarters = statistics.quantiles(values, n=4)
+    return GROWTH_MAX + quarters[2] - quarters[0]
+
+
+def judge(samples, is_memory_judged=True):
+    """(rows for a table, what rises): samples are (jobs so far, levels); the first fifth is left out as warm-up."""
+    samples = samples[len(samples) // 5:]
+    jobs = samples[-1][0] - samples[0][0]
+    rows, broken = [], []
+    for what in samples[0][1]:
+        values = [found[what] for _, found in samples]
+        rise, limit = slope([(count, found[what]) for count, found in samples]) * jobs, most(what, values, jobs)
+        rows.append((what, min(values), statistics.median(values), max(values), rise))
+        if rise > limit and (is_memory_judged or 'bytes' not in what):
+            broken.append(f'{what}: rose by {rise:.0f} over {jobs} jobs, at most {limit:.0f}')
+    return rows, broken
