@@ -6,8 +6,12 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +20,8 @@
 
 static char *const environment[] = { (char[]){ "ONLY=this" }, NULL };
 
-/* Runs a shell script; returns its exit status, or a negative errno. */
-static int run(const char *shell, const char *script)
+/* Runs a shell script, in a cgroup unless -1; returns its exit status, or a negative errno. */
+static int run_in(int cgroup_fd, const char *shell, const char *script)
 {
     char sh[] = "sh", c[] = "-c";
     _cleanup_free_ char *copy = xstrdup(script);
@@ -25,12 +29,17 @@ static int run(const char *shell, const char *script)
     char *argv[] = { sh, c, copy, NULL };
     pid_t pid;
     siginfo_t ended = { 0 };
-    int r = spawn_program(shell, argv, environment, -1, &pid, &pidfd);
+    int r = spawn_program(shell, argv, environment, cgroup_fd, &pid, &pidfd);
     if (r < 0)
         return r;
     assert_int_equal(waitid(P_PIDFD, (id_t)pidfd, &ended, WEXITED), 0);
     assert_int_equal(ended.si_pid, pid);
     return ended.si_status;
+}
+
+static int run(const char *shell, const char *script)
+{
+    return run_in(-1, shell, script);
 }
 
 static void the_program_runs_and_is_reaped_by_its_pidfd(void **state)
@@ -54,6 +63,23 @@ static void it_gets_no_descriptors_of_ours(void **state)
 static void it_leads_its_own_session(void **state)
 {
     assert_int_equal(run("/bin/sh", "read -r line < /proc/$$/stat; set -- $line; test $1 = $6"), 0);
+}
+
+static void it_starts_in_the_cgroup(void **state)
+{
+    static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
+    _cleanup_free_ char *path = NULL, *script = NULL;
+    struct statfs found;
+    for (size_t i = 0; path == NULL && i < sizeof(roots) / sizeof(roots[0]); i++)
+        if (statfs(roots[i], &found) == 0 && found.f_type == CGROUP2_SUPER_MAGIC)
+            path = xasprintf("%s/mgpu-test-spawn-%d", roots[i], (int)getpid());
+    if (path == NULL || mkdir(path, 0700) < 0)
+        skip();
+    _cleanup_close_ int cgroup_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    script = xasprintf("grep -q '^0::.*/mgpu-test-spawn-%d$' /proc/$$/cgroup", (int)getpid());
+    int r = run_in(cgroup_fd, "/bin/sh", script);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(r, 0);
 }
 
 static void a_program_that_is_missing_is_an_error(void **state)
@@ -80,6 +106,7 @@ int main(void)
         cmocka_unit_test(it_gets_the_fixed_environment_only),
         cmocka_unit_test(it_gets_no_descriptors_of_ours),
         cmocka_unit_test(it_leads_its_own_session),
+        cmocka_unit_test(it_starts_in_the_cgroup),
         cmocka_unit_test(a_program_that_is_missing_is_an_error),
         cmocka_unit_test(our_signals_are_as_before),
     };
