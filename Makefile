@@ -54,6 +54,7 @@ check-all:
 # the commit OLDER with this mgpud, and the other way round.
 soak:
 	tools/install-packages check
+	tools/install-packages real
 	tools/run-tests --soak
 
 # Fuzzers of every parser of foreign bytes (clang): HOURS in all, shared evenly (1). Findings are left in build-fuzz/.
