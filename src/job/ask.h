@@ -243,8 +243,8 @@ struct ask_after {
     int64_t due_ms;   // when that is; 0: it has not started. Set by those who know the job
 };
 
-/* Parses "41:ok,42,43:fail", or "41:ok?42:start+10m", of which one suffices; the default kind is ok. The
- * caller frees *ret. */
+/* Parses "41:ok,42,43:fail", or "41:ok?42:start+10m", of which one suffices; the default kind is ok.
+ * "singleton" (job/after.h) names no job. The caller frees *ret. */
 int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
 const char *after_kind_name(enum after_kind kind);
 /* True if the end of a job satisfies the condition. */

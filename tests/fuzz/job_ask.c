@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "job/after.h"
 #include "job/array.h"
 #include "job/ask.h"
 
@@ -32,7 +33,7 @@ static void try_lists(const char *text)
     count = 0;
     err = (struct error){ 0 };
     if (parse_after(text, &after, &count, &err) == 0)
-        must_be(count > 0 && count <= ASK_AFTER_MAX);
+        must_be((count > 0 || strstr(text, AFTER_SINGLETON) != NULL) && count <= ASK_AFTER_MAX);
     else
         must_be(err.message[0] != '\0' && after == NULL);
     free(after);

@@ -281,6 +281,20 @@ static void a_node_that_came_later_is_unlocked_like_its_kind(void **state)
     gpu_node_access_clear(&access);
 }
 
+static void what_was_opened_while_locked_is_not_what_was_before(void **state)
+{
+    struct machine *machine = *state;
+    struct error err = { 0 };
+    _cleanup_free_ char *before = describe(machine), *path = path_of(machine, "dev/nvidia1");
+    assert_int_equal(lock(machine, ADMINS, &err), 0);
+    assert_int_equal(chown(path, 0, 0), 0); // by somebody, or a program of the driver
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_int_equal(lock(machine, ADMINS, &err), 0);
+    assert_nodes(machine, locked_nodes);
+    assert_int_equal(unlock(machine, &err), 0);
+    assert_nodes(machine, before);
+}
+
 static void users_of_running_jobs_keep_their_access_when_it_is_locked_again(void **state)
 {
     struct machine *machine = *state;
@@ -363,6 +377,7 @@ int main(void)
         ON_A_MACHINE(a_lock_killed_at_any_step_can_be_undone),
         ON_A_MACHINE(an_unlock_killed_at_any_step_is_completed_by_the_next),
         ON_A_MACHINE(a_node_that_came_later_is_unlocked_like_its_kind),
+        ON_A_MACHINE(what_was_opened_while_locked_is_not_what_was_before),
         ON_A_MACHINE(users_of_running_jobs_keep_their_access_when_it_is_locked_again),
         ON_A_MACHINE(the_options_of_the_loaded_driver_are_compared),
         ON_A_MACHINE(what_is_not_ours_is_left_alone),
