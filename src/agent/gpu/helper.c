@@ -25,8 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/gpu/gpu.h"
 #include "agent/gpu/ailments.h"
+#include "agent/gpu/children.h"
+#include "agent/gpu/gpu.h"
+#include "agent/gpu/last_report.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -50,21 +52,16 @@ struct gpu_helper {
     struct gpu_spec spec;
     struct gpu_helper_timing timing;
     struct gpu_roster *roster;
-    gpu_helper_fn *on_report;
-    void *arg;
-    struct gpu_report last; // without its GPUs, which are in the roster
-    struct gpu_child *current, *trial;
-    struct gpu_child *dismissed[GPU_HELPERS_MAX];
-    size_t n_dismissed;
-    const struct gpu_child *starting; // hangs in the driver's start
+    struct gpu_last_report last;
+    struct gpu_children children;
     char trial_key[GPU_KEY_SIZE];
     char suspect[GPU_KEY_SIZE]; // where the last helper ended
     struct gpu_ailments ailments;
-    struct event *timer, *told;
-    int64_t pause_ms, due_ms;  // of the next current helper
-    unsigned failures;         // without a report in between
-    bool is_heard, is_settled; // a report was passed on; none will follow
-    uint64_t asked;            // looks in all
+    struct event *timer;
+    int64_t pause_ms, due_ms; // of the next current helper
+    unsigned failures;        // without a report in between
+    bool is_settled;          // no report will follow
+    uint64_t asked;           // looks in all
     uint64_t asked_old,
         asked_trial;   // before the current helper and the probe existed; their first reports answer them
     bool has_said_why; // the current helper has reported why the driver does not work
@@ -72,34 +69,6 @@ struct gpu_helper {
 
 static void schedule(struct gpu_helper *helper);
 static void renew(struct gpu_helper *helper);
-
-/* --- reports to the owner --- */
-
-static void report(struct gpu_helper *helper)
-{
-    (void)evtimer_del(helper->told);
-    struct gpu_report whole = helper->last;
-    whole.gpus = *gpu_roster_gpus(helper->roster);
-    helper->is_heard = true;
-    helper->on_report(helper->arg, &whole);
-}
-
-static void report_all_lost(struct gpu_helper *helper, const char *why)
-{
-    char *text = xstrdup(why); // it may be the last report's own
-    gpu_roster_lose_all(helper->roster, text);
-    if (helper->last.backend == NULL)
-        helper->last.backend = xstrdup(helper->spec.kind == GPU_SPEC_SIM   ? "sim"
-                                       : helper->spec.kind == GPU_SPEC_AMD ? "amd"
-                                                                           : "nvml");
-    helper->last.is_on = 0;
-    helper->last.is_sample = 1;
-    free(helper->last.text);
-    helper->last.text = text;
-    if (helper->last.fix == NULL)
-        helper->last.fix = xstrdup("check nvidia-smi or rocm-smi; a reboot may be required");
-    report(helper);
-}
 
 /* --- ailments --- */
 
@@ -124,17 +93,6 @@ static void review_ailments(struct gpu_helper *helper)
 }
 
 /* --- processes --- */
-
-static void dismiss(struct gpu_helper *helper, struct gpu_child *child)
-{
-    gpu_child_dismiss(child);
-    helper->dismissed[helper->n_dismissed++] = child;
-}
-
-static bool has_room(const struct gpu_helper *helper)
-{
-    return (helper->current != NULL) + (helper->trial != NULL) + helper->n_dismissed < GPU_HELPERS_MAX;
-}
 
 /* The driver gets long to initialise its GPUs; less where one is known to ail, so that the others do not wait
  * for it when it hangs even as it is opened. */
@@ -184,12 +142,8 @@ static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
         states[i].answers += helper->asked_old;
     if (fresh->is_on || fresh->is_final)
         gpu_roster_take(helper->roster, fresh);
-    struct record_list gpus = fresh->gpus;
-    fresh->gpus = (struct record_list){ 0 };
-    record_clear(&gpu_report_record, &helper->last);
-    helper->last = *fresh;
-    *fresh = (struct gpu_report){ .gpus = gpus };
-    helper->has_said_why = !helper->last.is_on && !helper->last.is_final;
+    gpu_last_report_take(&helper->last, fresh);
+    helper->has_said_why = !helper->last.report.is_on && !helper->last.report.is_final;
     if (helper->has_said_why)
         return; // its end follows
     settle_backend(helper);
@@ -197,7 +151,7 @@ static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
     helper->pause_ms = helper->timing.retry_first_ms;
     helper->suspect[0] = '\0';
     review_ailments(helper);
-    report(helper);
+    gpu_last_report_pass(&helper->last);
     schedule(helper);
 }
 
@@ -212,11 +166,11 @@ static void on_current_report(void *arg, struct gpu_child *child, struct gpu_rep
         gpu_ailments_have_hung(&helper->ailments) || gpu_roster_count_released(helper->roster) > 0;
     take_report(helper, fresh);
     renew(helper); // requested while it was opening its GPUs
-    if (helper->current != child || (!is_final && !is_outdated && !(is_empty && !is_partial)))
+    if (helper->children.current != child || (!is_final && !is_outdated && !(is_empty && !is_partial)))
         return;
     /* A driver may be installed, or work, later, and other GPUs are found by another helper. */
-    helper->current = NULL;
-    dismiss(helper, child);
+    helper->children.current = NULL;
+    gpu_children_dismiss(&helper->children, child);
     helper->due_ms = clock_boot_ms() + pause_ms;
     helper->pause_ms = gpu_ailments_lengthen(&helper->ailments, pause_ms);
     schedule(helper);
@@ -244,11 +198,11 @@ static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const 
     log_warning("GPU %s: %s; ignored, will be probed again", key, why);
     helper->due_ms = clock_boot_ms();
     if (++helper->failures > HANGS_MAX)
-        report_all_lost(helper, "the GPU driver does not respond");
-    if (!has_room(helper))
-        report_all_lost(helper, "too many GPU helper processes hang in the driver");
-    else if (is_known && helper->is_heard)
-        report(helper);
+        gpu_last_report_pass_lost(&helper->last, "the GPU driver does not respond");
+    if (!gpu_children_have_room(&helper->children))
+        gpu_last_report_pass_lost(&helper->last, "too many GPU helper processes hang in the driver");
+    else if (is_known && helper->last.is_heard)
+        gpu_last_report_pass(&helper->last);
 }
 
 /* One failure after reports is no more than a pause: only when the next helper fails too, or nothing can be
@@ -256,22 +210,22 @@ static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const 
 static void fail_whole(struct gpu_helper *helper, struct gpu_child *child, const char *why, bool is_silent)
 {
     bool is_start = is_silent && !gpu_child_is_open(child);
-    const char *text = helper->has_said_why ? helper->last.text : why;
+    const char *text = helper->has_said_why ? helper->last.report.text : why;
     log_warning("GPU helper: %s", text);
     if (is_start)
-        helper->starting = child;
+        helper->children.starting = child;
     helper->due_ms = clock_boot_ms() + helper->pause_ms;
     helper->pause_ms = gpu_ailments_lengthen(&helper->ailments, helper->pause_ms);
-    if (++helper->failures > 1 || !helper->is_heard || helper->has_said_why || is_start)
-        report_all_lost(helper, text);
+    if (++helper->failures > 1 || !helper->last.is_heard || helper->has_said_why || is_start)
+        gpu_last_report_pass_lost(&helper->last, text);
 }
 
 static void on_current_failure(void *arg, struct gpu_child *child, const char *why, bool is_silent)
 {
     struct gpu_helper *helper = arg;
     const char *culprit = find_culprit(helper, child, is_silent);
-    helper->current = NULL;
-    dismiss(helper, child);
+    helper->children.current = NULL;
+    gpu_children_dismiss(&helper->children, child);
     if (culprit != NULL)
         leave_out(helper, child, culprit, is_silent);
     else
@@ -283,12 +237,12 @@ static void on_current_failure(void *arg, struct gpu_child *child, const char *w
 
 static void end_trial(struct gpu_helper *helper, bool is_silent)
 {
-    struct gpu_child *child = helper->trial;
+    struct gpu_child *child = helper->children.trial;
     struct gpu_ailment *ailment = gpu_ailments_find(&helper->ailments, helper->trial_key);
-    helper->trial = NULL;
-    dismiss(helper, child);
+    helper->children.trial = NULL;
+    gpu_children_dismiss(&helper->children, child);
     if (is_silent && !gpu_child_is_open(child) && *gpu_child_key(child) == '\0')
-        helper->starting = child;
+        helper->children.starting = child;
     if (ailment == NULL)
         return;
     gpu_ailments_put_off(&helper->ailments, ailment);
@@ -312,7 +266,7 @@ static void ask_again(struct gpu_helper *helper)
     uint64_t missed = helper->asked - helper->asked_trial;
     helper->asked_old = helper->asked_trial;
     for (uint64_t i = 0; i < missed; i++)
-        gpu_child_ask(helper->current, NULL);
+        gpu_child_ask(helper->children.current, NULL);
 }
 
 /* The probe that becomes current has excluded all other failing GPUs. */
@@ -330,7 +284,7 @@ static void leave_out_others(struct gpu_helper *helper)
 static void on_trial_report(void *arg, struct gpu_child *child, struct gpu_report *fresh)
 {
     struct gpu_helper *helper = arg;
-    if (child == helper->current) { // it was promoted
+    if (child == helper->children.current) { // it was promoted
         on_current_report(arg, child, fresh);
         return;
     }
@@ -343,11 +297,11 @@ static void on_trial_report(void *arg, struct gpu_child *child, struct gpu_repor
     gpu_ailments_end(&helper->ailments, helper->trial_key);
     gpu_roster_forget_key(helper->roster, helper->trial_key);
     leave_out_others(helper);
-    struct gpu_child *before = helper->current;
-    helper->current = child;
-    helper->trial = NULL;
+    struct gpu_child *before = helper->children.current;
+    helper->children.current = child;
+    helper->children.trial = NULL;
     if (before != NULL)
-        dismiss(helper, before);
+        gpu_children_dismiss(&helper->children, before);
     gpu_roster_change_source(helper->roster, before != NULL);
     ask_again(helper);
     take_report(helper, fresh);
@@ -357,7 +311,7 @@ static void on_trial_report(void *arg, struct gpu_child *child, struct gpu_repor
 static void on_trial_failure(void *arg, struct gpu_child *child, const char *why, bool is_silent)
 {
     struct gpu_helper *helper = arg;
-    if (child == helper->current) {
+    if (child == helper->children.current) {
         on_current_failure(arg, child, why, is_silent);
         return;
     }
@@ -367,64 +321,16 @@ static void on_trial_failure(void *arg, struct gpu_child *child, const char *why
 
 /* --- GPUs that are released --- */
 
-static bool may_hold(const struct gpu_child *child, const char *key)
-{
-    return child != NULL && gpu_progress_may_open(gpu_child_progress(child), key);
-}
-
-static bool is_held(const struct gpu_helper *helper, const char *key)
-{
-    bool is_held = may_hold(helper->current, key) || may_hold(helper->trial, key);
-    for (size_t i = 0; !is_held && i < helper->n_dismissed; i++)
-        is_held = may_hold(helper->dismissed[i], key);
-    return is_held;
-}
-
-/* True when no process has one open any more that one had before. */
-static bool note_released(struct gpu_helper *helper)
-{
-    const struct record_list *gpus = gpu_roster_gpus(helper->roster);
-    struct gpu_state *states = gpus->items;
-    bool is_news = false;
-    for (size_t i = 0; i < gpus->count; i++) {
-        if (!gpu_roster_is_released(helper->roster, i) || states[i].is_released != 0 ||
-            states[i].pci == NULL || is_held(helper, states[i].pci))
-            continue;
-        log_info("GPU %u at %s released: mgpu no longer has it open", states[i].index, states[i].pci);
-        states[i].is_released = 1;
-        is_news = true;
-    }
-    return is_news;
-}
-
-static void report_released(struct gpu_helper *helper)
-{
-    helper->last.is_sample = 1;
-    if (!gpu_roster_is_all_released(helper->roster)) {
-        if (helper->is_heard)
-            report(helper);
-        return;
-    }
-    if (helper->last.backend == NULL)
-        helper->last.backend = xstrdup(gpu_roster_backend(helper->roster));
-    free(helper->last.text);
-    helper->last.text = xstrdup("all GPUs are released; mgpu gpu resume reopens them");
-    free(helper->last.fix);
-    helper->last.fix = NULL;
-    helper->last.is_on = 1;
-    report(helper);
-}
-
 /* Replaces a helper that has the wrong GPUs open; one that is still opening its GPUs, afterwards, because it
  * must not be killed meanwhile. */
 static void renew(struct gpu_helper *helper)
 {
-    struct gpu_child *current = helper->current;
+    struct gpu_child *current = helper->children.current;
     if (current == NULL || !gpu_child_is_open(current) ||
         gpu_roster_fits(helper->roster, gpu_child_progress(current)))
         return;
-    helper->current = NULL;
-    dismiss(helper, current);
+    helper->children.current = NULL;
+    gpu_children_dismiss(&helper->children, current);
     helper->due_ms = clock_boot_ms();
     schedule(helper);
 }
@@ -434,8 +340,8 @@ void gpu_helper_release(struct gpu_helper *helper, const struct strings *uuids)
     if (!gpu_roster_release(helper->roster, uuids))
         return;
     renew(helper);
-    (void)note_released(helper);
-    report_released(helper);
+    (void)gpu_children_note_released(&helper->children, helper->roster);
+    gpu_last_report_pass_released(&helper->last);
     schedule(helper);
 }
 
@@ -444,29 +350,24 @@ void gpu_helper_release(struct gpu_helper *helper, const struct strings *uuids)
 static void on_gone(void *arg, struct gpu_child *child)
 {
     struct gpu_helper *helper = arg;
-    size_t kept = 0;
-    for (size_t i = 0; i < helper->n_dismissed; i++)
-        if (helper->dismissed[i] != child)
-            helper->dismissed[kept++] = helper->dismissed[i];
-    helper->n_dismissed = kept;
-    if (helper->starting == child)
-        helper->starting = NULL;
     gpu_ailments_free_stuck(&helper->ailments, child);
-    gpu_child_free(child);
-    if (note_released(helper))
-        report_released(helper);
+    gpu_children_end(&helper->children, child);
+    if (gpu_children_note_released(&helper->children, helper->roster))
+        gpu_last_report_pass_released(&helper->last);
     schedule(helper);
 }
 
 static bool needs_current(const struct gpu_helper *helper)
 {
-    return helper->current == NULL && helper->starting == NULL && !gpu_roster_is_all_released(helper->roster);
+    return helper->children.current == NULL && helper->children.starting == NULL &&
+           !gpu_roster_is_all_released(helper->roster);
 }
 
 /* One at a time, and only beside a current helper. */
 static struct gpu_ailment *next_trial(const struct gpu_helper *helper)
 {
-    bool may_try = helper->current != NULL && helper->trial == NULL && helper->starting == NULL;
+    bool may_try = helper->children.current != NULL && helper->children.trial == NULL &&
+                   helper->children.starting == NULL;
     return may_try && helper->failures == 0 ? gpu_ailments_next(&helper->ailments) : NULL;
 }
 
@@ -476,8 +377,8 @@ static void start_current(struct gpu_helper *helper)
     helper->has_said_why = false;
     helper->asked_old = helper->asked;
     gpu_roster_change_source(helper->roster, false);
-    helper->current = start_child(helper, NULL, &events);
-    if (helper->current == NULL)
+    helper->children.current = start_child(helper, NULL, &events);
+    if (helper->children.current == NULL)
         fail_whole(helper, NULL, "cannot start the GPU helper process", false);
 }
 
@@ -486,8 +387,8 @@ static void start_trial(struct gpu_helper *helper, struct gpu_ailment *ailment)
     const struct gpu_child_events events = { on_trial_report, on_trial_failure, on_gone, helper };
     (void)snprintf(helper->trial_key, sizeof(helper->trial_key), "%s", ailment->key);
     helper->asked_trial = helper->asked;
-    helper->trial = start_child(helper, ailment->key, &events);
-    if (helper->trial == NULL)
+    helper->children.trial = start_child(helper, ailment->key, &events);
+    if (helper->children.trial == NULL)
         gpu_ailments_put_off(&helper->ailments, ailment);
 }
 
@@ -495,10 +396,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct gpu_helper *helper = arg;
     int64_t now_ms = clock_boot_ms();
-    if (needs_current(helper) && helper->due_ms <= now_ms && has_room(helper))
+    if (needs_current(helper) && helper->due_ms <= now_ms && gpu_children_have_room(&helper->children))
         start_current(helper);
     struct gpu_ailment *ailment = next_trial(helper);
-    if (ailment != NULL && ailment->due_ms <= now_ms && has_room(helper))
+    if (ailment != NULL && ailment->due_ms <= now_ms && gpu_children_have_room(&helper->children))
         start_trial(helper, ailment);
     schedule(helper);
 }
@@ -508,7 +409,7 @@ static void schedule(struct gpu_helper *helper)
     int64_t next_ms = NEVER_MS, now_ms = clock_boot_ms();
     const struct gpu_ailment *ailment = next_trial(helper);
     (void)evtimer_del(helper->timer);
-    if (helper->is_settled || !has_room(helper))
+    if (helper->is_settled || !gpu_children_have_room(&helper->children))
         return; // checked again when a process ends
     if (needs_current(helper))
         next_ms = helper->due_ms;
@@ -521,16 +422,6 @@ static void schedule(struct gpu_helper *helper)
     (void)evtimer_add(helper->timer, &time);
 }
 
-/* Whoever waits for a first word gets one, while the driver takes its time to open its GPUs. */
-static void on_told(evutil_socket_t fd, short what, void *arg)
-{
-    struct gpu_helper *helper = arg;
-    free(helper->last.fix);
-    helper->last.fix = xstrdup("it may still be initializing its GPUs, which takes seconds per GPU without "
-                               "nvidia-persistenced; check nvidia-smi");
-    report_all_lost(helper, "the GPU driver does not respond yet");
-}
-
 struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec *spec,
     const struct gpu_helper_timing *timing, struct gpu_roster *roster, gpu_helper_fn *on_report, void *arg)
 {
@@ -541,13 +432,9 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     helper->timing = *timing;
     helper->ailments.timing = &helper->timing;
     helper->roster = roster;
-    helper->on_report = on_report;
-    helper->arg = arg;
     helper->pause_ms = timing->retry_first_ms;
-    const struct timeval told = { timing->told_ms / 1000, timing->told_ms % 1000 * 1000 };
     helper->timer = evtimer_new(base, on_timer, helper);
-    helper->told = evtimer_new(base, on_told, helper);
-    (void)evtimer_add(helper->told, &told);
+    gpu_last_report_init(&helper->last, base, roster, &helper->spec, helper->timing.told_ms, on_report, arg);
     settle_backend(helper);
     for (size_t i = 0; i < gpus->count; i++)
         if (gpu_roster_is_hung(roster, i) && ((const struct gpu_state *)gpus->items)[i].pci != NULL &&
@@ -556,9 +443,9 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     const struct strings *keys = gpu_roster_keys(roster);
     for (size_t i = 0; i < keys->count; i++)
         (void)gpu_ailments_note(&helper->ailments, keys->items[i], true);
-    (void)note_released(helper);
+    (void)gpu_children_note_released(&helper->children, helper->roster);
     if (gpu_roster_is_all_released(helper->roster))
-        report_released(helper);
+        gpu_last_report_pass_released(&helper->last);
     else
         start_current(helper);
     schedule(helper);
@@ -569,8 +456,8 @@ uint64_t gpu_helper_ask(struct gpu_helper *helper, const struct record_list *gra
 {
     helper->asked++;
     /* A helper that hangs reads nothing, and is replaced; the next one answers all that was asked before. */
-    if (helper->current != NULL)
-        gpu_child_ask(helper->current, grants);
+    if (helper->children.current != NULL)
+        gpu_child_ask(helper->children.current, grants);
     else
         helper->asked_old++;
     return helper->asked;
@@ -578,23 +465,19 @@ uint64_t gpu_helper_ask(struct gpu_helper *helper, const struct record_list *gra
 
 void gpu_helper_repeat(struct gpu_helper *helper)
 {
-    if (!helper->is_heard)
+    if (!helper->last.is_heard)
         return;
-    helper->last.is_sample = 0;
-    report(helper);
+    helper->last.report.is_sample = 0;
+    gpu_last_report_pass(&helper->last);
 }
 
 void gpu_helper_free(struct gpu_helper *helper)
 {
     if (helper == NULL)
         return;
-    gpu_child_free(helper->current);
-    gpu_child_free(helper->trial);
-    for (size_t i = 0; i < helper->n_dismissed; i++)
-        gpu_child_free(helper->dismissed[i]);
+    gpu_children_clear(&helper->children);
     event_free(helper->timer);
-    event_free(helper->told);
-    record_clear(&gpu_report_record, &helper->last);
+    gpu_last_report_clear(&helper->last);
     free(helper->ailments.items);
     free(helper);
 }

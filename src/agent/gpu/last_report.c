@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent starts no job before a first report, so that one is passed on in time, even if the driver takes
+ * long to open its GPUs. Later ones replace it.
+ */
+#include "agent/gpu/last_report.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+void gpu_last_report_pass(struct gpu_last_report *last)
+{
+    (void)evtimer_del(last->told);
+    struct gpu_report whole = last->report;
+    whole.gpus = *gpu_roster_gpus(last->roster);
+    last->is_heard = true;
+    last->on_report(last->arg, &whole);
+}
+
+void gpu_last_report_take(struct gpu_last_report *last, struct gpu_report *fresh)
+{
+    struct record_list gpus = fresh->gpus;
+    fresh->gpus = (struct record_list){ 0 };
+    record_clear(&gpu_report_record, &last->report);
+    last->report = *fresh;
+    *fresh = (struct gpu_report){ .gpus = gpus };
+}
+
+static const char *backend_of(enum gpu_spec_kind kind)
+{
+    return kind == GPU_SPEC_SIM ? "sim" : kind == GPU_SPEC_AMD ? "amd" : "nvml";
+}
+
+void gpu_last_report_pass_lost(struct gpu_last_report *last, const char *why)
+{
+    struct gpu_report *report = &last->report;
+    char *text = xstrdup(why); // it may be the last report's own
+    gpu_roster_lose_all(last->roster, text);
+    if (report->backend == NULL)
+        report->backend = xstrdup(backend_of(last->spec->kind));
+    report->is_on = 0;
+    report->is_sample = 1;
+    free(report->text);
+    report->text = text;
+    if (report->fix == NULL)
+        report->fix = xstrdup("check nvidia-smi or rocm-smi; a reboot may be required");
+    gpu_last_report_pass(last);
+}
+
+void gpu_last_report_pass_released(struct gpu_last_report *last)
+{
+    struct gpu_report *report = &last->report;
+    report->is_sample = 1;
+    if (!gpu_roster_is_all_released(last->roster)) {
+        if (last->is_heard)
+            gpu_last_report_pass(last);
+        return;
+    }
+    if (report->backend == NULL)
+        report->backend = xstrdup(gpu_roster_backend(last->roster));
+    free(report->text);
+    report->text = xstrdup("all GPUs are released; mgpu gpu resume reopens them");
+    free(report->fix);
+    report->fix = NULL;
+    report->is_on = 1;
+    gpu_last_report_pass(last);
+}
+
+static void on_told(evutil_socket_t fd, short what, void *arg)
+{
+    struct gpu_last_report *last = arg;
+    free(last->report.fix);
+    last->report.fix = xstrdup("it may still be initializing its GPUs, which takes seconds per GPU without "
+                               "nvidia-persistenced; check nvidia-smi");
+    gpu_last_report_pass_lost(last, "the GPU driver does not respond yet");
+}
+
+void gpu_last_report_init(struct gpu_last_report *last, struct event_base *base, struct gpu_roster *roster,
+    const struct gpu_spec *spec, int64_t told_ms, gpu_helper_fn *on_report, void *arg)
+{
+    const struct timeval told = { told_ms / 1000, told_ms % 1000 * 1000 };
+    *last = (struct gpu_last_report){ .roster = roster, .spec = spec, .on_report = on_report, .arg = arg };
+    last->told = evtimer_new(base, on_told, last);
+    (void)evtimer_add(last->told, &told);
+}
+
+void gpu_last_report_clear(struct gpu_last_report *last)
+{
+    event_free(last->told);
+    record_clear(&gpu_report_record, &last->report);
+}
