@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* A driver that hangs in one function of NVML: in each in turn, at the start and later. */
+/* A driver that hangs in one function of NVML: in each, at the start and later. Nearly all of the time is
+ * silence that is waited for, so several functions are tried side by side: each by this program, started with
+ * the words of the case. */
 #include "gpu_watcher.h"
 
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+
+#define MOST_AT_ONCE 8
+#define N_CALLS      (sizeof(calls) / sizeof(calls[0]))
 
 /* A GPU has 60 seconds to start: no function hangs for that long but the one with which the driver starts it.
  */
@@ -65,32 +75,72 @@ static char *machine_that_hangs_in(size_t i)
         THREE_GPUS MORE "%shang_in %s 1\n", calls[i].is_of_mig ? WITH_INSTANCE : "", calls[i].function);
 }
 
+static void hang_from_the_start(void **state)
+{
+    const size_t *i = *state;
+    struct watcher watcher = { .timing = &real_start };
+    _cleanup_free_ char *machine = machine_that_hangs_in(*i);
+    begin(&watcher, machine);
+    await(&watcher, "ac");
+    end(&watcher);
+}
+
+static void begin_to_hang(void **state)
+{
+    const size_t *i = *state;
+    struct watcher watcher = { .timing = &real_start };
+    _cleanup_free_ char *machine = machine_that_hangs_in(*i);
+    begin(&watcher, calls[*i].is_of_mig ? THREE_GPUS MORE WITH_INSTANCE : THREE_GPUS MORE);
+    await(&watcher, calls[*i].is_of_mig ? "abcx" : "abc");
+    machine_is(machine);
+    await(&watcher, calls[*i].is_of_mig ? "a-c-" : "a-c");
+    end(&watcher);
+}
+
+static const struct {
+    const char *name;
+    CMUnitTestFunction run;
+} cases[] = { { "start", hang_from_the_start }, { "later", begin_to_hang } };
+enum { START, LATER };
+
+static void wait_for_one(void)
+{
+    int status = 0;
+    assert_true(wait(&status) > 0);
+    assert_int_equal(status, 0);
+}
+
+static void try_side_by_side(size_t which)
+{
+    size_t running = 0;
+    for (size_t i = 0; i < N_CALLS; i++) {
+        pid_t pid;
+        char function[64], name[16];
+        (void)snprintf(function, sizeof(function), "%s", calls[i].function);
+        (void)snprintf(name, sizeof(name), "%s", cases[which].name);
+        char program[] = "agent_gpu_hang_calls", *arguments[] = { program, name, function, NULL };
+        if (which == LATER && !calls[i].is_sampled)
+            continue;
+        if (running == MOST_AT_ONCE)
+            wait_for_one();
+        else
+            running++;
+        assert_int_equal(posix_spawn(&pid, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+    }
+    for (; running > 0; running--)
+        wait_for_one();
+}
+
 static void a_gpu_that_hangs_in_any_function_from_the_start_costs_no_other(void **state)
 {
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        struct watcher watcher = { .timing = &real_start };
-        _cleanup_free_ char *machine = machine_that_hangs_in(i);
-        print_message("%s\n", calls[i].function);
-        begin(&watcher, machine);
-        await(&watcher, "ac");
-        end(&watcher);
-    }
+    (void)state;
+    try_side_by_side(START);
 }
 
 static void a_gpu_that_begins_to_hang_in_any_function_is_lost_alone(void **state)
 {
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        struct watcher watcher = { .timing = &real_start };
-        _cleanup_free_ char *machine = machine_that_hangs_in(i);
-        if (!calls[i].is_sampled)
-            continue;
-        print_message("%s\n", calls[i].function);
-        begin(&watcher, calls[i].is_of_mig ? THREE_GPUS MORE WITH_INSTANCE : THREE_GPUS MORE);
-        await(&watcher, calls[i].is_of_mig ? "abcx" : "abc");
-        machine_is(machine);
-        await(&watcher, calls[i].is_of_mig ? "a-c-" : "a-c");
-        end(&watcher);
-    }
+    (void)state;
+    try_side_by_side(LATER);
 }
 
 /* Those that are for no GPU. */
@@ -121,7 +171,18 @@ static void a_driver_that_hangs_while_it_waits_for_errors_costs_no_gpu(void **st
     end(&watcher);
 }
 
-int main(void)
+static int run_case(const char *name, const char *function)
+{
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++)
+        for (size_t i = 0; i < N_CALLS; i++) {
+            struct CMUnitTest test = { .name = function, .test_func = cases[k].run, .initial_state = &i };
+            if (strcmp(name, cases[k].name) == 0 && strcmp(function, calls[i].function) == 0)
+                return watcher_run_tests(&test, 1);
+        }
+    return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
 {
     struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gpu_that_hangs_in_any_function_from_the_start_costs_no_other),
@@ -129,5 +190,6 @@ int main(void)
         cmocka_unit_test(a_driver_that_hangs_as_a_whole_is_told_and_tried_again),
         cmocka_unit_test(a_driver_that_hangs_while_it_waits_for_errors_costs_no_gpu),
     };
-    return watcher_run_tests(tests, sizeof(tests) / sizeof(tests[0]));
+    return argc == 3 ? run_case(argv[1], argv[2])
+                     : watcher_run_tests(tests, sizeof(tests) / sizeof(tests[0]));
 }
