@@ -2,9 +2,10 @@
 /*
  * A stand-in for CUDA's libcuda.so.1, so that programs that use a GPU run on machines without one. It does
  * what the state file says, which it reads anew at each call that matters: the one named by
- * MGPU_CUDA_STANDIN, else `cuda.state` beside the library. Memory of the GPU is memory of the process,
- * kernels run when they are launched, and time is measured on the machine's clock. Without a line `gpu` there
- * is no GPU.
+ * MGPU_CUDA_STANDIN, else `cuda.state` beside the library. Memory of the GPU is memory of the process, and
+ * kernels run when they are launched. Events count the time that work would take on the GPU of the lines, not
+ * that of this machine, which does other work too: figures of speed depend on the lines alone. Without a line
+ * `gpu` there is no GPU.
  *
  *   gpu BUS MEMORY_MIB UUID16 NAME...   one GPU, in CUDA's order; BUS is hexadecimal, UUID16 32 digits
  *   version N           of CUDA, such as 13000 (12040 where the line is missing)
@@ -13,7 +14,8 @@
  *   hang FUNCTION       that function never returns
  *   fail FUNCTION CODE  that function returns CODE
  *   corrupt N           word N of each pattern reads back as another
- *   slow PERCENT        work takes as much longer: 100 is twice the time
+ *   speed MB_PER_S      what copies and kernels move (100000 where the line is missing)
+ *   work_ms MS          each copy and kernel really takes at least so long
  *   used I MIB          memory of GPU I that others have
  *
  * Beside the state file, `cuda.PID` says which GPU the process uses and how much of its memory: "UUID MIB".
@@ -40,6 +42,8 @@
 #define ILLEGAL_ADDRESS 700
 #define NOT_FOUND       500
 #define UNKNOWN         999
+#define FULL_SPEED      100000            // MB/s
+#define LAUNCH_BYTES    ((size_t)1 << 20) // that a kernel counts for
 #define LOW_ADDRESS     4096              // below it nothing is mapped
 #define REAL_MAX        ((size_t)1 << 30) // more than this of one allocation is never touched by tests
 #define EXPORT          __attribute__((visibility("default")))
@@ -60,7 +64,7 @@ struct word {
 };
 
 struct machine {
-    unsigned int count, n_words, init_ms, slow, corrupt;
+    unsigned int count, n_words, init_ms, speed, work_ms, corrupt;
     int version, init, has_corrupt, is_there;
     struct gpu gpus[GPUS_MAX];
     struct word words[WORDS_MAX];
@@ -77,6 +81,7 @@ static int sticky; // error of an earlier launch
 static struct block *blocks;
 static size_t allocated;
 static int current;
+static int64_t gpu_clock_ns; // of all work until now
 
 static void read_gpu(struct machine *machine, const char *line)
 {
@@ -103,7 +108,8 @@ static void read_line(struct machine *machine, const char *line)
     (void)sscanf(line, "version %d", &machine->version);
     (void)sscanf(line, "init %d", &machine->init);
     (void)sscanf(line, "init_ms %u", &machine->init_ms);
-    (void)sscanf(line, "slow %u", &machine->slow);
+    (void)sscanf(line, "speed %u", &machine->speed);
+    (void)sscanf(line, "work_ms %u", &machine->work_ms);
     if (sscanf(line, "corrupt %u", &machine->corrupt) == 1)
         machine->has_corrupt = 1;
     int is_failing = sscanf(line, "fail %63s %d", word.function, &word.code) == 2;
@@ -229,13 +235,6 @@ static int enter(const char *function, struct machine *ret)
             return enter_code;                                                                               \
     }
 
-static int64_t now_ns(void)
-{
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
 static void spend(int64_t ns)
 {
     const struct timespec time = { .tv_sec = ns / 1000000000LL, .tv_nsec = ns % 1000000000LL };
@@ -243,10 +242,11 @@ static void spend(int64_t ns)
         (void)nanosleep(&time, NULL);
 }
 
-/* As a slow GPU takes its time. */
-static void slow_down(const struct machine *machine, int64_t begin_ns)
+/* Work that moves so many bytes of the GPU's memory. */
+static void work(const struct machine *machine, size_t bytes)
 {
-    spend((now_ns() - begin_ns) * machine->slow / 100);
+    gpu_clock_ns += (int64_t)bytes * 1000 / (machine->speed > 0 ? machine->speed : FULL_SPEED);
+    spend((int64_t)machine->work_ms * 1000000);
 }
 
 /* --- start and description --- */
@@ -464,9 +464,8 @@ EXPORT int cuMemFreeHost(void *pointer)
 
 static int copy(const struct machine *machine, void *to, const void *from, size_t bytes)
 {
-    int64_t begin = now_ns();
     memcpy(to, from, bytes);
-    slow_down(machine, begin);
+    work(machine, bytes);
     return 0;
 }
 
@@ -598,7 +597,6 @@ EXPORT int cuLaunchKernel(void *function, unsigned int grid_x, unsigned int grid
     void **parameters, void **extra)
 {
     ENTER(machine);
-    int64_t begin = now_ns();
     const unsigned int grid[2] = { grid_x, grid_y };
     (void)block_y;
     (void)block_z;
@@ -608,7 +606,7 @@ EXPORT int cuLaunchKernel(void *function, unsigned int grid_x, unsigned int grid
     if (grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x == 0)
         return INVALID_VALUE;
     sticky = ((const struct kernel *)function)->run(&machine, grid, parameters);
-    slow_down(&machine, begin);
+    work(&machine, LAUNCH_BYTES);
     return 0; // errors of a kernel show in the calls that follow
 }
 
@@ -626,7 +624,7 @@ EXPORT int cuEventRecord(void *event, void *stream)
 {
     ENTER(machine);
     (void)stream;
-    *(int64_t *)event = now_ns();
+    *(int64_t *)event = gpu_clock_ns;
     return 0;
 }
 
