@@ -124,12 +124,12 @@ static bool enlarge_share(
     return true;
 }
 
-bool gpu_oom_enlarge(const struct job_ask *ask, const struct job_usage *usage, struct job_ask *ret)
+bool gpu_oom_enlarge(
+    const struct job_ask *ask, const struct job_usage *usage, uint64_t size, struct job_ask *ret)
 {
     struct gpu_oom_retry retry;
     struct error ignored;
-    uint64_t peak = usage != NULL ? usage->gpu_memory_peak : 0,
-             size = usage != NULL ? usage->gpu_memory_size : 0;
+    uint64_t peak = usage != NULL ? usage->gpu_memory_peak : 0;
     if (ask->retry_oom == NULL || ask->adopted_pid != 0 || ask->nodes > 1 || ask->gpus != 1 ||
         (ask->gpu_mem == 0 && ask->gpu_share == 0) ||
         gpu_oom_parse_retry(ask->retry_oom, &retry, &ignored) < 0)

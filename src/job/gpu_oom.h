@@ -27,10 +27,12 @@ int gpu_oom_parse_retry(const char *text, struct gpu_oom_retry *ret, struct erro
 /*
  * The request of the next try: a share grows by ask->retry_oom from what was asked or used, whichever is
  * more, and becomes the whole GPU when it would have all of its memory. `usage` may be NULL. False when the
- * job did not ask for that, or has no more to ask for: it had whole GPUs, several nodes, or its bound. *ret
- * is initialised only when true.
+ * job did not ask for that, or has no more to ask for: it had whole GPUs, several nodes, or its bound. `size`
+ * is the memory of the GPU that it had, 0 if not known: a job that ends before the first sample has no usage.
+ * *ret is initialised only when true.
  */
-bool gpu_oom_enlarge(const struct job_ask *ask, const struct job_usage *usage, struct job_ask *ret);
+bool gpu_oom_enlarge(
+    const struct job_ask *ask, const struct job_usage *usage, uint64_t size, struct job_ask *ret);
 
 /* The same with the whole GPU, where nothing has so large a share; false: its bound forbids it. */
 bool gpu_oom_take_whole(struct job_ask *ask);

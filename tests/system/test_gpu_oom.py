@@ -54,6 +54,8 @@ def test_in_the_end_it_gets_the_whole_gpu_and_no_more(box):
     ended = box.wait(job)
     assert ended['ended_by'] == 'gpu_oom' and ended['gpu_mem'] in (None, 0) and ended['gpus'] == 1, ended
     assert ended['attempt'] == 3, ended  # 20 GiB of the 24, then all of it
+    bounded = box.wait(box.submit('-m', '10G', '--retry-oom', 'x1.5,max=80G', '--', *failing(3)))
+    assert bounded['state'] == 'done' and bounded['attempt'] == 4 and not bounded['gpu_mem'], bounded  # 15, 22.5, all
     half = box.wait(box.submit('-g', '0.5', '--retry-oom', 'x1.5', '--', *failing(2)))
     assert half['state'] == 'done' and half['attempt'] == 3 and not half['gpu_share'], half
 
@@ -62,6 +64,8 @@ def test_the_bound_is_kept(box):
     job = box.submit('-m', '4G', '--retry-oom', 'x1.5,max=6G', '--', *failing(9))
     ended = box.wait(job)
     assert ended['ended_by'] == 'gpu_oom' and ended['attempt'] == 2 and ended['gpu_mem'] == 6 * GIB, ended
+    half = box.wait(box.submit('-g', '0.5', '--retry-oom', 'x1.5,max=13G', '--', *failing(9)))
+    assert half['ended_by'] == 'gpu_oom' and half['attempt'] == 1, half  # 0.75 of 24 GiB
 
 
 def test_it_waits_for_the_larger_share_also_over_a_kill_of_mgpud(make_instance, gate):

@@ -7,6 +7,7 @@
 #include "controller/core/change.h"
 #include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
+#include "controller/core/node_table.h"
 #include "controller/core/submit.h"
 #include "job/gpu_oom.h"
 
@@ -41,7 +42,7 @@ bool core_gpu_oom_enlarge(const struct core *core, const struct core_entry *entr
 {
     const struct job *job = entry->job;
     if (event->end != END_GPU_OOM || job->stop_reason != END_NONE ||
-        !gpu_oom_enlarge(job->ask, event->usage.items, ret))
+        !gpu_oom_enlarge(job->ask, event->usage.items, core_memory_of_gpu(core, job), ret))
         return false;
     if (can_run(core, job, ret) || (gpu_oom_take_whole(ret) && can_run(core, job, ret)))
         return true;

@@ -114,7 +114,7 @@ const struct core_node *core_node_named(const struct core *core, const char *nam
     return core_find_node(core, name);
 }
 
-/* --- MIG instances --- */
+/* --- GPUs as their node reports them --- */
 
 static const struct gpu_state *find_reported(const struct core *core, const char *name, const char *uuid)
 {
@@ -125,6 +125,18 @@ static const struct gpu_state *find_reported(const struct core *core, const char
             return &gpus[i];
     return NULL;
 }
+
+uint64_t core_memory_of_gpu(const struct core *core, const struct job *job)
+{
+    const struct gpu_grant *grant = job->grants.items;
+    if (job->grants.count == 0)
+        return 0;
+    const struct gpu_state *gpu =
+        find_reported(core, grant->node != NULL ? grant->node : job->node, grant->uuid);
+    return gpu != NULL ? gpu->memory_bytes : 0;
+}
+
+/* --- MIG instances --- */
 
 const char *core_parent_gpu(const struct core *core, const char *node, const char *uuid)
 {

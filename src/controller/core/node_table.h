@@ -22,5 +22,8 @@ const char *core_parent_gpu(const struct core *core, const char *node, const cha
 void core_each_instance(const struct core *core, const char *node, const char *uuid,
     void (*visit)(void *arg, const struct gpu_state *gpu), void *arg);
 
+/* The memory of the first GPU that the job has or had; 0: not known. */
+uint64_t core_memory_of_gpu(const struct core *core, const struct job *job);
+
 /* An instance of the job that has gone; NULL: none has. */
 const struct gpu_state *core_gone_instance(const struct core *core, const struct job *job);

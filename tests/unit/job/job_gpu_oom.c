@@ -101,7 +101,7 @@ static void next_try_asks_for_more_until_it_has_the_whole_gpu(void **state)
         const char *retry;
         uint64_t gpu_mem;
         uint32_t share, gpus, nodes;
-        uint64_t peak, size; // size 0: no usage is known
+        uint64_t peak, size; // 0: not known
         bool is_larger;
         uint64_t then_mem;
         uint32_t then_share;
@@ -110,6 +110,7 @@ static void next_try_asks_for_more_until_it_has_the_whole_gpu(void **state)
         { "x1.5", 8 * GIB, 0, 1, 0, 10 * GIB, 24 * GIB, true, 15 * GIB, 0 }, // from what it used
         { "x2", 8 * GIB, 0, 1, 0, 12 * GIB, 24 * GIB, true, 0, 0 },          // the whole GPU
         { "x2,max=12G", 8 * GIB, 0, 1, 0, 0, 24 * GIB, true, 12 * GIB, 0 },  // its bound
+        { "x1.5,max=80G", 20 * GIB, 0, 1, 0, 0, 24 * GIB, true, 0, 0 },      // within which the whole GPU is
         { "x2,max=12G", 12 * GIB, 0, 1, 0, 0, 24 * GIB, false, 0, 0 },       // which it has already
         { "x1.5", 0, 500, 1, 0, 0, 24 * GIB, true, 0, 750 },
         { "x3", 0, 500, 1, 0, 0, 24 * GIB, true, 0, 0 }, // the whole GPU
@@ -119,14 +120,14 @@ static void next_try_asks_for_more_until_it_has_the_whole_gpu(void **state)
         { NULL, 8 * GIB, 0, 1, 0, 0, 0, false, 0, 0 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct job_usage usage = { .gpu_memory_peak = rows[i].peak, .gpu_memory_size = rows[i].size };
+        const struct job_usage usage = { .gpu_memory_peak = rows[i].peak };
         const struct job_ask ask = { .gpus = rows[i].gpus,
             .gpu_mem = rows[i].gpu_mem,
             .gpu_share = rows[i].share,
             .nodes = rows[i].nodes,
             .retry_oom = (char *)(uintptr_t)rows[i].retry };
         struct job_ask larger;
-        bool is_larger = gpu_oom_enlarge(&ask, rows[i].size != 0 ? &usage : NULL, &larger);
+        bool is_larger = gpu_oom_enlarge(&ask, rows[i].peak != 0 ? &usage : NULL, rows[i].size, &larger);
         assert_int_equal(is_larger, rows[i].is_larger);
         if (!is_larger)
             continue;
