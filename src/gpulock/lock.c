@@ -55,7 +55,7 @@ static char *make_text(size_t file, gid_t gid)
         return buffer_take(&text);
     }
     static const char *const matches[] = {
-        "KERNEL==\"nvidia[0-9]*|nvidiactl|nvidia-uvm|nvidia-uvm-tools|nvidia-modeset\", ",
+        "KERNEL==\"nvidia[0-9]*|nvidiactl|nvidia-modeset\", ",
         "SUBSYSTEM==\"kfd\", KERNEL==\"kfd\", ",
         "SUBSYSTEM==\"drm\", KERNEL==\"renderD*\", ATTRS{vendor}==\"0x10de|0x1002\", ",
     };

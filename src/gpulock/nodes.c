@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MIG's nodes (nvidia-caps) are left alone: they give no access without that of their GPU. Access lists are
+ * MIG's nodes (nvidia-caps) and those of unified memory (nvidia-uvm) are left alone: they give no access to a
+ * GPU without its node. nvidia-modprobe opens nvidia-uvm to all users at each start of CUDA, whatever the
+ * module's options say, and while the agent closed it again a job's open could fail. Access lists are
  * written in the form of the kernel's extended attribute, which needs no library.
  */
 #include "gpulock/nodes.h"
@@ -51,7 +53,7 @@ static bool is_digits(const char *text)
 
 static bool is_nvidia(const char *name)
 {
-    static const char *const shared[] = { "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset" };
+    static const char *const shared[] = { "nvidiactl", "nvidia-modeset" };
     for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
         if (strcmp(name, shared[i]) == 0)
             return true;

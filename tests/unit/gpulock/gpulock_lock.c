@@ -168,7 +168,7 @@ static int unlock(const struct machine *machine, struct error *err)
 }
 
 static const char locked_nodes[] = "nvidia0 0 4711 660 0\nnvidia1 0 4711 660 0\nnvidiactl 0 4711 660 0\n"
-                                   "nvidia-uvm 0 4711 660 0\nnvidia-caps1 0 0 444 0\nkfd 0 4711 660 0\n"
+                                   "nvidia-uvm 0 0 666 0\nnvidia-caps1 0 0 444 0\nkfd 0 4711 660 0\n"
                                    "dri/renderD128 0 44 660 0\ndri/renderD129 0 4711 660 0\nnull 0 0 666 0\n";
 
 static void assert_nodes(const struct machine *machine, const char *expected)
