@@ -63,7 +63,7 @@ fuzz:
 	tools/install-packages check
 	tests/fuzz/run $$(( $(HOURS) * 3600 / $$(ls tests/fuzz/corpus | wc -l) ))
 
-# Boots two small guests (qemu) for what this machine may not have: only cgroup v2, and systemd. Needs downloads.
+# Boots small guests (qemu) for what this machine may not have: only cgroup v2, systemd, drivers of GPUs. Needs downloads.
 check-vm:
 	tools/install-packages vm
 	tools/check-vm
