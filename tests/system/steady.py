@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Constant load on one instance, and what its programs hold meanwhile.
 
-A level is a number that may go up and down with the jobs of the moment and must not rise with their count: memory and
-descriptors of each daemon, processes, cgroups, files of the run and the state directory, bytes of the store. Trends are
-slopes by Theil and Sen (median of the slopes of all pairs): single samples, such as one during a commit, do not count.
+A level is a number that must not rise with the count of jobs: memory and descriptors of each daemon, and bytes of the
+database. Trends are slopes by Theil and Sen (median of the slopes of all pairs): single samples, such as one during a
+commit, do not count. What goes with the jobs of the moment is counted while there are none, before and after: processes,
+cgroups, and files of the run and the state directory.
 """
 
 import contextlib
@@ -20,10 +21,10 @@ import invariants
 DAEMONS = ('mgpud', 'mgpu-keeper', 'mgpu-agent', 'mgpu-gpus', 'mgpu-forks', 'mgpu-users')
 SAMPLES = 60
 KEPT_JOBS = 500        # in the store: it reaches its size early
-GROWTH_MAX = 3         # of a number of things, over all jobs
+GROWTH_MAX = 3         # of descriptors, and of what is counted at rest
 MEMORY_MAX = 512 << 10
 MEMORY_A_JOB = 4
-STORE_MAX = 4 << 20    # SQLite's log grows with the largest backlog of readers
+DATABASE_MAX = 4 << 20
 
 # What the jobs are, in turn; commands by /bin/sh, and members of the request.
 JOBS = (
@@ -104,25 +105,24 @@ def files_below(folder):
     return sum(len(names) for _, _, names in os.walk(folder))
 
 
-def bytes_below(folder):
-    total = 0
-    for path, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                total += os.lstat(f'{path}/{name}').st_blocks * 512
-    return total
-
-
 def levels(instance, watched):
     """{what: how much} at this moment."""
-    found = {'processes': len(harness.processes(instance.place)), 'cgroups': len(invariants.cgroups_of(instance)),
-             'files of the run directory': files_below(instance.run_dir),
-             'files of the state directory': files_below(instance.state_dir),
-             'store, bytes': bytes_below(instance.state_dir)}
+    found = {'database, bytes': os.lstat(f'{instance.state_dir}/store/mgpu.db').st_blocks * 512}
     for name, pid in watched.items():
         found[f'{name}, descriptors'] = len(os.listdir(f'/proc/{pid}/fd'))
         found[f'{name}, bytes'] = private_bytes(pid)
     return found
+
+
+def at_rest(instance):
+    """{what: how many} once all jobs have ended; kept shepherds are not counted, nor snapshots of the store."""
+    for job in instance.open_jobs():
+        instance.wait(job)
+    harness.until(lambda: not list(invariants.check_left_over(instance)), 'something of a job is left')
+    pids = harness.processes(instance.place)
+    return {'processes': sum(harness.process_name(pid) != 'mgpu-idle' for pid in pids),
+            'cgroups': len(invariants.cgroups_of(instance)), 'files of the run directory': files_below(instance.run_dir),
+            'files of the state directory': files_below(instance.state_dir) - files_below(f'{instance.state_dir}/store/backup')}
 
 
 def slope(points):
@@ -130,14 +130,11 @@ def slope(points):
     return statistics.median((y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in itertools.combinations(points, 2))
 
 
-def most(what, values, jobs):
-    """How much a level may rise over so many jobs: what follows the jobs of the moment varies by itself."""
-    if what == 'store, bytes':
-        return STORE_MAX
-    if what.endswith('bytes'):
-        return MEMORY_MAX + MEMORY_A_JOB * jobs
-    quarters = statistics.quantiles(values, n=4)
-    return GROWTH_MAX + quarters[2] - quarters[0]
+def most(what, jobs):
+    """How much a level may rise over so many jobs."""
+    if what == 'database, bytes':
+        return DATABASE_MAX
+    return MEMORY_MAX + MEMORY_A_JOB * jobs if what.endswith('bytes') else GROWTH_MAX
 
 
 def judge(samples, is_memory_judged=True):
@@ -147,8 +144,13 @@ def judge(samples, is_memory_judged=True):
     rows, broken = [], []
     for what in samples[0][1]:
         values = [found[what] for _, found in samples]
-        rise, limit = slope([(count, found[what]) for count, found in samples]) * jobs, most(what, values, jobs)
+        rise, limit = slope([(count, found[what]) for count, found in samples]) * jobs, most(what, jobs)
         rows.append((what, min(values), statistics.median(values), max(values), rise))
         if rise > limit and (is_memory_judged or 'bytes' not in what):
             broken.append(f'{what}: rose by {rise:.0f} over {jobs} jobs, at most {limit:.0f}')
     return rows, broken
+
+
+def left_over(before, after):
+    return [f'{what}: {count} before and {after[what]} after all jobs' for what, count in before.items()
+            if after[what] > count + GROWTH_MAX]

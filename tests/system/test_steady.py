@@ -21,14 +21,16 @@ def test_levels_stay_under_constant_load(make_instance, someone):
     box = make_instance(client=someone, gpus='sim:8x24G', arguments=['--keep-max', str(steady.KEPT_JOBS)])
     load, samples = steady.Load(box), []
     load.run(WARM_UP_RATE, WARM_UP)
-    watched = steady.daemons(box)
+    watched, before = steady.daemons(box), steady.at_rest(box)
     load.run(RATE, COUNT, lambda number: samples.append((number, steady.levels(box, watched))))
     assert steady.daemons(box) == watched, 'a daemon was replaced'
     # Sanitizers keep freed memory, and a short run ends before mgpud has all the ended jobs that it keeps.
     rows, broken = steady.judge(samples, is_memory_judged=MINUTES > 0)
-    print(f'{COUNT} jobs, {RATE} a second')
+    after = steady.at_rest(box)
+    print(f'{COUNT} jobs, {RATE} a second; at rest {before}, {after}')
     for row in rows:
         print('{}: {:.0f} to {:.0f}, median {:.0f}; trend over all {:+.0f}'.format(row[0], row[1], row[3], row[2], row[4]))
+    broken += steady.left_over(before, after)
     assert not broken, '\n'.join(broken)
     assert set(watched) == set(steady.DAEMONS)
 
@@ -36,10 +38,15 @@ def test_levels_stay_under_constant_load(make_instance, someone):
 @pytest.mark.parametrize('what, a_job, is_noticed', [
     ('mgpud, bytes', 0, False), ('mgpud, bytes', 100, True),
     ('mgpud, descriptors', 0, False), ('mgpud, descriptors', 0.001, True),
-    ('store, bytes', 0, False), ('store, bytes', 1000, True),
+    ('database, bytes', 0, False), ('database, bytes', 1000, True),
 ])
 def test_a_leak_is_noticed_and_noise_is_not(what, a_job, is_noticed):
     chance = random.Random(7)
     noise = 200000 if 'bytes' in what else 4
     samples = [(jobs, {what: round(5000000 + chance.uniform(0, noise) + jobs * a_job)}) for jobs in range(200, 12001, 200)]
     assert bool(steady.judge(samples)[1]) == is_noticed
+
+
+def test_what_is_left_at_rest_is_noticed():
+    assert not steady.left_over({'cgroups': 2}, {'cgroups': 4})
+    assert steady.left_over({'cgroups': 2, 'processes': 7}, {'cgroups': 300, 'processes': 7})
