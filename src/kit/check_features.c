@@ -52,7 +52,8 @@ static void check_gpu_test(struct kit *kit, struct result *result)
     const json_t *test = json_array_get(json_object_get(answer, "tests"), 0);
     const char *word = record_word(test, "result"); // slow: this machine's figures differ from time to time
     if (status >= 0 && (strcmp(word, "passed") == 0 || strcmp(word, "slow") == 0))
-        result_pass(result, "the job reports: %s %s", word, record_word(test, "text"));
+        result_pass(result, "the job reports: %s%s%s", word, record_word(test, "text")[0] != '\0' ? " " : "",
+            record_word(test, "text"));
     else
         result_fail(result, "%s %s", err.message, record_word(test, "text"));
     json_decref(answer);

@@ -128,6 +128,15 @@ static json_t *time_gpu(const struct nvml_api *api, unsigned int number, union s
     return gpu;
 }
 
+static const char *first_model(const struct nvml_api *api, unsigned int count, union scratch *scratch)
+{
+    nvml_device device;
+    for (unsigned int i = 0; i < count; i++)
+        if (api->handle(i, &device) == NVML_SUCCESS && call_name(api, device, scratch) == NVML_SUCCESS)
+            return scratch->text;
+    return "a model without a name";
+}
+
 static void time_gpus(struct kit *kit, const struct nvml_api *api, struct result *result)
 {
     unsigned int count = 0, opened = 0;
@@ -147,7 +156,8 @@ static void time_gpus(struct kit *kit, const struct nvml_api *api, struct result
     else if (opened < count)
         result_fail(result, "%u of %u GPUs can be opened", opened, count);
     else
-        result_pass(result, "%u GPU%s, each call made %u times", count, count == 1 ? "" : "s", ROUNDS);
+        result_pass(result, "%u GPU%s (%s), each call made %u times", count, count == 1 ? "" : "s",
+            first_model(api, count, scratch), ROUNDS);
     if (opened == 0)
         kit->no_gpu = xstrdup("NVML has no GPU that it can open");
 }

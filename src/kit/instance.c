@@ -99,8 +99,23 @@ static int await_ready(struct kit *kit, pid_t pid, int ready, struct error *err)
     return error_set(err, -EIO, "mgpud was not ready in time: %s", line);
 }
 
+/* CUDA's library is installed beside NVML. The loader may have found both by a variable of the environment,
+ * which the agent's processes do not have. The caller frees it. */
+static char *cuda_library_of(const struct kit *kit)
+{
+    const char *slash = kit->nvml_library != NULL ? strrchr(kit->nvml_library, '/') : NULL;
+    char *path = slash != NULL
+                     ? xasprintf("%.*s/libcuda.so.1", (int)(slash - kit->nvml_library), kit->nvml_library)
+                     : NULL;
+    if (path != NULL && access(path, R_OK) == 0)
+        return path;
+    free(path);
+    return xstrdup("auto");
+}
+
 static int start(struct kit *kit, bool is_root, struct error *err)
 {
+    _cleanup_free_ char *cuda_library = cuda_library_of(kit);
     _cleanup_free_ char *program = xasprintf("%s/mgpud", kit->programs);
     _cleanup_free_ char *state = path_in(kit, is_root ? "state" : "state-user");
     _cleanup_free_ char *run = path_in(kit, is_root ? "run" : "run-user");
@@ -108,8 +123,9 @@ static int start(struct kit *kit, bool is_root, struct error *err)
     _cleanup_free_ char *api = xasprintf("%s/mgpud.sock", run);
     const char *argv[] = { program, "--state-dir", state, "--run-dir", run, "--listen", "none",
         "--nodes-listen", "none", "--gpus", "auto", "--nvml-library",
-        kit->nvml_library != NULL ? kit->nvml_library : "auto", "--allow-root-jobs",
-        is_root ? "--user" : NULL, getpwnam("nobody") != NULL ? "nobody" : NOBODY_NUMBER, NULL };
+        kit->nvml_library != NULL ? kit->nvml_library : "auto", "--cuda-library", cuda_library,
+        "--allow-root-jobs", is_root ? "--user" : NULL, getpwnam("nobody") != NULL ? "nobody" : NOBODY_NUMBER,
+        NULL };
     _cleanup_close_ int ready = open_ready(ready_path);
     if (ready < 0)
         return error_set_errno(err, ready, "cannot wait for mgpud at %s", ready_path);

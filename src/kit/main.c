@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/option_values.h"
@@ -112,6 +113,23 @@ static void run_checks(struct kit *kit, const char *only, struct report *report)
                 run_check(kit, check, report);
 }
 
+static int check_name(const char *only, struct error *err)
+{
+    struct buffer names = { 0 };
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        for (const struct check *check = lists[i]; check->name != NULL; check++) {
+            if (only == NULL || strcmp(check->name, only) == 0) {
+                buffer_clear(&names);
+                return 0;
+            }
+            buffer_printf(&names, " %s", check->name);
+        }
+    (void)error_set(
+        err, -EINVAL, "--only: there is no check '%.40s'; there are:%s", only, buffer_text(&names));
+    buffer_clear(&names);
+    return -EINVAL;
+}
+
 static int find_programs(struct options *options, struct error *err)
 {
     char self[PATH_MAX];
@@ -151,6 +169,11 @@ static int run(struct kit *kit, const struct options *options)
 {
     struct error err = { 0 };
     struct report *report = report_new(options->output);
+    if (report_write(report, &err) < 0) { // rather now than after eight minutes
+        (void)fprintf(stderr, "run: %s\n", err.message);
+        report_free(report);
+        return EXIT_USAGE;
+    }
     run_checks(kit, options->only, report);
     instance_stop(kit);
     int r = report_write(report, &err);
@@ -214,6 +237,8 @@ int main(int argc, char **argv)
         r = options_parse(argc, argv, tables, &options, false, &first, &err);
     if (r == 0 && first < argc)
         r = error_set(&err, -EINVAL, "'%.40s' is no option", argv[first]);
+    if (r == 0)
+        r = check_name(options.only, &err);
     if (r < 0) {
         status = EXIT_USAGE;
     } else if (options.is_help) {

@@ -20,8 +20,9 @@
 
 struct report {
     char *folder;
-    json_t *checks; // an array
-    struct buffer page;
+    json_t *checks;       // an array
+    struct buffer page;   // a line for each check
+    struct buffer failed; // names of checks, each after a blank
     size_t counts[OUTCOMES];
     char began[32];
 };
@@ -31,6 +32,18 @@ static const char *const words[OUTCOMES] = {
     [OUTCOME_FAILED] = "FAILED",
     [OUTCOME_SKIPPED] = "skipped",
 };
+
+static const char explanation[] = "mgpu is a scheduler: it runs the jobs of several users on the GPUs of "
+                                  "their machines. This page shows what\n"
+                                  "works of it on one machine with its driver. Each line is a check: result, "
+                                  "name, duration, subject, and what\n"
+                                  "was seen.\n"
+                                  "    passed   mgpu, the driver and the machine did what they should\n"
+                                  "    FAILED   one of them did not; the line says what was seen instead\n"
+                                  "    skipped  it could not be tried here, for the reason in the line\n"
+                                  "README.md, which comes with the kit, explains each check. report.json has "
+                                  "the same with all figures: please\n"
+                                  "send it, also if nothing failed.\n\n";
 
 __attribute__((format(printf, 3, 0))) static void set(
     struct result *result, enum outcome outcome, const char *format, va_list arguments)
@@ -74,6 +87,7 @@ void report_free(struct report *report)
     free(report->folder);
     json_decref(report->checks);
     buffer_clear(&report->page);
+    buffer_clear(&report->failed);
     free(report);
 }
 
@@ -86,6 +100,8 @@ void report_add(struct report *report, const struct check *check, struct result 
     result->facts = NULL;
     report->counts[result->outcome]++;
     buffer_append_text(&report->page, line);
+    if (result->outcome == OUTCOME_FAILED)
+        buffer_printf(&report->failed, " %s", check->name);
     (void)fputs(line, stdout);
     (void)fflush(stdout);
     (void)json_array_append_new(report->checks,
@@ -106,13 +122,25 @@ static int write_file(const struct report *report, const char *name, const char 
     return r < 0 ? error_set_errno(err, r, "cannot write %s", path) : 0;
 }
 
+/* For readers who know neither mgpu nor the kit. */
+static char *make_page(const struct report *report)
+{
+    struct buffer page = { 0 };
+    buffer_printf(&page, "mgpu %s on new hardware, %s: %zu passed, %zu failed, %zu skipped\n\n", MGPU_VERSION,
+        report->began, report->counts[OUTCOME_PASSED], report->counts[OUTCOME_FAILED],
+        report->counts[OUTCOME_SKIPPED]);
+    buffer_append_text(&page, explanation);
+    if (report->failed.length > 0)
+        buffer_printf(
+            &page, "Failed:%.*s\n\n", (int)report->failed.length, (const char *)report->failed.bytes);
+    if (report->page.length > 0)
+        buffer_append(&page, report->page.bytes, report->page.length);
+    return buffer_take(&page);
+}
+
 int report_write(const struct report *report, struct error *err)
 {
-    _cleanup_free_ char *page =
-        xasprintf("mgpu %s on new hardware, %s: %zu passed, %zu failed, %zu skipped\n\n%.*s", MGPU_VERSION,
-            report->began, report->counts[OUTCOME_PASSED], report->counts[OUTCOME_FAILED],
-            report->counts[OUTCOME_SKIPPED], (int)report->page.length,
-            report->page.bytes != NULL ? (const char *)report->page.bytes : "");
+    _cleanup_free_ char *page = make_page(report);
     json_t *whole = json_pack("{s:i, s:s, s:s, s:i, s:i, s:i, s:O}", "format", 1, "mgpu", MGPU_VERSION,
         "began_at", report->began, "passed", (int)report->counts[OUTCOME_PASSED], "failed",
         (int)report->counts[OUTCOME_FAILED], "skipped", (int)report->counts[OUTCOME_SKIPPED], "checks",
