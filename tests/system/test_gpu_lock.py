@@ -140,7 +140,8 @@ def test_a_driver_that_opens_the_nodes_again_is_undone(box, machine, ana):
 
 def test_unlock_restores_what_was_and_members_of_the_group_need_no_job(box, machine, ana, bo):
     before = {name: machine.mode(name) for name in ('nvidia0', 'nvidia1', 'nvidiactl')}
-    lock(box, machine, 'lock', '--group', 'mgpu-tg')  # ana is a member
+    said = lock(box, machine, 'lock', '--group', 'mgpu-tg').out  # ana is a member
+    assert said == '3 device nodes locked: only jobs, root and members of mgpu-tg can open the GPUs\n'
     assert open_as(ana, machine, 'nvidia0') == 'ENXIO' and open_as(bo, machine, 'nvidia0') == 'EACCES'
     assert os.path.exists(f'{machine.root}/etc/modprobe.d/mgpu-gpu-lock.conf')
     lock(box, machine, 'unlock')

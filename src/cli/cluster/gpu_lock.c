@@ -79,11 +79,13 @@ static void print_words(const struct call *call, const struct gpu_lock_result *r
     const struct lock_options *options = call->options;
     if (call->is_quiet)
         return;
-    (void)printf("%zu device node%s %s", result->nodes.count, result->nodes.count == 1 ? "" : "s",
-        is_locked ? "locked: only jobs and root" : "unlocked: access is as it was before mgpu gpu lock\n");
-    if (is_locked)
-        (void)printf("%s%s can open the GPUs\n", options->group != NULL ? " and members of " : "",
-            options->group != NULL ? options->group : "");
+    (void)printf("%zu device node%s ", result->nodes.count, result->nodes.count == 1 ? "" : "s");
+    if (!is_locked)
+        (void)puts("unlocked: access is as it was before mgpu gpu lock");
+    else if (options->group != NULL)
+        (void)printf("locked: only jobs, root and members of %s can open the GPUs\n", options->group);
+    else
+        (void)puts("locked: only jobs and root can open the GPUs");
     if (result->is_pending)
         (void)fprintf(stderr, "warning: the NVIDIA driver was loaded with other options, and its programs "
                               "will undo this: load it "
