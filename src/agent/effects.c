@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/host/child.h"
 #include "agent/launch/adopted.h"
 #include "agent/launch/adopted_kill.h"
 #include "agent/host/persist.h"
 #include "agent/host/run_reserve.h"
+#include "agent/host/watches.h"
 #include "agent/attach/terminal_visit.h"
 #include "agent/spool_load.h"
 #include "agent/spool_sight.h"
@@ -29,65 +29,21 @@
 #include "base/process.h"
 #include "job/state.h"
 
-/* A step whose shepherd's end is noticed. It can briefly have two: one that ends and one that adopts. */
-struct watch {
-    struct effects *effects;
-    struct spool_id id;
-    pid_t pid; // of its shepherd; 0: of an earlier agent
-    struct child *child;
-    struct watch *next, **where; // the list and the pointer that points here
-};
-
 struct effects {
     struct effects_parts parts;
     struct agent_core *core;
     struct agent_link *link;
     struct event *timer;
-    struct watch *watches;
+    struct watches *watches; // of shepherds; pid 0: of an earlier agent
     struct adopted_kills *kills;
     struct run_reserve *reserve;
 };
 
-static void watch_free(struct watch *watch)
+static void on_shepherd_end(void *arg, const struct spool_id *id, pid_t pid)
 {
-    *watch->where = watch->next;
-    if (watch->next != NULL)
-        watch->next->where = watch->where;
-    child_free(watch->child);
-    free(watch);
-}
-
-static void on_shepherd_end(void *arg, int status)
-{
-    struct watch *watch = arg;
-    struct effects *effects = watch->effects;
-    struct spool_id id = watch->id;
-    watch->child = NULL;
-    launcher_note_end(effects->parts.launcher, watch->pid);
-    watch_free(watch);
-    agent_core_look(effects->core, clock_boot_ms(), &id);
-}
-
-static void watch_add(struct effects *effects, const struct spool_id *id, pid_t pid, int end_fd)
-{
-    struct watch *watch = xcalloc(1, sizeof(*watch));
-    watch->effects = effects;
-    watch->id = *id;
-    watch->pid = pid;
-    watch->where = &effects->watches;
-    watch->next = effects->watches;
-    if (watch->next != NULL)
-        watch->next->where = &watch->next;
-    effects->watches = watch;
-    watch->child = child_watch(effects->parts.base, end_fd, on_shepherd_end, watch);
-}
-
-static bool is_watched(const struct effects *effects, const struct spool_id *id)
-{
-    for (const struct watch *watch = effects->watches; watch != NULL; watch = watch->next)
-        if (spool_id_equal(&watch->id, id))
-            return true;
-    return false;
+    struct effects *effects = arg;
+    launcher_note_end(effects->parts.launcher, pid);
+    agent_core_look(effects->core, clock_boot_ms(), id);
 }
 
 static void effect_send(void *arg, const struct record_type *type, const void *message)
@@ -101,7 +57,7 @@ static void effect_observe(
     void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight)
 {
     const struct effects *effects = arg;
-    sight->is_watched = is_watched(effects, id);
+    sight->is_watched = watches_has(effects->watches, id);
     sight->is_alive = sight->is_watched;
     spool_sight(&effects->parts, id, is_reported, sight);
 }
@@ -181,7 +137,7 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
               : launcher_start(effects->parts.launcher, id, &process, err);
     if (r < 0)
         return r;
-    watch_add(effects, id, process.pid, process.end_fd);
+    watches_add(effects->watches, id, process.pid, process.end_fd);
     return 0;
 }
 
@@ -195,7 +151,7 @@ static bool effect_watch(void *arg, const struct spool_id *id, const struct atte
     int pidfd = process_open((pid_t)sight->started.shepherd_pid, sight->started.shepherd_start);
     if (pidfd < 0)
         return false;
-    watch_add(effects, id, 0, pidfd);
+    watches_add(effects->watches, id, 0, pidfd);
     return true;
 }
 
@@ -284,22 +240,12 @@ static int effect_restore(void *arg, const struct spool_id *id)
     return r;
 }
 
-static void unwatch(struct effects *effects, const struct spool_id *id)
-{
-    struct watch *after = NULL;
-    for (struct watch *watch = effects->watches; watch != NULL; watch = after) {
-        after = watch->next;
-        if (spool_id_equal(&watch->id, id))
-            watch_free(watch);
-    }
-}
-
 static int effect_remove(void *arg, const struct spool_id *id)
 {
     struct effects *effects = arg;
     _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd >= 0 && adopted_is(dirfd))
-        unwatch(effects, id); // the process may live on
+        watches_drop(effects->watches, id); // the process may live on
     int r = launcher_discard(effects->parts.launcher, id);
     if (r == -EBUSY)
         effect_kill(arg, id); // an init stopped by its user, whose shepherd died
@@ -436,6 +382,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .hang_up = effect_hang_up,
     };
     effects->parts = *parts;
+    effects->watches = watches_new(parts->base, on_shepherd_end, effects);
     effects->kills = adopted_kills_new(parts->base);
     effects->reserve = run_reserve_open(launcher_spool_fd(parts->launcher));
     effects->timer = evtimer_new(parts->base, on_timer, effects);
@@ -450,8 +397,7 @@ void effects_free(struct effects *effects)
 {
     if (effects == NULL)
         return;
-    while (effects->watches != NULL)
-        watch_free(effects->watches);
+    watches_free(effects->watches);
     agent_core_free(effects->core);
     adopted_kills_free(effects->kills);
     run_reserve_close(effects->reserve);
