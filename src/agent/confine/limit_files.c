@@ -32,27 +32,33 @@ enum value {
     VALUE_DMEM
 };
 
+enum row_kind {
+    REQUIRED,
+    OPTIONAL, // of newer kernels, or not without swap
+    USUAL,    // a new group usually has it: not written again, because the kernel looks at all groups then
+};
+
 static const struct row {
     enum limit_controller controller;
     enum limit_hierarchy hierarchy;
     const char *file;
     enum value value;
-    bool is_optional; // of newer kernels, or not without swap
+    enum row_kind kind;
 } rows[] = {
-    { LIMIT_MEMORY, HIERARCHY_V2, "memory.max", VALUE_MEMORY, false },
-    { LIMIT_MEMORY, HIERARCHY_V2, "memory.swap.max", VALUE_NOTHING, true },
-    { LIMIT_MEMORY, HIERARCHY_V2, "memory.oom.group", VALUE_TOGETHER, true },
-    { LIMIT_MEMORY, HIERARCHY_V1, "memory.limit_in_bytes", VALUE_MEMORY, false },
-    { LIMIT_MEMORY, HIERARCHY_V1, "memory.memsw.limit_in_bytes", VALUE_MEMORY, true },
-    { LIMIT_PIDS, HIERARCHY_V2, "pids.max", VALUE_PIDS, false },
-    { LIMIT_PIDS, HIERARCHY_V1, "pids.max", VALUE_PIDS, false },
-    { LIMIT_CPU, HIERARCHY_V2, "cpu.max", VALUE_QUOTA_OF_PERIOD, false },
-    { LIMIT_CPU, HIERARCHY_V1, "cpu.cfs_period_us", VALUE_PERIOD, false },
-    { LIMIT_CPU, HIERARCHY_V1, "cpu.cfs_quota_us", VALUE_QUOTA, false },
-    { LIMIT_CPUSET, HIERARCHY_V2, "cpuset.cpus", VALUE_CPUS, false },
-    { LIMIT_CPUSET, HIERARCHY_V1, "cpuset.mems", VALUE_MEMS, false },
-    { LIMIT_CPUSET, HIERARCHY_V1, "cpuset.cpus", VALUE_CPUS, false },
-    { LIMIT_DMEM, HIERARCHY_V2, "dmem.max", VALUE_DMEM, false },
+    { LIMIT_MEMORY, HIERARCHY_V2, "memory.max", VALUE_MEMORY, REQUIRED },
+    { LIMIT_MEMORY, HIERARCHY_V2, "memory.swap.max", VALUE_NOTHING, OPTIONAL },
+    { LIMIT_MEMORY, HIERARCHY_V2, "memory.oom.group", VALUE_TOGETHER, OPTIONAL },
+    { LIMIT_MEMORY, HIERARCHY_V1, "memory.limit_in_bytes", VALUE_MEMORY, REQUIRED },
+    { LIMIT_MEMORY, HIERARCHY_V1, "memory.memsw.limit_in_bytes", VALUE_MEMORY, OPTIONAL },
+    { LIMIT_PIDS, HIERARCHY_V2, "pids.max", VALUE_PIDS, REQUIRED },
+    { LIMIT_PIDS, HIERARCHY_V1, "pids.max", VALUE_PIDS, REQUIRED },
+    { LIMIT_CPU, HIERARCHY_V2, "cpu.max", VALUE_QUOTA_OF_PERIOD, REQUIRED },
+    { LIMIT_CPU, HIERARCHY_V1, "cpu.cfs_period_us", VALUE_PERIOD, USUAL },
+    { LIMIT_CPU, HIERARCHY_V1, "cpu.cfs_quota_us", VALUE_QUOTA, REQUIRED },
+    { LIMIT_CPUSET, HIERARCHY_V2, "cpuset.cpus", VALUE_CPUS, REQUIRED },
+    { LIMIT_CPUSET, HIERARCHY_V1, "cpuset.mems", VALUE_MEMS, REQUIRED },
+    { LIMIT_CPUSET, HIERARCHY_V1, "cpuset.cpus", VALUE_CPUS, REQUIRED },
+    { LIMIT_DMEM, HIERARCHY_V2, "dmem.max", VALUE_DMEM, REQUIRED },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -90,6 +96,12 @@ static int write_file(const char *dir, const char *file, const char *text)
     return fd < 0 ? -errno : write_all(fd, text, strlen(text));
 }
 
+static bool has_text(const char *dir, const char *file, const char *text)
+{
+    char now[NUMBER_SIZE];
+    return limit_files_read(dir, file, now, sizeof(now)) && strcmp(now, text) == 0;
+}
+
 int limit_files_write(const char *dir, enum limit_hierarchy hierarchy, enum limit_controller controller,
     const struct limit_values *values, struct error *err)
 {
@@ -99,8 +111,10 @@ int limit_files_write(const char *dir, enum limit_hierarchy hierarchy, enum limi
         if (row->controller != controller || row->hierarchy != hierarchy)
             continue;
         const char *text = format(row->value, values, number);
+        if (row->kind == USUAL && has_text(dir, row->file, text))
+            continue;
         int r = write_file(dir, row->file, text);
-        if (r < 0 && !row->is_optional)
+        if (r < 0 && row->kind != OPTIONAL)
             return error_set_errno(err, r, "cannot write %.40s to %s/%s", text, dir, row->file);
     }
     return 0;
