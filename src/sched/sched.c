@@ -42,6 +42,7 @@ struct sched *sched_new(const struct sched_settings *settings, const struct sche
     cluster_init(&sched->cluster);
     cluster_init(&sched->known);
     cluster_limit_jobs(&sched->cluster, settings->node_jobs);
+    cluster_limit_starts(&sched->cluster, settings->node_starts);
     queue_init(&sched->queue);
     fairshare_init(&sched->fairshare, (double)settings->half_life_ms);
     sched->fairshare.user_limits = settings->user_limits;
@@ -113,6 +114,7 @@ void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_set
         change_placement(sched, settings->placement);
     sched->settings = *settings;
     cluster_limit_jobs(&sched->cluster, settings->node_jobs);
+    cluster_limit_starts(&sched->cluster, settings->node_starts);
     sched->fairshare.user_limits = settings->user_limits;
     sched->fairshare.group_limits = settings->group_limits;
     for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
@@ -308,6 +310,7 @@ void sched_started(struct sched *sched, int64_t now_ms, uint64_t id)
     if (job == NULL || job->run == NULL || job->run->started_ms != 0)
         return;
     job->run->started_ms = sched->now_ms;
+    sched_run_start_over(sched, job->run);
     sched_run_expect(sched, job->run);
     sched_began(sched, now_ms, id, sched->now_ms);
 }

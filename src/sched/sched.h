@@ -32,6 +32,7 @@ struct sched_settings {
     int64_t age_cap_ms;                            // a job submitted this much later cannot come first
     int64_t default_run_ms;                        // assumed run time without any data
     uint32_t node_jobs;                            // running jobs per node, 0: no limit
+    uint32_t node_starts;                          // jobs without GPUs that a node starts at a time, 0: all
     int64_t unused_ms;                             // a reservation unused for this time is returned
     int64_t preempt_grace_ms;                      // for estimates: how long a preemption takes
     int64_t preempt_cost_ms, preempt_cost_wide_ms; // cost of a preemption to the job (wide: > 8 GPUs)

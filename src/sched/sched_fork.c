@@ -195,6 +195,7 @@ static void begin_try(struct sched_copying *copying)
     history_free(copy->history);
     copy->history = from->history;
     copy->is_fork = true;
+    cluster_limit_starts(&copy->cluster, 0); // nothing tells a copy that a job has started
     copy->now_ms = copying->now_ms > from->now_ms ? copying->now_ms : from->now_ms;
     cluster_postpone(&copy->cluster);
     cluster_set_partitions(&copy->cluster, from->cluster.partitions, from->cluster.n_partitions);

@@ -124,8 +124,10 @@ static bool is_learnt(const struct sched *sched)
 static bool start_head(struct sched *sched, struct queue_class *class, const struct fit *fit)
 {
     struct allocation allocation = { 0 };
+    struct fit now = *fit;
+    now.counts_starts = true;
     if (!placement_choose(sched->settings.placement, sched->placement_state, &sched->cluster,
-            &class->key.request, fit, &allocation, &sched->counts.index_work))
+            &class->key.request, &now, &allocation, &sched->counts.index_work))
         return false;
     class->asked_ms = 0;
     sched_start(sched, sched_find(sched, class->first->job), &allocation);
@@ -239,6 +241,7 @@ static void run_timers(struct sched *sched)
         case TIMER_RERANK: sched_rerank_timer(sched); break;
         case TIMER_RESERVATION: sched_reservation_timer(sched); break;
         case TIMER_LIMIT: sched_unpark_all(sched); break;
+        case TIMER_START: sched_run_start_over(sched, owner); break;
         }
     }
 }

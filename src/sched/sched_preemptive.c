@@ -150,6 +150,7 @@ static bool start_if_it_fits(struct sched *sched, struct sched_job *job)
     if (limiting != NULL)
         return false;
     sched_fit_of(sched, class, reservations, 16, &fit);
+    fit.counts_starts = true;
     if (!placement_choose(sched->settings.placement, sched->placement_state, &sched->cluster,
             &class->key.request, &fit, &allocation, &sched->counts.index_work))
         return false;

@@ -9,7 +9,15 @@
 #define RERANK_MS 60000 // interval at which ranks follow usage
 #define PLAN_ALL  512U  // limit of reservations in conservative mode, which would make a pass quadratic
 
-enum timer_kind { TIMER_JOB, TIMER_RUN, TIMER_CLASS, TIMER_RERANK, TIMER_RESERVATION, TIMER_LIMIT };
+enum timer_kind {
+    TIMER_JOB,
+    TIMER_RUN,
+    TIMER_CLASS,
+    TIMER_RERANK,
+    TIMER_RESERVATION,
+    TIMER_LIMIT,
+    TIMER_START
+};
 
 /* Data that only some jobs have. */
 struct job_rules {
@@ -46,6 +54,8 @@ struct sched_run {
     unsigned stage;          // stage its burst knows of
     int64_t index_ms;        // preemption order (sched_learnt.c)
     size_t timer;
+    bool is_start_counted; // among the starts of its node
+    size_t start_timer;
     int64_t gpu_milli, charged_milli; // GPUs held; charged to its owner, by its dominant resource
     bool is_giving_way;
     bool is_idle; // does not use its GPUs: treated as preemptible
@@ -205,6 +215,8 @@ void sched_run_over(struct sched *sched, struct sched_job *job);
 bool sched_run_yields(const struct sched_run *run);
 /* Recomputes its expected end: it started, reached another stage, or exceeded the estimate. */
 void sched_run_expect(struct sched *sched, struct sched_run *run);
+/* It has started, or takes so long that it does not count among the starts of its node any more. */
+void sched_run_start_over(struct sched *sched, struct sched_run *run);
 int64_t sched_run_elapsed(const struct sched_run *run, int64_t now_ms);
 /* When each GPU of the node will be free of its current jobs; `free_ms` has space for all its GPUs. */
 void sched_node_free_times(const struct sched *sched, uint32_t node, int64_t *free_ms);

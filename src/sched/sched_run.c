@@ -11,6 +11,7 @@
 #include "sched/sched_private.h"
 
 #define OVER_LIMIT_MS INT64_C(10000)
+#define STARTS_MS     INT64_C(30000) // a job that has not started then is blocked: others need not wait for it
 #define EXPECT_MAX_MS (INT64_C(10) * 365 * 24 * 3600 * 1000)
 
 struct node_runs *sched_node_runs(struct sched *sched, uint32_t node)
@@ -311,6 +312,27 @@ static struct sched_run *add_run(
     return run;
 }
 
+/* A node takes only so many jobs without GPUs at a time, which are those that can come by thousands. */
+static void count_start(struct sched *sched, struct sched_run *run)
+{
+    bool is_counted = run->started_ms == 0 && run->allocation.n_gpus == 0 && run->allocation.n_nodes == 1 &&
+                      sched->settings.node_starts > 0 && !sched->is_fork;
+    if (!is_counted)
+        return;
+    run->is_start_counted = true;
+    cluster_start_begins(&sched->cluster.nodes[run->allocation.nodes[0].node]);
+    timers_set(&sched->timers, sched->now_ms + STARTS_MS, TIMER_START, run, &run->start_timer);
+}
+
+void sched_run_start_over(struct sched *sched, struct sched_run *run)
+{
+    if (!run->is_start_counted)
+        return;
+    run->is_start_counted = false;
+    timers_set(&sched->timers, TIME_NEVER, TIMER_START, run, &run->start_timer);
+    cluster_start_ends(&sched->cluster, &sched->cluster.nodes[run->allocation.nodes[0].node]);
+}
+
 void sched_run_begin(
     struct sched *sched, struct sched_job *job, const struct allocation *allocation, int64_t started_ms)
 {
@@ -318,6 +340,7 @@ void sched_run_begin(
     run->allocated_ms = started_ms != 0 ? started_ms : sched->now_ms;
     run->started_ms = started_ms;
     run->stage = job->rules != NULL ? job->rules->stage : 0;
+    count_start(sched, run);
     if (started_ms != 0)
         tell_burst(sched, run);
     expect(sched, run);
@@ -349,6 +372,7 @@ void sched_run_over(struct sched *sched, struct sched_job *job)
     timers_set(&sched->timers, TIME_NEVER, TIMER_RUN, run, &run->timer);
     timers_set(&sched->ends, TIME_NEVER, TIMER_RUN, run, &run->end_timer);
     run->job = job;
+    sched_run_start_over(sched, run);
     remove_from_nodes(sched, run);
     sched->runs[run->place] = sched->runs[--sched->n_runs];
     sched->runs[run->place]->place = run->place;

@@ -42,6 +42,7 @@ static const char *const names[WHY_CODES] = {
     [WHY_STARTING] = "starting",
     [WHY_NEVER_FITS] = "never_fits",
     [WHY_PARTITION] = "partition",
+    [WHY_NODE_STARTING] = "node_starting",
 };
 
 const char *why_code_name(enum why_code code)
@@ -164,8 +165,10 @@ static void explain_limit(const struct sched *sched, const struct queue_class *c
 
 /* --- what the cluster lacks --- */
 
-static bool fits(const struct sched *sched, const struct queue_class *class, bool is_without_holds,
-    bool is_without_reservations)
+/* What is left out of account. */
+enum without { WITHOUT_NOTHING, WITHOUT_STARTS = 1, WITHOUT_HOLDS = 2, WITHOUT_RESERVATIONS = 4 };
+
+static bool fits(const struct sched *sched, const struct queue_class *class, unsigned without)
 {
     uint64_t usable[16], work = 0;
     struct allocation allocation = { 0 };
@@ -174,9 +177,10 @@ static bool fits(const struct sched *sched, const struct queue_class *class, boo
     uint64_t *all = xcalloc(sched->n_reservations + 1, sizeof(*all));
     for (size_t i = 0; i < sched->n_reservations; i++)
         all[i] = sched->reservations[i].id;
-    if (is_without_holds)
+    fit.counts_starts = (without & WITHOUT_STARTS) == 0;
+    if ((without & WITHOUT_HOLDS) != 0)
         fit.end_ms = sched->now_ms;
-    if (is_without_reservations) {
+    if ((without & WITHOUT_RESERVATIONS) != 0) {
         fit.reservations = all;
         fit.n_reservations = sched->n_reservations;
     }
@@ -443,6 +447,18 @@ static bool explain_partition(const struct sched *sched, const struct sched_requ
     return reason != NULL;
 }
 
+/* It fits, but on no node that may start one more now. */
+static void explain_starts(const struct sched *sched, struct why *why)
+{
+    struct why_reason *reason = why_add(why, WHY_NODE_STARTING, TIME_NEVER);
+    bool is_one = sched->cluster.n_nodes == 1;
+    if (reason != NULL)
+        (void)snprintf(reason->text, sizeof(reason->text),
+            "%s%s is starting %u other job%s without GPUs, the maximum at a time",
+            is_one ? "node " : "each node that has room for it", is_one ? sched->cluster.nodes[0].name : "",
+            sched->settings.node_starts, sched->settings.node_starts == 1 ? "" : "s");
+}
+
 static void explain_cluster(struct sched *sched, const struct sched_job *job, bool is_brief, struct why *why)
 {
     const struct queue_class *class = job->class;
@@ -463,8 +479,10 @@ static void explain_cluster(struct sched *sched, const struct sched_job *job, bo
         if (sched->holds[i].class == class && class->first == &job->entry)
             shadow = sched->holds[i].from_ms;
     count_gpus(sched, class, &tally);
-    bool does_fit = fits(sched, class, true, false);
-    if (!does_fit && fits(sched, class, true, true)) {
+    bool does_fit = fits(sched, class, WITHOUT_STARTS | WITHOUT_HOLDS);
+    if (does_fit && !fits(sched, class, WITHOUT_HOLDS)) {
+        explain_starts(sched, why);
+    } else if (!does_fit && fits(sched, class, WITHOUT_STARTS | WITHOUT_HOLDS | WITHOUT_RESERVATIONS)) {
         struct why_reason *reason = why_add(why, WHY_RESERVATION, TIME_NEVER);
         if (reason != NULL)
             (void)snprintf(reason->text, sizeof(reason->text), "the free GPUs are reserved for other users");

@@ -27,6 +27,7 @@ enum why_code {
     WHY_STARTING,
     WHY_NEVER_FITS,
     WHY_PARTITION,
+    WHY_NODE_STARTING,
     WHY_CODES
 };
 

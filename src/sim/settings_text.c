@@ -21,6 +21,7 @@ static const struct setting {
     { "age_cap_ms", VALUE_MS, offsetof(struct sched_settings, age_cap_ms) },
     { "default_run_ms", VALUE_MS, offsetof(struct sched_settings, default_run_ms) },
     { "node_jobs", VALUE_U32, offsetof(struct sched_settings, node_jobs) },
+    { "node_starts", VALUE_U32, offsetof(struct sched_settings, node_starts) },
     { "unused_ms", VALUE_MS, offsetof(struct sched_settings, unused_ms) },
     { "preempt_grace_ms", VALUE_MS, offsetof(struct sched_settings, preempt_grace_ms) },
     { "preempt_cost_ms", VALUE_MS, offsetof(struct sched_settings, preempt_cost_ms) },

@@ -456,6 +456,7 @@ static void start_controller(struct box *box)
         .random = random_number,
     };
     box->life++;
+    options.sched.node_starts = box->life % 3; // none in every third
     box->core = core_new(&options, &effects);
     size_t count = 0;
     struct job **jobs = box_fold(box, &count);

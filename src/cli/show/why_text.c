@@ -46,6 +46,7 @@ static const struct {
     { "backoff", "Backing off", "it could not be started and will be retried" },
     { "starting", "Starting", "it is being started" },
     { "partition", "Partition", "its partition has no nodes, or is no longer configured" },
+    { "node_starting", "Node starting", "its node starts as many jobs at a time as it may" },
     { "never_fits", "Never fits", "no node can satisfy its request any more" },
 };
 

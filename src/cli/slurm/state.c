@@ -107,6 +107,7 @@ static const struct {
     { "held_admin", "JobHeldAdmin" },
     { "backoff", "BeginTime" },
     { "never_fits", "BadConstraints" },
+    { "node_starting", "Resources" },
     { "partition", "PartitionNodeLimit" },
 };
 

@@ -196,6 +196,7 @@ struct cluster_node *cluster_set_node(
     node->is_up = true;
     node->is_described = true;
     node->jobs_max = cluster->node_jobs_max;
+    node->starts_max = cluster->node_starts_max;
     cluster->totals.cpu_milli += (double)cpu_milli - node->cpu_milli;
     cluster->totals.memory += (double)memory - (double)node->memory;
     node->cpu_milli = cpu_milli;
@@ -232,6 +233,33 @@ void cluster_limit_jobs(struct cluster *cluster, uint32_t jobs_max)
 bool cluster_node_is_full(const struct cluster_node *node)
 {
     return node->jobs_max > 0 && node->jobs >= node->jobs_max;
+}
+
+void cluster_limit_starts(struct cluster *cluster, uint32_t starts_max)
+{
+    cluster->node_starts_max = starts_max;
+    for (size_t i = 0; i < cluster->n_nodes; i++) {
+        cluster->nodes[i].starts_max = starts_max;
+        cluster_touch(cluster, &cluster->nodes[i]);
+    }
+}
+
+bool cluster_node_is_starting(const struct cluster_node *node)
+{
+    return node->starts_max > 0 && node->starts >= node->starts_max;
+}
+
+void cluster_start_begins(struct cluster_node *node)
+{
+    node->starts++;
+}
+
+void cluster_start_ends(struct cluster *cluster, struct cluster_node *node)
+{
+    bool was_starting = cluster_node_is_starting(node);
+    node->starts--;
+    if (was_starting)
+        cluster_touch(cluster, node);
 }
 
 void cluster_forget_gpus(struct cluster_node *node)

@@ -72,7 +72,10 @@ struct cluster_node {
     uint32_t cpu_milli, cpu_booked; // thousandths of a CPU
     uint64_t memory, memory_booked; // bytes; memory 0: unknown, not limited
     uint32_t jobs, jobs_max;        // attempts on it, and their maximum; 0: no limit
-    uint32_t dirty_at;              // its position in cluster->dirty, if listed
+    /* Of these, the ones without GPUs, on this node alone, that have not started; their maximum; 0: no limit.
+     */
+    uint32_t starts, starts_max;
+    uint32_t dirty_at; // its position in cluster->dirty, if listed
     /* Reserved for blocked jobs of the plan from hold_from_ms on. */
     int64_t hold_from_ms;
     uint32_t hold_cpu_milli, hold_jobs;
@@ -106,7 +109,7 @@ struct cluster {
     uint32_t *widths;             // number of nodes by their number of usable GPUs, allocated or not
     uint64_t version;             // incremented by every cluster_touch()
     struct cluster_totals totals;
-    uint32_t node_jobs_max; // jobs_max of new nodes
+    uint32_t node_jobs_max, node_starts_max; // jobs_max and starts_max of new nodes
     /* Nodes touched since the scheduler last ran, each once. */
     uint32_t *dirty;
     size_t n_dirty;
@@ -169,6 +172,15 @@ bool cluster_node_admits(const struct cluster_node *node, const struct sched_req
 void cluster_limit_jobs(struct cluster *cluster, uint32_t jobs_max);
 /* True if the node has its maximum number of attempts. */
 bool cluster_node_is_full(const struct cluster_node *node);
+
+/* Maximum number of jobs without GPUs that each node starts at a time; 0: no limit. */
+void cluster_limit_starts(struct cluster *cluster, uint32_t starts_max);
+/* True if the node is starting its maximum number of them. */
+bool cluster_node_is_starting(const struct cluster_node *node);
+/* One more of them starts on the node. */
+void cluster_start_begins(struct cluster_node *node);
+/* It has started or ended. Touches a node that was starting its maximum. */
+void cluster_start_ends(struct cluster *cluster, struct cluster_node *node);
 
 /* Marks all its GPUs as absent until cluster_set_gpu names them again. Bookings are kept. */
 void cluster_forget_gpus(struct cluster_node *node);

@@ -84,9 +84,19 @@ bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, con
     return cluster_gpu_is_whole(gpu) && !is_held(gpu->hold_from_ms, gpu->hold_owner, fit);
 }
 
+/* Only jobs without GPUs, on one node, can come by thousands: others start whatever their node is starting.
+ */
+static bool must_wait_for_starts(
+    const struct cluster_node *node, const struct sched_request *request, const struct fit *fit)
+{
+    return fit->counts_starts && request->gpus == 0 && request->nodes <= 1 && cluster_node_is_starting(node);
+}
+
 bool fit_host(const struct cluster_node *node, const struct sched_request *request, const struct fit *fit)
 {
     if (!node->is_up || node->is_drained || node->is_exclusive || cluster_node_is_full(node))
+        return false;
+    if (must_wait_for_starts(node, request, fit))
         return false;
     if (!cluster_node_admits(node, request) || (request->is_exclusive && node->jobs > 0))
         return false;

@@ -19,6 +19,7 @@ struct fit {
     const uint64_t *reservations; // ids of the reservations its user may use now
     size_t n_reservations;
     bool may_give_way;      // preemptible: may use reserved GPUs before the reservation begins
+    bool counts_starts;     // to start now: a node may be starting as many jobs as it may
     uint64_t gpu_bytes_max; // only GPUs with at most this much memory; 0: any
 };
 

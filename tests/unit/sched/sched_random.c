@@ -221,6 +221,7 @@ static bool would_fit(const struct world *world, const struct queue_class *class
     struct allocation found = { 0 };
     struct fit fit;
     sched_fit_of(sched, class, usable, 16, &fit);
+    fit.counts_starts = true;
     bool is_single = request->nodes <= 1 && request->n_picks == 0;
     for (size_t n = 0; is_single && n < cluster->n_nodes; n++)
         if (fit_host(&cluster->nodes[n], request, &fit) &&
@@ -534,6 +535,7 @@ static struct world *world_new(unsigned seed, const struct policy *policy)
     settings.age_cap_ms = 500000;
     settings.unused_ms = 60000;
     settings.node_jobs = seed % 5 == 0 ? 3 : 0;
+    settings.node_starts = seed % 3 == 0 ? 1 + seed % 2 : 0;
     world->sched = sched_new(&settings, &callbacks);
     fairshare_account(sched_fairshare(world->sched), 1, ACCOUNT_USER)->limits.jobs = RUNS_LIMIT;
     fairshare_account(sched_fairshare(world->sched), 2, ACCOUNT_USER)->limits.gpu_milli =
