@@ -146,16 +146,17 @@ static bool is_same(const struct gpu_node_access *a, const struct gpu_node_acces
            (a->acl.length == 0 || memcmp(a->acl.bytes, b->acl.bytes, a->acl.length) == 0);
 }
 
-/* The mode comes before the list: setting it later would change the list's mask. */
+/* A list has the mode in it, and replaces list and mode at once: a job that opens the node meanwhile, which
+ * the driver's programs may just have opened to all users, always has access. */
 static int write_all_of(const char *name, const struct gpu_node_access *access)
 {
+    if (chown(name, access->uid, access->gid) < 0)
+        return -errno;
+    if (access->acl.length > 0)
+        return setxattr(name, ACL_NAME, access->acl.bytes, access->acl.length, 0) < 0 ? -errno : 0;
     if (removexattr(name, ACL_NAME) < 0 && errno != ENODATA && errno != EOPNOTSUPP)
         return -errno;
-    if (chown(name, access->uid, access->gid) < 0 || chmod(name, access->mode) < 0)
-        return -errno;
-    if (access->acl.length > 0 && setxattr(name, ACL_NAME, access->acl.bytes, access->acl.length, 0) < 0)
-        return -errno;
-    return 0;
+    return chmod(name, access->mode) < 0 ? -errno : 0;
 }
 
 int gpu_node_write(const char *path, const struct gpu_node_access *access)
@@ -165,8 +166,6 @@ int gpu_node_write(const char *path, const struct gpu_node_access *access)
     char name[32];
     int r = gpu_node_read(path, &now);
     bool is_done = r == 0 && is_same(&now, access);
-    bool is_list_only =
-        r == 0 && now.uid == access->uid && now.gid == access->gid && now.mode == access->mode;
     gpu_node_access_clear(&now);
     if (r < 0 || is_done)
         return r;
@@ -174,9 +173,6 @@ int gpu_node_write(const char *path, const struct gpu_node_access *access)
     if (fd < 0)
         return fd;
     name_of(fd, name);
-    /* Jobs that run keep their access while another user's is added or removed. */
-    if (is_list_only && access->acl.length > 0)
-        return setxattr(name, ACL_NAME, access->acl.bytes, access->acl.length, 0) < 0 ? -errno : 0;
     return write_all_of(name, access);
 }
 

@@ -313,6 +313,45 @@ static void users_of_running_jobs_keep_their_access_when_it_is_locked_again(void
     gpu_node_access_clear(&listed);
 }
 
+/* As this user, until the pipe is closed. Returns whether each open succeeded. */
+static bool can_always_open(const char *path, int until)
+{
+    bool is_open = setgid(USER) == 0 && setuid(USER) == 0;
+    char byte;
+    do {
+        _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+        is_open = is_open && fd >= 0;
+    } while (read(until, &byte, 1) < 0 && is_open);
+    return is_open;
+}
+
+static void a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again(void **state)
+{
+    struct machine *machine = *state;
+    struct gpu_node_access listed;
+    static const uid_t user = USER;
+    int until[2], status = -1;
+    _cleanup_free_ char *path = path_of(machine, "dev/nvidia0");
+    assert_int_equal(chmod(machine->top, 0755), 0);
+    gpu_node_access_lock(ADMINS, &user, 1, &listed);
+    assert_int_equal(__real_gpu_node_write(path, &listed), 0);
+    assert_int_equal(pipe2(until, O_CLOEXEC | O_NONBLOCK), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(until[1]);
+        _exit(can_always_open(path, until[0]) ? 0 : 1);
+    }
+    for (int i = 0; i < 5000; i++) { // as nvidia-modprobe does it, and the agent
+        assert_int_equal(chmod(path, 0666), 0);
+        assert_int_equal(__real_gpu_node_write(path, &listed), 0);
+    }
+    (void)close(until[1]);
+    (void)close(until[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    gpu_node_access_clear(&listed);
+}
+
 static void the_options_of_the_loaded_driver_are_compared(void **state)
 {
     struct machine *machine = *state;
@@ -379,6 +418,7 @@ int main(void)
         ON_A_MACHINE(a_node_that_came_later_is_unlocked_like_its_kind),
         ON_A_MACHINE(what_was_opened_while_locked_is_not_what_was_before),
         ON_A_MACHINE(users_of_running_jobs_keep_their_access_when_it_is_locked_again),
+        ON_A_MACHINE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again),
         ON_A_MACHINE(the_options_of_the_loaded_driver_are_compared),
         ON_A_MACHINE(what_is_not_ours_is_left_alone),
         ON_A_MACHINE(without_gpus_nothing_is_locked),
