@@ -446,6 +446,18 @@ static struct node *node_prepared(void)
     return node;
 }
 
+static void a_rank_of_several_is_not_prepared(void **state)
+{
+    struct error err = { 0 };
+    struct node *node = node_connected();
+    struct launch_peer peers[2] = { 0 };
+    struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .peers = { peers, 2 } };
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_PREPARE, &launch, &err), 0);
+    assert_int_equal(node->prepares, 0);
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    node_free(node);
+}
+
 static void what_was_prepared_waits_unseen_and_runs_when_it_is_launched(void **state)
 {
     struct node *node = node_prepared();
@@ -1150,6 +1162,7 @@ int main(void)
         cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),
         cmocka_unit_test(ready_rank_reports_until_released),
         cmocka_unit_test(rank_stopped_at_its_gate_never_runs),
+        cmocka_unit_test(a_rank_of_several_is_not_prepared),
         cmocka_unit_test(what_was_prepared_waits_unseen_and_runs_when_it_is_launched),
         cmocka_unit_test(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched),
         cmocka_unit_test(a_launch_before_it_is_ready_opens_the_gate_when_it_is),
