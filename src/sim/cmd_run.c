@@ -19,6 +19,7 @@
 #define TICK_MS          60000 // of the LAS reference
 #define RESERVATIONS_MAX 1000
 #define FORECASTS_MAX    100000
+#define REPAIR_MS        (INT64_C(4) * 3600 * 1000)
 
 struct run_call {
     const struct policy *policy;
@@ -30,7 +31,7 @@ struct run_call {
     int64_t preempt_cost_ms, preempt_wide_ms; // -1: the default
     int64_t half_life_ms, age_cap_ms;         // -1: the default
     uint64_t seed;
-    int64_t forecasts;
+    int64_t forecasts, failure_ms, repair_ms;
     bool has_estimate, is_reference, is_json, no_timing, no_progress, no_limits, is_help;
 };
 
@@ -80,6 +81,16 @@ static int set_age_cap(void *target, const char *value, struct error *err)
     return parse_duration(value, "--age-cap", &((struct run_call *)target)->age_cap_ms, err);
 }
 
+static int set_failures(void *target, const char *value, struct error *err)
+{
+    return parse_duration(value, "--node-failures", &((struct run_call *)target)->failure_ms, err);
+}
+
+static int set_repair(void *target, const char *value, struct error *err)
+{
+    return parse_duration(value, "--repair", &((struct run_call *)target)->repair_ms, err);
+}
+
 static int set_seed(void *target, const char *value, struct error *err)
 {
     int64_t seed = 0;
@@ -118,7 +129,9 @@ static const struct option_row rows[] = {
     { 0, "skip-bad", NULL, "skip invalid lines of the trace",
         OPTION_VALUE(flag, struct run_call, trace.skip_bad) },
     { 0, "max-jobs", "N", "use only the first N jobs of the trace", set_max_jobs },
-    { 0, "seed", "N", "seed of a synthetic trace", set_seed },
+    { 0, "node-failures", "TIME", "each node fails after about this time, again and again", set_failures },
+    { 0, "repair", "TIME", "a node that failed is back after this time (4h)", set_repair },
+    { 0, "seed", "N", "seed of a synthetic trace and of failures", set_seed },
     { 0, "gantt", "FILE", "draw the use of each GPU over time, as SVG",
         OPTION_VALUE(word, struct run_call, gantt) },
     { 0, "plot", "FILE", "draw queue length, GPUs in use and waiting times, as SVG",
@@ -260,6 +273,9 @@ static int replay(struct run_call *call, const char *path, struct workload *work
         .plots = call->plot != NULL,
         .is_timed = !call->no_timing,
         .forecasts = (uint64_t)call->forecasts,
+        .failure_ms = call->failure_ms,
+        .repair_ms = call->repair_ms,
+        .seed = call->seed,
         .is_progress = !call->no_progress && isatty(STDERR_FILENO) == 1,
     };
     result = engine_run(engine, workload, nodes, &options, err);
@@ -271,9 +287,12 @@ static int replay(struct run_call *call, const char *path, struct workload *work
 
 static int run(int argc, char **argv)
 {
-    struct run_call call = {
-        .reservations = -1, .preempt_cost_ms = -1, .half_life_ms = -1, .age_cap_ms = -1, .seed = 1
-    };
+    struct run_call call = { .reservations = -1,
+        .preempt_cost_ms = -1,
+        .half_life_ms = -1,
+        .age_cap_ms = -1,
+        .repair_ms = REPAIR_MS,
+        .seed = 1 };
     struct error err = { 0 };
     int first = 0;
     if (talk_parse(&command_run, argc, argv, rows, &call, 0, 1, &first, &err) < 0)

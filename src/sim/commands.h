@@ -13,4 +13,3 @@ struct sim_command {
 
 extern const struct sim_command command_run, command_check, command_bench, command_pack, command_journal,
     command_tune;
-extern const struct sim_command *const sim_commands[]; // terminated by NULL

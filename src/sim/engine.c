@@ -2,7 +2,7 @@
 /*
  * The loop of a replay. The scheduler's id of a job is its index in the workload plus one. A preempted job
  * stops at once, inside the pass; it keeps its work and is charged the cost of the preemption as additional
- * work.
+ * work. A job whose node fails starts again from the beginning.
  */
 #include "sim/engine.h"
 
@@ -112,20 +112,12 @@ static void fill_spec(const struct engine *engine, uint32_t number, struct sched
         ret->key.estimate_ms = job->wall_ms;
 }
 
+/* With what was learnt from the jobs submitted with it, as the scheduler sees it. */
 static int64_t estimate_of(const struct engine *engine, uint32_t number)
 {
-    struct sched_job_spec spec;
-    fill_spec(engine, number, &spec);
-    if (spec.key.estimate_ms > 0)
-        return spec.key.estimate_ms;
-    const struct sim_job *job = &engine->workload->jobs[number];
-    struct history_key key = { .uid = spec.key.uid,
-        .gid = spec.key.gid,
-        .stem = spec.key.stem,
-        .gpu_milli = job->share > 0 ? job->share : job->gpus * SHARE_WHOLE };
-    struct estimate estimate = { 0 };
-    history_estimate(sched_history(engine->sched), &key, 0, ESTIMATE_LIKELY, &estimate);
-    return estimate.likely_ms;
+    struct sched_look look;
+    (void)sched_look(engine->sched, (uint64_t)number + 1, engine->now_ms, &look);
+    return look.estimate.likely_ms;
 }
 
 /* --- what the scheduler decides --- */
@@ -187,6 +179,53 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     engine->lost_gpu_ms += (double)cost_ms * result->gpu_milli / SHARE_WHOLE;
     /* Work kept, less what giving way costs: so the scheduler's "left" is the truth of this clock. */
     sched_stopped(engine->sched, engine->now_ms, id, job->duration_ms - result->work_ms);
+}
+
+/* --- nodes that fail --- */
+
+static bool is_on_node(const struct allocation *allocation, uint32_t node)
+{
+    for (size_t i = 0; i < allocation->n_nodes; i++)
+        if (allocation->nodes[i].node == node)
+            return true;
+    return false;
+}
+
+static void interrupt_job(struct engine *engine, uint32_t number)
+{
+    struct job_result *result = &engine->results[number];
+    engine->lost_gpu_ms += (double)(engine->now_ms - result->since_ms) * result->gpu_milli / SHARE_WHOLE;
+    leave(engine, number);
+    result->work_ms = engine->workload->jobs[number].duration_ms;
+    result->since_ms = engine->now_ms;
+    engine->n_interruptions++;
+    engine->n_waiting++;
+    sched_stopped(engine->sched, engine->now_ms, (uint64_t)number + 1, 0);
+}
+
+/* Failures are rare, so no list of the jobs of each node is kept. */
+static void interrupt_node(struct engine *engine, uint32_t node)
+{
+    struct sched_look look;
+    for (uint32_t number = 0; number < engine->next_arrival; number++)
+        if (engine->results[number].is_running &&
+            sched_look(engine->sched, (uint64_t)number + 1, engine->now_ms, &look) &&
+            is_on_node(look.allocation, node))
+            interrupt_job(engine, number);
+}
+
+static void on_failures(struct engine *engine)
+{
+    uint32_t number;
+    bool is_up;
+    while (failures_take(&engine->failures, engine->now_ms, &number, &is_up)) {
+        struct cluster *cluster = sched_cluster(engine->sched);
+        struct cluster_node *node = &cluster->nodes[number];
+        node->is_up = is_up;
+        cluster_touch(cluster, node);
+        if (!is_up)
+            interrupt_node(engine, number);
+    }
 }
 
 /* --- one instant --- */
@@ -277,11 +316,11 @@ static int decide(struct engine *engine, struct error *err)
 static int64_t next_ms(struct engine *engine)
 {
     const struct workload *workload = engine->workload;
-    int64_t next = TIME_NEVER;
+    int64_t next = failures_next_ms(&engine->failures);
     while (engine->ends.count > 0 &&
            engine->results[engine->ends.items[0].job].attempts != engine->ends.items[0].attempt)
         event_heap_pop(&engine->ends);
-    if (engine->ends.count > 0)
+    if (engine->ends.count > 0 && engine->ends.items[0].at_ms < next)
         next = engine->ends.items[0].at_ms;
     if (engine->next_arrival < workload->n_jobs && workload->jobs[engine->next_arrival].submit_ms < next)
         next = workload->jobs[engine->next_arrival].submit_ms;
@@ -317,6 +356,7 @@ static int loop(struct engine *engine, struct progress *progress, struct error *
     const struct workload *workload = engine->workload;
     for (unsigned idle = 0; idle < IDLE_MAX;) {
         on_ends(engine);
+        on_failures(engine);
         on_arrivals(engine);
         int result = decide(engine, err);
         if (result < 0)
@@ -355,6 +395,8 @@ int engine_run(struct engine *engine, const struct workload *workload, const str
     if (options->forecasts > 0)
         told_forecasts_init(&engine->told, workload->n_jobs, workload->jobs[workload->n_jobs - 1].submit_ms,
             options->forecasts);
+    failures_init(&engine->failures, nodes->count, options->failure_ms, options->repair_ms,
+        workload->jobs[workload->n_jobs - 1].submit_ms, options->seed);
     struct progress progress;
     progress_begin(&progress, options->is_progress);
     int result = loop(engine, &progress, err);
@@ -373,6 +415,7 @@ void engine_clear(struct engine *engine)
 {
     sched_free(engine->sched);
     event_heap_clear(&engine->ends);
+    failures_clear(&engine->failures);
     samples_clear(&engine->pass_ns);
     free(engine->results);
     free(engine->started);

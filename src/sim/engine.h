@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Replays a workload through the scheduler with a virtual clock. At each time: ends, then arrivals, then one
- * pass. Only the engine knows real durations.
+ * Replays a workload through the scheduler with a virtual clock. At each time: ends, then failing nodes, then
+ * arrivals, then one pass. Only the engine knows real durations.
  */
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include "sched/sched.h"
 #include "sim/event_heap.h"
+#include "sim/failures.h"
 #include "sim/forecasts.h"
 #include "sim/nodes.h"
 #include "sim/samples.h"
@@ -45,6 +46,9 @@ struct engine_options {
     bool is_timed;      // measure the passes
     bool is_progress;   // show progress on standard error
     uint64_t forecasts; // about how many are made; 0: none
+    int64_t failure_ms; // mean time between failures of a node; 0: none fails
+    int64_t repair_ms;  // after which it is back
+    uint64_t seed;      // of the failures
 };
 
 /* The results of one job. */
@@ -78,8 +82,9 @@ struct engine {
     double waiting_ms;         // time with waiting jobs
     double free_while_waiting; // free GPU-milliseconds during that time
     double gang_while_waiting; // largest number of free whole GPUs on one node, times milliseconds
-    double lost_gpu_ms;        // work lost in preemptions
-    uint64_t n_preemptions;
+    double lost_gpu_ms;        // work lost in preemptions and failures
+    uint64_t n_preemptions, n_interruptions;
+    struct failures failures;
     /* For drawing. */
     struct segment *segments;
     size_t n_segments;

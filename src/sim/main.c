@@ -9,11 +9,14 @@
 
 #define COMMANDS_MAX 16U
 
+static const struct sim_command *const commands[] = { &command_run, &command_check, &command_bench,
+    &command_pack, &command_journal, &command_tune, NULL };
+
 static int usage(FILE *out, int status)
 {
     (void)fprintf(out, "usage: mgpu-sim COMMAND [OPTIONS]\n\n");
-    for (size_t i = 0; sim_commands[i] != NULL; i++)
-        (void)fprintf(out, "  %-8s %s\n", sim_commands[i]->name, sim_commands[i]->summary);
+    for (size_t i = 0; commands[i] != NULL; i++)
+        (void)fprintf(out, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
     (void)fprintf(out, "\nRun mgpu-sim COMMAND --help for the options of a command; see also mgpu-sim(1).\n");
     return status;
 }
@@ -29,11 +32,11 @@ int main(int argc, char **argv)
         return SIM_OK;
     }
     const char *names[COMMANDS_MAX] = { NULL };
-    for (size_t i = 0; sim_commands[i] != NULL; i++) {
-        names[i] = sim_commands[i]->name;
+    for (size_t i = 0; commands[i] != NULL; i++) {
+        names[i] = commands[i]->name;
         if (strcmp(argv[1], names[i]) != 0)
             continue;
-        int status = sim_commands[i]->run(argc - 1, argv + 1);
+        int status = commands[i]->run(argc - 1, argv + 1);
         if (fflush(stdout) != 0) {
             perror("mgpu-sim: cannot write the output");
             return SIM_FAILED;

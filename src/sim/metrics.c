@@ -114,7 +114,9 @@ void metrics_make(struct engine *engine, struct metrics *ret)
     const struct workload *workload = engine->workload;
     struct lists lists = { .user_slowdown = xcalloc(workload->users.count + 1, sizeof(double)),
         .user_jobs = xcalloc(workload->users.count + 1, sizeof(uint32_t)) };
-    *ret = (struct metrics){ .refused = engine->n_refused, .preemptions = engine->n_preemptions };
+    *ret = (struct metrics){ .refused = engine->n_refused,
+        .preemptions = engine->n_preemptions,
+        .interruptions = engine->n_interruptions };
     int64_t first_ms = -1, last_end_ms = 0, last_submit_ms = 0;
     for (size_t i = 0; i < workload->n_jobs; i++) {
         const struct job_result *result = &engine->results[i];

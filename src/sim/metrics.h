@@ -20,7 +20,7 @@ struct metrics {
     struct width_metrics widths[WIDTHS];
     double makespan_s;
     double utilization; // until the last submission, 0 to 1
-    uint64_t preemptions;
+    uint64_t preemptions, interruptions;
     double lost_gpu_s;
     double jain, worst_user_slowdown;
     char *worst_user; // owned by the workload

@@ -121,6 +121,7 @@ void report_json(const struct report *report, FILE *out)
         "  \"jobs\": %zu,\n  \"refused_jobs\": %zu,\n  \"bad_lines\": %llu,\n  \"users\": %zu,\n",
         metrics->jobs, metrics->refused, (unsigned long long)report->bad_lines, metrics->users);
     buffer_printf(&text, "  \"preemptions\": %llu,\n", (unsigned long long)metrics->preemptions);
+    buffer_printf(&text, "  \"interruptions\": %llu,\n", (unsigned long long)metrics->interruptions);
     for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++)
         buffer_printf(
             &text, "  \"%s\": %.*f,\n", figures[i].key, figures[i].digits, value_of(metrics, &figures[i]));
@@ -199,8 +200,9 @@ void report_table(const struct report *report, FILE *out)
     (void)fprintf(out, "utilization      %.2f %% until the last submission\n", 100 * metrics->utilization);
     (void)fprintf(out, "fairness         Jain of users' slowdown %.3f; worst user %s: %.1f\n", metrics->jain,
         metrics->worst_user == NULL ? "-" : metrics->worst_user, metrics->worst_user_slowdown);
-    (void)fprintf(out, "preemptions      %llu, %.0f GPU-seconds lost\n",
-        (unsigned long long)metrics->preemptions, metrics->lost_gpu_s);
+    (void)fprintf(out, "preemptions      %llu, by failed nodes %llu; %.0f GPU-seconds lost\n",
+        (unsigned long long)metrics->preemptions, (unsigned long long)metrics->interruptions,
+        metrics->lost_gpu_s);
     (void)fprintf(out,
         "fragmentation    %.2f GPUs (%.2f %%) unallocated while jobs waited, largest gang %.2f\n",
         metrics->free_gpus, metrics->free_percent, metrics->largest_gang);

@@ -107,6 +107,28 @@ def test_equal_seeds_give_equal_bytes():
     assert first != other
 
 
+def test_what_a_failing_node_interrupts_starts_again_from_the_beginning(tmp_path):
+    path, durations = tmp_path / 'trace.csv', (36000, 7200, 7200, 60)
+    path.write_text('submit,gpus,duration\n' + ''.join(f'{20000 * i},1,{duration}\n' for i, duration in enumerate(durations)))
+    words = ('run', path, '--cluster', '2x1', '--json', '--no-timing', '--node-failures', '2h', '--repair', '30m')
+    figures, seconds = json.loads(sim(*words)[0]), sum(durations)
+    assert figures['interruptions'] > 0 and figures['lost_gpu_s'] > 0 and figures['jobs'] == len(durations)
+    total = len(durations) * (figures['avg_jct_s'] - figures['avg_queue_delay_s'])
+    assert abs(total - seconds - figures['lost_gpu_s']) < 1, 'each run counts in full, and what was lost is run again'
+    assert json.loads(sim(*words)[0]) == figures
+    assert json.loads(sim(*words, '--seed', 2)[0]) != figures
+    assert json.loads(sim(*words[:6])[0])['interruptions'] == 0
+
+
+def test_the_error_of_an_estimate_is_that_of_what_the_scheduler_used(tmp_path):
+    """Jobs that were submitted together: once one has ended, what the others take is known, although their user's other jobs were short."""
+    path = tmp_path / 'trace.csv'
+    path.write_text('submit,user,gpus,duration\n' + ''.join(f'{100 * i},u,1,30\n' for i in range(60))
+                    + ''.join(f'{10000 + i},u,1,50000\n' for i in range(100)))
+    figures = json.loads(sim('run', path, '--cluster', '1x1', '--json', '--no-timing')[0])
+    assert figures['median_estimate_error'] < 1.5
+
+
 def test_broken_lines_stop_the_run_unless_they_are_skipped(tmp_path):
     path = tmp_path / 'trace.csv'
     path.write_text('submit,gpus,duration\n0,1,10\n5,many,10\n9,1,10\n')
