@@ -29,6 +29,8 @@ SEEDS = range(1, 21)
 LIMITS = [1, 2, 4, 8, 12, 24, 48, 72, 168]  # hours that people type as time limits
 
 MEDIAN_DEVIATION = 0.6745  # of a normal distribution: half of it is within so many standard deviations
+TENTH_DEVIATION = 1.6449   # nine tenths
+MOST_WRONG = 15.0          # in natural logarithms
 LONGEST = 1e8              # seconds, of a prediction
 
 COLUMNS = ('submit', 'user', 'vc', 'command', 'gpus', 'duration', 'walltime_req')
@@ -46,17 +48,26 @@ class Workload:
         span = self.jobs[-1][0] or 1
         return sum(job[4] * job[5] for job in self.jobs) / span / (self.nodes * NODE)
 
-    def write(self, folder, error=None):
-        """With `error`, durations are also predicted, wrong by that factor in the median, each independently of all others."""
-        path = os.path.join(folder, self.name + ('.csv' if error is None else '-predicted.csv'))
-        draw, spread = random.Random(self.name), math.log(max(error or 1, 1)) / MEDIAN_DEVIATION
+    def write(self, folder, errors=None):
+        """With `errors`, durations are also predicted, wrong by these factors in the median and in the worst tenth, each independently
+        of all others."""
+        path = os.path.join(folder, self.name + ('.csv' if errors is None else '-predicted.csv'))
+        draw, wrong = random.Random(self.name), None if errors is None else error_of(*errors)
         with open(path, 'w', newline='', encoding='utf-8') as out:
             writer = csv.writer(out)
-            writer.writerow(COLUMNS + (() if error is None else ('pred_duration',)))
+            writer.writerow(COLUMNS + (() if errors is None else ('pred_duration',)))
             for job in self.jobs:
-                predicted = min(LONGEST, max(1.0, job[5] * draw.lognormvariate(0, spread)))
-                writer.writerow(job[:6] + (job[6] or '',) + (() if error is None else (f'{predicted:.3f}',)))
+                predicted = None if errors is None else min(LONGEST, max(1.0, job[5] * wrong(draw.gauss(0, 1))))
+                writer.writerow(job[:6] + (job[6] or '',) + (() if errors is None else (f'{predicted:.3f}',)))
         return path
+
+
+def error_of(median, worst_tenth):
+    """A factor for a normal deviation. The logarithm is a power of the deviation, so that median and worst tenth are met: learnt errors are
+    mostly small, but a tenth of them are far larger than those of a normal distribution with the same median."""
+    usual, large = (max(least, math.log(max(1, factor))) for factor, least in ((median, 0.01), (worst_tenth, 0.02)))
+    power = max(1, math.log(large / usual) / math.log(TENTH_DEVIATION / MEDIAN_DEVIATION))
+    return lambda deviation: math.exp(math.copysign(min(MOST_WRONG, usual * (abs(deviation) / MEDIAN_DEVIATION) ** power), deviation))
 
 
 def read(trace):
