@@ -138,14 +138,13 @@ def most(what, jobs):
 
 
 def judge(samples, is_memory_judged=True):
-    """(rows for a table, what rises): samples are (jobs so far, levels); the first fifth is left out as warm-up."""
+    """({what: (eleven of its values, its rise)}, what rises too much) of (jobs so far, levels). The first fifth is warm-up."""
     samples = samples[len(samples) // 5:]
     jobs = samples[-1][0] - samples[0][0]
-    rows, broken = [], []
+    rows, broken = {}, []
     for what in samples[0][1]:
-        values = [found[what] for _, found in samples]
         rise, limit = slope([(count, found[what]) for count, found in samples]) * jobs, most(what, jobs)
-        rows.append((what, min(values), statistics.median(values), max(values), rise))
+        rows[what] = [samples[number * (len(samples) - 1) // 10][1][what] for number in range(11)], rise
         if rise > limit and (is_memory_judged or 'bytes' not in what):
             broken.append(f'{what}: rose by {rise:.0f} over {jobs} jobs, at most {limit:.0f}')
     return rows, broken

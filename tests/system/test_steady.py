@@ -28,8 +28,8 @@ def test_levels_stay_under_constant_load(make_instance, someone):
     rows, broken = steady.judge(samples, is_memory_judged=MINUTES > 0)
     after = steady.at_rest(box)
     print(f'{COUNT} jobs, {RATE} a second; at rest {before}, {after}')
-    for row in rows:
-        print('{}: {:.0f} to {:.0f}, median {:.0f}; trend over all {:+.0f}'.format(row[0], row[1], row[3], row[2], row[4]))
+    for what, (values, rise) in rows.items():
+        print(f'{what}: {" ".join(map(str, values))}; trend over all {rise:+.0f}')
     broken += steady.left_over(before, after)
     assert not broken, '\n'.join(broken)
     assert set(watched) == set(steady.DAEMONS)
