@@ -13,14 +13,13 @@ import steady
 MINUTES = int(os.environ.get('MGPU_SOAK_MINUTES') or 0)
 RATE = 10 if MINUTES else 20
 COUNT = MINUTES * 60 * RATE or 300
-WARM_UP = 6000 if MINUTES else 100  # mgpud keeps the last 5000 ended jobs in memory
-WARM_UP_RATE = 60
+WARM_UP = 6000 if MINUTES else 100  # ten minutes: 5000 ended jobs are kept in memory, and the first snapshot takes its buffers
 
 
 def test_levels_stay_under_constant_load(make_instance, someone):
     box = make_instance(client=someone, gpus='sim:8x24G', arguments=['--keep-max', str(steady.KEPT_JOBS)])
     load, samples = steady.Load(box), []
-    load.run(WARM_UP_RATE, WARM_UP)
+    load.run(RATE, WARM_UP)
     watched, before = steady.daemons(box), steady.at_rest(box)
     load.run(RATE, COUNT, lambda number: samples.append((number, steady.levels(box, watched))))
     assert steady.daemons(box) == watched, 'a daemon was replaced'
