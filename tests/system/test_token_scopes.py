@@ -151,7 +151,7 @@ def test_gpu_time_counts_over_restarts(box):
     _, first = request(secret, 'POST', '/api/v1/jobs', {'command': 'sleep 1', 'gpus': 4, 'cwd': '/'})
     box.wait(first['id'])
     used = listed(box, 'over')['used_gpu_hours']
-    assert 4 / 3600 <= used < 12 / 3600
+    assert 3.9 / 3600 <= used < 12 / 3600  # mgpud may hear of the start some milliseconds after it
     _, second = request(secret, 'POST', '/api/v1/jobs', {'command': 'sleep 1000', 'gpus': 4, 'cwd': '/'})
     box.wait(second['id'], 'running')
     box.kill()
