@@ -51,13 +51,14 @@ await() {
     done
 }
 
-# pgrep -x NAME, or -f TEXT of the command line: pids, one a line. (Debian's busybox has none.)
+# pgrep -x NAME, -f TEXT of the command line, or -fx the whole of it: pids, one a line. (Debian's busybox has none.)
 pgrep() {
     found=1
     for process in /proc/[0-9]*; do
         said=
         case $1 in
         -x) read -r said <"$process/comm" && [ "$said" = "$2" ] || continue ;;
+        -fx) [ "$(tr '\0' ' ' <"$process/cmdline")" = "$2 " ] || continue ;;
         -f) tr '\0' ' ' <"$process/cmdline" | grep -qF -- "$2" || continue ;;
         esac
         echo "${process#/proc/}"

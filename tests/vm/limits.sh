@@ -56,8 +56,8 @@ a_job_has_the_cpus_it_asked_for() {
     esac
 }
 
-no_sleep_is_left() {
-    ! pgrep -x sleep
+the_step_is_gone() {
+    ! pgrep -fx 'sleep 600'
 }
 
 # srun's steps have cgroups of their own beside that of the command: they are limited, and end with the job.
@@ -76,11 +76,11 @@ a_step_is_limited_below_its_job() {
     cpus=$(step --exact -c 1 --overlap /vm/busybox nproc)
     equal "$cpus" 1 "CPUs of a step with one"
     step --overlap --mem=64M sleep 600 &
-    await pgrep -x sleep
+    await pgrep -fx 'sleep 600'
     equal "$(state "$id")" running "its job"
     let_go wide word
     ended "$id" 9
-    await no_sleep_is_left
+    await the_step_is_gone
     wait $! || true
 }
 

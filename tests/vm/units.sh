@@ -3,8 +3,9 @@
 
 unit_group=$groups/system.slice/mgpu-jobs.service
 
-the_unit_limits_no_job() {
-    equal "$(cat $unit_group/pids.max)" max "tasks of all jobs"
+the_unit_leaves_tasks_to_others() {
+    most=$(cat /proc/sys/kernel/threads-max)
+    equal "$(cat $unit_group/pids.max)" $((most * 80 / 100)) "tasks of all jobs, of $most"
     equal "$(cat $unit_group/cgroup.procs)" "" "processes in the way of controllers"
 }
 
@@ -36,7 +37,7 @@ the_holder_may_be_killed() {
     await has_another_holder "$holder"
     await mgpu doctor >/dev/null
     ended "$(submit ta -g 1 -- sh -c 'exit 3')" 3
-    the_unit_limits_no_job
+    the_unit_leaves_tasks_to_others
 }
 
 # Without an agent there is no node, so doctor has one complaint.
@@ -51,7 +52,7 @@ the_confined_controller_serves() {
 }
 
 hold unit -g 1
-check "mgpu-jobs has no process of its own and no limit" the_unit_limits_no_job
+check "mgpu-jobs has no process of its own, and a fifth of the tasks is for others" the_unit_leaves_tasks_to_others
 check "a job outlives mgpud while it is stopped" stopping_mgpud_leaves_jobs_alone "$id" "$cgroup" "$pid"
 check "stopping mgpu-jobs ends all jobs" stopping_mgpu_jobs_ends_them "$id" "$cgroup"
 check "jobs start in a cgroup that was made anew" the_holder_may_be_killed
