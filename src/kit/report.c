@@ -39,7 +39,7 @@ static const char explanation[] = "mgpu is a scheduler: it runs the jobs of seve
                                   "name, duration, subject, and what\n"
                                   "was seen.\n"
                                   "    passed   mgpu, the driver and the machine did what they should\n"
-                                  "    FAILED   one of them did not; the line says what was seen instead\n"
+                                  "    FAILED   something else happened; the line says what was seen\n"
                                   "    skipped  it could not be tried here, for the reason in the line\n"
                                   "README.md, which comes with the kit, explains each check. report.json has "
                                   "the same with all figures: please\n"

@@ -112,7 +112,7 @@ static void fill_spec(const struct engine *engine, uint32_t number, struct sched
         ret->key.estimate_ms = job->wall_ms;
 }
 
-/* With what was learnt from the jobs submitted with it, as the scheduler sees it. */
+/* The scheduler's own estimate: it includes what jobs submitted together with this one have shown. */
 static int64_t estimate_of(const struct engine *engine, uint32_t number)
 {
     struct sched_look look;
