@@ -12,6 +12,7 @@ I7  ids are never given out twice and only grow
 I8  the events fold to the tables (mgpud --fsck)
 I9  files belong to who submitted the job
 I10 the daemon answers at once, and its descriptors are bounded
+I11 an end that a client was told is never taken back
 """
 
 import collections
@@ -34,6 +35,7 @@ class Evidence:
         self.owners = {}                              # id: uid
         self.ack_order = collections.defaultdict(list)  # client: ids in the order of their acknowledgement
         self.cancels = {}                             # id: status of the answer
+        self.told = {}                                # id: the end as a wait answered it
         self.refused = []
         self.starts = collections.Counter()           # (job, attempt)
         self.ends = collections.Counter()
@@ -45,6 +47,8 @@ class Evidence:
                 self.refused.append(row)
             elif 'cancel' in row:
                 self.cancels[row['cancel']] = row['status']
+            elif 'told' in row:
+                self.told[row['told']] = {key: row[key] for key in ('state', 'ended_by', 'exit_code')}
             else:
                 if row['id'] in self.acks:
                     self.duplicates.append(row['id'])
@@ -63,7 +67,7 @@ class Evidence:
 
 
 def check_ends(evidence, jobs):
-    """I1, I2, I4, I5, I9 for every acknowledged job."""
+    """I1, I2, I4, I5, I9, I11 for every acknowledged job."""
     starts_of = collections.Counter()
     for (job, attempt), count in evidence.starts.items():
         starts_of[job] += count
@@ -90,6 +94,10 @@ def check_ends(evidence, jobs):
                 yield f'I4: job {number} is shown as cancelled, and nobody did'
         else:
             yield f'I4: job {number} ended by {job["ended_by"]}: {job["message"]}'
+    for number, end in evidence.told.items():
+        shown = {key: jobs.get(number, {}).get(key) for key in end}
+        if shown != end:
+            yield f'I11: a wait for job {number} was answered with {end}; it is shown with {shown}'
     for number, status in evidence.cancels.items():
         job = jobs.get(number)
         if status == 202 and job and job['ended_by'] not in ('cancelled', 'exit', 'signal'):

@@ -5,8 +5,9 @@
     load_client.py SOCKET SEED EVIDENCE WORKDIR
 
 It uses the API as a careful client does: every submit has a key and is sent again with the same key until it is
-acknowledged. What was acknowledged goes to standard output, one JSON object a line; that is the evidence of the
-client's side. It ends, after the submit under way, when its standard input ends.
+acknowledged, and it waits for an older job of its own before it submits the next. What was acknowledged goes to standard
+output, one JSON object a line; that is the evidence of the client's side. It ends, after the submit under way, when its
+standard input ends.
 """
 
 import http.client
@@ -19,6 +20,8 @@ import sys
 
 RETRY_S = 0.02      # between two tries while nobody answers
 PAUSE_MAX_S = 0.15  # between two submits
+AHEAD = 60          # jobs that have not ended: the load keeps every GPU busy and builds no queue that takes hours to drain
+WAIT_S = 5          # for one answer of a wait
 
 # The job's own evidence: O_APPEND lines that mgpu has no part in, numbered output, and a status of its own.
 JOB = ('echo "start $MGPU_JOB_ID $MGPU_ATTEMPT $$" >> {evidence}; i=0; '
@@ -80,6 +83,18 @@ def make_request(chance, key, evidence, folder):
     return request, {'key': key, 'exit_code': expected, 'lines': lines}
 
 
+def wait_for(client, job):
+    """Until the job has ended, or the client is to end; then None. A kill cuts the wait, and then it is asked for again."""
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        target = f'/jobs/{job}/wait?states=done,failed,cancelled&timeout={WAIT_S}'
+        status, answer = client.call('GET', target, None)
+        if status != 200:
+            return {'refused': status, 'answer': answer}
+        if answer['state'] in ('done', 'failed', 'cancelled'):
+            return {'told': job, 'state': answer['state'], 'ended_by': answer['ended_by'], 'exit_code': answer['exit_code']}
+    return None
+
+
 def main():
     path, seed, evidence, folder = sys.argv[1:]
     chance, client, number, recent = random.Random(seed), Client(path), 0, []
@@ -97,7 +112,9 @@ def main():
             victim = chance.choice(recent[-5:])
             status, _ = client.call('POST', f'/jobs/{victim}/cancel', {'grace_s': 0})
             print(json.dumps({'cancel': victim, 'status': status}), flush=True)
-        # The load is meant to keep every GPU busy, not to build a queue that takes minutes to drain.
+        told = wait_for(client, recent.pop(0)) if len(recent) >= AHEAD else None
+        if told:
+            print(json.dumps(told), flush=True)
         select.select([sys.stdin], [], [], chance.random() * PAUSE_MAX_S)
 
 

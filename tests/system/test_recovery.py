@@ -407,7 +407,8 @@ def test_campaign_of_kills_under_load(make_instance, request, place):
     ways = {}
     for job in jobs.values():
         ways[job['ended_by']] = ways.get(job['ended_by'], 0) + 1
-    print(f'{len(evidence.acks)} jobs acknowledged, ended by {ways}; kills: {campaign.kills}; {len(broken)} violations')
+    print(f'{len(evidence.acks)} jobs acknowledged, the end of {len(evidence.told)} told; ended by {ways}; '
+          f'kills: {campaign.kills}; {len(broken)} violations')
     assert not broken, f'seed {SEED}, cycles {CYCLES}:\n' + '\n'.join(broken[:40]) + '\n' + instance.log()[-3000:]
     assert len(evidence.acks) > CYCLES, 'hardly anything was submitted'
 
@@ -417,6 +418,7 @@ def test_campaign_of_kills_under_load(make_instance, request, place):
 def sound():
     evidence = invariants.Evidence()
     evidence.add_client('c', os.geteuid(), [{'id': 1, 'key': 'k', 'exit_code': 0, 'lines': 0}])
+    evidence.told[1] = {'state': 'done', 'ended_by': 'exit', 'exit_code': 0}
     evidence.starts[1, '1'] = 1
     job = {'id': 1, 'ended_by': 'exit', 'exit_code': 0, 'log': '/dev/null', 'log_bytes': 0, 'state': 'done',
            'message': None, 'attempt': 1}
@@ -438,6 +440,8 @@ def test_the_checker_passes_what_is_sound():
     ('I4', lambda e, j: e.starts.clear()),
     ('I4', lambda e, j: j[1].update(ended_by='unknown')),
     ('I4', lambda e, j: j[1].update(ended_by='cancelled')),
+    ('I11', lambda e, j: e.told.update({1: {'state': 'done', 'ended_by': 'exit', 'exit_code': 1}})),
+    ('I11', lambda e, j: e.told.update({2: {'state': 'done', 'ended_by': 'exit', 'exit_code': 0}})),
     ('I5', lambda e, j: e.acks[1].update(lines=3)),
     ('I5', lambda e, j: j[1].update(log='/nonexistent')),
 ])
