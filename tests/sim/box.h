@@ -45,8 +45,12 @@ struct box {
     size_t n_places;
     struct line *lines; // every connection of this history
     uint32_t last_line;
-    struct core *core;   // NULL while the controller is dead
-    uint64_t life;       // of the controller
+    struct core *core; // NULL while the controller is dead
+    uint64_t life;     // of the controller
+    struct {
+        uint64_t life;
+        int64_t boot_ms, wall_ms;
+    } first_event;       // of a life of the controller
     uint64_t last_timer; // the one that counts
     uint64_t epoch;
     bool is_storm;

@@ -25,11 +25,12 @@
 #include "box.h"
 #include "controller/core/state.h"
 
-#define CLIENTS      8U
-#define STORM_MS     20000
-#define CLOCK_OFF_MS (2 * 3600 * 1000LL)
-#define REST_MS      400000
-#define LATE_MS      30000 // so long after the storm a node may still come back
+#define CLIENTS       8U
+#define STORM_MS      20000
+#define PACE_SLACK_MS 20 // of an event that is as old as its turn
+#define CLOCK_OFF_MS  (2 * 3600 * 1000LL)
+#define REST_MS       400000
+#define LATE_MS       30000 // so long after the storm a node may still come back
 
 /* --- the store --- */
 
@@ -332,10 +333,24 @@ static void on_client(void *arg, uint64_t number, void *object)
 
 /* --- the controller's life --- */
 
+/* Whatever the wall clock does, time goes on at half speed at least, from the first event of a life on. */
+static void check_pace(struct box *box, const struct job_event *event)
+{
+    if (box->first_event.life != box->life) {
+        box->first_event.life = box->life;
+        box->first_event.boot_ms = event->boot_ms;
+        box->first_event.wall_ms = event->wall_ms;
+    }
+    int64_t passed_ms = event->boot_ms - box->first_event.boot_ms;
+    if (2 * (event->wall_ms - box->first_event.wall_ms) + PACE_SLACK_MS < passed_ms)
+        box_break(box, "mgpud's time stood still", event->job);
+}
+
 /* An attempt is over when nothing of it is left, on any node. */
 static void publish(void *arg, const struct job_event *event, const struct job *job)
 {
     struct box *box = arg;
+    check_pace(box, event);
     bool is_over =
         event->type == EVENT_ENDED || event->type == EVENT_REQUEUED || event->type == EVENT_RETURNED;
     if (is_over && box_is_running(box, event->job, event->attempt))

@@ -43,13 +43,22 @@ static void slow_down(struct core_clock *clock, int64_t boot_ms, int64_t lead_ms
     clock->slowed_ms += half_ms * 2;
 }
 
+/* With the time kept in this boot, else with the wall clock; behind the latest event in either case. */
+static void set_first(struct core *core, int64_t boot_ms, int64_t wall_ms)
+{
+    struct core_clock *clock = &core->clock;
+    int64_t now_ms = clock->is_kept ? boot_ms + clock->kept_ms : wall_ms;
+    now_ms = now_ms > core->last_ms ? now_ms : core->last_ms + 1;
+    clock->is_set = true;
+    clock->offset_ms = now_ms - boot_ms;
+    clock->slowed_ms = boot_ms;
+}
+
 int64_t core_clock_read(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     struct core_clock *clock = &core->clock;
-    if (!clock->is_set) {
-        int64_t now_ms = wall_ms > core->last_ms ? wall_ms : core->last_ms + 1;
-        *clock = (struct core_clock){ .is_set = true, .offset_ms = now_ms - boot_ms, .slowed_ms = boot_ms };
-    }
+    if (!clock->is_set)
+        set_first(core, boot_ms, wall_ms);
     int64_t lead_ms = boot_ms + clock->offset_ms - wall_ms;
     if (lead_ms > 0)
         slow_down(clock, boot_ms, lead_ms);
@@ -90,8 +99,7 @@ void core_clock_load(struct core *core, const uint8_t *bytes, size_t length)
     if (sscanf(text, "%63s %" SCNd64, boot_id, &offset_ms) != 2 ||
         !text_equal(boot_id, core->options.boot_id))
         return;
-    core->clock =
-        (struct core_clock){ .is_set = true, .is_kept = true, .offset_ms = offset_ms, .kept_ms = offset_ms };
+    core->clock = (struct core_clock){ .is_kept = true, .kept_ms = offset_ms };
 }
 
 /* --- the turn --- */

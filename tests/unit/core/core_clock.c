@@ -70,6 +70,28 @@ static void a_restart_goes_on_with_the_time_of_the_same_boot_alone(void **state)
     assert_int_equal(core_clock_read(&other, 7000, WALL + 7000 + 2 * HOUR), WALL + 7000 + 2 * HOUR);
 }
 
+/* It was in step with the boot clock of this machine, which has been up for a day. */
+static void a_restart_behind_a_clock_that_was_set_back_slows_time_and_never_stops_it(void **state)
+{
+    struct core core = { .options.boot_id = "b00t" };
+    load(&core, "b00t 1700000000000");
+    core.last_ms = WALL + DAY;
+    int64_t before_ms = core_clock_read(&core, DAY + 10, WALL + DAY + 10 - HOUR);
+    assert_int_equal(before_ms, WALL + DAY + 10);
+    for (int64_t ms = 1000; ms <= MINUTE; ms += 1000)
+        before_ms = core_clock_read(&core, DAY + 10 + ms, WALL + DAY + 10 - HOUR + ms);
+    assert_int_equal(before_ms, WALL + DAY + 10 + MINUTE / 2);
+}
+
+/* What was kept may be older by CLOCK_SMALL_MS than the latest event. */
+static void a_restart_goes_on_behind_the_latest_event(void **state)
+{
+    struct core core = { .options.boot_id = "b00t", .last_ms = WALL + 1500 };
+    load(&core, "b00t 1700000000000");
+    assert_int_equal(core_clock_read(&core, 7, WALL + 7), WALL + 1501);
+    assert_int_equal(core_clock_read(&core, 107, WALL + 107), WALL + 1551);
+}
+
 static void a_damaged_offset_is_left_alone(void **state)
 {
     struct core core = { .options.boot_id = "b00t" };
@@ -135,6 +157,8 @@ int main(void)
         cmocka_unit_test(an_excursion_of_the_clock_changes_nothing),
         cmocka_unit_test(a_step_forward_that_lasts_is_followed),
         cmocka_unit_test(a_restart_goes_on_with_the_time_of_the_same_boot_alone),
+        cmocka_unit_test(a_restart_behind_a_clock_that_was_set_back_slows_time_and_never_stops_it),
+        cmocka_unit_test(a_restart_goes_on_behind_the_latest_event),
         cmocka_unit_test(a_damaged_offset_is_left_alone),
         cmocka_unit_test(a_start_behind_the_times_of_its_jobs_goes_on_from_them),
         cmocka_unit_test_setup_teardown(a_restart_after_a_step_ends_no_job_early, bench_open, bench_close),
