@@ -93,10 +93,13 @@ def test_time_limit_is_kept_over_a_step_of_the_clock(box, gate, step_s):
 
 
 @pytest.mark.parametrize('step_s', [HOURS_S, -HOURS_S])
-def test_retry_comes_when_it_is_due_over_a_step_of_the_clock(box, step_s):
+@pytest.mark.parametrize('is_restarted', [False, True], ids=['running', 'restarted'])
+def test_retry_comes_when_it_is_due_over_a_step_of_the_clock(box, step_s, is_restarted):
     job = box.submit('--retry', '1', '--retry-on', '5', '--', 'sh', '-c', 'exit 5')
     box.wait(job, 'queued,done')
     set_clock(box, step_s)
+    if is_restarted:
+        box.restart()
     ended = box.wait(job)
     assert ended['exit_code'] == 5 and ended['attempt'] == 2, ended
     check_times(ended)

@@ -99,7 +99,7 @@ static bool find_uid(const char *name, uid_t *ret)
 
 int user_check_name(uid_t uid, const char *name, const char *found, const char *node, struct error *err)
 {
-    uid_t named;
+    uid_t named = 0;
     if (found != NULL && strcmp(found, name) == 0)
         return 0;
     bool is_known = find_uid(name, &named);
