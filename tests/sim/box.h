@@ -75,6 +75,14 @@ bool box_run_seed(uint64_t seed, struct tally *tally);
 /* The end of a turn of the controller's loop. */
 void box_turn(struct box *box);
 
+/* --- box_clients.c --- */
+void box_open_clients(struct box *box);
+/* An effect of the controller's core. */
+void box_reply(void *arg, void *request, const struct core_answer *answer);
+
+/* --- box_admin.c --- */
+void box_open_admins(struct box *box);
+
 /* --- box_places.c --- */
 void box_open_places(struct box *box);       // as many as the seed says, with their agents
 void box_close_places(struct box *box);      // frees them, and all lines

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Clients: they submit until they have an answer, with the same key, and cancel, hold, park, edit and do
+ * other things to their jobs. When the storm is over they let go of everything, so that each job can end.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "box.h"
+#include "controller/core/state.h"
+
+#define CLIENTS 8U
+
+static const struct identity client = { .is_known = true, .uid = 1000, .gid = 1000, .may_raise = true };
+
+static void ask_again(void *arg, uint64_t life, void *object);
+
+void box_reply(void *arg, void *request, const struct core_answer *answer)
+{
+    struct box *box = arg;
+    struct ask *ask = request;
+    if (ask == NULL)
+        return;
+    ask->is_waiting = false;
+    if (ask->is_fence) {
+        ask->is_fenced = answer->code == 0;
+        return;
+    }
+    if (answer->code == -ERANGE && !ask->is_sizeable) // it asks again
+        return;
+    if (answer->code < 0) {
+        box_break(box, "a good submit was refused", 0);
+        (void)fprintf(stderr, "%s\n", answer->err.message);
+        return;
+    }
+    if (ask->job != 0 && ask->job != answer->job)
+        box_break(box, "one key made two jobs", answer->job);
+    for (size_t i = 0; i < box->n_asks; i++)
+        if (&box->asks[i] != ask && box->asks[i].job == answer->job)
+            box_break(box, "two requests were acknowledged with one id", answer->job);
+    ask->job = answer->job;
+}
+
+static struct job_spec *make_spec(const struct ask *ask)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "true");
+    spec->cwd = xstrdup("/");
+    spec->submit_key = xstrdup(ask->key);
+    uint64_t kind = store_key_hash(0, ask->key);
+    spec->ask.gpus = (uint32_t)(kind % 4);
+    spec->ask.priority = (int32_t)(kind / 7 % 3);
+    spec->hold = kind % 17 == 0;
+    spec->ask.preemptible = kind % 5 == 0;
+    spec->ask.idle_ok = spec->ask.gpus > 0 && kind % 23 == 0;
+    if (spec->ask.gpus > 0 && !spec->ask.idle_ok && kind % 3 == 0)
+        spec->ask.idle_timeout_ms = 1000;
+    spec->ask.requeue_on_node_lost = kind % 9 == 0;
+    spec->ask.retry = kind % 6 == 0 ? 2 : 0;
+    if (spec->ask.retry > 0 && kind % 4 == 0)
+        spec->ask.retry_on = xstrdup("1-3");
+    spec->ask.park_on_preempt = spec->ask.preemptible && kind % 2 == 0;
+    if (kind % 8 == 1) {
+        spec->ask.time_limit_ms = 100;
+        spec->ask.park_on_timeout = true;
+    }
+    spec->ask.array = kind % 19 == 0 ? xstrdup("0-4%2") : NULL;
+    if (ask->after != 0)
+        spec->ask.after = xasprintf("%" PRIu64 ":any", ask->after);
+    if (kind % 11 == 0) {
+        spec->ask.gpus = 2;
+        spec->ask.gpu_ids = xstrdup("3,1");
+    } else if (spec->ask.gpus > 0 && kind % 13 == 0) {
+        spec->ask.gpu_mem = 8ULL << 30;
+    } else if (kind % 4 == 1) {
+        spec->ask.park_anywhere = true;
+    } else if (kind % 7 < 2 && ask->box->n_places > 2) {
+        spec->ask.nodes = 2; // of three: one may be lost for ever
+        spec->ask.gpus = spec->ask.nodes * (uint32_t)(kind / 11 % 3);
+        if (spec->ask.gpus == 0) {
+            spec->ask.idle_ok = false;
+            spec->ask.idle_timeout_ms = 0;
+        }
+    }
+    return spec;
+}
+
+/* A client without an answer asks again with its key, as the command line does. */
+static void ask_again(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    struct ask *ask = object;
+    if (ask->job != 0)
+        return;
+    if (box->core != NULL) {
+        /* A job that is over for long is looked up before, as the API does: here every one ended somehow. */
+        struct core_fact fact = { .job = ask->after, .is_ok = true };
+        struct core_facts facts = { .items = &fact, .count = 1 };
+        core_forget(box->core, ask);
+        box->tally.counts[TALLY_SUBMITS_AGAIN] += ask->is_asked;
+        ask->is_waiting = ask->is_asked = true;
+        ask->is_sizeable = box_has_met_all(box);
+        core_submit(
+            box->core, box->world.now_ms, world_wall_ms(&box->world), &client, make_spec(ask), &facts, ask);
+        box_turn(box);
+    }
+    world_later(&box->world, world_between(&box->world, 50, 300), ask_again, box, 0, ask, NULL);
+}
+
+static void cancel(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    struct ask *ask = object;
+    if (ask->job == 0 || box->core == NULL)
+        return;
+    ask->is_cancelled = true;
+    core_cancel(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, 0, NULL);
+    box_turn(box);
+}
+
+/* Does something to what runs; of an array, to its elements. */
+static void control(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    const struct ask *ask = object;
+    int64_t now = box->world.now_ms;
+    if (ask->job == 0 || box->core == NULL)
+        return;
+    int64_t return_ms = world_one_in(&box->world, 3) ? world_wall_ms(&box->world) + 1000 : 0;
+    switch (world_random(&box->world) % 8) {
+    case 0: core_requeue(box->core, now, world_wall_ms(&box->world), &client, ask->job, 0, NULL); break;
+    case 1: core_signal(box->core, now, world_wall_ms(&box->world), &client, ask->job, 10, NULL); break;
+    case 2: core_unpark(box->core, now, world_wall_ms(&box->world), &client, ask->job, NULL); break;
+    case 3:
+    case 4:
+    case 5: core_park(box->core, now, world_wall_ms(&box->world), &client, ask->job, return_ms, NULL); break;
+    default: core_suspend(box->core, now, world_wall_ms(&box->world), &client, ask->job, false, NULL); break;
+    }
+    box_turn(box);
+}
+
+static void release(void *arg, uint64_t number, void *object);
+
+/* As the API tells of an end: when it is durable. After a crash it may be no end any more. */
+static void hear_of_end(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    struct ask *ask = object;
+    const struct core_entry *entry = box->core != NULL ? core_find(box->core, ask->job) : NULL;
+    bool is_open = entry != NULL && entry->job->state != JOB_DONE;
+    if (is_open)
+        release(box, 0, ask);
+    else if (box->core == NULL || (entry != NULL && entry->changed_in > box->core->durable_batch))
+        world_later(&box->world, 5, hear_of_end, box, 0, ask, NULL);
+    else
+        ask->is_over = true;
+}
+
+/* Holds what waits, and lets go again until nothing is held, suspended or parked. */
+static void release(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    const struct ask *ask = object;
+    if (box->core != NULL && ask->job != 0) {
+        bool waits = false;
+        for (uint32_t index = 0; index < 5; index++) {
+            uint64_t element = core_element(
+                box->core, box->world.now_ms, world_wall_ms(&box->world), ask->job, index, false, &waits);
+            if (element != 0)
+                core_hold(
+                    box->core, box->world.now_ms, world_wall_ms(&box->world), &client, element, true, NULL);
+        }
+        core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, true, NULL);
+        core_suspend(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, true, NULL);
+        core_unpark(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, NULL);
+        box_turn(box);
+        const struct job *job = core_job(box->core, ask->job);
+        if (job == NULL || job->state == JOB_DONE) {
+            hear_of_end(box, 0, object);
+            return;
+        }
+    }
+    world_later(&box->world, world_between(&box->world, 200, 2000), release, box, 0, object, NULL);
+}
+
+static void hold(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    const struct ask *ask = object;
+    bool waits = false;
+    if (ask->job == 0 || box->core == NULL)
+        return;
+    uint64_t element =
+        core_element(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->job, 3, true, &waits);
+    core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), &client,
+        element != 0 ? element : ask->job, false, NULL);
+    box_turn(box);
+}
+
+static void on_client(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    if (!box->is_storm || box->n_asks == ASKS_MAX)
+        return;
+    struct ask *ask = &box->asks[box->n_asks++];
+    *ask = (struct ask){ .box = box };
+    (void)snprintf(ask->key, sizeof(ask->key), "key-%zu", box->n_asks);
+    const struct ask *other = &box->asks[world_random(&box->world) % box->n_asks];
+    if (world_one_in(&box->world, 6))
+        ask->after = other->job;
+    ask_again(box, 0, ask);
+    if (world_one_in(&box->world, 6))
+        world_later(&box->world, world_between(&box->world, 0, 40), hold, box, 0, ask, NULL);
+    world_later(&box->world, world_between(&box->world, 0, 2000), release, box, 0, ask, NULL);
+    if (world_one_in(&box->world, 3))
+        world_later(&box->world, world_between(&box->world, 0, 600), control, box, 0, ask, NULL);
+    if (world_one_in(&box->world, 3))
+        world_later(&box->world, world_between(&box->world, 0, 40), cancel, box, 0, ask, NULL);
+    world_later(&box->world, world_between(&box->world, 1, 800), on_client, box, 0, NULL, NULL);
+}
+
+void box_open_clients(struct box *box)
+{
+    for (size_t i = 0; i < CLIENTS; i++)
+        world_later(&box->world, world_between(&box->world, 0, 500), on_client, box, 0, NULL, NULL);
+}
