@@ -47,6 +47,8 @@ static void end_turn(struct core *core, int64_t boot_ms)
         return;
     }
     core->last_boot_ms = boot_ms;
+    if (core_next_due(core) <= boot_ms) // before the pass, which must not start what has passed its deadline
+        core_run_due(core);
     if (sched_is_dirty(core->sched) || sched_next_ms(core->sched) <= core->now_ms) {
         core_pass_at(core, core->now_ms);
         return;

@@ -175,7 +175,7 @@ static void a_contained_error_is_over_by_itself(void **state)
     struct bench *b = *state;
     see(b, (struct sample){ .xid = 94 });
     see(b, (struct sample){ 0 });
-    b->now_ms += 599000;
+    b->now_ms += 597000;
     core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
     assert_int_equal(books(b)->closed, DEVICE_UNHEALTHY);

@@ -353,6 +353,32 @@ static void a_deadline_ends_a_job_that_still_waits(void **state)
     assert_int_not_equal(state_of(b, 11), JOB_DONE);
 }
 
+/* Its GPUs are free by then. */
+static void a_deadline_that_passed_while_mgpud_was_away_ends_the_job(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(2);
+    submit(b, make_spec(2), &one);
+    spec->ask.deadline_ms = b->now_ms + 60000;
+    submit(b, spec, &two);
+    b->now_ms += 61000;
+    bench_restart(b, bench_stored(b, 12));
+    assert_int_equal(core_job(b->core, 12)->end, END_DEADLINE);
+}
+
+/* Of two things that come at the same time, the deadline is first. */
+static void gpus_that_are_free_at_the_deadline_are_too_late(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *spec = make_spec(2);
+    submit(b, make_spec(2), &one);
+    spec->ask.deadline_ms = b->now_ms + 60000;
+    submit(b, spec, &two);
+    b->now_ms += 60001; // and no timer has come
+    end_job(b, 11, END_EXIT, 0);
+    assert_int_equal(core_job(b->core, 12)->end, END_DEADLINE);
+}
+
 static void a_begin_time_is_waited_for(void **state)
 {
     struct bench *b = *state;
@@ -535,6 +561,8 @@ int main(void)
         CASE(an_array_still_waits_for_what_runs_when_an_element_is_taken_out),
         CASE(a_time_limit_that_its_shepherd_does_not_keep_is_kept_here),
         CASE(a_deadline_ends_a_job_that_still_waits),
+        CASE(a_deadline_that_passed_while_mgpud_was_away_ends_the_job),
+        CASE(gpus_that_are_free_at_the_deadline_are_too_late),
         CASE(a_begin_time_is_waited_for),
         CASE(a_preemptible_job_gives_way_and_comes_back),
         CASE(a_paused_gpu_gets_no_job_until_its_time_is_over),

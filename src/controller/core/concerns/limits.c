@@ -2,13 +2,14 @@
 /*
  * Timers of single jobs: the deadline while a job waits, its time limit while it runs. The shepherd enforces
  * the limit; here it is enforced for jobs without a shepherd, and for others it detects that they should have
- * ended. A binary heap of the jobs that have one, by the boot clock; time limits use only that clock, so
- * setting a clock neither extends nor ends a job.
+ * ended. Two binary heaps: time limits are on the boot clock, so setting a clock neither extends nor ends a
+ * job, and deadlines are times of the core's clock.
  */
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "controller/core/change.h"
+#include "controller/core/clock.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/park.h"
@@ -17,13 +18,18 @@
 
 #define SHEPHERD_LATE_MS 5000 // after its limit and its grace a job should be over
 
-/* Jobs with a deadline or time limit, earliest first. */
-struct core_limits {
+/* Jobs, earliest first. */
+struct timers {
     struct core_entry **heap;
     size_t count, capacity;
 };
 
-static void place(struct core_limits *timers, size_t at, struct core_entry *entry)
+struct core_limits {
+    struct timers limits;    // by the boot clock
+    struct timers deadlines; // by the core's clock
+};
+
+static void place(struct timers *timers, size_t at, struct core_entry *entry)
 {
     timers->heap[at] = entry;
     core_make_extra(entry)->due.place = at + 1;
@@ -34,14 +40,14 @@ static int64_t due_ms(const struct core_entry *entry)
     return core_extra(entry)->due.at_ms;
 }
 
-static void sift_up(struct core_limits *timers, size_t at, struct core_entry *entry)
+static void sift_up(struct timers *timers, size_t at, struct core_entry *entry)
 {
     for (; at > 0 && due_ms(entry) < due_ms(timers->heap[(at - 1) / 2]); at = (at - 1) / 2)
         place(timers, at, timers->heap[(at - 1) / 2]);
     place(timers, at, entry);
 }
 
-static void sift_down(struct core_limits *timers, size_t at, struct core_entry *entry)
+static void sift_down(struct timers *timers, size_t at, struct core_entry *entry)
 {
     for (;;) {
         size_t child = 2 * at + 1;
@@ -57,8 +63,9 @@ static void sift_down(struct core_limits *timers, size_t at, struct core_entry *
 
 static void clear_due(struct core *core, struct core_entry *entry)
 {
-    struct core_limits *timers = core->limits;
     size_t at = core_extra(entry)->due.place;
+    struct timers *timers =
+        core_extra(entry)->due.is_deadline ? &core->limits->deadlines : &core->limits->limits;
     if (at-- == 0)
         return;
     core_make_extra(entry)->due.place = 0;
@@ -69,15 +76,16 @@ static void clear_due(struct core *core, struct core_entry *entry)
     sift_down(timers, core_extra(last)->due.place - 1, last);
 }
 
-static void set(struct core *core, struct core_entry *entry, int64_t at_ms)
+static void set(struct core *core, struct core_entry *entry, bool is_deadline, int64_t at_ms)
 {
-    struct core_limits *timers = core->limits;
+    struct timers *timers = is_deadline ? &core->limits->deadlines : &core->limits->limits;
     clear_due(core, entry);
     if (timers->count == timers->capacity) {
         timers->capacity = timers->capacity == 0 ? 64 : timers->capacity * 2;
         timers->heap = xreallocarray(timers->heap, timers->capacity, sizeof(*timers->heap));
     }
     core_make_extra(entry)->due.at_ms = at_ms;
+    core_make_extra(entry)->due.is_deadline = is_deadline;
     core_make_extra(entry)->due.limit_ms = entry->job->ask->time_limit_ms;
     sift_up(timers, timers->count++, entry);
 }
@@ -102,23 +110,23 @@ static void set_due(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;
     if (has_deadline(job))
-        set(core, entry, core->boot_ms + job->ask->deadline_ms - core->now_ms);
+        set(core, entry, true, job->ask->deadline_ms);
     else if (job->state != JOB_RUNNING || job->ask->time_limit_ms == 0 || job_park(job)->phase != PARK_NONE)
         clear_due(core, entry);
     else if (core_extra(entry)->due.place == 0 || core_extra(entry)->due.limit_ms != job->ask->time_limit_ms)
-        set(core, entry, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
+        set(core, entry, false, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
 }
 
-static void renew_deadlines(struct core *core)
+static int64_t first_ms(const struct timers *timers)
 {
-    for (struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after)
-        if (has_deadline(entry->job))
-            set_due(core, entry);
+    return timers->count > 0 ? due_ms(timers->heap[0]) : TIME_NEVER;
 }
 
 static int64_t next_ms(const struct core *core)
 {
-    return core->limits->count > 0 ? due_ms(core->limits->heap[0]) : TIME_NEVER;
+    int64_t limit_ms = first_ms(&core->limits->limits);
+    int64_t deadline_ms = core_boot_at(core, first_ms(&core->limits->deadlines));
+    return limit_ms < deadline_ms ? limit_ms : deadline_ms;
 }
 
 /* As its shepherd would have reported it. */
@@ -138,16 +146,16 @@ static void end_at_limit(struct core *core, struct core_entry *entry)
 
 static void run_due(struct core *core)
 {
-    while (next_ms(core) <= core->boot_ms) {
-        struct core_entry *entry = core->limits->heap[0];
+    struct timers *limits = &core->limits->limits, *deadlines = &core->limits->deadlines;
+    while (first_ms(limits) <= core->boot_ms) {
+        struct core_entry *entry = limits->heap[0];
         clear_due(core, entry);
-        if (!has_deadline(entry->job)) {
-            end_at_limit(core, entry);
-        } else if (entry->job->ask->deadline_ms <= core->now_ms) {
-            core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
-        } else {
-            set_due(core, entry); // time runs slower while the wall clock is behind
-        }
+        end_at_limit(core, entry);
+    }
+    while (first_ms(deadlines) <= core->now_ms) {
+        struct core_entry *entry = deadlines->heap[0];
+        clear_due(core, entry);
+        core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
     }
 }
 
@@ -158,7 +166,8 @@ static void init(struct core *core)
 
 static void clear(struct core *core)
 {
-    free(core->limits->heap);
+    free(core->limits->limits.heap);
+    free(core->limits->deadlines.heap);
     free(core->limits);
 }
 
@@ -173,7 +182,6 @@ const struct core_concern core_concern_limits = {
     .free = clear,
     .resume = set_due,
     .event = on_event,
-    .stepped = renew_deadlines,
     .next_ms = next_ms,
     .run = run_due,
 };
