@@ -401,6 +401,11 @@ bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct s
         ret->begin_ms = job->rules->begin_ms;
         ret->deadline_ms = job->rules->deadline_ms;
         ret->backoff_ms = (job->blockers & BLOCK_BACKOFF) != 0 ? job->rules->backoff_ms : 0;
+        /* Timers that are due, and have not been run. */
+        if (ret->begin_ms <= now_ms)
+            ret->blockers &= ~(uint32_t)BLOCK_BEGIN;
+        if (ret->backoff_ms <= now_ms)
+            ret->blockers &= ~(uint32_t)BLOCK_BACKOFF;
     }
     const struct sched_run *run = job->run;
     sched_class_estimate(

@@ -58,7 +58,8 @@ static int add_partition(struct cluster_partition *partition, const char *value,
     return 0;
 }
 
-static int read_partitions(const char *text, struct replay *replay, struct error *err)
+/* `now_ms` 0: at a start, where a reservation may be loaded whose time has ended. */
+static int read_partitions(const char *text, struct replay *replay, int64_t now_ms, struct error *err)
 {
     static const char key[] = "partition=";
     struct cluster_partition partitions[PARTITIONS_MAX] = { { 0 } };
@@ -71,7 +72,7 @@ static int read_partitions(const char *text, struct replay *replay, struct error
         if (strncmp(line, key, strlen(key)) == 0)
             r = add_partition(&partitions[count++], line + strlen(key), err);
     if (r == 0)
-        sched_set_partitions(replay->sched, replay->at_ms, partitions, count);
+        sched_set_partitions(replay->sched, now_ms, partitions, count);
     for (size_t i = 0; i < count; i++) {
         free(partitions[i].name);
         strings_clear(&partitions[i].nodes);
@@ -211,7 +212,7 @@ int replay_start(struct replay *replay, const char *text, struct error *err)
         (void)cluster_take_node(sched_known(replay->sched), &replay->sizes[i]);
     r = read_accounts(text, replay, err);
     if (r == 0)
-        r = read_partitions(text, replay, err);
+        r = read_partitions(text, replay, 0, err);
     if (r == 0)
         r = load_rows(replay, "history", err);
     if (replay->n_reservations > 0)
@@ -240,5 +241,5 @@ int replay_configure(struct replay *replay, const char *text, struct error *err)
         return r;
     sched_configure(replay->sched, replay->at_ms, &settings);
     r = read_accounts(text, replay, err);
-    return r == 0 ? read_partitions(text, replay, err) : r;
+    return r == 0 ? read_partitions(text, replay, replay->at_ms, err) : r;
 }
