@@ -94,13 +94,15 @@ static void guard_again(const struct effects_parts *parts, const struct spool_id
         log_job(LOG_ERROR, id->job, "its devices are not confined: %s", err.message);
 }
 
-/* What was written to "renewed" since does not matter: the next HEARTBEAT_ACK is later. */
 static void note_spec(struct agent_core *core, const struct spool_id *id, int dirfd)
 {
     struct launch_spec spec;
     if (file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
         return;
-    agent_core_note_lease(core, id, spec.lease_ms, spec.lease_until_ms);
+    int64_t until_ms = spec.lease_until_ms, renewed_ms = 0;
+    if (spool_read_renewed(dirfd, &renewed_ms) && renewed_ms > until_ms)
+        until_ms = renewed_ms;
+    agent_core_note_lease(core, id, spec.lease_ms, until_ms);
     if (spec.is_prepared && spool_verdict(dirfd) == VERDICT_NONE)
         agent_core_note_prepared(core, clock_boot_ms(), id);
     record_clear(&launch_spec_record, &spec);

@@ -581,7 +581,7 @@ void node_start_agent(struct node *node)
     for (const struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
         if (!entry->is_removed) {
             agent_core_load(node->core, node->world->now_ms, &entry->id, entry->token);
-            agent_core_note_lease(node->core, &entry->id, entry->lease_ms, 0);
+            agent_core_note_lease(node->core, &entry->id, entry->lease_ms, entry->lease_until_ms);
             if (entry->is_prepared && entry->verdict == VERDICT_NONE)
                 agent_core_note_prepared(node->core, node->world->now_ms, &entry->id);
         }

@@ -111,7 +111,7 @@ static void log_at_failure(const struct attempt *attempt, const struct error *er
         log_job(LOG_WARNING, attempt->id.job, "%s", err->message);
 }
 
-/* Its lease is computed when it is staged, which may be long after LAUNCH has come. */
+/* Which may be long after LAUNCH has come: its lease may have been renewed, or have expired. */
 static enum next act_stage(struct look *look)
 {
     struct error err = { 0 };
@@ -120,7 +120,7 @@ static enum next act_stage(struct look *look)
     if (look->launch == NULL && attempt->launch == NULL)
         return give_back(look, "its spool entry is missing");
     struct message_launch launch = look->launch != NULL ? *look->launch : *attempt->launch;
-    heartbeat_lease(look->core, attempt, &launch);
+    launch.lease_until_ms = attempt->lease_ms > 0 ? attempt->renewed_ms : 0;
     attempt->is_prepared = attempt->want == WANT_PREPARED;
     int r = attempt->is_prepared ? effects->prepare(effects->arg, &launch, &err)
                                  : effects->stage(effects->arg, &launch, &err);
@@ -299,7 +299,6 @@ static void begin_anew(struct attempt *attempt)
     attempt->is_launched = attempt->is_prepared = false;
     attempt->starts = 0;
     attempt->not_before = attempt->retry_ms = 0;
-    attempt->lease_ms = 0;
     free(take_ptr(attempt->why_returned));
 }
 

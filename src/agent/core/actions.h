@@ -28,7 +28,7 @@ struct attempt {
     struct message_launch *launch;
     struct spool_terms *terms_kept; // received meanwhile; there is no entry yet to write them to
     int64_t lease_ms;   // ends after the node has had no contact with the controller for this time; 0: never
-    int64_t renewed_ms; // boot clock: end of the lease as last passed to its shepherd
+    int64_t renewed_ms; // boot clock: end of the lease, as its shepherd knows it or will
 };
 
 struct agent_core {

@@ -200,6 +200,7 @@ static int on_launch(struct agent_core *core, int64_t boot_ms, const void *messa
         return 0;
     note_event(core, launch->event);
     attempt->token = launch->token;
+    heartbeat_lease(core, attempt, launch->lease_ms);
     if (attempt_is_speculative(attempt->want))
         attempt->is_launched = true;
     else
@@ -227,6 +228,7 @@ static int on_prepare(struct agent_core *core, int64_t boot_ms, const void *mess
         return 0;
     struct attempt *attempt = add(core, &id, launch->token);
     attempt->want = WANT_PREPARED;
+    heartbeat_lease(core, attempt, launch->lease_ms);
     agent_actions_run(core, attempt, boot_ms, launch);
     return 0;
 }

@@ -6,7 +6,8 @@
  * earlier.
  *
  * Leases of attempts count from this moment. The agent only records until when an attempt may run; its
- * shepherd enforces it, so a stopped agent does not end a lease late.
+ * shepherd enforces it, so a stopped agent does not end a lease late. A lease that has expired is never
+ * renewed: the controller may have given the job to another node, and says so only after its WELCOME.
  *
  * A connection can appear alive for hours after the other machine has failed. If no message arrives for the
  * controller's timeout, it is closed and opened again. A HEARTBEAT_ACK may be behind thousands of other
@@ -36,14 +37,15 @@ void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct mess
 }
 
 /* A shepherd checks the lease only at its known end, so the file is written rarely, which costs a part of the
- * lease. */
-static void renew(struct agent_core *core, struct attempt *attempt)
+ * lease. What is not staged yet has no file. */
+static void renew(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
 {
     int64_t until_ms = core->acked_ms + attempt->lease_ms;
-    if (attempt->lease_ms == 0 || attempt->want == WANT_RELEASED ||
+    if (attempt->lease_ms == 0 || attempt->want == WANT_RELEASED || attempt->renewed_ms <= boot_ms ||
         until_ms - attempt->renewed_ms < attempt->lease_ms / RENEWALS)
         return;
-    if (core->effects.renew(core->effects.arg, &attempt->id, until_ms) == 0)
+    bool is_staging = attempt->launch != NULL;
+    if (core->effects.renew(core->effects.arg, &attempt->id, until_ms) == 0 || is_staging)
         attempt->renewed_ms = until_ms;
 }
 
@@ -53,16 +55,15 @@ void heartbeat_acknowledged(struct agent_core *core, int64_t boot_ms, int64_t se
         return;
     core->acked_ms = sent_ms;
     for (size_t i = 0; i < core->count; i++)
-        renew(core, core->attempts[i]);
+        renew(core, core->attempts[i], boot_ms);
 }
 
-void heartbeat_lease(struct agent_core *core, struct attempt *attempt, struct message_launch *launch)
+void heartbeat_lease(const struct agent_core *core, struct attempt *attempt, int64_t lease_ms)
 {
-    launch->lease_until_ms = launch->lease_ms > 0 ? core->acked_ms + launch->lease_ms : 0;
-    if (attempt->lease_ms != 0)
-        return; // a repeated LAUNCH: what is in the spool stays
-    attempt->lease_ms = launch->lease_ms;
-    attempt->renewed_ms = launch->lease_until_ms;
+    if (attempt->lease_ms == lease_ms)
+        return; // since PREPARE, or an earlier LAUNCH
+    attempt->lease_ms = lease_ms;
+    attempt->renewed_ms = core->acked_ms + lease_ms;
 }
 
 static bool is_silent(const struct agent_core *core, int64_t boot_ms)

@@ -13,8 +13,8 @@ void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct mess
 /* The controller has acknowledged the message sent at `sent_ms`. */
 void heartbeat_acknowledged(struct agent_core *core, int64_t boot_ms, int64_t sent_ms);
 
-/* Sets the lease of the attempt at its launch. */
-void heartbeat_lease(struct agent_core *core, struct attempt *attempt, struct message_launch *launch);
+/* Its LAUNCH or PREPARE has arrived: from now on it has a lease of `lease_ms`, or none (0). */
+void heartbeat_lease(const struct agent_core *core, struct attempt *attempt, int64_t lease_ms);
 
 /* Sends a heartbeat when due; closes the link if the controller does not respond. Returns the time of the
  * next call, 0: never. */

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -21,6 +22,7 @@ struct node {
     int64_t now_ms, armed_ms;
     int64_t beat_ms; // what the last HEARTBEAT said
     unsigned beats, hang_ups, renewals;
+    bool is_looking_up; // the user of what is to be staged
     int64_t staged_until_ms, renewed_until_ms;
 };
 
@@ -53,13 +55,18 @@ static void node_observe(void *arg, const struct spool_id *id, bool is_reported,
 
 static int node_stage(void *arg, const struct message_launch *launch, struct error *err)
 {
-    ((struct node *)arg)->staged_until_ms = launch->lease_until_ms;
+    struct node *node = arg;
+    if (node->is_looking_up)
+        return error_set(err, -EINPROGRESS, "its user is being looked up");
+    node->staged_until_ms = launch->lease_until_ms;
     return 0;
 }
 
 static int node_renew(void *arg, const struct spool_id *id, int64_t until_ms)
 {
     struct node *node = arg;
+    if (node->staged_until_ms == 0)
+        return -ENOENT;
     node->renewals++;
     node->renewed_until_ms = until_ms;
     return 0;
@@ -210,6 +217,53 @@ static void nothing_is_renewed_that_the_controller_has_not_heard(void **state)
     assert_int_equal(node->renewals, 0);
 }
 
+/* By then the controller may have given the job to another node. */
+static void a_lease_that_has_expired_is_not_renewed(void **state)
+{
+    struct node *node = *state;
+    connect(node, BEAT_MS);
+    launch(node);
+    node->now_ms += LEASE_MS - 1;
+    connect(node, BEAT_MS);
+    assert_int_equal(node->renewals, 1);
+    node->now_ms += LEASE_MS;
+    connect(node, BEAT_MS);
+    pass(node, LEASE_MS, true);
+    assert_int_equal(node->renewals, 1);
+}
+
+static void look_up(struct node *node, bool is_answered)
+{
+    struct spool_id id = { .job = 5, .attempt = 1 };
+    node->is_looking_up = !is_answered;
+    agent_core_look(node->core, node->now_ms, &id);
+}
+
+/* The node was away for as long: what it is told of the job comes after the WELCOME. */
+static void a_launch_whose_lease_has_expired_while_it_was_staged_has_expired(void **state)
+{
+    struct node *node = *state;
+    connect(node, BEAT_MS);
+    int64_t greeted_ms = node->now_ms;
+    node->is_looking_up = true;
+    launch(node);
+    node->now_ms += LEASE_MS;
+    connect(node, BEAT_MS);
+    look_up(node, true);
+    assert_int_equal(node->staged_until_ms, greeted_ms + LEASE_MS);
+}
+
+static void a_lease_is_renewed_while_its_launch_is_staged(void **state)
+{
+    struct node *node = *state;
+    connect(node, BEAT_MS);
+    node->is_looking_up = true;
+    launch(node);
+    pass(node, 2 * LEASE_MS, true);
+    look_up(node, true);
+    assert_in_range(node->staged_until_ms, node->now_ms + LEASE_MS / 2, node->now_ms + LEASE_MS);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_node, close_node)
 
 /* What a compromised controller may ask for costs the node next to nothing. */
@@ -230,6 +284,9 @@ int main(void)
         CASE(a_controller_that_wants_no_heartbeat_gets_none),
         CASE(a_lease_counts_from_what_the_controller_has_heard),
         CASE(nothing_is_renewed_that_the_controller_has_not_heard),
+        CASE(a_lease_that_has_expired_is_not_renewed),
+        CASE(a_launch_whose_lease_has_expired_while_it_was_staged_has_expired),
+        CASE(a_lease_is_renewed_while_its_launch_is_staged),
         CASE(heartbeats_are_never_more_than_ten_a_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
