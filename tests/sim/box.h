@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A cluster in one process: the real core of a controller, and places, each a node with the real core of an
- * agent and the connections between the two. sim_box.c has the clients and the controller's life,
- * box_places.c what happens to nodes and connections, box_judge.c what must be true when all is at rest.
+ * agent and the connections between the two. sim_box.c has the controller's life, box_clients.c and
+ * box_admin.c who asks it for something, box_places.c what happens to nodes and connections, box_judge.c
+ * what must be true when all is at rest.
  */
 #pragma once
 
@@ -14,6 +15,9 @@
 
 #define PLACES_MAX 3U
 #define ASKS_MAX   400U
+
+#define BOX_CLIENT    "1000" // the uid of all clients
+#define BOX_SINGLETON "one"  // the name of jobs of which one runs at a time
 
 struct ask { // one submit that a client insists on
     struct box *box;
@@ -27,6 +31,7 @@ struct ask { // one submit that a client insists on
     bool is_sizeable;  // it was asked when the sizes of all nodes were durable
     bool is_over;      // the client knows that its job is done
     uint64_t after;    // the job it waits for, 0: none
+    int64_t made_ms;   // by a wall clock that is right
 };
 
 struct place {

@@ -48,8 +48,59 @@ static void on_sample(void *arg, uint64_t number, void *object)
     world_later(&box->world, box->is_storm ? 200 : 2000, on_sample, box, 0, NULL, NULL);
 }
 
+static void on_drain(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    bool is_left = false;
+    for (size_t i = 0; box->core != NULL && i < box->n_places; i++) {
+        const char *name = box->places[i].node.name;
+        const struct cluster_change *mark = core_mark(box->core, name, NULL);
+        bool is_drained = mark != NULL && mark->kind == CHANGE_NODE_DRAIN;
+        bool is_wanted = box->is_storm && (is_drained ? world_one_in(&box->world, 2)
+                                                      : mark == NULL && world_one_in(&box->world, 4));
+        if (is_wanted != is_drained)
+            core_drain(box->core, box->world.now_ms, world_wall_ms(&box->world), &admin, name, "a new kernel",
+                0, !is_wanted, NULL);
+        is_left |= is_drained;
+    }
+    box_turn(box);
+    if (is_left || box->is_storm || box->core == NULL)
+        world_later(&box->world, world_between(&box->world, 100, 2000), on_drain, box, 0, NULL, NULL);
+}
+
+/* For the clients or for somebody else, at once or soon. What cannot be reserved is refused. */
+static void reserve(struct box *box)
+{
+    int64_t wall_ms = world_wall_ms(&box->world);
+    char mine[] = BOX_CLIENT, not_mine[] = "1001", name[] = "a course", gpus[] = "n0:0,2";
+    struct cluster_change wish = { .users = world_one_in(&box->world, 2) ? mine : not_mine, .text = name };
+    wish.from_ms = world_one_in(&box->world, 2) ? 0 : wall_ms + world_between(&box->world, 0, 1000);
+    wish.until_ms = wall_ms + world_between(&box->world, 1100, 4000);
+    wish.gpus = (uint32_t)world_between(&box->world, 1, 4);
+    wish.gpu_ids = world_one_in(&box->world, 3) ? gpus : NULL;
+    if (wish.gpu_ids != NULL)
+        wish.gpus = 0;
+    core_reserve(box->core, box->world.now_ms, wall_ms, &admin, &wish, NULL);
+}
+
+static void on_reserve(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    size_t count = 0;
+    const struct sched_reservation *first = box->core != NULL ? core_reservations(box->core, &count) : NULL;
+    if (count > 0 && (!box->is_storm || world_one_in(&box->world, 4)))
+        core_unreserve(box->core, box->world.now_ms, world_wall_ms(&box->world), &admin, first->id, NULL);
+    else if (box->core != NULL && box->is_storm)
+        reserve(box);
+    box_turn(box);
+    if (count > 0 || box->is_storm || box->core == NULL)
+        world_later(&box->world, world_between(&box->world, 100, 2000), on_reserve, box, 0, NULL, NULL);
+}
+
 void box_open_admins(struct box *box)
 {
     world_later(&box->world, 700, on_pause, box, 0, NULL, NULL);
     world_later(&box->world, 600, on_sample, box, 0, NULL, NULL);
+    world_later(&box->world, 800, on_drain, box, 0, NULL, NULL);
+    world_later(&box->world, 900, on_reserve, box, 0, NULL, NULL);
 }

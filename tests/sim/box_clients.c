@@ -70,8 +70,14 @@ static struct job_spec *make_spec(const struct ask *ask)
         spec->ask.park_on_timeout = true;
     }
     spec->ask.array = kind % 19 == 0 ? xstrdup("0-4%2") : NULL;
-    if (ask->after != 0)
+    spec->ask.begin_ms = kind % 10 == 3 ? ask->made_ms + (int64_t)(kind / 100 % 4000) : 0;
+    spec->ask.deadline_ms = kind % 14 == 3 ? ask->made_ms + 5000 + (int64_t)(kind / 1000 % 20000) : 0;
+    if (ask->after != 0) {
         spec->ask.after = xasprintf("%" PRIu64 ":any", ask->after);
+    } else if (spec->ask.array == NULL && kind % 25 == 2) {
+        spec->name = xstrdup(BOX_SINGLETON);
+        spec->ask.after = xstrdup("singleton");
+    }
     if (kind % 11 == 0) {
         spec->ask.gpus = 2;
         spec->ask.gpu_ids = xstrdup("3,1");
@@ -120,6 +126,30 @@ static void cancel(void *arg, uint64_t number, void *object)
         return;
     ask->is_cancelled = true;
     core_cancel(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, 0, NULL);
+    box_turn(box);
+}
+
+/* As the API does: of the request as it is now, one thing is replaced. It may be refused. */
+static void edit(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    const struct ask *ask = object;
+    const struct job *job = box->core != NULL ? core_job(box->core, ask->job) : NULL;
+    if (job == NULL || job->state == JOB_DONE)
+        return;
+    struct job_ask changed;
+    job_ask_copy(&changed, job->ask);
+    switch (world_random(&box->world) % 6) {
+    case 0: changed.gpus = (uint32_t)(world_random(&box->world) % 4); break;
+    case 1: changed.priority = (int32_t)(world_random(&box->world) % 3); break;
+    case 2: changed.begin_ms = world_true_ms(&box->world) + world_between(&box->world, 0, 2000); break;
+    case 3: changed.time_limit_ms = world_between(&box->world, 50, 2000); break;
+    case 4: changed.preemptible = !changed.preemptible; break;
+    default: changed.deadline_ms = 0; break;
+    }
+    core_edit(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, &changed, NULL,
+        NULL, NULL);
+    job_ask_clear(&changed);
     box_turn(box);
 }
 
@@ -208,7 +238,7 @@ static void on_client(void *arg, uint64_t number, void *object)
     if (!box->is_storm || box->n_asks == ASKS_MAX)
         return;
     struct ask *ask = &box->asks[box->n_asks++];
-    *ask = (struct ask){ .box = box };
+    *ask = (struct ask){ .box = box, .made_ms = world_true_ms(&box->world) };
     (void)snprintf(ask->key, sizeof(ask->key), "key-%zu", box->n_asks);
     const struct ask *other = &box->asks[world_random(&box->world) % box->n_asks];
     if (world_one_in(&box->world, 6))
@@ -219,6 +249,8 @@ static void on_client(void *arg, uint64_t number, void *object)
     world_later(&box->world, world_between(&box->world, 0, 2000), release, box, 0, ask, NULL);
     if (world_one_in(&box->world, 3))
         world_later(&box->world, world_between(&box->world, 0, 600), control, box, 0, ask, NULL);
+    if (world_one_in(&box->world, 4))
+        world_later(&box->world, world_between(&box->world, 0, 1000), edit, box, 0, ask, NULL);
     if (world_one_in(&box->world, 3))
         world_later(&box->world, world_between(&box->world, 0, 40), cancel, box, 0, ask, NULL);
     world_later(&box->world, world_between(&box->world, 1, 800), on_client, box, 0, NULL, NULL);

@@ -4,14 +4,15 @@
  * an agent each, a modelled store, and clients who submit, cancel and try again. Controller, agents and
  * shepherds die at random moments, connections break and lose what was on them, commits are slow and may or
  * may not survive a crash. Connections overlap, frames of old ones come late, and in some histories frames
- * come twice; an administrator tries to fence what is up, and fences what is only cut off, another machine
- * tries to be a node that is up, and parts fail when another is gone.
+ * come twice; an administrator drains nodes, reserves GPUs, tries to fence what is up, and fences what is
+ * only cut off, another machine tries to be a node that is up, and parts fail when another is gone.
  *
  * When the storm is over everything must come to rest, and then: every acknowledged job is done; nothing ran
  * twice; no GPU had two users; no job ran in two places; exit codes are true; ids are never reused; a submit
  * repeated with its key made one job; an end that a client knows of stands; no job ended by a failure that
  * another rank's end had caused; the nodes' spools are empty; the fold of the events is the truth, and
- * another scheduler that is told of them decides the same. Some jobs are arrays, wait for others, are held
+ * another scheduler that is told of them decides the same. No job starts before its time, after its deadline,
+ * on a drained node or on GPUs reserved for others. Some jobs are arrays, wait for others, are edited, held
  * for a while or give way to others, leave their GPUs unused, and GPUs are paused. A seed is a whole history:
  * `sim_box SEED` replays one (campaign.c).
  */
@@ -164,16 +165,26 @@ static uint64_t random_number(void *arg)
     return world_random(&((struct box *)arg)->world);
 }
 
-/* The rows as they stand in the end: the last word on each key. */
+/* As the store reads them: by kind and key, of each key the last word. */
+static int by_key(const void *a, const void *b)
+{
+    const struct state_change *const *left = a, *const *right = b;
+    int order = strcmp((*left)->kind, (*right)->kind);
+    order = order != 0 ? order : strcmp((*left)->key, (*right)->key);
+    return order != 0 ? order : (*left > *right) - (*left < *right);
+}
+
 static void load_rows(struct box *box)
 {
+    _cleanup_free_ const struct state_change **rows = xcalloc(box->n_rows + 1, sizeof(struct state_change *));
+    for (size_t i = 0; i < box->n_rows; i++)
+        rows[i] = &box->rows[i];
+    qsort(rows, box->n_rows, sizeof(struct state_change *), by_key);
     for (size_t i = 0; i < box->n_rows; i++) {
-        const struct state_change *row = &box->rows[i];
-        bool is_last = !row->is_removal;
-        for (size_t k = i + 1; is_last && k < box->n_rows; k++)
-            is_last = strcmp(box->rows[k].kind, row->kind) != 0 || strcmp(box->rows[k].key, row->key) != 0;
+        const struct state_change *row = rows[i], *next = rows[i + 1];
+        bool is_last = next == NULL || strcmp(row->kind, next->kind) != 0 || strcmp(row->key, next->key) != 0;
         struct error err = { 0 };
-        if (is_last &&
+        if (is_last && !row->is_removal &&
             core_load_state(box->core, row->kind, row->key, row->value.bytes, row->value.length, &err) < 0)
             box_break(box, "a row of the state cannot be read", 0);
     }

@@ -56,6 +56,10 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_HELPER_DEATHS] = "helpers that park died",
     [TALLY_GPU_DRAINS] = "GPUs drained",
     [TALLY_GPU_RETURNS] = "GPUs back",
+    [TALLY_EDITS] = "requests edited",
+    [TALLY_DEADLINES] = "deadlines missed",
+    [TALLY_NODE_DRAINS] = "nodes drained",
+    [TALLY_RESERVATIONS] = "reservations",
 };
 
 void tally_add(struct tally *sum, const struct tally *more)

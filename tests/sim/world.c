@@ -28,6 +28,11 @@ int64_t world_wall_ms(const struct world *world)
     return world->now_ms + world->wall_ahead_ms;
 }
 
+int64_t world_true_ms(const struct world *world)
+{
+    return world->now_ms + WALL_AHEAD_MS;
+}
+
 void world_set_clock(struct world *world, int64_t off_ms)
 {
     world->wall_ahead_ms = WALL_AHEAD_MS + off_ms;

@@ -33,6 +33,7 @@ void world_init(struct world *world, uint64_t seed);
 void world_clear(struct world *world);
 
 int64_t world_wall_ms(const struct world *world);
+int64_t world_true_ms(const struct world *world); // of a wall clock that is right
 /* Sets the wall clock, so that it is wrong by so much. */
 void world_set_clock(struct world *world, int64_t off_ms);
 
