@@ -47,8 +47,6 @@ static void end_turn(struct core *core, int64_t boot_ms)
         return;
     }
     core->last_boot_ms = boot_ms;
-    if (core_next_due(core) <= boot_ms) // before the pass, which must not start what has passed its deadline
-        core_run_due(core);
     if (sched_is_dirty(core->sched) || sched_next_ms(core->sched) <= core->now_ms) {
         core_pass_at(core, core->now_ms);
         return;
@@ -61,6 +59,8 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     if (sched_next_ms(core->sched) <= core_clock_read(core, boot_ms, wall_ms))
         core_begin(core, boot_ms, wall_ms);
+    if (core->now_ms != 0 && core_next_due(core) <= boot_ms)
+        core_run_due(core); // before the pass, which must not start what has passed its deadline
     core_hook_turn(core);
     if (core->now_ms != 0)
         end_turn(core, boot_ms);

@@ -379,6 +379,24 @@ static void gpus_that_are_free_at_the_deadline_are_too_late(void **state)
     assert_int_equal(core_job(b->core, 12)->end, END_DEADLINE);
 }
 
+/* The end of one is the end of the other, in the same turn and at its time. */
+static void what_waits_for_a_job_that_missed_its_deadline_ends_with_it(void **state)
+{
+    struct bench *b = *state;
+    struct job_spec *late = make_spec(0), *after = make_spec(0);
+    late->hold = true;
+    late->ask.deadline_ms = b->now_ms + 60000;
+    submit(b, late, &one);
+    after->ask.after = xstrdup("11:ok");
+    after->ask.cancel_if_never = true;
+    submit(b, after, &two);
+    b->now_ms += 60001; // and no timer has come
+    submit(b, make_spec(0), &three);
+    assert_int_equal(core_job(b->core, 11)->end, END_DEADLINE);
+    assert_int_equal(core_job(b->core, 12)->end, END_DEPENDENCY);
+    assert_int_equal(core_job(b->core, 12)->ended_ms, core_job(b->core, 11)->ended_ms);
+}
+
 static void a_begin_time_is_waited_for(void **state)
 {
     struct bench *b = *state;
@@ -563,6 +581,7 @@ int main(void)
         CASE(a_deadline_ends_a_job_that_still_waits),
         CASE(a_deadline_that_passed_while_mgpud_was_away_ends_the_job),
         CASE(gpus_that_are_free_at_the_deadline_are_too_late),
+        CASE(what_waits_for_a_job_that_missed_its_deadline_ends_with_it),
         CASE(a_begin_time_is_waited_for),
         CASE(a_preemptible_job_gives_way_and_comes_back),
         CASE(a_paused_gpu_gets_no_job_until_its_time_is_over),
