@@ -406,6 +406,8 @@ bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct s
             ret->blockers &= ~(uint32_t)BLOCK_BEGIN;
         if (ret->backoff_ms <= now_ms)
             ret->blockers &= ~(uint32_t)BLOCK_BACKOFF;
+        if (sched_depend_is_due(job->rules, now_ms))
+            ret->blockers &= ~(uint32_t)BLOCK_DEPENDENCY;
     }
     const struct sched_run *run = job->run;
     sched_class_estimate(

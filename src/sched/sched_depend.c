@@ -192,6 +192,14 @@ int64_t sched_depend_due_ms(const struct job_rules *rules)
     return due_ms;
 }
 
+bool sched_depend_is_due(const struct job_rules *rules, int64_t now_ms)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rules->n_after; i++)
+        count += rules->after[i].due_ms != 0 && rules->after[i].due_ms <= now_ms;
+    return count > 0 && (rules->after[0].is_any || count == rules->n_after);
+}
+
 void sched_depend_due(struct sched *sched, struct sched_job *job)
 {
     for (size_t i = 0; job->rules != NULL && i < job->rules->n_after; i++) {

@@ -156,6 +156,8 @@ void sched_depend(struct sched *sched, struct sched_job *job);
 void sched_depend_no_more(struct sched *sched, struct sched_job *job);
 /* When the first dependency with a known time comes true; TIME_NEVER: none has one. */
 int64_t sched_depend_due_ms(const struct job_rules *rules);
+/* True if it waits for nothing but times that have come, which sched_depend_due() has not settled yet. */
+bool sched_depend_is_due(const struct job_rules *rules, int64_t now_ms);
 void sched_depend_due(struct sched *sched, struct sched_job *job); // settles those that have come true
 void sched_depend_clear(struct sched *sched);
 

@@ -68,6 +68,7 @@ static void add_end(json_t *object, const struct job_event *event, uint64_t stem
 {
     (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
     (void)json_object_set_new(object, "exit_code", json_integer(event->exit_code));
+    (void)json_object_set_new(object, "started_ms", json_integer(event->started_wall_ms));
     (void)json_object_set_new(object, "run_ms", json_integer(event->run_ms));
 }
 
@@ -215,6 +216,7 @@ static const struct number_place places[] = {
     NUMBER("uid", uid),
     NUMBER("gid", gid),
     NUMBER("exit_code", exit_code),
+    NUMBER("started_ms", started_wall_ms),
     NUMBER("run_ms", run_ms),
     NUMBER("hold", hold),
     NUMBER("array_job", array_job),
