@@ -2,8 +2,9 @@
 /*
  * A cluster in one process: the real core of a controller, and places, each a node with the real core of an
  * agent and the connections between the two. sim_box.c has the controller's life, box_clients.c and
- * box_admin.c who asks it for something, box_places.c what happens to nodes and connections, box_judge.c
- * what must be true when all is at rest.
+ * box_admin.c who asks it for something, box_places.c what happens to nodes and connections. box_fold.c has
+ * the jobs as the events tell of them, box_starts.c and box_devices.c what must be true of these events,
+ * box_judge.c what must be true when all is at rest.
  */
 #pragma once
 
@@ -18,6 +19,7 @@
 
 #define BOX_CLIENT    "1000" // the uid of all clients
 #define BOX_SINGLETON "one"  // the name of jobs of which one runs at a time
+#define BOX_ELEMENTS  2U     // of an array, which run at a time
 
 struct ask { // one submit that a client insists on
     struct box *box;
@@ -30,7 +32,7 @@ struct ask { // one submit that a client insists on
     bool is_cancelled; // somebody asked to cancel it, perhaps without an answer
     bool is_sizeable;  // it was asked when the sizes of all nodes were durable
     bool is_over;      // the client knows that its job is done
-    uint64_t after;    // the job it waits for, 0: none
+    uint64_t after[2]; // the jobs it waits for, 0: none
     int64_t made_ms;   // by a wall clock that is right
 };
 
@@ -67,8 +69,9 @@ struct box {
     struct store_batch *committing;
     struct ask asks[ASKS_MAX];
     size_t n_asks;
-    bool has_copies;    // frames may come twice, which no stream allows
-    bool has_half_open; // nodes give connections up whose other end notifications late
+    bool has_copies;               // frames may come twice, which no stream allows
+    uint32_t user_gpus, user_jobs; // limits of each user; 0: none
+    bool has_half_open;            // nodes give connections up whose other end notices late
     struct tally tally;
     const char *broken;
     char detail[256];
@@ -112,7 +115,15 @@ void box_miss_rank(struct box *box, const struct spooled *gone);
 bool box_has_own_failure(const struct box *box, uint64_t job, uint32_t attempt);
 bool box_is_true_exit(const struct box *box, uint64_t job, uint32_t attempt, int32_t exit_code);
 
-/* --- box_judge.c --- */
-/* Every job that the events tell of, by id; the caller frees them. */
-struct job **box_fold(struct box *box, size_t *ret_count);
+/* --- box_fold.c --- */
+/* Called before each event of a job, which exists; `highest`: the last job so far. */
+typedef void (*box_look)(
+    struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event);
+/* Every job that the events tell of, by id; the caller frees them. `look` may be NULL. */
+struct job **box_fold(struct box *box, box_look look, size_t *ret_count);
+struct core_fact box_fact(const struct box *box, uint64_t id); // of one job
+
+/* --- box_judge.c, box_starts.c, box_devices.c --- */
 void box_judge(struct box *box);
+void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event);
+void box_judge_devices(struct box *box);

@@ -45,6 +45,16 @@ void box_reply(void *arg, void *request, const struct core_answer *answer)
     ask->job = answer->job;
 }
 
+static char *make_after(const struct ask *ask, uint64_t kind)
+{
+    static const char *const conditions[] = { "any", "ok", "fail", "start", "start+1s" };
+    const char *first = conditions[kind % 5], *second = conditions[kind / 5 % 5];
+    if (ask->after[1] == 0 || ask->after[1] == ask->after[0])
+        return xasprintf("%" PRIu64 ":%s", ask->after[0], first);
+    return xasprintf("%" PRIu64 ":%s%c%" PRIu64 ":%s", ask->after[0], first, kind / 25 % 2 == 0 ? ',' : '?',
+        ask->after[1], second);
+}
+
 static struct job_spec *make_spec(const struct ask *ask)
 {
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
@@ -69,11 +79,12 @@ static struct job_spec *make_spec(const struct ask *ask)
         spec->ask.time_limit_ms = 100;
         spec->ask.park_on_timeout = true;
     }
-    spec->ask.array = kind % 19 == 0 ? xstrdup("0-4%2") : NULL;
+    spec->ask.array = kind % 19 == 0 ? xasprintf("0-4%%%u", BOX_ELEMENTS) : NULL;
     spec->ask.begin_ms = kind % 10 == 3 ? ask->made_ms + (int64_t)(kind / 100 % 4000) : 0;
     spec->ask.deadline_ms = kind % 14 == 3 ? ask->made_ms + 5000 + (int64_t)(kind / 1000 % 20000) : 0;
-    if (ask->after != 0) {
-        spec->ask.after = xasprintf("%" PRIu64 ":any", ask->after);
+    if (ask->after[0] != 0) {
+        spec->ask.after = make_after(ask, kind / 3);
+        spec->ask.cancel_if_never = true;
     } else if (spec->ask.array == NULL && kind % 25 == 2) {
         spec->name = xstrdup(BOX_SINGLETON);
         spec->ask.after = xstrdup("singleton");
@@ -104,9 +115,12 @@ static void ask_again(void *arg, uint64_t number, void *object)
     if (ask->job != 0)
         return;
     if (box->core != NULL) {
-        /* A job that is over for long is looked up before, as the API does: here every one ended somehow. */
-        struct core_fact fact = { .job = ask->after, .is_ok = true };
-        struct core_facts facts = { .items = &fact, .count = 1 };
+        /* A job that is over for long is looked up before, as the API does. */
+        struct core_fact items[2];
+        struct core_facts facts = { .items = items };
+        for (size_t i = 0; i < 2; i++)
+            if (ask->after[i] != 0 && core_job(box->core, ask->after[i]) == NULL)
+                items[facts.count++] = box_fact(box, ask->after[i]);
         core_forget(box->core, ask);
         box->tally.counts[TALLY_SUBMITS_AGAIN] += ask->is_asked;
         ask->is_waiting = ask->is_asked = true;
@@ -242,7 +256,9 @@ static void on_client(void *arg, uint64_t number, void *object)
     (void)snprintf(ask->key, sizeof(ask->key), "key-%zu", box->n_asks);
     const struct ask *other = &box->asks[world_random(&box->world) % box->n_asks];
     if (world_one_in(&box->world, 6))
-        ask->after = other->job;
+        ask->after[0] = other->job;
+    if (world_one_in(&box->world, 3))
+        ask->after[1] = box->asks[world_random(&box->world) % box->n_asks].job;
     ask_again(box, 0, ask);
     if (world_one_in(&box->world, 6))
         world_later(&box->world, world_between(&box->world, 0, 40), hold, box, 0, ask, NULL);

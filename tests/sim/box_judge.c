@@ -10,85 +10,6 @@
 #include "box_journal.h"
 #include "controller/core/state.h"
 
-/* What a new job was asked to run: its own, or its array's. */
-static const struct job_spec *spec_of(const struct box *box, const struct job_event *event)
-{
-    uint64_t owner = event->array_job != 0 ? event->array_job : event->job;
-    for (size_t i = 0; event->type == EVENT_SUBMITTED && i < box->n_events; i++)
-        if (box->events[i].spec != NULL && box->events[i].event.job == owner)
-            return box->events[i].spec;
-    return NULL;
-}
-
-/* The time limit of a parked job stands still. */
-static void judge_parked(struct box *box, const struct job *job, const struct job_event *event)
-{
-    bool is_limit = (event->type == EVENT_PARK && event->park_cause == PARK_TIME_LIMIT) ||
-                    (event->type == EVENT_STOP && event->reason == END_TIME_LIMIT);
-    if (is_limit && job_is_parked(job))
-        box_break(box, "its time limit passed while it was parked", job->id);
-}
-
-/* What it waits for: its time, its nodes, and other jobs. */
-static void judge_start(
-    struct box *box, struct job **jobs, const struct job *job, const struct job_event *event)
-{
-    uint64_t after = job->ask->after != NULL ? strtoull(job->ask->after, NULL, 10) : 0;
-    if (event->wall_ms < job->ask->begin_ms)
-        box_break(box, "it began before its time", job->id);
-    if (job->ask->deadline_ms != 0 && event->wall_ms > job->ask->deadline_ms && job->attempt == 0)
-        box_break(box, "it began after its deadline", job->id);
-    if (after != 0 && jobs[after] != NULL && jobs[after]->state != JOB_DONE)
-        box_break(box, "it began before the job that it waits for had ended", job->id);
-    for (uint64_t i = 1; text_equal(job->name, BOX_SINGLETON) && i < job->id; i++)
-        if (jobs[i] != NULL && text_equal(jobs[i]->name, BOX_SINGLETON) && jobs[i]->state != JOB_DONE)
-            box_break(box, "it began beside another of its name", job->id);
-}
-
-static void judge_deadline(struct box *box, const struct job *job, const struct job_event *event)
-{
-    if (event->type != EVENT_STOP || event->reason != END_DEADLINE)
-        return;
-    if (job->ask->deadline_ms == 0 || event->wall_ms < job->ask->deadline_ms)
-        box_break(box, "it was ended for a deadline that had not come", job->id);
-    box->tally.counts[TALLY_DEADLINES]++;
-}
-
-struct job **box_fold(struct box *box, size_t *ret_count)
-{
-    struct job **jobs = xcalloc(box->n_events + 2, sizeof(struct job *));
-    size_t highest = 0;
-    for (size_t i = 0; i < box->n_events; i++) {
-        const struct change *change = &box->events[i];
-        struct error err = { 0 };
-        uint64_t id = change->event.job;
-        if (change->event.type == EVENT_CLUSTER)
-            continue;
-        const struct job_spec *spec = spec_of(box, &change->event);
-        if (spec != NULL && jobs[id] != NULL)
-            box_break(box, "an id was given out twice", id);
-        if (spec != NULL)
-            jobs[id] = job_new(id, spec);
-        if (jobs[id] != NULL)
-            judge_parked(box, jobs[id], &change->event);
-        if (jobs[id] != NULL && change->event.type == EVENT_ALLOCATED)
-            judge_start(box, jobs, jobs[id], &change->event);
-        if (jobs[id] != NULL)
-            judge_deadline(box, jobs[id], &change->event);
-        if (jobs[id] == NULL || job_apply(jobs[id], &change->event, &err) < 0 ||
-            job_invariant(jobs[id], &err) < 0) {
-            box_break(box, "the events do not fold", id);
-            (void)fprintf(stderr, "%s\n", err.message);
-            break;
-        }
-        if (jobs[id]->idle_level != IDLE_NONE && jobs[id]->ask->idle_ok)
-            box_break(box, "it was told of idleness that it may have", id);
-        highest = id > highest ? id : highest;
-    }
-    *ret_count = highest + 1;
-    return jobs;
-}
-
 static bool was_cancelled(const struct box *box, const struct job *job)
 {
     uint64_t asked = job->array_job != 0 ? job->array_job : job->id;
@@ -103,6 +24,11 @@ static bool went_down(const struct box *box, const struct job *job)
 {
     return job->end == END_REBOOT || job->end == END_NODE_LOST ||
            (job->end == END_UNKNOWN && box->tally.counts[TALLY_WIPES] > 0);
+}
+
+static bool never_began(const struct job *job)
+{
+    return job->end == END_DEADLINE || job->end == END_DEPENDENCY;
 }
 
 static void judge_job(struct box *box, const struct job *job)
@@ -132,7 +58,7 @@ static void judge_job(struct box *box, const struct job *job)
     if (job_is_wide(job) && is_failure && !is_cancelled && may_tell_time &&
         !box_has_own_failure(box, job->id, latest))
         box_break(box, "it ended by a failure that had its cause in another rank's end", job->id);
-    if (!is_cancelled && latest == 0 && job->end != END_START_FAILED && job->end != END_DEADLINE &&
+    if (!is_cancelled && latest == 0 && job->end != END_START_FAILED && !never_began(job) &&
         !went_down(box, job))
         box_break(box, "it never ran", job->id);
 }
@@ -143,111 +69,15 @@ static void judge_array(struct box *box, struct job **jobs, size_t count, const 
     unsigned elements = 0;
     for (size_t i = 0; i < count; i++)
         elements += jobs[i] != NULL && jobs[i]->array_job == array->id;
-    bool may_lack = was_cancelled(box, array) || array->end == END_DEADLINE;
+    bool may_lack = was_cancelled(box, array) || never_began(array);
     if (elements > 5 || (elements < 5 && !may_lack))
         box_break(box, "its elements are not those that were asked for", array->id);
-}
-
-static bool is_told_of(const struct job_event *event, const char *uuid)
-{
-    const struct cluster_change *change = event->change.items;
-    return event->type == EVENT_CLUSTER && event->change.count == 1 && text_equal(change->uuid, uuid);
-}
-
-/* From the event that drains a GPU to the one that puts it back, nothing is allocated there. */
-static void judge_gpu(struct box *box, const char *uuid)
-{
-    bool is_drained = false;
-    for (size_t i = 0; i < box->n_events; i++) {
-        const struct job_event *event = &box->events[i].event;
-        const struct gpu_grant *grants = event->gpus.items;
-        if (is_told_of(event, uuid)) {
-            uint32_t kind = ((const struct cluster_change *)event->change.items)->kind;
-            is_drained = kind == CHANGE_GPU_DRAIN ||
-                         (is_drained && kind != CHANGE_GPU_RETURN && kind != CHANGE_GPU_RESUME);
-            box->tally.counts[TALLY_GPU_RETURNS] += kind == CHANGE_GPU_RETURN;
-            box->tally.counts[TALLY_GPU_DRAINS] += kind == CHANGE_GPU_DRAIN;
-        }
-        bool is_given = event->type == EVENT_ALLOCATED || event->type == EVENT_RESTORING;
-        for (size_t k = 0; is_given && k < event->gpus.count; k++)
-            if (is_drained && text_equal(grants[k].uuid, uuid))
-                box_break(box, "it got a GPU that was drained", event->job);
-    }
-}
-
-static bool is_on(const struct job_event *event, const char *name)
-{
-    const struct job_node *nodes = event->nodes.items;
-    for (size_t i = 0; i < event->nodes.count; i++)
-        if (text_equal(nodes[i].name, name))
-            return true;
-    return event->nodes.count == 0 && text_equal(event->node, name);
-}
-
-/* From its drain or fence until it is resumed, nothing is allocated on a node. */
-static void judge_drain(struct box *box, const char *name)
-{
-    bool is_drained = false;
-    for (size_t i = 0; i < box->n_events; i++) {
-        const struct job_event *event = &box->events[i].event;
-        const struct cluster_change *change = event->change.items;
-        if (event->type == EVENT_CLUSTER && change->uuid == NULL && text_equal(change->node, name))
-            is_drained = change->kind == CHANGE_NODE_DRAIN || change->kind == CHANGE_NODE_FENCE ||
-                         (is_drained && change->kind != CHANGE_NODE_RESUME);
-        if (event->type == EVENT_ALLOCATED && is_drained && is_on(event, name))
-            box_break(box, "it got a node that was drained", event->job);
-    }
-}
-
-static bool is_of(const struct cluster_change *reservation, const struct job_event *event)
-{
-    const struct cluster_device *devices = reservation->devices.items;
-    const struct gpu_grant *grants = event->gpus.items;
-    for (size_t i = 0; i < reservation->devices.count; i++)
-        for (size_t k = 0; k < event->gpus.count; k++)
-            if (text_equal(devices[i].uuid, grants[k].uuid))
-                return true;
-    return false;
-}
-
-/* The event at `at` reserves GPUs for somebody else: no client gets them in that time. */
-static void judge_reservation(struct box *box, size_t at)
-{
-    const struct cluster_change *reservation = box->events[at].event.change.items;
-    for (size_t i = at + 1; i < box->n_events; i++) {
-        const struct job_event *event = &box->events[i].event;
-        const struct cluster_change *change = event->change.items;
-        bool is_change = event->type == EVENT_CLUSTER && change->reservation == reservation->reservation;
-        if (is_change && change->kind == CHANGE_UNRESERVE)
-            return;
-        bool is_given = event->type == EVENT_ALLOCATED || event->type == EVENT_RESTORING;
-        bool is_then = event->wall_ms >= reservation->from_ms && event->wall_ms < reservation->until_ms;
-        if (is_given && is_then && is_of(reservation, event))
-            box_break(box, "it got a GPU that was reserved for another user", event->job);
-    }
-}
-
-static void judge_reservations(struct box *box)
-{
-    for (size_t i = 0; i < box->n_events; i++) {
-        const struct job_event *event = &box->events[i].event;
-        const struct cluster_change *change = event->change.items;
-        bool is_reserve = event->type == EVENT_CLUSTER && change->kind == CHANGE_RESERVE;
-        if (is_reserve && !text_equal(change->users, BOX_CLIENT))
-            judge_reservation(box, i);
-    }
 }
 
 static void judge_nodes(struct box *box)
 {
     for (size_t i = 0; i < box->n_places; i++) {
         const struct node *node = &box->places[i].node;
-        judge_drain(box, node->name);
-        for (uint32_t index = 0; index < NODE_GPUS; index++) {
-            char uuid[16];
-            node_gpu_uuid(node, index, uuid);
-            judge_gpu(box, uuid);
-        }
         if (!node->is_off && node_left_over(node) > 0)
             box_break(box, "the spool is not empty", 0);
         if (box->broken == NULL && node->broken != NULL)
@@ -323,7 +153,7 @@ void box_judge(struct box *box)
 {
     struct error err = { 0 };
     size_t count = 0, asked = 0;
-    struct job **jobs = box_fold(box, &count);
+    struct job **jobs = box_fold(box, box_judge_event, &count);
     for (size_t i = 0; i < box->n_asks; i++) {
         const struct ask *ask = &box->asks[i];
         if (ask->job == 0)
@@ -354,7 +184,7 @@ void box_judge(struct box *box)
         job_free(jobs[i]);
     free(jobs);
     judge_nodes(box);
-    judge_reservations(box);
+    box_judge_devices(box);
     if (box->core == NULL || sched_invariant(box->core->sched, &err) < 0 || box->core->active_first != NULL)
         box_break(box, "the ledger is not at rest", 0);
 }

@@ -703,7 +703,7 @@ static void describe(struct node *node, struct gpu_state gpus[NODE_GPUS])
             .index = i,
             .uuid = xstrdup(uuid),
             .model = model,
-            .memory_bytes = 24ULL << 30,
+            .memory_bytes = NODE_GPU_MEMORY,
             .is_lost = condition->is_lost,
             .is_unclean = condition->is_unclean,
             .xids = { &condition->xid, condition->xid.number != 0 },

@@ -8,7 +8,8 @@
 #include "agent/core/agent_core.h"
 #include "world.h"
 
-#define NODE_GPUS 4U
+#define NODE_GPU_MEMORY (24ULL << 30) // of each of its GPUs
+#define NODE_GPUS       4U
 
 /* The spool's word about the last order to park, and the helper at work on it. */
 struct node_parking {

@@ -11,10 +11,11 @@
  * twice; no GPU had two users; no job ran in two places; exit codes are true; ids are never reused; a submit
  * repeated with its key made one job; an end that a client knows of stands; no job ended by a failure that
  * another rank's end had caused; the nodes' spools are empty; the fold of the events is the truth, and
- * another scheduler that is told of them decides the same. No job starts before its time, after its deadline,
- * on a drained node or on GPUs reserved for others. Some jobs are arrays, wait for others, are edited, held
- * for a while or give way to others, leave their GPUs unused, and GPUs are paused. A seed is a whole history:
- * `sim_box SEED` replays one (campaign.c).
+ * another scheduler that is told of them decides the same. No job starts before its time or what it waits
+ * for, after its deadline, while it is held, beyond the limits of its array or its user, on GPUs or nodes
+ * other than it asked for, or that are drained, paused, reserved for others or in use. Some jobs are arrays,
+ * wait for others, are edited, held for a while, give way to others, or leave their GPUs unused. A seed is a
+ * whole history: `sim_box SEED` replays one (campaign.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -132,9 +133,8 @@ static void on_end(void *arg, uint64_t job, void *object)
     struct box *box = arg;
     if (box->core == NULL)
         return;
-    /* All wait for any end. */
-    core_on_end(box->core, box->world.now_ms, world_wall_ms(&box->world),
-        &(struct core_fact){ .job = job, .is_ok = true });
+    struct core_fact fact = box_fact(box, job);
+    core_on_end(box->core, box->world.now_ms, world_wall_ms(&box->world), &fact);
     box_turn(box);
 }
 
@@ -195,6 +195,8 @@ static void choose_habits(struct box *box)
 {
     box->has_copies = !world_one_in(&box->world, 3);
     box->has_half_open = !world_one_in(&box->world, 4);
+    box->user_gpus = world_one_in(&box->world, 3) ? (uint32_t)world_between(&box->world, 4, 8) : 0;
+    box->user_jobs = world_one_in(&box->world, 3) ? (uint32_t)world_between(&box->world, 2, 8) : 0;
 }
 
 static void check_what_was_told(struct box *box)
@@ -233,10 +235,11 @@ static void start_controller(struct box *box)
         .random = random_number,
     };
     box->life++;
+    options.sched.user_limits = (struct account_limits){ box->user_jobs, 1000 * box->user_gpus, 0 };
     options.sched.node_starts = box->life % 3; // none in every third
     box->core = core_new(&options, &effects);
     size_t count = 0;
-    struct job **jobs = box_fold(box, &count);
+    struct job **jobs = box_fold(box, NULL, &count);
     struct store_summary summary = {
         .epoch = ++box->epoch, .last_job = count - 1, .last_event = box->n_events
     };

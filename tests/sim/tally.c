@@ -58,6 +58,7 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_GPU_RETURNS] = "GPUs back",
     [TALLY_EDITS] = "requests edited",
     [TALLY_DEADLINES] = "deadlines missed",
+    [TALLY_NEVERS] = "dependencies that never came true",
     [TALLY_NODE_DRAINS] = "nodes drained",
     [TALLY_RESERVATIONS] = "reservations",
 };

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The jobs, as the durable events tell of them: what the store would read. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "box.h"
+#include "controller/core/describe.h"
+
+/* What a new job was asked to run: its own, or its array's. */
+static const struct job_spec *spec_of(const struct box *box, const struct job_event *event)
+{
+    uint64_t owner = event->array_job != 0 ? event->array_job : event->job;
+    for (size_t i = 0; event->type == EVENT_SUBMITTED && i < box->n_events; i++)
+        if (box->events[i].spec != NULL && box->events[i].event.job == owner)
+            return box->events[i].spec;
+    return NULL;
+}
+
+struct job **box_fold(struct box *box, box_look look, size_t *ret_count)
+{
+    struct job **jobs = xcalloc(box->n_events + 2, sizeof(struct job *));
+    size_t highest = 0;
+    for (size_t i = 0; i < box->n_events; i++) {
+        const struct change *change = &box->events[i];
+        struct error err = { 0 };
+        uint64_t id = change->event.job;
+        if (change->event.type == EVENT_CLUSTER)
+            continue;
+        const struct job_spec *spec = spec_of(box, &change->event);
+        if (spec != NULL && jobs[id] != NULL)
+            box_break(box, "an id was given out twice", id);
+        if (spec != NULL)
+            jobs[id] = job_new(id, spec);
+        if (jobs[id] != NULL && look != NULL)
+            look(box, jobs, highest, &change->event);
+        if (jobs[id] == NULL || job_apply(jobs[id], &change->event, &err) < 0 ||
+            job_invariant(jobs[id], &err) < 0) {
+            box_break(box, "the events do not fold", id);
+            (void)fprintf(stderr, "%s\n", err.message);
+            break;
+        }
+        if (jobs[id]->idle_level != IDLE_NONE && jobs[id]->ask->idle_ok)
+            box_break(box, "it was told of idleness that it may have", id);
+        highest = id > highest ? id : highest;
+    }
+    *ret_count = highest + 1;
+    return jobs;
+}
+
+struct core_fact box_fact(const struct box *box, uint64_t id)
+{
+    struct core_fact fact = { .job = id };
+    struct job *job = NULL;
+    for (size_t i = 0; i < box->n_events; i++) {
+        const struct job_event *event = &box->events[i].event;
+        struct error err = { 0 };
+        if (event->type == EVENT_CLUSTER || event->job != id)
+            continue;
+        if (job == NULL)
+            job = job_new(id, spec_of(box, event));
+        (void)job_apply(job, event, &err); // what does not fold is found in the end
+    }
+    if (job != NULL) {
+        fact.is_ok = core_is_ok(job);
+        fact.began_ms = core_began_ms(job);
+    }
+    job_free(job);
+    return fact;
+}

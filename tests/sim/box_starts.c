@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* What must be true of each start, and of each end without one: given the jobs as the events before it left
+ * them. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "box.h"
+#include "controller/core/describe.h"
+#include "job/array.h"
+
+/* The time limit of a parked job stands still. */
+static void judge_parked(struct box *box, const struct job *job, const struct job_event *event)
+{
+    bool is_limit = (event->type == EVENT_PARK && event->park_cause == PARK_TIME_LIMIT) ||
+                    (event->type == EVENT_STOP && event->reason == END_TIME_LIMIT);
+    if (is_limit && job_is_parked(job))
+        box_break(box, "its time limit passed while it was parked", job->id);
+}
+
+static void judge_deadline(struct box *box, const struct job *job, const struct job_event *event)
+{
+    if (event->type != EVENT_STOP || event->reason != END_DEADLINE)
+        return;
+    if (job->ask->deadline_ms == 0 || event->wall_ms < job->ask->deadline_ms)
+        box_break(box, "it was ended for a deadline that had not come", job->id);
+    box->tally.counts[TALLY_DEADLINES]++;
+}
+
+/* --- dependencies --- */
+
+/* It may have been requeued since. The start that its node reports with its end may be earlier than what was
+ * heard of it before, because the clock of the node is another one, but not than its submit. */
+static bool has_begun(const struct box *box, const struct job_event *now, uint64_t id, int64_t delay_ms)
+{
+    int64_t earliest_ms = 0;
+    for (size_t i = 0; i < box->n_events && &box->events[i].event != now; i++) {
+        const struct job_event *event = &box->events[i].event;
+        if (event->job != id)
+            continue;
+        if (event->type == EVENT_SUBMITTED)
+            earliest_ms = event->wall_ms;
+        if ((event->type == EVENT_STARTED || event->type == EVENT_ENDED) &&
+            earliest_ms + delay_ms <= now->wall_ms)
+            return true;
+    }
+    return false;
+}
+
+static bool has_come_true(const struct box *box, struct job *const *jobs, const struct ask_after *after,
+    const struct job_event *now)
+{
+    const struct job *other = jobs[after->job];
+    bool is_over = other != NULL && other->state == JOB_DONE;
+    if (after->kind == AFTER_START)
+        return (is_over && other->ended_ms + after->delay_ms <= now->wall_ms) ||
+               has_begun(box, now, after->job, after->delay_ms);
+    return is_over && after_comes_true(after->kind, core_is_ok(other));
+}
+
+static bool is_never(struct job *const *jobs, const struct ask_after *after)
+{
+    const struct job *other = jobs[after->job];
+    return other != NULL && other->state == JOB_DONE && !after_comes_true(after->kind, core_is_ok(other));
+}
+
+static void judge_dependency(
+    struct box *box, struct job *const *jobs, const struct job *job, const struct job_event *event)
+{
+    _cleanup_free_ struct ask_after *after = NULL;
+    size_t count = 0, n_true = 0, n_never = 0;
+    if (job->ask->after == NULL || parse_after(job->ask->after, &after, &count, NULL) < 0 || count == 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        n_true += has_come_true(box, jobs, &after[i], event);
+        n_never += is_never(jobs, &after[i]);
+    }
+    bool is_any = after[0].is_any;
+    if (event->type == EVENT_ALLOCATED && job->attempt == 0 && n_true < (is_any ? 1 : count))
+        box_break(box, "it began before what it waits for had come true", job->id);
+    if (event->type == EVENT_STOP && event->reason == END_DEPENDENCY) {
+        if (n_never < (is_any ? count : 1))
+            box_break(box, "it was ended for a dependency that could come true", job->id);
+        box->tally.counts[TALLY_NEVERS]++;
+    }
+}
+
+/* --- what it gets --- */
+
+static void judge_name(struct box *box, struct job *const *jobs, const struct job *job)
+{
+    for (uint64_t i = 1; text_equal(job->name, BOX_SINGLETON) && i < job->id; i++)
+        if (jobs[i] != NULL && text_equal(jobs[i]->name, BOX_SINGLETON) && jobs[i]->state != JOB_DONE)
+            box_break(box, "it began beside another of its name", job->id);
+}
+
+/* Parked elements count as running. */
+static void judge_array(struct box *box, struct job *const *jobs, size_t highest, const struct job *job)
+{
+    const struct job *array = job->array_job != 0 ? jobs[job->array_job] : NULL;
+    unsigned active = 0;
+    for (size_t i = 1; array != NULL && i <= highest; i++)
+        active += jobs[i] != NULL && jobs[i]->array_job == array->id && job_state_is_active(jobs[i]->state);
+    if (active >= BOX_ELEMENTS)
+        box_break(box, "it began beside as many elements of its array as may run", job->id);
+}
+
+static void judge_request(struct box *box, const struct job *job, const struct job_event *event)
+{
+    const struct job_ask *ask = job->ask;
+    const struct gpu_grant *grants = event->gpus.items;
+    uint32_t nodes = event->nodes.count > 0 ? (uint32_t)event->nodes.count : 1;
+    if (event->gpus.count != ask->gpus || nodes != (ask->nodes > 0 ? ask->nodes : 1))
+        box_break(box, "it got other numbers of GPUs or nodes than it asked for", job->id);
+    _cleanup_free_ struct ask_gpu *wanted = NULL;
+    size_t count = 0;
+    if (ask->gpu_ids == NULL || parse_gpu_ids(ask->gpu_ids, &wanted, &count, NULL) < 0)
+        return;
+    for (size_t i = 0; i < count && i < event->gpus.count; i++)
+        if (grants[i].index != wanted[i].index)
+            box_break(box, "it got other GPUs than it named", job->id);
+}
+
+/* Whoever has the GPU too: shares of their own, of no more memory than there is. */
+static void judge_grant(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct gpu_grant *grant)
+{
+    uint64_t memory = grant->memory;
+    for (size_t i = 1; i <= highest; i++) {
+        if (jobs[i] == NULL || jobs[i] == job || !job_holds_gpus(jobs[i]))
+            continue;
+        const struct gpu_grant *others = jobs[i]->grants.items;
+        for (size_t k = 0; k < jobs[i]->grants.count; k++) {
+            if (!text_equal(others[k].uuid, grant->uuid))
+                continue;
+            if (grant->slot == 0 || others[k].slot == 0 || grant->slot == others[k].slot)
+                box_break(box, "it got a GPU that another job has", job->id);
+            memory += others[k].memory;
+        }
+    }
+    if (memory > NODE_GPU_MEMORY)
+        box_break(box, "it got memory of a GPU that is booked already", job->id);
+}
+
+/* Its user's limits. */
+static void judge_quota(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct job_event *event)
+{
+    size_t gpus = event->gpus.count, running = 1;
+    for (size_t i = 1; i <= highest; i++)
+        if (jobs[i] != NULL && jobs[i] != job && job_holds_gpus(jobs[i])) {
+            gpus += jobs[i]->ask->gpu_mem > 0 ? 0 : jobs[i]->grants.count;
+            running++;
+        }
+    if (job->ask->gpu_mem == 0 && box->user_gpus > 0 && gpus > box->user_gpus)
+        box_break(box, "it got more GPUs than its user may have", job->id);
+    if (box->user_jobs > 0 && running > box->user_jobs)
+        box_break(box, "it began beside as many jobs as its user may run", job->id);
+}
+
+void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event)
+{
+    const struct job *job = jobs[event->job];
+    const struct gpu_grant *grants = event->gpus.items;
+    bool is_start = event->type == EVENT_ALLOCATED;
+    judge_parked(box, job, event);
+    judge_deadline(box, job, event);
+    judge_dependency(box, jobs, job, event);
+    for (size_t i = 0; (is_start || event->type == EVENT_RESTORING) && i < event->gpus.count; i++)
+        judge_grant(box, jobs, highest, job, &grants[i]);
+    if (!is_start)
+        return;
+    if (event->wall_ms < job->ask->begin_ms)
+        box_break(box, "it began before its time", job->id);
+    if (job->ask->deadline_ms != 0 && event->wall_ms > job->ask->deadline_ms && job->attempt == 0)
+        box_break(box, "it began after its deadline", job->id);
+    if (job->hold != 0)
+        box_break(box, "it began while it was held", job->id);
+    judge_name(box, jobs, job);
+    judge_array(box, jobs, highest, job);
+    judge_request(box, job, event);
+    judge_quota(box, jobs, highest, job, event);
+}
