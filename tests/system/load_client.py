@@ -88,6 +88,8 @@ def wait_for(client, job):
     while not select.select([sys.stdin], [], [], 0)[0]:
         target = f'/jobs/{job}/wait?states=done,failed,cancelled&timeout={WAIT_S}'
         status, answer = client.call('GET', target, None)
+        if status == 408:  # not yet
+            continue
         if status != 200:
             return {'refused': status, 'answer': answer}
         if answer['state'] in ('done', 'failed', 'cancelled'):
