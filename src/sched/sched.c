@@ -278,6 +278,8 @@ void sched_edit(struct sched *sched, int64_t now_ms, const struct sched_job_spec
     sched_depend(sched, job);
     sched_set_job_timer(sched, job);
     sched_place_in_queue(sched, job);
+    if (spec->is_array) // its limit may be another one
+        sched_array_freed(sched, job);
     sched->is_dirty = true;
 }
 
@@ -351,8 +353,8 @@ void sched_ended(struct sched *sched, int64_t now_ms, uint64_t id, int64_t run_m
     if (run_ms >= 0 && !sched->is_fork)
         learn(sched, job, stage, run_ms);
     sched_remove_job(sched, job);
-    if (array != 0)
-        sched_element_over(sched, array);
+    sched_element_stops(sched, array);
+    sched_element_over(sched, array);
 }
 
 /* Moves it to the class of jobs that reached the same stage, so that its minimum run time is known even if it
@@ -382,6 +384,8 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t don
         sched_rules(job)->stage = stage;
         move_class(sched, job);
     }
+    if (job->rules != NULL)
+        sched_element_stops(sched, job->rules->array);
     sched_place_in_queue(sched, job);
 }
 

@@ -95,6 +95,7 @@ static void copy_work(struct sched *to, const struct sched_job *job)
     rules->done_ms = job->rules->done_ms;
     rules->attained = job->rules->attained;
     rules->preemptions = job->rules->preemptions;
+    rules->elements_running = job->rules->elements_running;
 }
 
 /* Without estimating anew: with many running jobs that was most of the time of a fork. */

@@ -118,11 +118,17 @@ static void count_waiting(struct sched *sched, const struct queue_class *class, 
     fairshare_count(&sched->fairshare, class->group, sched->now_ms, 0, change);
 }
 
-static bool may_wait_in_queue(const struct sched_job *job)
+static bool may_wait_in_queue(struct sched *sched, const struct sched_job *job)
 {
     const struct job_rules *rules = job->rules;
-    return job->blockers == 0 && job->run == NULL &&
-           (rules == NULL || !rules->is_array || (rules->elements > 0 && !rules->is_at_limit));
+    if (job->blockers != 0 || job->run != NULL)
+        return false;
+    if (rules != NULL && rules->is_array)
+        return rules->elements > 0 && !rules->is_at_limit;
+    bool may_start = sched_element_may_start(sched, job);
+    if (!may_start)
+        sched_element_kept(sched, job);
+    return may_start;
 }
 
 void sched_place_in_queue(struct sched *sched, struct sched_job *job)
@@ -130,7 +136,7 @@ void sched_place_in_queue(struct sched *sched, struct sched_job *job)
     struct job_rules *rules = job->rules;
     if (rules != NULL && rules->is_array)
         rules->is_at_limit = rules->element_limit > 0 && rules->elements_open >= rules->element_limit;
-    if (!may_wait_in_queue(job)) {
+    if (!may_wait_in_queue(sched, job)) {
         sched_leave_queue(sched, job);
         return;
     }
@@ -194,17 +200,4 @@ void sched_job_timer(struct sched *sched, struct sched_job *job)
     sched_depend_due(sched, job);
     sched_set_job_timer(sched, job);
     sched_place_in_queue(sched, job);
-}
-
-void sched_element_over(struct sched *sched, uint64_t array)
-{
-    struct sched_job *job = sched_find(sched, array);
-    if (job == NULL || job->rules == NULL || !job->rules->is_array)
-        return;
-    if (job->rules->elements_open > 0)
-        job->rules->elements_open--;
-    if (job->rules->elements == 0 && job->rules->elements_open == 0)
-        sched_remove_job(sched, job);
-    else
-        sched_place_in_queue(sched, job);
 }

@@ -135,13 +135,25 @@ static bool start_head(struct sched *sched, struct queue_class *class, const str
     return true;
 }
 
-/* Tries the head of the class. 1: it started; 0: it does not fit; -1: a limit keeps it, it is parked. */
+/* True if its array runs as many elements as may; then it leaves the queue. */
+static bool keep_back(struct sched *sched, struct sched_job *job)
+{
+    bool is_kept = !sched_element_may_start(sched, job);
+    if (is_kept)
+        sched_place_in_queue(sched, job);
+    return is_kept;
+}
+
+/* Tries the head of the class. 1: it started; 0: it does not fit; -1: a limit keeps it, it is parked, or it
+ * has left the queue. */
 static int try_class(struct sched *sched, struct queue_class *class)
 {
     uint64_t reservations[16];
     struct fit fit;
     struct account *limiting = sched_limiting(sched, &class->key, class->account, class->group, NULL, 0);
     sched->counts.classes_tried++;
+    if (keep_back(sched, sched_find(sched, class->first->job)))
+        return -1;
     if (limiting != NULL) {
         sched_park(sched, class, limiting);
         return -1;

@@ -147,7 +147,7 @@ static bool start_if_it_fits(struct sched *sched, struct sched_job *job)
     struct queue_class *class = job->class;
     struct account *limiting = sched_limiting(sched, &class->key, class->account, class->group, NULL, 0);
     sched->counts.classes_tried++;
-    if (limiting != NULL)
+    if (limiting != NULL || !sched_element_may_start(sched, job))
         return false;
     sched_fit_of(sched, class, reservations, 16, &fit);
     fit.counts_starts = true;

@@ -25,8 +25,9 @@ struct job_rules {
     size_t timer;
     struct ask_after *after; // all that are not settled
     size_t n_after;
-    bool is_array, is_at_limit; // at_limit: the maximum number of elements is running
-    uint32_t elements, element_limit, elements_open;
+    bool is_array, is_at_limit; // at_limit: the maximum number of elements is open
+    bool has_kept;              // of an array: elements are kept out of the queue by its limit
+    uint32_t elements, element_limit, elements_open, elements_running;
     uint64_t array;       // the array it is an element of
     int64_t done_ms;      // work kept across preemptions
     double attained;      // GPU-milliseconds used in all runs so far
@@ -148,6 +149,14 @@ void sched_place_in_queue(struct sched *sched, struct sched_job *job);
 void sched_leave_queue(struct sched *sched, struct sched_job *job);
 void sched_set_job_timer(struct sched *sched, struct sched_job *job);
 void sched_job_timer(struct sched *sched, struct sched_job *job);
+
+/* --- sched_elements.c --- */
+/* True if it is no element, or if fewer elements of its array run than may. */
+bool sched_element_may_start(const struct sched *sched, const struct sched_job *job);
+void sched_element_kept(struct sched *sched, const struct sched_job *job); // it is to be placed again
+void sched_element_begins(struct sched *sched, const struct sched_job *job);
+void sched_element_stops(struct sched *sched, uint64_t array);
+void sched_array_freed(struct sched *sched, struct sched_job *array); // places what was kept back
 /* An element of this array has ended or was created. */
 void sched_element_over(struct sched *sched, uint64_t array);
 

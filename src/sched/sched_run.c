@@ -341,6 +341,7 @@ void sched_run_begin(
     run->started_ms = started_ms;
     run->stage = job->rules != NULL ? job->rules->stage : 0;
     count_start(sched, run);
+    sched_element_begins(sched, job);
     if (started_ms != 0)
         tell_burst(sched, run);
     expect(sched, run);

@@ -137,13 +137,15 @@ static void explain_blockers(const struct sched *sched, const struct sched_job *
     }
     if ((job->blockers & (BLOCK_DEPENDENCY | BLOCK_NEVER)) != 0)
         explain_dependency(sched, job, why);
-    if (job->rules == NULL || !job->rules->is_at_limit)
+    bool is_kept = job->blockers == 0 && !sched_element_may_start(sched, job);
+    if (job->rules == NULL || (!job->rules->is_at_limit && !is_kept))
         return;
+    uint32_t running =
+        is_kept ? sched_find(sched, job->rules->array)->rules->elements_running : job->rules->elements_open;
     struct why_reason *reason = why_add(why, WHY_USER_LIMIT, TIME_NEVER);
     if (reason != NULL)
         (void)snprintf(reason->text, sizeof(reason->text), "%u element%s of this array run%s (its limit)",
-            job->rules->elements_open, job->rules->elements_open == 1 ? "" : "s",
-            job->rules->elements_open == 1 ? "s" : "");
+            running, running == 1 ? "" : "s", running == 1 ? "s" : "");
 }
 
 static void explain_limit(const struct sched *sched, const struct queue_class *class, struct why *why)

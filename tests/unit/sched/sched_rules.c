@@ -240,6 +240,45 @@ static void an_array_starts_element_after_element_and_keeps_its_limit(void **sta
     assert_false(sched_look(scene->sched, array, scene->now_ms, &look));
 }
 
+/* As when it is held and released: it is a job of its own, and its array counts it as open. */
+static uint64_t take_out(struct scene *scene, struct sched_job_spec *array)
+{
+    struct sched_job_spec element = scene_job(scene, 1, 60);
+    element.array = array->id;
+    array->elements--;
+    array->elements_open++;
+    sched_edit(scene->sched, scene->now_ms, array);
+    return scene_submit(scene, &element);
+}
+
+static void elements_that_were_taken_out_keep_the_limit_of_their_array(void **state)
+{
+    struct scene *scene = *state;
+    struct why why;
+    struct sched_job_spec spec = scene_job(scene, 1, 60);
+    spec.is_array = true;
+    spec.elements = 5;
+    spec.element_limit = 2;
+    (void)scene_submit(scene, &spec);
+    spec.elements = 3;
+    spec.elements_open = 2;
+    uint64_t first = take_out(scene, &spec), second = take_out(scene, &spec);
+    assert_false(scene_runs(scene, first) || scene_runs(scene, second));
+    why_explain(scene->sched, scene->now_ms, first, NULL, &why);
+    assert_int_equal(why.reasons[0].code, WHY_USER_LIMIT);
+    assert_string_equal(why.reasons[0].text, "2 elements of this array run (its limit)");
+    scene_end(scene, scene->starts[0].job);
+    assert_true(scene_runs(scene, first) && !scene_runs(scene, second));
+    sched_stopped(scene->sched, scene->now_ms, scene->starts[1].job, 0); // both are in the queue
+    sched_pass(scene->sched, scene->now_ms);
+    assert_int_equal(scene->n_starts, 4);
+    spec.elements_open = 3;
+    spec.element_limit = 3;
+    sched_edit(scene->sched, scene->now_ms, &spec);
+    sched_pass(scene->sched, scene->now_ms);
+    assert_int_equal(scene->n_starts, 5);
+}
+
 static void what_is_left_of_an_array_can_be_withdrawn(void **state)
 {
     struct scene *scene = *state;
@@ -397,6 +436,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(circles_and_unknown_jobs_are_refused, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             an_array_starts_element_after_element_and_keeps_its_limit, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            elements_that_were_taken_out_keep_the_limit_of_their_array, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(what_is_left_of_an_array_can_be_withdrawn, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(an_edited_job_is_looked_at_anew, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(limits_of_a_user_hold_and_end_with_a_job, open_scene, close_scene),
