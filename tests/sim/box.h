@@ -124,6 +124,8 @@ struct job **box_fold(struct box *box, box_look look, size_t *ret_count);
 struct core_fact box_fact(const struct box *box, uint64_t id); // of one job
 
 /* --- box_judge.c, box_starts.c, box_devices.c --- */
+/* What the controller says to an agent. */
+void box_check_sent(struct box *box, const struct record_type *type, const void *message);
 void box_judge(struct box *box);
 void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event);
 void box_judge_devices(struct box *box);

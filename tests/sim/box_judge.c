@@ -10,6 +10,35 @@
 #include "box_journal.h"
 #include "controller/core/state.h"
 
+/* By the events that are durable. */
+static const struct job_event *find_start(const struct box *box, const struct spool_id *id, uint64_t token)
+{
+    for (size_t i = box->n_events; i-- > 0;) {
+        const struct job_event *event = &box->events[i].event;
+        bool is_its = event->job == id->job && event->attempt == id->attempt;
+        if (is_its &&
+            (event->type == EVENT_ENDED || event->type == EVENT_REQUEUED || event->type == EVENT_RETURNED))
+            return NULL;
+        if (is_its && event->type == EVENT_ALLOCATED)
+            return event->token == token ? event : NULL;
+    }
+    return NULL;
+}
+
+/* Of what is not durable, the next mgpud may not know. (A rank that is lost, and has not run, may be released
+ * while others are left.) */
+void box_check_sent(struct box *box, const struct record_type *type, const void *message)
+{
+    const struct message_launch *launch = message;
+    const struct message_release_attempt *release = message;
+    if (type == &message_launch_record && find_start(box, &launch->id, launch->token) == NULL)
+        box_break(box, "it was launched before its start was durable", launch->id.job);
+    const struct job_event *start =
+        type == &message_release_attempt_record ? find_start(box, &release->id, release->token) : NULL;
+    if (start != NULL && start->nodes.count == 0)
+        box_break(box, "it was released before its end was durable", release->id.job);
+}
+
 static bool was_cancelled(const struct box *box, const struct job *job)
 {
     uint64_t asked = job->array_job != 0 ? job->array_job : job->id;

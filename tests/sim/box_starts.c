@@ -93,13 +93,12 @@ static void judge_name(struct box *box, struct job *const *jobs, const struct jo
             box_break(box, "it began beside another of its name", job->id);
 }
 
-/* Parked elements count as running. */
 static void judge_array(struct box *box, struct job *const *jobs, size_t highest, const struct job *job)
 {
     const struct job *array = job->array_job != 0 ? jobs[job->array_job] : NULL;
     unsigned active = 0;
     for (size_t i = 1; array != NULL && i <= highest; i++)
-        active += jobs[i] != NULL && jobs[i]->array_job == array->id && job_state_is_active(jobs[i]->state);
+        active += jobs[i] != NULL && jobs[i]->array_job == array->id && job_holds_gpus(jobs[i]);
     if (active >= BOX_ELEMENTS)
         box_break(box, "it began beside as many elements of its array as may run", job->id);
 }
