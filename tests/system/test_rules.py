@@ -258,6 +258,20 @@ def test_an_array_runs_no_more_at_a_time_than_it_says(box, gate):
     assert box.wait(array)['state'] == 'done'
 
 
+def test_an_element_that_was_held_and_released_waits_for_the_others(box, gate):
+    array = box.submit('-g', '0', '-a', '0-3%2', '--', *gate.command())
+    for index in (0, 1):
+        box.wait(f'{array}.{index}', 'running')
+    box.mgpu('hold', f'{array}.3', check=True)
+    box.mgpu('release', f'{array}.3', check=True)
+    assert box.job(f'{array}.3')['state'] == 'queued'
+    assert '2 elements of this array run (its limit)' in box.mgpu('why', f'{array}.3', check=True).out
+    gate.open()
+    box.wait(f'{array}.3', 'running')
+    gate.open(3)
+    assert box.wait(array)['state'] == 'done'
+
+
 def test_cancelling_an_array_ends_what_is_left_of_it(box, gate):
     array = box.submit('-g', '0', '-a', '0-9%1', '--', *gate.command())
     box.wait(f'{array}.0', 'running')
