@@ -69,9 +69,10 @@ struct box {
     struct store_batch *committing;
     struct ask asks[ASKS_MAX];
     size_t n_asks;
-    bool has_copies;               // frames may come twice, which no stream allows
-    uint32_t user_gpus, user_jobs; // limits of each user; 0: none
-    bool has_half_open;            // nodes give connections up whose other end notices late
+    bool has_copies;                          // frames may come twice, which no stream allows
+    struct sched_settings settings;           // of the configuration file
+    uint32_t user_gpus, user_jobs, node_jobs; // as the events have set them so far
+    bool has_half_open;                       // nodes give connections up whose other end notices late
     struct tally tally;
     const char *broken;
     char detail[256];
@@ -116,7 +117,7 @@ bool box_has_own_failure(const struct box *box, uint64_t job, uint32_t attempt);
 bool box_is_true_exit(const struct box *box, uint64_t job, uint32_t attempt, int32_t exit_code);
 
 /* --- box_fold.c --- */
-/* Called before each event of a job, which exists; `highest`: the last job so far. */
+/* Called before each event: of the cluster, or of a job, which exists. `highest`: the last job so far. */
 typedef void (*box_look)(
     struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event);
 /* Every job that the events tell of, by id; the caller frees them. `look` may be NULL. */

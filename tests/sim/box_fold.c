@@ -25,6 +25,8 @@ struct job **box_fold(struct box *box, box_look look, size_t *ret_count)
         const struct change *change = &box->events[i];
         struct error err = { 0 };
         uint64_t id = change->event.job;
+        if (change->event.type == EVENT_CLUSTER && look != NULL)
+            look(box, jobs, highest, &change->event);
         if (change->event.type == EVENT_CLUSTER)
             continue;
         const struct job_spec *spec = spec_of(box, &change->event);

@@ -2,6 +2,7 @@
 /* What must be true of each start, and of each end without one: given the jobs as the events before it left
  * them. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "box.h"
@@ -140,6 +141,31 @@ static void judge_grant(struct box *box, struct job *const *jobs, size_t highest
         box_break(box, "it got memory of a GPU that is booked already", job->id);
 }
 
+static uint32_t setting_of(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    return at != NULL ? (uint32_t)strtoul(at + strlen(name), NULL, 10) : 0;
+}
+
+static void note_settings(struct box *box, const struct cluster_change *change)
+{
+    if (change->kind != CHANGE_SETTINGS)
+        return;
+    box->user_jobs = setting_of(change->text, "\nuser_max_jobs=");
+    box->user_gpus = setting_of(change->text, "\nuser_max_gpu_milli=") / 1000;
+    box->node_jobs = setting_of(change->text, "\nnode_jobs=");
+}
+
+static void judge_node(
+    struct box *box, struct job *const *jobs, size_t highest, uint64_t id, const char *node)
+{
+    size_t running = 1;
+    for (size_t i = 1; i <= highest; i++)
+        running += jobs[i] != NULL && i != id && job_holds_gpus(jobs[i]) && job_rank_on(jobs[i], node) >= 0;
+    if (box->node_jobs > 0 && running > box->node_jobs)
+        box_break(box, "it began beside as many jobs as a node may run", id);
+}
+
 /* Its user's limits. */
 static void judge_quota(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
     const struct job_event *event)
@@ -150,7 +176,8 @@ static void judge_quota(struct box *box, struct job *const *jobs, size_t highest
             gpus += jobs[i]->ask->gpu_mem > 0 ? 0 : jobs[i]->grants.count;
             running++;
         }
-    if (job->ask->gpu_mem == 0 && box->user_gpus > 0 && gpus > box->user_gpus)
+    bool is_counted = job->ask->gpu_mem == 0 && event->gpus.count > 0;
+    if (is_counted && box->user_gpus > 0 && gpus > box->user_gpus)
         box_break(box, "it got more GPUs than its user may have", job->id);
     if (box->user_jobs > 0 && running > box->user_jobs)
         box_break(box, "it began beside as many jobs as its user may run", job->id);
@@ -158,8 +185,13 @@ static void judge_quota(struct box *box, struct job *const *jobs, size_t highest
 
 void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event)
 {
+    if (event->type == EVENT_CLUSTER) {
+        note_settings(box, event->change.items);
+        return;
+    }
     const struct job *job = jobs[event->job];
     const struct gpu_grant *grants = event->gpus.items;
+    const struct job_node *nodes = event->nodes.items;
     bool is_start = event->type == EVENT_ALLOCATED;
     judge_parked(box, job, event);
     judge_deadline(box, job, event);
@@ -178,4 +210,8 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     judge_array(box, jobs, highest, job);
     judge_request(box, job, event);
     judge_quota(box, jobs, highest, job, event);
+    if (event->nodes.count == 0)
+        judge_node(box, jobs, highest, job->id, event->node);
+    for (size_t i = 0; i < event->nodes.count; i++)
+        judge_node(box, jobs, highest, job->id, nodes[i].name);
 }
