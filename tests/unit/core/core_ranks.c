@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/node_table.h"
 #include "controller/core/concern.h"
 #include "controller/core/state.h"
 #include "memory_store.h"
@@ -546,6 +547,24 @@ static void ended_on(struct bench *b, uint32_t link, uint32_t rank, enum job_end
     bench_settle(b);
 }
 
+/* Its end is reported while the others still end: with them it is released, and its node gets jobs again. */
+static void a_lost_rank_that_ends_before_the_others_does_not_keep_its_node(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    fence_second(b);
+    struct known_attempt known = {
+        .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b), .phase = PHASE_RUNNING
+    };
+    (void)hello(b, 3, "b", "boot-b", &known, 1);
+    bench_settle(b);
+    ended_on(b, 3, 1, END_CANCELLED, b->now_ms);
+    assert_int_equal(core_find_node(b->core, "b")->n_orphaned, 1); // its record is not released yet
+    exited(b, 0, END_CANCELLED, 143, NULL);
+    assert_int_equal(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1)->link, 3);
+    assert_int_equal(core_find_node(b->core, "b")->n_orphaned, 0);
+}
+
 static void a_stop_nobody_asked_for_is_the_loss_of_a_node(void **state)
 {
     struct bench *b = *state;
@@ -776,6 +795,7 @@ int main(void)
         GOES_ON(a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault),
         GOES_ON(a_lease_that_a_shepherd_has_ended_is_a_loss_too),
         TEST(what_fails_because_its_peer_was_stopped_was_stopped_too),
+        TEST(a_lost_rank_that_ends_before_the_others_does_not_keep_its_node),
         TEST(a_stop_nobody_asked_for_is_the_loss_of_a_node),
         TEST(what_fails_after_such_a_stop_is_not_the_reason),
         TEST(a_failure_that_an_earlier_controller_knew_is_the_reason),

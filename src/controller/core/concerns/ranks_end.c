@@ -204,10 +204,10 @@ static void forget_all(struct core *core, const struct job *job, const struct co
 {
     for (uint32_t number = 0; number < ranks->count; number++) {
         const struct core_node *node = core_find_node(core, job_node_name(job, number));
-        struct message_release_attempt forget = { .id = core_attempt_id(job, number), .token = ranks->token };
+        struct spool_id id = core_attempt_id(job, number);
         bool is_there = ranks->items[number].state != RANK_LOST || ranks->items[number].has_record;
         if (node != NULL && node->is_up && is_there)
-            core_release_attempt(core, node->link, &forget);
+            core_forget_stated(core, node, &id, ranks->token);
     }
 }
 
