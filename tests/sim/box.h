@@ -17,12 +17,12 @@
 #define PLACES_MAX 3U
 #define ASKS_MAX   400U
 
-#define BOX_CLIENT    "1000" // the uid of all clients
-#define BOX_SINGLETON "one"  // the name of jobs of which one runs at a time
-#define BOX_ELEMENTS  2U     // of an array, which run at a time
+#define BOX_SINGLETON "one" // the name of jobs of which one runs at a time
+#define BOX_ELEMENTS  2U    // of an array, which run at a time
 
 struct ask { // one submit that a client insists on
     struct box *box;
+    const struct identity *who;
     char key[16];
     uint64_t job;      // acknowledged as this one, 0 before
     bool is_waiting;   // for an answer

@@ -68,12 +68,12 @@ static void on_drain(void *arg, uint64_t number, void *object)
         world_later(&box->world, world_between(&box->world, 100, 2000), on_drain, box, 0, NULL, NULL);
 }
 
-/* For the clients or for somebody else, at once or soon. What cannot be reserved is refused. */
+/* For some of the clients, at once or soon. What cannot be reserved is refused. */
 static void reserve(struct box *box)
 {
     int64_t wall_ms = world_wall_ms(&box->world);
-    char mine[] = BOX_CLIENT, not_mine[] = "1001", name[] = "a course", gpus[] = "n0:0,2";
-    struct cluster_change wish = { .users = world_one_in(&box->world, 2) ? mine : not_mine, .text = name };
+    char some[] = "1000", others[] = "1001", name[] = "a course", gpus[] = "n0:0,2";
+    struct cluster_change wish = { .users = world_one_in(&box->world, 2) ? some : others, .text = name };
     wish.from_ms = world_one_in(&box->world, 2) ? 0 : wall_ms + world_between(&box->world, 0, 1000);
     wish.until_ms = wall_ms + world_between(&box->world, 1100, 4000);
     wish.gpus = (uint32_t)world_between(&box->world, 1, 4);

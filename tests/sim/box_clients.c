@@ -15,7 +15,10 @@
 
 #define CLIENTS 8U
 
-static const struct identity client = { .is_known = true, .uid = 1000, .gid = 1000, .may_raise = true };
+static const struct identity users[] = {
+    { .is_known = true, .uid = 1000, .gid = 1000, .may_raise = true },
+    { .is_known = true, .uid = 1001, .gid = 1001, .may_raise = true },
+};
 
 static void ask_again(void *arg, uint64_t life, void *object);
 
@@ -126,7 +129,7 @@ static void ask_again(void *arg, uint64_t number, void *object)
         ask->is_waiting = ask->is_asked = true;
         ask->is_sizeable = box_has_met_all(box);
         core_submit(
-            box->core, box->world.now_ms, world_wall_ms(&box->world), &client, make_spec(ask), &facts, ask);
+            box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, make_spec(ask), &facts, ask);
         box_turn(box);
     }
     world_later(&box->world, world_between(&box->world, 50, 300), ask_again, box, 0, ask, NULL);
@@ -138,8 +141,12 @@ static void cancel(void *arg, uint64_t number, void *object)
     struct ask *ask = object;
     if (ask->job == 0 || box->core == NULL)
         return;
-    ask->is_cancelled = true;
-    core_cancel(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, 0, NULL);
+    const struct identity *other = ask->who == &users[0] ? &users[1] : &users[0]; // it is refused
+    core_cancel(box->core, box->world.now_ms, world_wall_ms(&box->world), other, ask->job, 0, NULL);
+    if (!world_one_in(&box->world, 4)) {
+        ask->is_cancelled = true;
+        core_cancel(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, ask->job, 0, NULL);
+    }
     box_turn(box);
 }
 
@@ -161,7 +168,7 @@ static void edit(void *arg, uint64_t number, void *object)
     case 4: changed.preemptible = !changed.preemptible; break;
     default: changed.deadline_ms = 0; break;
     }
-    core_edit(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, &changed, NULL,
+    core_edit(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, ask->job, &changed, NULL,
         NULL, NULL);
     job_ask_clear(&changed);
     box_turn(box);
@@ -177,13 +184,13 @@ static void control(void *arg, uint64_t number, void *object)
         return;
     int64_t return_ms = world_one_in(&box->world, 3) ? world_wall_ms(&box->world) + 1000 : 0;
     switch (world_random(&box->world) % 8) {
-    case 0: core_requeue(box->core, now, world_wall_ms(&box->world), &client, ask->job, 0, NULL); break;
-    case 1: core_signal(box->core, now, world_wall_ms(&box->world), &client, ask->job, 10, NULL); break;
-    case 2: core_unpark(box->core, now, world_wall_ms(&box->world), &client, ask->job, NULL); break;
+    case 0: core_requeue(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, 0, NULL); break;
+    case 1: core_signal(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, 10, NULL); break;
+    case 2: core_unpark(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, NULL); break;
     case 3:
     case 4:
-    case 5: core_park(box->core, now, world_wall_ms(&box->world), &client, ask->job, return_ms, NULL); break;
-    default: core_suspend(box->core, now, world_wall_ms(&box->world), &client, ask->job, false, NULL); break;
+    case 5: core_park(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, return_ms, NULL); break;
+    default: core_suspend(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, false, NULL); break;
     }
     box_turn(box);
 }
@@ -217,11 +224,12 @@ static void release(void *arg, uint64_t number, void *object)
                 box->core, box->world.now_ms, world_wall_ms(&box->world), ask->job, index, false, &waits);
             if (element != 0)
                 core_hold(
-                    box->core, box->world.now_ms, world_wall_ms(&box->world), &client, element, true, NULL);
+                    box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, element, true, NULL);
         }
-        core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, true, NULL);
-        core_suspend(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, true, NULL);
-        core_unpark(box->core, box->world.now_ms, world_wall_ms(&box->world), &client, ask->job, NULL);
+        core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, ask->job, true, NULL);
+        core_suspend(
+            box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, ask->job, true, NULL);
+        core_unpark(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, ask->job, NULL);
         box_turn(box);
         const struct job *job = core_job(box->core, ask->job);
         if (job == NULL || job->state == JOB_DONE) {
@@ -241,7 +249,7 @@ static void hold(void *arg, uint64_t number, void *object)
         return;
     uint64_t element =
         core_element(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->job, 3, true, &waits);
-    core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), &client,
+    core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who,
         element != 0 ? element : ask->job, false, NULL);
     box_turn(box);
 }
@@ -253,6 +261,7 @@ static void on_client(void *arg, uint64_t number, void *object)
         return;
     struct ask *ask = &box->asks[box->n_asks++];
     *ask = (struct ask){ .box = box, .made_ms = world_true_ms(&box->world) };
+    ask->who = &users[world_one_in(&box->world, 3)];
     (void)snprintf(ask->key, sizeof(ask->key), "key-%zu", box->n_asks);
     const struct ask *other = &box->asks[world_random(&box->world) % box->n_asks];
     if (world_one_in(&box->world, 6))

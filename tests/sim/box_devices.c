@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What must be true of GPUs and nodes that somebody, or mgpud itself, keeps from jobs: none gets them. Seen
  * from the events. */
+#include <stdlib.h>
+
 #include "box.h"
 
 static bool is_told_of(const struct job_event *event, const char *uuid)
@@ -69,7 +71,15 @@ static bool is_of(const struct cluster_change *reservation, const struct job_eve
     return false;
 }
 
-/* The event at `at` reserves GPUs for somebody else: no client gets them in that time. */
+static uint32_t owner_of(const struct box *box, uint64_t job)
+{
+    for (size_t i = 0; i < box->n_events; i++)
+        if (box->events[i].event.type == EVENT_SUBMITTED && box->events[i].event.job == job)
+            return box->events[i].event.uid;
+    return 0;
+}
+
+/* The event at `at` reserves GPUs: nobody else gets them in that time. */
 static void judge_reservation(struct box *box, size_t at)
 {
     const struct cluster_change *reservation = box->events[at].event.change.items;
@@ -81,7 +91,8 @@ static void judge_reservation(struct box *box, size_t at)
             return;
         bool is_given = event->type == EVENT_ALLOCATED || event->type == EVENT_RESTORING;
         bool is_then = event->wall_ms >= reservation->from_ms && event->wall_ms < reservation->until_ms;
-        if (is_given && is_then && is_of(reservation, event))
+        if (is_given && is_then && is_of(reservation, event) &&
+            strtoul(reservation->users, NULL, 10) != owner_of(box, event->job))
             box_break(box, "it got a GPU that was reserved for another user", event->job);
     }
 }
@@ -99,8 +110,7 @@ void box_judge_devices(struct box *box)
     for (size_t i = 0; i < box->n_events; i++) {
         const struct job_event *event = &box->events[i].event;
         const struct cluster_change *change = event->change.items;
-        bool is_reserve = event->type == EVENT_CLUSTER && change->kind == CHANGE_RESERVE;
-        if (is_reserve && !text_equal(change->users, BOX_CLIENT))
+        if (event->type == EVENT_CLUSTER && change->kind == CHANGE_RESERVE)
             judge_reservation(box, i);
     }
 }

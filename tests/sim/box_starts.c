@@ -90,7 +90,8 @@ static void judge_dependency(
 static void judge_name(struct box *box, struct job *const *jobs, const struct job *job)
 {
     for (uint64_t i = 1; text_equal(job->name, BOX_SINGLETON) && i < job->id; i++)
-        if (jobs[i] != NULL && text_equal(jobs[i]->name, BOX_SINGLETON) && jobs[i]->state != JOB_DONE)
+        if (jobs[i] != NULL && jobs[i]->uid == job->uid && text_equal(jobs[i]->name, BOX_SINGLETON) &&
+            jobs[i]->state != JOB_DONE)
             box_break(box, "it began beside another of its name", job->id);
 }
 
@@ -172,7 +173,7 @@ static void judge_quota(struct box *box, struct job *const *jobs, size_t highest
 {
     size_t gpus = event->gpus.count, running = 1;
     for (size_t i = 1; i <= highest; i++)
-        if (jobs[i] != NULL && jobs[i] != job && job_holds_gpus(jobs[i])) {
+        if (jobs[i] != NULL && jobs[i] != job && jobs[i]->uid == job->uid && job_holds_gpus(jobs[i])) {
             gpus += jobs[i]->ask->gpu_mem > 0 ? 0 : jobs[i]->grants.count;
             running++;
         }
