@@ -396,6 +396,22 @@ def test_exec_runs_in_the_job_with_its_user_gpus_and_exit_status(box, gate):
     assert box.wait(job)['state'] == 'done', 'the end of an exec is not the end of its job'
 
 
+# A stream that does not say what it is for is closed after 10 s.
+SILENT = ['sh', '-c', 'echo a; sleep 1; echo b; sleep 11; echo c']
+
+
+def test_exec_may_be_silent(box, gate):
+    job = box.submit('-g', '0', '--', *gate.command())
+    box.wait(job, 'running')
+    assert box.mgpu('exec', job, '--', *SILENT, check=True).out.split() == ['a', 'b', 'c']
+    gate.open()
+    box.wait(job)
+
+
+def test_a_followed_job_may_be_silent(box):
+    assert box.mgpu('run', '-g', '0', '--', *SILENT, check=True).out.split() == ['a', 'b', 'c']
+
+
 def test_exec_on_a_terminal(box, gate, screen):
     job = box.post_job(gate.command())
     box.wait(job, 'running')

@@ -198,9 +198,7 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
     if (log->is_follow)
         connection_be_patient(request->connection);
     bufferevent_setcb(stream, on_bytes, NULL, on_stream_condition, request);
-    /* A followed job may be silent for days. libevent clears a timeout only while the event is pending. */
     (void)bufferevent_enable(stream, EV_READ);
-    bufferevent_set_timeouts(stream, NULL, NULL);
     bufferevent_setwatermark(stream, EV_READ, 0, STREAM_INPUT_MAX);
     pump(request); // what came with the first frame
     if (log->stream == NULL || !log->is_growing)

@@ -151,7 +151,6 @@ void relay_begin(struct request *request, const char *protocol, struct buffereve
     connection_take_over(request->connection);
     connection_watch_output(request->connection, LIMIT_STREAM_BUFFER_BYTES / 4);
     bufferevent_setcb(stream, on_stream_bytes, on_stream_room, on_stream_condition, request);
-    bufferevent_set_timeouts(stream, NULL, NULL);
     (void)bufferevent_enable(stream, EV_READ | EV_WRITE);
     request_ref(request);
     pump_out(request);

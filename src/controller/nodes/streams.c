@@ -94,11 +94,12 @@ void streams_free(struct streams *streams)
     free(streams);
 }
 
-/* It belongs to another part from here on. */
+/* It belongs to another part from here on, and may be silent for days. libevent clears a timeout only while
+ * its event is pending; otherwise it comes back with the first byte that is read. */
 static void let_go(struct arriving *arriving)
 {
-    (void)bufferevent_disable(arriving->stream, EV_READ);
     bufferevent_set_timeouts(arriving->stream, NULL, NULL);
+    (void)bufferevent_disable(arriving->stream, EV_READ);
     bufferevent_setcb(arriving->stream, NULL, NULL, NULL, NULL);
 }
 
