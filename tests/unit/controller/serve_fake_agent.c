@@ -84,6 +84,7 @@ static void call_stream(struct later *later)
     const struct timeval limit = { .tv_usec = HARNESS_STREAM_MS * 1000 }; // to send its first frame
     bufferevent_set_timeouts(stream, &limit, NULL);
     (void)bufferevent_enable(stream, EV_READ);
+    bufferevent_set_timeouts(stream, NULL, NULL); // while it is pending, as streams.c does
     (void)bufferevent_disable(stream, EV_READ);
     struct message_stream first = { .stream = later->number,
         .error = harness->log_error,
