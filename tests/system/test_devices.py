@@ -387,6 +387,7 @@ def test_a_job_that_returns_on_another_gpu_opens_its_node_and_the_old_one_no_mor
     before = device_programs.attached(cell)
     park(instance, job)
     other = instance.submit('--gpu-ids', '0', '--', 'sh', '-c', f"{attempt_text(nodes)}; exec sleep 1000")
+    instance.wait(other, 'running')
     harness.until(lambda: instance.output(other).endswith(']\n'), 'what the other job can open')
     assert json.loads(instance.output(other)) == [0, CTL]
     instance.mgpu('unpark', job, check=True)
