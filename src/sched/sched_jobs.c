@@ -118,17 +118,14 @@ static void count_waiting(struct sched *sched, const struct queue_class *class, 
     fairshare_count(&sched->fairshare, class->group, sched->now_ms, 0, change);
 }
 
-static bool may_wait_in_queue(struct sched *sched, const struct sched_job *job)
+static bool may_wait_in_queue(const struct sched *sched, const struct sched_job *job)
 {
     const struct job_rules *rules = job->rules;
     if (job->blockers != 0 || job->run != NULL)
         return false;
     if (rules != NULL && rules->is_array)
         return rules->elements > 0 && !rules->is_at_limit;
-    bool may_start = sched_element_may_start(sched, job);
-    if (!may_start)
-        sched_element_kept(sched, job);
-    return may_start;
+    return sched_element_may_start(sched, job);
 }
 
 void sched_place_in_queue(struct sched *sched, struct sched_job *job)
@@ -136,6 +133,8 @@ void sched_place_in_queue(struct sched *sched, struct sched_job *job)
     struct job_rules *rules = job->rules;
     if (rules != NULL && rules->is_array)
         rules->is_at_limit = rules->element_limit > 0 && rules->elements_open >= rules->element_limit;
+    if (!sched_element_may_start(sched, job))
+        sched_element_kept(sched, job);
     if (!may_wait_in_queue(sched, job)) {
         sched_leave_queue(sched, job);
         return;

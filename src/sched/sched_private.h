@@ -156,7 +156,7 @@ bool sched_element_may_start(const struct sched *sched, const struct sched_job *
 void sched_element_kept(struct sched *sched, const struct sched_job *job); // it is to be placed again
 void sched_element_begins(struct sched *sched, const struct sched_job *job);
 void sched_element_stops(struct sched *sched, uint64_t array);
-void sched_array_freed(struct sched *sched, struct sched_job *array); // places what was kept back
+void sched_array_freed(struct sched *sched, struct sched_job *array); // queues what was kept out
 /* An element of this array has ended or was created. */
 void sched_element_over(struct sched *sched, uint64_t array);
 
