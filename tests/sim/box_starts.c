@@ -77,10 +77,10 @@ static void judge_dependency(
     }
     bool is_any = after[0].is_any;
     if (event->type == EVENT_ALLOCATED && job->attempt == 0 && n_true < (is_any ? 1 : count))
-        box_break(box, "it began before what it waits for had come true", job->id);
+        box_break(box, "it began before its dependencies were satisfied", job->id);
     if (event->type == EVENT_STOP && event->reason == END_DEPENDENCY) {
         if (n_never < (is_any ? count : 1))
-            box_break(box, "it was ended for a dependency that could come true", job->id);
+            box_break(box, "it was ended for a dependency that could be satisfied", job->id);
         box->tally.counts[TALLY_NEVERS]++;
     }
 }

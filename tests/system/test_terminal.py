@@ -396,7 +396,7 @@ def test_exec_runs_in_the_job_with_its_user_gpus_and_exit_status(box, gate):
     assert box.wait(job)['state'] == 'done', 'the end of an exec is not the end of its job'
 
 
-# A stream that does not say what it is for is closed after 10 s.
+# A stream that does not say what it is for is closed after 10 s: the silence is what is tested, after bytes that were read.
 SILENT = ['sh', '-c', 'echo a; sleep 1; echo b; sleep 11; echo c']
 
 
