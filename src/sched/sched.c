@@ -112,6 +112,7 @@ void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_set
     advance(sched, now_ms);
     if (settings->placement != sched->settings.placement)
         change_placement(sched, settings->placement);
+    sched_plan_drop(sched); // a policy without backfill would keep what another has planned for ever
     sched->settings = *settings;
     cluster_limit_jobs(&sched->cluster, settings->node_jobs);
     cluster_limit_starts(&sched->cluster, settings->node_starts);

@@ -15,7 +15,7 @@ void sched_fit_of(const struct sched *sched, const struct queue_class *class, ui
         .now_ms = sched->now_ms,
         .end_ms = sched->now_ms + class->horizon_ms,
         .limit_ms = class->key.limit_ms > 0 ? sched->now_ms + class->key.limit_ms : TIME_NEVER,
-        .owner = class,
+        .class_number = class->number,
         .reservations = reservations,
         .n_reservations = sched_usable(sched, class->key.uid, reservations, max),
         .may_give_way = class->key.is_preemptible,

@@ -368,7 +368,7 @@ static void mark(struct sched *sched, const struct plan_hold *hold)
     for (size_t i = 0; i < hold->allocation.n_gpus; i++) {
         const struct alloc_gpu *held = &hold->allocation.gpus[i];
         struct cluster_gpu *gpu = &sched->cluster.nodes[held->node].gpus[held->gpu];
-        gpu->hold_owner = gpu->hold_from_ms == TIME_NEVER ? hold->class : NULL;
+        gpu->hold_class = gpu->hold_from_ms == TIME_NEVER ? hold->class->number : 0;
         gpu->hold_from_ms = hold->from_ms < gpu->hold_from_ms ? hold->from_ms : gpu->hold_from_ms;
         gpu->hold_share =
             gpu->hold_share + held->share > SHARE_WHOLE ? SHARE_WHOLE : gpu->hold_share + held->share;
@@ -377,7 +377,7 @@ static void mark(struct sched *sched, const struct plan_hold *hold)
     for (size_t i = 0; i < hold->allocation.n_nodes; i++) {
         const struct alloc_node *held = &hold->allocation.nodes[i];
         struct cluster_node *node = &sched->cluster.nodes[held->node];
-        node->hold_owner = node->hold_from_ms == TIME_NEVER ? hold->class : NULL;
+        node->hold_class = node->hold_from_ms == TIME_NEVER ? hold->class->number : 0;
         node->hold_from_ms = hold->from_ms < node->hold_from_ms ? hold->from_ms : node->hold_from_ms;
         node->hold_cpu_milli += held->cpu_milli;
         node->hold_jobs++;
@@ -392,14 +392,14 @@ static void unmark(struct sched *sched, const struct plan_hold *hold)
     for (size_t i = 0; i < hold->allocation.n_gpus; i++) {
         const struct alloc_gpu *held = &hold->allocation.gpus[i];
         struct cluster_gpu *gpu = &sched->cluster.nodes[held->node].gpus[held->gpu];
-        gpu->hold_owner = NULL;
+        gpu->hold_class = 0;
         gpu->hold_from_ms = TIME_NEVER;
         gpu->hold_share = 0;
         gpu->hold_memory = 0;
     }
     for (size_t i = 0; i < hold->allocation.n_nodes; i++) {
         struct cluster_node *node = &sched->cluster.nodes[hold->allocation.nodes[i].node];
-        node->hold_owner = NULL;
+        node->hold_class = 0;
         node->hold_from_ms = TIME_NEVER;
         node->hold_cpu_milli = 0;
         node->hold_jobs = 0;
@@ -473,6 +473,14 @@ void sched_plan_compare(struct sched *sched, struct plan_hold *old, size_t n_old
             cluster_touch(&sched->cluster, &sched->cluster.nodes[old[i].allocation.nodes[k].node]);
     }
     sched_plan_free(old, n_old);
+}
+
+void sched_plan_drop(struct sched *sched)
+{
+    struct plan_hold *old;
+    size_t n_old;
+    sched_plan_drop_all(sched, &old, &n_old);
+    sched_plan_compare(sched, old, n_old);
 }
 
 void sched_plan_free(struct plan_hold *holds, size_t count)

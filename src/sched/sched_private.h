@@ -243,6 +243,7 @@ void sched_plan_drop_all(struct sched *sched, struct plan_hold **ret_old, size_t
 /* Marks nodes dirty whose holds have changed. */
 void sched_plan_compare(struct sched *sched, struct plan_hold *old, size_t n_old); // frees them
 void sched_plan_free(struct plan_hold *holds, size_t count);
+void sched_plan_drop(struct sched *sched); // all holds, for good: marks their nodes dirty
 
 /* --- sched_calendar.c: reservations made by administrators --- */
 /* Ids of the reservations that this user may use now or later, at most `max`. */

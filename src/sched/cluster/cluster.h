@@ -51,7 +51,7 @@ struct cluster_gpu {
     int64_t hold_from_ms; // TIME_NEVER: no hold
     uint32_t hold_share;  // SHARE_WHOLE: all of it
     uint64_t hold_memory;
-    const void *hold_owner;           // the class it is held for; several: NULL
+    uint64_t hold_class;              // number of the class it is held for; several: 0
     struct cluster_booking *bookings; // reservations, ordered by time
     size_t n_bookings;
     /* Topology; equal numbers are close. -1: unknown. */
@@ -81,7 +81,7 @@ struct cluster_node {
     uint32_t hold_cpu_milli, hold_jobs;
     uint64_t hold_memory;
     bool hold_is_exclusive;
-    const void *hold_owner;
+    uint64_t hold_class;
     struct cluster_gpu *gpus; // in order of discovery: by index, unless cards have moved
     size_t n_gpus;
 };

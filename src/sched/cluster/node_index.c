@@ -21,6 +21,9 @@ struct row {
     uint64_t wholes;
 };
 
+_Static_assert(sizeof(struct row) == 6 * sizeof(uint32_t) + 4 * sizeof(uint64_t),
+    "rows are compared as bytes, so they must not have padding");
+
 struct node_index {
     uint32_t capacity; // a power of two
     struct row *rows;

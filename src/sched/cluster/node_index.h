@@ -22,8 +22,8 @@ struct node_offer {
     uint32_t whole;     // empty GPUs
     uint32_t share;     // maximum of free thousandths on an empty or shared GPU
     uint32_t part;      // maximum of free thousandths of both such a GPU and its memory
-    uint64_t gpu_mem;   // maximum of free bytes on such a GPU
     uint32_t cpu_milli; // free
+    uint64_t gpu_mem;   // maximum of free bytes on such a GPU
     uint64_t memory;    // free; UINT64_MAX if not limited
     uint64_t models;    // bit m % 64 of the models of its GPUs, empty or not
     uint32_t gpus;      // all GPUs, free or not

@@ -23,9 +23,9 @@ static uint64_t share_memory(const struct cluster_gpu *gpu, const struct sched_r
            gpu->memory_bytes % SHARE_WHOLE * request->share / SHARE_WHOLE;
 }
 
-static bool is_held(int64_t hold_from_ms, const void *hold_owner, const struct fit *fit)
+static bool is_held(int64_t hold_from_ms, uint64_t hold_class, const struct fit *fit)
 {
-    bool is_own = hold_owner != NULL && hold_owner == fit->owner;
+    bool is_own = hold_class != 0 && hold_class == fit->class_number;
     return !is_own && (hold_from_ms < fit->end_ms || hold_from_ms <= fit->now_ms);
 }
 
@@ -54,7 +54,7 @@ static bool share_fits(
 {
     if (!cluster_gpu_takes_share(gpu))
         return false;
-    bool is_kept = is_held(gpu->hold_from_ms, gpu->hold_owner, fit);
+    bool is_kept = is_held(gpu->hold_from_ms, gpu->hold_class, fit);
     /* A request by memory alone books no share, but the GPU must have some left. */
     uint32_t share = gpu->share_booked + (request->share > 0 ? request->share : 1);
     if (share + (is_kept ? gpu->hold_share : 0) > SHARE_WHOLE)
@@ -81,7 +81,7 @@ bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, con
         return false;
     if (request_is_shared(request))
         return share_fits(gpu, request, fit);
-    return cluster_gpu_is_whole(gpu) && !is_held(gpu->hold_from_ms, gpu->hold_owner, fit);
+    return cluster_gpu_is_whole(gpu) && !is_held(gpu->hold_from_ms, gpu->hold_class, fit);
 }
 
 /* Only jobs without GPUs, on one node, can come by thousands: others start whatever their node is starting.
@@ -100,7 +100,7 @@ bool fit_host(const struct cluster_node *node, const struct sched_request *reque
         return false;
     if (!cluster_node_admits(node, request) || (request->is_exclusive && node->jobs > 0))
         return false;
-    bool is_kept = is_held(node->hold_from_ms, node->hold_owner, fit);
+    bool is_kept = is_held(node->hold_from_ms, node->hold_class, fit);
     if (is_kept && (node->hold_is_exclusive || request->is_exclusive))
         return false;
     if (is_kept && node->jobs_max > 0 && node->jobs + node->hold_jobs >= node->jobs_max)

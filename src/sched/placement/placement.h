@@ -15,7 +15,7 @@ struct fit {
     int64_t now_ms;
     int64_t end_ms;               // expected end: holds that begin later are not in the way
     int64_t limit_ms;             // certain end (its time limit); TIME_NEVER: none. Reservations use this one
-    const void *owner;            // holds of this owner are ignored
+    uint64_t class_number;        // holds for this class are ignored; 0: for none
     const uint64_t *reservations; // ids of the reservations its user may use now
     size_t n_reservations;
     bool may_give_way;      // preemptible: may use reserved GPUs before the reservation begins

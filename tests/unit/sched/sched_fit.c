@@ -78,7 +78,7 @@ static void what_is_held_is_left_to_its_owner_and_to_those_who_end_before(void *
     struct fit fit = clusters_fit();
     gpu->hold_from_ms = 500;
     gpu->hold_share = 600;
-    gpu->hold_owner = c;
+    gpu->hold_class = 7;
     assert_false(fits(c, &whole, &fit));
     assert_false(fits(c, &half, &fit));
     gpu->hold_share = 500;
@@ -88,9 +88,9 @@ static void what_is_held_is_left_to_its_owner_and_to_those_who_end_before(void *
     fit.end_ms = 500;
     assert_true(fits(c, &whole, &fit));
     fit.end_ms = 501;
-    fit.owner = c;
+    fit.class_number = 7;
     assert_true(fits(c, &whole, &fit));
-    gpu->hold_owner = fit.owner = NULL; // several owners are nobody's
+    gpu->hold_class = fit.class_number = 0; // what is held for several is nobody's
     assert_false(fits(c, &whole, &fit));
 }
 

@@ -253,6 +253,22 @@ static void it_comes_to_rest(void **state)
     }
 }
 
+/* Free GPUs were held for the wide job; a preempting policy plans nothing ahead. */
+static void what_was_held_before_a_change_of_policy_is_free(void **state)
+{
+    (void)state;
+    struct scene *scene = open_with("easy", 1);
+    scene_add(scene, 2, 10000);
+    scene_add(scene, 4, 10000);
+    uint64_t later = scene_add(scene, 2, 20000);
+    assert_false(scene_runs(scene, later));
+    scene->settings.policy = policy_find("las");
+    sched_configure(scene->sched, scene->now_ms, &scene->settings);
+    sched_pass(scene->sched, scene->now_ms);
+    assert_true(scene_runs(scene, later));
+    scene_free(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +284,7 @@ int main(void)
         cmocka_unit_test(what_was_lost_before_this_scheduler_counts),
         cmocka_unit_test(adopted_job_is_never_moved),
         cmocka_unit_test(it_comes_to_rest),
+        cmocka_unit_test(what_was_held_before_a_change_of_policy_is_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
