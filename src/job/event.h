@@ -13,6 +13,10 @@
 #define EVENT_TEXT_MAX 1024U
 #define EVENT_GPUS_MAX SPEC_GPUS_MAX
 
+/* By how much ids, events and epochs are advanced after a restore, at least: more than the original can have
+ * used since. */
+#define RESTORE_GAP 1000000
+
 #define STOP_TERMS_GRACE   1U // the stop specifies its own grace
 #define STOP_TERMS_PROCESS 2U // of an adoption: its process is killed too
 

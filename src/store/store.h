@@ -17,10 +17,6 @@
 #include "base/error.h"
 #include "job/job.h"
 
-/* By how much ids, events and epochs are advanced after a restore: more than the original can have used
- * since. */
-#define STORE_RESTORE_GAP 1000000
-
 /* The result of the latest whole check since this start (store_snapshot). */
 struct store_verification {
     int64_t checked_ms;   // wall clock; 0: there was none yet

@@ -47,7 +47,7 @@ static int skip_of_log(sqlite3 *db, struct error *err)
         "UPDATE sqlite_sequence SET seq = max(seq, (SELECT ifnull(max(value), 0) FROM meta"
         " WHERE name = 'reserved')) WHERE name = 'jobs'",
     };
-    return run_all(db, texts, COUNT(texts), STORE_RESTORE_GAP, err);
+    return run_all(db, texts, COUNT(texts), RESTORE_GAP, err);
 }
 
 static int reserve(struct store *store, int64_t reserved, struct error *err)
@@ -61,7 +61,7 @@ static int reserve(struct store *store, int64_t reserved, struct error *err)
 int store_ids_begin(struct store *store, const struct store_found *found, struct error *err)
 {
     int64_t last = 0;
-    int r = found->is_old_copy ? store_ids_skip(store->db, STORE_RESTORE_GAP, err) : 0;
+    int r = found->is_old_copy ? store_ids_skip(store->db, RESTORE_GAP, err) : 0;
     if (r == 0 && found->is_log_doubtful)
         r = skip_of_log(store->db, err);
     if (r == 0)

@@ -124,11 +124,13 @@ void core_hook_heard(struct core *core, struct core_node *node)
         (*row)->heard(core, node);
 }
 
-void core_hook_hello(struct core *core, struct core_node *node)
+int core_hook_hello(struct core *core, struct core_node *node, struct error *err)
 {
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
+    int r = 0;
+    for (const struct core_concern *const *row = core->concerns; r == 0 && *row != NULL; row++)
         if ((*row)->hello != NULL)
-            (*row)->hello(core, node);
+            r = (*row)->hello(core, node, err);
+    return r;
 }
 
 void core_hook_welcome(const struct core *core, struct message_welcome *welcome)

@@ -72,7 +72,8 @@ struct core_concern {
     /* --- nodes, in the order of a connection --- */
     const struct core_message *messages;
     void (*heard)(struct core *core, struct core_node *node); // any message
-    void (*hello)(struct core *core, struct core_node *node); // HELLO was accepted; nothing was answered yet
+    /* HELLO was accepted, and nothing answered yet; less than 0: the node is refused, and may try again. */
+    int (*hello)(struct core *core, struct core_node *node, struct error *err);
     void (*welcome)(const struct core *core, struct message_welcome *welcome); // fills in the answer
     void (*up)(struct core *core, struct core_node *node,
         bool was_up); // called after the answer was sent; was_up: it replaces a link
@@ -113,7 +114,7 @@ void core_hook_lost(
     struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text);
 void core_hook_over(struct core *core, struct core_node *node, const struct message_release_attempt *attempt);
 void core_hook_heard(struct core *core, struct core_node *node);
-void core_hook_hello(struct core *core, struct core_node *node);
+int core_hook_hello(struct core *core, struct core_node *node, struct error *err);
 void core_hook_welcome(const struct core *core, struct message_welcome *welcome);
 void core_hook_up(struct core *core, struct core_node *node, bool was_up);
 void core_hook_sample(struct core *core, struct core_node *node);

@@ -84,7 +84,9 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     node->left_ms = node->heard_ms;
     core_hear(core, node);
     take_hello(core, node, hello);
-    core_hook_hello(core, node);
+    r = core_hook_hello(core, node, err);
+    if (r < 0)
+        return r;
     node->is_up = true;
     node->link = link;
     if (was_up)

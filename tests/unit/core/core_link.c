@@ -300,6 +300,18 @@ static void a_row_without_a_node_is_refused(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_watching, bench_close)
 
+/* The node is refused until it is durable that it is held. */
+static void hello_is_held(struct bench *bench, uint32_t link, uint64_t epoch, int64_t began_ms,
+    uint64_t event, const struct known_attempt *known)
+{
+    assert_int_equal(bench_hello_seen(bench, link, epoch, began_ms, event, known), -EAGAIN);
+    assert_null(bench_sent(bench, MESSAGE_WELCOME, 0));
+    bench_settle(bench);
+    assert_int_equal(bench_hello_seen(bench, link + 10, epoch, began_ms, event, known), 0);
+    bench_settle(bench);
+    assert_true(core_mark(bench->core, "box", NULL)->is_held);
+}
+
 /* What is queued in an older copy of the store may have run since. */
 static void a_restored_store_starts_nothing_until_its_nodes_are_resumed(void **state)
 {
@@ -314,7 +326,7 @@ static void a_restored_store_starts_nothing_until_its_nodes_are_resumed(void **s
     core_load_summary(bench->core, &summary);
     core_load_end(bench->core, bench->now_ms, bench->now_ms);
     bench_settle(bench);
-    assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
+    hello_is_held(bench, 1, 0, 0, 0, NULL);
     bench_submit(bench, 1000, 1, NULL, &submitted);
     bench_settle(bench);
     uint64_t job = bench_answer(bench, &submitted)->job;
@@ -384,14 +396,12 @@ static void a_node_that_knows_more_than_the_store_shows_that_the_store_is_old(vo
         struct bench *bench = *state;
         bench->n_sent = bench->n_answers = 0;
         restart_at_event_100(bench);
-        assert_int_equal(bench_hello_seen(bench, 1, rows[i].epoch, rows[i].began_ms, rows[i].event, NULL), 0);
-        bench_settle(bench);
+        hello_is_held(bench, 1, rows[i].epoch, rows[i].began_ms, rows[i].event, NULL);
         assert_true(core_is_store_old(bench->core));
         assert_true(bench_sent(bench, MESSAGE_WELCOME, 0)->epoch > rows[i].epoch);
         uint64_t job = submit(bench, &one);
-        assert_true(job > 10 + STORE_RESTORE_GAP);
+        assert_true(job > 10 + RESTORE_GAP);
         assert_null(bench_sent(bench, MESSAGE_LAUNCH, job));
-        assert_true(core_mark(bench->core, "box", NULL)->is_held);
     }
 }
 
@@ -401,12 +411,11 @@ static void a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed
     const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
     const struct known_attempt known = { .id.job = 12, .id.attempt = 1, .token = 99, .phase = PHASE_RUNNING };
     restart_at_event_100(bench);
-    assert_int_equal(bench_hello_seen(bench, 1, 3, 77, 130, &known), 0);
-    bench_settle(bench);
+    hello_is_held(bench, 1, 3, 77, 130, &known);
     assert_null(bench_sent(bench, MESSAGE_STOP, 12));
     /* Another start knows by the mark that the node is held. */
     core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", "mine", 0, false, &one);
-    assert_int_equal(bench_hello_seen(bench, 2, 3, 77, 130, &known), 0);
+    assert_int_equal(bench_hello_seen(bench, 12, 3, 77, 130, &known), 0);
     bench_settle(bench);
     assert_null(bench_sent(bench, MESSAGE_STOP, 12));
     core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", NULL, 0, true, &two);
@@ -415,9 +424,43 @@ static void a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed
     uint64_t job = submit(bench, bench);
     assert_null(bench_sent(bench, MESSAGE_LAUNCH, job)); // its GPU may be the other's
     const struct sent over = { .job = 12, .attempt = 1, .token = 99 };
-    assert_int_equal(bench_exited(bench, 2, &over, END_CANCELLED, 0), 0);
+    assert_int_equal(bench_exited(bench, 12, &over, END_CANCELLED, 0), 0);
     bench_settle(bench);
     assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+}
+
+static void start_in_epoch(struct bench *bench, uint64_t epoch)
+{
+    const struct store_summary summary = {
+        .epoch = epoch, .last_job = RESTORE_GAP, .last_event = RESTORE_GAP
+    };
+    bench->n_sent = 0;
+    core_free(bench->core);
+    bench->core = core_new(&bench->options, &bench->effects);
+    core_load_summary(bench->core, &summary);
+    core_load_end(bench->core, bench->now_ms, bench->now_ms);
+    bench_settle(bench);
+}
+
+/* It was off, or mgpud died before it was durable that the node is held. */
+static void a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held(void **state)
+{
+    struct bench *bench = *state;
+    const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
+    start_in_epoch(bench, RESTORE_GAP + 10);
+    hello_is_held(bench, 1, 5, 77, 100, NULL);
+    core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", NULL, 0, true, NULL);
+    bench_settle(bench);
+    /* Now it has accepted the new epoch. */
+    start_in_epoch(bench, RESTORE_GAP + 11);
+    assert_int_equal(bench_hello_seen(bench, 1, RESTORE_GAP + 10, 0, 0, NULL), 0);
+    bench_settle(bench);
+    assert_null(core_mark(bench->core, "box", NULL));
+    /* A new one has accepted none. */
+    start_in_epoch(bench, RESTORE_GAP + 12);
+    assert_int_equal(bench_hello_seen(bench, 1, 0, 0, 0, NULL), 0);
+    bench_settle(bench);
+    assert_null(core_mark(bench->core, "box", NULL));
 }
 
 /* It may have run in the time that the store does not know. */
@@ -428,8 +471,7 @@ static void a_job_that_was_starting_in_an_old_store_is_not_launched_again(void *
     uint64_t job = submit(bench, &one);
     assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
     bench->n_sent = 0;
-    assert_int_equal(bench_hello_seen(bench, 2, 1000, 77, 5000, NULL), 0);
-    bench_settle(bench);
+    hello_is_held(bench, 2, 1000, 77, 5000, NULL);
     assert_null(bench_sent(bench, MESSAGE_LAUNCH, job));
     assert_int_equal(core_job(bench->core, job)->state, JOB_DONE);
     assert_int_equal(core_job(bench->core, job)->end, END_UNKNOWN);
@@ -448,6 +490,7 @@ int main(void)
             a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(
             a_job_that_was_starting_in_an_old_store_is_not_launched_again, bench_open, bench_close),
+        CASE(a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held),
         CASE(words_of_an_older_connection_are_not_believed),
         CASE(they_are_not_believed_while_the_node_is_away_either),
         CASE(a_newer_connection_takes_the_place_of_one_that_looks_alive),

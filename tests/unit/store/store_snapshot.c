@@ -75,9 +75,9 @@ static void a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again(void 
     restore(fixture, "backup/mgpu-00000001.db");
     fixture_open(fixture);
     assert_int_equal(fixture->summary.jobs, 1);
-    assert_true(fixture->summary.last_job >= 1 + STORE_RESTORE_GAP);
+    assert_true(fixture->summary.last_job >= 1 + RESTORE_GAP);
     assert_true(fixture->summary.is_old_copy);
-    assert_true(fixture->summary.last_event >= 4 + STORE_RESTORE_GAP);
+    assert_true(fixture->summary.last_event >= 4 + RESTORE_GAP);
     assert_true(fixture->summary.epoch > epoch);
     uint64_t last_job = fixture->summary.last_job;
     fixture_run_job(fixture, 0);

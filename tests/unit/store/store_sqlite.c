@@ -239,9 +239,9 @@ static void a_copy_without_its_log_gives_no_id_out_again(void **state)
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-wal")), 0);
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db-shm")), 0);
     fixture_open(fixture);
-    assert_true(fixture->summary.last_job >= STORE_RESTORE_GAP);
-    assert_true(fixture->summary.last_event >= STORE_RESTORE_GAP);
-    assert_true(fixture->summary.epoch > STORE_RESTORE_GAP);
+    assert_true(fixture->summary.last_job >= RESTORE_GAP);
+    assert_true(fixture->summary.last_event >= RESTORE_GAP);
+    assert_true(fixture->summary.epoch > RESTORE_GAP);
     store_dispatch(fixture->store);
     assert_int_equal(fixture->warnings, 1);
     fixture_run_job(fixture, 0);

@@ -6,8 +6,12 @@
  * HELLO returns them. A node that knows of a later event proves that the store is old.
  *
  * Then numbers continue above all that can have been assigned, and every node is held: drained, and its
- * unknown attempts are not stopped, until an administrator resumes the node.
+ * unknown attempts are not stopped, until an administrator resumes the node. A node that connects only later,
+ * when mgpud may have been started again, is recognised by the epoch that it has accepted: it is from before
+ * the gap. So it is told of the new one only when it is durable that it is held: till then it is refused.
  */
+#include <errno.h>
+
 #include "base/memory.h"
 #include "controller/core/batch.h"
 #include "controller/core/concern.h"
@@ -41,12 +45,18 @@ static uint64_t highest_job(const struct message_hello *hello)
     return highest;
 }
 
+/* The epoch grows by one with each start, and by RESTORE_GAP at least with a restore. */
+static bool is_from_before(const struct core *core, const struct core_node *node)
+{
+    return node->hello.epoch != 0 && node->hello.epoch + RESTORE_GAP / 2 < core->epoch;
+}
+
 /* A mark that is there already keeps its kind and its reason. */
 static void hold_node(struct core *core, struct core_node *node)
 {
-    if (!core->is_store_old || node->was_held)
+    if (node->held_in != 0 || (!core->is_store_old && !is_from_before(core, node)))
         return;
-    node->was_held = true;
+    node->held_in = core_batch(core)->id;
     const struct cluster_change *mark = core_mark(core, node->name, NULL);
     const struct cluster_change plain = {
         .kind = CHANGE_NODE_DRAIN,
@@ -67,8 +77,8 @@ static void check_store(struct core *core, const struct message_hello *hello)
     bool is_beyond = hello->epoch > core->epoch || highest_job(hello) > core->last_job;
     if (!is_ahead(core, hello) || (core->is_store_old && !is_beyond))
         return;
-    uint64_t gap = STORE_RESTORE_GAP + excess(hello->epoch, core->epoch) +
-                   excess(hello->event, core->last_event) + excess(highest_job(hello), core->last_job);
+    uint64_t gap = RESTORE_GAP + excess(hello->epoch, core->epoch) + excess(hello->event, core->last_event) +
+                   excess(highest_job(hello), core->last_job);
     store_batch_skip(core_batch(core)->changes, gap);
     core->epoch += gap;
     core->last_job += gap;
@@ -84,10 +94,14 @@ bool core_is_store_old(const struct core *core)
     return core->is_store_old;
 }
 
-static void on_hello(struct core *core, struct core_node *node)
+static int on_hello(struct core *core, struct core_node *node, struct error *err)
 {
     check_store(core, &node->hello);
     hold_node(core, node);
+    if (node->held_in <= core->durable_batch)
+        return 0;
+    (void)error_set(err, -EAGAIN, "node %s is being held, as the store was restored", node->name);
+    return error_hint(err, "it is accepted when it connects again");
 }
 
 static void begin(struct core *core)
