@@ -204,7 +204,7 @@ static int compare(struct replay *replay, const struct job_event *event, struct 
 /* --- turns --- */
 
 /* The id before the first one assigned to an element in the current turn: ids are assigned consecutively,
- * except for those reserved by an mgpud that was killed. */
+ * except for those reserved by an mgpud that was killed, or left out when a store was restored. */
 static uint64_t last_id_before_turn(const struct replay *replay)
 {
     for (size_t i = 0; replay->may_skip_ids && i < replay->n_turn; i++) {
@@ -338,6 +338,12 @@ static void drop_turn(struct replay *replay)
     replay->n_turn = 0;
 }
 
+/* Numbers continue above a gap where the store was restored, or was found to be an old copy. */
+static bool is_restored(const struct replay *replay, const struct job_event *event)
+{
+    return replay->last_seq != 0 && event->seq > replay->last_seq + RESTORE_GAP;
+}
+
 static int check_order(const struct replay *replay, const struct job_event *event, struct error *err)
 {
     unsigned long long seq = event->seq, last = replay->last_seq;
@@ -347,7 +353,7 @@ static int check_order(const struct replay *replay, const struct job_event *even
         return error_set(err, -EPROTO,
             "the journal does not begin with a start (\"settings\"): an older mgpud created this store, and "
             "its decisions are not fully known");
-    if (seq != last + 1)
+    if (seq != last + 1 && !is_restored(replay, event))
         return error_set(err, -EPROTO, "seq %llu is followed by %llu: entries are missing", last, seq);
     if (event->wall_ms < replay->at_ms && !is_start(event))
         return error_set(err, -EPROTO, "seq %llu is earlier than the one before it", seq);
@@ -369,6 +375,7 @@ int replay_event(struct replay *replay, struct job_event *event, uint64_t stem, 
         replay->turn_room = replay->turn_room == 0 ? 64 : replay->turn_room * 2;
         replay->turn = xreallocarray(replay->turn, replay->turn_room, sizeof(*replay->turn));
     }
+    replay->may_skip_ids |= is_restored(replay, event);
     replay->last_seq = event->seq;
     replay->counts.events++;
     replay->turn[replay->n_turn++] = (struct turn_event){ .event = *event, .stem = stem };
