@@ -53,6 +53,7 @@ struct terminal_visit {
     uint32_t magic;
     uint32_t is_read_only;
     struct terminal_size size; // rows 0: unknown
+    uint32_t unused;           // 0: instead of padding, which nobody sets
     uint64_t position;         // where the output begins, or TERMINAL_LAST_SCREEN
 };
 #define TERMINAL_VISIT_MAGIC 0x6d677476U
