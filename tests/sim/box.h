@@ -2,9 +2,9 @@
 /*
  * A cluster in one process: the real core of a controller, and places, each a node with the real core of an
  * agent and the connections between the two. sim_box.c has the controller's life, box_clients.c and
- * box_admin.c who asks it for something, box_places.c what happens to nodes and connections. box_fold.c has
- * the jobs as the events tell of them, box_starts.c and box_devices.c what must be true of these events,
- * box_judge.c what must be true when all is at rest.
+ * box_admin.c who asks it for something, box_config.c its configuration, box_places.c what happens to nodes
+ * and connections. box_fold.c has the jobs as the events tell of them, box_starts.c and box_devices.c what
+ * must be true of these events, box_judge.c what must be true when all is at rest.
  */
 #pragma once
 
@@ -18,7 +18,8 @@
 #define ASKS_MAX   400U
 
 #define BOX_SINGLETON "one" // the name of jobs of which one runs at a time
-#define BOX_ELEMENTS  2U    // of an array, which run at a time
+#define BOX_PARTITION "first"
+#define BOX_ELEMENTS  2U // of an array, which run at a time
 
 struct ask { // one submit that a client insists on
     struct box *box;
@@ -32,6 +33,7 @@ struct ask { // one submit that a client insists on
     bool is_cancelled; // somebody asked to cancel it, perhaps without an answer
     bool is_sizeable;  // it was asked when the sizes of all nodes were durable
     bool is_over;      // the client knows that its job is done
+    uint64_t undone;   // its job, which is not in the backup that was restored: it has none any more
     uint64_t after[2]; // the jobs it waits for, 0: none
     int64_t made_ms;   // by a wall clock that is right
 };
@@ -44,6 +46,16 @@ struct place {
     bool is_dialling;
     bool is_gone;         // it went off and never comes back
     int64_t cut_until_ms; // its connections do not come about till then
+};
+
+#define BOX_PARTITIONS 2U
+#define BOX_ACCOUNTS   6U
+
+struct box_config { // what is in the configuration file
+    struct sched_settings settings;
+    struct core_account accounts[BOX_ACCOUNTS];
+    size_t n_accounts;
+    struct core_partition partitions[BOX_PARTITIONS];
 };
 
 struct box {
@@ -67,12 +79,22 @@ struct box {
     struct state_change *rows; // as they were written, one after the other
     size_t n_rows;
     struct store_batch *committing;
+    struct {
+        size_t n_events, n_rows;
+        uint64_t epoch, last_job, last_event;
+    } backup;
+    bool is_old_copy;              // the store, until it is opened
+    uint64_t last_job, last_event; // at least: ids and events before a gap are not in the store
+    uint64_t *undone;              // tokens of attempts that it does not know
+    size_t n_undone;
+    bool *was_open; // at the backup, by index; NULL: none was restored
+    size_t n_known;
     struct ask asks[ASKS_MAX];
     size_t n_asks;
-    bool has_copies;                          // frames may come twice, which no stream allows
-    struct sched_settings settings;           // of the configuration file
-    uint32_t user_gpus, user_jobs, node_jobs; // as the events have set them so far
-    bool has_half_open;                       // nodes give connections up whose other end notices late
+    bool has_copies; // frames may come twice, which no stream allows
+    struct box_config config;
+    const char *settings; // as the events have told them so far; borrowed from these
+    bool has_half_open;   // nodes give connections up whose other end notices late
     struct tally tally;
     const char *broken;
     char detail[256];
@@ -83,11 +105,24 @@ void box_break(struct box *box, const char *rule, uint64_t job);
 bool box_run_seed(uint64_t seed, struct tally *tally);
 /* The end of a turn of the controller's loop. */
 void box_turn(struct box *box);
+void box_kill_controller(struct box *box); // if it is alive; it will be started again
 
 /* --- box_clients.c --- */
 void box_open_clients(struct box *box);
 /* An effect of the controller's core. */
 void box_reply(void *arg, void *request, const struct core_answer *answer);
+
+void box_restore_clients(struct box *box); // the store was: some jobs are unknown, others go on
+
+/* --- box_backup.c --- */
+void box_open_backup(struct box *box);
+void box_skip(struct box *box, uint64_t gap); // numbers go on above it; 0: nothing
+size_t box_index(uint64_t job); // its place in a table of all jobs; after a restore ids go on far above
+
+/* --- box_config.c --- */
+void box_vary_config(struct box *box);
+struct core_options box_options(const struct box *box); // as the file says at the moment
+void box_open_config(struct box *box);                  // it changes
 
 /* --- box_admin.c --- */
 void box_open_admins(struct box *box);
@@ -97,6 +132,7 @@ void box_open_places(struct box *box);       // as many as the seed says, with t
 void box_close_places(struct box *box);      // frees them, and all lines
 void box_storm_place(struct box *box);       // something happens to a node or to a connection
 bool box_has_met_all(const struct box *box); // the store knows what each node has
+void box_restore_places(struct box *box);    // what administrators had said of them may be unknown
 
 /* --- box_lines.c --- */
 void box_lose_controller(struct box *box); // it has died: every connection breaks
@@ -120,7 +156,7 @@ bool box_is_true_exit(const struct box *box, uint64_t job, uint32_t attempt, int
 /* Called before each event: of the cluster, or of a job, which exists. `highest`: the last job so far. */
 typedef void (*box_look)(
     struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event);
-/* Every job that the events tell of, by id; the caller frees them. `look` may be NULL. */
+/* Every job that the events tell of, by index; the caller frees them. `look` may be NULL. */
 struct job **box_fold(struct box *box, box_look look, size_t *ret_count);
 struct core_fact box_fact(const struct box *box, uint64_t id); // of one job
 

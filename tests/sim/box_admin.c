@@ -64,7 +64,8 @@ static void on_drain(void *arg, uint64_t number, void *object)
         is_left |= is_drained;
     }
     box_turn(box);
-    if (is_left || box->is_storm || box->core == NULL)
+    /* A node that comes back late may be held because the store was restored. */
+    if (is_left || box->world.now_ms < box->late_ms || box->core == NULL)
         world_later(&box->world, world_between(&box->world, 100, 2000), on_drain, box, 0, NULL, NULL);
 }
 

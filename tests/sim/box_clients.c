@@ -17,10 +17,17 @@
 
 static const struct identity users[] = {
     { .is_known = true, .uid = 1000, .gid = 1000, .may_raise = true },
-    { .is_known = true, .uid = 1001, .gid = 1001, .may_raise = true },
+    { .is_known = true, .uid = 1001, .gid = 1000, .may_raise = true },
+    { .is_known = true, .uid = 1002, .gid = 1001, .may_raise = true },
 };
 
 static void ask_again(void *arg, uint64_t life, void *object);
+
+/* Of a store that is not known to be an old one, ids are those that were given before. */
+static bool is_given_again(const struct box *box, const struct ask *ask, uint64_t job)
+{
+    return job > RESTORE_GAP && ask->undone == job;
+}
 
 void box_reply(void *arg, void *request, const struct core_answer *answer)
 {
@@ -43,7 +50,8 @@ void box_reply(void *arg, void *request, const struct core_answer *answer)
     if (ask->job != 0 && ask->job != answer->job)
         box_break(box, "one key made two jobs", answer->job);
     for (size_t i = 0; i < box->n_asks; i++)
-        if (&box->asks[i] != ask && box->asks[i].job == answer->job)
+        if (&box->asks[i] != ask &&
+            (box->asks[i].job == answer->job || is_given_again(box, &box->asks[i], answer->job)))
             box_break(box, "two requests were acknowledged with one id", answer->job);
     ask->job = answer->job;
 }
@@ -107,6 +115,8 @@ static struct job_spec *make_spec(const struct ask *ask)
             spec->ask.idle_timeout_ms = 0;
         }
     }
+    if (spec->ask.nodes == 0 && kind % 12 < 2)
+        spec->ask.partition = xstrdup(kind % 12 == 0 ? BOX_PARTITION : BOX_PARTITION ",all");
     return spec;
 }
 
@@ -115,7 +125,7 @@ static void ask_again(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
     struct ask *ask = object;
-    if (ask->job != 0)
+    if (ask->job != 0 || ask->undone != 0)
         return;
     if (box->core != NULL) {
         /* A job that is over for long is looked up before, as the API does. */
@@ -160,12 +170,16 @@ static void edit(void *arg, uint64_t number, void *object)
         return;
     struct job_ask changed;
     job_ask_copy(&changed, job->ask);
-    switch (world_random(&box->world) % 6) {
+    switch (world_random(&box->world) % 7) {
     case 0: changed.gpus = (uint32_t)(world_random(&box->world) % 4); break;
     case 1: changed.priority = (int32_t)(world_random(&box->world) % 3); break;
     case 2: changed.begin_ms = world_true_ms(&box->world) + world_between(&box->world, 0, 2000); break;
     case 3: changed.time_limit_ms = world_between(&box->world, 50, 2000); break;
     case 4: changed.preemptible = !changed.preemptible; break;
+    case 5:
+        free(changed.partition);
+        changed.partition = xstrdup(world_one_in(&box->world, 2) ? BOX_PARTITION : "all");
+        break;
     default: changed.deadline_ms = 0; break;
     }
     core_edit(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, ask->job, &changed, NULL,
@@ -217,6 +231,8 @@ static void release(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
     const struct ask *ask = object;
+    if (ask->undone != 0)
+        return;
     if (box->core != NULL && ask->job != 0) {
         bool waits = false;
         for (uint32_t index = 0; index < 5; index++) {
@@ -254,6 +270,12 @@ static void hold(void *arg, uint64_t number, void *object)
     box_turn(box);
 }
 
+/* A job that the store knows, or 0. */
+static uint64_t one_of(struct box *box)
+{
+    return box->asks[world_random(&box->world) % box->n_asks].job;
+}
+
 static void on_client(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
@@ -261,13 +283,12 @@ static void on_client(void *arg, uint64_t number, void *object)
         return;
     struct ask *ask = &box->asks[box->n_asks++];
     *ask = (struct ask){ .box = box, .made_ms = world_true_ms(&box->world) };
-    ask->who = &users[world_one_in(&box->world, 3)];
+    ask->who = &users[world_one_in(&box->world, 2) ? 0 : world_between(&box->world, 1, 2)];
     (void)snprintf(ask->key, sizeof(ask->key), "key-%zu", box->n_asks);
-    const struct ask *other = &box->asks[world_random(&box->world) % box->n_asks];
     if (world_one_in(&box->world, 6))
-        ask->after[0] = other->job;
+        ask->after[0] = one_of(box);
     if (world_one_in(&box->world, 3))
-        ask->after[1] = box->asks[world_random(&box->world) % box->n_asks].job;
+        ask->after[1] = one_of(box);
     ask_again(box, 0, ask);
     if (world_one_in(&box->world, 6))
         world_later(&box->world, world_between(&box->world, 0, 40), hold, box, 0, ask, NULL);
@@ -279,6 +300,32 @@ static void on_client(void *arg, uint64_t number, void *object)
     if (world_one_in(&box->world, 3))
         world_later(&box->world, world_between(&box->world, 0, 40), cancel, box, 0, ask, NULL);
     world_later(&box->world, world_between(&box->world, 1, 800), on_client, box, 0, NULL, NULL);
+}
+
+static bool is_in_store(const struct box *box, uint64_t job)
+{
+    for (size_t i = 0; i < box->n_events; i++)
+        if (box->events[i].event.type == EVENT_SUBMITTED && box->events[i].event.job == job)
+            return true;
+    return false;
+}
+
+/* Their own words are as lost as the jobs are: what was held or cancelled since is not. */
+void box_restore_clients(struct box *box)
+{
+    for (size_t i = 0; i < box->n_asks; i++) {
+        struct ask *ask = &box->asks[i];
+        for (size_t k = 0; k < 2; k++)
+            if (ask->job == 0 && ask->after[k] != 0 && !is_in_store(box, ask->after[k]))
+                ask->after[k] = 0;
+        if (ask->job == 0)
+            continue;
+        if (!is_in_store(box, ask->job))
+            ask->undone = ask->job, ask->job = 0;
+        else if (ask->is_over)
+            world_later(&box->world, world_between(&box->world, 200, 2000), release, box, 0, ask, NULL);
+        ask->is_over = false;
+    }
 }
 
 void box_open_clients(struct box *box)

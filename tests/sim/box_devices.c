@@ -45,13 +45,20 @@ static bool is_on(const struct job_event *event, const char *name)
     return event->nodes.count == 0 && text_equal(event->node, name);
 }
 
-/* From its drain or fence until it is resumed, nothing is allocated on a node. */
+/* The numbers go on far above, from where the store is known to be an old one. */
+static bool is_restored(const struct box *box, size_t at)
+{
+    return at > 0 && box->events[at].event.seq > box->events[at - 1].event.seq + RESTORE_GAP;
+}
+
+/* From its drain or fence, or from a restore, until it is resumed, nothing is allocated on a node. */
 static void judge_drain(struct box *box, const char *name)
 {
     bool is_drained = false;
     for (size_t i = 0; i < box->n_events; i++) {
         const struct job_event *event = &box->events[i].event;
         const struct cluster_change *change = event->change.items;
+        is_drained |= is_restored(box, i);
         if (event->type == EVENT_CLUSTER && change->uuid == NULL && text_equal(change->node, name))
             is_drained = change->kind == CHANGE_NODE_DRAIN || change->kind == CHANGE_NODE_FENCE ||
                          (is_drained && change->kind != CHANGE_NODE_RESUME);

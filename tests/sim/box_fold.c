@@ -7,6 +7,8 @@
 #include "box.h"
 #include "controller/core/describe.h"
 
+#define JOBS_MAX (12 * ASKS_MAX) // with elements of arrays, and with ids that a restore leaves out
+
 /* What a new job was asked to run: its own, or its array's. */
 static const struct job_spec *spec_of(const struct box *box, const struct job_event *event)
 {
@@ -19,32 +21,33 @@ static const struct job_spec *spec_of(const struct box *box, const struct job_ev
 
 struct job **box_fold(struct box *box, box_look look, size_t *ret_count)
 {
-    struct job **jobs = xcalloc(box->n_events + 2, sizeof(struct job *));
+    struct job **jobs = xcalloc(box->n_events + JOBS_MAX, sizeof(struct job *));
     size_t highest = 0;
     for (size_t i = 0; i < box->n_events; i++) {
         const struct change *change = &box->events[i];
         struct error err = { 0 };
         uint64_t id = change->event.job;
+        size_t at = box_index(id);
         if (change->event.type == EVENT_CLUSTER && look != NULL)
             look(box, jobs, highest, &change->event);
         if (change->event.type == EVENT_CLUSTER)
             continue;
         const struct job_spec *spec = spec_of(box, &change->event);
-        if (spec != NULL && jobs[id] != NULL)
+        if (spec != NULL && jobs[at] != NULL)
             box_break(box, "an id was given out twice", id);
         if (spec != NULL)
-            jobs[id] = job_new(id, spec);
-        if (jobs[id] != NULL && look != NULL)
+            jobs[at] = job_new(id, spec);
+        if (jobs[at] != NULL && look != NULL)
             look(box, jobs, highest, &change->event);
-        if (jobs[id] == NULL || job_apply(jobs[id], &change->event, &err) < 0 ||
-            job_invariant(jobs[id], &err) < 0) {
+        if (jobs[at] == NULL || job_apply(jobs[at], &change->event, &err) < 0 ||
+            job_invariant(jobs[at], &err) < 0) {
             box_break(box, "the events do not fold", id);
             (void)fprintf(stderr, "%s\n", err.message);
             break;
         }
-        if (jobs[id]->idle_level != IDLE_NONE && jobs[id]->ask->idle_ok)
+        if (jobs[at]->idle_level != IDLE_NONE && jobs[at]->ask->idle_ok)
             box_break(box, "it was told of idleness that it may have", id);
-        highest = id > highest ? id : highest;
+        highest = at > highest ? at : highest;
     }
     *ret_count = highest + 1;
     return jobs;

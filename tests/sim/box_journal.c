@@ -5,15 +5,26 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "box.h"
 #include "controller/core/core.h"
 #include "sim/replay.h"
 #include "wire/json_journal.h"
 #include "wire/json_text.h"
 
-static int replay_one(struct replay *replay, const struct job_event *event, uint64_t stem, struct error *err)
+/* FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/ */
+static uint64_t digest_more(uint64_t digest, const char *text)
+{
+    for (; *text != '\0'; text++)
+        digest = (digest ^ (unsigned char)*text) * 0x100000001b3ULL;
+    return digest;
+}
+
+static int replay_one(
+    struct replay *replay, const struct job_event *event, uint64_t stem, uint64_t *digest, struct error *err)
 {
     _cleanup_json_ json_t *written = json_journal_write(event, stem);
     _cleanup_free_ char *text = json_text_format(written);
+    *digest = digest_more(*digest, text);
     _cleanup_json_ json_t *object = json_loads(text, 0, NULL);
     struct job_event read;
     uint64_t read_stem;
@@ -24,17 +35,20 @@ static int replay_one(struct replay *replay, const struct job_event *event, uint
     return r;
 }
 
-char *box_replay(const struct change *events, size_t count, struct job *const *jobs, size_t *decisions)
+char *box_replay(const struct change *events, size_t count, struct job *const *jobs, struct tally *tally)
 {
     _cleanup_(replay_freep) struct replay *replay = replay_new();
     struct error err = { 0 };
+    uint64_t digest = 0xcbf29ce484222325ULL;
     int r = 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         const struct job_event *event = &events[i].event;
-        r = replay_one(replay, event, event->job != 0 ? core_stem(jobs[event->job]) : 0, &err);
+        r = replay_one(
+            replay, event, event->job != 0 ? core_stem(jobs[box_index(event->job)]) : 0, &digest, &err);
     }
     if (r == 0)
         r = replay_end(replay, &err);
-    *decisions += replay_counts(replay).decisions;
+    tally->counts[TALLY_DECISIONS] += replay_counts(replay).decisions;
+    tally->digest += digest;
     return r < 0 ? xasprintf("%s (%s)", err.message, err.hint) : NULL;
 }

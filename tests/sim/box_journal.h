@@ -4,7 +4,8 @@
 
 #include "job/job.h"
 #include "memory_store.h"
+#include "tally.h"
 
-/* NULL when it decides all the same; else the first difference, which the caller frees. `jobs` by id, folded.
- */
-char *box_replay(const struct change *events, size_t count, struct job *const *jobs, size_t *decisions);
+/* NULL when it decides all the same; else the first difference, which the caller frees. `jobs` by index,
+ * folded. Counts decisions, and adds what it reads to the digest. */
+char *box_replay(const struct change *events, size_t count, struct job *const *jobs, struct tally *tally);

@@ -179,10 +179,10 @@ static bool is_kept_waiting(struct line *line, enum direction direction)
 }
 
 /* A refusal that is right: of an old connection, of a machine that is back before its absence was noticed, of
- * what can come only at a connection's beginning. */
+ * what can come only at a connection's beginning, or before it is durable that its node is held. */
 static bool may_refuse(const struct line *line, int code, bool is_copy)
 {
-    return is_copy || !is_newest(line) || code == -EBUSY;
+    return is_copy || !is_newest(line) || code == -EBUSY || code == -EAGAIN;
 }
 
 static void deliver_to_controller(

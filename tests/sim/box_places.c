@@ -258,6 +258,16 @@ static void on_part_gone(void *arg, const struct spooled *entry)
     box_miss_rank(((struct place *)arg)->box, entry);
 }
 
+void box_restore_places(struct box *box)
+{
+    for (size_t i = 0; i < box->n_places; i++) {
+        struct place *place = &box->places[i];
+        if (place->fence.is_fenced)
+            world_later(&box->world, 1000, on_fence, place, 0, NULL, NULL);
+        place->fence.is_fenced = false;
+    }
+}
+
 void box_open_places(struct box *box)
 {
     box->n_places = 1 + world_random(&box->world) % PLACES_MAX;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What must be true of each start, and of each end without one: given the jobs as the events before it left
  * them. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +52,7 @@ static bool has_begun(const struct box *box, const struct job_event *now, uint64
 static bool has_come_true(const struct box *box, struct job *const *jobs, const struct ask_after *after,
     const struct job_event *now)
 {
-    const struct job *other = jobs[after->job];
+    const struct job *other = jobs[box_index(after->job)];
     bool is_over = other != NULL && other->state == JOB_DONE;
     if (after->kind == AFTER_START)
         return (is_over && other->ended_ms + after->delay_ms <= now->wall_ms) ||
@@ -60,7 +62,7 @@ static bool has_come_true(const struct box *box, struct job *const *jobs, const 
 
 static bool is_never(struct job *const *jobs, const struct ask_after *after)
 {
-    const struct job *other = jobs[after->job];
+    const struct job *other = jobs[box_index(after->job)];
     return other != NULL && other->state == JOB_DONE && !after_comes_true(after->kind, core_is_ok(other));
 }
 
@@ -89,7 +91,7 @@ static void judge_dependency(
 
 static void judge_name(struct box *box, struct job *const *jobs, const struct job *job)
 {
-    for (uint64_t i = 1; text_equal(job->name, BOX_SINGLETON) && i < job->id; i++)
+    for (uint64_t i = 1; text_equal(job->name, BOX_SINGLETON) && i < box_index(job->id); i++)
         if (jobs[i] != NULL && jobs[i]->uid == job->uid && text_equal(jobs[i]->name, BOX_SINGLETON) &&
             jobs[i]->state != JOB_DONE)
             box_break(box, "it began beside another of its name", job->id);
@@ -97,7 +99,7 @@ static void judge_name(struct box *box, struct job *const *jobs, const struct jo
 
 static void judge_array(struct box *box, struct job *const *jobs, size_t highest, const struct job *job)
 {
-    const struct job *array = job->array_job != 0 ? jobs[job->array_job] : NULL;
+    const struct job *array = job->array_job != 0 ? jobs[box_index(job->array_job)] : NULL;
     unsigned active = 0;
     for (size_t i = 1; array != NULL && i <= highest; i++)
         active += jobs[i] != NULL && jobs[i]->array_job == array->id && job_holds_gpus(jobs[i]);
@@ -142,46 +144,90 @@ static void judge_grant(struct box *box, struct job *const *jobs, size_t highest
         box_break(box, "it got memory of a GPU that is booked already", job->id);
 }
 
-static uint32_t setting_of(const char *text, const char *name)
-{
-    const char *at = strstr(text, name);
-    return at != NULL ? (uint32_t)strtoul(at + strlen(name), NULL, 10) : 0;
-}
+/* --- what the settings allow it --- */
 
 static void note_settings(struct box *box, const struct cluster_change *change)
 {
-    if (change->kind != CHANGE_SETTINGS)
-        return;
-    box->user_jobs = setting_of(change->text, "\nuser_max_jobs=");
-    box->user_gpus = setting_of(change->text, "\nuser_max_gpu_milli=") / 1000;
-    box->node_jobs = setting_of(change->text, "\nnode_jobs=");
+    if (change->kind == CHANGE_SETTINGS)
+        box->settings = change->text;
+}
+
+static uint32_t setting_of(const struct box *box, const char *name)
+{
+    const char *at = box->settings != NULL ? strstr(box->settings, name) : NULL;
+    return at != NULL ? (uint32_t)strtoul(at + strlen(name), NULL, 10) : 0;
 }
 
 static void judge_node(
-    struct box *box, struct job *const *jobs, size_t highest, uint64_t id, const char *node)
+    struct box *box, struct job *const *jobs, size_t highest, const struct job *job, const char *node)
 {
     size_t running = 1;
     for (size_t i = 1; i <= highest; i++)
-        running += jobs[i] != NULL && i != id && job_holds_gpus(jobs[i]) && job_rank_on(jobs[i], node) >= 0;
-    if (box->node_jobs > 0 && running > box->node_jobs)
-        box_break(box, "it began beside as many jobs as a node may run", id);
+        running +=
+            jobs[i] != NULL && jobs[i] != job && job_holds_gpus(jobs[i]) && job_rank_on(jobs[i], node) >= 0;
+    uint32_t limit = setting_of(box, "\nnode_jobs=");
+    if (limit > 0 && running > limit)
+        box_break(box, "it began beside as many jobs as a node may run", job->id);
 }
 
-/* Its user's limits. */
-static void judge_quota(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
-    const struct job_event *event)
+/* A user or group that has a line of its own has these limits, the others have those of all. */
+static struct account_limits limits_of(const struct box *box, bool is_group, uint32_t id)
 {
+    struct account_limits limits = {
+        .jobs = setting_of(box, is_group ? "\ngroup_max_jobs=" : "\nuser_max_jobs="),
+        .gpu_milli = setting_of(box, is_group ? "\ngroup_max_gpu_milli=" : "\nuser_max_gpu_milli="),
+    };
+    char line[64];
+    (void)snprintf(line, sizeof(line), "\naccount=%c:%" PRIu32 " ", is_group ? 'g' : 'u', id);
+    const char *at = box->settings != NULL ? strstr(box->settings, line) : NULL;
+    if (at != NULL)
+        (void)sscanf(at + strlen(line), "%*s %" SCNu32 " %" SCNu32, &limits.jobs, &limits.gpu_milli);
+    return limits;
+}
+
+static void judge_limits(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct job_event *event, bool is_group)
+{
+    struct account_limits limits = limits_of(box, is_group, is_group ? job->gid : job->uid);
     size_t gpus = event->gpus.count, running = 1;
-    for (size_t i = 1; i <= highest; i++)
-        if (jobs[i] != NULL && jobs[i] != job && jobs[i]->uid == job->uid && job_holds_gpus(jobs[i])) {
-            gpus += jobs[i]->ask->gpu_mem > 0 ? 0 : jobs[i]->grants.count;
-            running++;
-        }
+    for (size_t i = 1; i <= highest; i++) {
+        const struct job *other = jobs[i];
+        if (other == NULL || other == job || !job_holds_gpus(other) ||
+            (is_group ? other->gid != job->gid : other->uid != job->uid))
+            continue;
+        gpus += other->ask->gpu_mem > 0 ? 0 : other->grants.count;
+        running++;
+    }
     bool is_counted = job->ask->gpu_mem == 0 && event->gpus.count > 0;
-    if (is_counted && box->user_gpus > 0 && gpus > box->user_gpus)
-        box_break(box, "it got more GPUs than its user may have", job->id);
-    if (box->user_jobs > 0 && running > box->user_jobs)
-        box_break(box, "it began beside as many jobs as its user may run", job->id);
+    if (is_counted && limits.gpu_milli > 0 && gpus > limits.gpu_milli / 1000)
+        box_break(box, "it got more GPUs than its user or group may have", job->id);
+    if (limits.jobs > 0 && running > limits.jobs)
+        box_break(box, "it began beside as many jobs as its user or group may run", job->id);
+}
+
+/* The one of which the nodes change; of a job that may run in others too, no node is wrong. */
+static void judge_partition(struct box *box, const struct job *job, const char *node)
+{
+    static const char line[] = "\npartition=" BOX_PARTITION " ";
+    const char *at = box->settings != NULL ? strstr(box->settings, line) : NULL;
+    if (at == NULL || !text_equal(job->ask->partition, BOX_PARTITION))
+        return;
+    at += strlen(line);
+    at += strcspn(at, " \n");
+    size_t length = strcspn(at, "\n");
+    if (length == 0) // all nodes
+        return;
+    char nodes[64];
+    (void)snprintf(nodes, sizeof(nodes), "%.*s", (int)length, at);
+    if (strstr(nodes, node) == NULL)
+        box_break(box, "it began outside of its partition", job->id);
+}
+
+static void judge_place(
+    struct box *box, struct job *const *jobs, size_t highest, const struct job *job, const char *node)
+{
+    judge_node(box, jobs, highest, job, node);
+    judge_partition(box, job, node);
 }
 
 void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event)
@@ -190,7 +236,7 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
         note_settings(box, event->change.items);
         return;
     }
-    const struct job *job = jobs[event->job];
+    const struct job *job = jobs[box_index(event->job)];
     const struct gpu_grant *grants = event->gpus.items;
     const struct job_node *nodes = event->nodes.items;
     bool is_start = event->type == EVENT_ALLOCATED;
@@ -210,9 +256,10 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     judge_name(box, jobs, job);
     judge_array(box, jobs, highest, job);
     judge_request(box, job, event);
-    judge_quota(box, jobs, highest, job, event);
+    judge_limits(box, jobs, highest, job, event, false);
+    judge_limits(box, jobs, highest, job, event, true);
     if (event->nodes.count == 0)
-        judge_node(box, jobs, highest, job->id, event->node);
+        judge_place(box, jobs, highest, job, event->node);
     for (size_t i = 0; i < event->nodes.count; i++)
-        judge_node(box, jobs, highest, job->id, nodes[i].name);
+        judge_place(box, jobs, highest, job, nodes[i].name);
 }

@@ -8,7 +8,7 @@
 
 static bool is_of(const struct spooled *entry, uint64_t job, uint32_t attempt)
 {
-    return entry->id.job == job && entry->id.attempt == attempt;
+    return entry->id.job == job && entry->id.attempt == attempt && !entry->is_undone;
 }
 
 bool box_is_running(const struct box *box, uint64_t job, uint32_t attempt)
@@ -43,7 +43,8 @@ uint32_t box_executed_attempts(const struct box *box, uint64_t job, uint32_t *re
     uint32_t count = 0, latest = 0;
     for (size_t i = 0; i < box->n_places; i++)
         for (const struct spooled *entry = box->places[i].node.spool; entry != NULL; entry = entry->next)
-            if (entry->id.job == job && entry->executions > 0 && entry->id.attempt < ATTEMPTS_SEEN_MAX) {
+            if (entry->id.job == job && entry->executions > 0 && !entry->is_undone &&
+                entry->id.attempt < ATTEMPTS_SEEN_MAX) {
                 is_executed[entry->id.attempt] |= !entry->is_disowned;
                 latest = entry->id.attempt > latest ? entry->id.attempt : latest;
             }

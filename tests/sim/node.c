@@ -339,6 +339,21 @@ static int find_user(struct node *node, const struct spool_id *id, struct error 
     return error_set(err, -EINPROGRESS, "its user is being looked up");
 }
 
+static void note_undone(const struct node *node, struct spooled *entry)
+{
+    for (size_t i = 0; i < node->n_undone; i++)
+        if (entry->token == node->undone[i])
+            entry->is_disowned = entry->is_undone = true;
+}
+
+void node_undo(struct node *node, const uint64_t *tokens, size_t count)
+{
+    node->undone = tokens;
+    node->n_undone = count;
+    for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next)
+        note_undone(node, entry);
+}
+
 static int stage(void *arg, const struct message_launch *launch, struct error *err)
 {
     struct node *node = arg;
@@ -349,6 +364,7 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
     struct spooled *entry = node_find(node, &id);
     if (entry == NULL)
         entry = add(node, &id, launch->token);
+    note_undone(node, entry);
     const struct gpu_grant *grants = launch->gpus.items;
     entry->n_gpus = launch->gpus.count;
     entry->n_parts = (uint32_t)launch->peers.count;

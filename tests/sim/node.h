@@ -50,6 +50,7 @@ struct spooled {
     bool is_peers_fault;              // it failed because another part of its attempt was gone
     bool is_untold;                   // the machine went off with its exit record
     bool is_disowned;                 // its node was fenced while it was alive: it may run twice
+    bool is_undone;                   // and the store does not know of it: it was restored
     int64_t lease_ms, lease_until_ms; // 0: it has none
     int32_t exit_code;                // what the command returns
     uint32_t executions;
@@ -77,7 +78,9 @@ struct node {
     uint64_t boot;            // grows with every start of the machine
     uint64_t wipes;           // of its spool
     uint64_t disowned_order;  // of the last LAUNCH before it was fenced while it was alive
-    bool is_off;              // the machine
+    const uint64_t *undone;   // tokens of attempts that the store does not know any more; borrowed
+    size_t n_undone;
+    bool is_off; // the machine
     struct spooled *spool;
     uint64_t last_shepherd;
     size_t executions, n_prepared, n_taken, helper_deaths;
@@ -110,6 +113,9 @@ void node_heal(struct node *node);   // nothing ails any of them
 void node_sample(struct node *node); // the agent tells how they are
 
 bool node_is_frozen(const struct node *node);
+
+/* The store was restored, and these attempts are unknown, also those that are on their way. */
+void node_undo(struct node *node, const uint64_t *tokens, size_t count);
 
 /* The spool entry, NULL: none, or it was removed. */
 struct spooled *node_find(const struct node *node, const struct spool_id *id);

@@ -53,6 +53,7 @@ void box_turn(struct box *box)
 static void make_durable(struct box *box)
 {
     struct store_batch *batch = take_ptr(box->committing);
+    box_skip(box, batch->gap);
     box->events = xreallocarray(box->events, box->n_events + batch->count + 1, sizeof(struct change));
     if (batch->count > 0)
         memcpy(box->events + box->n_events, batch->changes, batch->count * sizeof(struct change));
@@ -191,36 +192,11 @@ static void load_rows(struct box *box)
 }
 
 /* What may go wrong with frames: in some histories only what a stream allows. */
-static uint32_t limit_of(struct box *box, int64_t least, int64_t most)
-{
-    return world_one_in(&box->world, 3) ? (uint32_t)world_between(&box->world, least, most) : 0;
-}
-
-/* Sets the settings to other ones; a job that was accepted under one setting fits every other. */
-static void vary(struct box *box)
-{
-    struct sched_settings *settings = &box->settings;
-    size_t n_policies = 0, n_placements = 0;
-    while (policies[n_policies] != NULL)
-        n_policies++;
-    while (placements[n_placements] != NULL)
-        n_placements++;
-    const struct policy *policy = policies[world_random(&box->world) % n_policies];
-    if (!policy->is_oracle)
-        settings->policy = policy;
-    settings->placement = placements[world_random(&box->world) % n_placements];
-    settings->reservations = (uint32_t)world_between(&box->world, 1, 4);
-    settings->node_starts = (uint32_t)world_between(&box->world, 0, 2);
-    settings->node_jobs = limit_of(box, 3, 8);
-    settings->user_limits = (struct account_limits){ limit_of(box, 2, 8), 1000 * limit_of(box, 4, 8), 0 };
-}
-
 static void choose_habits(struct box *box)
 {
     box->has_copies = !world_one_in(&box->world, 3);
     box->has_half_open = !world_one_in(&box->world, 4);
-    sched_settings_init(&box->settings);
-    vary(box);
+    box_vary_config(box);
 }
 
 static void check_what_was_told(struct box *box)
@@ -232,26 +208,9 @@ static void check_what_was_told(struct box *box)
     }
 }
 
-/* As the configuration file says at the moment. */
-static struct core_options options_of(const struct box *box)
-{
-    struct core_options options = {
-        .boot_id = "sim", .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10, .sched = box->settings
-    };
-    options.external = (struct external_settings){ .policy = EXTERNAL_AVOID,
-        .external_memory = 512ULL << 20,
-        .external_load = 5,
-        .share_memory = 80,
-        .share_load = 80 };
-    options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };
-    options.loss = (struct loss_settings){ .timeout_ms = 1500, .lease_ms = 2000 };
-    options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };
-    return options;
-}
-
 static void start_controller(struct box *box)
 {
-    struct core_options options = options_of(box);
+    struct core_options options = box_options(box);
     struct core_effects effects = {
         .arg = box,
         .commit = commit,
@@ -268,9 +227,12 @@ static void start_controller(struct box *box)
     box->core = core_new(&options, &effects);
     size_t count = 0;
     struct job **jobs = box_fold(box, NULL, &count);
-    struct store_summary summary = {
-        .epoch = ++box->epoch, .last_job = count - 1, .last_event = box->n_events
-    };
+    struct store_summary summary = { .epoch = ++box->epoch, .is_old_copy = box->is_old_copy };
+    summary.last_job = count > 1 && jobs[count - 1]->id > box->last_job ? jobs[count - 1]->id : box->last_job;
+    summary.last_event = box->n_events > 0 ? box->events[box->n_events - 1].event.seq : 0;
+    if (summary.last_event < box->last_event)
+        summary.last_event = box->last_event;
+    box->is_old_copy = false;
     core_load_summary(box->core, &summary);
     load_rows(box);
     for (size_t i = 0; i < count; i++)
@@ -292,7 +254,7 @@ static void on_controller_start(void *arg, uint64_t number, void *object)
     start_controller(box);
 }
 
-static void kill_controller(struct box *box)
+void box_kill_controller(struct box *box)
 {
     if (box->core == NULL)
         return;
@@ -318,7 +280,7 @@ static void on_storm(void *arg, uint64_t number, void *object)
     if (!box->is_storm)
         return;
     if (world_one_in(&box->world, 4))
-        kill_controller(box);
+        box_kill_controller(box);
     else
         box_storm_place(box);
     world_later(&box->world, world_between(&box->world, 1, 500), on_storm, box, 0, NULL, NULL);
@@ -347,23 +309,6 @@ static void on_clock(void *arg, uint64_t number, void *object)
         world_later(&box->world, world_between(&box->world, 200, 8000), on_clock, box, 0, NULL, NULL);
 }
 
-static void on_configure(void *arg, uint64_t number, void *object)
-{
-    struct box *box = arg;
-    if (box->is_storm)
-        vary(box);
-    else
-        sched_settings_init(&box->settings);
-    if (box->core != NULL) {
-        struct core_options options = options_of(box);
-        core_configure(box->core, box->world.now_ms, world_wall_ms(&box->world), &options);
-        box->tally.counts[TALLY_SETTINGS]++;
-        box_turn(box);
-    }
-    if (box->is_storm || box->core == NULL)
-        world_later(&box->world, world_between(&box->world, 500, 4000), on_configure, box, 0, NULL, NULL);
-}
-
 static void on_calm(void *arg, uint64_t number, void *object)
 {
     ((struct box *)arg)->is_storm = false;
@@ -382,7 +327,8 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
     box_open_admins(box);
     world_later(&box->world, 500, on_storm, box, 0, NULL, NULL);
     world_later(&box->world, 600, on_usages, box, 0, NULL, NULL);
-    world_later(&box->world, 2500, on_configure, box, 0, NULL, NULL);
+    box_open_config(box);
+    box_open_backup(box);
     world_later(&box->world, 3000, on_clock, box, 0, NULL, NULL);
     world_later(&box->world, STORM_MS, on_calm, box, 0, NULL, NULL);
     int64_t until = box->world.now_ms + REST_MS;
@@ -407,6 +353,8 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
     box_close_places(box);
     changes_free(box->events, box->n_events);
     state_changes_free(box->rows, box->n_rows);
+    free(box->was_open);
+    free(box->undone);
     free(box);
     return is_good;
 }

@@ -62,19 +62,22 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_SETTINGS] = "changes of settings",
     [TALLY_NODE_DRAINS] = "nodes drained",
     [TALLY_RESERVATIONS] = "reservations",
+    [TALLY_RESTORES] = "restored backups",
+    [TALLY_OLD_COPIES] = "old copies of the store",
 };
 
 void tally_add(struct tally *sum, const struct tally *more)
 {
     for (size_t i = 0; i < TALLY_KINDS; i++)
         sum->counts[i] += more->counts[i];
+    sum->digest += more->digest; // whichever worker had which seed
 }
 
 void tally_print(const struct tally *tally)
 {
     for (size_t i = 0; i < TALLY_KINDS; i++)
         (void)printf("%s%" PRIu64 " %s", i > 0 ? ", " : "", tally->counts[i], words[i]);
-    (void)printf("\n");
+    (void)printf(", digest %016" PRIx64 "\n", tally->digest);
 }
 
 const char *tally_missing(const struct tally *tally)

@@ -64,16 +64,19 @@ enum tally_kind {
     TALLY_SETTINGS,
     TALLY_NODE_DRAINS,
     TALLY_RESERVATIONS,
+    TALLY_RESTORES,
+    TALLY_OLD_COPIES,
     TALLY_KINDS,
 };
 
 struct tally {
     uint64_t counts[TALLY_KINDS];
+    uint64_t digest; // of all journals: equal seeds give equal journals, wherever their memory lies
 };
 
 void tally_add(struct tally *sum, const struct tally *more);
 
-/* One line: every kind with its count. */
+/* One line: every kind with its count, and the digest. */
 void tally_print(const struct tally *tally);
 
 /* The words of a kind that never happened, NULL: all did. */

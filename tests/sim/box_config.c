@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The configuration file, which is read again now and then while the storm is on: policies, limits and shares
+ * of users and groups, departments, and partitions. Afterwards nothing is limited any more.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "box.h"
+
+static char first[] = BOX_PARTITION, all[] = "all", n0[] = "n0", n1[] = "n1";
+static char *nodes_of_first[] = { n0, n1 };
+
+static uint32_t limit_of(struct box *box, int64_t least, int64_t most)
+{
+    return world_one_in(&box->world, 3) ? (uint32_t)world_between(&box->world, least, most) : 0;
+}
+
+static struct account_limits limits_of(struct box *box)
+{
+    bool is_rationed = world_one_in(&box->world, 6);
+    return (struct account_limits){ .jobs = limit_of(box, 2, 8),
+        .gpu_milli = 1000 * limit_of(box, 4, 8),
+        .gpu_seconds = is_rationed ? (double)world_between(&box->world, 2, 20) : 0 };
+}
+
+static void vary_settings(struct box *box)
+{
+    struct sched_settings *settings = &box->config.settings;
+    size_t n_policies = 0, n_placements = 0;
+    while (policies[n_policies] != NULL)
+        n_policies++;
+    while (placements[n_placements] != NULL)
+        n_placements++;
+    const struct policy *policy = policies[world_random(&box->world) % n_policies];
+    if (!policy->is_oracle)
+        settings->policy = policy;
+    settings->placement = placements[world_random(&box->world) % n_placements];
+    settings->reservations = (uint32_t)world_between(&box->world, 1, 4);
+    settings->node_starts = (uint32_t)world_between(&box->world, 0, 2);
+    settings->node_jobs = limit_of(box, 3, 8);
+    settings->half_life_ms = world_between(&box->world, 1000, 100000);
+    settings->quantum_ms = world_between(&box->world, 10, 2000);
+    settings->unused_ms = world_between(&box->world, 500, 5000);
+    settings->user_limits = limits_of(box);
+    settings->group_limits = limits_of(box);
+}
+
+/* Some users and groups have limits and shares of their own. */
+static void vary_accounts(struct box *box)
+{
+    struct box_config *config = &box->config;
+    bool has_department = world_one_in(&box->world, 2);
+    config->n_accounts = 0;
+    for (uint32_t i = 0; i < BOX_ACCOUNTS; i++) {
+        static const struct {
+            enum account_kind kind;
+            uint32_t id;
+        } who[BOX_ACCOUNTS] = { { ACCOUNT_USER, 1000 }, { ACCOUNT_USER, 1001 }, { ACCOUNT_USER, 1002 },
+            { ACCOUNT_GROUP, 1000 }, { ACCOUNT_GROUP, 1001 }, { ACCOUNT_DEPARTMENT, 1 } };
+        enum account_kind kind = who[i].kind;
+        struct core_account *account = &config->accounts[config->n_accounts];
+        *account = (struct core_account){ .kind = kind, .id = who[i].id };
+        account->shares = (double)world_between(&box->world, 0, 4);
+        if (kind != ACCOUNT_DEPARTMENT) // which has shares only
+            account->limits = limits_of(box);
+        account->department = kind == ACCOUNT_GROUP && has_department;
+        if (kind == ACCOUNT_DEPARTMENT)
+            (void)strcpy(account->name, "physics");
+        config->n_accounts += kind == ACCOUNT_DEPARTMENT ? has_department : !world_one_in(&box->world, 3);
+    }
+}
+
+/* The nodes of a partition change; each has a node that is never lost, or every node. */
+static void vary_partitions(struct box *box)
+{
+    struct cluster_partition *set = &box->config.partitions[0].set;
+    set->nodes.count = box->n_places == 1 ? 1 : (size_t)world_between(&box->world, 1, 2);
+    set->priority = (int32_t)world_between(&box->world, 0, 2);
+}
+
+void box_vary_config(struct box *box)
+{
+    struct box_config *config = &box->config;
+    sched_settings_init(&config->settings);
+    config->partitions[0].set = (struct cluster_partition){ .name = first };
+    config->partitions[0].set.nodes.items = nodes_of_first;
+    config->partitions[1].set = (struct cluster_partition){ .name = all };
+    config->partitions[1].is_default = true;
+    config->n_accounts = 0;
+    if (!box->is_storm)
+        return;
+    vary_settings(box);
+    vary_accounts(box);
+    vary_partitions(box);
+}
+
+struct core_options box_options(const struct box *box)
+{
+    const struct box_config *config = &box->config;
+    struct core_options options = {
+        .boot_id = "sim", .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10, .sched = config->settings
+    };
+    options.accounts = config->accounts;
+    options.n_accounts = config->n_accounts;
+    options.partitions = config->partitions;
+    options.n_partitions = BOX_PARTITIONS;
+    options.external = (struct external_settings){ .policy = EXTERNAL_AVOID,
+        .external_memory = 512ULL << 20,
+        .external_load = 5,
+        .share_memory = 80,
+        .share_load = 80 };
+    options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };
+    options.loss = (struct loss_settings){ .timeout_ms = 1500, .lease_ms = 2000 };
+    options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };
+    return options;
+}
+
+/* The file has changed, and the controller, if it is up, is told to read it. */
+static void on_configure(void *arg, uint64_t number, void *object)
+{
+    struct box *box = arg;
+    box_vary_config(box);
+    if (box->core != NULL) {
+        struct core_options options = box_options(box);
+        core_configure(box->core, box->world.now_ms, world_wall_ms(&box->world), &options);
+        box->tally.counts[TALLY_SETTINGS]++;
+        box_turn(box);
+    }
+    if (box->is_storm || box->core == NULL)
+        world_later(&box->world, world_between(&box->world, 500, 4000), on_configure, box, 0, NULL, NULL);
+}
+
+void box_open_config(struct box *box)
+{
+    world_later(&box->world, 2500, on_configure, box, 0, NULL, NULL);
+}
