@@ -45,6 +45,7 @@ struct place {
     struct line *line; // what the agent takes for its connection, NULL: it has none
     bool is_dialling;
     bool is_gone;         // it went off and never comes back
+    bool was_new;         // at a restore: its agent had accepted no controller yet
     int64_t cut_until_ms; // its connections do not come about till then
 };
 
@@ -162,7 +163,8 @@ struct core_fact box_fact(const struct box *box, uint64_t id); // of one job
 
 /* --- box_judge.c, box_starts.c, box_devices.c --- */
 /* What the controller says to an agent. */
-void box_check_sent(struct box *box, const struct record_type *type, const void *message);
+void box_check_sent(
+    struct box *box, const struct place *place, const struct record_type *type, const void *message);
 void box_judge(struct box *box);
 void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event);
 void box_judge_devices(struct box *box);

@@ -51,14 +51,15 @@ static bool is_restored(const struct box *box, size_t at)
     return at > 0 && box->events[at].event.seq > box->events[at - 1].event.seq + RESTORE_GAP;
 }
 
-/* From its drain or fence, or from a restore, until it is resumed, nothing is allocated on a node. */
-static void judge_drain(struct box *box, const char *name)
+/* From its drain or fence, or from a restore, until it is resumed, nothing is allocated on a node. One that
+ * no mgpud had accepted by then has done nothing that the store could not know. */
+static void judge_drain(struct box *box, const char *name, bool was_new)
 {
     bool is_drained = false;
     for (size_t i = 0; i < box->n_events; i++) {
         const struct job_event *event = &box->events[i].event;
         const struct cluster_change *change = event->change.items;
-        is_drained |= is_restored(box, i);
+        is_drained |= is_restored(box, i) && !was_new;
         if (event->type == EVENT_CLUSTER && change->uuid == NULL && text_equal(change->node, name))
             is_drained = change->kind == CHANGE_NODE_DRAIN || change->kind == CHANGE_NODE_FENCE ||
                          (is_drained && change->kind != CHANGE_NODE_RESUME);
@@ -107,7 +108,7 @@ static void judge_reservation(struct box *box, size_t at)
 void box_judge_devices(struct box *box)
 {
     for (size_t i = 0; i < box->n_places; i++) {
-        judge_drain(box, box->places[i].node.name);
+        judge_drain(box, box->places[i].node.name, box->places[i].was_new);
         for (uint32_t index = 0; index < NODE_GPUS; index++) {
             char uuid[16];
             node_gpu_uuid(&box->places[i].node, index, uuid);

@@ -26,8 +26,9 @@ static const struct job_event *find_start(const struct box *box, const struct sp
 }
 
 /* Of what is not durable, the next mgpud may not know. (A rank that is lost, and has not run, may be released
- * while others are left.) */
-void box_check_sent(struct box *box, const struct record_type *type, const void *message)
+ * while others are left; and what was prepared on one node may have begun on another.) */
+void box_check_sent(
+    struct box *box, const struct place *place, const struct record_type *type, const void *message)
 {
     const struct message_launch *launch = message;
     const struct message_release_attempt *release = message;
@@ -35,7 +36,7 @@ void box_check_sent(struct box *box, const struct record_type *type, const void 
         box_break(box, "it was launched before its start was durable", launch->id.job);
     const struct job_event *start =
         type == &message_release_attempt_record ? find_start(box, &release->id, release->token) : NULL;
-    if (start != NULL && start->nodes.count == 0)
+    if (start != NULL && start->nodes.count == 0 && text_equal(start->node, place->node.name))
         box_break(box, "it was released before its end was durable", release->id.job);
 }
 
@@ -73,13 +74,15 @@ static void judge_job(struct box *box, const struct job *job)
     bool is_cancelled = was_cancelled(box, job);
     if (job->state != JOB_DONE)
         box_break(box, "an acknowledged job did not end", job->id);
+    if (is_uncertain(box, job))
+        return;
     if (!is_cancelled && job->end == END_CANCELLED)
         box_break(box, "it was cancelled without a request", job->id);
     if (job->end == END_TIME_LIMIT && job->ask->time_limit_ms == 0)
         box_break(box, "it was ended for a time limit that it did not have", job->id);
     if (job->end == END_IDLE_TIMEOUT && job->ask->idle_timeout_ms == 0)
         box_break(box, "it was ended for an idleness that is nobody's business", job->id);
-    if (job_is_array(job) || is_uncertain(box, job))
+    if (job_is_array(job))
         return;
     if (executions > 1 + job->preemptions)
         box_break(box, "it ran twice", job->id);

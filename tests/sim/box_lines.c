@@ -325,10 +325,13 @@ static void send(
 void box_send(void *arg, uint32_t link, const struct record_type *type, const void *message)
 {
     struct box *box = arg;
-    box_check_sent(box, type, message);
-    for (struct line *line = box->lines; line != NULL; line = line->next)
-        if (line->number == link && line->is_open)
+    for (struct line *line = box->lines; line != NULL; line = line->next) {
+        if (line->number != link)
+            continue;
+        box_check_sent(box, line->place, type, message);
+        if (line->is_open)
             send(line, TO_AGENT, type, message);
+    }
 }
 
 void box_close_link(void *arg, uint32_t link)

@@ -265,6 +265,7 @@ void box_restore_places(struct box *box)
         if (place->fence.is_fenced)
             world_later(&box->world, 1000, on_fence, place, 0, NULL, NULL);
         place->fence.is_fenced = false;
+        place->was_new = place->node.epoch == 0;
     }
 }
 

@@ -9,9 +9,8 @@
 
 void world_init(struct world *world, uint64_t seed)
 {
-    *world = (struct world){
-        .now_ms = 1000000, .wall_ahead_ms = WALL_AHEAD_MS, .random_state = seed * 0x9e3779b97f4a7c15ULL + 1
-    };
+    *world = (struct world){ .now_ms = 1000000, .wall_ahead_ms = WALL_AHEAD_MS, .random_state = seed };
+    world->random_state = world_random(world); // else the next seed has the same numbers, one later
 }
 
 void world_clear(struct world *world)
