@@ -158,7 +158,7 @@ int bench_open(void **state)
 
 void bench_restart(struct bench *bench, struct job *job)
 {
-    struct store_summary summary = { .epoch = 4, .last_job = 10, .last_event = 100 };
+    struct store_summary summary = { .epoch = 4, .last_job = core_last_job(bench->core), .last_event = 100 };
     core_free(bench->core);
     store_batch_free(take_ptr(bench->flying));
     bench->core = core_new(&bench->options, &bench->effects);

@@ -505,7 +505,9 @@ static void a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault(voi
 /* mgpud starts anew, with the mark of the fence and the job as they are stored. */
 static void restart_fenced(struct bench *b, const struct state_change *mark)
 {
-    const struct store_summary summary = { .epoch = 4, .last_job = 10, .last_event = 100 };
+    const struct store_summary summary = {
+        .epoch = 4, .last_job = core_last_job(b->core), .last_event = 100
+    };
     struct job *job = bench_stored(b, JOB);
     struct error err = { 0 };
     core_free(b->core);
