@@ -55,6 +55,7 @@ check-all:
 soak:
 	tools/install-packages check
 	tools/install-packages real
+	tools/install-packages soak
 	tools/run-tests --soak
 
 # Fuzzers of every parser of foreign bytes (clang): HOURS in all, shared evenly (1). Findings are left in build-fuzz/.

@@ -112,7 +112,8 @@ void core_pass_at(struct core *core, int64_t now_ms)
     core->now_ms = 0;
 }
 
-/* What the scheduler had to do before this time, each at its own time. */
+/* What the scheduler had to do before this time, each at its own time; first what else was due by then, as a
+ * pass must not start what has passed its deadline. */
 static void catch_up(struct core *core, int64_t now_ms)
 {
     int64_t due_ms = sched_next_ms(core->sched);
@@ -120,6 +121,9 @@ static void catch_up(struct core *core, int64_t now_ms)
         int64_t at_ms = due_ms > core->last_ms ? due_ms : core->last_ms + 1;
         if (at_ms >= now_ms)
             return;
+        core->now_ms = at_ms;
+        if (core_next_due(core) <= core_boot_at(core, at_ms))
+            core_run_due(core);
         core_pass_at(core, at_ms);
         due_ms = sched_next_ms(core->sched);
     }

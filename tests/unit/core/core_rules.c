@@ -379,6 +379,24 @@ static void gpus_that_are_free_at_the_deadline_are_too_late(void **state)
     assert_int_equal(core_job(b->core, 12)->end, END_DEADLINE);
 }
 
+/* What the scheduler missed meanwhile it does at its own time: here the GPUs are returned after the deadline.
+ */
+static void a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_later(void **state)
+{
+    struct bench *b = *state;
+    char users[] = "1001";
+    struct cluster_change wish = { .gpus = 2, .users = users, .until_ms = b->now_ms + 60100 };
+    struct job_spec *spec = make_spec(1);
+    core_reserve(b->core, b->now_ms, b->now_ms, &admin, &wish, &one);
+    spec->ask.deadline_ms = b->now_ms + 60000;
+    submit(b, spec, &two);
+    assert_int_equal(state_of(b, 11), JOB_QUEUED);
+    b->now_ms += 61000;
+    submit(b, make_spec(0), &three);
+    assert_int_equal(core_job(b->core, 11)->attempt, 0);
+    assert_int_equal(core_job(b->core, 11)->end, END_DEADLINE);
+}
+
 /* The end of one is the end of the other, in the same turn and at its time. */
 static void what_waits_for_a_job_that_missed_its_deadline_ends_with_it(void **state)
 {
@@ -581,6 +599,7 @@ int main(void)
         CASE(a_deadline_ends_a_job_that_still_waits),
         CASE(a_deadline_that_passed_while_mgpud_was_away_ends_the_job),
         CASE(gpus_that_are_free_at_the_deadline_are_too_late),
+        CASE(a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_later),
         CASE(what_waits_for_a_job_that_missed_its_deadline_ends_with_it),
         CASE(a_begin_time_is_waited_for),
         CASE(a_preemptible_job_gives_way_and_comes_back),

@@ -100,7 +100,7 @@ static int on_hello(struct core *core, struct core_node *node, struct error *err
     hold_node(core, node);
     if (node->held_in <= core->durable_batch)
         return 0;
-    (void)error_set(err, -EAGAIN, "node %s is being held, as the store was restored", node->name);
+    (void)error_set(err, -EAGAIN, "node %s is drained first, as the store was restored", node->name);
     return error_hint(err, "it is accepted when it connects again");
 }
 
