@@ -41,7 +41,9 @@ def hold(cluster, *words, user=None):
 
 
 def test_the_commands_of_a_job_need_no_token(cluster):
-    line = ('squeue -h -j $SLURM_JOB_ID -o "%i %T"; mgpu show $MGPU_JOB_ID >/dev/null && echo shown; '
+    # The word of its start may be on its way to mgpud when its first command asks.
+    line = ('while [ "$(squeue -h -j $SLURM_JOB_ID -o %T)" = CONFIGURING ]; do :; done; '
+            'squeue -h -j $SLURM_JOB_ID -o "%i %T"; mgpu show $MGPU_JOB_ID >/dev/null && echo shown; '
             'srun -n 2 hostname >/dev/null && echo steps; mgpu exec --step -n 2 $MGPU_JOB_ID -- true && echo more; '
             'child=$(sbatch --parsable -o /dev/null --wrap true --hold) && scancel $child && echo submitted; '
             'mgpu edit $MGPU_JOB_ID time=1h && echo changed')
