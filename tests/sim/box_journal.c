@@ -11,20 +11,12 @@
 #include "wire/json_journal.h"
 #include "wire/json_text.h"
 
-/* FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/ */
-static uint64_t digest_more(uint64_t digest, const char *text)
-{
-    for (; *text != '\0'; text++)
-        digest = (digest ^ (unsigned char)*text) * 0x100000001b3ULL;
-    return digest;
-}
-
 static int replay_one(
     struct replay *replay, const struct job_event *event, uint64_t stem, uint64_t *digest, struct error *err)
 {
     _cleanup_json_ json_t *written = json_journal_write(event, stem);
     _cleanup_free_ char *text = json_text_format(written);
-    *digest = digest_more(*digest, text);
+    *digest = 31 * *digest + store_key_hash(0, text);
     _cleanup_json_ json_t *object = json_loads(text, 0, NULL);
     struct job_event read;
     uint64_t read_stem;
@@ -39,7 +31,7 @@ char *box_replay(const struct change *events, size_t count, struct job *const *j
 {
     _cleanup_(replay_freep) struct replay *replay = replay_new();
     struct error err = { 0 };
-    uint64_t digest = 0xcbf29ce484222325ULL;
+    uint64_t digest = 0;
     int r = 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         const struct job_event *event = &events[i].event;
