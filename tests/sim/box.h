@@ -2,9 +2,10 @@
 /*
  * A cluster in one process: the real core of a controller, and places, each a node with the real core of an
  * agent and the connections between the two. sim_box.c has the controller's life, box_clients.c and
- * box_admin.c who asks it for something, box_config.c its configuration, box_places.c what happens to nodes
- * and connections. box_fold.c has the jobs as the events tell of them, box_starts.c and box_devices.c what
- * must be true of these events, box_judge.c what must be true when all is at rest.
+ * box_admin.c who asks it for something, box_config.c its configuration, box_backup.c a store that is put
+ * back, box_places.c what happens to nodes and connections. box_fold.c has the jobs as the events tell of
+ * them, box_starts.c and box_devices.c what must be true of these events, box_judge.c what must be true when
+ * all is at rest.
  */
 #pragma once
 
@@ -112,7 +113,6 @@ void box_kill_controller(struct box *box); // if it is alive; it will be started
 void box_open_clients(struct box *box);
 /* An effect of the controller's core. */
 void box_reply(void *arg, void *request, const struct core_answer *answer);
-
 void box_restore_clients(struct box *box); // the store was: some jobs are unknown, others go on
 
 /* --- box_backup.c --- */

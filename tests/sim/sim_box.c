@@ -12,10 +12,10 @@
  * repeated with its key made one job; an end that a client knows of stands; no job ended by a failure that
  * another rank's end had caused; the nodes' spools are empty; the fold of the events is the truth, and
  * another scheduler that is told of them decides the same. No job starts before its time or what it waits
- * for, after its deadline, while it is held, beyond the limits of its array or its user, on GPUs or nodes
- * other than it asked for, or that are drained, paused, reserved for others or in use. Some jobs are arrays,
- * wait for others, are edited, held for a while, give way to others, or leave their GPUs unused. A seed is a
- * whole history: `sim_box SEED` replays one (campaign.c).
+ * for, after its deadline, while it is held, beyond the limits of its array, its user or its group, outside
+ * of its partition, on GPUs or nodes other than it asked for, or that are drained, paused, reserved for
+ * others or in use. Some jobs are arrays, wait for others, are edited, held for a while, give way to others,
+ * or leave their GPUs unused. A seed is a whole history: `sim_box SEED` replays one (campaign.c).
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -8,7 +8,7 @@
  * Then numbers continue above all that can have been assigned, and every node is held: drained, and its
  * unknown attempts are not stopped, until an administrator resumes the node. A node that connects only later,
  * when mgpud may have been started again, is recognised by the epoch that it has accepted: it is from before
- * the gap. So it is told of the new one only when it is durable that it is held: till then it is refused.
+ * the gap. A node is therefore refused until its drain is durable, and only then told the new epoch.
  */
 #include <errno.h>
 
