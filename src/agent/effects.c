@@ -62,6 +62,12 @@ static void effect_observe(
     spool_sight(&effects->parts, id, is_reported, sight);
 }
 
+static void effect_recall(void *arg, const struct spool_id *id, struct known_attempt *known)
+{
+    const struct effects *effects = arg;
+    spool_recall(&effects->parts, id, known);
+}
+
 static int effect_stage(void *arg, const struct message_launch *launch, struct error *err)
 {
     struct effects *effects = arg;
@@ -354,6 +360,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .arg = effects,
         .send = effect_send,
         .observe = effect_observe,
+        .recall = effect_recall,
         .stage = effect_stage,
         .start = effect_start,
         .watch = effect_watch,

@@ -106,3 +106,18 @@ void spool_sight(const struct effects_parts *parts, const struct spool_id *id, b
     if (sight->verdict == VERDICT_GO && !sight->has_exit)
         (void)file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &sight->started, NULL);
 }
+
+void spool_recall(const struct effects_parts *parts, const struct spool_id *id, struct known_attempt *known)
+{
+    struct spool_terms terms;
+    struct launch_park park;
+    _cleanup_close_ int dirfd = launcher_open_entry(parts->launcher, id);
+    if (dirfd < 0)
+        return;
+    known->terms = spool_read_terms(dirfd, &terms);
+    if (file_read_record(dirfd, SPOOL_PARK, &launch_park_record, &park, NULL) < 0)
+        return;
+    known->park_number = park.number;
+    known->is_parked = !launch_is_back(&park);
+    record_clear(&launch_park_record, &park);
+}

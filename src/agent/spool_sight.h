@@ -8,3 +8,6 @@
  * when it `is_reported`. */
 void spool_sight(const struct effects_parts *parts, const struct spool_id *id, bool is_reported,
     struct attempt_sight *sight);
+
+/* Fills in the numbers of the latest orders to a running attempt, and whether it may be parked. */
+void spool_recall(const struct effects_parts *parts, const struct spool_id *id, struct known_attempt *known);

@@ -90,6 +90,9 @@ struct job_event {
     int64_t park_return_ms;   // park: it returns by itself at this time, wall clock; 0: it does not
     uint64_t park_bytes;      // parked: contents of GPU memory that are in host memory
     uint64_t park_rank_bytes; // parked: on the node that has the most
+    uint32_t terms;           // reconciled: from here on settings are counted
+    uint32_t park_number;     // reconciled: from here on orders to park are counted; 0: there was none
+    uint32_t is_parked;       // reconciled: its processes may be stopped
     struct record_list credential; // submitted: at most one struct event_credential
 };
 

@@ -407,6 +407,7 @@ static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event 
     [EVENT_UNPARK] = job_park_apply,
     [EVENT_RESTORING] = job_park_apply,
     [EVENT_UNPARKED] = job_park_apply,
+    [EVENT_RECONCILED] = job_park_apply,
 };
 
 /* Will the job wait for more after this event? See job_transition(). */
@@ -442,6 +443,7 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
     case EVENT_UNPARK:
     case EVENT_RESTORING:
     case EVENT_UNPARKED:
+    case EVENT_RECONCILED:
     case EVENT_ENDED: return event->attempt == job->attempt;
     default: return true;
     }
@@ -497,7 +499,8 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
     case EVENT_PARKED:
     case EVENT_UNPARK:
     case EVENT_RESTORING:
-    case EVENT_UNPARKED: return job_park_fault(job, event);
+    case EVENT_UNPARKED:
+    case EVENT_RECONCILED: return job_park_fault(job, event);
     default: return NULL;
     }
 }

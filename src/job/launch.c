@@ -181,3 +181,9 @@ bool launch_is_parked(const struct launch_park *park)
     bool is_saved = park->is_return == 0 && park->outcome == PARK_DONE;
     return is_saved || (park->is_return != 0 && park->outcome == PARK_REFUSED);
 }
+
+bool launch_is_back(const struct launch_park *park)
+{
+    uint32_t outcome = park->is_return != 0 ? PARK_DONE : PARK_REFUSED;
+    return park->outcome == outcome;
+}

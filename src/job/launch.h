@@ -170,6 +170,9 @@ struct launch_park {
 /* True if the attempt is parked: no process of it runs, and its GPUs are not its own. */
 bool launch_is_parked(const struct launch_park *park);
 
+/* True if the attempt runs, and no order about it is being carried out. */
+bool launch_is_back(const struct launch_park *park);
+
 /* The job's request. Options that only the shepherd needs are read from it and have no field above. All zero
  * in an entry of an older agent. */
 const struct job_ask *launch_ask(const struct launch_spec *spec);

@@ -37,6 +37,7 @@ static const char *const cause_names[PARK_CAUSES] = {
     [PARK_ASKED] = "asked",
     [PARK_PREEMPTED] = "preempted",
     [PARK_TIME_LIMIT] = "time_limit",
+    [PARK_FOUND] = "found",
 };
 
 const char *park_phase_name(uint32_t phase)
@@ -85,6 +86,12 @@ bool job_is_parked(const struct job *job)
 {
     uint32_t phase = job_park(job)->phase;
     return phase == PARK_PARKED || phase == PARK_WAITING;
+}
+
+bool job_park_is_unconfirmed(const struct job *job)
+{
+    const struct job_park *park = job_park(job);
+    return park->phase == PARK_PARKED && park->cause == PARK_FOUND;
 }
 
 bool job_holds_gpus(const struct job *job)
@@ -183,6 +190,10 @@ const char *job_park_fault(const struct job *job, const struct job_event *event)
         if (event->gpus.count != job->grants.count)
             return "it has another number of GPUs";
         return phase == PARK_WAITING ? NULL : "it does not wait for its GPUs";
+    case EVENT_RECONCILED:
+        return event->terms > job_run(job)->terms || event->park_number > job_park(job)->number
+                   ? NULL
+                   : "its node had no later orders";
     default: return phase == PARK_SAVING || phase == PARK_RESTORING ? NULL : "its node was told nothing";
     }
 }
@@ -235,11 +246,38 @@ static void on_restoring(struct job *job, struct job_park *park, const struct jo
     gpu_grants_copy(&job->grants, &event->gpus);
 }
 
-/* Its host memory stays booked apart until the attempt ends. */
-static void on_unparked(struct job *job, struct job_park *park, const struct job_event *event)
+static void stop_clock(const struct job *job, struct job_park *park, const struct job_event *event)
 {
     park->total_ms = job_parked_ms(job, event->wall_ms);
     park->since_ms = 0;
+}
+
+/* Its node does what it was told after this copy of the store was made. */
+static void on_reconciled(struct job *job, struct job_park *park, const struct job_event *event)
+{
+    struct job_run *run = job_make_run(job);
+    bool is_parked = job_is_parked(job);
+    run->terms = event->terms > run->terms ? event->terms : run->terms;
+    if (event->park_number <= park->number)
+        return;
+    park->number = event->park_number;
+    if (is_parked ? event->is_parked != 0 : park->phase == PARK_SAVING)
+        return; // as it is to be
+    if (park->phase == PARK_NONE && event->is_parked == 0)
+        return;
+    if (!is_parked)
+        stop_clock(job, park, event);
+    park->phase = is_parked ? PARK_PARKED : PARK_SAVING;
+    park->cause = PARK_FOUND;
+    park->return_ms = 0;
+    set_text(park, NULL);
+    run->terms++;
+}
+
+/* Its host memory stays booked apart until the attempt ends. */
+static void on_unparked(struct job *job, struct job_park *park, const struct job_event *event)
+{
+    stop_clock(job, park, event);
     park->bytes = 0;
     park->rank_bytes = 0;
     park->return_ms = 0;
@@ -256,6 +294,7 @@ void job_park_apply(struct job *job, const struct job_event *event)
     case EVENT_PARKED: on_parked(job, park, event); break;
     case EVENT_RESTORING: on_restoring(job, park, event); break;
     case EVENT_UNPARKED: on_unparked(job, park, event); break;
+    case EVENT_RECONCILED: on_reconciled(job, park, event); break;
     default: park->phase = PARK_WAITING; park->return_ms = 0;
     }
 }

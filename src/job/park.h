@@ -11,6 +11,11 @@
  *        └───────────unparked────── RESTORING <───── WAITING (for its GPUs) ──┘
  *                                       └──────────────────────────────────────> as above
  *
+ * If a store is an older copy, the node may have had later orders, and a phase may be wrong
+ * (EVENT_RECONCILED). The node is then told to save it, whatever it does, and it returns by itself: from NONE
+ * and RESTORING by way of SAVING; from PARKED and WAITING, where other jobs may have its GPUs, it is saved in
+ * PARKED.
+ *
  * It holds its GPUs and CPUs in NONE, SAVING and RESTORING. Its host memory, which now contains what was in
  * the GPUs, stays booked throughout. With several nodes, it is parked when all of its ranks are saved, and
  * runs again when all of them do (controller/core/concerns/park.c).
@@ -33,6 +38,7 @@ enum park_cause {
     PARK_ASKED,      // by a user: it stays parked until a user, or its own time, ends that
     PARK_PREEMPTED,  // its GPUs were needed: it returns by itself
     PARK_TIME_LIMIT, // its time limit was reached: it returns behind the jobs that wait
+    PARK_FOUND,      // this store, an older copy, did not know what its node did: it returns by itself
     PARK_CAUSES,
 };
 
@@ -78,6 +84,9 @@ void job_park_free(struct job_park *park);
 
 /* True while it has no GPUs and no CPUs: they are booked for it again before it is restored. */
 bool job_is_parked(const struct job *job);
+
+/* True while it may run at its node although it is parked in this store: its node is to save it. */
+bool job_park_is_unconfirmed(const struct job *job);
 
 /* True if the job is active and its GPUs are booked for it. */
 bool job_holds_gpus(const struct job *job);

@@ -79,6 +79,7 @@ static const struct {
     { JOB_RUNNING, EVENT_UNPARK, ALWAYS, JOB_RUNNING, "it waits for its GPUs to return" },
     { JOB_RUNNING, EVENT_RESTORING, ALWAYS, JOB_RUNNING, "its GPUs are allocated again" },
     { JOB_RUNNING, EVENT_UNPARKED, ALWAYS, JOB_RUNNING, "it runs on its GPUs" },
+    { JOB_RUNNING, EVENT_RECONCILED, ALWAYS, JOB_RUNNING, "its node had later orders than the store" },
     { JOB_RUNNING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "its shepherd died before the gate opened" },
     { JOB_RUNNING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
     { JOB_RUNNING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "ended, and requeued" },
@@ -127,6 +128,7 @@ static const char *const event_names[EVENT_TYPES] = {
     [EVENT_UNPARK] = "unpark",
     [EVENT_RESTORING] = "restoring",
     [EVENT_UNPARKED] = "unparked",
+    [EVENT_RECONCILED] = "reconciled",
 };
 
 static const char *const cause_names[REQUEUE_CAUSES] = {

@@ -40,6 +40,7 @@ enum job_event_type {
     EVENT_UNPARK,       // it is to return, and waits for its GPUs
     EVENT_RESTORING,    // they are booked for it again, and its node is told to restore it
     EVENT_UNPARKED,     // it runs on its GPUs
+    EVENT_RECONCILED,   // its node had later orders than this store, an older copy, knows of
     EVENT_TYPES,
 };
 

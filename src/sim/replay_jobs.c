@@ -276,6 +276,14 @@ static int tell_park(
     return 0;
 }
 
+static int tell_reconciled(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    if (job_park_is_unconfirmed(job))
+        stay_parked(replay, job);
+    return 0;
+}
+
 static int tell_parked(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
@@ -391,6 +399,7 @@ static int (*const notifiers[EVENT_TYPES])(
     [EVENT_PARKED] = tell_parked,
     [EVENT_UNPARK] = tell_unpark,
     [EVENT_UNPARKED] = tell_started,
+    [EVENT_RECONCILED] = tell_reconciled,
 };
 
 int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err)

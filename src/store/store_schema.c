@@ -24,10 +24,10 @@
 static_assert(JOB_DONE == 5 && EVENT_ALLOCATED == 1 && EVENT_ENDED == 5 && EVENT_CLUSTER == 13 &&
                   EVENT_IDLE == 14 && EVENT_SUSPENDED == 15 && EVENT_SIGNALLED == 17 &&
                   EVENT_STEP_STARTED == 18 && EVENT_STEP_ENDED == 19 && EVENT_PARK == 20 &&
-                  EVENT_UNPARKED == 24 && END_EXIT == 1 && END_CANCELLED == 3 && END_REBOOT == 7 &&
-                  END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12 && END_IDLE_TIMEOUT == 13 &&
-                  END_RELEASED == 14 && END_NODE_LOST == 15 && END_GPU_OOM == 16 && END_GPU_MEM == 17 &&
-                  END_BUDGET == 18,
+                  EVENT_UNPARKED == 24 && EVENT_RECONCILED == 25 && END_EXIT == 1 && END_CANCELLED == 3 &&
+                  END_REBOOT == 7 && END_DEPENDENCY == 10 && END_OOM == 11 && END_GPU_FAULT == 12 &&
+                  END_IDLE_TIMEOUT == 13 && END_RELEASED == 14 && END_NODE_LOST == 15 && END_GPU_OOM == 16 &&
+                  END_GPU_MEM == 17 && END_BUDGET == 18,
     "these numbers are on disk");
 
 static const char tables[] =

@@ -184,6 +184,7 @@ static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     [EVENT_UNPARK] = { update_job, insert_event },
     [EVENT_RESTORING] = { update_job, insert_gpus, insert_event },
     [EVENT_UNPARKED] = { update_job, insert_event },
+    [EVENT_RECONCILED] = { update_job, insert_event },
 };
 
 static int write_state(struct store *store, const struct store_change *change, struct error *err)

@@ -258,6 +258,7 @@ static const struct {
     [EVENT_UNPARK] = { still_running, add_user },
     [EVENT_RESTORING] = { still_running, add_allocation },
     [EVENT_UNPARKED] = { still_running, add_reason },
+    [EVENT_RECONCILED] = { still_running, add_reason },
 };
 
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names)

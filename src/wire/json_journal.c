@@ -96,6 +96,13 @@ static void add_parked(json_t *object, const struct job_event *event, uint64_t s
     (void)json_object_set_new(object, "park_bytes", json_integer((json_int_t)event->park_bytes));
 }
 
+static void add_reconciled(json_t *object, const struct job_event *event, uint64_t stem)
+{
+    (void)json_object_set_new(object, "terms", json_integer(event->terms));
+    (void)json_object_set_new(object, "park_number", json_integer(event->park_number));
+    (void)json_object_set_new(object, "is_parked", json_integer(event->is_parked));
+}
+
 static void add_signal(json_t *object, const struct job_event *event, uint64_t stem)
 {
     (void)json_object_set_new(object, "uid", json_integer(event->uid));
@@ -166,6 +173,7 @@ static void (*const adders[EVENT_TYPES])(json_t *, const struct job_event *, uin
     [EVENT_PARK] = add_park,
     [EVENT_PARKED] = add_parked,
     [EVENT_RESTORING] = add_allocated,
+    [EVENT_RECONCILED] = add_reconciled,
 };
 
 json_t *json_journal_write(const struct job_event *event, uint64_t stem)
@@ -232,6 +240,9 @@ static const struct number_place places[] = {
     NUMBER("park_cause", park_cause),
     NUMBER("park_return_ms", park_return_ms),
     NUMBER("park_bytes", park_bytes),
+    NUMBER("terms", terms),
+    NUMBER("park_number", park_number),
+    NUMBER("is_parked", is_parked),
 };
 
 static int read_numbers(const json_t *object, struct job_event *event, struct error *err)

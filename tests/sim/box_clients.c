@@ -13,8 +13,7 @@
 #include "box.h"
 #include "controller/core/state.h"
 
-#define CLIENTS     8U
-#define PATIENCE_MS 150000 // with what stands still after a restore
+#define CLIENTS 8U
 
 static const struct identity users[] = {
     { .is_known = true, .uid = 1000, .gid = 1000, .may_raise = true },
@@ -227,15 +226,6 @@ static void hear_of_end(void *arg, uint64_t number, void *object)
         ask->is_over = true;
 }
 
-/* A job that was parked after the backup is not known to be: it stands still until somebody cancels it. */
-static void give_up(struct box *box, struct ask *ask)
-{
-    if (box->was_open == NULL || box->world.now_ms < box->late_ms + PATIENCE_MS)
-        return;
-    ask->is_cancelled = true;
-    core_cancel(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, ask->job, 0, NULL);
-}
-
 /* Holds what waits, and lets go again until nothing is held, suspended or parked. */
 static void release(void *arg, uint64_t number, void *object)
 {
@@ -256,7 +246,6 @@ static void release(void *arg, uint64_t number, void *object)
         core_suspend(
             box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, ask->job, true, NULL);
         core_unpark(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, ask->job, NULL);
-        give_up(box, ask);
         box_turn(box);
         const struct job *job = core_job(box->core, ask->job);
         if (job == NULL || job->state == JOB_DONE) {

@@ -311,6 +311,16 @@ static void observe(void *arg, const struct spool_id *id, bool is_reported, stru
         sight->exit = entry->exit;
 }
 
+static void recall(void *arg, const struct spool_id *id, struct known_attempt *known)
+{
+    const struct spooled *entry = node_find(arg, id);
+    if (entry == NULL)
+        return;
+    known->terms = entry->has_terms;
+    known->park_number = entry->park.number;
+    known->is_parked = entry->park.number != 0 && !node_is_back(entry);
+}
+
 static void on_user_found(void *arg, uint64_t life, void *object)
 {
     struct node *node = arg;
@@ -484,6 +494,7 @@ static int update(void *arg, const struct spool_id *id, const struct spool_terms
     struct node *node = arg;
     if (entry == NULL)
         return 0;
+    entry->has_terms = true;
     entry->is_suspended = terms->is_suspended != 0;
     if (entry->is_overdue && !entry->is_suspended)
         world_later(node->world, world_between(node->world, 0, 20), on_command_end, node, 0, entry, NULL);
@@ -569,6 +580,7 @@ void node_start_agent(struct node *node)
         .arg = node,
         .send = send_message,
         .observe = observe,
+        .recall = recall,
         .stage = stage,
         .start = start,
         .watch = watch,

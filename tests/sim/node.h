@@ -21,6 +21,7 @@ struct node_parking {
     bool is_helped;      // a helper is at work
     bool is_begun;       // another one has died
     bool is_given_up;    // the save is to be undone
+    bool was_away;       // it was parked before the order to be
     uint64_t asked_life; // of the agent that reports the result
 };
 
@@ -43,6 +44,7 @@ struct spooled {
     bool is_gated;                    // the user's init waits at the gate
     bool is_running;                  // the command was executed and has not ended
     bool is_stopped;                  // a stop was asked for
+    bool has_terms;                   // it was told other settings than its LAUNCH
     bool is_suspended;                // its command stands still
     bool is_saved;                    // its processes are stopped, and nothing of it is on its GPUs
     bool is_overdue;                  // suspended or saved, it would have ended by now

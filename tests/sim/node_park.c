@@ -54,6 +54,16 @@ static void report(struct node *node, struct spooled *entry, uint32_t number, en
     world_later(node->world, world_between(node->world, 0, 3), on_report, node, node->life, report, free);
 }
 
+bool node_is_back(const struct spooled *entry)
+{
+    return entry->park.outcome == (entry->park.is_return ? PARK_DONE : PARK_REFUSED);
+}
+
+static bool is_away(const struct node_parking *park)
+{
+    return park->outcome == (park->is_return ? PARK_REFUSED : PARK_DONE);
+}
+
 static void on_helped(void *arg, uint64_t number, void *object);
 
 static void start_helper(struct node *node, struct spooled *entry)
@@ -73,6 +83,8 @@ static void begin(struct node *node, struct spooled *entry)
 static enum park_outcome save(struct node *node, struct spooled *entry)
 {
     struct node_parking *park = &entry->park;
+    if (park->was_away)
+        return PARK_DONE;
     if (park->is_begun && park->is_given_up)
         park->is_return = true;
     if (park->is_begun || park->is_given_up) { // an earlier helper has died, or another rank was refused
@@ -118,7 +130,7 @@ static void on_helped(void *arg, uint64_t number, void *object)
     if (entry->is_removed)
         return;
     if (world_one_in(node->world, 12)) { // it dies
-        if (!park->is_return && !park->is_begun)
+        if (!park->is_return && !park->is_begun && !park->was_away)
             entry->is_saved = entry->is_running && world_one_in(node->world, 2);
         node->helper_deaths++;
         park->is_begun = true;
@@ -138,6 +150,7 @@ static void take_order(struct node *node, struct spooled *entry, const struct me
 {
     struct node_parking *park = &entry->park;
     const struct gpu_grant *grants = order->gpus.items;
+    park->was_away = order->action == PARK_SAVE && is_away(park);
     park->number = order->number;
     park->is_return = order->action == PARK_RETURN;
     park->outcome = (enum park_outcome)0;

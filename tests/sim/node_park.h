@@ -4,5 +4,8 @@
 
 #include "node.h"
 
+/* It runs, and no order about it is being carried out. */
+bool node_is_back(const struct spooled *entry);
+
 /* The effect `park` of the agent's core. */
 void node_park(void *arg, const struct message_park *order);

@@ -64,6 +64,8 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_RESERVATIONS] = "reservations",
     [TALLY_RESTORES] = "restored backups",
     [TALLY_OLD_COPIES] = "old copies of the store",
+    [TALLY_RECONCILED] = "jobs of which a node knew more",
+    [TALLY_RECONCILED_PARKED] = "of these parked",
 };
 
 void tally_add(struct tally *sum, const struct tally *more)

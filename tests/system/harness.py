@@ -284,6 +284,11 @@ class Instance:
         self.stop()
         return self.start()
 
+    def restore(self, backup):
+        """`mgpud --restore`, which refuses while it runs."""
+        return subprocess.run([*self.command, '--restore', backup], text=True, check=False, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=DEADLINE_S, env=self.environment(), **self.user.popen_arguments())
+
     def log(self):
         with open(self.log_path, encoding='utf-8', errors='replace') as source:
             return source.read()

@@ -701,3 +701,80 @@ def test_a_tree_of_64_processes_costs_little(make_instance, cuda):
     assert used < 50000 * (10 if is_sanitized else 1)
     instance.mgpu('unpark', job, check=True)
     assert_runs(instance, cuda, job)
+
+
+def back_up(instance, place):
+    path = f'{place}/mgpu.backup'
+    instance.mgpu('backup', path, user=instance.user, check=True)
+    return path
+
+
+def restore(instance, path):
+    instance.stop()
+    done = instance.restore(path)
+    assert done.returncode == 0, done
+    instance.start()
+
+
+def resume_node(instance):
+    name = instance.api('GET', '/nodes').json['nodes'][0]['name']
+    instance.mgpu('node', 'resume', name, user=instance.user, check=True)
+
+
+def test_a_job_that_was_parked_after_a_backup_returns_when_that_is_restored(make_instance, cuda, place):
+    nvml = Nvml(place)
+    nvml.add(bus=0x3b, uuid='GPU-a')
+    nvml.write()
+    instance = make_instance(gpus='auto', arguments=(*nvml.arguments, *cuda.arguments))
+    job = start_work(instance, cuda)
+    backup = back_up(instance, place)
+    park(instance, job)
+    unknown = instance.submit('-g', '1', '--', 'sleep', '1000')
+    instance.wait(unknown, 'running')
+    nvml.gpus.clear()
+    nvml.add(bus=0x3b, uuid='GPU-a', used_mib=5000)
+    nvml.write()
+    shepherds = instance.shepherds()
+    restore(instance, backup)
+    await_phase(instance, job, 'waiting')
+    assert any(event['data']['type'] == 'reconciled' and event['data']['job'] == job for event in instance.events(after=0))
+    assert cuda.calls() == ['lock', 'save'], 'a job that this store does not know is on its GPU'
+    assert instance.shepherds() == shepherds, 'it still runs'
+    resume_node(instance)
+    harness.until(lambda: len(instance.shepherds()) < len(shepherds), 'it is stopped')
+    nvml.gpus.clear()
+    nvml.add(bus=0x3b, uuid='GPU-a')
+    nvml.write()
+    assert_runs(instance, cuda, job)
+    assert cuda.calls() == ['lock', 'save', 'restore', 'unlock']
+    assert len(instance.shepherds()) < len(shepherds)
+    park(instance, job)
+    instance.mgpu('unpark', job, check=True)
+    assert_runs(instance, cuda, job)
+    assert instance.job(job)['attempt'] == 1
+
+
+def test_a_job_that_returned_after_a_backup_is_parked_again_and_returns(make_instance, cuda, place):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    park(instance, job)
+    backup = back_up(instance, place)
+    instance.mgpu('unpark', job, check=True)
+    assert_runs(instance, cuda, job)
+    restore(instance, backup)
+    await_phase(instance, job, 'waiting')
+    assert cuda.calls().count('save') == 2
+    resume_node(instance)
+    assert_runs(instance, cuda, job)
+
+
+def test_a_job_that_was_suspended_after_a_backup_goes_on_when_that_is_restored(make_instance, cuda, place):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    backup = back_up(instance, place)
+    instance.mgpu('suspend', job, check=True)
+    harness.until(lambda: all(process_state(pid) == 'T' for pid in cuda.states()), 'its process is stopped')
+    restore(instance, backup)
+    goes_on(cuda)
+    instance.mgpu('suspend', job, check=True)
+    harness.until(lambda: all(process_state(pid) == 'T' for pid in cuda.states()), 'it can be suspended again')

@@ -179,12 +179,6 @@ def test_a_copy_that_is_put_back_starts_nothing_and_gives_no_id_again(make_insta
     assert fsck(instance).returncode == 0
 
 
-def restore(instance, path):
-    return subprocess.run([*instance.command, '--restore', path], text=True, check=False, stdin=subprocess.DEVNULL,
-                          capture_output=True, timeout=LIMIT_S, env=instance.environment(),
-                          **instance.user.popen_arguments())
-
-
 def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, gate):
     """The steps of docs/store.md, after the loss of everything below the state directory."""
     settings = f'{place}/mgpu.yaml'
@@ -206,14 +200,14 @@ def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, ga
     assert again.code != 0 and 'File exists' in again.err, again
     later = box.post_job(['true'])
     box.wait(later)
-    refused = restore(box, path)
+    refused = box.restore(path)
     assert refused.returncode != 0 and 'mgpud is running' in refused.stderr, refused
     box.stop()
     subprocess.run(['rm', '-rf', box.state_dir], check=True)
     with open(settings, 'w', encoding='ascii') as out:
         out.write('half-life: 9d\n')
 
-    done = restore(box, path)
+    done = box.restore(path)
     assert done.returncode == 0 and '3 jobs' in done.stdout, done
     with open(f'{box.state_dir}/store/tls/authority.key', 'rb') as source:
         assert source.read() == key, 'nodes need not join again'
@@ -254,13 +248,13 @@ def test_only_a_sound_backup_is_restored_and_the_store_stays_else(make_instance,
         with open(bad, 'wb') as out:
             out.write(content)
         os.chmod(bad, 0o644)
-        done = restore(box, bad)
+        done = box.restore(bad)
         assert done.returncode not in (0, 99), (name, done)
         assert words in done.stderr and done.stderr.startswith(('mgpud', '20')), (name, done)
     plain = f'{place}/plain'
     subprocess.run(['cp', database(box), plain], check=True)
     os.chmod(plain, 0o644)
-    done = restore(box, plain)
+    done = box.restore(plain)
     assert done.returncode != 0 and 'not a backup made by mgpu backup' in done.stderr, done
     assert glob.glob(f'{box.state_dir}/store/replaced.*') == []
     box.start()

@@ -509,6 +509,16 @@ static enum attempt_phase phase_of(const struct attempt_sight *sight)
     return sight->verdict == VERDICT_GO || sight->is_emptied ? PHASE_RUNNING : PHASE_STAGED;
 }
 
+static struct known_attempt describe(
+    const struct agent_core *core, const struct attempt *attempt, const struct attempt_sight *sight)
+{
+    struct known_attempt known = { .id = attempt->id, .token = attempt->token, .phase = phase_of(sight) };
+    if (known.phase == PHASE_RUNNING && core->effects.recall != NULL)
+        core->effects.recall(core->effects.arg, &attempt->id, &known);
+    known.terms = attempt->terms > known.terms ? attempt->terms : known.terms;
+    return known;
+}
+
 void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct message_hello *node)
 {
     struct message_hello hello = *node;
@@ -522,7 +532,7 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
             attempt->want = WANT_DROPPED; // it was for the previous link
         /* One whose LAUNCH has arrived may still run, even if what was prepared is dropped first. */
         if (!attempt_is_speculative(attempt->want) || attempt->is_launched || sight.verdict == VERDICT_GO)
-            known[count++] = (struct known_attempt){ attempt->id, attempt->token, phase_of(&sight) };
+            known[count++] = describe(core, attempt, &sight);
         attempt_sight_clear(&sight);
         attempt->told = TOLD_NOTHING;
     }

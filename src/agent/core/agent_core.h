@@ -91,6 +91,8 @@ struct agent_effects {
     int (*take)(void *arg, const struct message_launch *launch, struct error *err);
     /* May the prepared attempt start now? Results as for `start`. */
     int (*admit)(void *arg, const struct spool_id *id, struct error *err);
+    /* Fills in what the spool has of the orders that HELLO mentions. May be NULL. */
+    void (*recall)(void *arg, const struct spool_id *id, struct known_attempt *known);
 };
 
 /* `epoch` is the highest one ever accepted here, 0 for none. */

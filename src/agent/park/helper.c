@@ -405,8 +405,9 @@ static int carry_out(struct park_run *run)
     run->entry.number = run->task->number;
     run->entry.is_return = run->task->is_return;
     run->entry.outcome = 0;
-    if (run->task->is_return == 0 && before.is_return == 0 && before.outcome == PARK_DONE)
-        return finish(run, PARK_DONE, NULL); // by an earlier order: the one to return never arrived
+    if (run->task->is_return == 0 && launch_is_parked(&before))
+        return finish(
+            run, PARK_DONE, NULL); // by an earlier order: the one to return never arrived, or was refused
     int r = load(run, &err);
     if (r == 0)
         r = write_entry(run);

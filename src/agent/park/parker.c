@@ -57,6 +57,7 @@ struct parking {
     struct child *child; // its helper
     struct event *timer; // the next try, or the time limit
     bool is_given_up;    // reported; the helper still hangs
+    bool was_parked;     // before this order, which only gives it another number
     int helpers;         // that died without a result
     int64_t until_ms;    // boot clock
     char *why;           // while UNDOING: what is reported
@@ -225,6 +226,8 @@ static void take_entry(struct parking *parking, const struct launch_park *entry)
             entry->outcome == PARK_LOST ? entry->text : parking->why);
     } else if (entry->is_return == 0 && entry->outcome == PARK_DONE && parking->is_given_up) {
         parking->step = UNDOING; // the driver answered after all
+    } else if (entry->is_return == 0 && entry->outcome == PARK_DONE && parking->was_parked) {
+        conclude(parking, PARK_DONE, entry->bytes, NULL); // others may be on its GPUs
     } else if (entry->is_return == 0 && entry->outcome == PARK_DONE) {
         leave_gpus(parking);
         parking->step = LEAVING;
@@ -442,6 +445,7 @@ static enum step first_step(struct parking *parking)
     enum step step = order->action == PARK_SAVE     ? HELPING
                      : order->action == PARK_RETURN ? CLEARING
                                                     : CHECKING;
+    parking->was_parked = !is_known && launch_is_parked(&entry);
     if (entry.number > order->number)
         step = OVER; // a late copy
     else if (is_known && order->action == PARK_SAVE && entry.is_return != 0)

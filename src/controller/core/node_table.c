@@ -71,6 +71,16 @@ struct core_node *core_add_node(struct core *core, const char *name)
     return node;
 }
 
+const struct known_attempt *core_find_known(
+    const struct core_node *node, const struct job *job, uint32_t rank)
+{
+    const struct known_attempt *attempts = node->hello.attempts.items;
+    for (size_t i = 0; i < node->hello.attempts.count; i++)
+        if (attempts[i].id.job == job->id && attempts[i].token == job->token && attempts[i].id.rank == rank)
+            return &attempts[i];
+    return NULL;
+}
+
 bool core_is_same_boot(const char *id, const char *other)
 {
     size_t length = id != NULL ? strcspn(id, BOOT_SPOOL_MARK) : 0;

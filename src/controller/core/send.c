@@ -202,7 +202,8 @@ void core_send_update(struct core *core, const struct job *job, uint32_t rank, u
         .token = job->token,
         .time_limit_ms = agent_limit_ms(job),
         /* The driver can save and restore only processes that run. */
-        .is_suspended = job_is_parked(job) || (park->phase == PARK_NONE && job_run(job)->suspended_ms != 0),
+        .is_suspended = (job_is_parked(job) && !job_park_is_unconfirmed(job)) ||
+                        (park->phase == PARK_NONE && job_run(job)->suspended_ms != 0),
         .number = job_run(job)->terms,
     };
     core->effects.send(core->effects.arg, link, &message_update_record, &terms);

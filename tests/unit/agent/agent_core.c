@@ -44,6 +44,8 @@ struct node {
     uint64_t returned_token;
     uint64_t known; // attempts in the last HELLO
     uint32_t phase;
+    struct known_attempt recalled; // what the spool has of orders about it
+    struct known_attempt told;     // the first one of the last HELLO
 };
 
 static const struct spool_id id = { 5, 1, 0, 0 };
@@ -67,6 +69,7 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
         const struct known_attempt *known = hello->attempts.items;
         node->known = hello->attempts.count;
         node->phase = node->known > 0 ? known[0].phase : 99;
+        node->told = node->known > 0 ? known[0] : (struct known_attempt){ 0 };
     }
 }
 
@@ -249,6 +252,20 @@ static int welcome(struct node *node, uint64_t epoch)
     return agent_core_message(node->core, 0, MESSAGE_WELCOME, &message, &err);
 }
 
+static void node_recall(void *arg, const struct spool_id *which, struct known_attempt *known)
+{
+    const struct node *node = arg;
+    known->terms = node->recalled.terms;
+    known->park_number = node->recalled.park_number;
+    known->is_parked = node->recalled.is_parked;
+}
+
+static int node_update(
+    void *arg, const struct spool_id *which, const struct spool_terms *terms, struct error *err)
+{
+    return 0;
+}
+
 static struct node *node_new(uint64_t epoch)
 {
     struct node *node = xcalloc(1, sizeof(*node));
@@ -256,7 +273,7 @@ static struct node *node_new(uint64_t epoch)
         node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_open_terminal,
         node_open_guest, node_open_port, node_arm, .notify = node_notify, .release = node_release,
         .restore = node_restore, .save_seen = node_save_seen, .prepare = node_prepare, .take = node_take,
-        .admit = node_admit };
+        .admit = node_admit, .recall = node_recall, .update = node_update };
     node->core = agent_core_new(&effects, epoch);
     return node;
 }
@@ -1042,13 +1059,39 @@ static void the_hello_of_a_full_node_fits_into_a_frame(void **state)
     struct known_attempt *attempts = xcalloc(NODE_HOLDS_MAX, sizeof(*attempts));
     struct buffer bytes = { 0 };
     for (uint32_t i = 0; i < NODE_HOLDS_MAX; i++)
-        attempts[i] =
-            (struct known_attempt){ { UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX }, UINT64_MAX, 3 };
+        attempts[i] = (struct known_attempt){ { UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX }, UINT64_MAX,
+            3, UINT32_MAX, UINT32_MAX, 1 };
     struct message_hello message = { .attempts = { attempts, NODE_HOLDS_MAX } };
     record_encode(&message_hello_record, &message, &bytes);
     assert_in_range(bytes.length, NODE_HOLDS_MAX, LINK_MESSAGE_MAX - NODE_GPUS_MAX * 2048);
     buffer_clear(&bytes);
     free(attempts);
+}
+
+/* A controller whose store is an older copy must not number its orders like earlier ones. */
+static void the_hello_has_the_numbers_of_the_latest_orders_about_what_runs(void **state)
+{
+    struct node *node = node_connected();
+    struct error err = { 0 };
+    struct message_update update = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .number = 7 };
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_UPDATE, &update, &err), 0);
+    agent_core_link_down(node->core);
+    node->recalled = (struct known_attempt){ .terms = 1, .park_number = 4, .is_parked = 1 };
+    hello(node);
+    assert_int_equal(node->told.terms, 7);
+    assert_int_equal(node->told.park_number, 4);
+    assert_int_equal(node->told.is_parked, 1);
+    agent_core_free(node->core); // it is started again
+    struct node *later = node_new(1);
+    later->spool = node->spool;
+    later->recalled = node->recalled;
+    agent_core_load(later->core, 0, &id, TOKEN);
+    hello(later);
+    assert_int_equal(later->told.terms, 1);
+    node_free(later);
+    free(node);
 }
 
 static void what_only_an_agent_may_say_is_refused(void **state)
@@ -1207,6 +1250,7 @@ int main(void)
         cmocka_unit_test(the_hello_of_a_full_node_fits_into_a_frame),
         cmocka_unit_test(what_only_an_agent_may_say_is_refused),
         cmocka_unit_test(a_found_attempt_waits_for_the_controllers_word),
+        cmocka_unit_test(the_hello_has_the_numbers_of_the_latest_orders_about_what_runs),
         cmocka_unit_test(terminals_guests_and_signals_pass_and_change_no_attempt),
         cmocka_unit_test(samples_and_logs_pass_only_while_the_controller_is_obeyed),
     };

@@ -54,6 +54,10 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         sent->action = ((const struct message_park *)message)->action;
         sent->n_gpus = (uint32_t)((const struct message_park *)message)->gpus.count;
     }
+    if (type->id == MESSAGE_UPDATE) {
+        sent->number = ((const struct message_update *)message)->number;
+        sent->is_suspended = ((const struct message_update *)message)->is_suspended;
+    }
     if (type->id == MESSAGE_GO)
         sent->port = ((const struct message_go *)message)->port;
     if (type->id == MESSAGE_STOP)

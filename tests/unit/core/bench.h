@@ -29,15 +29,16 @@ struct sent {
     int64_t grace_ms;
     int64_t heartbeat_ms; // of a WELCOME
     uint32_t rank;
-    uint32_t port;    // of a GO
-    uint32_t number;  // of a PARK
-    uint32_t action;  // of a PARK
-    char user[32];    // of a LAUNCH
-    uint64_t order;   // of a LAUNCH; the last one that a WELCOME tells of
-    uint64_t event;   // of a LAUNCH or a WELCOME
-    uint64_t epoch;   // of a WELCOME
-    int64_t began_ms; // of a WELCOME
-    char meeting[64]; // of a LAUNCH: the address of the first of several nodes
+    uint32_t port;         // of a GO
+    uint32_t number;       // of a PARK or an UPDATE
+    uint32_t is_suspended; // of an UPDATE
+    uint32_t action;       // of a PARK
+    char user[32];         // of a LAUNCH
+    uint64_t order;        // of a LAUNCH; the last one that a WELCOME tells of
+    uint64_t event;        // of a LAUNCH or a WELCOME
+    uint64_t epoch;        // of a WELCOME
+    int64_t began_ms;      // of a WELCOME
+    char meeting[64];      // of a LAUNCH: the address of the first of several nodes
 };
 
 struct bench {

@@ -345,6 +345,92 @@ static void a_parked_job_is_not_charged_and_its_time_limit_stands_still(void **s
     assert_int_equal(job_of(b)->state, JOB_STOPPING);
 }
 
+/* Its node connects again, and says which orders it has had: later ones than this store knows of. */
+static void find(struct bench *b, struct known_attempt known)
+{
+    known.id = (struct spool_id){ .job = JOB, .attempt = 1 };
+    known.token = job_of(b)->token;
+    known.phase = PHASE_RUNNING;
+    b->n_sent = 0;
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    assert_int_equal(hello(b, 1, "a", &known), 0);
+}
+
+/* Its GPUs are free. */
+static void expect_return(struct bench *b)
+{
+    assert_int_equal(phase(b), PARK_RESTORING);
+    assert_int_equal(orders(b, 0, PARK_RETURN), 1);
+    answer(b, 0, PARK_RETURN, PARK_DONE);
+    assert_int_equal(phase(b), PARK_NONE);
+}
+
+static void a_job_that_was_parked_after_a_backup_returns_by_itself(void **state)
+{
+    struct bench *b = *state;
+    find(b, (struct known_attempt){ .terms = 2, .park_number = 5, .is_parked = 1 });
+    assert_int_equal(phase(b), PARK_SAVING);
+    assert_true(job_park(job_of(b))->number > 5);
+    assert_int_equal(orders(b, 0, PARK_SAVE), 1);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    expect_return(b);
+}
+
+static void a_job_that_was_returning_when_the_backup_was_made_is_parked_first(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    unpark(b);
+    find(b, (struct known_attempt){ .park_number = 4, .is_parked = 0 });
+    assert_int_equal(phase(b), PARK_SAVING);
+    assert_int_equal(orders(b, 0, PARK_SAVE), 1);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    expect_return(b);
+}
+
+/* Others may have its GPUs in this store. */
+static void a_job_that_returned_after_a_backup_is_parked_again(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    find(b, (struct known_attempt){ .park_number = 2, .is_parked = 0 });
+    assert_int_equal(phase(b), PARK_PARKED);
+    assert_int_equal(orders(b, 0, PARK_SAVE), 1);
+    assert_int_equal(bench_sent(b, MESSAGE_UPDATE, JOB)->is_suspended, 0); // the driver saves what runs
+    bench_turn(b);
+    bench_settle(b);
+    assert_int_equal(phase(b), PARK_PARKED);
+    answer(b, 0, PARK_SAVE, PARK_REFUSED); // then it runs until it may
+    expect_return(b);
+}
+
+static void a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    find(b, (struct known_attempt){ .park_number = 9, .is_parked = 1 });
+    assert_int_equal(phase(b), PARK_PARKED);
+    assert_int_equal(orders(b, 0, PARK_SAVE), 0);
+    unpark(b);
+    assert_true(job_park(job_of(b))->number > 10);
+    assert_int_equal(orders(b, 0, PARK_RETURN), 1);
+}
+
+static void a_job_that_was_suspended_after_a_backup_goes_on(void **state)
+{
+    struct bench *b = *state;
+    find(b, (struct known_attempt){ .terms = 3 });
+    assert_int_equal(phase(b), PARK_NONE);
+    assert_int_equal(bench_sent(b, MESSAGE_UPDATE, JOB)->is_suspended, 0);
+    assert_true(bench_sent(b, MESSAGE_UPDATE, JOB)->number > 3);
+    uint32_t number = job_run(job_of(b))->terms;
+    find(b, (struct known_attempt){ .terms = number });
+    assert_int_equal(job_run(job_of(b))->terms, number); // its node knows no more now
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +450,17 @@ int main(void)
             a_job_that_may_move_returns_on_a_free_gpu_of_its_node, open_movable, bench_close),
         cmocka_unit_test_setup_teardown(
             a_parked_job_is_not_charged_and_its_time_limit_stands_still, open_limited, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_was_parked_after_a_backup_returns_by_itself, open_limited, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_was_returning_when_the_backup_was_made_is_parked_first, open_movable, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_returned_after_a_backup_is_parked_again, open_limited, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node, open_limited,
+            bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_was_suspended_after_a_backup_goes_on, open_limited, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

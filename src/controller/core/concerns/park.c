@@ -14,6 +14,8 @@
  *   return   CHECK to all ranks ──all could return──> RETURN to all ──all are back──> it runs
  *               └──one could not, and none is back──> parked, and tried again later
  *
+ * A job that is parked in an older copy of the store, and runs at its node, is told to be saved (job/park.h).
+ *
  * A rank that refuses after others have begun to return is tried again: the GPUs of all ranks are the job's.
  * The answers are in memory only. They are requested again by a controller that starts; a rank that is back
  * already says so.
@@ -129,7 +131,7 @@ static size_t count_answers(const struct park_answers *answers, bool is_back)
 static enum park_action find_action(struct core_entry *entry)
 {
     const struct job *job = entry->job;
-    if (job_park(job)->phase == PARK_SAVING)
+    if (job_park(job)->phase == PARK_SAVING || job_park_is_unconfirmed(job))
         return PARK_SAVE;
     bool must_check = job_park(job)->phase == PARK_RESTORING && job_is_wide(job);
     return must_check && !take_answers(entry)->is_checked ? PARK_CHECK : PARK_RETURN;
@@ -144,6 +146,13 @@ static void send_order(struct core *core, struct core_entry *entry, uint32_t ran
         core_send_park(core, job, rank, find_action(entry), core_park_room(core, name), node->link);
 }
 
+/* Its nodes have been told something, and their answers decide. */
+static bool is_in_transit(const struct job *job)
+{
+    uint32_t phase = job_park(job)->phase;
+    return phase == PARK_SAVING || phase == PARK_RESTORING || job_park_is_unconfirmed(job);
+}
+
 static void act(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;
@@ -152,7 +161,7 @@ static void act(struct core *core, struct core_entry *entry)
         return;
     bool is_undoing =
         phase == PARK_NONE && core_extra(entry)->parking != NULL && take_answers(entry)->is_undoing;
-    bool is_ordered = job->state == JOB_RUNNING && (phase == PARK_SAVING || phase == PARK_RESTORING);
+    bool is_ordered = job->state == JOB_RUNNING && is_in_transit(job);
     if (!is_undoing && !is_ordered)
         return;
     struct park_answers *answers = take_answers(entry);
@@ -173,9 +182,9 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     bool was_ordered = phase == PARK_NONE && job_park(job)->number > 0;
     if (job->state != JOB_RUNNING || rank < 0 || entry->changed_in > core->durable_batch)
         return;
-    if (phase == PARK_SAVING || phase == PARK_RESTORING)
+    if (is_in_transit(job))
         clear_answer(&take_answers(entry)->items[rank]);
-    if (was_ordered || phase == PARK_SAVING || phase == PARK_RESTORING)
+    if (was_ordered || is_in_transit(job))
         send_order(core, entry, (uint32_t)rank);
 }
 
@@ -234,6 +243,19 @@ static void settle_save(struct core *core, struct core_entry *entry, struct park
     }
 }
 
+/* One that ran although it is parked is saved now, or runs on: in both cases it returns in order. */
+static void settle_unconfirmed(struct core *core, struct core_entry *entry, struct park_answers *answers)
+{
+    const struct park_answer *lost = find_answer(answers, PARK_LOST);
+    struct job_event event = {
+        .type = EVENT_UNPARK, .attempt = entry->job->attempt, .uid = core->options.admin_uid
+    };
+    if (lost != NULL)
+        core_stop_job(core, entry, core->options.admin_uid, END_GPU_FAULT);
+    else if (count_answers(answers, false) == answers->count)
+        core_change(core, entry, &event, NULL);
+}
+
 /* All have answered whether they could return. */
 static void settle_check(struct core *core, struct core_entry *entry, struct park_answers *answers)
 {
@@ -277,7 +299,7 @@ static void on_result(struct core *core, struct core_node *node, const void *mes
     uint32_t phase = job_park(entry->job)->phase;
     if (phase == PARK_NONE && result->outcome == PARK_LOST)
         core_stop_job(core, entry, core->options.admin_uid, END_GPU_FAULT); // it was to run on
-    if (phase != PARK_SAVING && phase != PARK_RESTORING)
+    if (!is_in_transit(entry->job))
         return;
     struct park_answers *answers = take_answers(entry);
     if (answers->is_checked && result->action == PARK_CHECK)
@@ -285,6 +307,8 @@ static void on_result(struct core *core, struct core_node *node, const void *mes
     write_answer(entry->job, &answers->items[result->id.rank], result);
     if (phase == PARK_SAVING)
         settle_save(core, entry, answers);
+    else if (phase == PARK_PARKED)
+        settle_unconfirmed(core, entry, answers);
     else
         settle_return(core, entry, answers);
     for (size_t rank = 0; rank < job_node_count(entry->job);

@@ -371,16 +371,6 @@ static void on_usage(struct core *core, struct core_entry *entry, const struct a
 
 /* --- links --- */
 
-static const struct known_attempt *find_listed(
-    const struct message_hello *hello, const struct job *job, uint32_t number)
-{
-    const struct known_attempt *attempts = hello->attempts.items;
-    for (size_t i = 0; i < hello->attempts.count; i++)
-        if (attempts[i].id.job == job->id && attempts[i].token == job->token && attempts[i].id.rank == number)
-            return &attempts[i];
-    return NULL;
-}
-
 static void reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
     if (!job_is_wide(entry->job))
@@ -388,7 +378,7 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     struct job *job = entry->job;
     uint32_t number = (uint32_t)job_rank_on(job, node->name);
     struct core_rank *rank = find_open(entry, number);
-    const struct known_attempt *known = find_listed(&node->hello, job, number);
+    const struct known_attempt *known = core_find_known(node, job, number);
     if (rank == NULL)
         return;
     if (known != NULL && known->phase == PHASE_EXITED && rank->left_ms == 0)

@@ -9,15 +9,24 @@
  * unknown attempts are not stopped, until an administrator resumes the node. A node that connects only later,
  * when mgpud may have been started again, is recognised by the epoch that it has accepted: it is from before
  * the gap. A node is therefore refused until its drain is durable, and only then told the new epoch.
+ *
+ * HELLO also says which orders about each running attempt the node has had. If there were later ones than the
+ * job's record has, their numbers are continued, with a gap for the job's other nodes: otherwise the node
+ * would take the next orders for late copies. It is then told what the record says, or how to get there.
  */
 #include <errno.h>
 
 #include "base/memory.h"
 #include "controller/core/batch.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
+#include "controller/core/entry.h"
 #include "controller/core/marks.h"
+#include "controller/core/node_table.h"
 #include "controller/core/state.h"
 #include "store/store.h"
+
+#define ORDERS_GAP 1000U
 
 static bool is_ahead(const struct core *core, const struct message_hello *hello)
 {
@@ -104,6 +113,41 @@ static int on_hello(struct core *core, struct core_node *node, struct error *err
     return error_hint(err, "it is accepted when it connects again");
 }
 
+static void reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
+{
+    const struct job *job = entry->job;
+    int rank = job_rank_on(job, node->name);
+    const struct known_attempt *known = rank < 0 ? NULL : core_find_known(node, job, (uint32_t)rank);
+    if (job->state != JOB_RUNNING || known == NULL)
+        return;
+    bool has_terms = known->terms > job_run(job)->terms;
+    bool has_parks = known->park_number > job_park(job)->number && job->grants.count > 0;
+    if (!has_terms && !has_parks)
+        return;
+    struct job_event event = {
+        .type = EVENT_RECONCILED,
+        .attempt = job->attempt,
+        .terms = has_terms ? known->terms + ORDERS_GAP : 0,
+        .park_number = has_parks ? known->park_number + ORDERS_GAP : 0,
+        .is_parked = known->is_parked,
+        .text = xasprintf("node %s had later orders than the store", node->name),
+    };
+    core_change(core, entry, &event, NULL);
+    free(event.text);
+}
+
+/* A job that has only now been found to run: it was starting when this copy of the store was made. */
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    if (news->event->type != EVENT_STARTED)
+        return;
+    for (size_t rank = 0; rank < job_node_count(entry->job); rank++) {
+        const struct core_node *node = core_find_node(core, job_node_name(entry->job, rank));
+        if (node != NULL && node->is_up)
+            reconcile(core, entry, node);
+    }
+}
+
 static void begin(struct core *core)
 {
     for (size_t i = 0; i < core->n_nodes; i++)
@@ -113,5 +157,7 @@ static void begin(struct core *core)
 const struct core_concern core_concern_restored = {
     .name = "restored",
     .begin = begin,
+    .event = on_event,
+    .reconcile = reconcile,
     .hello = on_hello,
 };

@@ -258,6 +258,12 @@ static void on_park(struct core *core, const struct job *job, const struct job_e
     stay_parked(core, job);
 }
 
+static void on_reconciled(struct core *core, const struct job *job, const struct job_event *event)
+{
+    if (job_park_is_unconfirmed(job))
+        stay_parked(core, job);
+}
+
 static void on_hold(struct core *core, const struct job *job, const struct job_event *event)
 {
     sched_block(core->sched, core->now_ms, job->id, job->hold,
@@ -284,6 +290,7 @@ static void (*const notifiers[EVENT_TYPES])(struct core *, const struct job *, c
     [EVENT_PARKED] = on_parked,
     [EVENT_UNPARK] = on_unpark,
     [EVENT_UNPARKED] = on_started,
+    [EVENT_RECONCILED] = on_reconciled,
 };
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)

@@ -41,15 +41,6 @@ static void act(struct core *core, struct core_entry *entry)
         core_drop_spec(core, core_spec_owner(entry));
 }
 
-static bool is_listed(const struct message_hello *hello, const struct job *job)
-{
-    const struct known_attempt *attempts = hello->attempts.items;
-    for (size_t i = 0; i < hello->attempts.count; i++)
-        if (attempts[i].id.job == job->id && attempts[i].token == job->token)
-            return true;
-    return false;
-}
-
 static void reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
     if (job_is_wide(entry->job))
@@ -58,7 +49,7 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     const struct job *job = entry->job;
     bool is_same_spool = text_equal(job_run(job)->boot_id, hello->boot_id);
     bool has_started = job->state == JOB_RUNNING || job->started_ms != 0;
-    bool is_gone = !is_listed(hello, job);
+    bool is_gone = core_find_known(node, job, 0) == NULL;
     if (is_gone && !core_is_same_boot(job_run(job)->boot_id, hello->boot_id))
         core_end_attempt(core, entry, END_REBOOT, "its node rebooted while it ran");
     else if (is_gone && (has_started || !is_same_spool || core_is_held(core, node)))
