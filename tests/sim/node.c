@@ -649,6 +649,7 @@ bool node_wipe(struct node *node)
         if (!entry->is_removed && (entry->is_running || entry->is_gated))
             return false;
     for (struct spooled *entry = node->spool; entry != NULL; entry = entry->next) {
+        entry->is_untold |= entry->has_exit && !entry->is_removed;
         entry->is_removed = true;
         entry->shepherd = 0; // one that is alive finds that it cannot settle a verdict
     }

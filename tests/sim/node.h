@@ -50,7 +50,7 @@ struct spooled {
     bool is_overdue;                  // suspended or saved, it would have ended by now
     bool is_lost;                     // it was ended because its lease was over
     bool is_peers_fault;              // it failed because another part of its attempt was gone
-    bool is_untold;                   // the machine went off with its exit record
+    bool is_untold;                   // its exit record went with the machine, or with the spool
     bool is_disowned;                 // its node was fenced while it was alive: it may run twice
     bool is_undone;                   // and the store does not know of it: it was restored
     int64_t lease_ms, lease_until_ms; // 0: it has none
