@@ -585,6 +585,24 @@ static void what_fails_after_such_a_stop_is_not_the_reason(void **state)
     assert_int_equal(core_job(b->core, JOB)->end, END_NODE_LOST);
 }
 
+/* The other node connects only when the rank that was stopped has ended: it is the clocks that tell. */
+static void what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason(void **state)
+{
+    struct bench *b = *state;
+    run_both(b);
+    uint64_t known = token(b);
+    bench_restart(b, bench_stored(b, JOB));
+    const struct known_attempt first = { { .job = JOB, .attempt = 1 }, known, PHASE_EXITED };
+    const struct known_attempt second = { { .job = JOB, .attempt = 1, .rank = 1 }, known, PHASE_RUNNING };
+    (void)hello(b, 4, "b", "boot-b", &second, 1);
+    bench_settle(b);
+    ended_on(b, 4, 1, END_CANCELLED, 100);
+    (void)hello(b, 3, "a", "boot-a", &first, 1);
+    bench_settle(b);
+    ended_on(b, 3, 0, END_EXIT, 200);
+    assert_int_equal(core_job(b->core, JOB)->end, END_NODE_LOST);
+}
+
 static void a_failure_that_an_earlier_controller_knew_is_the_reason(void **state)
 {
     struct bench *b = *state;
@@ -800,6 +818,7 @@ int main(void)
         TEST(a_lost_rank_that_ends_before_the_others_does_not_keep_its_node),
         TEST(a_stop_nobody_asked_for_is_the_loss_of_a_node),
         TEST(what_fails_after_such_a_stop_is_not_the_reason),
+        TEST(what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason),
         TEST(a_failure_that_an_earlier_controller_knew_is_the_reason),
         TEST(results_of_ended_ranks_are_kept),
         TEST(node_reports_only_its_own_rank),

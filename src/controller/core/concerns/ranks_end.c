@@ -52,7 +52,8 @@ enum weight { FAILED, LOST, FAILED_AFTER_LOSS, GIVEN_UP, ENDED_FOR_OTHERS, FAILE
 
 /*
  * An earlier controller had stopped another rank before this one failed, which is not the reason then. The
- * times of two nodes are compared only if both had ended before this controller heard from them.
+ * times of two nodes are compared if this rank had ended before this controller heard from it: not with a
+ * rank that ended later, which this controller may have stopped.
  */
 static bool is_after_stop(const struct core_ranks *ranks, const struct core_rank *rank)
 {
@@ -60,8 +61,8 @@ static bool is_after_stop(const struct core_ranks *ranks, const struct core_rank
         const struct core_rank *other = &ranks->items[i];
         if (other->state != RANK_ENDED || other->exit.end != END_CANCELLED)
             continue;
-        if (rank->was_alive ? !other->was_alive || other->order < rank->order
-                            : !other->was_alive && other->exit.ended_wall_ms < rank->exit.ended_wall_ms)
+        bool is_earlier = !other->was_alive || other->order < rank->order;
+        if (is_earlier && (rank->was_alive || other->exit.ended_wall_ms < rank->exit.ended_wall_ms))
             return true;
     }
     return false;
