@@ -118,7 +118,8 @@ static void on_link_closed(void *arg, const struct error *err)
 {
     struct worker *worker = arg;
     if (err->code != 0)
-        log_error("%s%s%s", err->message, err->hint[0] != '\0' ? " - " : "", err->hint);
+        log_line(err->code == -EAGAIN ? LOG_WARNING : LOG_ERROR, "%s%s%s", err->message,
+            err->hint[0] != '\0' ? " - " : "", err->hint);
     else
         log_info("the controller has exited; jobs continue");
     agent_core_link_down(effects_core(worker->effects));

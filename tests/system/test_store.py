@@ -15,6 +15,7 @@ import time
 import pytest
 
 import harness
+from cluster import Cluster
 from test_metrics import scrape
 
 LIMIT_S = 30
@@ -227,6 +228,30 @@ def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, ga
     assert box.wait(held)['exit_code'] == 0 and box.wait(fresh)['exit_code'] == 0
     gate.open()
     assert box.wait(running)['exit_code'] == 0
+
+
+def test_a_machine_that_is_back_after_a_second_start_of_a_restored_mgpud_is_held_too(someone, place):
+    with Cluster(1, client=someone) as cluster:
+        box, node = cluster.box, cluster.nodes['n1']
+        known = box.submit('-g', '1', '--', 'sleep', '1000')
+        box.wait(known, 'running')
+        box.mgpu('backup', f'{place}/mgpu.backup', user=box.user, check=True)
+        unknown = box.submit('-g', '1', '--', 'sleep', '1000')
+        box.wait(unknown, 'running')
+        node.stop()
+        box.stop()
+        assert box.restore(f'{place}/mgpu.backup').returncode == 0
+        box.start()
+        box.restart()
+        node.start()
+        found = cluster.node('n1')
+        assert found['state'] == 'drained' and 'restored' in found['reason'], found
+        assert 'warning: mgpud refused this node: node n1 is drained first' in node.log(), 'its drain was durable first'
+        shepherds = [pid for pid, line in harness.processes(node.place).items() if f'spool/{unknown}.' in line]
+        assert shepherds, 'what the backup does not know is not stopped yet'
+        box.mgpu('node', 'resume', 'n1', user=box.user, check=True)
+        assert all(harness.wait_process(pid) for pid in shepherds)
+        assert box.job(known)['state'] == 'running'
 
 
 def test_only_a_sound_backup_is_restored_and_the_store_stays_else(make_instance, place):

@@ -217,12 +217,14 @@ static void on_readable(struct bufferevent *stream, void *arg)
 {
     struct link *link = arg;
     struct error err;
-    if (frame_take_all(stream, LINK_MESSAGE_MAX, take, link, &err) == 0)
+    int r = frame_take_all(stream, LINK_MESSAGE_MAX, take, link, &err);
+    if (r == 0)
         return;
+    enum log_level level = r == -EAGAIN ? LOG_WARNING : LOG_ERROR; // it connects again, and is accepted
     if (link->address != NULL)
-        log_node(LOG_ERROR, link->node, "disconnected from %s: %s", link->address, err.message);
+        log_node(level, link->node, "disconnected from %s: %s", link->address, err.message);
     else
-        log_error("link %u closed: %s", link->id, err.message);
+        log_line(level, "link %u closed: %s", link->id, err.message);
     link_close(link);
 }
 
