@@ -4,6 +4,9 @@
 
 #include "controller/core/core.h"
 
+/* Why the result of an attempt is unknown. */
+#define NO_RECORD "its node has no record of it any more"
+
 struct core_entry;
 
 /* Ends the attempt with `event`; if a driver error made it fail, that becomes its end. */

@@ -36,8 +36,6 @@
 #include "job/usage_merge.h"
 #include "wire/json_ranks.h"
 
-#define NO_RECORD "its node has no record of it any more"
-
 static const char *const state_names[RANK_STATES] = {
     [RANK_UNHEARD] = "starting",
     [RANK_ASKED] = "starting",

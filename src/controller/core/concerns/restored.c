@@ -8,7 +8,8 @@
  * Then numbers continue above all that can have been assigned, and every node is held: drained, and its
  * unknown attempts are not stopped, until an administrator resumes the node. A node that connects only later,
  * when mgpud may have been started again, is recognised by the epoch that it has accepted: it is from before
- * the gap. A node is therefore refused until its drain is durable, and only then told the new epoch.
+ * the gap. A node is therefore refused until its drain, and the end of what may have run there, are durable,
+ * and only then told the new epoch.
  *
  * HELLO also says which orders about each running attempt the node has had. If there were later ones than the
  * job's record has, their numbers are continued, with a gap for the job's other nodes: otherwise the node
@@ -17,11 +18,13 @@
 #include <errno.h>
 
 #include "base/memory.h"
+#include "controller/core/attempt.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/marks.h"
+#include "controller/core/node_jobs.h"
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
 #include "store/store.h"
@@ -81,6 +84,24 @@ static void hold_node(struct core *core, struct core_node *node)
     cluster_change_clear(&held);
 }
 
+/*
+ * What was starting there when the copy was made, and is unknown to the node, may have run and ended since.
+ * It is not launched again, even if the node is resumed before it is accepted.
+ */
+static void give_up_starts(struct core *core, struct core_node *node)
+{
+    size_t count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node->name, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct job *job = entries[i]->job;
+        int rank = job_rank_on(job, node->name);
+        if (job->state != JOB_STARTING || rank < 0 || core_find_known(node, job, (uint32_t)rank) != NULL)
+            continue;
+        core_hook_lost(core, entries[i], (uint32_t)rank, END_UNKNOWN, NO_RECORD);
+        node->held_in = core_batch(core)->id;
+    }
+}
+
 static void check_store(struct core *core, const struct message_hello *hello)
 {
     bool is_beyond = hello->epoch > core->epoch || highest_job(hello) > core->last_job;
@@ -107,6 +128,8 @@ static int on_hello(struct core *core, struct core_node *node, struct error *err
 {
     check_store(core, &node->hello);
     hold_node(core, node);
+    if (is_from_before(core, node))
+        give_up_starts(core, node);
     if (node->held_in <= core->durable_batch)
         return 0;
     (void)error_set(err, -EAGAIN, "node %s is drained first, as the store was restored", node->name);

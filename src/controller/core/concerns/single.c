@@ -19,8 +19,6 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 
-#define NO_RECORD "its node has no record of it any more"
-
 static void act(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;
