@@ -226,8 +226,12 @@ void core_hook_durable(struct core *core)
 
 void core_hook_turn(struct core *core)
 {
-    for (const struct core_concern *const *row = core->often.turn; *row != NULL; row++)
-        (*row)->turn(core);
+    bool is_changed = true;
+    while (is_changed) {
+        is_changed = false;
+        for (const struct core_concern *const *row = core->often.turn; *row != NULL; row++)
+            is_changed |= (*row)->turn(core);
+    }
 }
 
 void core_run_due(struct core *core)

@@ -91,9 +91,9 @@ struct core_concern {
     void (*forget)(struct core *core, const void *request);      // its client has left
 
     /* --- time --- */
-    void (*stepped)(struct core *core);          // the core's time has jumped forward
-    void (*durable)(struct core *core);          // a batch is durable
-    void (*turn)(struct core *core);             // end of a turn, before the scheduler's pass
+    void (*stepped)(struct core *core); // the core's time has jumped forward
+    void (*durable)(struct core *core); // a batch is durable
+    bool (*turn)(struct core *core); // end of a turn, before the scheduler's pass; true: it has changed jobs
     int64_t (*next_ms)(const struct core *core); // boot clock: when `run` is due; TIME_NEVER
     void (*run)(struct core *core);              // handles what is due
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Splits an element off its array, as a job of its own. */
+/* Splits an element off its array, as a job of its own, and changes what it waits for. */
 #include "controller/core/split.h"
 
 #include <stdlib.h>
@@ -85,4 +85,21 @@ struct core_entry *core_split_off(
     core_enqueue(core, element, &facts, false);
     free(facts.items);
     return element;
+}
+
+void core_depend(struct core *core, struct core_entry *element, const char *after)
+{
+    struct core_facts facts;
+    struct job_ask ask;
+    read_settled(core, element->job, &facts);
+    job_ask_copy(&ask, element->job->ask);
+    free(ask.after);
+    ask.after = xstrdup(after);
+    struct job_event event = {
+        .type = EVENT_EDITED, .uid = core->options.admin_uid, .ask = { .items = &ask, .count = 1 }
+    };
+    core_change(core, element, &event, NULL);
+    job_ask_clear(&ask);
+    core_enqueue(core, element, &facts, true);
+    free(facts.items);
 }

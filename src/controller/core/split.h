@@ -13,3 +13,6 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
 /* The same for an element that does not start now: the scheduler is told of it and of the array. */
 struct core_entry *core_split_off(
     struct core *core, struct core_entry *array, uint32_t index, const char *after);
+
+/* Gives a waiting element other dependencies. */
+void core_depend(struct core *core, struct core_entry *element, const char *after);

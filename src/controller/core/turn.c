@@ -61,9 +61,10 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
         core_begin(core, boot_ms, wall_ms);
     if (core->now_ms != 0 && core_next_due(core) <= boot_ms)
         core_run_due(core); // before the pass, which must not start what has passed its deadline
-    core_hook_turn(core);
-    if (core->now_ms != 0)
+    if (core->now_ms != 0) {
+        core_hook_turn(core);
         end_turn(core, boot_ms);
+    }
     arm_next(core, boot_ms, wall_ms);
     if (core->flying != NULL || core->open == NULL)
         return;

@@ -3,10 +3,12 @@
  * Dependencies between the elements of two arrays (AFTER_CORR, aftercorr of Slurm): element 3 starts when
  * element 3 of the other array has ended successfully. To the scheduler this is a dependency on the other
  * array as a whole. When an element of that ends, the waiting element with its index is split off, with a
- * dependency on the ended one in place of the array, which is settled at once. Elements without a partner
- * wait for the whole array.
+ * dependency on the ended one in place of the array, which is settled at once. An element that was split off
+ * before, because it was held for example, gets that dependency then. Elements without a partner wait for the
+ * whole array.
  *
- * Elements are split off at the end of a turn, before waiting jobs whose dependency has failed are looked at.
+ * Elements are split off at the end of a turn, before waiting jobs whose dependency has failed are looked at,
+ * and again when such a job was given up: a third array may wait for it.
  * After a start, and for a new job, all partners still in memory are looked at once.
  */
 #include <inttypes.h>
@@ -22,23 +24,25 @@
 #include "controller/core/tables.h"
 #include "job/array.h"
 
-struct waiting_array {
+struct waiting { // an array, or an element that was split off before its partner had ended
     uint64_t id;
     bool is_due; // all partners are to be looked at
 };
 
 struct core_pairs {
-    struct waiting_array *arrays;
-    size_t n_arrays;
+    struct waiting *waiting;
+    size_t n_waiting;
     uint64_t *ended; // elements that ended in this turn
     size_t n_ended;
 };
 
 static bool is_waiting(const struct core_entry *entry)
 {
-    return entry != NULL && entry->job->state == JOB_QUEUED && job_is_array(entry->job) &&
-           entry->job->array_left[0] != '\0' && entry->job->ask->after != NULL &&
-           strstr(entry->job->ask->after, after_kind_name(AFTER_CORR)) != NULL;
+    const struct job *job = entry != NULL ? entry->job : NULL;
+    if (job == NULL || job->state != JOB_QUEUED || job->ask->after == NULL ||
+        strstr(job->ask->after, after_kind_name(AFTER_CORR)) == NULL)
+        return false;
+    return job_is_array(job) ? job->array_left[0] != '\0' : job->array_job != 0 && job->attempt == 0;
 }
 
 /* Its dependencies, with the ended element in place of its array; NULL: it does not wait for that array. */
@@ -88,18 +92,24 @@ static bool is_at_limit(const struct core *core, const struct core_entry *waitin
 /* False if the array has no room for more running elements. */
 static bool release(struct core *core, struct core_entry *waiting, const struct job *ended)
 {
-    _cleanup_free_ char *left =
-        is_waiting(waiting) ? array_without(waiting->job->array_left, ended->array_index) : NULL;
-    _cleanup_free_ char *after = left != NULL ? replace(waiting->job, ended) : NULL;
+    if (!is_waiting(waiting))
+        return true;
+    bool is_array = job_is_array(waiting->job);
+    _cleanup_free_ char *left = is_array ? array_without(waiting->job->array_left, ended->array_index) : NULL;
+    bool is_partner = is_array ? left != NULL : waiting->job->array_index == ended->array_index;
+    _cleanup_free_ char *after = is_partner ? replace(waiting->job, ended) : NULL;
     if (after == NULL)
         return true;
-    if (is_at_limit(core, waiting))
+    if (!is_array)
+        core_depend(core, waiting, after);
+    else if (is_at_limit(core, waiting))
         return false;
-    (void)core_split_off(core, waiting, ended->array_index, after);
+    else
+        (void)core_split_off(core, waiting, ended->array_index, after);
     return true;
 }
 
-/* Whatever ended before the array was there, or while there was no room. */
+/* Whatever ended before the array or the element was there, or while there was no room. */
 static void look_at_all(struct core *core, struct core_entry *waiting)
 {
     _cleanup_free_ struct ask_after *named = NULL;
@@ -116,24 +126,27 @@ static void look_at_all(struct core *core, struct core_entry *waiting)
     }
 }
 
-static void run_turn(struct core *core)
+/* What ends meanwhile is looked at in another round. */
+static bool run_turn(struct core *core)
 {
     struct core_pairs *pairs = core->pairs;
-    size_t kept = 0;
-    for (size_t i = 0; i < pairs->n_arrays; i++) {
-        struct core_entry *waiting = core_find(core, pairs->arrays[i].id);
-        for (size_t k = 0; k < pairs->n_ended; k++) {
-            const struct core_entry *ended = core_find(core, pairs->ended[k]);
+    _cleanup_free_ uint64_t *ended_now = take_ptr(pairs->ended);
+    size_t kept = 0, n_ended = pairs->n_ended;
+    pairs->n_ended = 0;
+    for (size_t i = 0; i < pairs->n_waiting; i++) {
+        struct core_entry *waiting = core_find(core, pairs->waiting[i].id);
+        for (size_t k = 0; k < n_ended; k++) {
+            const struct core_entry *ended = core_find(core, ended_now[k]);
             if (ended != NULL && waiting != NULL)
                 (void)release(core, waiting, ended->job);
         }
-        if (pairs->arrays[i].is_due && waiting != NULL)
+        if (pairs->waiting[i].is_due && waiting != NULL)
             look_at_all(core, waiting);
         if (is_waiting(waiting))
-            pairs->arrays[kept++] = (struct waiting_array){ pairs->arrays[i].id, false };
+            pairs->waiting[kept++] = (struct waiting){ pairs->waiting[i].id, false };
     }
-    pairs->n_arrays = kept;
-    pairs->n_ended = 0;
+    pairs->n_waiting = kept;
+    return pairs->n_ended > 0;
 }
 
 static void note(struct core *core, struct core_entry *entry)
@@ -142,13 +155,13 @@ static void note(struct core *core, struct core_entry *entry)
     size_t i = 0;
     if (!is_waiting(entry))
         return;
-    while (i < pairs->n_arrays && pairs->arrays[i].id != entry->job->id)
+    while (i < pairs->n_waiting && pairs->waiting[i].id != entry->job->id)
         i++;
-    if (i == pairs->n_arrays) {
-        pairs->arrays = xreallocarray(pairs->arrays, i + 1, sizeof(*pairs->arrays));
-        pairs->arrays[pairs->n_arrays++].id = entry->job->id;
+    if (i == pairs->n_waiting) {
+        pairs->waiting = xreallocarray(pairs->waiting, i + 1, sizeof(*pairs->waiting));
+        pairs->waiting[pairs->n_waiting++].id = entry->job->id;
     }
-    pairs->arrays[i].is_due = true;
+    pairs->waiting[i].is_due = true;
 }
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
@@ -158,7 +171,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     if (type == EVENT_SUBMITTED || type == EVENT_EDITED || type == EVENT_MEMBER)
         note(core, entry);
     if (entry->job->state != JOB_DONE || news->before == JOB_DONE || entry->job->array_job == 0 ||
-        pairs->n_arrays == 0)
+        pairs->n_waiting == 0)
         return;
     pairs->ended = xreallocarray(pairs->ended, pairs->n_ended + 1, sizeof(*pairs->ended));
     pairs->ended[pairs->n_ended++] = entry->job->id;
@@ -171,7 +184,7 @@ static void init(struct core *core)
 
 static void clear(struct core *core)
 {
-    free(core->pairs->arrays);
+    free(core->pairs->waiting);
     free(core->pairs->ended);
     free(core->pairs);
 }

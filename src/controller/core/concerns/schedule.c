@@ -313,8 +313,9 @@ static void on_resume(struct core *core, struct core_entry *entry)
 }
 
 /* Ends jobs with --cancel-if-never whose dependency can never be satisfied. */
-static void run_never(struct core *core)
+static bool run_never(struct core *core)
 {
+    bool is_changed = false;
     while (core->schedule->n_never > 0) {
         struct core_entry *entry = core_find(core, core->schedule->never[--core->schedule->n_never]);
         struct sched_look look;
@@ -323,9 +324,12 @@ static void run_never(struct core *core)
                         (look.blockers & BLOCK_NEVER) != 0;
         /* All elements of such an array have dependencies of their own: pairs.c. */
         is_never = is_never && (!job_is_array(entry->job) || entry->job->array_left[0] != '\0');
-        if (is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE)
+        is_never = is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE;
+        if (is_never)
             core_stop_job(core, entry, core->options.admin_uid, END_DEPENDENCY);
+        is_changed |= is_never;
     }
+    return is_changed;
 }
 
 static void init(struct core *core)

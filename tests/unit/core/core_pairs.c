@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays whose elements wait for those of other arrays (AFTER_CORR). One element runs at a time. */
+#include "bench.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core/state.h"
+
+static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+
+static int open_with_node(void **state)
+{
+    (void)bench_open(state);
+    struct bench *b = *state;
+    b->options.recent_done_max = 64;
+    bench_configure(b);
+    return bench_hello(*state, 1, "boot", 1, NULL, 0);
+}
+
+/* An array with the elements 0 and 1, and `after`; its id. */
+static uint64_t submit(struct bench *b, char *after)
+{
+    static int requests[16];
+    static size_t n_requests;
+    void *request = &requests[n_requests++ % 16];
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "true");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = 1;
+    spec->ask.array = xstrdup("0-1");
+    spec->ask.after = after;
+    spec->ask.cancel_if_never = after != NULL;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, request)->code, 0);
+    return bench_answer(b, request)->job;
+}
+
+static char *pair_of(uint64_t array)
+{
+    return xasprintf("%llu:corr", (unsigned long long)array);
+}
+
+/* NULL: it has not been split off. */
+static const struct job *element(const struct bench *b, uint64_t array, uint32_t index)
+{
+    for (uint64_t id = array + 1; id <= core_last_job(b->core); id++) {
+        const struct job *job = core_job(b->core, id);
+        if (job != NULL && job->array_job == array && job->array_index == index)
+            return job;
+    }
+    return NULL;
+}
+
+static bool has_started(const struct bench *b, uint64_t array, uint32_t index)
+{
+    const struct job *job = element(b, array, index);
+    return job != NULL && job->attempt > 0;
+}
+
+static void end(struct bench *b, uint64_t array, uint32_t index, int exit_code)
+{
+    assert_true(has_started(b, array, index));
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, element(b, array, index)->id);
+    assert_int_equal(bench_started(b, 1, launch), 0);
+    bench_settle(b);
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, exit_code), 0);
+    bench_settle(b);
+}
+
+static void an_element_starts_when_its_partner_has_ended_well(void **state)
+{
+    struct bench *b = *state;
+    uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
+    end(b, first, 0, 0);
+    assert_false(has_started(b, second, 1));
+    end(b, first, 1, 1);
+    end(b, second, 0, 0);
+    assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
+}
+
+/* The end of the second element is what the third waits for. */
+static void a_chain_of_arrays_is_given_up_in_one_turn(void **state)
+{
+    struct bench *b = *state;
+    uint64_t first = submit(b, NULL), second = submit(b, pair_of(first)), third = submit(b, pair_of(second));
+    end(b, first, 0, 1);
+    const struct job *last = element(b, third, 0), *middle = element(b, second, 0);
+    assert_non_null(last);
+    assert_int_equal(last->end, END_DEPENDENCY);
+    assert_int_equal(last->ended_ms, middle->ended_ms);
+    assert_null(element(b, third, 1));
+}
+
+static void hold(struct bench *b, uint64_t array, uint32_t index, bool is_release)
+{
+    bool waits = false;
+    uint64_t id = core_element(b->core, b->now_ms, b->now_ms, array, index, true, &waits);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, id, is_release, NULL);
+    bench_settle(b);
+}
+
+/* Otherwise it would wait for the whole array, and be given up when another element of that fails. */
+static void an_element_that_was_held_waits_for_its_partner_alone(void **state)
+{
+    struct bench *b = *state;
+    uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
+    hold(b, second, 0, false);
+    assert_int_equal(element(b, second, 0)->state, JOB_QUEUED);
+    end(b, first, 0, 0);
+    hold(b, second, 0, true);
+    hold(b, second, 1, false); // its partner runs
+    end(b, first, 1, 1);
+    assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
+    end(b, second, 0, 0);
+}
+
+static void an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others(void **state)
+{
+    struct bench *b = *state;
+    uint64_t first = submit(b, NULL);
+    end(b, first, 0, 0);
+    uint64_t second = submit(b, pair_of(first));
+    hold(b, second, 0, false);
+    end(b, first, 1, 1);
+    assert_int_equal(element(b, second, 0)->state, JOB_QUEUED);
+    hold(b, second, 0, true);
+    end(b, second, 0, 0);
+}
+
+static void an_element_with_two_partners_waits_for_both(void **state)
+{
+    struct bench *b = *state;
+    uint64_t first = submit(b, NULL), other = submit(b, NULL);
+    char *after = xasprintf("%llu:corr,%llu:corr", (unsigned long long)first, (unsigned long long)other);
+    uint64_t second = submit(b, after);
+    end(b, first, 0, 0);
+    end(b, first, 1, 0);
+    assert_false(has_started(b, second, 0));
+    end(b, other, 0, 0);
+    end(b, other, 1, 1);
+    end(b, second, 0, 0);
+    assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            an_element_starts_when_its_partner_has_ended_well, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_chain_of_arrays_is_given_up_in_one_turn, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(
+            an_element_that_was_held_waits_for_its_partner_alone, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(
+            an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others, open_with_node,
+            bench_close),
+        cmocka_unit_test_setup_teardown(
+            an_element_with_two_partners_waits_for_both, open_with_node, bench_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
