@@ -36,6 +36,7 @@ struct ask { // one submit that a client insists on
     bool is_over;      // the client knows that its job is done
     uint64_t undone;   // its job, which is not in the backup that was restored: it has none any more
     uint64_t after[2]; // the jobs it waits for, 0: none
+    bool is_paired;    // an array, each element of which waits for that of the first of these
     int64_t made_ms;   // by a wall clock that is right
 };
 

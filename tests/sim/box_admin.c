@@ -94,7 +94,7 @@ static void on_reserve(void *arg, uint64_t number, void *object)
     else if (box->core != NULL && box->is_storm)
         reserve(box);
     box_turn(box);
-    if (count > 0 || box->is_storm || box->core == NULL)
+    if (count > 0 || box->world.now_ms < box->late_ms || box->core == NULL)
         world_later(&box->world, world_between(&box->world, 100, 2000), on_reserve, box, 0, NULL, NULL);
 }
 

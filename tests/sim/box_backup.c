@@ -11,6 +11,9 @@
 #include "base/memory.h"
 #include "box.h"
 
+#define AGAIN_MS  10
+#define LATEST_MS 6000
+
 size_t box_index(uint64_t job)
 {
     return job % RESTORE_GAP;
@@ -76,11 +79,42 @@ static void roll_back(struct box *box)
     box->n_rows = box->backup.n_rows;
 }
 
-static void on_restore(void *arg, uint64_t number, void *object)
+/* Its node has been told something about it that the backup does not know. */
+static bool is_told_more(const struct box *box, size_t at)
+{
+    const struct job_event *told = &box->events[at].event;
+    bool is_known = false;
+    if (told->type != EVENT_PARKED && told->type != EVENT_UNPARKED && told->type != EVENT_SUSPENDED)
+        return false;
+    for (size_t i = 0; i < box->n_events; i++) {
+        const struct job_event *event = &box->events[i].event;
+        if (event->job != told->job || event->attempt != told->attempt)
+            continue;
+        is_known |= event->type == EVENT_STARTED && i < box->backup.n_events;
+        if (i > at && (event->type == EVENT_ENDED || event->type == EVENT_REQUEUED))
+            return false;
+    }
+    return is_known;
+}
+
+static bool is_any_told_more(const struct box *box)
+{
+    bool is_any = false;
+    for (size_t i = box->backup.n_events; i < box->n_events && !is_any; i++)
+        is_any = is_told_more(box, i);
+    return is_any;
+}
+
+/* `patience`: how often it may be put off for a better moment. */
+static void on_restore(void *arg, uint64_t patience, void *object)
 {
     struct box *box = arg;
+    if (patience > 0 && !is_any_told_more(box)) {
+        world_later(&box->world, AGAIN_MS, on_restore, box, patience - 1, NULL, NULL);
+        return;
+    }
     if (box->core == NULL) { // it is about to be started again: after that
-        world_later(&box->world, 10, on_restore, box, 0, NULL, NULL);
+        world_later(&box->world, AGAIN_MS, on_restore, box, 0, NULL, NULL);
         return;
     }
     box_kill_controller(box);
@@ -98,19 +132,44 @@ static void on_restore(void *arg, uint64_t number, void *object)
     box_restore_places(box);
 }
 
-static void on_backup(void *arg, uint64_t number, void *object)
+/* A job that runs, and will be parked soon. */
+static bool is_any_to_be_parked(struct box *box)
+{
+    bool is_any = false;
+    size_t count = 0;
+    struct job **jobs = box_fold(box, NULL, &count);
+    for (size_t i = 0; i < count; i++) {
+        is_any |= jobs[i] != NULL && jobs[i]->state == JOB_RUNNING && jobs[i]->ask->park_on_timeout &&
+                  job_park(jobs[i])->phase == PARK_NONE;
+        job_free(jobs[i]);
+    }
+    free(jobs);
+    return is_any;
+}
+
+/* `is_patient`: it is made and restored at moments that matter, which are many after the storm. */
+static void on_backup(void *arg, uint64_t is_patient, void *object)
 {
     struct box *box = arg;
+    if (is_patient != 0 && !is_any_to_be_parked(box) && box->world.now_ms < box->late_ms - 2 * LATEST_MS) {
+        world_later(&box->world, AGAIN_MS, on_backup, box, is_patient, NULL, NULL);
+        return;
+    }
     box->backup.n_events = box->n_events;
     box->backup.n_rows = box->n_rows;
     box->backup.epoch = box->epoch;
     box->backup.last_job = box->last_job;
     box->backup.last_event = box->last_event;
-    world_later(&box->world, world_between(&box->world, 20, 6000), on_restore, box, 0, NULL, NULL);
+    world_later(&box->world, world_between(&box->world, 20, is_patient != 0 ? 100 : LATEST_MS), on_restore,
+        box, is_patient != 0 ? (LATEST_MS - 100) / AGAIN_MS : 0, NULL, NULL);
 }
 
 void box_open_backup(struct box *box)
 {
-    if (world_one_in(&box->world, 4))
+    bool is_patient = world_one_in(&box->world, 8);
+    if (is_patient)
+        world_later(
+            &box->world, world_between(&box->world, 5000, 24000), on_backup, box, is_patient, NULL, NULL);
+    else if (world_one_in(&box->world, 6))
         world_later(&box->world, world_between(&box->world, 2000, 12000), on_backup, box, 0, NULL, NULL);
 }

@@ -56,10 +56,17 @@ void box_reply(void *arg, void *request, const struct core_answer *answer)
     ask->job = answer->job;
 }
 
+static bool is_array(const struct ask *ask)
+{
+    return store_key_hash(0, ask->key) % 19 == 0;
+}
+
 static char *make_after(const struct ask *ask, uint64_t kind)
 {
     static const char *const conditions[] = { "any", "ok", "fail", "start", "start+1s" };
     const char *first = conditions[kind % 5], *second = conditions[kind / 5 % 5];
+    if (ask->is_paired)
+        return xasprintf("%" PRIu64 ":%s", ask->after[0], after_kind_name(AFTER_CORR));
     if (ask->after[1] == 0 || ask->after[1] == ask->after[0])
         return xasprintf("%" PRIu64 ":%s", ask->after[0], first);
     return xasprintf("%" PRIu64 ":%s%c%" PRIu64 ":%s", ask->after[0], first, kind / 25 % 2 == 0 ? ',' : '?',
@@ -90,7 +97,7 @@ static struct job_spec *make_spec(const struct ask *ask)
         spec->ask.time_limit_ms = 100;
         spec->ask.park_on_timeout = true;
     }
-    spec->ask.array = kind % 19 == 0 ? xasprintf("0-4%%%u", BOX_ELEMENTS) : NULL;
+    spec->ask.array = is_array(ask) ? xasprintf("0-4%%%u", BOX_ELEMENTS) : NULL;
     spec->ask.begin_ms = kind % 10 == 3 ? ask->made_ms + (int64_t)(kind / 100 % 4000) : 0;
     spec->ask.deadline_ms = kind % 14 == 3 ? ask->made_ms + 5000 + (int64_t)(kind / 1000 % 20000) : 0;
     if (ask->after[0] != 0) {
@@ -276,6 +283,17 @@ static uint64_t one_of(struct box *box)
     return box->asks[world_random(&box->world) % box->n_asks].job;
 }
 
+/* An array waits for the last one before it. */
+static void pair(struct box *box, struct ask *ask)
+{
+    for (size_t i = 0; is_array(ask) && i < box->n_asks; i++)
+        if (&box->asks[i] != ask && box->asks[i].job != 0 && is_array(&box->asks[i])) {
+            ask->after[0] = box->asks[i].job;
+            ask->after[1] = 0;
+            ask->is_paired = true;
+        }
+}
+
 static void on_client(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
@@ -289,6 +307,8 @@ static void on_client(void *arg, uint64_t number, void *object)
         ask->after[0] = one_of(box);
     if (world_one_in(&box->world, 3))
         ask->after[1] = one_of(box);
+    if (world_one_in(&box->world, 2))
+        pair(box, ask);
     ask_again(box, 0, ask);
     if (world_one_in(&box->world, 6))
         world_later(&box->world, world_between(&box->world, 0, 40), hold, box, 0, ask, NULL);

@@ -87,6 +87,29 @@ static void judge_dependency(
     }
 }
 
+/* Element 3 of an array that waits for another by pairs begins when element 3 of that has ended well. */
+static void judge_pair(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct job_event *event)
+{
+    const struct job *array = job->array_job != 0 ? jobs[box_index(job->array_job)] : NULL;
+    bool is_start = event->type == EVENT_ALLOCATED && job->attempt == 0;
+    bool is_given_up = event->type == EVENT_STOP && event->reason == END_DEPENDENCY;
+    _cleanup_free_ struct ask_after *after = NULL;
+    size_t count = 0;
+    if (array == NULL || array->ask->after == NULL || (!is_start && !is_given_up) ||
+        parse_after(array->ask->after, &after, &count, NULL) < 0 || after[0].kind != AFTER_CORR)
+        return;
+    const struct job *other = jobs[box_index(after[0].job)];
+    for (size_t i = 1; i <= highest; i++)
+        if (jobs[i] != NULL && jobs[i]->array_job == after[0].job && jobs[i]->array_index == job->array_index)
+            other = jobs[i];
+    bool is_over = other != NULL && other->state == JOB_DONE;
+    if (!is_over || core_is_ok(other) != is_start)
+        box_break(
+            box, "it began, or was given up, before its partner in the other array had ended so", job->id);
+    box->tally.counts[TALLY_PAIRS] += is_start;
+}
+
 /* --- what it gets --- */
 
 static void judge_name(struct box *box, struct job *const *jobs, const struct job *job)
@@ -243,6 +266,7 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     judge_parked(box, job, event);
     judge_deadline(box, job, event);
     judge_dependency(box, jobs, job, event);
+    judge_pair(box, jobs, highest, job, event);
     for (size_t i = 0; (is_start || event->type == EVENT_RESTORING) && i < event->gpus.count; i++)
         judge_grant(box, jobs, highest, job, &grants[i]);
     if (!is_start)

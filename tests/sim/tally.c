@@ -59,6 +59,7 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_EDITS] = "requests edited",
     [TALLY_DEADLINES] = "deadlines missed",
     [TALLY_NEVERS] = "dependencies that never came true",
+    [TALLY_PAIRS] = "elements begun after their partners",
     [TALLY_SETTINGS] = "changes of settings",
     [TALLY_NODE_DRAINS] = "nodes drained",
     [TALLY_RESERVATIONS] = "reservations",
