@@ -64,6 +64,7 @@ static void take_hello(const struct core *core, struct core_node *node, const st
     }
     record_clear(&message_hello_record, &node->hello);
     record_copy(&message_hello_record, &node->hello, hello);
+    core_sort_known(node);
 }
 
 int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t link,

@@ -71,14 +71,31 @@ struct core_node *core_add_node(struct core *core, const char *name)
     return node;
 }
 
+static int compare_known(const void *a, const void *b)
+{
+    const struct known_attempt *one = a, *other = b;
+    if (one->id.job != other->id.job)
+        return one->id.job < other->id.job ? -1 : 1;
+    if (one->token != other->token)
+        return one->token < other->token ? -1 : 1;
+    return one->id.rank < other->id.rank ? -1 : one->id.rank > other->id.rank;
+}
+
+void core_sort_known(struct core_node *node)
+{
+    struct record_list *attempts = &node->hello.attempts;
+    if (attempts->count > 1)
+        qsort(attempts->items, attempts->count, sizeof(struct known_attempt), compare_known);
+}
+
 const struct known_attempt *core_find_known(
     const struct core_node *node, const struct job *job, uint32_t rank)
 {
-    const struct known_attempt *attempts = node->hello.attempts.items;
-    for (size_t i = 0; i < node->hello.attempts.count; i++)
-        if (attempts[i].id.job == job->id && attempts[i].token == job->token && attempts[i].id.rank == rank)
-            return &attempts[i];
-    return NULL;
+    const struct record_list *attempts = &node->hello.attempts;
+    const struct known_attempt wanted = { .id = { .job = job->id, .rank = rank }, .token = job->token };
+    if (attempts->count == 0)
+        return NULL;
+    return bsearch(&wanted, attempts->items, attempts->count, sizeof(wanted), compare_known);
 }
 
 bool core_is_same_boot(const char *id, const char *other)

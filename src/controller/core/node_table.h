@@ -8,6 +8,8 @@ struct core_node *core_find_node(const struct core *core, const char *name);
 struct core_node *core_find_link(const struct core *core, uint32_t link); // up, by its link
 struct core_node *core_add_node(
     struct core *core, const char *name); // existing, or created without any report
+/* Orders the attempts of its HELLO for core_find_known(). */
+void core_sort_known(struct core_node *node);
 /* What its HELLO says of this rank of the job's present attempt; NULL: it has none of it. */
 const struct known_attempt *core_find_known(
     const struct core_node *node, const struct job *job, uint32_t rank);

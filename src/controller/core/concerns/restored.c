@@ -95,7 +95,8 @@ static void give_up_starts(struct core *core, struct core_node *node)
     for (size_t i = 0; i < count; i++) {
         const struct job *job = entries[i]->job;
         int rank = job_rank_on(job, node->name);
-        if (job->state != JOB_STARTING || rank < 0 || core_find_known(node, job, (uint32_t)rank) != NULL)
+        if (job->state != JOB_STARTING || rank < 0 || core_is_rank_lost(core, entries[i], (uint32_t)rank) ||
+            core_find_known(node, job, (uint32_t)rank) != NULL)
             continue;
         core_hook_lost(core, entries[i], (uint32_t)rank, END_UNKNOWN, NO_RECORD);
         node->held_in = core_batch(core)->id;
@@ -159,7 +160,8 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     free(event.text);
 }
 
-/* A job that has only now been found to run: it was starting when this copy of the store was made. */
+/* A job that has only now been found to run: it was starting when this copy of the store was made. The
+ * concerns behind this one hear of that before the start itself, and none of them depends on the order. */
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     if (news->event->type != EVENT_STARTED)
