@@ -101,7 +101,7 @@ static enum park_outcome save(struct node *node, struct spooled *entry)
 
 static enum park_outcome bring_back(struct node *node, struct spooled *entry)
 {
-    if (entry->is_saved && world_one_in(node->world, 8))
+    if (entry->is_saved && world_one_in(node->world, 3))
         return PARK_REFUSED;
     if (entry->is_saved && world_one_in(node->world, 40))
         return PARK_LOST;

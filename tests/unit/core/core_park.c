@@ -345,6 +345,26 @@ static void a_parked_job_is_not_charged_and_its_time_limit_stands_still(void **s
     assert_int_equal(job_of(b)->state, JOB_STOPPING);
 }
 
+static void a_late_answer_to_an_earlier_order_does_not_count(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    uint32_t earlier = job_park(job_of(b))->number;
+    answer(b, 0, PARK_SAVE, PARK_REFUSED);
+    assert_int_equal(phase(b), PARK_NONE);
+    park(b);
+    const struct message_park_result late = { .id.job = JOB,
+        .id.attempt = 1,
+        .token = job_of(b)->token,
+        .number = earlier,
+        .action = PARK_SAVE,
+        .outcome = PARK_DONE };
+    say(b, 0, MESSAGE_PARK_RESULT, &late);
+    assert_int_equal(phase(b), PARK_SAVING);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    assert_int_equal(phase(b), PARK_PARKED);
+}
+
 /* Its node connects again, and says which orders it has had: later ones than this store knows of. */
 static void find(struct bench *b, struct known_attempt known)
 {
@@ -450,6 +470,8 @@ int main(void)
             a_job_that_may_move_returns_on_a_free_gpu_of_its_node, open_movable, bench_close),
         cmocka_unit_test_setup_teardown(
             a_parked_job_is_not_charged_and_its_time_limit_stands_still, open_limited, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_late_answer_to_an_earlier_order_does_not_count, open_limited, bench_close),
         cmocka_unit_test_setup_teardown(
             a_job_that_was_parked_after_a_backup_returns_by_itself, open_limited, bench_close),
         cmocka_unit_test_setup_teardown(
