@@ -82,12 +82,18 @@ class Load:
                 at_sample(number)
 
 
-def daemons(instance):
-    """{name: pid} of mgpud and of its descendants that stay."""
+def parents_of_all():
+    """{pid: pid of its parent} of every process."""
     parents = {}
     for entry in filter(str.isdigit, os.listdir('/proc')):
         with contextlib.suppress(OSError), open(f'/proc/{entry}/stat', encoding='ascii', errors='replace') as source:
             parents[int(entry)] = int(source.read().rpartition(')')[2].split()[1])
+    return parents
+
+
+def daemons(instance):
+    """{name: pid} of mgpud and of its descendants that stay."""
+    parents = parents_of_all()
     found, family = {'mgpud': instance.process.pid}, {instance.process.pid}
     while grown := {pid for pid, parent in parents.items() if parent in family} - family:
         family |= grown
@@ -105,16 +111,23 @@ def files_below(folder):
     return sum(len(names) for _, _, names in os.walk(folder))
 
 
-def levels(instance, watched):
-    """{what: how much} at this moment."""
-    found = {'database, bytes': os.lstat(f'{instance.state_dir}/store/mgpu.db').st_blocks * 512}
-    for name, pid in watched.items():
-        found[f'{name}, descriptors'] = len(os.listdir(f'/proc/{pid}/fd'))
-        found[f'{name}, bytes'] = private_bytes(pid)
+def descriptors(watched):
+    """Of each daemon; without the pidfd and the socket that mgpu-agent has of each kept shepherd."""
+    kept = sum(parent == watched['mgpu-forks'] and harness.process_name(pid) == 'mgpu-idle'
+               for pid, parent in parents_of_all().items())
+    found = {f'{name}, descriptors': len(os.listdir(f'/proc/{pid}/fd')) for name, pid in watched.items()}
+    found['mgpu-agent, descriptors'] -= 2 * kept
     return found
 
 
-def at_rest(instance):
+def levels(instance, watched):
+    """{what: how much} at this moment."""
+    found = {'database, bytes': os.lstat(f'{instance.state_dir}/store/mgpu.db').st_blocks * 512}
+    found.update({f'{name}, bytes': private_bytes(pid) for name, pid in watched.items()})
+    return {**found, **descriptors(watched)}
+
+
+def at_rest(instance, watched):
     """{what: how many} once all jobs have ended; kept shepherds are not counted, nor snapshots of the store."""
     for job in instance.open_jobs():
         instance.wait(job)
@@ -122,7 +135,8 @@ def at_rest(instance):
     pids = harness.processes(instance.place)
     return {'processes': sum(harness.process_name(pid) != 'mgpu-idle' for pid in pids),
             'cgroups': len(invariants.cgroups_of(instance)), 'files of the run directory': files_below(instance.run_dir),
-            'files of the state directory': files_below(instance.state_dir) - files_below(f'{instance.state_dir}/store/backup')}
+            'files of the state directory': files_below(instance.state_dir) - files_below(f'{instance.state_dir}/store/backup'),
+            **descriptors(watched)}
 
 
 def slope(points):
@@ -137,7 +151,7 @@ def most(what, jobs):
     return MEMORY_MAX + MEMORY_A_JOB * jobs if what.endswith('bytes') else GROWTH_MAX
 
 
-def judge(samples, is_memory_judged=True):
+def judge(samples, are_daemons_judged=True):
     """({what: (eleven of its values, its rise)}, what rises too much) of (jobs so far, levels). The first fifth is warm-up."""
     samples = samples[len(samples) // 5:]
     jobs = samples[-1][0] - samples[0][0]
@@ -145,7 +159,7 @@ def judge(samples, is_memory_judged=True):
     for what in samples[0][1]:
         rise, limit = slope([(count, found[what]) for count, found in samples]) * jobs, most(what, jobs)
         rows[what] = [samples[number * (len(samples) - 1) // 10][1][what] for number in range(11)], rise
-        if rise > limit and (is_memory_judged or 'bytes' not in what):
+        if rise > limit and (are_daemons_judged or what == 'database, bytes'):
             broken.append(f'{what}: rose by {rise:.0f} over {jobs} jobs, at most {limit:.0f}')
     return rows, broken
 
