@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -71,6 +72,9 @@ def open_folder(path):
         path = os.path.dirname(path)
 
 
+ACTING = threading.RLock()  # the user is the same for all threads
+
+
 class User:
     """A user of this machine, with what is needed to run something as him."""
 
@@ -94,16 +98,17 @@ class User:
         if self.uid == os.geteuid():
             yield
             return
-        groups = os.getgroups()
-        os.setgroups(self.groups)
-        os.setegid(self.gid)
-        os.seteuid(self.uid)
-        try:
-            yield
-        finally:
-            os.seteuid(0)
-            os.setegid(0)
-            os.setgroups(groups)
+        with ACTING:
+            groups = os.getgroups()
+            os.setgroups(self.groups)
+            os.setegid(self.gid)
+            os.seteuid(self.uid)
+            try:
+                yield
+            finally:
+                os.seteuid(0)
+                os.setegid(0)
+                os.setgroups(groups)
 
 
 def make_user(name, group=None):

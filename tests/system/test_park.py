@@ -734,20 +734,19 @@ def test_a_job_that_was_parked_after_a_backup_returns_when_that_is_restored(make
     nvml.gpus.clear()
     nvml.add(bus=0x3b, uuid='GPU-a', used_mib=5000)
     nvml.write()
-    shepherds = instance.shepherds()
+    shepherds = [pid for pid, line in harness.processes(instance.place).items() if f'spool/{unknown}.' in line]
     restore(instance, backup)
     await_phase(instance, job, 'waiting')
     assert any(event['data']['type'] == 'reconciled' and event['data']['job'] == job for event in instance.events(after=0))
     assert cuda.calls() == ['lock', 'save'], 'a job that this store does not know is on its GPU'
-    assert instance.shepherds() == shepherds, 'it still runs'
+    assert shepherds and all(os.path.exists(f'/proc/{pid}') for pid in shepherds), 'it still runs'
     resume_node(instance)
-    harness.until(lambda: len(instance.shepherds()) < len(shepherds), 'it is stopped')
+    assert all(harness.wait_process(pid) for pid in shepherds), 'it is stopped'
     nvml.gpus.clear()
     nvml.add(bus=0x3b, uuid='GPU-a')
     nvml.write()
     assert_runs(instance, cuda, job)
     assert cuda.calls() == ['lock', 'save', 'restore', 'unlock']
-    assert len(instance.shepherds()) < len(shepherds)
     park(instance, job)
     instance.mgpu('unpark', job, check=True)
     assert_runs(instance, cuda, job)

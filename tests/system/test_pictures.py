@@ -90,7 +90,7 @@ class Scene:
         self.set_load()
         self.nvml.say(f'process 6 compute {self.stranger.pid} 11357')
         self.nvml.write()
-        self.box.await_gpus(lambda gpus: gpus[0]['utilization'] == 0.99 and gpus[6]['processes'])
+        harness.until(lambda: self.box.gpus()[0]['utilization'] == 0.99 and self.box.gpus()[6]['processes'], 'the load is seen')
         self.submit(self.ana, 'ablation', '-g', '4', '-t', '6h')
         self.submit(self.bo, 'big', '-g', '7', '-t', '1d')
         self.live(float(LIVE_S or 0))
