@@ -721,7 +721,8 @@ def resume_node(instance):
     instance.mgpu('node', 'resume', name, user=instance.user, check=True)
 
 
-def test_a_job_that_was_parked_after_a_backup_returns_when_that_is_restored(make_instance, cuda, place):
+@pytest.mark.parametrize('is_over', [False, True], ids=['while the other runs', 'when the other has left something'])
+def test_a_job_that_was_parked_after_a_backup_returns_when_that_is_restored(make_instance, cuda, place, is_over):
     nvml = Nvml(place)
     nvml.add(bus=0x3b, uuid='GPU-a')
     nvml.write()
@@ -735,11 +736,14 @@ def test_a_job_that_was_parked_after_a_backup_returns_when_that_is_restored(make
     nvml.add(bus=0x3b, uuid='GPU-a', used_mib=5000)
     nvml.write()
     shepherds = [pid for pid, line in harness.processes(instance.place).items() if f'spool/{unknown}.' in line]
+    if is_over:
+        instance.mgpu('cancel', unknown, check=True)
+        instance.wait(unknown)
     restore(instance, backup)
     await_phase(instance, job, 'waiting')
     assert any(event['data']['type'] == 'reconciled' and event['data']['job'] == job for event in instance.events(after=0))
     assert cuda.calls() == ['lock', 'save'], 'a job that this store does not know is on its GPU'
-    assert shepherds and all(os.path.exists(f'/proc/{pid}') for pid in shepherds), 'it still runs'
+    assert is_over or (shepherds and all(os.path.exists(f'/proc/{pid}') for pid in shepherds)), 'it still runs'
     resume_node(instance)
     assert all(harness.wait_process(pid) for pid in shepherds), 'it is stopped'
     nvml.gpus.clear()
