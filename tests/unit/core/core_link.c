@@ -477,6 +477,24 @@ static void a_job_that_was_starting_in_an_old_store_is_not_launched_again(void *
     assert_int_equal(core_job(bench->core, job)->end, END_UNKNOWN);
 }
 
+/* WELCOME was lost, so that the node still has the epoch from before. */
+static void a_job_that_starts_after_a_restore_is_launched_again(void **state)
+{
+    struct bench *bench = *state;
+    const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
+    start_in_epoch(bench, RESTORE_GAP + 10);
+    hello_is_held(bench, 1, 5, 77, 100, NULL);
+    core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", NULL, 0, true, NULL);
+    bench_settle(bench);
+    uint64_t job = submit(bench, &one);
+    assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
+    bench->n_sent = 0;
+    assert_int_equal(bench_hello_seen(bench, 21, 5, 77, 100, NULL), 0);
+    bench_settle(bench);
+    assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
+    assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+}
+
 static void nor_if_its_node_is_resumed_before_it_is_accepted(void **state)
 {
     struct bench *bench = *state;
@@ -510,6 +528,8 @@ int main(void)
             a_job_that_was_starting_in_an_old_store_is_not_launched_again, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(
             nor_if_its_node_is_resumed_before_it_is_accepted, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_starts_after_a_restore_is_launched_again, bench_open, bench_close),
         CASE(a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held),
         CASE(words_of_an_older_connection_are_not_believed),
         CASE(they_are_not_believed_while_the_node_is_away_either),

@@ -92,11 +92,11 @@ static void give_up_starts(struct core *core, struct core_node *node)
 {
     size_t count = 0;
     _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node->name, &count);
+    node->is_cleared = true; // what starts there from now on has not run
     for (size_t i = 0; i < count; i++) {
         const struct job *job = entries[i]->job;
         int rank = job_rank_on(job, node->name);
-        if (job->state != JOB_STARTING || rank < 0 || core_is_rank_lost(core, entries[i], (uint32_t)rank) ||
-            core_find_known(node, job, (uint32_t)rank) != NULL)
+        if (job->state != JOB_STARTING || rank < 0 || core_find_known(node, job, (uint32_t)rank) != NULL)
             continue;
         core_hook_lost(core, entries[i], (uint32_t)rank, END_UNKNOWN, NO_RECORD);
         node->held_in = core_batch(core)->id;
@@ -129,7 +129,7 @@ static int on_hello(struct core *core, struct core_node *node, struct error *err
 {
     check_store(core, &node->hello);
     hold_node(core, node);
-    if (is_from_before(core, node))
+    if (is_from_before(core, node) && !node->is_cleared)
         give_up_starts(core, node);
     if (node->held_in <= core->durable_batch)
         return 0;
