@@ -451,6 +451,18 @@ static void a_job_that_was_suspended_after_a_backup_goes_on(void **state)
     assert_int_equal(job_run(job_of(b))->terms, number); // its node knows no more now
 }
 
+/* A node may send any numbers. */
+static void numbers_that_no_order_can_have_had_are_ignored(void **state)
+{
+    struct bench *b = *state;
+    for (int i = 0; i < 2; i++) {
+        find(b, (struct known_attempt){ .terms = UINT32_MAX, .park_number = UINT32_MAX, .is_parked = 1 });
+        assert_int_equal(phase(b), PARK_NONE);
+        assert_int_equal(job_park(job_of(b))->number, 0);
+        assert_int_equal(job_run(job_of(b))->terms, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -483,6 +495,8 @@ int main(void)
             bench_close),
         cmocka_unit_test_setup_teardown(
             a_job_that_was_suspended_after_a_backup_goes_on, open_limited, bench_close),
+        cmocka_unit_test_setup_teardown(
+            numbers_that_no_order_can_have_had_are_ignored, open_limited, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

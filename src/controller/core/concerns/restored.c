@@ -30,6 +30,7 @@
 #include "store/store.h"
 
 #define ORDERS_GAP 1000U
+#define ORDERS_MAX (UINT32_C(1) << 30) // no job has had so many: what a node says beyond that is ignored
 
 static bool is_ahead(const struct core *core, const struct message_hello *hello)
 {
@@ -144,8 +145,9 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     const struct known_attempt *known = rank < 0 ? NULL : core_find_known(node, job, (uint32_t)rank);
     if (job->state != JOB_RUNNING || known == NULL)
         return;
-    bool has_terms = known->terms > job_run(job)->terms;
-    bool has_parks = known->park_number > job_park(job)->number && job->grants.count > 0;
+    bool has_terms = known->terms > job_run(job)->terms && known->terms < ORDERS_MAX;
+    bool has_parks = known->park_number > job_park(job)->number && known->park_number < ORDERS_MAX &&
+                     job->grants.count > 0;
     if (!has_terms && !has_parks)
         return;
     struct job_event event = {
