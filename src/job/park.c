@@ -252,7 +252,7 @@ static void stop_clock(const struct job *job, struct job_park *park, const struc
     park->since_ms = 0;
 }
 
-/* Its node does what it was told after this copy of the store was made. */
+/* The node has had orders that this copy of the store does not know. */
 static void on_reconciled(struct job *job, struct job_park *park, const struct job_event *event)
 {
     struct job_run *run = job_make_run(job);

@@ -233,7 +233,8 @@ struct known_attempt {
     struct spool_id id;
     uint64_t token;
     uint32_t phase; // enum attempt_phase
-    /* What its node was told about it; a controller that knows of less has an older copy of the store. */
+    /* The latest orders that the node has had about it: if the controller knows fewer, its store is an older
+     * copy. */
     uint32_t terms;       // number of the latest UPDATE; 1: the agent has been started again since
     uint32_t park_number; // of the latest PARK; 0: there was none
     uint32_t is_parked;   // 1: its processes may be stopped

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Splits an element off its array, as a job of its own, and changes what it waits for. */
+/* Splits elements off their arrays, as jobs of their own, and changes the dependencies of such jobs. */
 #include "controller/core/split.h"
 
 #include <stdlib.h>

@@ -442,15 +442,21 @@ static void start_in_epoch(struct bench *bench, uint64_t epoch)
     bench_settle(bench);
 }
 
-/* It was off, or mgpud died before it was durable that the node is held. */
-static void a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held(void **state)
+/* A node from before the restore is held, and then resumed. */
+static void resume_after_restore(struct bench *bench)
 {
-    struct bench *bench = *state;
     const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
     start_in_epoch(bench, RESTORE_GAP + 10);
     hello_is_held(bench, 1, 5, 77, 100, NULL);
     core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", NULL, 0, true, NULL);
     bench_settle(bench);
+}
+
+/* It was off, or mgpud died before it was durable that the node is held. */
+static void a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held(void **state)
+{
+    struct bench *bench = *state;
+    resume_after_restore(bench);
     /* Now it has accepted the new epoch. */
     start_in_epoch(bench, RESTORE_GAP + 11);
     assert_int_equal(bench_hello_seen(bench, 1, RESTORE_GAP + 10, 0, 0, NULL), 0);
@@ -481,11 +487,7 @@ static void a_job_that_was_starting_in_an_old_store_is_not_launched_again(void *
 static void a_job_that_starts_after_a_restore_is_launched_again(void **state)
 {
     struct bench *bench = *state;
-    const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
-    start_in_epoch(bench, RESTORE_GAP + 10);
-    hello_is_held(bench, 1, 5, 77, 100, NULL);
-    core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", NULL, 0, true, NULL);
-    bench_settle(bench);
+    resume_after_restore(bench);
     uint64_t job = submit(bench, &one);
     assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
     bench->n_sent = 0;

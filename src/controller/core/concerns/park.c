@@ -14,7 +14,7 @@
  *   return   CHECK to all ranks ──all could return──> RETURN to all ──all are back──> it runs
  *               └──one could not, and none is back──> parked, and tried again later
  *
- * A job that is parked in an older copy of the store, and runs at its node, is told to be saved (job/park.h).
+ * A job that is parked in an older copy of the store but may run on its node is saved again (job/park.h).
  *
  * A rank that refuses after others have begun to return is tried again: the GPUs of all ranks are the job's.
  * The answers are in memory only. They are requested again by a controller that starts; a rank that is back
