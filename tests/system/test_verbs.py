@@ -721,6 +721,7 @@ def test_lists_fit_terminals_of_all_widths_and_name_the_model_whole(make_instanc
     for name, words in (('a-rather-long-name-for-a-training-run', ['-g', '2', '-t', '4h']), ('eval', ['-g', '1'])):
         box.wait(box.submit('-J', name, *words, '--', *gate.command()), 'running')
     box.submit('-J', 'waits', '-g', '3', '--', 'true')
+    box.submit('-J', 'later', '-g', '1', '--begin', '+3d', '--', 'true')
     box.wait(box.submit('-g', '0', '--', 'sh', '-c', 'exit 3'))
     for verb in ('ps', 'ps -a', 'gpus', 'nodes', 'users', 'history', 'reserve list', 'token list', 'partitions'):
         for kind in ('', ' -o wide'):

@@ -96,19 +96,33 @@ static char *plain(const struct view *view, const struct list_column *column, co
 }
 
 /* A list that lacks columns says so, for those who look for one of them. */
-static void tell_dropped(const struct selection *selection, size_t shown)
+static void tell_dropped(const struct selection *selection, const struct selection *shown)
 {
     struct buffer out = { 0 };
-    if (shown == selection->count)
+    size_t next = 0;
+    if (shown->count == selection->count)
         return;
-    for (size_t i = shown; i < selection->count; i++)
-        buffer_printf(&out, "%s%s", i > shown ? "," : "", selection->columns[i]->name);
+    for (size_t i = 0; i < selection->count; i++) {
+        if (next < shown->count && shown->columns[next] == selection->columns[i])
+            next++;
+        else
+            buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", selection->columns[i]->name);
+    }
     _cleanup_free_ char *names = buffer_take(&out);
     talk_line("no room for %s; -o NAME,NAME... shows these", names);
 }
 
-static int print_table(const struct view *view, const struct list_choice *choice,
-    const struct selection *selection, const json_t *rows, FILE *out)
+static struct selection without_spare(const struct selection *selection)
+{
+    struct selection kept = { 0 };
+    for (size_t i = 0; i < selection->count; i++)
+        if (!selection->columns[i]->is_spare)
+            kept.columns[kept.count++] = selection->columns[i];
+    return kept;
+}
+
+static struct table *make_table(
+    const struct view *view, const struct selection *selection, const json_t *rows)
 {
     struct table_column columns[LIST_COLUMNS_MAX];
     for (size_t i = 0; i < selection->count; i++)
@@ -117,11 +131,7 @@ static int print_table(const struct view *view, const struct list_choice *choice
             .is_right = selection->columns[i]->is_right,
             .shrink = selection->columns[i]->shrink,
         };
-    _cleanup_(table_freep) struct table *table = table_new(columns, selection->count);
-    if (text_equal(choice->output, "wide"))
-        table_may_drop(table);
-    if (choice->output == NULL)
-        table_must_fit(table);
+    struct table *table = table_new(columns, selection->count);
     size_t index = 0;
     json_t *row = NULL;
     json_array_foreach(rows, index, row) for (size_t i = 0; i < selection->count; i++)
@@ -130,9 +140,25 @@ static int print_table(const struct view *view, const struct list_choice *choice
         char *text = render(view, selection->columns[i], row, &color);
         table_add(table, text, color);
     }
-    size_t shown = table_print(table, view->screen, !choice->is_headless, out);
+    return table;
+}
+
+static int print_table(const struct view *view, const struct list_choice *choice,
+    const struct selection *selection, const json_t *rows, FILE *out)
+{
+    struct selection shown = *selection;
+    _cleanup_(table_freep) struct table *table = make_table(view, &shown, rows);
+    if (text_equal(choice->output, "wide"))
+        table_may_drop(table);
+    if (choice->output == NULL && !table_fits(table, view->screen, !choice->is_headless)) {
+        table_free(table);
+        shown = without_spare(selection);
+        table = make_table(view, &shown, rows);
+        table_must_fit(table);
+    }
+    shown.count = table_print(table, view->screen, !choice->is_headless, out);
     if (!choice->is_headless)
-        tell_dropped(selection, shown);
+        tell_dropped(selection, &shown);
     return 0;
 }
 

@@ -476,7 +476,7 @@ const struct list_column job_columns[] = {
         render_name },
     { "state", "STATE", "its state, with its place in the queue", "state", false, 0, render_state },
     { "gpus", "GPUS", "number of GPUs, or part of one", "gpus", true, 0, render_gpus },
-    { "time", "TIME", "run time or waiting time", NULL, false, 0, render_time, bare_time },
+    { "time", "TIME", "run time or waiting time", NULL, false, 0, render_time, bare_time, .is_spare = true },
     { "left", "LEFT", "remaining time; for a waiting job its expected start", NULL, false, 0, render_left,
         bare_left },
     { "where", "WHERE", "its node and GPUs", NULL, false, 0, render_where },

@@ -147,6 +147,16 @@ static void print_cell(const struct screen *screen, const struct table_column *c
     *owed += (column->is_right ? 0 : width - shown) + GAP;
 }
 
+bool table_fits(const struct table *table, const struct screen *screen, bool has_header)
+{
+    _cleanup_free_ size_t *widths = xcalloc(table->n_columns, sizeof(size_t));
+    if (screen->width == 0)
+        return true;
+    measure(table, has_header, widths);
+    fit(table, screen->width, has_header, widths);
+    return sum_widths(table->n_columns, widths) <= screen->width;
+}
+
 size_t table_print(const struct table *table, const struct screen *screen, bool has_header, FILE *out)
 {
     _cleanup_free_ size_t *widths = xcalloc(table->n_columns, sizeof(size_t));

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#define DAY_MS INT64_C(86400000)
+#define HOUR_MS INT64_C(3600000)
+#define DAY_MS  (24 * HOUR_MS)
 
 int64_t time_parse(const char *text)
 {
@@ -36,11 +37,12 @@ static void format(
         (void)localtime_r(&now, &today);
     }
     bool is_today = then.tm_yday == today.tm_yday && then.tm_year == today.tm_year;
+    bool is_soon = is_short && wall_ms > now_ms && wall_ms < now_ms + 12 * HOUR_MS; // "00:20" at 23:20
     bool is_near = wall_ms < now_ms + 6 * DAY_MS && wall_ms > now_ms - 6 * DAY_MS;
     size_t n = 0;
     if (style == TIME_ISO)
         n = strftime(text, size, "%Y-%m-%dT%H:%M:%S%z", &then);
-    else if (is_today)
+    else if (is_today || is_soon)
         n = strftime(text, size, is_short ? "%H:%M" : "%H:%M:%S", &then);
     else
         n = strftime(text, size, is_near ? "%a %H:%M" : "%Y-%m-%d %H:%M", &then);

@@ -13,5 +13,5 @@ int64_t time_parse(const char *text);
 /* "14:20:05", "Fri 14:20" or "2026-11-21 14:20", the shortest that is unambiguous; in full for TIME_ISO. */
 void time_format(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size);
 
-/* The same without seconds, for approximate times. */
+/* The same without seconds, for approximate times; without the day too if it is less than 12 hours ahead. */
 void time_format_short(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size);

@@ -49,6 +49,35 @@ static void check(const struct call *call, const char *expected)
     assert_string_equal(text, expected);
 }
 
+/* What explains a job is kept before what the other columns tell as well. */
+static void a_narrow_screen_lacks_the_time_before_the_reason(void **state)
+{
+    static const struct list_kind timed = {
+        .member = "jobs", .columns = job_columns, .normal = "id,name,state,time,why"
+    };
+    static const struct {
+        size_t width;
+        const char *first;
+    } expected[] = {
+        { 60, "ID  NAME   STATE      TIME        WHY / COMMAND\n" },
+        { 48, "ID  NAME   STATE      TIME        WHY / COMMAND\n" },
+        { 36, "ID  NAME   STATE      WHY / COMMAND\n" },
+        { 24, "ID  NAME   STATE\n" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        struct call call = { 0 };
+        struct screen screen = { .width = expected[i].width };
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+        _cleanup_json_ json_t *answer = json_loads(jobs_text, 0, NULL);
+        FILE *out = open_memstream(&text, &size);
+        assert_int_equal(list_print(&call, &timed, &screen, answer, out, NULL), 0);
+        (void)fclose(out);
+        assert_memory_equal(text, expected[i].first, strlen(expected[i].first));
+    }
+}
+
 static void a_table_tells_each_state_its_own_way(void **state)
 {
     struct call call = { 0 };
@@ -217,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_tells_each_state_its_own_way),
+        cmocka_unit_test(a_narrow_screen_lacks_the_time_before_the_reason),
         cmocka_unit_test(arrays_and_held_jobs_have_their_own_look),
         cmocka_unit_test(columns_come_in_the_order_asked),
         cmocka_unit_test(rows_sort_by_number_and_by_text),

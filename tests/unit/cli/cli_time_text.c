@@ -39,6 +39,23 @@ static void nearer_times_are_shorter(void **state)
     check("2026-10-20T14:20:05Z", "2026-11-21T20:00:00Z", TIME_UTC, "2026-10-20 14:20");
 }
 
+static void check_short(const char *when, const char *now, const char *expected)
+{
+    char text[64];
+    time_format_short(time_parse(when), time_parse(now), TIME_UTC, text, sizeof(text));
+    assert_string_equal(text, expected);
+}
+
+static void short_times_ahead_need_no_day_for_half_a_day(void **state)
+{
+    (void)state;
+    check_short("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", "14:20");
+    check_short("2026-11-22T00:20:00Z", "2026-11-21T23:20:00Z", "00:20");
+    check_short("2026-11-22T11:19:00Z", "2026-11-21T23:20:00Z", "11:19");
+    check_short("2026-11-22T11:20:00Z", "2026-11-21T23:20:00Z", "Sun 11:20");
+    check_short("2026-11-21T23:50:00Z", "2026-11-22T00:10:00Z", "Sat 23:50");
+}
+
 static void local_times_follow_the_zone(void **state)
 {
     (void)state;
@@ -52,6 +69,7 @@ int main(void)
         cmocka_unit_test(utc_times_are_read_to_the_millisecond),
         cmocka_unit_test(junk_is_no_time),
         cmocka_unit_test(nearer_times_are_shorter),
+        cmocka_unit_test(short_times_ahead_need_no_day_for_half_a_day),
         cmocka_unit_test(local_times_follow_the_zone),
     };
     (void)setenv("TZ", "UTC-2", 1);
