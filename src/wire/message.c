@@ -247,8 +247,10 @@ static const struct record_field park_result_fields[] = {
 const struct record_type message_park_result_record =
     RECORD_TYPE(MESSAGE_PARK_RESULT, "PARK_RESULT", struct message_park_result, park_result_fields);
 
-static const struct record_field release_attempt_fields[] = { ATTEMPT_FIELDS(
-    struct message_release_attempt) };
+static const struct record_field release_attempt_fields[] = {
+    ATTEMPT_FIELDS(struct message_release_attempt),
+    RECORD_FIELD(6, RECORD_U64, struct message_release_attempt, event, 0),
+};
 const struct record_type message_release_attempt_record = RECORD_TYPE(
     MESSAGE_RELEASE_ATTEMPT, "RELEASE_ATTEMPT", struct message_release_attempt, release_attempt_fields);
 

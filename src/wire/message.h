@@ -382,6 +382,7 @@ struct message_park_result {
 struct message_release_attempt { // the end is committed: the spool directory may be removed
     struct spool_id id;
     uint64_t token;
+    uint64_t event; // the last durable one: without the directory, nothing else shows that the job has run
 };
 
 struct message_returned { // verdict is nogo: this attempt never executed its command

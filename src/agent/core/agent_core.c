@@ -325,6 +325,7 @@ static int on_release_attempt(
     const struct message_release_attempt *forget = message;
     struct spool_id id = ID_OF(forget);
     struct attempt *attempt = find(core, &id);
+    note_event(core, forget->event);
     if (attempt == NULL || !is_meant(attempt, forget->token))
         return 0;
     if (attempt_is_speculative(attempt->want) && !attempt->is_launched)

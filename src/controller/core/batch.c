@@ -84,6 +84,7 @@ static void release(struct core *core, struct deferred *deferred)
         core->effects.send(core->effects.arg, deferred->link, &message_stop_record, &deferred->stop);
         break;
     case DEFERRED_RELEASE:
+        deferred->release.event = core->last_durable_event;
         core->effects.send(
             core->effects.arg, deferred->link, &message_release_attempt_record, &deferred->release);
         break;

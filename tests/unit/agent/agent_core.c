@@ -15,8 +15,9 @@
 #include "agent/core/agent_core.h"
 #include "job/state.h"
 
-#define TOKEN    77
-#define SENT_MAX 64
+#define TOKEN      77
+#define LAST_EVENT 77
+#define SENT_MAX   64
 
 struct node {
     struct persist_seen seen;
@@ -298,7 +299,9 @@ static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
     struct error err = { 0 };
     struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = token };
     struct message_stop stop = { .id.job = 5, .id.attempt = 1, .token = token, .signal = 15, .grace_ms = 9 };
-    struct message_release_attempt forget = { .id.job = 5, .id.attempt = 1, .token = token };
+    struct message_release_attempt forget = {
+        .id.job = 5, .id.attempt = 1, .token = token, .event = LAST_EVENT
+    };
     struct message_go go = { .id.job = 5, .id.attempt = 1, .token = token, .port = 29777 };
     const void *message = which == MESSAGE_LAUNCH || which == MESSAGE_PREPARE ? (const void *)&launch
                           : which == MESSAGE_GO                               ? (const void *)&go
@@ -348,6 +351,7 @@ static void an_attempt_lives_from_launch_to_forget(void **state)
     assert_sent(node, MESSAGE_EXITED);
     assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN), 0);
     assert_int_equal(node->removes, 1);
+    assert_int_equal(node->seen.event, LAST_EVENT); // it has run, whatever an older copy of the store says
     assert_int_equal(agent_core_attempts(node->core), 0);
     node_free(node);
 }

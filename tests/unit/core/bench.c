@@ -43,6 +43,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         sent->order = launch->order;
     if (type->id == MESSAGE_LAUNCH)
         sent->event = launch->event;
+    if (type->id == MESSAGE_RELEASE_ATTEMPT)
+        sent->event = ((const struct message_release_attempt *)message)->event;
     if (type->id == MESSAGE_LAUNCH || type->id == MESSAGE_PREPARE)
         sent->n_gpus = (uint32_t)launch->gpus.count;
     if (type->id == MESSAGE_LAUNCH || type->id == MESSAGE_PREPARE)

@@ -35,7 +35,7 @@ struct sent {
     uint32_t action;       // of a PARK
     char user[32];         // of a LAUNCH
     uint64_t order;        // of a LAUNCH; the last one that a WELCOME tells of
-    uint64_t event;        // of a LAUNCH or a WELCOME
+    uint64_t event;        // of a LAUNCH, a WELCOME or a RELEASE_ATTEMPT
     uint64_t epoch;        // of a WELCOME
     int64_t began_ms;      // of a WELCOME
     char meeting[64];      // of a LAUNCH: the address of the first of several nodes

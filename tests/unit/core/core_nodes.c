@@ -67,8 +67,11 @@ static void an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_onc
     bench_turn(b);
     assert_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
+    uint64_t before = core_last_event(b->core);
     bench_settle(b);
     assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
+    assert_true(
+        bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11)->event > before); // an older copy of the store shows
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 12));
     assert_int_equal(core_job(b->core, 11)->exit_code, 3);
 }
