@@ -11,6 +11,7 @@
 #include "agent/gpu/check.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,6 +193,32 @@ static int check_gpus(struct gpu_check *check, struct holder *holder, struct err
     return 0;
 }
 
+static bool overlaps(const struct holder *holder, const struct gpu_grant *grant)
+{
+    const struct gpu_grant *grants = holder->grants.items;
+    for (size_t i = 0; i < holder->grants.count; i++)
+        if (grants[i].uuid != NULL && grant->uuid != NULL && strcmp(grants[i].uuid, grant->uuid) == 0 &&
+            (grants[i].slot == 0 || grant->slot == 0))
+            return true;
+    return false;
+}
+
+/* Another attempt is running on one of its GPUs, not on another share of it: mgpud was restored from a backup
+ * in which it was parked, and has given them away. -EINPROGRESS. */
+static int look_for_others(struct gpu_check *check, struct holder *holder, struct error *err)
+{
+    const struct gpu_grant *grants = holder->grants.items;
+    for (size_t i = 0; i < check->n_holders; i++)
+        for (size_t k = 0; k < holder->grants.count; k++) {
+            const struct holder *other = &check->holders[i];
+            if (other == holder || other->phase != RUNS || !overlaps(other, &grants[k]))
+                continue;
+            return error_set(
+                err, -EINPROGRESS, "job %" PRIu64 " still uses GPU %u", other->id.job, grants[k].index);
+        }
+    return 0;
+}
+
 int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err)
 {
     struct holder *holder = find_holder(check, id);
@@ -199,7 +226,10 @@ int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct e
         return 0;
     if (holder->refusal != NULL)
         return error_set(err, -EBUSY, "%s", holder->refusal);
-    int r = check_gpus(check, holder, err);
+    int r = look_for_others(check, holder, err);
+    holder->is_waiting = holder->is_waiting || r < 0;
+    if (r == 0)
+        r = check_gpus(check, holder, err);
     if (r == 0)
         holder->phase = RUNS;
     return r;
@@ -214,7 +244,9 @@ int gpu_check_left(struct gpu_check *check, const struct spool_id *id, struct er
 int gpu_check_return(struct gpu_check *check, const struct spool_id *id, struct error *err)
 {
     struct holder *holder = find_holder(check, id);
-    return holder == NULL || holder->phase == RUNS ? 0 : gpu_check_start(check, id, err);
+    if (holder == NULL || holder->phase == RUNS)
+        return 0;
+    return look_for_others(check, holder, err) < 0 ? -EBUSY : gpu_check_start(check, id, err);
 }
 
 void gpu_check_keep(struct gpu_check *check, const struct spool_id *id)

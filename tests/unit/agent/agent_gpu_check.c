@@ -94,6 +94,28 @@ static void the_next_job_starts_when_the_gpu_was_seen_clean(void **state)
     assert_int_equal(start(&second), 0);
 }
 
+/* mgpud, restored from a backup, has given the GPU away while the job is still on it. */
+static void a_job_does_not_start_while_another_runs_on_its_gpu(void **state)
+{
+    take(&first, 0);
+    assert_int_equal(start(&first), 0);
+    take(&second, 0);
+    assert_int_equal(start(&second), -EINPROGRESS);
+    assert_int_equal(gpu_check_return(check, &second, NULL), -EBUSY);
+    gpu_check_end(check, &first, 1000);
+    (void)report(10);
+    assert_int_equal(start(&second), 0);
+    assert_int_equal(gpu_check_return(check, &second, NULL), 0);
+}
+
+static void shares_of_a_gpu_do_not_wait_for_each_other(void **state)
+{
+    take(&first, 1);
+    assert_int_equal(start(&first), 0);
+    take(&second, 2);
+    assert_int_equal(start(&second), 0);
+}
+
 static void a_report_from_before_the_end_says_nothing(void **state)
 {
     struct record_list gpus = { &gpu, 1 };
@@ -342,6 +364,8 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        CASE(a_job_does_not_start_while_another_runs_on_its_gpu),
+        CASE(shares_of_a_gpu_do_not_wait_for_each_other),
         CASE(the_next_job_starts_when_the_gpu_was_seen_clean),
         CASE(a_report_from_before_the_end_says_nothing),
         CASE(memory_that_is_the_system_s_too_is_not_compared),
