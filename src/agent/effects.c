@@ -66,6 +66,7 @@ static void effect_recall(void *arg, const struct spool_id *id, struct known_att
 {
     const struct effects *effects = arg;
     spool_recall(&effects->parts, id, known);
+    parker_recall(effects->parts.parker, id, known);
 }
 
 static int effect_stage(void *arg, const struct message_launch *launch, struct error *err)

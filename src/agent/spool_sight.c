@@ -118,6 +118,8 @@ void spool_recall(const struct effects_parts *parts, const struct spool_id *id, 
     if (file_read_record(dirfd, SPOOL_PARK, &launch_park_record, &park, NULL) < 0)
         return;
     known->park_number = park.number;
-    known->is_parked = !launch_is_back(&park);
+    known->park_seen = launch_is_back(&park)     ? PARK_SEEN_RUNNING
+                       : launch_is_parked(&park) ? PARK_SEEN_PARKED
+                                                 : PARK_SEEN_CHANGING;
     record_clear(&launch_park_record, &park);
 }

@@ -9,5 +9,5 @@
 void spool_sight(const struct effects_parts *parts, const struct spool_id *id, bool is_reported,
     struct attempt_sight *sight);
 
-/* Fills in the numbers of the latest orders to a running attempt, and whether it may be parked. */
+/* Fills in the numbers of the latest orders to a running attempt, and whether it is parked. */
 void spool_recall(const struct effects_parts *parts, const struct spool_id *id, struct known_attempt *known);

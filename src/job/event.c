@@ -81,7 +81,7 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(343, RECORD_SIZE, struct job_event, park_rank_bytes, 0),
     RECORD_FIELD(344, RECORD_U32, struct job_event, terms, 0),
     RECORD_FIELD(345, RECORD_U32, struct job_event, park_number, 0),
-    RECORD_FIELD(346, RECORD_U32, struct job_event, is_parked, 0),
+    RECORD_FIELD(346, RECORD_U32, struct job_event, park_seen, 0),
     RECORD_SUBLIST(480, struct job_event, credential, 1, &credential_record),
 };
 

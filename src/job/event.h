@@ -92,7 +92,7 @@ struct job_event {
     uint64_t park_rank_bytes; // parked: on the node that has the most
     uint32_t terms;           // reconciled: from here on settings are counted
     uint32_t park_number;     // reconciled: from here on orders to park are counted; 0: there was none
-    uint32_t is_parked;       // reconciled: its processes may be stopped
+    uint32_t park_seen;       // reconciled: what its node says of it (enum park_seen)
     struct record_list credential; // submitted: at most one struct event_credential
 };
 

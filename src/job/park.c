@@ -261,9 +261,9 @@ static void on_reconciled(struct job *job, struct job_park *park, const struct j
     if (event->park_number <= park->number)
         return;
     park->number = event->park_number;
-    if (is_parked ? event->is_parked != 0 : park->phase == PARK_SAVING)
+    if (is_parked ? event->park_seen == PARK_SEEN_PARKED : park->phase == PARK_SAVING)
         return; // as it is to be
-    if (park->phase == PARK_NONE && event->is_parked == 0)
+    if (park->phase == PARK_NONE && event->park_seen == PARK_SEEN_RUNNING)
         return;
     if (!is_parked)
         stop_clock(job, park, event);

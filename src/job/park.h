@@ -14,7 +14,7 @@
  * If a store is an older copy, the node may have had later orders, and a phase may be wrong
  * (EVENT_RECONCILED). The node is then told to save it, whatever it does, and it returns by itself: from NONE
  * and RESTORING by way of SAVING; from PARKED and WAITING, where other jobs may have its GPUs, it is saved in
- * PARKED.
+ * PARKED. These start when it is: a node starts nothing on a GPU on which another attempt runs.
  *
  * It holds its GPUs and CPUs in NONE, SAVING and RESTORING. Its host memory, which now contains what was in
  * the GPUs, stays booked throughout. With several nodes, it is parked when all of its ranks are saved, and
@@ -55,6 +55,13 @@ enum park_outcome {
     PARK_DONE = 1, // it is parked: nothing of it is on its GPUs, and no process of it runs. Or: it runs again
     PARK_REFUSED,  // nothing was changed: it runs. Or: it is still parked, and a later try may succeed
     PARK_LOST,     // the driver cannot continue it
+};
+
+/* What a node says in HELLO of an attempt with GPUs. The numbers are in messages. */
+enum park_seen {
+    PARK_SEEN_RUNNING,
+    PARK_SEEN_CHANGING, // an order to park it, or to restore it, is being carried out, or was left half done
+    PARK_SEEN_PARKED,
 };
 
 struct job_park {

@@ -100,7 +100,7 @@ static void add_reconciled(json_t *object, const struct job_event *event, uint64
 {
     (void)json_object_set_new(object, "terms", json_integer(event->terms));
     (void)json_object_set_new(object, "park_number", json_integer(event->park_number));
-    (void)json_object_set_new(object, "is_parked", json_integer(event->is_parked));
+    (void)json_object_set_new(object, "park_seen", json_integer(event->park_seen));
 }
 
 static void add_signal(json_t *object, const struct job_event *event, uint64_t stem)
@@ -242,7 +242,7 @@ static const struct number_place places[] = {
     NUMBER("park_bytes", park_bytes),
     NUMBER("terms", terms),
     NUMBER("park_number", park_number),
-    NUMBER("is_parked", is_parked),
+    NUMBER("park_seen", park_seen),
 };
 
 static int read_numbers(const json_t *object, struct job_event *event, struct error *err)

@@ -121,7 +121,7 @@ static const struct record_field known_attempt_fields[] = {
     RECORD_FIELD(6, RECORD_U32, struct known_attempt, phase, 0),
     RECORD_FIELD(7, RECORD_U32, struct known_attempt, terms, 0),
     RECORD_FIELD(8, RECORD_U32, struct known_attempt, park_number, 0),
-    RECORD_FIELD(9, RECORD_U32, struct known_attempt, is_parked, 0),
+    RECORD_FIELD(9, RECORD_U32, struct known_attempt, park_seen, 0),
 };
 static const struct record_type known_attempt_record =
     RECORD_TYPE(52, "known attempt", struct known_attempt, known_attempt_fields);

@@ -237,7 +237,7 @@ struct known_attempt {
      * copy. */
     uint32_t terms;       // number of the latest UPDATE; 1: the agent has been started again since
     uint32_t park_number; // of the latest PARK; 0: there was none
-    uint32_t is_parked;   // 1: its processes may be stopped
+    uint32_t park_seen;   // enum park_seen
 };
 
 /* A network interface of the node that belongs to a PCI device. */

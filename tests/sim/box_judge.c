@@ -156,7 +156,8 @@ static void count_parks(struct box *box)
         counts[TALLY_PARK_RETURNS] += event->type == EVENT_UNPARKED && !is_refused;
         counts[TALLY_PARKS_REFUSED] += event->type == EVENT_UNPARKED && is_refused;
         counts[TALLY_RECONCILED] += event->type == EVENT_RECONCILED;
-        counts[TALLY_RECONCILED_PARKED] += event->type == EVENT_RECONCILED && event->is_parked != 0;
+        counts[TALLY_RECONCILED_PARKED] +=
+            event->type == EVENT_RECONCILED && event->park_seen != PARK_SEEN_RUNNING;
         counts[TALLY_PARK_MOVES] += event->type == EVENT_RESTORING && is_move(box, i);
     }
 }

@@ -258,10 +258,31 @@ static void on_part_gone(void *arg, const struct spooled *entry)
     box_miss_rank(((struct place *)arg)->box, entry);
 }
 
+/* A script resumes the nodes right after the restore, before all of them have connected. */
+static void on_hasty_resume(void *arg, uint64_t number, void *object)
+{
+    struct place *place = arg;
+    struct box *box = place->box;
+    struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
+    if (box->core == NULL) {
+        world_later(&box->world, 10, on_hasty_resume, place, 0, NULL, NULL);
+        return;
+    }
+    if (has_fence(place))
+        return;
+    core_drain(box->core, box->world.now_ms, world_wall_ms(&box->world), &admin, place->node.name, NULL, 0,
+        true, NULL);
+    box_turn(box);
+}
+
 void box_restore_places(struct box *box)
 {
+    bool is_hasty = world_one_in(&box->world, 2);
     for (size_t i = 0; i < box->n_places; i++) {
         struct place *place = &box->places[i];
+        int64_t resume_ms = world_between(&box->world, 0, 300);
+        if (is_hasty)
+            world_later(&box->world, resume_ms, on_hasty_resume, place, 0, NULL, NULL);
         if (place->fence.is_fenced)
             world_later(&box->world, 1000, on_fence, place, 0, NULL, NULL);
         place->fence.is_fenced = false;

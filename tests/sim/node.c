@@ -87,14 +87,30 @@ static void hint(struct node *node, struct spooled *entry)
         world_later(node->world, world_between(node->world, 0, 3), look, node, node->life, entry, NULL);
 }
 
-static void check_gpus(struct node *node, const struct spooled *starting)
+/* Another attempt that runs on a GPU of this one, or NULL. */
+static const struct spooled *find_gpu_user(const struct node *node, const struct spooled *starting)
 {
     for (const struct spooled *other = node->spool; other != NULL; other = other->next)
         for (size_t i = 0; other != starting && other->is_running && !other->is_saved && i < other->n_gpus;
              i++)
             for (size_t k = 0; k < starting->n_gpus; k++)
                 if (other->gpus[i] == starting->gpus[k] && !(other->is_sharing && starting->is_sharing))
-                    break_rule(node, "runs on a GPU that another job is using", starting->id.job);
+                    return other;
+    return NULL;
+}
+
+static void check_gpus(struct node *node, const struct spooled *starting)
+{
+    if (find_gpu_user(node, starting) != NULL)
+        break_rule(node, "runs on a GPU that another job is using", starting->id.job);
+}
+
+/* The real agent lets no attempt start on a GPU on which another one runs. The controller must never rely on
+ * that, except for a job that is parked in a restored store: its orders have high numbers. */
+static bool must_wait(const struct node *node, const struct spooled *starting)
+{
+    const struct spooled *user = starting == NULL ? NULL : find_gpu_user(node, starting);
+    return user != NULL && user->park.number > 1000;
 }
 
 static void write_exit(struct node *node, struct spooled *entry)
@@ -317,8 +333,7 @@ static void recall(void *arg, const struct spool_id *id, struct known_attempt *k
     if (entry == NULL)
         return;
     known->terms = entry->has_terms;
-    known->park_number = entry->park.number;
-    known->is_parked = entry->park.number != 0 && !node_is_back(entry);
+    node_recall_park(arg, entry, known);
 }
 
 static void on_user_found(void *arg, uint64_t life, void *object)
@@ -426,7 +441,8 @@ static int take(void *arg, const struct message_launch *launch, struct error *er
 static int admit(void *arg, const struct spool_id *id, struct error *err)
 {
     struct node *node = arg;
-    return world_one_in(node->world, 10) ? error_set(err, -EINPROGRESS, "its GPUs are being looked at") : 0;
+    bool is_looking = world_one_in(node->world, 10) || must_wait(node, node_find(node, id));
+    return is_looking ? error_set(err, -EINPROGRESS, "its GPUs are being looked at") : 0;
 }
 
 static int start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
@@ -435,7 +451,7 @@ static int start(void *arg, const struct spool_id *id, bool adopt, struct error 
     struct spooled *entry = node_find(node, id);
     if (entry == NULL || world_one_in(node->world, 50))
         return error_set(err, -EAGAIN, "fork: not now");
-    if (!adopt && world_one_in(node->world, 10))
+    if (!adopt && (world_one_in(node->world, 10) || must_wait(node, entry)))
         return error_set(err, -EINPROGRESS, "its GPUs are being looked at");
     if (entry->shepherd != 0)
         return 0;

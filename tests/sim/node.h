@@ -18,11 +18,13 @@ struct node_parking {
     enum park_outcome outcome; // 0: not yet
     uint32_t gpus[NODE_GPUS];  // to return on, if any are named
     size_t n_gpus;
-    bool is_helped;      // a helper is at work
-    bool is_begun;       // another one has died
-    bool is_given_up;    // the save is to be undone
-    bool was_away;       // it was parked before the order to be
-    uint64_t asked_life; // of the agent that reports the result
+    bool is_helped;          // a helper is at work
+    bool is_begun;           // another one has died
+    bool is_given_up;        // the save is to be undone
+    bool was_away;           // it was parked before the order to be
+    uint64_t asked_life;     // of the agent that reports the result
+    uint32_t waiting_number; // of an order that is not in the spool yet
+    uint64_t waiting_life;   // of the agent that has it
 };
 
 /* One attempt as the kernel and the tmpfs of a real node would hold it. */

@@ -54,14 +54,15 @@ static void report(struct node *node, struct spooled *entry, uint32_t number, en
     world_later(node->world, world_between(node->world, 0, 3), on_report, node, node->life, report, free);
 }
 
-bool node_is_back(const struct spooled *entry)
+/* It runs, and no order about it is being carried out. */
+static bool is_back(const struct spooled *entry)
 {
     return entry->park.outcome == (entry->park.is_return ? PARK_DONE : PARK_REFUSED);
 }
 
-static bool is_away(const struct node_parking *park)
+static bool is_away(const struct spooled *entry)
 {
-    return park->outcome == (park->is_return ? PARK_REFUSED : PARK_DONE);
+    return entry->park.outcome == (entry->park.is_return ? PARK_REFUSED : PARK_DONE);
 }
 
 static void on_helped(void *arg, uint64_t number, void *object);
@@ -150,7 +151,7 @@ static void take_order(struct node *node, struct spooled *entry, const struct me
 {
     struct node_parking *park = &entry->park;
     const struct gpu_grant *grants = order->gpus.items;
-    park->was_away = order->action == PARK_SAVE && is_away(park);
+    park->was_away = order->action == PARK_SAVE && is_away(entry);
     park->number = order->number;
     park->is_return = order->action == PARK_RETURN;
     park->outcome = (enum park_outcome)0;
@@ -195,6 +196,18 @@ static void free_order(void *object)
     free(late);
 }
 
+void node_recall_park(const struct node *node, const struct spooled *entry, struct known_attempt *known)
+{
+    const struct node_parking *park = &entry->park;
+    bool is_waiting = park->waiting_life == node->life && park->waiting_number > park->number;
+    bool is_at_rest = park->number == 0 || is_back(entry);
+    known->park_number = is_waiting ? park->waiting_number : park->number;
+    known->park_seen = is_waiting       ? PARK_SEEN_CHANGING
+                       : is_at_rest     ? PARK_SEEN_RUNNING
+                       : is_away(entry) ? PARK_SEEN_PARKED
+                                        : PARK_SEEN_CHANGING;
+}
+
 static void on_order(void *arg, uint64_t life, void *object)
 {
     struct node *node = arg;
@@ -202,6 +215,12 @@ static void on_order(void *arg, uint64_t life, void *object)
     if (node->core != NULL && node->life == life && !late->entry->is_removed)
         node_park(node, &late->order);
     free_order(object);
+}
+
+/* Something is still on the GPUs, for a moment: the spool does not have the order yet. */
+static bool waits_for_gpus(struct node *node, const struct message_park *order)
+{
+    return order->action == PARK_RETURN && world_one_in(node->world, 4);
 }
 
 /* Another helper is still at work, on an earlier order. */
@@ -212,6 +231,8 @@ static void put_off(struct node *node, struct spooled *entry, const struct messa
     late->order = *order;
     late->order.gpus = (struct record_list){ 0 };
     gpu_grants_copy(&late->order.gpus, &order->gpus);
+    entry->park.waiting_number = order->number;
+    entry->park.waiting_life = node->life;
     world_later(node->world, AGAIN_MS, on_order, node, node->life, late, free_order);
 }
 
@@ -229,7 +250,7 @@ void node_park(void *arg, const struct message_park *order)
     else if (is_check)
         report(
             node, entry, order->number, PARK_CHECK, world_one_in(node->world, 8) ? PARK_REFUSED : PARK_DONE);
-    else if (is_new && entry->park.is_helped)
+    else if (is_new && (entry->park.is_helped || waits_for_gpus(node, order)))
         put_off(node, entry, order);
     else if (is_new)
         take_order(node, entry, order);

@@ -4,8 +4,8 @@
 
 #include "node.h"
 
-/* It runs, and no order about it is being carried out. */
-bool node_is_back(const struct spooled *entry);
+/* What HELLO says of orders to park the attempt. */
+void node_recall_park(const struct node *node, const struct spooled *entry, struct known_attempt *known);
 
 /* The effect `park` of the agent's core. */
 void node_park(void *arg, const struct message_park *order);

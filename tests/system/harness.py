@@ -299,8 +299,9 @@ class Instance:
             return source.read()
 
     def agents(self):
-        """Pids of the keeper and its worker."""
-        return [pid for pid, line in processes(self.place).items() if 'mgpu-agent' in line.split(' ')[0]]
+        """Pids of the keeper and its worker. Those that park jobs outlive them."""
+        return [pid for pid, line in processes(self.place).items()
+                if 'mgpu-agent' in line.split(' ')[0] and process_name(pid) != 'mgpu-park']
 
     def shepherds(self):
         return [pid for pid, line in processes(self.place).items() if 'mgpu-shepherd' in line.split(' ')[0]]

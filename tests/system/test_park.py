@@ -771,6 +771,29 @@ def test_a_job_that_returned_after_a_backup_is_parked_again_and_returns(make_ins
     assert_runs(instance, cuda, job)
 
 
+def test_a_job_that_is_returning_when_a_backup_is_restored_is_parked_again_and_returns(make_instance, cuda, place):
+    """In the backup it is parked, so other jobs could be given its GPU."""
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda)
+    park(instance, job)
+    backup = back_up(instance, place)
+    cuda.rule('hang restore')
+    instance.mgpu('unpark', job, check=True)
+    harness.until(lambda: cuda.calls()[-1] == 'restore', 'the driver is to restore it')
+    restore(instance, backup)
+    assert any(event['data']['type'] == 'reconciled' for event in instance.events(after=0))
+    resume_node(instance)
+    other = instance.submit('-g', '1', '--', 'sleep', '1000')
+    instance.wait(other, 'starting')
+    assert instance.job(job)['park'] == 'parked'
+    cuda.rule()
+    instance.wait(other, 'running')
+    assert cuda.calls().count('save') == 2
+    assert phase(instance, job) == 'waiting'
+    instance.mgpu('cancel', other, check=True)
+    assert_runs(instance, cuda, job)
+
+
 def test_a_job_that_was_suspended_after_a_backup_goes_on_when_that_is_restored(make_instance, cuda, place):
     instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
     job = start_work(instance, cuda)

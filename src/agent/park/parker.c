@@ -486,10 +486,43 @@ static bool is_known(struct parker *parker, const struct message_park *order)
     return false;
 }
 
+/*
+ * Earlier orders about the attempt that wait for its GPUs have nothing left to do; one whose helper is at
+ * work finds the number of the later order when that has begun. True if the attempt was leaving its GPUs.
+ */
+static bool drop_earlier(struct parker *parker, const struct message_park *order)
+{
+    bool was_leaving = false;
+    struct parking *after = NULL;
+    for (struct parking *other = parker->first; other != NULL; other = after) {
+        after = other->next;
+        bool is_waiting = other->step == LEAVING || other->step == CLEARING || other->step == CHECKING;
+        if (!is_waiting || !spool_id_equal(&other->order.id, &order->id) ||
+            other->order.number >= order->number)
+            continue;
+        was_leaving = was_leaving || other->step == LEAVING;
+        parking_free(other);
+    }
+    return was_leaving;
+}
+
+void parker_recall(const struct parker *parker, const struct spool_id *id, struct known_attempt *known)
+{
+    for (const struct parking *parking = parker->first; parking != NULL; parking = parking->next) {
+        if (!spool_id_equal(&parking->order.id, id))
+            continue;
+        if (parking->order.number > known->park_number)
+            known->park_number = parking->order.number;
+        if (parking->order.action != PARK_CHECK)
+            known->park_seen = PARK_SEEN_CHANGING;
+    }
+}
+
 void parker_order(struct parker *parker, const struct message_park *order)
 {
     if (is_known(parker, order))
         return;
+    bool was_leaving = drop_earlier(parker, order);
     struct parking *parking = xcalloc(1, sizeof(*parking));
     parking->parker = parker;
     parking->order = *order;
@@ -504,6 +537,7 @@ void parker_order(struct parker *parker, const struct message_park *order)
         conclude(parking, PARK_DONE, 0, NULL);
     } else {
         parking->step = first_step(parking);
+        parking->was_parked = parking->was_parked && !was_leaving;
     }
     if (parking->step == UNDOING)
         parking->why = xstrdup("something was still on its GPUs");

@@ -35,5 +35,8 @@ void parker_free(struct parker *parker);
 /* Carries out the order, whose result is reported once it is known. Idempotent. */
 void parker_order(struct parker *parker, const struct message_park *order);
 
+/* Adds the orders that are being carried out to what the spool says about the attempt. */
+void parker_recall(const struct parker *parker, const struct spool_id *id, struct known_attempt *known);
+
 /* A report of the GPUs (struct gpu_state, their processes with owners), which the check has processed. */
 void parker_note_gpus(struct parker *parker, const struct record_list *gpus);

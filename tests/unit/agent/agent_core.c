@@ -258,7 +258,7 @@ static void node_recall(void *arg, const struct spool_id *which, struct known_at
     const struct node *node = arg;
     known->terms = node->recalled.terms;
     known->park_number = node->recalled.park_number;
-    known->is_parked = node->recalled.is_parked;
+    known->park_seen = node->recalled.park_seen;
 }
 
 static int node_update(
@@ -1082,11 +1082,11 @@ static void the_hello_has_the_numbers_of_the_latest_orders_about_what_runs(void 
     gate_opens(node);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_UPDATE, &update, &err), 0);
     agent_core_link_down(node->core);
-    node->recalled = (struct known_attempt){ .terms = 1, .park_number = 4, .is_parked = 1 };
+    node->recalled = (struct known_attempt){ .terms = 1, .park_number = 4, .park_seen = PARK_SEEN_PARKED };
     hello(node);
     assert_int_equal(node->told.terms, 7);
     assert_int_equal(node->told.park_number, 4);
-    assert_int_equal(node->told.is_parked, 1);
+    assert_int_equal(node->told.park_seen, PARK_SEEN_PARKED);
     agent_core_free(node->core); // it is started again
     struct node *later = node_new(1);
     later->spool = node->spool;

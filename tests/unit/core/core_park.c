@@ -366,14 +366,19 @@ static void a_late_answer_to_an_earlier_order_does_not_count(void **state)
 }
 
 /* Its node connects again, and says which orders it has had: later ones than this store knows of. */
-static void find(struct bench *b, struct known_attempt known)
+static void find_rank(struct bench *b, uint32_t rank, struct known_attempt known)
 {
-    known.id = (struct spool_id){ .job = JOB, .attempt = 1 };
+    known.id = (struct spool_id){ .job = JOB, .attempt = 1, .rank = rank };
     known.token = job_of(b)->token;
     known.phase = PHASE_RUNNING;
     b->n_sent = 0;
-    core_link_down(b->core, b->now_ms, b->now_ms, 1);
-    assert_int_equal(hello(b, 1, "a", &known), 0);
+    core_link_down(b->core, b->now_ms, b->now_ms, rank + 1);
+    assert_int_equal(hello(b, rank + 1, rank == 0 ? "a" : "b", &known), 0);
+}
+
+static void find(struct bench *b, struct known_attempt known)
+{
+    find_rank(b, 0, known);
 }
 
 /* Its GPUs are free. */
@@ -388,7 +393,7 @@ static void expect_return(struct bench *b)
 static void a_job_that_was_parked_after_a_backup_returns_by_itself(void **state)
 {
     struct bench *b = *state;
-    find(b, (struct known_attempt){ .terms = 2, .park_number = 5, .is_parked = 1 });
+    find(b, (struct known_attempt){ .terms = 2, .park_number = 5, .park_seen = PARK_SEEN_PARKED });
     assert_int_equal(phase(b), PARK_SAVING);
     assert_true(job_park(job_of(b))->number > 5);
     assert_int_equal(orders(b, 0, PARK_SAVE), 1);
@@ -402,7 +407,7 @@ static void a_job_that_was_returning_when_the_backup_was_made_is_parked_first(vo
     park(b);
     answer(b, 0, PARK_SAVE, PARK_DONE);
     unpark(b);
-    find(b, (struct known_attempt){ .park_number = 4, .is_parked = 0 });
+    find(b, (struct known_attempt){ .park_number = 4, .park_seen = PARK_SEEN_RUNNING });
     assert_int_equal(phase(b), PARK_SAVING);
     assert_int_equal(orders(b, 0, PARK_SAVE), 1);
     answer(b, 0, PARK_SAVE, PARK_DONE);
@@ -415,7 +420,7 @@ static void a_job_that_returned_after_a_backup_is_parked_again(void **state)
     struct bench *b = *state;
     park(b);
     answer(b, 0, PARK_SAVE, PARK_DONE);
-    find(b, (struct known_attempt){ .park_number = 2, .is_parked = 0 });
+    find(b, (struct known_attempt){ .park_number = 2, .park_seen = PARK_SEEN_RUNNING });
     assert_int_equal(phase(b), PARK_PARKED);
     assert_int_equal(orders(b, 0, PARK_SAVE), 1);
     assert_int_equal(bench_sent(b, MESSAGE_UPDATE, JOB)->is_suspended, 0); // the driver saves what runs
@@ -426,12 +431,44 @@ static void a_job_that_returned_after_a_backup_is_parked_again(void **state)
     expect_return(b);
 }
 
+/* Its node would restore it, and tell this store of a number that it does not wait for. */
+static void a_job_that_is_returning_is_parked_again(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    find(b, (struct known_attempt){ .park_number = 2, .park_seen = PARK_SEEN_CHANGING });
+    assert_int_equal(phase(b), PARK_PARKED);
+    assert_int_equal(orders(b, 0, PARK_SAVE), 1);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    expect_return(b);
+}
+
+/* The first rank to connect continued the numbers. */
+static void a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        answer(b, rank, PARK_SAVE, PARK_DONE);
+    find_rank(b, 0, (struct known_attempt){ .park_number = 5, .park_seen = PARK_SEEN_PARKED });
+    assert_int_equal(phase(b), PARK_PARKED);
+    assert_false(job_park_is_unconfirmed(job_of(b)));
+    find_rank(b, 1, (struct known_attempt){ .park_number = 5, .park_seen = PARK_SEEN_CHANGING });
+    assert_true(job_park_is_unconfirmed(job_of(b)));
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        assert_int_equal(orders(b, rank, PARK_SAVE), 1);
+        answer(b, rank, PARK_SAVE, PARK_DONE);
+    }
+    assert_false(job_park_is_unconfirmed(job_of(b)));
+}
+
 static void a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node(void **state)
 {
     struct bench *b = *state;
     park(b);
     answer(b, 0, PARK_SAVE, PARK_DONE);
-    find(b, (struct known_attempt){ .park_number = 9, .is_parked = 1 });
+    find(b, (struct known_attempt){ .park_number = 9, .park_seen = PARK_SEEN_PARKED });
     assert_int_equal(phase(b), PARK_PARKED);
     assert_int_equal(orders(b, 0, PARK_SAVE), 0);
     unpark(b);
@@ -456,7 +493,8 @@ static void numbers_that_no_order_can_have_had_are_ignored(void **state)
 {
     struct bench *b = *state;
     for (int i = 0; i < 2; i++) {
-        find(b, (struct known_attempt){ .terms = UINT32_MAX, .park_number = UINT32_MAX, .is_parked = 1 });
+        find(b, (struct known_attempt){
+                    .terms = UINT32_MAX, .park_number = UINT32_MAX, .park_seen = PARK_SEEN_PARKED });
         assert_int_equal(phase(b), PARK_NONE);
         assert_int_equal(job_park(job_of(b))->number, 0);
         assert_int_equal(job_run(job_of(b))->terms, 0);
@@ -490,6 +528,9 @@ int main(void)
             a_job_that_was_returning_when_the_backup_was_made_is_parked_first, open_movable, bench_close),
         cmocka_unit_test_setup_teardown(
             a_job_that_returned_after_a_backup_is_parked_again, open_limited, bench_close),
+        cmocka_unit_test_setup_teardown(a_job_that_is_returning_is_parked_again, open_limited, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known, open_wide, bench_close),
         cmocka_unit_test_setup_teardown(
             a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node, open_limited,
             bench_close),

@@ -138,6 +138,20 @@ static int on_hello(struct core *core, struct core_node *node, struct error *err
     return error_hint(err, "it is accepted when it connects again");
 }
 
+static uint32_t highest_order(const struct job *job, const struct known_attempt *known)
+{
+    uint32_t number = job_park(job)->number;
+    return known->park_number > number ? known->park_number : number;
+}
+
+/* Another rank may have had its number continued already. */
+static bool is_off(const struct job *job, const struct known_attempt *known)
+{
+    bool is_parked = job_is_parked(job) && !job_park_is_unconfirmed(job);
+    return known->park_number > job_park(job)->number ||
+           (known->park_number != 0 && is_parked && known->park_seen != PARK_SEEN_PARKED);
+}
+
 static void reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
 {
     const struct job *job = entry->job;
@@ -146,16 +160,15 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     if (job->state != JOB_RUNNING || known == NULL)
         return;
     bool has_terms = known->terms > job_run(job)->terms && known->terms < ORDERS_MAX;
-    bool has_parks = known->park_number > job_park(job)->number && known->park_number < ORDERS_MAX &&
-                     job->grants.count > 0;
+    bool has_parks = highest_order(job, known) < ORDERS_MAX && job->grants.count > 0 && is_off(job, known);
     if (!has_terms && !has_parks)
         return;
     struct job_event event = {
         .type = EVENT_RECONCILED,
         .attempt = job->attempt,
         .terms = has_terms ? known->terms + ORDERS_GAP : 0,
-        .park_number = has_parks ? known->park_number + ORDERS_GAP : 0,
-        .is_parked = known->is_parked,
+        .park_number = has_parks ? highest_order(job, known) + ORDERS_GAP : 0,
+        .park_seen = known->park_seen,
         .text = xasprintf("node %s had later orders than the store", node->name),
     };
     core_change(core, entry, &event, NULL);
