@@ -21,9 +21,12 @@ const ENDED = ['id', 'user', 'name', 'gpus', 'outcome', 'ran', 'ended'];
 
 const IN_USE = ['used', 'shared'];
 
+// Of an array whose elements are all jobs of their own, nothing waits.
+const waits = (job) => job.state === 'queued' && job.array_left !== '';
+
 function figures() {
   const jobs = [...state.jobs.values()];
-  const waiting = jobs.filter((job) => job.state === 'queued');
+  const waiting = jobs.filter(waits);
   const longest = Math.max(0, ...waiting.map((job) => secondsSince(job.submitted_at)));
   const used = state.gpus.filter((gpu) => IN_USE.includes(gpu.state));
   const measured = state.gpus.filter((gpu) => gpu.utilization !== null);
@@ -164,7 +167,7 @@ export function mount(root) {
     drawnAt = Date.now();
     const jobs = [...state.jobs.values()].filter(matcher(filter.value, mine.checked));
     running.draw(jobs.filter((job) => isOpen(job) && job.state !== 'queued').sort((a, b) => a.id - b.id), state.hasFirst);
-    queue.draw(jobs.filter((job) => job.state === 'queued').sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9) || a.id - b.id), state.hasFirst);
+    queue.draw(jobs.filter(waits).sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9) || a.id - b.id), state.hasFirst);
     ended.draw(jobs.filter((job) => !isOpen(job)).sort((a, b) => (a.ended_at < b.ended_at ? 1 : -1)), state.isComplete);
   }
 

@@ -110,6 +110,12 @@ static inline bool job_is_array(const struct job *job)
     return job->array_left != NULL;
 }
 
+/* An array all of whose elements are jobs of their own. */
+static inline bool job_is_split_up(const struct job *job)
+{
+    return job_is_array(job) && job->array_left[0] == '\0';
+}
+
 /* True if its attempt has ranks on several nodes. */
 static inline bool job_is_wide(const struct job *job)
 {

@@ -45,7 +45,7 @@ static uint32_t count_left(const struct job *job)
 {
     struct array array = { 0 };
     struct error err;
-    if (job->array_left[0] == '\0' || parse_array(job->array_left, &array, &err) < 0)
+    if (job_is_split_up(job) || parse_array(job->array_left, &array, &err) < 0)
         return 0;
     uint32_t count = array_size(&array);
     array_clear(&array);

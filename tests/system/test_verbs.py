@@ -620,6 +620,20 @@ def test_contradictions_are_told_in_options(box, words, said):
     assert done.code == 2 and said in done.err and 'gpu_ids' not in done.err, done
 
 
+def test_an_array_of_which_nothing_waits_is_shown_by_its_elements(box, gate):
+    array = box.submit('-g', '0', '-a', '0-1', '-J', 'partly', '--', 'sh', '-c', f'[ $MGPU_ARRAY_INDEX = 1 ] || {" ".join(gate.command()[2:])}')
+    for index, state in enumerate(('running', 'done')):
+        harness.until(lambda index=index, state=state: box.job(f'{array}.{index}')['state'] == state, f'element {index} is {state}')
+    rows = [row.split()[:3] for row in box.mgpu('ps', '-n', 'partly', check=True).out.splitlines() if 'partly' in row]
+    assert sorted(rows) == [[f'{array}', 'partly', 'done'], [f'{array}.0', 'partly', 'running']], rows
+    assert 'partly' not in box.mgpu('ps', '-n', 'partly', '-s', 'queued', check=True).out
+    why = box.mgpu('why', array, check=True).out
+    assert 'is not waiting: all its elements are jobs of their own' in why, why
+    assert box.api('GET', f'/jobs/{array}/why').json['starts_now'] is False
+    gate.open()
+    box.wait(array)
+
+
 def test_the_ended_elements_of_an_array_are_one_line(box):
     array = box.submit('-g', '0', '-a', '0-3', '-J', 'swept', '--', 'sh', '-c', 'exit $((MGPU_ARRAY_INDEX == 2))')
     box.wait(array)

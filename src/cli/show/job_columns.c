@@ -113,6 +113,12 @@ double job_gpu_share(const json_t *job)
     return field_number(job, "gpu_share", 0) / SHARE_WHOLE;
 }
 
+bool job_is_split_up(const json_t *job)
+{
+    const char *left = field_text(job, "array_left");
+    return left != NULL && left[0] == '\0' && field_is(job, "state", "queued");
+}
+
 bool job_is_done(const json_t *job)
 {
     return looks[look_of(job)].is_done;

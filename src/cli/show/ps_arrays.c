@@ -86,6 +86,8 @@ void ps_fold_elements(json_t *jobs)
     {
         if (is_ended_element(job))
             count_element(counts, job);
+        if (job_is_split_up(job))
+            continue;
         key_of(field_integer(job, "id", 0), key);
         if (field_is_known(job, "array"))
             (void)json_object_set(arrays, key, job);
@@ -95,6 +97,8 @@ void ps_fold_elements(json_t *jobs)
     {
         int64_t array = field_integer(job, "array_job", 0);
         key_of(array, key);
+        if (job_is_split_up(job))
+            continue;
         if (!is_ended_element(job)) {
             (void)json_array_append(folded, job);
             continue;

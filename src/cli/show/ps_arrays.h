@@ -6,6 +6,6 @@
 
 #define PS_FOLDED "folded" // member of such a line: "12 elements ended: 10 done, 2 failed"
 
-/* Removes the ended elements from `jobs`. The row of their array has the summary; if the array is not in the
- * list, a row for it replaces the first of them. */
+/* Removes the ended elements from `jobs`, and arrays of which nothing waits any more. The row of their array
+ * has the summary; if the array is not in the list, a row for it replaces the first of them. */
 void ps_fold_elements(json_t *jobs);

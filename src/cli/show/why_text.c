@@ -396,6 +396,13 @@ static void print_past(const struct view *view, const json_t *job, FILE *out)
 void why_print(const struct view *view, const json_t *job, const json_t *why, FILE *out)
 {
     size_t count = json_array_size(json_object_get(why, "reasons"));
+    if (job != NULL && job_is_split_up(job)) {
+        _cleanup_free_ char *name = field_shown(job, "name"), *id = job_id(job);
+        (void)fprintf(out,
+            "Job %s (%s) is not waiting: all its elements are jobs of their own. See mgpu why %s.INDEX.\n",
+            id, name, id);
+        return;
+    }
     if (job != NULL && !field_is(job, "state", "queued")) {
         print_past(view, job, out);
         return;

@@ -111,7 +111,8 @@ bool filter_is_trouble(const json_t *job)
 
 bool filter_matches(const struct filter *filter, const json_t *job)
 {
-    if ((filter->is_mine && !is_own(filter, job)) || (filter->is_trouble && !filter_is_trouble(job)))
+    if (job_is_split_up(job) || (filter->is_mine && !is_own(filter, job)) ||
+        (filter->is_trouble && !filter_is_trouble(job)))
         return false;
     if (filter->text == NULL)
         return true;

@@ -115,7 +115,7 @@ static int read_elements(const struct job *job, struct sched_job_spec *spec, str
     spec->element_limit = array.limit;
     spec->elements_open = job->array_open;
     array_clear(&array);
-    if (job->array_left[0] == '\0')
+    if (job_is_split_up(job))
         return 0;
     r = parse_array(job->array_left, &array, err);
     if (r < 0)

@@ -25,7 +25,7 @@ static int check_waiting(const struct core *core, const struct identity *who, ui
     int r = core_check_control(core, who, id, entry, err);
     if (r < 0)
         return r;
-    if (entry->job->state == JOB_QUEUED && (!job_is_array(entry->job) || entry->job->array_left[0] != '\0'))
+    if (entry->job->state == JOB_QUEUED && !job_is_split_up(entry->job))
         return 0;
     (void)error_set(err, -EALREADY, "job %" PRIu64 " is no longer waiting: it cannot be %s", id, what);
     return error_hint(err, "mgpu cancel %" PRIu64 " ends it", id);

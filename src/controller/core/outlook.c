@@ -111,7 +111,7 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
 static bool is_waiting(const struct core *core, uint64_t id)
 {
     const struct core_entry *entry = core_find(core, id);
-    return entry != NULL &&
+    return entry != NULL && !job_is_split_up(entry->job) &&
            (entry->job->state == JOB_QUEUED ||
                (entry->job->state == JOB_RUNNING && job_park(entry->job)->phase == PARK_WAITING));
 }

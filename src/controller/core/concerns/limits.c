@@ -101,8 +101,7 @@ static int64_t limit_ends_ms(const struct core *core, const struct job *job)
 
 static bool has_deadline(const struct job *job)
 {
-    return job->state == JOB_QUEUED && job->ask->deadline_ms != 0 &&
-           (!job_is_array(job) || job->array_left[0] != '\0');
+    return job->state == JOB_QUEUED && job->ask->deadline_ms != 0 && !job_is_split_up(job);
 }
 
 /* According to its state and request. */

@@ -323,7 +323,7 @@ static bool run_never(struct core *core)
                         sched_look(core->sched, entry->job->id, core->now_ms, &look) &&
                         (look.blockers & BLOCK_NEVER) != 0;
         /* All elements of such an array have dependencies of their own: pairs.c. */
-        is_never = is_never && (!job_is_array(entry->job) || entry->job->array_left[0] != '\0');
+        is_never = is_never && !job_is_split_up(entry->job);
         is_never = is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE;
         if (is_never)
             core_stop_job(core, entry, core->options.admin_uid, END_DEPENDENCY);
