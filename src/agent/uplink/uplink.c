@@ -361,6 +361,7 @@ int uplink_run(const struct agent_options *options)
     daemon_clean_environment();
     daemon_spare_from_oom();
     memory_keep_freed();
+    tls_keep_at_exit();
     int r = open_parts(&uplink, &err);
     if (r == 0 && !options->is_join_only)
         r = start_worker(&uplink, &err);

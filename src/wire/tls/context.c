@@ -24,6 +24,11 @@ void tls_session_freep(SSL **ssl)
     SSL_free(*ssl);
 }
 
+void tls_keep_at_exit(void)
+{
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
 static SSL_CTX *new_context(const SSL_METHOD *method)
 {
     SSL_CTX *context = SSL_CTX_new(method);

@@ -20,9 +20,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -693,8 +695,56 @@ static void troubles_are_told_apart_and_have_a_remedy(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
-int main(void)
+static void *shake_hands(void *arg)
 {
+    const uint8_t pin[TLS_PIN_SIZE] = { 0 };
+    for (;;) {
+        SSL_CTX *context = NULL;
+        if (tls_context_client(pin, NULL, NULL, &context, NULL) < 0)
+            _exit(3);
+        SSL *ssl = SSL_new(context);
+        SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+        (void)SSL_connect(ssl); // its first message
+        SSL_free(ssl);
+        SSL_CTX_free(context);
+    }
+    return arg;
+}
+
+/* This program, as a child that exits while its thread is busy. */
+static int leave(useconds_t after_us)
+{
+    pthread_t thread;
+    tls_keep_at_exit();
+    if (pthread_create(&thread, NULL, shake_hands, NULL) != 0)
+        return EXIT_FAILURE;
+    (void)usleep(after_us);
+    return EXIT_SUCCESS;
+}
+
+/* An agent dials in threads, and does not wait for them. */
+static void a_program_may_exit_while_a_thread_is_in_a_handshake(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 40; i++) {
+        char after_us[16];
+        (void)snprintf(after_us, sizeof(after_us), "%u", 5000 + 300 * i);
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            (void)execl("/proc/self/exe", "wire_tls", after_us, (char *)NULL);
+            _exit(5);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return leave((useconds_t)strtoul(argv[1], NULL, 10));
     const struct CMUnitTest tests[] = {
         TEST(a_key_is_made_once_and_nobody_elses),
         TEST(the_server_s_certificate_gets_the_names_of_its_machine),
@@ -719,6 +769,7 @@ int main(void)
         TEST(a_connection_is_not_closed_at_once_for_the_next),
         cmocka_unit_test(a_reason_of_another_library_is_not_mistaken_for_one_of_tls),
         cmocka_unit_test(troubles_are_told_apart_and_have_a_remedy),
+        cmocka_unit_test(a_program_may_exit_while_a_thread_is_in_a_handshake),
     };
     return cmocka_run_group_tests_name("wire_tls", tests, NULL, NULL);
 }
