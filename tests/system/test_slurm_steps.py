@@ -358,7 +358,10 @@ def test_a_binding_to_gpus_that_are_not_there_is_refused(cluster, bind):
 
 
 def test_a_failed_task_ends_the_others_with_kill_on_bad_exit(cluster):
-    program = 'trap "" TERM; [ $SLURM_PROCID = 0 ] && exit 3; trap - TERM; exec sleep 600'
+    ready = f'{cluster.place}/ready'
+    os.mkfifo(ready)
+    os.chmod(ready, 0o666)
+    program = f'[ $SLURM_PROCID = 0 ] && {{ read x; read x; }} <> {ready} && exit 3; echo > {ready}; exec sleep 600'
     job = cluster.wrap(f'srun -K bash -c {shlex.quote(program)}', '-n', 3, '-o', 'out')
     ended = cluster.finish(job)
     said = cluster.read('out')
