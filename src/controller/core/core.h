@@ -436,7 +436,7 @@ struct core_node {
     size_t n_watches;
     uint32_t n_sending;    // notifications being delivered by it
     uint64_t held_in;      // the batch with which it was drained because the store is an older copy; 0: none
-    bool is_cleared;       // jobs that an older copy of the store has as starting there were given up
+    bool is_behind_gap;    // it has not stored an epoch yet of the time since the store was restored
     bool is_awaited;       // it had jobs when the controller started
     char *address;         // its address for other nodes; NULL: its name
     char *here;            // the controller's address as it sees it; NULL: unknown

@@ -43,6 +43,7 @@ struct core_extra {
     uint64_t usage_token;               // of the attempt concerned
     struct core_ranks *ranks;           // ranks.c: of an attempt on several nodes; else NULL
     struct park_answers *parking;       // park.c: of its nodes to the latest order; NULL: none yet
+    bool is_allocated_here;             // by this mgpud, not by an earlier one or in a backup
     uint32_t n_counted;                 // counts.c: waiting elements of an array
     struct core_entry *array, *members; // of an element its array, while in memory; of an array its elements
     struct core_entry *member_before, *member_after; // elements of the same array

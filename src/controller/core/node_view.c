@@ -81,8 +81,8 @@ void core_node_changed(struct core *core, struct core_node *node)
 {
     struct cluster_change change;
     struct buffer bytes = { 0 };
-    if (node->n_orphaned > 0)
-        return; // it is updated when these have ended
+    if (node->n_orphaned > 0 || node->is_behind_gap)
+        return; // it is updated when these have ended, and when it has accepted the epoch
     describe_node(core, node, &change);
     record_encode(&cluster_change_record, &change, &bytes);
     if (bytes.length == node->told.length && memcmp(bytes.bytes, node->told.bytes, bytes.length) == 0) {

@@ -405,6 +405,16 @@ static void a_node_that_knows_more_than_the_store_shows_that_the_store_is_old(vo
     }
 }
 
+/* It shows that the node has stored the epoch. */
+static void beat(struct bench *bench, uint32_t link)
+{
+    const struct message_heartbeat heartbeat = { .sent_ms = 1 };
+    assert_int_equal(core_link_message(bench->core, bench->now_ms, bench->now_ms, link, MESSAGE_HEARTBEAT,
+                         &heartbeat, NULL),
+        0);
+    bench_settle(bench);
+}
+
 static void a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed(void **state)
 {
     struct bench *bench = *state;
@@ -418,6 +428,7 @@ static void a_job_that_an_old_store_does_not_know_runs_until_its_node_is_resumed
     assert_int_equal(bench_hello_seen(bench, 12, 3, 77, 130, &known), 0);
     bench_settle(bench);
     assert_null(bench_sent(bench, MESSAGE_STOP, 12));
+    beat(bench, 12);
     core_drain(bench->core, bench->now_ms, bench->now_ms, &root, "box", NULL, 0, true, &two);
     bench_settle(bench);
     assert_non_null(bench_sent(bench, MESSAGE_STOP, 12));
@@ -476,6 +487,7 @@ static void a_job_that_was_starting_in_an_old_store_is_not_launched_again(void *
     assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
     uint64_t job = submit(bench, &one);
     assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
+    bench_restart(bench, bench_stored(bench, job));
     bench->n_sent = 0;
     hello_is_held(bench, 2, 1000, 77, 5000, NULL);
     assert_null(bench_sent(bench, MESSAGE_LAUNCH, job));
@@ -483,26 +495,25 @@ static void a_job_that_was_starting_in_an_old_store_is_not_launched_again(void *
     assert_int_equal(core_job(bench->core, job)->end, END_UNKNOWN);
 }
 
-/* WELCOME was lost, so that the node still has the epoch from before. */
-static void a_job_that_starts_after_a_restore_is_launched_again(void **state)
+/* If WELCOME is lost, it connects with the epoch from before once more, also to the next mgpud. */
+static void nothing_is_allocated_on_a_node_before_it_has_stored_the_epoch_of_a_restored_store(void **state)
 {
     struct bench *bench = *state;
     resume_after_restore(bench);
     uint64_t job = submit(bench, &one);
-    assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
-    bench->n_sent = 0;
+    assert_int_equal(core_job(bench->core, job)->state, JOB_QUEUED);
     assert_int_equal(bench_hello_seen(bench, 21, 5, 77, 100, NULL), 0);
     bench_settle(bench);
+    assert_int_equal(core_job(bench->core, job)->state, JOB_QUEUED);
+    beat(bench, 21);
     assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
     assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
 }
 
-static void nor_if_its_node_is_resumed_before_it_is_accepted(void **state)
+/* The node is resumed at once, and accepted then. */
+static void resume_when_found_old(struct bench *bench)
 {
-    struct bench *bench = *state;
     const struct identity root = { .is_known = true, .role = ROLE_ADMIN };
-    assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
-    uint64_t job = submit(bench, &one);
     bench->n_sent = 0;
     assert_int_equal(bench_hello_seen(bench, 2, 1000, 77, 5000, NULL), -EAGAIN);
     bench_settle(bench);
@@ -511,8 +522,38 @@ static void nor_if_its_node_is_resumed_before_it_is_accepted(void **state)
     assert_int_equal(bench_hello_seen(bench, 3, 1000, 77, 5000, NULL), 0);
     bench_settle(bench);
     assert_null(core_mark(bench->core, "box", NULL));
+}
+
+static void nor_if_its_node_is_resumed_before_it_is_accepted(void **state)
+{
+    struct bench *bench = *state;
+    assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
+    uint64_t job = submit(bench, &one);
+    bench_restart(bench, bench_stored(bench, job));
+    resume_when_found_old(bench);
     assert_null(bench_sent(bench, MESSAGE_LAUNCH, job));
     assert_int_equal(core_job(bench->core, job)->end, END_UNKNOWN);
+}
+
+/* It cannot have started before: its node refuses this mgpud as long as that has the old epoch. */
+static void a_job_that_was_allocated_before_the_store_was_found_old_is_launched_again(void **state)
+{
+    struct bench *bench = *state;
+    assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
+    uint64_t job = submit(bench, &one);
+    resume_when_found_old(bench);
+    assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+    assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
+}
+
+/* They have accepted an epoch from before the gap. */
+static void other_nodes_connect_again_when_the_store_is_found_old(void **state)
+{
+    struct bench *bench = *state;
+    assert_int_equal(bench_hello_as(bench, 7, "other", 1), 0);
+    bench_settle(bench);
+    resume_when_found_old(bench);
+    assert_int_equal(bench->closed, 7);
 }
 
 int main(void)
@@ -531,7 +572,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             nor_if_its_node_is_resumed_before_it_is_accepted, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(
-            a_job_that_starts_after_a_restore_is_launched_again, bench_open, bench_close),
+            nothing_is_allocated_on_a_node_before_it_has_stored_the_epoch_of_a_restored_store, bench_open,
+            bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_was_allocated_before_the_store_was_found_old_is_launched_again, bench_open,
+            bench_close),
+        cmocka_unit_test_setup_teardown(
+            other_nodes_connect_again_when_the_store_is_found_old, bench_open, bench_close),
         CASE(a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held),
         CASE(words_of_an_older_connection_are_not_believed),
         CASE(they_are_not_believed_while_the_node_is_away_either),

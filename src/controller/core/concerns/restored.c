@@ -9,7 +9,8 @@
  * unknown attempts are not stopped, until an administrator resumes the node. A node that connects only later,
  * when mgpud may have been started again, is recognised by the epoch that it has accepted: it is from before
  * the gap. A node is therefore refused until its drain, and the end of what may have run there, are durable,
- * and only then told the new epoch.
+ * and only then told the new epoch. Nothing is allocated on it before its first heartbeat, which shows that
+ * it has stored this epoch: it could connect from before the gap once more.
  *
  * HELLO also says which orders about each running attempt the node has had. If there were later ones than the
  * job's record has, their numbers are continued, with a gap for the job's other nodes: otherwise the node
@@ -23,9 +24,11 @@
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
+#include "controller/core/link.h"
 #include "controller/core/marks.h"
 #include "controller/core/node_jobs.h"
 #include "controller/core/node_table.h"
+#include "controller/core/node_view.h"
 #include "controller/core/state.h"
 #include "store/store.h"
 
@@ -93,19 +96,30 @@ static void give_up_starts(struct core *core, struct core_node *node)
 {
     size_t count = 0;
     _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node->name, &count);
-    node->is_cleared = true; // what starts there from now on has not run
     for (size_t i = 0; i < count; i++) {
         const struct job *job = entries[i]->job;
         int rank = job_rank_on(job, node->name);
-        if (job->state != JOB_STARTING || rank < 0 || core_find_known(node, job, (uint32_t)rank) != NULL)
+        if (job->state != JOB_STARTING || rank < 0 || core_find_known(node, job, (uint32_t)rank) != NULL ||
+            core_extra(entries[i])->is_allocated_here)
             continue;
         core_hook_lost(core, entries[i], (uint32_t)rank, END_UNKNOWN, NO_RECORD);
         node->held_in = core_batch(core)->id;
     }
 }
 
-static void check_store(struct core *core, const struct message_hello *hello)
+/* They accept the new epoch when they connect again. */
+static void call_back_others(struct core *core, const struct core_node *node)
 {
+    for (size_t i = 0; i < core->n_nodes; i++)
+        if (core->nodes[i].is_up && &core->nodes[i] != node) {
+            core->effects.close_link(core->effects.arg, core->nodes[i].link);
+            core_drop_link(core, &core->nodes[i]);
+        }
+}
+
+static void check_store(struct core *core, const struct core_node *node)
+{
+    const struct message_hello *hello = &node->hello;
     bool is_beyond = hello->epoch > core->epoch || highest_job(hello) > core->last_job;
     if (!is_ahead(core, hello) || (core->is_store_old && !is_beyond))
         return;
@@ -119,6 +133,7 @@ static void check_store(struct core *core, const struct message_hello *hello)
     core->is_store_old = true;
     for (size_t i = 0; i < core->n_nodes; i++)
         hold_node(core, &core->nodes[i]);
+    call_back_others(core, node);
 }
 
 bool core_is_store_old(const struct core *core)
@@ -128,14 +143,23 @@ bool core_is_store_old(const struct core *core)
 
 static int on_hello(struct core *core, struct core_node *node, struct error *err)
 {
-    check_store(core, &node->hello);
+    check_store(core, node);
     hold_node(core, node);
-    if (is_from_before(core, node) && !node->is_cleared)
+    node->is_behind_gap = is_from_before(core, node);
+    if (node->is_behind_gap)
         give_up_starts(core, node);
     if (node->held_in <= core->durable_batch)
         return 0;
     (void)error_set(err, -EAGAIN, "node %s is drained first, as the store was restored", node->name);
     return error_hint(err, "it is accepted when it connects again");
+}
+
+static void on_heartbeat(struct core *core, struct core_node *node, const void *message)
+{
+    if (!node->is_behind_gap)
+        return;
+    node->is_behind_gap = false;
+    core_node_changed(core, node);
 }
 
 static uint32_t highest_order(const struct job *job, const struct known_attempt *known)
@@ -179,6 +203,8 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
  * concerns behind this one hear of that before the start itself, and none of them depends on the order. */
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
+    if (news->event->type == EVENT_ALLOCATED)
+        core_make_extra(entry)->is_allocated_here = true;
     if (news->event->type != EVENT_STARTED)
         return;
     for (size_t rank = 0; rank < job_node_count(entry->job); rank++) {
@@ -194,10 +220,13 @@ static void begin(struct core *core)
         hold_node(core, &core->nodes[i]);
 }
 
+static const struct core_message messages[] = { { MESSAGE_HEARTBEAT, on_heartbeat }, { 0 } };
+
 const struct core_concern core_concern_restored = {
     .name = "restored",
     .begin = begin,
     .event = on_event,
     .reconcile = reconcile,
     .hello = on_hello,
+    .messages = messages,
 };
