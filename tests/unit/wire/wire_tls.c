@@ -18,6 +18,7 @@
 #include <openssl/x509_vfy.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -695,6 +696,8 @@ static void troubles_are_told_apart_and_have_a_remedy(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
+static sem_t shaken; // once for each handshake
+
 static void *shake_hands(void *arg)
 {
     const uint8_t pin[TLS_PIN_SIZE] = { 0 };
@@ -707,18 +710,20 @@ static void *shake_hands(void *arg)
         (void)SSL_connect(ssl); // its first message
         SSL_free(ssl);
         SSL_CTX_free(context);
+        (void)sem_post(&shaken);
     }
     return arg;
 }
 
-/* This program, as a child that exits while its thread is busy. */
-static int leave(useconds_t after_us)
+/* This program, as a child that exits while its thread is in the handshake after these. */
+static int leave(unsigned long handshakes)
 {
     pthread_t thread;
     tls_keep_at_exit();
-    if (pthread_create(&thread, NULL, shake_hands, NULL) != 0)
+    if (sem_init(&shaken, 0, 0) < 0 || pthread_create(&thread, NULL, shake_hands, NULL) != 0)
         return EXIT_FAILURE;
-    (void)usleep(after_us);
+    for (unsigned long i = 0; i < handshakes; i++)
+        (void)sem_wait(&shaken);
     return EXIT_SUCCESS;
 }
 
@@ -727,12 +732,12 @@ static void a_program_may_exit_while_a_thread_is_in_a_handshake(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 40; i++) {
-        char after_us[16];
-        (void)snprintf(after_us, sizeof(after_us), "%u", 5000 + 300 * i);
+        char handshakes[16];
+        (void)snprintf(handshakes, sizeof(handshakes), "%u", 1 + i % 8);
         pid_t pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-            (void)execl("/proc/self/exe", "wire_tls", after_us, (char *)NULL);
+            (void)execl("/proc/self/exe", "wire_tls", handshakes, (char *)NULL);
             _exit(5);
         }
         int status = -1;
@@ -744,7 +749,7 @@ static void a_program_may_exit_while_a_thread_is_in_a_handshake(void **state)
 int main(int argc, char **argv)
 {
     if (argc > 1)
-        return leave((useconds_t)strtoul(argv[1], NULL, 10));
+        return leave(strtoul(argv[1], NULL, 10));
     const struct CMUnitTest tests[] = {
         TEST(a_key_is_made_once_and_nobody_elses),
         TEST(the_server_s_certificate_gets_the_names_of_its_machine),
