@@ -20,6 +20,8 @@
 #include "controller/core/state.h"
 #include "controller/core/usage.h"
 
+#define REPORTED_MAX (UINT64_C(1) << 53) // of epochs, events and jobs
+
 #define LATE_WORDS_MS (15 * 60 * 1000) // so old may a word be that still arrives
 
 /*
@@ -54,6 +56,16 @@ static int check_order(const struct core *core, const struct core_node *node,
         "otherwise two machines have the same key: join one of them again");
 }
 
+/* Numbers continue above those that a node reports (restored.c): no sum may wrap. */
+static bool is_possible(const struct message_hello *hello)
+{
+    const struct known_attempt *attempts = hello->attempts.items;
+    bool is_possible = hello->epoch < REPORTED_MAX && hello->event < REPORTED_MAX;
+    for (size_t i = 0; i < hello->attempts.count; i++)
+        is_possible = is_possible && attempts[i].id.job < REPORTED_MAX;
+    return is_possible;
+}
+
 /* Accepts its HELLO. */
 static void take_hello(const struct core *core, struct core_node *node, const struct message_hello *hello)
 {
@@ -75,6 +87,8 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
             err, -EPROTO, "agent speaks protocol %u, this controller %u", hello->protocol, LINK_PROTOCOL);
     if (hello->node == NULL || hello->boot_id == NULL)
         return error_set(err, -EPROTO, "HELLO contains no node name or no boot id");
+    if (!is_possible(hello))
+        return error_set(err, -EPROTO, "HELLO contains an epoch, an event or a job that cannot exist");
     core_begin(core, boot_ms, wall_ms);
     struct core_node *node = core_add_node(core, hello->node);
     int r = check_order(core, node, hello, err);

@@ -546,6 +546,17 @@ static void a_job_that_was_allocated_before_the_store_was_found_old_is_launched_
     assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
 }
 
+/* The sums would wrap, and all nodes refuse an epoch that is lower than before. */
+static void numbers_that_cannot_exist_are_refused(void **state)
+{
+    struct bench *bench = *state;
+    const struct known_attempt known = { .id.job = UINT64_MAX, .id.attempt = 1, .phase = PHASE_RUNNING };
+    assert_int_equal(bench_hello_seen(bench, 1, UINT64_MAX, 77, 100, NULL), -EPROTO);
+    assert_int_equal(bench_hello_seen(bench, 1, 1, 77, UINT64_MAX, NULL), -EPROTO);
+    assert_int_equal(bench_hello_seen(bench, 1, 1, 77, 100, &known), -EPROTO);
+    assert_false(core_is_store_old(bench->core));
+}
+
 /* They have accepted an epoch from before the gap. */
 static void other_nodes_connect_again_when_the_store_is_found_old(void **state)
 {
@@ -559,6 +570,7 @@ static void other_nodes_connect_again_when_the_store_is_found_old(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(numbers_that_cannot_exist_are_refused, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(
             a_restored_store_starts_nothing_until_its_nodes_are_resumed, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(
