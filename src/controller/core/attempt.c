@@ -115,6 +115,18 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
     core_drop_usage(entry);
 }
 
+void core_begin_attempt(struct core *core, struct core_entry *entry, const char *log_path, const char *text)
+{
+    const struct job *job = entry->job;
+    if (job->started_ms != 0 || (job->state != JOB_STARTING && job->state != JOB_STOPPING))
+        return;
+    struct job_event event = {
+        .type = EVENT_STARTED, .attempt = job->attempt, .log_path = xstrdup(log_path), .text = xstrdup(text)
+    };
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
 void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end end, const char *text)
 {
     struct job_event event = {

@@ -9,6 +9,9 @@
 
 struct core_entry;
 
+/* The current attempt runs, or has run. Does nothing if that is known. The texts are copied; `text` may be
+ * NULL. */
+void core_begin_attempt(struct core *core, struct core_entry *entry, const char *log_path, const char *text);
 /* Ends the attempt with `event`; if a driver error made it fail, that becomes its end. */
 void core_close_attempt(struct core *core, struct core_entry *entry, struct job_event *event);
 /* Ends an attempt whose end no node has reported: `text` says why it must have ended. */

@@ -164,6 +164,22 @@ static void a_notice_is_told_when_its_event_is_durable_and_not_before(void **sta
     assert_int_equal(look(b, 11).state, NOTIFICATION_SENT);
 }
 
+/* A job may be over before its node has looked at it: only the end is reported. */
+static void a_start_that_is_known_from_its_end_is_told_too(void **state)
+{
+    struct bench *b = *state;
+    submit(b, 1000, "true", "start");
+    const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
+    settle(b);
+    assert_int_equal(count_tells(b), 1);
+    submit(b, 1000, "true", "start");
+    launch = bench_sent(b, MESSAGE_LAUNCH, 12);
+    assert_int_equal(bench_exited(b, 1, launch, END_UNKNOWN, 125), 0);
+    settle(b);
+    assert_int_equal(count_tells(b), 1); // it never ran
+}
+
 static void only_what_was_asked_for_is_told(void **state)
 {
     struct bench *b = *state;
@@ -319,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_notice_is_told_when_its_event_is_durable_and_not_before),
+        TEST(a_start_that_is_known_from_its_end_is_told_too),
         TEST(only_what_was_asked_for_is_told),
         TEST(a_failure_is_tried_again_later_and_later_and_then_given_up),
         TEST(a_node_that_is_busy_costs_no_try),

@@ -267,19 +267,6 @@ static void note_ready(
         act(core, entry);
 }
 
-/* The job runs when its first rank does, or has run. */
-static void note_start(struct core *core, struct core_entry *entry, const char *log_path, const char *text)
-{
-    const struct job *job = entry->job;
-    if (job->started_ms != 0 || (job->state != JOB_STARTING && job->state != JOB_STOPPING))
-        return;
-    struct job_event event = {
-        .type = EVENT_STARTED, .attempt = job->attempt, .log_path = xstrdup(log_path), .text = xstrdup(text)
-    };
-    core_change(core, entry, &event, NULL);
-    job_event_clear(&event);
-}
-
 static void note_started(
     struct core *core, struct core_entry *entry, uint32_t number, const struct launch_started *started)
 {
@@ -292,7 +279,7 @@ static void note_started(
     free(rank->log_path);
     rank->log_path = xstrdup(started->log_path);
     if (number == 0)
-        note_start(core, entry, rank->log_path, started->text);
+        core_begin_attempt(core, entry, rank->log_path, started->text);
     act(core, entry);
 }
 
@@ -323,7 +310,7 @@ static void note_exit(
         rank->log_path = xstrdup(record->log_path);
     }
     if (number == 0 && record->is_executed != 0 && record->end == END_EXIT && record->exit_code == 0)
-        note_start(core, entry, rank->log_path, NULL);
+        core_begin_attempt(core, entry, rank->log_path, NULL);
     settle(core, entry, rank, RANK_ENDED);
 }
 

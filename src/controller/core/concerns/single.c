@@ -74,16 +74,9 @@ static void on_started(struct core *core, struct core_node *node, const void *me
 {
     const struct launch_started *started = message;
     struct core_entry *entry = core_find(core, started->id.job);
-    /* A start need not be acknowledged: if the job has moved on, its end is reported again. */
-    if (entry == NULL || job_is_wide(entry->job) || entry->job->token != started->token ||
-        entry->job->started_ms != 0 ||
-        (entry->job->state != JOB_STARTING && entry->job->state != JOB_STOPPING))
-        return;
-    struct job_event event = { .type = EVENT_STARTED,
-        .attempt = started->id.attempt,
-        .log_path = started->log_path,
-        .text = started->text };
-    core_change(core, entry, &event, NULL);
+    /* A start need not be acknowledged: the report of its end tells it, too. */
+    if (entry != NULL && !job_is_wide(entry->job) && entry->job->token == started->token)
+        core_begin_attempt(core, entry, started->log_path, started->text);
 }
 
 /* The job, if this is the current attempt of a job on one node. The agent is told to release any other
@@ -103,6 +96,8 @@ static void on_exited(struct core *core, struct core_node *node, const void *mes
     struct core_entry *entry = find_or_forget(core, node, &record->id, record->token);
     if (entry == NULL)
         return;
+    if (record->is_executed != 0)
+        core_begin_attempt(core, entry, record->log_path, NULL);
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
         core_give_back(core, entry, record->text);
     } else if (record->is_refused == 0 || record->is_executed != 0 ||
