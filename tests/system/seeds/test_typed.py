@@ -316,7 +316,7 @@ def test_S0_2_S1_4_S1_15_S3_5_errors_of_a_start_name_the_options_of_the_door(mac
 
 def test_S0_1_S0_2_S0_50_typed_by_root_where_nothing_was_set_up(machine, root, ana):
     """There is no user mgpu yet; the server makes it, as the commands of the README do without any preparation."""
-    machine.type(root, 'mkdir etc && cp -a /etc/. etc && mount --bind etc /etc && userdel mgpu 2>/dev/null')
+    machine.type(root, 'mkdir etc && cp -a /etc/. etc && mount --bind etc /etc && userdel --force mgpu 2>/dev/null')
     assert machine.type(root, 'findmnt /etc && ! id mgpu 2>/dev/null').code == 0
     done = machine.type(root, 'mgpud --gpus sim:4x24G')
     assert done.code != 0 and 'useradd --system' in done.err, done
