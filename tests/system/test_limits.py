@@ -2,6 +2,7 @@
 """What a job may use of its host is enforced: memory, CPUs, processes. Real processes against the real kernel; what this
 machine cannot enforce (mgpu doctor says so) is skipped."""
 
+import contextlib
 import glob
 import os
 import re
@@ -37,6 +38,20 @@ while True:
         os.fork()
     except OSError:
         pass
+'''
+SESSIONS = '''
+import os
+all_there, is_last = os.pipe()
+for _ in range(300):
+    if os.fork() == 0:
+        os.setsid()
+        os.close(is_last)
+        os.read(all_there, 1)
+        break
+else:
+    os.close(is_last)
+while True:
+    pass
 '''
 COUNT_FORKS = '''
 import os, signal
@@ -81,6 +96,15 @@ def groups_left(instance):
             for line in lines:
                 found += glob.glob(f'{line.split(" ", 1)[1].strip()}/{name}.j*')
     return found
+
+
+def processes_in_a_group(instance):
+    """Of the attempt that has most."""
+    most = 0
+    for group in groups_left(instance):
+        with contextlib.suppress(OSError), open(f'{group}/pids.current', encoding='ascii') as count:
+            most = max(most, int(count.read()))
+    return most
 
 
 def await_no_groups(instance):
@@ -262,11 +286,24 @@ def test_a_job_that_forks_on_and_on_stops_at_its_limit(limited):
 def test_a_fork_bomb_leaves_the_node_usable_and_dies_at_once(limited, make_instance):
     limited = make_instance(arguments=['--pids-max', '1000'])  # as many as stall no other test
     bomb = limited.submit('-g', '1', '--', PYTHON, '-c', BOMB)
-    limited.wait(bomb, 'running')
+    harness.until(lambda: processes_in_a_group(limited) > 990, 'the bomb has gone off')
     assert limited.mgpu('run', '-g', '1', '--', 'true').code == 0
     began = time.monotonic()
     limited.mgpu('cancel', '--grace', '0s', bomb, check=True)
     assert limited.wait(bomb)['state'] == 'cancelled'
+    assert time.monotonic() - began < 5
+    await_no_groups(limited)
+
+
+def test_hundreds_of_busy_sessions_of_a_job_leave_the_others_their_time(limited, make_instance):
+    """The kernel gives each session a share by itself (sched(7), autogroup), unless a job is one group for it."""
+    limited = make_instance(arguments=['--pids-max', '1000'])
+    hog = limited.submit('-g', '1', '--', PYTHON, '-c', SESSIONS)
+    harness.until(lambda: processes_in_a_group(limited) >= 300, 'all sessions')
+    began = time.monotonic()
+    assert limited.mgpu('run', '-g', '1', '--', PYTHON, '-c', 'sum(range(10 ** 6))').code == 0
+    limited.mgpu('cancel', '--grace', '0s', hog, check=True)
+    assert limited.wait(hog)['state'] == 'cancelled'
     assert time.monotonic() - began < 5
     await_no_groups(limited)
 

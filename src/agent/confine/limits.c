@@ -207,20 +207,28 @@ void limits_free(struct limits *limits)
 
 /* --- one attempt --- */
 
+/* A group of its own in that hierarchy, which the step's init enters. NULL: cannot be made. */
+static const char *make_v1(struct limits *limits, const struct spool_id *id, enum limit_controller controller,
+    struct launch_spec *spec, struct error *err)
+{
+    struct limits_place *place = &limits->places[controller];
+    _cleanup_free_ char *group = v1_make(place->base, limits->instance, id, err);
+    if (group == NULL)
+        return NULL;
+    place->has_groups = true;
+    strings_add(&spec->v1_cgroups, group);
+    return spec->v1_cgroups.items[spec->v1_cgroups.count - 1];
+}
+
 static int apply(struct limits *limits, const struct spool_id *id, const char *attempt,
     enum limit_controller controller, const struct limit_values *values, struct launch_spec *spec,
     struct error *err)
 {
-    struct limits_place *place = &limits->places[controller];
-    _cleanup_free_ char *group = NULL;
-    if (place->hierarchy == HIERARCHY_V1) {
-        group = v1_make(place->base, limits->instance, id, err);
-        if (group == NULL)
-            return err->code;
-        place->has_groups = true;
-        strings_add(&spec->v1_cgroups, group);
-    }
-    return limit_files_write(group != NULL ? group : attempt, place->hierarchy, controller, values, err);
+    enum limit_hierarchy hierarchy = limits->places[controller].hierarchy;
+    const char *dir = hierarchy == HIERARCHY_V1 ? make_v1(limits, id, controller, spec, err) : attempt;
+    if (hierarchy == HIERARCHY_V1 && dir == NULL)
+        return err->code;
+    return limit_files_write(dir, hierarchy, controller, values, err);
 }
 
 static bool is_on(const struct limits *limits, enum limit_controller controller)
@@ -272,17 +280,29 @@ static const struct cpu_set *find_near(const struct launch_spec *spec, struct cp
     return is_known ? set : NULL;
 }
 
+/* Makes the attempt one competitor for the CPUs, however many processes it has. In v2 each is one by itself.
+ */
+static int group_on_cpus(
+    struct limits *limits, const struct spool_id *id, struct launch_spec *spec, struct error *err)
+{
+    if (limits->places[LIMIT_CPU].hierarchy != HIERARCHY_V1)
+        return 0;
+    return make_v1(limits, id, LIMIT_CPU, spec, err) == NULL ? err->code : 0;
+}
+
 static int apply_cpu(struct limits *limits, const struct spool_id *id, const char *attempt,
     struct launch_spec *spec, struct error *err)
 {
     const struct limit_values quota = { .cpu_milli = spec->cpu_milli };
     struct cpu_set near, set;
     if (spec->cpu_milli == 0)
-        return 0;
+        return group_on_cpus(limits, id, spec, err);
     if (spec->cpu_milli % 1000 == 0 && is_on(limits, LIMIT_CPUSET) &&
         cpu_pool_take(
-            &limits->pool, id->job, id->attempt, spec->cpu_milli / 1000, find_near(spec, &near), &set))
-        return apply_cpuset(limits, id, attempt, spec, &set, err);
+            &limits->pool, id->job, id->attempt, spec->cpu_milli / 1000, find_near(spec, &near), &set)) {
+        int r = apply_cpuset(limits, id, attempt, spec, &set, err);
+        return r < 0 ? r : group_on_cpus(limits, id, spec, err);
+    }
     return is_on(limits, LIMIT_CPU) ? apply(limits, id, attempt, LIMIT_CPU, &quota, spec, err) : 0;
 }
 

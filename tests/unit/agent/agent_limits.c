@@ -147,10 +147,29 @@ static void what_is_not_asked_for_is_not_limited(void **state)
     char text[TEXT_SIZE];
     struct launch_spec spec = { 0 };
     limit(place, &first, &spec);
-    assert_int_equal(spec.v1_cgroups.count, 0);
-    (void)value_of(&spec, "memory.max", "", text);
+    (void)value_of(&spec, "memory.max", "memory.limit_in_bytes", text);
     assert_true(text[0] == '\0' || strcmp(text, "max") == 0);
+    (void)value_of(&spec, "cpu.max", "cpu.cfs_quota_us", text);
+    assert_true(text[0] == '\0' || strncmp(text, "max", 3) == 0 || strncmp(text, "-1", 2) == 0);
     clear(&spec);
+}
+
+/* Thousands of processes of one job leave the other jobs and mgpud their time. */
+static void an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for(void **state)
+{
+    static const uint32_t asked[] = { 0, 500, 1000 };
+    struct place *place = *state;
+    char text[TEXT_SIZE];
+    if (!has(place, LIMIT_CPU))
+        skip();
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        struct launch_spec spec = { .cpu_milli = asked[i] };
+        limit(place, &first, &spec);
+        int share = atoi(value_of(&spec, "cpu.weight", "cpu.shares", text));
+        assert_int_equal(share, spec.v1_cgroups.count > 0 ? 1024 : 100);
+        assert_int_equal(place->kind->remove(place->cells, &first), 0);
+        clear(&spec);
+    }
 }
 
 static struct cpu_set cpus_of(const struct launch_spec *spec)
@@ -296,6 +315,7 @@ int main(void)
         CASE(what_is_asked_for_stands_in_the_kernels_files),
         CASE(memory_means_memory_without_swap),
         CASE(what_is_not_asked_for_is_not_limited),
+        CASE(an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for),
         CASE(whole_cpus_are_nobody_elses_also_after_a_restart),
         CASE(cpus_are_near_the_gpu_where_that_is_known),
         CASE(more_cpus_than_are_free_become_a_quota),
