@@ -5,7 +5,7 @@ import { get, submitKey } from './api.js';
 import { timeChart } from './chart.js';
 import { h, redraw } from './dom.js';
 import { bytes, duration, fullMoment, gpusOf, moment, numberOf, outcome, percent } from './format.js';
-import { isOpen, mayControl, mayRead, state, watchEvents } from './live.js';
+import { isOpen, isSplitUp, mayControl, mayRead, state, waits, watchEvents } from './live.js';
 import { logView } from './log.js';
 import { grantText, parkText, progressBar, section, stateBadge, time, userName } from './parts.js';
 
@@ -45,8 +45,8 @@ function buttons(job) {
   if (!mayControl(job)) return [];
   if (!isOpen(job)) return state.who?.uid === job.uid ? [button('Submit again', () => retry(job, submitKey()), 'primary')] : [];
   return [
-    job.state === 'queued' ? button(job.hold ? 'Release' : 'Hold', () => hold(job)) : null,
-    job.state === 'queued' ? button('Priority', () => setPriority(job)) : null,
+    waits(job) ? button(job.hold ? 'Release' : 'Hold', () => hold(job)) : null,
+    waits(job) ? button('Priority', () => setPriority(job)) : null,
     button('Time limit', () => setTimeLimit(job)),
     job.state === 'running' && job.granted.length && (!job.park || job.park === 'parked') ? button(job.park ? 'Unpark' : 'Park', () => park(job)) : null,
     job.state === 'running' ? button('Requeue', () => requeue(job)) : null,
@@ -65,7 +65,7 @@ function whyPanel(job, why) {
     why.starts_now ? h('p', null, 'It starts in the next moment.') : h('p', null,
       why.eta ? `Expected start ${moment(why.eta)} ` : 'Its start cannot be predicted ', h('span', { class: 'quiet' }, why.eta_basis ?? ''),
       why.eta_latest ? `; at the latest ${moment(why.eta_latest)} ` : '', h('span', { class: 'quiet' }, why.eta_latest ? why.eta_latest_basis : '')),
-    why.ahead.length ? h('p', null, `${why.ahead.length} before it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${other.id} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusOf(other)} GPUs${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
+    why.ahead.length ? h('p', null, `${why.ahead.length} before it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${numberOf(other)} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusOf(other)} GPUs${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
     change);
 }
 
@@ -131,7 +131,7 @@ export function mount(root, number) {
     isBusy = true;
     try {
       job = await get(`jobs/${number}`);
-      why = job.state === 'queued' ? await get(`jobs/${number}/why`) : null;
+      why = waits(job) ? await get(`jobs/${number}/why`) : null;
       const age = Math.min(PAST_S, (Date.now() - Date.parse(job.started_at)) / 1000);
       if (job.state === 'running' && job.granted.length) past = await fetchPast(Math.max(60, age));
       problem = null;
@@ -165,8 +165,8 @@ export function mount(root, number) {
     }
     if (!job) return;
     head.dataset.job = job.id;
-    redraw(head, [job.state, job.name, job.hold, job.park, job.progress, job.idle, state.who, outcome(job)], () => [
-      h('h1', null, h('span', { class: 'quiet' }, numberOf(job)), ' ', job.name), stateBadge(job.state, isOpen(job) ? undefined : outcome(job)), progressBar(job) ?? '',
+    redraw(head, [job.state, job.array_left, job.name, job.hold, job.park, job.progress, job.idle, state.who, outcome(job)], () => [
+      h('h1', null, h('span', { class: 'quiet' }, numberOf(job)), ' ', job.name), stateBadge(job.state, isSplitUp(job) ? 'all elements have started' : isOpen(job) ? undefined : outcome(job)), progressBar(job) ?? '',
       h('div', { class: 'buttons' }, buttons(job))]);
     redraw(factPlace, [job, state.who?.uid], () => [section('Request and use', h('dl', { class: 'facts' }, facts(job).map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))))), commandText(job)]);
     redraw(whyPlace, [why, isOpen(job) || job], () => (why ? whyPanel(job, why) : isOpen(job) ? [] : postMortem(job)));

@@ -47,6 +47,11 @@ export function changed() {
 }
 
 export const isOpen = (job) => OPEN_STATES.includes(job.state);
+
+/** True of an array all of whose elements are jobs of their own. */
+export const isSplitUp = (job) => job.state === 'queued' && job.array_left === '';
+
+export const waits = (job) => job.state === 'queued' && !isSplitUp(job);
 export const isMine = (job) => state.who?.uid === job.uid;
 
 /** May this person change the job? mgpud decides; this only hides what it would refuse. */

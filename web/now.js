@@ -3,8 +3,8 @@
 import { get } from './api.js';
 import { meter, setMeter, setSparkline, sparkline } from './chart.js';
 import { h, redraw, setText, syncRows } from './dom.js';
-import { duration, percent, secondsSince } from './format.js';
-import { isMine, isOpen, state } from './live.js';
+import { duration, numberOf, percent, secondsSince } from './format.js';
+import { isMine, isOpen, state, waits } from './live.js';
 import { jobRow, jobSignature, jobTable, stateBadge, userName } from './parts.js';
 
 const PAST_S = 600;
@@ -20,9 +20,6 @@ const QUEUE = ['position', 'id', 'user', 'name', 'gpus', 'waits', 'starts', 'why
 const ENDED = ['id', 'user', 'name', 'gpus', 'outcome', 'ran', 'ended'];
 
 const IN_USE = ['used', 'shared'];
-
-// Of an array whose elements are all jobs of their own, nothing waits.
-const waits = (job) => job.state === 'queued' && job.array_left !== '';
 
 function figures() {
   const jobs = [...state.jobs.values()];
@@ -49,7 +46,7 @@ function figures() {
 
 function ownerOf(gpu) {
   if (gpu.jobs.length) {
-    return gpu.jobs.slice(0, 3).map((job) => h('div', { class: 'owner' }, userName(job.user), ' ', h('a', { href: `#/job/${job.id}` }, `${job.id} ${job.name}`)));
+    return gpu.jobs.slice(0, 3).map((job) => h('div', { class: 'owner' }, userName(job.user), ' ', h('a', { href: `#/job/${job.id}` }, `${numberOf(job)} ${job.name}`)));
   }
   const other = gpu.processes.find((process) => process.job === null);
   if (other) return h('div', { class: 'owner warn' }, `${other.user ?? 'unknown'}: ${other.command ?? other.pid} (external)`);

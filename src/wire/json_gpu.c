@@ -5,6 +5,7 @@
 #include "job/gpu_health.h"
 #include "job/gpu_instance.h"
 #include "wire/json_append.h"
+#include "wire/json_job.h"
 #include "wire/json_text.h"
 
 /* True when a job on this GPU holds only a part of it. */
@@ -174,6 +175,20 @@ static json_t *instance(const struct gpu_state *gpu)
     return object;
 }
 
+static json_t *describe_job(const struct json_gpu_view *view, const struct job *job)
+{
+    json_t *object = json_object();
+    uint32_t pid = job->ask->adopted_pid;
+    (void)json_object_set_new(object, "id", json_integer((json_int_t)job->id));
+    if (!view->is_sparse || job->array_job != 0)
+        json_job_add_element(object, job);
+    (void)json_object_set_new(object, "user", json_text_string(usernames_name(view->names, job->uid)));
+    (void)json_object_set_new(object, "name", json_text_string(job->name));
+    if (!view->is_sparse || pid != 0)
+        (void)json_object_set_new(object, "adopted_pid", pid != 0 ? json_integer(pid) : json_null());
+    return object;
+}
+
 static void add_members(const struct json_gpu_view *view, struct json_members *members)
 {
     const struct gpu_state *gpu = view->gpu;
@@ -225,16 +240,8 @@ static void add_members(const struct json_gpu_view *view, struct json_members *m
     if (view->is_sparse && view->n_jobs == 0)
         return;
     json_t *jobs = json_array();
-    for (size_t i = 0; i < view->n_jobs; i++) {
-        const struct job *job = view->jobs[i];
-        json_t *entry = json_object();
-        (void)json_object_set_new(entry, "id", json_integer((json_int_t)job->id));
-        (void)json_object_set_new(entry, "user", json_text_string(usernames_name(view->names, job->uid)));
-        (void)json_object_set_new(entry, "name", json_text_string(job->name));
-        (void)json_object_set_new(entry, "adopted_pid",
-            job->ask->adopted_pid != 0 ? json_integer(job->ask->adopted_pid) : json_null());
-        (void)json_array_append_new(jobs, entry);
-    }
+    for (size_t i = 0; i < view->n_jobs; i++)
+        (void)json_array_append_new(jobs, describe_job(view, view->jobs[i]));
     json_members_add(members, "jobs", jobs);
 }
 

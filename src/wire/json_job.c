@@ -105,9 +105,20 @@ static json_t *make_array_job(const struct json_job_view *view)
     return json_or_null(view->job->array_job);
 }
 
+static json_t *index_of(const struct job *job)
+{
+    return job->array_job != 0 ? json_integer(job->array_index) : json_null();
+}
+
 static json_t *make_array_index(const struct json_job_view *view)
 {
-    return view->job->array_job != 0 ? json_integer(view->job->array_index) : json_null();
+    return index_of(view->job);
+}
+
+void json_job_add_element(json_t *object, const struct job *job)
+{
+    (void)json_object_set_new(object, "array_job", job != NULL ? json_or_null(job->array_job) : json_null());
+    (void)json_object_set_new(object, "array_index", job != NULL ? index_of(job) : json_null());
 }
 
 static json_t *make_idle_s(const struct json_job_view *view)

@@ -315,6 +315,24 @@ def test_why_names_the_element_that_is_ahead(box, gate):
     box.wait(job)
 
 
+def test_an_element_has_one_number_and_nothing_of_its_array_waits(box, gate):
+    array = box.submit('-g', '2', '-a', '0-1', '-t', '1h', '-J', 'pair', '--', *gate.command())
+    elements = [f'{array}.{index}' for index in (0, 1)]
+    for element in elements:
+        box.wait(element, 'running')
+    assert box.mgpu('gpus', '-H', '-o', 'job', check=True).out.split() == [elements[0]] * 2 + [elements[1]] * 2
+    on_gpu = box.api('GET', '/gpus').json['gpus'][3]['jobs'][0]
+    assert (on_gpu['array_job'], on_gpu['array_index'], on_gpu['adopted_pid']) == (array, 1, None)
+    picture = box.mgpu('top', '--once', '--size', '80x24', check=True).out.splitlines()
+    assert ' 2 run 0 wait' in picture[0], picture[0]
+    assert [re.match(r'│ \d (\S+) ', line)[1] for line in picture[2:6]] == [elements[0]] * 2 + [elements[1]] * 2
+    shown = box.mgpu('show', array, check=True).out
+    assert re.search(r'^state +all its elements have started$', shown, re.M), shown
+    assert 'queued' not in shown.split('events')[0] and 'predicted' not in shown, shown
+    gate.open(2)
+    box.wait(array)
+
+
 def test_a_job_after_an_array_waits_for_all_of_it(box, gate):
     array = box.submit('-g', '0', '-a', '0-2', '--', *gate.command())
     after = box.submit('-g', '0', '-A', array, '--', 'true')

@@ -154,6 +154,17 @@ def test_now_shows_gpus_jobs_and_queue(web, box, gate):
     web.until_text('0 / 4', '.tiles')
 
 
+def test_elements_of_an_array_are_shown_by_their_index(web, box, gate):
+    array = box.submit('-g', '2', '-a', '0-1', '-t', '1h', '-J', 'pair', '--', *gate.command())
+    harness.until(lambda: [card.text for card in web.all('article.gpu .owner a')] == [
+        f'{array}.0 pair', f'{array}.0 pair', f'{array}.1 pair', f'{array}.1 pair'], 'the elements')
+    web.show(f'job/{array}')
+    web.until_text('all elements have started', '.jobhead')
+    assert not web.all('[aria-label="Why it waits"]')
+    gate.open(2)
+    box.wait(array)
+
+
 def test_job_is_checked_submitted_followed_and_cancelled(web, box, gate):
     web.show('submit')
     web.one('#f-command').send_keys(f"printf 'first \\033[32mgreen\\033[0m line\\n'; read word < {gate.path}")

@@ -12,6 +12,7 @@
 #include "cli/show/node_unreachable_text.h"
 #include "cli/term/field.h"
 #include "cli/show/gpu_past.h"
+#include "cli/show/job_columns.h"
 #include "cli/options/maintenance_text.h"
 
 #define BAR_WIDTH 16
@@ -89,18 +90,29 @@ static char *render_power(const struct view *view, const json_t *gpu, enum color
     return field_is_known(gpu, "power_w") ? xasprintf("%.0f", field_number(gpu, "power_w", 0)) : xstrdup("-");
 }
 
+static char *number_of(const json_t *job)
+{
+    _cleanup_free_ char *id = job_id(job);
+    if (field_is_known(job, "adopted_pid"))
+        return xasprintf("%s (pid %" PRId64 ")", id, field_integer(job, "adopted_pid", 0));
+    return take_ptr(id);
+}
+
+static char *user_of(const json_t *job)
+{
+    return field_shown(job, "user");
+}
+
 /* A shared GPU has several jobs. */
-static char *join_jobs(const json_t *gpu, const char *name)
+static char *join_jobs(const json_t *gpu, char *(*text_of)(const json_t *job))
 {
     struct buffer out = { 0 };
     size_t index = 0;
     json_t *job = NULL;
     json_array_foreach(json_object_get(gpu, "jobs"), index, job)
     {
-        _cleanup_free_ char *text = field_shown(job, name);
+        _cleanup_free_ char *text = text_of(job);
         buffer_printf(&out, "%s%s", index > 0 ? "," : "", text);
-        if (strcmp(name, "id") == 0 && field_is_known(job, "adopted_pid"))
-            buffer_printf(&out, " (pid %" PRId64 ")", field_integer(job, "adopted_pid", 0));
     }
     if (out.length == 0)
         buffer_append_text(&out, "-");
@@ -140,7 +152,7 @@ static char *render_jobs(const struct view *view, const json_t *gpu, enum color 
     bool is_paused = field_is(gpu, "state", "paused") || field_is(gpu, "state", "released") ||
                      field_is(gpu, "state", "node_drained");
     if (has_jobs(gpu) || (!is_paused && external == NULL))
-        return join_jobs(gpu, "id");
+        return join_jobs(gpu, number_of);
     *color = is_paused ? COLOR_MAGENTA : COLOR_YELLOW;
     return xstrdup(!is_paused ? "!" : view->screen->is_utf8 ? "‖" : "=");
 }
@@ -149,7 +161,7 @@ static char *render_users(const struct view *view, const json_t *gpu, enum color
 {
     (void)view, (void)color;
     char *external = has_jobs(gpu) ? NULL : external_users(gpu);
-    return external != NULL ? external : join_jobs(gpu, "user");
+    return external != NULL ? external : join_jobs(gpu, user_of);
 }
 
 static char *render_state(const struct view *view, const json_t *gpu, enum color *color)

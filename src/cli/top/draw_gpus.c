@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "cli/term/field.h"
 #include "cli/show/gpu_columns.h"
+#include "cli/show/job_columns.h"
 #include "cli/options/maintenance_text.h"
 #include "cli/top/draw.h"
 
@@ -21,8 +22,12 @@
 #define NOTE_MIN    18
 #define LINE_POINTS 120
 
+#define JOB_WIDTH_MIN 6
+#define JOB_WIDTH_MAX 12
+#define USER_WIDTH    8
+
 struct gpu_row {
-    int index_width, bar, line, note;
+    int index_width, job_width, bar, line;
 };
 
 json_t *top_selected_gpu(const struct top *top)
@@ -95,21 +100,34 @@ static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
     return take_ptr(name);
 }
 
-static void draw_job(struct top *top, const json_t *gpu, int y, int x)
+/* The first of its jobs, and how many others there are; "" if it has none. */
+static char *jobs_text(const json_t *gpu)
 {
     const json_t *jobs = json_object_get(gpu, "jobs"), *job = json_array_get(jobs, 0);
+    if (job == NULL)
+        return xstrdup("");
+    size_t others = json_array_size(jobs) - 1;
+    _cleanup_free_ char *id = job_id(job);
+    return others == 0 ? take_ptr(id) : xasprintf("%s+%zu", id, others);
+}
+
+static void draw_job(struct top *top, const json_t *gpu, const struct gpu_row *row, int y, int x)
+{
+    const json_t *job = json_array_get(json_object_get(gpu, "jobs"), 0);
     struct canvas *canvas = &top->canvas;
     if (job == NULL) {
         bool is_out = is_out_of_use(gpu) || is_away(gpu), is_taken = external_process(gpu) != NULL;
         enum look look = is_away(gpu) ? LOOK_BAD : is_out ? LOOK_HELD : is_taken ? LOOK_WARN : LOOK_DIM;
-        (void)canvas_put(canvas, y, x, 6, look, is_away(gpu) ? "✗" : is_out ? "‖" : is_taken ? "!" : "free");
+        (void)canvas_put(canvas, y, x, row->job_width, look,
+            is_away(gpu) ? "✗"
+            : is_out     ? "‖"
+            : is_taken   ? "!"
+                         : "free");
         return;
     }
-    size_t others = json_array_size(jobs) - 1;
-    _cleanup_free_ char *id = field_shown(job, "id"), *user = field_shown(job, "user");
-    _cleanup_free_ char *shown = others == 0 ? xstrdup(id) : xasprintf("%s+%zu", id, others);
-    (void)canvas_put(canvas, y, x, 6, LOOK_GOOD, shown);
-    (void)canvas_put(canvas, y, x + 7, 8, LOOK_PLAIN, user);
+    _cleanup_free_ char *shown = jobs_text(gpu), *user = field_shown(job, "user");
+    (void)canvas_put(canvas, y, x, row->job_width, LOOK_GOOD, shown);
+    (void)canvas_put(canvas, y, x + row->job_width + 1, USER_WIDTH, LOOK_PLAIN, user);
 }
 
 static size_t points_of(const struct top *top, const json_t *gpu, double points[LINE_POINTS])
@@ -167,8 +185,8 @@ static void draw_gpu(struct top *top, const json_t *gpu, const struct gpu_row *r
                                      : xasprintf("%" PRId64, field_integer(gpu, "index", 0));
     (void)canvas_put_right(canvas, y, x, row->index_width, LOOK_TITLE, index);
     x += row->index_width + 1;
-    draw_job(top, gpu, y, x);
-    x += 16;
+    draw_job(top, gpu, row, y, x);
+    x += row->job_width + USER_WIDTH + 2;
     draw_measures(top, gpu, row, y, &x);
     if (row->line > 0) {
         double points[LINE_POINTS];
@@ -182,7 +200,7 @@ static void draw_gpu(struct top *top, const json_t *gpu, const struct gpu_row *r
 
 static struct gpu_row divide(const struct top *top, int width)
 {
-    struct gpu_row row = { .index_width = 2 };
+    struct gpu_row row = { .index_width = 2, .job_width = JOB_WIDTH_MIN };
     size_t i = 0;
     json_t *gpu = NULL;
     json_array_foreach(top->model.gpus, i, gpu)
@@ -192,9 +210,14 @@ static struct gpu_row divide(const struct top *top, int width)
                            : 0) +
                    (field_integer(gpu, "index", 0) > 99 ? 3 : 2);
         row.index_width = here > row.index_width ? here : row.index_width;
+        _cleanup_free_ char *shown = jobs_text(gpu);
+        int job = canvas_width(shown);
+        row.job_width = job > row.job_width ? job : row.job_width;
     }
+    row.job_width = row.job_width > JOB_WIDTH_MAX ? JOB_WIDTH_MAX : row.job_width;
     row.index_width = row.index_width > width / 4 ? width / 4 : row.index_width;
-    int left = width - row.index_width - 1 - 16 - 5 - 11 - (top->layout.has_power ? 11 : 0);
+    int left = width - row.index_width - 1 - (row.job_width + USER_WIDTH + 2) - 5 - 11 -
+               (top->layout.has_power ? 11 : 0);
     row.bar = left - NOTE_MIN > BAR_MIN ? left - NOTE_MIN : BAR_MIN;
     if (top->layout.has_line && row.bar > BAR_MIN * 2) {
         row.line = row.bar * 3 / 5;

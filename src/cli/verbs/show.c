@@ -250,8 +250,6 @@ static void print_conditions(const struct page *page)
     const char *left = field_text(page->job, "array_left");
     if (left != NULL && left[0] != '\0')
         print_field(page, "not begun", "array_left");
-    else if (left != NULL)
-        show_print_line(page, "not begun", "none: all elements have started");
     print_tries(page);
     if (field_integer(page->job, "preemptions", 0) > 0)
         (void)fprintf(page->out, "%-10s %" PRId64 " time%s\n", "preempted",
@@ -262,6 +260,10 @@ static void print_conditions(const struct page *page)
 static void print_state(const struct page *page)
 {
     struct buffer text = { 0 };
+    if (job_is_split_up(page->job)) {
+        show_print_line(page, "state", "all its elements have started");
+        return;
+    }
     int64_t position = field_integer(page->job, "position", 0);
     _cleanup_free_ char *state = text_escape(job_state_shown(page->job), WORD_MAX);
     _cleanup_free_ char *outcome = job_outcome(page->job);
@@ -482,7 +484,7 @@ static json_t *ask_why(struct call *call, const char *id, const json_t *job)
 {
     json_t *why = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/why", id);
-    if (field_is(job, "state", "queued"))
+    if (field_is(job, "state", "queued") && !job_is_split_up(job))
         (void)client_get(&call->client, path, &why, NULL);
     return why;
 }

@@ -78,6 +78,8 @@ static const struct member members[] = {
     { "Why", "change", "object|null", "what would start it now: text, edit" },
     { "Why", "external", "object[]", "external processes in its way" },
     { "GpuJob", "id", "integer", "the job" },
+    { "GpuJob", "array_job", "integer|null", "array it is an element of" },
+    { "GpuJob", "array_index", "integer|null", "its index there" },
     { "GpuJob", "user", "string", "its owner" },
     { "GpuJob", "name", "string", "its name" },
     { "GpuJob", "adopted_pid", "integer|null", "process it reserves the GPU for" },

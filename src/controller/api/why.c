@@ -127,10 +127,7 @@ static json_t *write_ahead(struct serve *serve, const struct why_ahead *ahead)
     (void)json_object_set_new(object, "user", json_text_string(job != NULL ? jobs_owner(serve, job) : NULL));
     (void)json_object_set_new(object, "name", json_text_string(job != NULL ? job->name : NULL));
     (void)json_object_set_new(object, "gpus", job != NULL ? json_integer(job->ask->gpus) : json_null());
-    (void)json_object_set_new(object, "array_job",
-        job != NULL && job->array_job != 0 ? json_integer((json_int_t)job->array_job) : json_null());
-    (void)json_object_set_new(object, "array_index",
-        job != NULL && job->array_job != 0 ? json_integer(job->array_index) : json_null());
+    json_job_add_element(object, job);
     (void)json_object_set_new(object, "gpu_share",
         job != NULL && job->ask->gpu_share > 0 ? json_integer(job->ask->gpu_share) : json_null());
     (void)json_object_set_new(object, "eta", ahead->is_running ? json_null() : write_time(ahead->start_ms));
