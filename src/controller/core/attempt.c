@@ -14,6 +14,7 @@
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
+#include "controller/core/marks.h"
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
 #include "controller/core/gpu_oom.h"
@@ -219,6 +220,11 @@ const struct job *core_job_at(
     const struct core_entry *entry =
         known != NULL && id->step == 0 ? core_find_current(core, known, id, token) : NULL;
     return entry != NULL ? entry->job : NULL;
+}
+
+bool core_may_be_over(const struct core *core, const struct core_entry *entry, const struct core_node *node)
+{
+    return core_is_held(core, node) && !core_extra(entry)->is_allocated_here;
 }
 
 struct core_entry *core_find_current(

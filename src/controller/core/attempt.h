@@ -38,6 +38,9 @@ void core_write_grants(const struct core *core, const struct allocation *allocat
  * NULL. */
 struct core_entry *core_find_current(
     const struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token);
+/* True if an attempt that its node does not know may have run and ended since the copy was made from which
+ * the store was restored. Not true of one that this mgpud has allocated: it would know of its end. */
+bool core_may_be_over(const struct core *core, const struct core_entry *entry, const struct core_node *node);
 /* Allows the agent to remove this attempt once the reason is durable. */
 void core_forget_stated(
     struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token);

@@ -535,12 +535,28 @@ static void nor_if_its_node_is_resumed_before_it_is_accepted(void **state)
     assert_int_equal(core_job(bench->core, job)->end, END_UNKNOWN);
 }
 
-/* It cannot have started before: its node refuses this mgpud as long as that has the old epoch. */
+static uint64_t allocate(struct bench *bench)
+{
+    assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
+    uint64_t job = submit(bench, &one);
+    bench->n_sent = 0;
+    return job;
+}
+
+/* It has not run before: this mgpud would know of its end. */
 static void a_job_that_was_allocated_before_the_store_was_found_old_is_launched_again(void **state)
 {
     struct bench *bench = *state;
-    assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
-    uint64_t job = submit(bench, &one);
+    uint64_t job = allocate(bench);
+    hello_is_held(bench, 2, 1000, 77, 5000, NULL);
+    assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
+    assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
+}
+
+static void also_if_its_node_is_resumed_before_it_is_accepted(void **state)
+{
+    struct bench *bench = *state;
+    uint64_t job = allocate(bench);
     resume_when_found_old(bench);
     assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
     assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
@@ -589,6 +605,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_job_that_was_allocated_before_the_store_was_found_old_is_launched_again, bench_open,
             bench_close),
+        cmocka_unit_test_setup_teardown(
+            also_if_its_node_is_resumed_before_it_is_accepted, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(
             other_nodes_connect_again_when_the_store_is_found_old, bench_open, bench_close),
         CASE(a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held),

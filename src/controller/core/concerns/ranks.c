@@ -26,7 +26,6 @@
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
-#include "controller/core/marks.h"
 #include "controller/core/node_table.h"
 #include "controller/core/send.h"
 #include "controller/core/specs.h"
@@ -376,8 +375,8 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
         lose(core, entry, number, END_REBOOT, "its node rebooted while it ran");
         return;
     }
-    if (known == NULL &&
-        (rank->state == RANK_STARTED || job->started_ms != 0 || !is_same_spool || core_is_held(core, node))) {
+    if (known == NULL && (rank->state == RANK_STARTED || job->started_ms != 0 || !is_same_spool ||
+                             core_may_be_over(core, entry, node))) {
         lose(core, entry, number, END_UNKNOWN, NO_RECORD);
         return;
     }

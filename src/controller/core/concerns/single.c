@@ -11,7 +11,6 @@
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
-#include "controller/core/marks.h"
 #include "controller/core/node_table.h"
 #include "controller/core/refusal.h"
 #include "controller/core/send.h"
@@ -50,7 +49,7 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     bool is_gone = core_find_known(node, job, 0) == NULL;
     if (is_gone && !core_is_same_boot(job_run(job)->boot_id, hello->boot_id))
         core_end_attempt(core, entry, END_REBOOT, "its node rebooted while it ran");
-    else if (is_gone && (has_started || !is_same_spool || core_is_held(core, node)))
+    else if (is_gone && (has_started || !is_same_spool || core_may_be_over(core, entry, node)))
         core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
     else
         act(core, entry);
