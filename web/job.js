@@ -25,6 +25,7 @@ function facts(job) {
     job.time_limit ? ['Time limit', duration(job.time_limit)] : ['Time limit', 'none'],
     ['Priority', String(job.priority)],
     job.after ? ['After', job.after] : null,
+    job.array ? ['Array', `${job.array}${job.array_left ? `, not begun: ${job.array_left}` : ''}`] : null,
     job.attempt > 1 ? ['Attempt', String(job.attempt)] : null,
     job.status ? ['Status', job.status] : null,
     usage ? ['GPU load', `${percent(usage.utilization)} on average, peak ${percent(usage.utilization_peak)}`] : null,
@@ -110,10 +111,13 @@ function postMortem(job) {
 const eventText = (event) => [event.message, event.ended_by, event.exit_code ? `exit ${event.exit_code}` : null, event.reason, event.user ? `by ${event.user}` : null, event.cause,
   event.granted?.length ? `GPUs ${event.granted.map((gpu) => `${gpu.node ?? event.node}:${gpu.index}`).join(', ')}` : null].filter(Boolean).join(', ');
 
+/** Of an event of an array that is about one of its elements. */
+const elementLink = (job, event) => (event.element ? [h('a', { href: `#/job/${event.element}` }, `${job.id}.${event.array_index}`), ' '] : null);
+
 function eventList(job) {
   return section('Events', h('div', { class: 'scroll' }, h('table', { class: 'events' }, h('caption', { class: 'unseen' }, 'Events of this job'), h('tbody', null,
     (job.events ?? []).map((event) => h('tr', null, h('td', { class: 'num' }, h('time', { datetime: event.at, title: fullMoment(event.at) }, new Date(event.at).toLocaleTimeString([], { hourCycle: 'h23' }))),
-      h('th', { scope: 'row' }, event.type), h('td', null, eventText(event))))))));
+      h('th', { scope: 'row' }, event.type), h('td', null, elementLink(job, event), eventText(event))))))));
 }
 
 function commandText(job) {

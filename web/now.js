@@ -97,7 +97,7 @@ function matcher(text, mineOnly) {
   return (job) => (!mineOnly || isMine(job)) && words.every((word) => {
     const [, isNot, rest] = /^(!?)(.*)$/.exec(word);
     const colon = { 'u:': job.user, 's:': job.state, 'n:': job.name }[rest.slice(0, 2)];
-    const hit = colon === undefined ? `${job.id} ${job.user} ${job.name} ${job.state}`.toLowerCase().includes(rest) : colon.toLowerCase().includes(rest.slice(2));
+    const hit = colon === undefined ? `${job.id} ${numberOf(job)} ${job.user} ${job.name} ${job.state}`.toLowerCase().includes(rest) : colon.toLowerCase().includes(rest.slice(2));
     return hit !== Boolean(isNot);
   });
 }

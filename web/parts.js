@@ -50,12 +50,15 @@ export function grantText(job) {
   return [...byNode].map(([node, list]) => `${node}:${list.join(',')}`).join(' ') || job.node || '–';
 }
 
+/** "sweep [4-99]" of an array, with the elements that have not begun. */
+const nameOf = (job) => (job.array_left ? `${job.name} [${job.array_left}]` : job.name);
+
 // The columns of the tables of jobs: heading, class, cell, and what the cell depends on.
 const COLUMNS = {
   position: ['#', 'num', (job) => String(job.position ?? '–')],
   id: ['Job', 'num', (job) => jobLink(job)],
   user: ['User', '', (job) => userName(job.user)],
-  name: ['Name', 'name', (job) => h('span', { title: job.command }, job.name, job.status ? h('small', null, ` ${job.status}`) : null)],
+  name: ['Name', 'name', (job) => h('span', { title: job.command }, nameOf(job), job.status ? h('small', null, ` ${job.status}`) : null)],
   gpus: ['GPUs', 'num', (job) => gpusOf(job)],
   where: ['On', '', (job) => grantText(job)],
   load: ['Load', 'num', (job) => loadOf(job)],
@@ -95,7 +98,7 @@ export function jobRow(job, columns) {
 }
 
 /** What a row of jobs depends on: the members that it shows, and the minute for those that grow. */
-export const jobSignature = (job) => [job.state, job.position, job.name, job.status, job.progress, job.reason_text, job.eta && moment(job.eta), job.hold,
+export const jobSignature = (job) => [job.state, job.position, job.name, job.array_left, job.status, job.progress, job.reason_text, job.eta && moment(job.eta), job.hold,
   job.gpus, job.gpu_share, job.time_limit, job.granted?.length, job.suspended_at, job.park, job.unreachable_since, Math.floor((job.idle_s ?? 0) / 60),
   Math.round((job.usage?.utilization ?? 0) * 20), job.outcome, isMine(job), grow(job)];
 

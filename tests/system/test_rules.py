@@ -328,7 +328,7 @@ def test_an_element_has_one_number_and_nothing_of_its_array_waits(box, gate):
     assert [re.match(r'│ \d (\S+) ', line)[1] for line in picture[2:6]] == [elements[0]] * 2 + [elements[1]] * 2
     shown = box.mgpu('show', array, check=True).out
     assert re.search(r'^state +all its elements have started$', shown, re.M), shown
-    assert 'queued' not in shown.split('events')[0] and 'predicted' not in shown, shown
+    assert 'queued' not in shown.split('events')[0] and 'predicted' not in shown and 'waits' not in shown, shown
     gate.open(2)
     box.wait(array)
 

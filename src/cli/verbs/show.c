@@ -306,9 +306,10 @@ static void print_timeline(const struct page *page)
 {
     struct buffer text = { 0 };
     append_time(page, &text, "submitted", "submitted_at");
-    append_span(page, &text,
-        job_is_done(page->job) || field_is_known(page->job, "started_at") ? "waited" : "waits",
-        "wait_seconds");
+    if (!job_is_split_up(page->job))
+        append_span(page, &text,
+            job_is_done(page->job) || field_is_known(page->job, "started_at") ? "waited" : "waits",
+            "wait_seconds");
     append_time(page, &text, "started", "started_at");
     append_span(page, &text, job_is_done(page->job) ? "ran" : "runs", "run_seconds");
     append_time(page, &text, "ended", "ended_at");
