@@ -121,7 +121,7 @@ static void on_link_closed(void *arg, const struct error *err)
         log_line(err->code == -EAGAIN ? LOG_WARNING : LOG_ERROR, "%s%s%s", err->message,
             err->hint[0] != '\0' ? " - " : "", err->hint);
     else
-        log_info("the controller has exited; jobs continue");
+        log_info("the controller has closed the connection; jobs continue");
     agent_core_link_down(effects_core(worker->effects));
     effects_set_link(worker->effects, NULL);
     if (worker->control != NULL) {

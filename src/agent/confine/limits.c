@@ -280,8 +280,7 @@ static const struct cpu_set *find_near(const struct launch_spec *spec, struct cp
     return is_known ? set : NULL;
 }
 
-/* Makes the attempt one competitor for the CPUs, however many processes it has. In v2 each is one by itself.
- */
+/* The attempt competes for the CPUs as one, however many processes it has. In v2 each does so by itself. */
 static int group_on_cpus(
     struct limits *limits, const struct spool_id *id, struct launch_spec *spec, struct error *err)
 {

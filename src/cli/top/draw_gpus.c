@@ -118,11 +118,8 @@ static void draw_job(struct top *top, const json_t *gpu, const struct gpu_row *r
     if (job == NULL) {
         bool is_out = is_out_of_use(gpu) || is_away(gpu), is_taken = external_process(gpu) != NULL;
         enum look look = is_away(gpu) ? LOOK_BAD : is_out ? LOOK_HELD : is_taken ? LOOK_WARN : LOOK_DIM;
-        (void)canvas_put(canvas, y, x, row->job_width, look,
-            is_away(gpu) ? "✗"
-            : is_out     ? "‖"
-            : is_taken   ? "!"
-                         : "free");
+        const char *sign = is_away(gpu) ? "✗" : is_out ? "‖" : is_taken ? "!" : "free";
+        (void)canvas_put(canvas, y, x, row->job_width, look, sign);
         return;
     }
     _cleanup_free_ char *shown = jobs_text(gpu), *user = field_shown(job, "user");
