@@ -151,6 +151,7 @@ def test_the_picture_of_top_is_what_top_shows(scene, place):
         screen.wait(r'◌ +\d+ ben +big +queued')
         screen.wait(r'ben +notebook .* 57%')
         screen.wait(r'99%')
+        screen.wait(r' 21\.8/24G ')  # may come a moment after the load
         # The status line belongs to tmux, colours and all; the screen above it is top's.
         made = subprocess.run([ROOT / 'tools' / 'terminal-svg', 'mgpu top: eight GPUs, the queue, and the output of a job'],
                               input=screen.text('-e').replace(scene.place, '/home/ada'), stdout=subprocess.PIPE, text=True, check=True).stdout
