@@ -44,8 +44,7 @@ json_t *json_job_write(const struct json_job_view *view);
 /* The same as text, without a tree: for lists. */
 void json_job_append(const struct json_job_view *view, struct buffer *out);
 
-/* Adds "array_job" and "array_index", by which lists show an element of an array. `job` may be NULL: unknown.
- */
+/* Adds "array_job" and "array_index"; null unless the job is an element of an array. `job` may be NULL. */
 void json_job_add_element(json_t *object, const struct job *job);
 
 /* "queued", "starting", "running", "stopping"; for an ended job "done", "cancelled" or "failed". */

@@ -207,7 +207,7 @@ void limits_free(struct limits *limits)
 
 /* --- one attempt --- */
 
-/* A group of its own in that hierarchy, which the step's init enters. NULL: cannot be made. */
+/* Creates the attempt's group of this v1 controller; the init of each step enters it. NULL on error. */
 static const char *make_v1(struct limits *limits, const struct spool_id *id, enum limit_controller controller,
     struct launch_spec *spec, struct error *err)
 {

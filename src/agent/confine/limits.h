@@ -30,7 +30,8 @@ void limits_enable_v2(struct limits *limits, const char *instance);
 /*
  * Applies the limits of `spec` (memory_limit, cpu_milli, pids_max, dmem) to the attempt and sets v1_cgroups
  * and memory_cgroup. `attempt` is its directory in v2, NULL without one. Idempotent. A limit whose controller
- * is off is skipped, except dmem; failing to set any other is an error.
+ * is off is skipped, except dmem; failing to set any other is an error. In v1 the attempt gets a group for
+ * the CPUs without a limit, too: it has one share of them then, as in v2.
  */
 int limits_apply(struct limits *limits, const struct spool_id *id, const char *attempt,
     struct launch_spec *spec, struct error *err);

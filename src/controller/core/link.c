@@ -60,10 +60,12 @@ static int check_order(const struct core *core, const struct core_node *node,
 static bool is_possible(const struct message_hello *hello)
 {
     const struct known_attempt *attempts = hello->attempts.items;
-    bool is_possible = hello->epoch < REPORTED_MAX && hello->event < REPORTED_MAX;
+    if (hello->epoch >= REPORTED_MAX || hello->event >= REPORTED_MAX)
+        return false;
     for (size_t i = 0; i < hello->attempts.count; i++)
-        is_possible = is_possible && attempts[i].id.job < REPORTED_MAX;
-    return is_possible;
+        if (attempts[i].id.job >= REPORTED_MAX)
+            return false;
+    return true;
 }
 
 /* Accepts its HELLO. */
