@@ -19,6 +19,7 @@
 
 #define STOP_TERMS_GRACE   1U // the stop specifies its own grace
 #define STOP_TERMS_PROCESS 2U // of an adoption: its process is killed too
+#define STOP_TERMS_USER    4U // a user has cancelled it: it stops also if its attempt never ran
 
 /* A GPU, or a share of one, allocated to an attempt. */
 struct gpu_grant {
@@ -62,7 +63,8 @@ struct job_event {
     uint64_t max_rss;          // ended: bytes
     uint64_t log_bytes;        // ended: size of the output
     char *text;                // returned, ended, preempted, parked, unparked: the reason; started: a remark
-    uint32_t reason;           // stop: the resulting enum job_end; END_NONE: END_CANCELLED
+    uint32_t reason;           // stop: the resulting enum job_end; END_NONE: END_CANCELLED. returned: the
+                               // job's stop_reason if that was about an attempt that never ran: it is void
     uint32_t hold;             // held, released: HOLD_ bits set or cleared
     uint64_t array_job;        // submitted: the array this job is an element of
     uint32_t array_index;      // submitted: its index; split: the index that was split off

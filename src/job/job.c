@@ -239,15 +239,18 @@ static void go_back(struct job *job)
 
 static void on_returned(struct job *job, const struct job_event *event)
 {
-    bool is_over = job->state == JOB_STOPPING && !job->is_requeued;
+    bool is_over = job->state == JOB_STOPPING && !job->is_requeued && event->reason == END_NONE;
     uint32_t cause = job->is_requeued ? job_run(job)->requeue_cause : REQUEUE_PREEMPTED;
     go_back(job);
     note_restart(job, cause, event->wall_ms);
     set_text(&job->text, event->text);
-    if (!is_over)
-        return;
-    job->end = job->stop_reason;
-    job->ended_ms = event->wall_ms;
+    if (is_over) {
+        job->end = job->stop_reason;
+        job->ended_ms = event->wall_ms;
+    } else {
+        job->stop_reason = END_NONE;
+        job->stopped_by = 0;
+    }
 }
 
 static void take_usage(struct job *job, const struct job_event *event)
@@ -325,10 +328,6 @@ static void on_continued(struct job *job, const struct job_event *event)
     job_make_run(job)->terms++;
 }
 
-static void on_signalled(struct job *job, const struct job_event *event)
-{
-}
-
 static void on_idle(struct job *job, const struct job_event *event)
 {
     if (event->idle_level == IDLE_NONE)
@@ -350,8 +349,8 @@ static void on_requeued(struct job *job, const struct job_event *event)
     take_usage(job, event);
 }
 
-/* Its steps are not part of the record: job/step.h folds them. */
-static void on_step(struct job *job, const struct job_event *event)
+/* Signals leave nothing behind, and steps are not part of the record: job/step.h folds them. */
+static void change_nothing(struct job *job, const struct job_event *event)
 {
     (void)job, (void)event;
 }
@@ -399,9 +398,9 @@ static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event 
     [EVENT_IDLE] = on_idle,
     [EVENT_SUSPENDED] = on_suspended,
     [EVENT_CONTINUED] = on_continued,
-    [EVENT_SIGNALLED] = on_signalled,
-    [EVENT_STEP_STARTED] = on_step,
-    [EVENT_STEP_ENDED] = on_step,
+    [EVENT_SIGNALLED] = change_nothing,
+    [EVENT_STEP_STARTED] = change_nothing,
+    [EVENT_STEP_ENDED] = change_nothing,
     [EVENT_PARK] = job_park_apply,
     [EVENT_PARKED] = job_park_apply,
     [EVENT_UNPARK] = job_park_apply,
@@ -413,6 +412,8 @@ static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event 
 /* Will the job wait for more after this event? See job_transition(). */
 static bool goes_on(const struct job *job, const struct job_event *event)
 {
+    if (event->type == EVENT_RETURNED && event->reason != END_NONE)
+        return true;
     if (event->type != EVENT_MEMBER)
         return job->is_requeued || job->array_open > 0;
     return job->array_open > 1 || (job_is_array(job) && job->array_left[0] != '\0');
@@ -482,6 +483,9 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
             return "its list of nodes is invalid";
         return job->hold != 0 ? "the job is held" : NULL;
     case EVENT_STOP: return event->reason >= END_KINDS ? "unknown end" : NULL;
+    case EVENT_RETURNED:
+        return event->reason != END_NONE && event->reason != job->stop_reason ? "it voids another stop"
+                                                                              : NULL;
     case EVENT_ENDED:
         if (event->nodes.count > 0 && event->nodes.count != job_node_count(job))
             return "it has other nodes";

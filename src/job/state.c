@@ -13,7 +13,8 @@
  *
  * A running job whose shepherd died before the gate opened returns to queued in the same way as a starting
  * one. The state after `stopping` depends on the request: a stop leads to done, a preemption to queued, and a
- * stop after a preemption to done; a stop after a stop only changes its terms. A queued job can be edited,
+ * stop after a preemption to done; a stop after a stop only changes its terms. A stop that is about the
+ * attempt, such as that at the time limit, is void if the attempt never ran. A queued job can be edited,
  * held and released; of a running job the time limit can be edited, it can be suspended, continued and
  * signalled, and it is marked when it leaves its GPUs unused (idle). It can also be parked: the states within
  * `running` that this has are drawn in job/park.h.
@@ -88,7 +89,7 @@ static const struct {
     { JOB_STOPPING, EVENT_STOP, OVER, JOB_STOPPING, "cancelled again, with other options" },
     { JOB_STOPPING, EVENT_STEP_ENDED, ALWAYS, JOB_STOPPING, "a step ends while its job stops" },
     { JOB_STOPPING, EVENT_RETURNED, OVER, JOB_DONE, "stopped before it ran" },
-    { JOB_STOPPING, EVENT_RETURNED, GOES_ON, JOB_QUEUED, "preempted before it ran" },
+    { JOB_STOPPING, EVENT_RETURNED, GOES_ON, JOB_QUEUED, "preempted, or its attempt stopped, before it ran" },
     { JOB_STOPPING, EVENT_REQUEUED, GOES_ON, JOB_QUEUED, "preempted, and queued again" },
     { JOB_STOPPING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
 };

@@ -115,6 +115,12 @@ static void add_stop(json_t *object, const struct job_event *event, uint64_t ste
     (void)json_object_set_new(object, "reason", json_string(job_end_name(reason)));
 }
 
+static void add_returned(json_t *object, const struct job_event *event, uint64_t stem)
+{
+    if (event->reason != END_NONE)
+        (void)json_object_set_new(object, "reason", json_string(job_end_name((enum job_end)event->reason)));
+}
+
 static void add_hold(json_t *object, const struct job_event *event, uint64_t stem)
 {
     (void)json_object_set_new(object, "hold", json_integer(event->hold));
@@ -157,6 +163,7 @@ static void (*const adders[EVENT_TYPES])(json_t *, const struct job_event *, uin
     [EVENT_SUBMITTED] = add_submitted,
     [EVENT_ALLOCATED] = add_allocated,
     [EVENT_STOP] = add_stop,
+    [EVENT_RETURNED] = add_returned,
     [EVENT_ENDED] = add_end,
     [EVENT_EDITED] = add_edit,
     [EVENT_HELD] = add_hold,

@@ -163,17 +163,34 @@ void core_close_attempt(struct core *core, struct core_entry *entry, struct job_
     end_attempt(core, entry, event);
 }
 
+/* The reason of a stop that is about what the attempt did. It cannot have done that if it never ran. */
+static enum job_end reason_in_attempt(const struct job *job)
+{
+    bool is_final = job->is_requeued || (job_run(job)->stop_terms & STOP_TERMS_USER) != 0;
+    switch (job->stop_reason) {
+    case END_TIME_LIMIT:
+    case END_IDLE_TIMEOUT:
+    case END_GPU_MEM:
+    case END_GPU_FAULT: return is_final ? END_NONE : job->stop_reason;
+    default: return END_NONE;
+    }
+}
+
 /* When that happens too often the job ends. */
 void core_give_back(struct core *core, struct core_entry *entry, const char *text)
 {
     struct job *job = entry->job;
-    if (job->state != JOB_STOPPING && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
+    enum job_end voided = reason_in_attempt(job);
+    bool is_tried_again = job->state != JOB_STOPPING || voided != END_NONE;
+    if (is_tried_again && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
         _cleanup_free_ char *sentence = xasprintf("given up after %u attempts to start it: %.800s",
             job->attempt, text != NULL ? text : "no reason");
         core_end_attempt(core, entry, END_START_FAILED, sentence);
         return;
     }
-    struct job_event event = { .type = EVENT_RETURNED, .attempt = job->attempt, .text = xstrdup(text) };
+    struct job_event event = {
+        .type = EVENT_RETURNED, .attempt = job->attempt, .reason = voided, .text = xstrdup(text)
+    };
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);
 }

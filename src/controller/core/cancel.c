@@ -57,7 +57,7 @@ static struct job_event stop_of(const struct identity *who, int64_t grace_ms)
     return (struct job_event){ .type = EVENT_STOP,
         .uid = who->uid,
         .reason = END_CANCELLED,
-        .stop_terms = grace_ms >= 0 ? STOP_TERMS_GRACE : 0,
+        .stop_terms = STOP_TERMS_USER | (grace_ms >= 0 ? STOP_TERMS_GRACE : 0),
         .stop_grace_ms = grace_ms >= 0 ? grace_ms : 0 };
 }
 

@@ -338,6 +338,50 @@ static void a_time_limit_that_its_shepherd_does_not_keep_is_kept_here(void **sta
     assert_int_equal(core_job(b->core, 11)->exit_code, 124);
 }
 
+/* Its shepherd died after it had reported the start and before the gate opened, and the node cannot say so
+ * before mgpud stops the job. */
+static void run_into_limit(struct bench *b)
+{
+    struct job_spec *spec = make_spec(1);
+    spec->ask.time_limit_ms = 60000;
+    submit(b, spec, &one);
+    assert_int_equal(bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
+    bench_settle(b);
+    pass_time(b, 100000);
+    assert_int_equal(state_of(b, 11), JOB_STOPPING);
+}
+
+static void report_that_it_never_ran(struct bench *b)
+{
+    (void)bench_exited(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11), END_UNKNOWN, 0);
+    bench_settle(b);
+}
+
+static void a_time_limit_does_not_apply_to_an_attempt_that_never_ran(void **state)
+{
+    struct bench *b = *state;
+    run_into_limit(b);
+    report_that_it_never_ran(b);
+    assert_int_equal(state_of(b, 11), JOB_QUEUED);
+    assert_waits_for(b, 11, "backoff");
+    pass_time(b, 60000);
+    assert_int_equal(state_of(b, 11), JOB_STARTING);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
+    bench_settle(b);
+    report_that_it_never_ran(b);
+    assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
+}
+
+static void a_cancel_after_a_stop_at_the_time_limit_counts_also_if_it_never_ran(void **state)
+{
+    struct bench *b = *state;
+    run_into_limit(b);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
+    bench_settle(b);
+    report_that_it_never_ran(b);
+    assert_int_equal(state_of(b, 11), JOB_DONE);
+}
+
 static void a_deadline_ends_a_job_that_still_waits(void **state)
 {
     struct bench *b = *state;
@@ -596,6 +640,8 @@ int main(void)
         CASE(an_array_that_waits_for_what_never_comes_hears_it_once),
         CASE(an_array_still_waits_for_what_runs_when_an_element_is_taken_out),
         CASE(a_time_limit_that_its_shepherd_does_not_keep_is_kept_here),
+        CASE(a_time_limit_does_not_apply_to_an_attempt_that_never_ran),
+        CASE(a_cancel_after_a_stop_at_the_time_limit_counts_also_if_it_never_ran),
         CASE(a_deadline_ends_a_job_that_still_waits),
         CASE(a_deadline_that_passed_while_mgpud_was_away_ends_the_job),
         CASE(gpus_that_are_free_at_the_deadline_are_too_late),

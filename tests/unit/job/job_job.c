@@ -339,6 +339,30 @@ static void a_stop_gives_the_end_that_it_names(void **state)
     assert_int_equal(job_apply(job, &wrong, NULL), -EPROTO);
 }
 
+static void a_stop_that_is_about_an_attempt_that_never_ran_is_void(void **state)
+{
+    struct job *job = *state;
+    struct error err = { 0 };
+    allocate(job, 1);
+    apply(job, make_event(EVENT_STARTED, 1));
+    struct job_event stop = make_event(EVENT_STOP, 1), returned = make_event(EVENT_RETURNED, 1);
+    stop.reason = END_TIME_LIMIT;
+    apply(job, stop);
+    returned.reason = END_GPU_FAULT;
+    assert_int_equal(job_apply(job, &returned, &err), -EPROTO);
+    assert_non_null(strstr(err.message, "another stop"));
+    returned.reason = END_TIME_LIMIT;
+    apply(job, returned);
+    assert_int_equal(job->state, JOB_QUEUED);
+    assert_int_equal(job->stop_reason, END_NONE);
+    assert_int_equal(job->end, END_NONE);
+    assert_int_equal(job->preemptions, 0);
+    allocate(job, 2);
+    apply(job, make_event(EVENT_STOP, 2));
+    apply(job, make_event(EVENT_RETURNED, 2));
+    assert_int_equal(job->end, END_CANCELLED);
+}
+
 static void a_time_limit_is_remembered_until_the_attempt_is_over(void **state)
 {
     struct job *job = *state;
@@ -527,6 +551,7 @@ int main(void)
         with_job(a_job_that_ends_while_it_gives_way_is_done),
         with_job(a_cancel_wins_over_going_back),
         with_job(a_stop_gives_the_end_that_it_names),
+        with_job(a_stop_that_is_about_an_attempt_that_never_ran_is_void),
         with_job(a_time_limit_is_remembered_until_the_attempt_is_over),
         with_job(a_second_stop_changes_the_terms_and_not_the_end),
         with_job(a_held_job_does_not_start_until_every_hold_is_gone),
