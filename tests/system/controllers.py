@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -115,6 +116,12 @@ class Etcd:
         found = json.loads(self.ctl('endpoint', 'status', '--cluster', '-w', 'json'))
         status = {int(one['Endpoint'].rsplit(':', 1)[1]): one['Status'] for one in found}
         return [i for i, port in enumerate(self.clients) if status[port]['header']['member_id'] != status[port]['leader']]
+
+    def transactions(self, i):
+        """That member `i` has begun, also without a leader."""
+        with urllib.request.urlopen(f'http://127.0.0.1:{self.clients[i]}/metrics', timeout=DEADLINE_S) as answer:
+            found = re.search(r'^grpc_server_started_total{.*grpc_method="Txn".*} ([0-9]+)$', answer.read().decode(), re.M)
+        return int(found.group(1)) if found else 0
 
     def ctl(self, *arguments):
         return subprocess.run(['etcdctl', '--endpoints', f'127.0.0.1:{self.clients[0]}', *arguments],

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import threading
 
 import pytest
 
@@ -66,6 +67,25 @@ def test_a_store_is_not_put_where_another_clusters_is(ana):
         done = subprocess.run([*stranger.command, '--migrate'], capture_output=True, text=True, check=False, cwd='/')
         assert done.returncode != 0 and 'etcd contains a cluster already, under mgpu' in done.stderr, done
         end(stranger)
+
+
+def test_a_cluster_is_founded_while_etcd_has_no_leader(ana):
+    etcd = Etcd(3)
+    for process in etcd.processes[1:]:
+        process.send_signal(signal.SIGSTOP)
+    etcd.shown, before = etcd.clients[:1], etcd.transactions(0)
+
+    def elect():
+        harness.until(lambda: etcd.transactions(0) > before + 1, 'mgpud to ask again')
+        etcd.signal(signal.SIGCONT)
+
+    election = threading.Thread(target=elect)
+    election.start()
+    try:
+        with Controllers(ana, count=1, etcd=etcd) as controllers:
+            assert queued(controllers.leader(), 1)
+    finally:
+        election.join()
 
 
 def test_a_controller_from_a_copied_disk_follows_and_is_named(ana):

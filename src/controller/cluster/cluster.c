@@ -14,6 +14,9 @@
 #include "controller/cluster/cluster_private.h"
 #include "controller/cluster/etcd_trouble.h"
 
+#define ELECTION_MS       15000 // an election of etcd at its default timeouts takes 1 to 5 s
+#define ELECTION_RETRY_MS 200
+
 int cluster_open(const struct cluster_options *options, struct cluster **ret, struct error *err)
 {
     struct cluster *cluster = xcalloc(1, sizeof(*cluster));
@@ -48,15 +51,12 @@ int cluster_open(const struct cluster_options *options, struct cluster **ret, st
     return r == 0 ? etcd_trouble_check(&cluster->settings, err) : r;
 }
 
-int cluster_found(struct cluster *cluster, struct error *err)
+static int try_to_found(struct cluster *cluster, struct etcd *etcd, struct error *err)
 {
     struct cluster_view view = { 0 };
     struct store_replica *replica = NULL;
     _cleanup_free_ char *instance = NULL;
-    struct etcd *etcd = etcd_new(cluster->curl, &cluster->settings);
-    int r = -EAGAIN;
-    for (size_t i = 0; r == -EAGAIN && i < cluster->settings.endpoints.count; i++) // each asks the next one
-        r = cluster_log_read(etcd, UINT64_MAX, &view, err);
+    int r = cluster_log_read(etcd, UINT64_MAX, &view, err);
     if (r < 0)
         goto out;
     int joined = store_replica_open(cluster->store_dir, &replica, NULL);
@@ -85,6 +85,21 @@ int cluster_found(struct cluster *cluster, struct error *err)
 out:
     store_replica_close(replica);
     cluster_view_clear(&view);
+    return r;
+}
+
+/* Each try asks the next endpoint. */
+int cluster_found(struct cluster *cluster, struct error *err)
+{
+    struct etcd *etcd = etcd_new(cluster->curl, &cluster->settings);
+    int64_t until_ms = clock_boot_ms() + ELECTION_MS;
+    size_t failed = 0; // endpoints that cannot be reached, one after the other
+    int r;
+    do {
+        r = try_to_found(cluster, etcd, err);
+        failed = etcd_may_elect(etcd) ? 0 : failed + 1;
+    } while (r == -EAGAIN && failed < cluster->settings.endpoints.count && clock_boot_ms() < until_ms &&
+             (failed > 0 || !cluster_wait(cluster, ELECTION_RETRY_MS)));
     etcd_free(etcd);
     return r;
 }

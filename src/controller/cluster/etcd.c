@@ -82,6 +82,7 @@ struct etcd {
     size_t endpoint;                      // index of the one in use
     const struct etcd_watching *watching; // during a watch
     bool has_watched;                     // it was created
+    bool may_elect;                       // see etcd_may_elect()
 };
 
 static size_t on_bytes(char *bytes, size_t size, size_t count, void *arg)
@@ -241,6 +242,7 @@ static CURLcode send_request(struct etcd *etcd, const char *path, const char *te
 static int perform(struct etcd *etcd, const char *path, const char *text, int timeout_ms, struct error *err)
 {
     CURLcode code = send_request(etcd, path, text, timeout_ms);
+    etcd->may_elect = code == CURLE_OPERATION_TIMEDOUT;
     return code == CURLE_OK ? 0 : tell(etcd, code, err);
 }
 
@@ -257,6 +259,7 @@ static int read_answer(struct etcd *etcd, json_t **ret, struct error *err)
         return 0;
     }
     int code = text != NULL ? refusal(text) : -EAGAIN;
+    etcd->may_elect = text != NULL;
     (void)error_set(err, code, "etcd %s answers: %.200s (%ld)", endpoint,
         text != NULL ? text : "something that is not JSON", status);
     json_decref(answer);
@@ -288,6 +291,11 @@ int etcd_call(
     if (r == -EAGAIN)
         leave_endpoint(etcd);
     return r;
+}
+
+bool etcd_may_elect(const struct etcd *etcd)
+{
+    return etcd->may_elect;
 }
 
 void etcd_choose(struct etcd *etcd, size_t endpoint)

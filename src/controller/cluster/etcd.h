@@ -43,6 +43,10 @@ void etcd_free(struct etcd *etcd);
 int etcd_call(
     struct etcd *etcd, const char *path, json_t *body, int timeout_ms, json_t **ret, struct error *err);
 
+/* The latest call failed as calls do while etcd elects a leader: in etcd's own words, or for lack of an
+ * answer in time. */
+bool etcd_may_elect(const struct etcd *etcd);
+
 /* The next call asks this endpoint. */
 void etcd_choose(struct etcd *etcd, size_t endpoint);
 
