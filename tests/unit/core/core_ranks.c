@@ -141,15 +141,20 @@ static void returned(struct bench *b, uint32_t rank)
             .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .text = text });
 }
 
+static void commit_starts(struct bench *b)
+{
+    b->now_ms += 10; // they may be committed late
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+}
+
 static void run_both(struct bench *b)
 {
     ready(b, 0);
     ready(b, 1);
     started(b, 0);
     started(b, 1);
-    b->now_ms += 10; // a start may be committed late
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    commit_starts(b);
 }
 
 static void each_node_is_allocated_its_rank(void **state)
@@ -195,6 +200,17 @@ static void the_controllers_own_node_is_met_where_others_reach_the_controller(vo
     (void)hello(b, 3, "a", "boot-a", &known, 1);
     bench_settle(b);
     assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 0)->meeting, "10.0.0.1:29612");
+}
+
+static void a_first_rank_that_fails_before_its_start_is_reported_has_started(void **state)
+{
+    struct bench *b = *state;
+    ready(b, 0);
+    ready(b, 1);
+    exited(b, 0, END_EXIT, 3, NULL);
+    commit_starts(b);
+    assert_int_equal(b->published[b->n_published - 1], EVENT_STARTED);
+    assert_true(core_job(b->core, JOB)->started_ms != 0);
 }
 
 /* A node that was started beside the controller, with --controller 127.0.0.1. */
@@ -789,6 +805,7 @@ int main(void)
         TEST(commands_in_a_job_control_it_and_what_they_submitted),
         TEST(each_node_is_allocated_its_rank),
         TEST(ranks_meet_at_the_address_of_the_first_node),
+        TEST(a_first_rank_that_fails_before_its_start_is_reported_has_started),
         TEST(a_loopback_address_is_told_to_nobody_on_another_machine),
         cmocka_unit_test_setup_teardown(loopback_will_do_on_one_machine, open_empty, bench_close),
         cmocka_unit_test_setup_teardown(

@@ -308,7 +308,7 @@ static void note_exit(
         free(rank->log_path);
         rank->log_path = xstrdup(record->log_path);
     }
-    if (number == 0 && record->is_executed != 0 && record->end == END_EXIT && record->exit_code == 0)
+    if (number == 0 && record->is_executed != 0)
         core_begin_attempt(core, entry, rank->log_path, NULL);
     settle(core, entry, rank, RANK_ENDED);
 }
