@@ -22,6 +22,7 @@ struct node_parking {
     bool is_begun;           // another one has died
     bool is_given_up;        // the save is to be undone
     bool was_away;           // it was parked before the order to be
+    bool is_lost;            // the driver has given it up, for good
     uint64_t asked_life;     // of the agent that reports the result
     uint32_t waiting_number; // of an order that is not in the spool yet
     uint64_t waiting_life;   // of the agent that has it

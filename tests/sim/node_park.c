@@ -131,7 +131,7 @@ static void on_helped(void *arg, uint64_t number, void *object)
     if (entry->is_removed)
         return;
     if (world_one_in(node->world, 12)) { // it dies
-        if (!park->is_return && !park->is_begun && !park->was_away)
+        if (!park->is_return && !park->is_begun && !park->was_away && !park->is_lost)
             entry->is_saved = entry->is_running && world_one_in(node->world, 2);
         node->helper_deaths++;
         park->is_begun = true;
@@ -139,7 +139,11 @@ static void on_helped(void *arg, uint64_t number, void *object)
             world_later(node->world, AGAIN_MS, on_again, node, node->life, entry, NULL);
         return;
     }
-    park->outcome = park->is_return ? bring_back(node, entry) : save(node, entry);
+    if (park->is_lost)
+        park->outcome = PARK_LOST;
+    else
+        park->outcome = park->is_return ? bring_back(node, entry) : save(node, entry);
+    park->is_lost = park->outcome == PARK_LOST;
     if (park->is_given_up)
         park->is_return = true;
     park->is_given_up = park->is_begun = false;

@@ -353,6 +353,12 @@ static int do_return(struct park_run *run)
     return finish(run, r == 0 ? PARK_DONE : PARK_LOST, r == 0 ? NULL : err.message);
 }
 
+/* Its memory belongs on the GPUs that it left; the driver is told on which it has them now. */
+static int map_gpus(struct park_run *run, struct error *err)
+{
+    return device_map_make(run->task->gpus, &run->entry.home, &run->spec.gpus, &run->map, &run->n_map, err);
+}
+
 /* Nothing was touched yet. */
 static int load(struct park_run *run, struct error *err)
 {
@@ -364,15 +370,22 @@ static int load(struct park_run *run, struct error *err)
     run->tree.cgroup = run->spec.job_cgroup;
     run->tree.init_pid = (pid_t)run->started.init_pid;
     if (run->task->is_return != 0)
-        r = device_map_make(run->task->gpus, &run->entry.home, &run->spec.gpus, &run->map, &run->n_map, err);
+        r = map_gpus(run, err);
     return r < 0 ? r : cuda_api_load(run->task->library, &run->api, err);
 }
 
-/* The order in the spool was begun, and its helper has died: processes may be locked or saved. */
+/* The order in the spool was begun, and its helper has died: processes may be locked or saved, and on their
+ * way to other GPUs if it was to return. */
 static int undo_begun(struct park_run *run, struct error *err)
 {
+    int r = map_gpus(run, err);
+    if (r < 0)
+        return r;
     take_saved(run);
-    return undo_all(run, err);
+    r = undo_all(run, err);
+    if (r == 0)
+        strings_clear(&run->entry.home);
+    return r;
 }
 
 /* `before`: what the spool had. */
@@ -404,6 +417,10 @@ static int carry_out(struct park_run *run)
         return EXIT_SUCCESS; // by an earlier helper
     run->entry.number = run->task->number;
     run->entry.is_return = run->task->is_return;
+    /* A restored mgpud has not heard of it, and others may be on its GPUs: to undo a save would bring it
+     * back. */
+    if (before.outcome == PARK_LOST)
+        return write_entry(run) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     run->entry.outcome = 0;
     if (run->task->is_return == 0 && launch_is_parked(&before))
         return finish(

@@ -183,6 +183,21 @@ static void a_return_that_waits_for_gpus_is_dropped_by_a_later_order(void **stat
     assert_int_equal(recall(node).park_seen, PARK_SEEN_PARKED);
 }
 
+/* mgpud, restored from a backup, has not heard that the driver gave the job up, and has other jobs on its
+ * GPU. */
+static void a_lost_attempt_that_is_to_be_saved_stays_lost(void **state)
+{
+    struct node *node = *state;
+    struct launch_park park = {
+        .number = 2, .is_return = 1, .outcome = PARK_LOST, .text = (char[]){ "given up" }
+    };
+    assert_int_equal(file_write_record(node->dirfd, SPOOL_PARK, &launch_park_record, &park, false), 0);
+    order(node, PARK_SAVE, 1002);
+    (void)event_base_dispatch(node->base);
+    assert_int_equal(node->result.number, 1002);
+    assert_int_equal(node->result.outcome, PARK_LOST);
+}
+
 /* The later one does not report it as parked before its GPU is clean either. */
 static void a_save_that_waits_for_gpus_is_continued_by_a_later_order(void **state)
 {
@@ -206,6 +221,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_check_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(
             a_return_that_waits_for_gpus_is_dropped_by_a_later_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lost_attempt_that_is_to_be_saved_stays_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(
             a_save_that_waits_for_gpus_is_continued_by_a_later_order, setup, teardown),
     };
