@@ -76,9 +76,7 @@ static void store_number(enum record_kind kind, void *member, uint64_t value)
 /* Field header with a length that is filled in when the value is complete. */
 static size_t open_field(struct buffer *out, uint16_t tag)
 {
-    put_number(out, tag, 2);
-    put_number(out, 0, 2);
-    put_number(out, 0, 4);
+    put_number(out, tag, FIELD_HEADER_SIZE);
     return out->length;
 }
 
@@ -328,6 +326,11 @@ static int decode_field(
     }
 }
 
+static bool owns_memory(enum record_kind kind)
+{
+    return kind >= RECORD_STRING;
+}
+
 /* Frees what a field owns and leaves it as one that was not sent. */
 static void clear_field(const struct record_field *field, void *member)
 {
@@ -428,7 +431,8 @@ int record_unpack(
 void record_clear(const struct record_type *type, void *object)
 {
     for (size_t i = 0; i < type->n_fields; i++)
-        clear_field(&type->fields[i], (char *)object + type->fields[i].offset);
+        if (owns_memory(type->fields[i].kind))
+            clear_field(&type->fields[i], (char *)object + type->fields[i].offset);
     memset(object, 0, type->size);
 }
 
@@ -439,6 +443,8 @@ void record_copy(const struct record_type *type, void *to, const void *from)
         const struct record_field *field = &type->fields[i];
         void *member = (char *)to + field->offset;
         const void *source = (const char *)from + field->offset;
+        if (!owns_memory(field->kind))
+            continue;
         if (field->kind == RECORD_STRING) {
             *(char **)member = xstrdup(*(char *const *)source);
         } else if (field->kind == RECORD_STRINGS || field->kind == RECORD_ENV) {

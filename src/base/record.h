@@ -27,6 +27,7 @@ enum record_kind {
     RECORD_MILLI,    // uint32_t, thousandths; a number such as 2.5 in JSON
     RECORD_DURATION, // int64_t, milliseconds; seconds or "4h" in JSON
     RECORD_TIME,     // int64_t, milliseconds of the wall clock; RFC 3339 in JSON, null for 0
+    /* From here on a field owns memory. */
     RECORD_STRING,   // char *, owned, NULL when absent
     RECORD_STRINGS,  // struct strings
     RECORD_ENV,      // struct strings of NAME=value; an object in JSON

@@ -132,10 +132,24 @@ static void on_restore(void *arg, uint64_t patience, void *object)
     box_restore_places(box);
 }
 
+/* Since the last look; only then can a job be among those that run. */
+static bool has_any_begun(struct box *box)
+{
+    bool is_any = false;
+    for (; box->n_looked_at < box->n_events; box->n_looked_at++) {
+        uint32_t type = box->events[box->n_looked_at].event.type;
+        is_any |= type == EVENT_STARTED || type == EVENT_CONTINUED || type == EVENT_UNPARKED ||
+                  type == EVENT_RECONCILED;
+    }
+    return is_any;
+}
+
 /* A job that runs, and will be parked soon. */
 static bool is_any_to_be_parked(struct box *box)
 {
     bool is_any = false;
+    if (!has_any_begun(box))
+        return false;
     size_t count = 0;
     struct job **jobs = box_fold(box, NULL, &count);
     for (size_t i = 0; i < count; i++) {

@@ -10,8 +10,11 @@
 #define JOBS_MAX (12 * ASKS_MAX) // with elements of arrays, and with ids that a restore leaves out
 
 /* What a new job was asked to run: its own, or its array's. */
-static const struct job_spec *spec_of(const struct box *box, const struct job_event *event)
+static const struct job_spec *spec_of(const struct box *box, const struct change *change)
 {
+    const struct job_event *event = &change->event;
+    if (change->spec != NULL)
+        return change->spec;
     uint64_t owner = event->array_job != 0 ? event->array_job : event->job;
     for (size_t i = 0; event->type == EVENT_SUBMITTED && i < box->n_events; i++)
         if (box->events[i].spec != NULL && box->events[i].event.job == owner)
@@ -32,7 +35,7 @@ struct job **box_fold(struct box *box, box_look look, size_t *ret_count)
             look(box, jobs, highest, &change->event);
         if (change->event.type == EVENT_CLUSTER)
             continue;
-        const struct job_spec *spec = spec_of(box, &change->event);
+        const struct job_spec *spec = spec_of(box, change);
         if (spec != NULL && jobs[at] != NULL)
             box_break(box, "an id was given out twice", id);
         if (spec != NULL)
@@ -63,7 +66,7 @@ struct core_fact box_fact(const struct box *box, uint64_t id)
         if (event->type == EVENT_CLUSTER || event->job != id)
             continue;
         if (job == NULL)
-            job = job_new(id, spec_of(box, event));
+            job = job_new(id, spec_of(box, &box->events[i]));
         (void)job_apply(job, event, &err); // what does not fold is found in the end
     }
     if (job != NULL) {
