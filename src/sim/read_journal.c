@@ -7,36 +7,38 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "sched/cluster/request.h"
+#include "sim/by_id.h"
 #include "sim/journal.h"
 #include "sim/workload.h"
 
-/* A job that is not over, by its id. */
 struct journal_job {
-    int64_t submit_ms; // 0: none, or ended
-    int64_t started_ms;
+    uint64_t id;
+    bool is_over;
+    int64_t submit_ms, started_ms;
     uint32_t uid, gid;
     uint64_t stem;
     struct job_ask ask;
 };
 
 struct journal_reader {
-    struct journal_job *jobs;
-    size_t room;
+    struct journal_job *jobs; // by_id.h
+    size_t count, room;
 };
 
+/* NULL: it is over, or unknown. */
 static struct journal_job *find(const struct journal_reader *reader, uint64_t id)
 {
-    return id < reader->room && reader->jobs[id].submit_ms != 0 ? &reader->jobs[id] : NULL;
+    struct journal_job *job = by_id_find(reader->jobs, reader->count, sizeof(*reader->jobs), id);
+    return job != NULL && !job->is_over ? job : NULL;
 }
 
 static void drop(struct journal_job *job)
 {
     job_ask_clear(&job->ask);
-    *job = (struct journal_job){ 0 };
+    job->is_over = true;
 }
 
 static void take_ask(struct journal_job *job, const struct job_event *event)
@@ -48,18 +50,19 @@ static void take_ask(struct journal_job *job, const struct job_event *event)
 static int on_submitted(
     struct journal_reader *reader, const struct job_event *event, uint64_t stem, struct error *err)
 {
-    uint64_t id = event->job;
-    if (event->ask.count != 1 || id == 0 || id > UINT32_MAX)
+    uint64_t last = reader->count > 0 ? reader->jobs[reader->count - 1].id : 0;
+    if (event->ask.count != 1)
         return error_set(err, -EINVAL, "a submission requires a job and its \"ask\"");
-    if (id >= reader->room) {
-        size_t room = id < 512 ? 1024 : (size_t)id * 2;
-        reader->jobs = xreallocarray(reader->jobs, room, sizeof(*reader->jobs));
-        memset(reader->jobs + reader->room, 0, (room - reader->room) * sizeof(*reader->jobs));
-        reader->room = room;
+    if (event->job <= last)
+        return error_set(err, -EINVAL, "job %" PRIu64 " is submitted after job %" PRIu64, event->job, last);
+    if (reader->count == reader->room) {
+        reader->room = reader->room == 0 ? 512 : reader->room * 2;
+        reader->jobs = xreallocarray(reader->jobs, reader->room, sizeof(*reader->jobs));
     }
     const struct journal_job *array = find(reader, event->array_job);
-    struct journal_job *job = &reader->jobs[id];
+    struct journal_job *job = &reader->jobs[reader->count++];
     *job = (struct journal_job){
+        .id = event->job,
         .submit_ms = array != NULL ? array->submit_ms : event->wall_ms,
         .uid = event->uid,
         .gid = event->gid,
@@ -152,7 +155,7 @@ int read_journal(
         .path = path, .workload = workload, .options = options, .state = &state, .read = read_line
     };
     int result = lines_read(&reader, err);
-    for (size_t i = 0; i < state.room; i++)
+    for (size_t i = 0; i < state.count; i++)
         job_ask_clear(&state.jobs[i].ask);
     free(state.jobs);
     return result;

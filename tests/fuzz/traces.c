@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a workload for mgpu-sim: a trace in SWF or CSV, a journal, a list of nodes. The first byte
- * says as which. */
+/* Any bytes as what mgpu-sim reads: a workload (a trace in SWF or CSV, a journal), a list of nodes, a journal
+ * to be replayed. The first byte says as which. */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "sim/nodes.h"
+#include "sim/replay/replay.h"
 #include "sim/workload.h"
 
 #define JOBS_MAX 10000
@@ -32,6 +33,14 @@ static void try_workload(const char *path, char kind)
     workload_clear(&workload);
 }
 
+static void try_replay(const char *path)
+{
+    _cleanup_(replay_freep) struct replay *replay = replay_new();
+    struct error err = { 0 };
+    if (replay_file(replay, path, &err) < 0 && err.message[0] == '\0')
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     char path[64];
@@ -47,6 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         if (nodes_read(&nodes, path, &err) < 0 && err.message[0] == '\0')
             abort();
         nodes_clear(&nodes);
+    } else if (bytes[0] == 'r') {
+        try_replay(path);
     } else {
         try_workload(path, (char)bytes[0]);
     }

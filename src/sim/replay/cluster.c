@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "sched/from_record.h"
-#include "sim/replay_private.h"
+#include "sim/replay/private.h"
 
 static struct cluster_change *find_mark(const struct replay *replay, const char *node, const char *uuid)
 {

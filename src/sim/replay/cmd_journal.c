@@ -2,30 +2,10 @@
 /* mgpu-sim journal: replays the journal of a live system through the scheduler and compares each decision. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/memory.h"
-#include "sim/journal.h"
-#include "sim/replay.h"
+#include "sim/replay/replay.h"
 #include "sim/talk.h"
-#include "sim/workload.h"
-
-static int read_line(struct line_reader *reader, char *line, struct error *err)
-{
-    struct replay *replay = reader->state;
-    struct job_event event;
-    uint64_t stem;
-    reader->is_lost = true; // no line of it may be left out
-    if (*line == '\0')
-        return 0;
-    if (reader->number == 1)
-        return journal_head(line, err);
-    int result = journal_line(line, &event, &stem, err);
-    if (result == 0)
-        result = replay_event(replay, &event, stem, err);
-    job_event_clear(&event);
-    return result;
-}
 
 static void print_counts(const struct replay_counts *counts, bool is_same)
 {
@@ -61,17 +41,8 @@ static int run(int argc, char **argv)
         return talk_error(&err, SIM_USAGE);
     }
     _cleanup_(replay_freep) struct replay *replay = replay_new();
-    struct trace_options options = { 0 };
-    struct workload nothing = { 0 };
-    struct line_reader reader = {
-        .path = argv[first], .workload = &nothing, .options = &options, .state = replay, .read = read_line
-    };
-    int result = lines_read(&reader, &err);
-    if (result == 0)
-        result = replay_end(replay, &err);
+    int result = replay_file(replay, argv[first], &err);
     struct replay_counts counts = replay_counts(replay);
-    if (result == 0 && counts.events == 0)
-        result = error_set(&err, -EINVAL, "%.300s has no events", argv[first]);
     if (result == 0 || result == -EBADMSG)
         print_counts(&counts, result == 0);
     return result < 0 ? talk_error(&err, SIM_FAILED) : SIM_OK;

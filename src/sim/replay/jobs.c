@@ -9,15 +9,22 @@
 #include "job/array.h"
 #include "job/idle.h"
 #include "sched/from_record.h"
-#include "sim/replay_private.h"
+#include "sim/by_id.h"
+#include "sim/replay/private.h"
 
 #define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
 #define RETURN_BACKOFF_MAX 60000
 #define RESTORE_BACKOFF_MS 10000
 
+struct replay_job *replay_entry(const struct replay *replay, uint64_t id)
+{
+    return by_id_find(replay->jobs, replay->n_jobs, sizeof(*replay->jobs), id);
+}
+
 struct job *replay_find(const struct replay *replay, uint64_t id)
 {
-    return id < replay->n_jobs ? replay->jobs[id].job : NULL;
+    const struct replay_job *entry = replay_entry(replay, id);
+    return entry != NULL ? entry->job : NULL;
 }
 
 static bool is_known(const struct replay *replay, uint64_t id)
@@ -80,7 +87,7 @@ static int describe(
         .hold = job->hold,
         .preemptions = job->preemptions,
         .array = job->array_job,
-        .key = replay_key(job, replay->jobs[job->id].stem),
+        .key = replay_key(job, replay_entry(replay, job->id)->stem),
     };
     int r = request_from_ask(job->ask, &ret->key.request, err);
     return r == 0 ? read_elements(job, ret, err) : r;
@@ -89,14 +96,22 @@ static int describe(
 /* Not settled yet, by a start or an end; of one with a delay that has begun sets when that is over. */
 static bool is_open(const struct replay *replay, struct ask_after *after)
 {
-    const struct job *job = replay_find(replay, after->job);
+    const struct replay_job *entry = replay_entry(replay, after->job);
+    const struct job *job = entry != NULL ? entry->job : NULL;
     if (after->kind != AFTER_START)
         return job != NULL;
-    int64_t began_ms = job != NULL                    ? job->started_ms
-                       : is_known(replay, after->job) ? replay->jobs[after->job].began_ms
-                                                      : 0;
+    int64_t began_ms = job != NULL ? job->started_ms : entry != NULL ? entry->began_ms : 0;
     after->due_ms = began_ms != 0 && after->delay_ms != 0 ? began_ms + after->delay_ms : 0;
     return (job != NULL && began_ms == 0) || after->due_ms > replay->at_ms;
+}
+
+/* The job is over, or its id was left out, and it is not as the dependency asks. */
+static bool never_comes_true(const struct replay *replay, const struct ask_after *after)
+{
+    const struct replay_job *entry = replay_entry(replay, after->job);
+    bool is_ok = entry != NULL && entry->is_ok;
+    return is_known(replay, after->job) && (entry == NULL || entry->job == NULL) &&
+           !after_comes_true(after->kind, is_ok);
 }
 
 /* Dependencies that have not ended, then those that can never be satisfied; satisfied ones are left out. */
@@ -117,8 +132,7 @@ static int read_after(const struct replay *replay, const struct job *job, struct
     }
     *ret_count = *ret_open;
     for (size_t i = count; i-- > 0;)
-        if (is_known(replay, named[i].job) && replay_find(replay, named[i].job) == NULL &&
-            !after_comes_true(named[i].kind, replay->jobs[named[i].job].is_ok))
+        if (never_comes_true(replay, &named[i]))
             (*ret)[(*ret_count)++] = named[i];
     if (named[0].is_any && *ret_count < count)
         *ret_open = *ret_count = 0; // one has come true
@@ -201,22 +215,19 @@ static int add_job(struct replay *replay, const struct turn_event *turn, struct 
     uint64_t id = turn->event.job;
     if (turn->event.ask.count != 1)
         return error_set(err, -EPROTO, "job %" PRIu64 " is submitted without an \"ask\"", id);
-    if (id <= replay->last_job || id >= SIZE_MAX / sizeof(struct replay_job) / 2)
+    if (id <= replay->last_job)
         return error_set(
             err, -EPROTO, "job %" PRIu64 " is submitted after job %" PRIu64, id, replay->last_job);
-    if (id >= replay->n_jobs) {
-        size_t room = id < 512 ? 1024 : (size_t)id * 2;
-        replay->jobs = xreallocarray(replay->jobs, room, sizeof(*replay->jobs));
-        for (size_t i = replay->n_jobs; i < room; i++)
-            replay->jobs[i] = (struct replay_job){ 0 };
-        replay->n_jobs = room;
+    if (replay->n_jobs == replay->jobs_room) {
+        replay->jobs_room = replay->jobs_room == 0 ? 512 : replay->jobs_room * 2;
+        replay->jobs = xreallocarray(replay->jobs, replay->jobs_room, sizeof(*replay->jobs));
     }
     struct job_spec spec = { .ask = *(const struct job_ask *)turn->event.ask.items }; // borrowed
     struct job *job = job_new(id, &spec);
     job->hold = turn->event.hold;
     replay->last_job = id;
     replay->may_skip_ids = false;
-    replay->jobs[id] = (struct replay_job){ .job = job, .stem = turn->stem };
+    replay->jobs[replay->n_jobs++] = (struct replay_job){ .id = id, .job = job, .stem = turn->stem };
     return 0;
 }
 
@@ -412,11 +423,11 @@ int replay_tell(struct replay *replay, const struct turn_event *turn, struct err
         r = notifiers[event->type](replay, job, event, err);
     if (r < 0)
         return r;
+    struct replay_job *entry = replay_entry(replay, job->id);
     if (job_state_is_active(before) && !job_state_is_active(job->state))
-        replay_keep_accounts(replay, job, replay->jobs[job->id].stem);
+        replay_keep_accounts(replay, job, entry->stem);
     if (job->state != JOB_DONE)
         return 0;
-    struct replay_job *entry = &replay->jobs[job->id];
     entry->is_ok = job->end == END_EXIT && job->exit_code == 0;
     entry->began_ms = job->started_ms != 0 ? job->started_ms : job->ended_ms;
     entry->job = NULL;

@@ -5,11 +5,12 @@
 #include "job/cluster_change.h"
 #include "job/job.h"
 #include "sched/sched.h"
-#include "sim/replay.h"
+#include "sim/replay/replay.h"
 
 /* A job as derived from its events; `job` is NULL when it has ended. */
 struct replay_job {
-    struct job *job;
+    uint64_t id;
+    struct job *job; // NULL: it has ended
     uint64_t stem;
     bool is_ok;       // ended with exit status 0
     int64_t began_ms; // of an ended one: its start, or its end without one
@@ -36,9 +37,9 @@ struct decision {
 
 struct replay {
     struct replay_counts counts;
-    struct sched *sched;           // NULL before the first start
-    struct replay_job *jobs;       // by id
-    size_t n_jobs;                 // capacity
+    struct sched *sched;     // NULL before the first start
+    struct replay_job *jobs; // by_id.h
+    size_t n_jobs, jobs_room;
     uint64_t last_job, last_given; // highest id in the journal; last one assigned in the current pass
     bool may_skip_ids;             // mgpud was started and has assigned none since: reserved ids were lost
     struct cluster_change *marks, *reservations;
@@ -56,20 +57,21 @@ struct replay {
     size_t n_decisions, next;
 };
 
-/* --- replay_jobs.c: jobs and their descriptions for the scheduler --- */
-struct job *replay_find(const struct replay *replay, uint64_t id); // NULL: ended, or unknown
+/* --- jobs.c: jobs and their descriptions for the scheduler --- */
+struct replay_job *replay_entry(const struct replay *replay, uint64_t id); // NULL: unknown
+struct job *replay_find(const struct replay *replay, uint64_t id);         // NULL: ended, or unknown
 int replay_apply(
     struct replay *replay, const struct turn_event *turn, enum job_state *ret_before, struct error *err);
 int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err); // also applies it
 int replay_take_up(struct replay *replay, struct job *job, struct error *err);            // at a start
 
-/* --- replay_cluster.c --- */
+/* --- cluster.c --- */
 int replay_change(struct replay *replay, const struct cluster_change *change, struct error *err);
 int replay_load_reservation(struct replay *replay, const struct cluster_change *change, struct error *err);
 void replay_note_change(
     struct replay *replay, const struct cluster_change *change); // of marks and reservations
 
-/* --- replay_start.c --- */
+/* --- start.c --- */
 /* mgpud starts with these settings: creates another scheduler from the stored state. */
 int replay_start(struct replay *replay, const char *settings, struct error *err);
 

@@ -4,7 +4,7 @@
  * the scheduler, then one pass runs, whose decisions must be the rest of the turn. Passes due by the
  * scheduler's own timers come before a turn.
  */
-#include "sim/replay.h"
+#include "sim/replay/replay.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "job/array.h"
-#include "sim/replay_private.h"
+#include "sim/replay/private.h"
 
 /* --- decisions --- */
 

@@ -30,4 +30,7 @@ int replay_event(struct replay *replay, struct job_event *event, uint64_t stem, 
 /* End of the journal. */
 int replay_end(struct replay *replay, struct error *err);
 
+/* All of a file that `mgpu journal export` wrote, with its end. -EINVAL if it is none; else as above. */
+int replay_file(struct replay *replay, const char *path, struct error *err);
+
 struct replay_counts replay_counts(const struct replay *replay);

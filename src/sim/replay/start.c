@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "sched/from_record.h"
-#include "sim/replay_private.h"
+#include "sim/replay/private.h"
 #include "sim/settings_text.h"
 
 /* --- accounts --- */
@@ -221,9 +221,9 @@ int replay_start(struct replay *replay, const char *text, struct error *err)
         r = replay_load_reservation(replay, &replay->reservations[i], err);
     if (r == 0)
         r = load_rows(replay, "usage", err);
-    for (uint64_t id = 1; r == 0 && id <= replay->last_job; id++)
-        if (replay->jobs[id].job != NULL)
-            r = replay_take_up(replay, replay->jobs[id].job, err);
+    for (size_t i = 0; r == 0 && i < replay->n_jobs; i++)
+        if (replay->jobs[i].job != NULL)
+            r = replay_take_up(replay, replay->jobs[i].job, err);
     return r;
 }
 
