@@ -63,8 +63,9 @@ static int begin_epoch(struct store *store, void *arg, struct error *err)
     if (r == 0 && store->writer == NULL)
         r = mark_in_use(store, err);
     if (r == 0)
-        r = store_sql_run_number(store->db, "DELETE FROM submit_keys WHERE created_ms < ?1",
-            clock_wall_ms() - STORE_KEY_LIFE_MS, err);
+        r = store_sql_run_number(store->db,
+            "DELETE FROM submit_keys WHERE created_ms < (SELECT max(created_ms) FROM submit_keys) - ?1",
+            STORE_KEY_LIFE_MS, err);
     return r;
 }
 

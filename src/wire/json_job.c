@@ -179,7 +179,7 @@ static json_t *make_parked_at(const struct json_job_view *view)
 
 static json_t *make_parked_s(const struct json_job_view *view)
 {
-    int64_t parked_ms = job_parked_ms(view->job, view->now_wall_ms);
+    int64_t parked_ms = job_parked_ms(view->job, view->now_ms);
     return parked_ms > 0 ? json_text_seconds(parked_ms) : json_null();
 }
 
@@ -241,7 +241,7 @@ static json_t *make_ended_at(const struct json_job_view *view)
 static json_t *make_wait_seconds(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    int64_t until_ms = view->now_wall_ms;
+    int64_t until_ms = view->now_ms;
     if (job->started_ms != 0)
         until_ms = job->started_ms;
     else if (is_over(job))
@@ -252,7 +252,7 @@ static json_t *make_wait_seconds(const struct json_job_view *view)
 static json_t *make_run_seconds(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    int64_t ms = is_over(job) ? job_run(job)->run_ms : view->now_wall_ms - job->started_ms;
+    int64_t ms = is_over(job) ? job_run(job)->run_ms : view->now_ms - job->started_ms;
     return job->started_ms == 0 ? json_null() : json_text_seconds(ms);
 }
 

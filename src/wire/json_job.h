@@ -17,8 +17,8 @@ struct json_rank;
 struct json_job_view {
     const struct job *job;
     struct usernames *names;
-    const char *owner; // name at its submit; NULL: the current name of its uid
-    int64_t now_wall_ms;
+    const char *owner;  // name at its submit; NULL: the current name of its uid
+    int64_t now_ms;     // in the time of the job's events
     size_t position;    // 0: unknown or not queued
     const char *reason; // code of why it waits; NULL: unknown or not queued
     const char *reason_text;

@@ -203,14 +203,14 @@ static void control(void *arg, uint64_t number, void *object)
     int64_t now = box->world.now_ms;
     if (ask->job == 0 || box->core == NULL)
         return;
-    int64_t return_ms = world_one_in(&box->world, 3) ? world_wall_ms(&box->world) + 1000 : 0;
+    int64_t for_ms = world_one_in(&box->world, 3) ? 1000 : 0;
     switch (world_random(&box->world) % 8) {
     case 0: core_requeue(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, 0, NULL); break;
     case 1: core_signal(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, 10, NULL); break;
     case 2: core_unpark(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, NULL); break;
     case 3:
     case 4:
-    case 5: core_park(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, return_ms, NULL); break;
+    case 5: core_park(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, for_ms, NULL); break;
     default: core_suspend(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, false, NULL); break;
     }
     box_turn(box);

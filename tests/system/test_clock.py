@@ -11,6 +11,7 @@ import time
 import pytest
 
 import harness
+from test_park import Cuda, await_phase, park, start_work
 
 HOURS_S = 2 * 3600
 MUCH_S = 600  # far less than the step, far more than any job here takes
@@ -26,10 +27,15 @@ FILES = ('passwd', 'group', 'ld.so.cache', 'nsswitch.conf', 'hosts')
 
 
 @pytest.fixture
-def box(make_instance, ana):
+def cuda(place):
+    return Cuda(f'{place}/driver')
+
+
+@pytest.fixture
+def box(make_instance, ana, cuda):
     if subprocess.run(['unshare', '-m', 'true'], check=False).returncode:
         pytest.skip('needs mount namespaces')
-    made = make_instance(gpus='sim:2x8G', client=ana, start=False)
+    made = make_instance(gpus='sim:2x8G', client=ana, arguments=cuda.arguments, start=False)
     os.mkdir(f'{made.place}/mnt')
     os.mkdir(f'{made.place}/etc')
     for name in FILES:
@@ -103,3 +109,28 @@ def test_retry_comes_when_it_is_due_over_a_step_of_the_clock(box, step_s, is_res
     ended = box.wait(job)
     assert ended['exit_code'] == 5 and ended['attempt'] == 2, ended
     check_times(ended)
+
+
+@pytest.mark.parametrize('step_s', [HOURS_S, -HOURS_S])
+def test_a_parked_job_returns_after_the_time_it_was_parked_for(box, cuda, step_s):
+    job = start_work(box, cuda)
+    set_clock(box, step_s)
+    began = time.monotonic()
+    park(box, job, '--for', '3s')
+    await_phase(box, job, None)
+    passed_s = time.monotonic() - began
+    assert 3 <= passed_s, passed_s
+    assert 0 < box.job(job)['parked_seconds'] <= passed_s, box.job(job)
+
+
+@pytest.mark.parametrize('step_s', [HOURS_S, -HOURS_S])
+def test_begin_and_deadline_come_over_a_step_of_the_clock(box, gate, step_s):
+    """A step ahead counts after five minutes only; after one back, mgpud's time runs at half speed."""
+    box.wait(box.submit('-g', '2', '--', *gate.command()), 'running')
+    late = box.submit('-g', '1', '--deadline', '+3s', '--', 'true')
+    soon = box.submit('-g', '0', '--begin', '+3s', '--', 'true')
+    set_clock(box, step_s)
+    assert box.job(soon)['state'] == 'queued'
+    begun, given_up = box.wait(soon), box.wait(late)
+    assert begun['exit_code'] == 0 and given_up['ended_by'] == 'deadline', (begun, given_up)
+    check_times(begun)

@@ -114,8 +114,8 @@ def await_phase(instance, job, wanted):
     harness.until(lambda: phase(instance, job) == wanted, f'job {job} is {wanted or "running"}')
 
 
-def park(instance, job):
-    instance.mgpu('park', job, check=True)
+def park(instance, job, *options):
+    instance.mgpu('park', *options, job, check=True)
     await_phase(instance, job, 'parked')
 
 

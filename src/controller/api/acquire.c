@@ -196,8 +196,9 @@ static void list_job(void *arg, const struct job *job)
 
 void handle_plain_jobs(struct request *request)
 {
-    struct listing listing = { .jobs = json_array(), .now_ms = clock_wall_ms() };
-    core_each_job(request->serve->controller->core, list_job, &listing);
+    const struct core *core = request->serve->controller->core;
+    struct listing listing = { .jobs = json_array(), .now_ms = core_look_ms(core, clock_wall_ms()) };
+    core_each_job(core, list_job, &listing);
     json_t *body = json_object();
     (void)json_object_set_new(body, "jobs", listing.jobs);
     request_hold_json(request, 200, body);

@@ -96,7 +96,7 @@ static void go_on(struct request *request, const struct job *job)
 }
 
 /* As core_park() takes it. */
-static int read_return(struct request *request, int64_t *ret_ms, struct error *err)
+static int read_duration(struct request *request, int64_t *ret_ms, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
     struct park_request wish = { 0 };
@@ -105,21 +105,21 @@ static int read_return(struct request *request, int64_t *ret_ms, struct error *e
         return r;
     if (wish.for_s < 0 || wish.for_s > LIMIT_PARK_S)
         return error_set(err, -ERANGE, "for_s: %" PRId64 " is outside 0 to %d", wish.for_s, LIMIT_PARK_S);
-    *ret_ms = wish.for_s != 0 ? clock_wall_ms() + wish.for_s * 1000 : 0;
+    *ret_ms = wish.for_s * 1000;
     return 0;
 }
 
 static void park(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
-    int64_t return_ms = 0;
+    int64_t for_ms = 0;
     if (!jobs_check(request, ACTION_CONTROL, job, "park it"))
         return;
-    int r = read_return(request, &return_ms, &err);
+    int r = read_duration(request, &for_ms, &err);
     if (!begin(request, job, r, &err))
         return;
     core_park(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
-        return_ms, request);
+        for_ms, request);
 }
 
 static void unpark(struct request *request, const struct job *job)

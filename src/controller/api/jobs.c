@@ -73,7 +73,7 @@ const struct job_usage *jobs_usage(const struct serve *serve, const struct job *
 static const char *describe_stop(const struct json_job_view *view, int64_t until_ms, char text[REASON_SIZE])
 {
     char left[32];
-    int64_t left_ms = until_ms - view->now_wall_ms;
+    int64_t left_ms = until_ms - view->now_ms;
     if (view->job->state != JOB_STOPPING || until_ms == 0)
         return NULL;
     format_duration(left_ms > 0 ? left_ms : 0, left, sizeof(left));
@@ -99,13 +99,14 @@ const char *jobs_owner(const struct serve *serve, const struct job *job)
 static json_t *write_job(struct serve *serve, const struct job *job, unsigned shown, struct buffer *out)
 {
     const struct core *core = serve->controller->core;
+    int64_t wall_ms = clock_wall_ms();
     if (serve->controller->standby != NULL)
         shown &= ~(unsigned)(SHOW_WHY | SHOW_POSITION); // the scheduler runs at the leader
     struct json_job_view view = {
         .job = job,
         .names = serve->names,
         .owner = core_owner_name(core, job),
-        .now_wall_ms = clock_wall_ms(),
+        .now_ms = core_look_ms(core, wall_ms),
         .is_sparse = (shown & SHOW_SPARSE) != 0,
         .usage = jobs_usage(serve, job),
         .idle_ms = core_idle_ms(core, job->id),
@@ -115,14 +116,14 @@ static json_t *write_job(struct serve *serve, const struct job *job, unsigned sh
     char reason[REASON_SIZE] = "";
     view.reason_text = describe_stop(&view, core_checkpoint_until(core, job->id), reason);
     if (view.reason_text == NULL)
-        view.reason_text = core_delay(core, view.now_wall_ms, job, reason, sizeof(reason));
+        view.reason_text = core_delay(core, wall_ms, job, reason, sizeof(reason));
     if ((shown & SHOW_POSITION) != 0 && job->state == JOB_QUEUED)
         view.position = core_queue_position(core, job->id);
     bool waits = job->state == JOB_QUEUED || job_park(job)->phase == PARK_WAITING;
     if ((shown & SHOW_WHY) != 0 && waits) {
-        view.reason = core_wait_reason(core, view.now_wall_ms, job->id, reason, sizeof(reason));
+        view.reason = core_wait_reason(core, wall_ms, job->id, reason, sizeof(reason));
         view.reason_text = reason;
-        core_eta(serve->controller->core, view.now_wall_ms, job->id, &view.eta_ms, &view.eta_latest_ms);
+        core_eta(serve->controller->core, wall_ms, job->id, &view.eta_ms, &view.eta_latest_ms);
         view.eta_ms = view.eta_ms == TIME_NEVER ? 0 : view.eta_ms;
         view.eta_latest_ms = view.eta_latest_ms == TIME_NEVER ? 0 : view.eta_latest_ms;
     }

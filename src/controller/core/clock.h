@@ -25,8 +25,6 @@ void core_clock_load(struct core *core, const uint8_t *bytes, size_t length);
 /* Begins an input: reads the clocks and first handles what is due. core->now_ms is then its time. */
 void core_begin(struct core *core, int64_t boot_ms, int64_t wall_ms);
 void core_pass_at(struct core *core, int64_t now_ms); // runs a pass of the scheduler, which ends the turn
-/* The time for a query that changes nothing. */
-int64_t core_look_ms(const struct core *core, int64_t wall_ms);
 
 /* The boot time at which the core's clock reaches `at_ms`. */
 int64_t core_boot_at(const struct core *core, int64_t at_ms);

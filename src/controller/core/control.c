@@ -160,13 +160,13 @@ static bool is_unparkable(const struct job *job)
     return job->state == JOB_RUNNING && job_park(job)->phase == PARK_PARKED;
 }
 
-static void park(struct core *core, struct core_entry *entry, const struct identity *who, int64_t return_ms)
+static void park(struct core *core, struct core_entry *entry, const struct identity *who, int64_t for_ms)
 {
     struct job_event event = { .type = EVENT_PARK,
         .attempt = entry->job->attempt,
         .uid = who->uid,
         .park_cause = PARK_ASKED,
-        .park_return_ms = return_ms };
+        .park_return_ms = for_ms > 0 ? core->now_ms + for_ms : 0 };
     core_change(core, entry, &event, NULL);
 }
 
@@ -180,10 +180,10 @@ static const struct control parking = { "parked", true, is_parkable, park, core_
 static const struct control unparking = { "returned", false, is_unparkable, unpark, core_can_return };
 
 void core_park(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
-    int64_t return_ms, void *request)
+    int64_t for_ms, void *request)
 {
     core_begin(core, boot_ms, wall_ms);
-    control_job(core, &parking, who, job, return_ms, request);
+    control_job(core, &parking, who, job, for_ms, request);
 }
 
 void core_unpark(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,

@@ -215,12 +215,12 @@ void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
 
 /*
  * Parks a running job: saves its GPU memory, stops it, and gives its GPUs to other jobs. Answered when that
- * is requested; the result is an event (`parked`, or `unparked` with the reason). `return_ms`: it returns by
- * itself at this time, wall clock; 0: it does not. core_unpark returns it as soon as its GPUs are free.
+ * is requested; the result is an event (`parked`, or `unparked` with the reason). `for_ms`: it returns by
+ * itself after this time; 0: it does not. core_unpark returns it as soon as its GPUs are free.
  * Errors as for core_signal; also -EINVAL: this job, or its node, cannot do that.
  */
 void core_park(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
-    int64_t return_ms, void *request);
+    int64_t for_ms, void *request);
 void core_unpark(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, void *request);
 
@@ -351,6 +351,8 @@ void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms);
 void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms);
 
 /* --- queries, for the API; pointers are valid until the next input --- */
+/* The core's time, which those of events are in; after the wall clock was set it differs from that. */
+int64_t core_look_ms(const struct core *core, int64_t wall_ms);
 const struct job *core_job(const struct core *core, uint64_t id);
 void core_each_job(const struct core *core, void (*visit)(void *arg, const struct job *job), void *arg);
 /* The same for at most `max` jobs with higher ids than `id`; the id of the last one, 0: there are none. */

@@ -268,6 +268,11 @@ const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t 
     return "resources";
 }
 
+int64_t core_look_ms(const struct core *core, int64_t wall_ms)
+{
+    return wall_ms;
+}
+
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms)
 {
     *ret_eta_ms = *ret_latest_ms = TIME_NEVER;
@@ -387,7 +392,7 @@ void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
 }
 
 void core_park(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
-    int64_t return_ms, void *request)
+    int64_t for_ms, void *request)
 {
     answer_job(job, request);
 }

@@ -501,9 +501,20 @@ static void numbers_that_no_order_can_have_had_are_ignored(void **state)
     }
 }
 
+/* As mgpud sees the wall clock for five minutes after it was set. */
+static void it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says(void **state)
+{
+    struct bench *b = *state;
+    core_park(b->core, b->now_ms, b->now_ms + 3600 * SECOND_MS, &owner, JOB, 5 * SECOND_MS, &asked);
+    bench_settle(b);
+    assert_int_equal(job_park(job_of(b))->return_ms, b->core->last_ms + 5 * SECOND_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says, open_wide, bench_close),
         cmocka_unit_test_setup_teardown(
             it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could, open_wide, bench_close),
         cmocka_unit_test_setup_teardown(

@@ -80,7 +80,7 @@ static char *show(const struct fixture *fixture)
 {
     struct json_job_view view = { .job = fixture->job,
         .names = fixture->names,
-        .now_wall_ms = 1000000005500,
+        .now_ms = 1000000005500,
         .position = 2,
         .reason = "waits" };
     _cleanup_json_ json_t *object = json_job_write(&view);
