@@ -132,8 +132,10 @@ void store_fetch_job(struct store *store, uint64_t job,
     void (*on_job)(void *arg, uint64_t job, struct job *row),
     void *arg); // the callee owns the job
 
+#define STORE_JOB_EVENTS_BYTES (1U << 20)
+
 /* Up to `limit` events with seq > `after`, oldest first; `job` 0 means all jobs, otherwise those of its steps
- * are left out. The array is the store's. */
+ * are left out, and what follows STORE_JOB_EVENTS_BYTES. The array is the store's. */
 void store_fetch_events(struct store *store, uint64_t after, uint64_t job, size_t limit,
     void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg);
 
@@ -151,9 +153,13 @@ struct store_token {
     uint32_t scopes;                // SCOPE_ bits: what it permits
     uint64_t max_gpu_ms;            // GPU time that its jobs may use together; 0: unlimited
 };
-/* on_added gets id 0 if the token was refused: the hash exists already, or the disk is full. */
+#define STORE_USER_TOKENS_MAX 256
+
+/* on_added gets id 0 and the reason if the token was refused: -EEXIST, the hash exists already; -ENOSPC, the
+ * disk is full; -EUSERS, this user has STORE_USER_TOKENS_MAX that are valid; -ECANCELED, the store is closed.
+ */
 void store_add_token(struct store *store, const struct store_token *token, const uint8_t hash[32],
-    void (*on_added)(void *arg, uint64_t id), void *arg);
+    void (*on_added)(void *arg, uint64_t id, int result), void *arg);
 void store_find_token(struct store *store, const uint8_t hash[32], int64_t now_ms,
     void (*on_token)(void *arg, const struct store_token *token), void *arg);
 

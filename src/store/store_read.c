@@ -189,6 +189,7 @@ struct fetch_events {
     bool has_steps_alone; // those from which the steps of the job fold
     struct job_event *events;
     size_t count, capacity;
+    size_t bytes; // of the records
     void (*on_events)(void *arg, const struct job_event *events, size_t count);
     void *arg;
 };
@@ -205,7 +206,14 @@ static int read_event(struct fetch_events *fetch, sqlite3_stmt *statement, struc
     if (r < 0)
         return error_wrap(err, "event %" PRIi64, (int64_t)sqlite3_column_int64(statement, 0));
     fetch->count++;
+    fetch->bytes += (size_t)sqlite3_column_bytes(statement, 1);
     return 0;
+}
+
+/* What is shown of one job; the steps of a job fold from all their events. */
+static bool is_enough(const struct fetch_events *fetch)
+{
+    return fetch->job != 0 && !fetch->has_steps_alone && fetch->bytes >= STORE_JOB_EVENTS_BYTES;
 }
 
 static int run_fetch_events(struct store *store, struct store_request *request, struct error *err)
@@ -218,8 +226,8 @@ static int run_fetch_events(struct store *store, struct store_request *request, 
     (void)sqlite3_bind_int64(statement, 2, fetch->limit > INT64_MAX ? INT64_MAX : (int64_t)fetch->limit);
     if (fetch->job != 0)
         (void)sqlite3_bind_int64(statement, 3, (int64_t)fetch->job);
-    int r;
-    while ((r = step(statement, "events", err)) == 1) {
+    int r = 0;
+    while (!is_enough(fetch) && (r = step(statement, "events", err)) == 1) {
         r = read_event(fetch, statement, err);
         if (r < 0)
             break;

@@ -30,7 +30,8 @@ static const char *const texts[STORE_STATEMENTS] = {
     [SQL_DELETE_GPUS] = "DELETE FROM gpu_alloc WHERE job = ?1",
     [SQL_PUT_STATE] = "INSERT OR REPLACE INTO cluster_state (kind, key, value) VALUES (?1, ?2, ?3)",
     [SQL_DELETE_STATE] = "DELETE FROM cluster_state WHERE kind = ?1 AND key = ?2",
-    [SQL_DELETE_OLD_TOKENS] = "DELETE FROM tokens WHERE expires_ms > 0 AND expires_ms < ?1",
+    [SQL_DELETE_OLD_TOKENS] = "DELETE FROM tokens WHERE expires_ms > 0 AND expires_ms < ?1"
+                              " AND (?2 < 0 OR uid = ?2)",
     [SQL_INSERT_TOKEN] = "INSERT INTO tokens (uid, gid, name, hash, created_ms, expires_ms, scopes,"
                          " max_gpu_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [SQL_FIND_TOKEN] = "SELECT " TOKEN_COLUMNS " FROM tokens WHERE hash = ?1"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tokens of the API: the holder of the secret with this SHA-256 acts as this user. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,16 +16,47 @@ struct add_token {
     struct store_request request;
     struct store_token token;
     uint8_t hash[HASH_SIZE];
-    void (*on_added)(void *arg, uint64_t id);
+    int result;
+    void (*on_added)(void *arg, uint64_t id, int result);
     void *arg;
 };
+
+/* Those that expired before `before_ms`, of one user or of all (-1). */
+static int delete_expired(struct store *store, int64_t uid, int64_t before_ms, struct error *err)
+{
+    sqlite3_stmt *old = store->statements[SQL_DELETE_OLD_TOKENS];
+    (void)sqlite3_bind_int64(old, 1, before_ms);
+    (void)sqlite3_bind_int64(old, 2, uid);
+    return store_sql_finish(old, "tokens", err);
+}
+
+static int count_tokens(struct store *store, uint32_t uid, int64_t *ret, struct error *err)
+{
+    _cleanup_free_ char *sql = xasprintf("SELECT count(*) FROM tokens WHERE uid = %" PRIu32, uid);
+    return store_sql_number(store->db, sql, ret, err);
+}
+
+/* One more than it may have is refused, once those that have expired are gone. */
+static int make_room(struct store *store, const struct store_token *token, struct error *err)
+{
+    int64_t count = 0;
+    int r = delete_expired(store, -1, token->created_ms - EXPIRED_KEPT_MS, err);
+    if (r == 0)
+        r = count_tokens(store, token->uid, &count, err);
+    if (r < 0 || count < STORE_USER_TOKENS_MAX)
+        return r;
+    r = delete_expired(store, token->uid, token->created_ms + 1, err);
+    if (r == 0)
+        r = count_tokens(store, token->uid, &count, err);
+    return r == 0 && count >= STORE_USER_TOKENS_MAX
+               ? error_set(err, -EUSERS, "user %" PRIu32 " has %d tokens", token->uid, STORE_USER_TOKENS_MAX)
+               : r;
+}
 
 static int insert_token(struct store *store, void *arg, struct error *err)
 {
     struct add_token *add = arg;
-    sqlite3_stmt *old = store->statements[SQL_DELETE_OLD_TOKENS];
-    (void)sqlite3_bind_int64(old, 1, add->token.created_ms - EXPIRED_KEPT_MS);
-    int r = store_sql_finish(old, "tokens", err);
+    int r = make_room(store, &add->token, err);
     if (r < 0)
         return r;
     sqlite3_stmt *statement = store->statements[SQL_INSERT_TOKEN];
@@ -47,21 +79,23 @@ static int run_add_token(struct store *store, struct store_request *request, str
 {
     struct add_token *add = (struct add_token *)request;
     int r = store_write_transaction(store, insert_token, add, err);
-    if (r == -EEXIST || r == -ENOSPC)
+    bool is_refused = r == -EEXIST || r == -ENOSPC || r == -EUSERS;
+    if (is_refused)
         add->token.id = 0;
-    return r == -EEXIST || r == -ENOSPC ? 0 : r;
+    add->result = r;
+    return is_refused ? 0 : r;
 }
 
 static void answer_add_token(struct store *store, struct store_request *request)
 {
     struct add_token *add = (struct add_token *)request;
-    add->on_added(add->arg, add->token.id);
+    add->on_added(add->arg, add->token.id, add->result);
 }
 
 static void drop_add_token(struct store_request *request)
 {
     const struct add_token *add = (const struct add_token *)request;
-    add->on_added(add->arg, 0);
+    add->on_added(add->arg, 0, -ECANCELED);
 }
 
 static void free_add_token(struct store_request *request)
@@ -75,7 +109,7 @@ static const struct store_request_kind add_token_kind = {
 };
 
 void store_add_token(struct store *store, const struct store_token *token, const uint8_t hash[HASH_SIZE],
-    void (*on_added)(void *arg, uint64_t id), void *arg)
+    void (*on_added)(void *arg, uint64_t id, int result), void *arg)
 {
     struct add_token *add = xcalloc(1, sizeof(*add));
     *add = (struct add_token){

@@ -56,7 +56,8 @@
     X(LIMIT_LIST_TOP, "list_top", 10000, "jobs", "jobs or GPUs of each state in a list with `top=`")         \
     X(LIMIT_LIST_POSITIONS, "list_positions", 1000, "jobs",                                                  \
         "queued jobs in one list shown with their position, which is null for later ones")                   \
-    X(LIMIT_JOB_EVENTS, "job_events", 1000, "events", "events shown with one job, the oldest first")         \
+    X(LIMIT_JOB_EVENTS, "job_events", 1000, "events",                                                        \
+        "events shown with one job, the oldest first; fewer if they take 1 MiB in the store")                \
     X(LIMIT_GPU_JOBS, "gpu_jobs", 64, "jobs", "jobs shown with one GPU")                                     \
     X(LIMIT_HISTORY_POINTS, "history_points", 25000, "points",                                               \
         "points in one GPU history response, all GPUs together")                                             \
@@ -74,6 +75,10 @@
     X(LIMIT_PARK_S, "park_for_s", 31536000, "s", "longest `for_s` of a park")                                \
     X(LIMIT_GRACE_S, "grace_s", 86400, "s", "longest `grace_s` of a cancel")                                 \
     X(LIMIT_TOKEN_S, "token_s", 31622400, "s", "longest `expires_s` of a token")                             \
+    X(LIMIT_USER_TOKENS, "user_tokens", 256, "tokens",                                                       \
+        "valid tokens of one user, logins of the web page included; more is 429")                            \
+    X(LIMIT_TOKEN_REQUESTS, "token_requests", 250, "requests",                                               \
+        "a token or login that is made, used up or revoked counts as so many requests of its user")          \
     X(LIMIT_TOKEN_NAME_BYTES, "token_name_bytes", 64, "bytes", "name of a token")                            \
     X(LIMIT_TOKEN_CACHE_S, "token_cache_s", 5, "s",                                                          \
         "how long a token is trusted on a connection without checking the store")                            \

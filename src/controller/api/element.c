@@ -40,7 +40,7 @@ static void on_events(void *arg, const struct job_event *events, size_t count)
             element = events[i].element;
         search->after = events[i].seq;
     }
-    if (!request_is_over(request) && element == 0 && count == LIMIT_EVENT_REPLAY) {
+    if (!request_is_over(request) && element == 0 && count > 0) {
         look_on(search);
         return;
     }

@@ -125,9 +125,10 @@ static json_t *write_schemas(void)
     return schemas;
 }
 
-void handle_openapi(struct request *request)
+/* Without the "schema" that all our answers begin with: OpenAPI has no such key. */
+static char *write_all(void)
 {
-    json_t *body = json_object();
+    _cleanup_json_ json_t *body = json_object();
     (void)json_object_set_new(body, "openapi", json_string("3.1.0"));
     (void)json_object_set_new(body, "info", json_pack("{s:s,s:s}", "title", "mgpu", "version", MGPU_VERSION));
     (void)json_object_set_new(body, "paths", write_paths());
@@ -135,8 +136,13 @@ void handle_openapi(struct request *request)
     (void)json_object_set_new(body, "components",
         json_pack("{s:o,s:{s:{s:s,s:s}}}", "schemas", write_schemas(), "securitySchemes", "token", "type",
             "http", "scheme", "bearer"));
-    /* Without the "schema" that all our answers begin with: OpenAPI has no such key. */
-    _cleanup_free_ char *text = json_text_format(body);
-    json_decref(body);
-    request_reply_bytes(request, 200, "application/json", text, strlen(text));
+    return json_text_format(body);
+}
+
+void handle_openapi(struct request *request)
+{
+    struct serve *serve = request->serve;
+    if (serve->openapi == NULL)
+        serve->openapi = write_all();
+    request_reply_bytes(request, 200, "application/json", serve->openapi, strlen(serve->openapi));
 }

@@ -262,7 +262,7 @@ static const struct route routes[] = {
         "Waits until one of the caller's processes has its GPUs; disconnecting withdraws the request.",
         { { NULL, NULL } }, &acquire_request_record },
     { "GET", "/jobs", ACTION_LOOK, handle_plain_jobs, "All jobs, in short form.", { { NULL, NULL } }, NULL,
-        .is_of_record = true },
+        .is_costly = true, .is_of_record = true },
     { "GET", "/metrics", ACTION_LOOK, handle_metrics, "Metrics for Prometheus, as text.", { { NULL, NULL } },
         NULL },
     { "GET", "/status", ACTION_LOOK, handle_status, "Counts of GPUs and jobs.", { { NULL, NULL } }, NULL },
@@ -416,7 +416,7 @@ static void run_route(struct request *request)
         request->who.role = role_here(request);
         request->who.first_job = core_first_own(request->serve->controller->core, uid);
     }
-    int r = users_request(request->serve->users, uid, clock_boot_ms(), &err);
+    int r = users_request(request->serve->users, uid, clock_boot_ms(), 1, &err);
     if (r == 0 && request->who.is_known)
         r = connection_count_as(request->connection, uid, &err);
     if (r == 0 && request->route->action != ACTION_GREET && !request->who.is_known) {

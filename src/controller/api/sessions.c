@@ -122,14 +122,14 @@ static char *page_address(const struct controller *controller, const char *host)
     return xasprintf("http://localhost:%s", bound.port);
 }
 
-static void on_login_added(void *arg, uint64_t id)
+static void on_login_added(void *arg, uint64_t id, int result)
 {
     struct request *request = arg;
     if (!request_is_over(request)) {
         const struct login *login = request->work;
         struct error err = { 0 };
-        if (id == 0) {
-            (void)error_set(&err, -EIO, "the one-time address may or may not have been stored");
+        if (result < 0) {
+            (void)tokens_refusal(result, "the one-time address", &err);
             request_reply_problem(request, &err);
         } else {
             json_t *body = json_object();
@@ -165,6 +165,8 @@ void handle_login(struct request *request)
     request->work = login;
     request->release = release_login;
     int r = read_login(request, login, &err);
+    if (r == 0)
+        r = tokens_charge(request, &err);
     if (r == 0)
         r = token_make(login->secret, hash, &err);
     if (r < 0) {
@@ -207,14 +209,14 @@ static void refuse_login(struct request *request)
     request_reply_problem(request, &err);
 }
 
-static void on_session_added(void *arg, uint64_t id)
+static void on_session_added(void *arg, uint64_t id, int result)
 {
     struct request *request = arg;
     if (!request_is_over(request)) {
         const struct opening *opening = request->work;
         struct error err = { 0 };
-        if (id == 0) {
-            (void)error_set(&err, -EIO, "the session may or may not have been stored");
+        if (result < 0) {
+            (void)tokens_refusal(result, "the session", &err);
             request_reply_problem(request, &err);
         } else {
             json_t *body = json_object();

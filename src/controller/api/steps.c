@@ -404,6 +404,12 @@ static void tell_client(struct request *request, const struct step_signal_reques
         request_reply_problem(request, &err);
         return;
     }
+    if (request_room(client->request) == 0) {
+        (void)error_set(&err, -EUSERS, "step %" PRIu64 ".%u does not take its signals: too many are waiting",
+            request->job, wish->step);
+        request_reply_problem(request, &err);
+        return;
+    }
     _cleanup_free_ char *text =
         signal != 0 ? xasprintf("{\"signal\":%d}\n", signal) : xstrdup("{\"cancel\":true}\n");
     request_stream(client->request, text, strlen(text));

@@ -22,6 +22,7 @@
 #include "controller/nodes/listener.h"
 #include "controller/nodes/reach.h"
 #include "controller/http/request.h"
+#include "controller/http/users.h"
 #include "controller/api/routes.h"
 #include "store/store.h"
 #include "wire/json_record.h"
@@ -72,14 +73,33 @@ static char *remote_api(const struct controller *controller, const char *host)
     return xasprintf("https://%s#%s", where, pin);
 }
 
-static void on_added(void *arg, uint64_t id)
+_Static_assert((int)LIMIT_USER_TOKENS == STORE_USER_TOKENS_MAX, "GET /limits tells what the store does");
+
+int tokens_refusal(int result, const char *what, struct error *err)
+{
+    if (result == -EUSERS) {
+        (void)error_set(
+            err, result, "you have %d valid tokens and logins, and may have no more", LIMIT_USER_TOKENS);
+        return error_hint(err, "mgpu token list shows them, mgpu token revoke ends one");
+    }
+    if (result == -ENOSPC)
+        return error_set(err, result, "%s was not stored: the disk of the store is full", what);
+    return error_set(err, -EIO, "%s may or may not have been stored", what);
+}
+
+int tokens_charge(struct request *request, struct error *err)
+{
+    return users_request(request->serve->users, request->who.uid, clock_boot_ms(), LIMIT_TOKEN_REQUESTS, err);
+}
+
+static void on_added(void *arg, uint64_t id, int result)
 {
     struct request *request = arg;
     if (!request_is_over(request)) {
         const struct making *making = request->work;
         struct error err = { 0 };
-        if (id == 0) {
-            (void)error_set(&err, -EIO, "the token may or may not have been stored");
+        if (result < 0) {
+            (void)tokens_refusal(result, "the token", &err);
             request_reply_problem(request, &err);
         } else {
             json_t *body = json_object();
@@ -139,6 +159,8 @@ void handle_make_token(struct request *request)
     request->work = making;
     request->release = release_making;
     int r = read_making(request, making, &err);
+    if (r == 0)
+        r = tokens_charge(request, &err);
     if (r == 0)
         r = token_make(making->secret, hash, &err);
     if (r < 0) {
@@ -362,6 +384,11 @@ static void on_revoked(void *arg, uint64_t id, int result)
 
 void handle_revoke_token(struct request *request)
 {
+    struct error err = { 0 };
+    if (tokens_charge(request, &err) < 0) {
+        request_reply_problem(request, &err);
+        return;
+    }
     request_ref(request);
     store_revoke_token(request->serve->controller->store, request->job,
         may_touch_others(request) ? STORE_ANY_USER : (int64_t)request->who.uid, on_revoked, request);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct error;
 struct request;
 struct serve;
 
@@ -22,6 +23,12 @@ void tokens_identify(struct request *request, const char *header, void (*next)(s
 void tokens_find(struct request *request, const uint8_t *hash,
     void (*found)(struct request *request, bool is_found, void (*next)(struct request *request)),
     void (*next)(struct request *request));
+
+/* Counts what the store does for a token, which is much, as requests of this user: 0, or -EUSERS. */
+int tokens_charge(struct request *request, struct error *err);
+
+/* Why store_add_token() did not add `what`; the result is that of the error. */
+int tokens_refusal(int result, const char *what, struct error *err);
 
 /* The names of these scopes, as an array. */
 json_t *tokens_write_scopes(unsigned scopes);

@@ -54,6 +54,7 @@ struct serve {
     struct terminal_client *terminals;
     struct step_client *step_clients;
     struct event *heartbeat;
+    char *openapi;      // api/openapi.c: its answer, once it was asked for
     int64_t started_ms; // boot clock
     uint64_t published; // seq of the last event passed to serve_publish()
 };

@@ -83,6 +83,7 @@ void serve_free(struct serve *serve)
     usernames_free(serve->names);
     users_free(serve->users);
     free(serve->why.text);
+    free(serve->openapi);
     free(serve);
 }
 

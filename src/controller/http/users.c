@@ -148,7 +148,7 @@ void users_give(struct users *users, uint32_t uid, enum user_share share, size_t
     users->open[share] -= amount;
 }
 
-int users_request(struct users *users, uint32_t uid, int64_t boot_ms, struct error *err)
+int users_request(struct users *users, uint32_t uid, int64_t boot_ms, unsigned count, struct error *err)
 {
     struct user *user = find(users, uid, boot_ms);
     int64_t passed_ms = boot_ms - user->filled_ms;
@@ -156,8 +156,8 @@ int users_request(struct users *users, uint32_t uid, int64_t boot_ms, struct err
     user->bucket += (passed_ms < 60000 ? passed_ms : 60000) * LIMIT_USER_REQUESTS; // per ms: thousandths
     if (user->bucket > BUCKET_WHOLE)
         user->bucket = BUCKET_WHOLE;
-    if (user->bucket < MILLI)
+    if (user->bucket < (int64_t)count * MILLI)
         return error_set(err, -EUSERS, "too many requests: at most %d per second", LIMIT_USER_REQUESTS);
-    user->bucket -= MILLI;
+    user->bucket -= (int64_t)count * MILLI;
     return 0;
 }

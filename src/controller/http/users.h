@@ -38,5 +38,5 @@ int users_take(struct users *users, uint32_t uid, enum user_share share, size_t 
 /* Returns what users_take() allocated. */
 void users_give(struct users *users, uint32_t uid, enum user_share share, size_t amount);
 
-/* Counts a request: 0, or -EUSERS if this user exceeds its request rate. */
-int users_request(struct users *users, uint32_t uid, int64_t boot_ms, struct error *err);
+/* Counts a request, or what costs as much as several: 0, or -EUSERS if this user exceeds its request rate. */
+int users_request(struct users *users, uint32_t uid, int64_t boot_ms, unsigned count, struct error *err);

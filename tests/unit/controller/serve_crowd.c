@@ -307,12 +307,14 @@ static void who_asks_too_fast_is_slowed_down_alone(void **state)
     struct users *users = users_new(10);
     struct error err = { 0 };
     for (int i = 0; i < LIMIT_USER_BURST; i++)
-        assert_int_equal(users_request(users, 1, 1000, &err), 0);
-    assert_true(users_request(users, 1, 1000, &err) < 0);
-    assert_int_equal(users_request(users, 2, 1000, &err), 0);
-    assert_int_equal(users_request(users, 257, 1000, &err), 0); // the same chain as user 1
-    assert_true(users_request(users, 1, 1000, &err) < 0);
-    assert_int_equal(users_request(users, 1, 1001, &err), 0);
+        assert_int_equal(users_request(users, 1, 1000, 1, &err), 0);
+    assert_true(users_request(users, 1, 1000, 1, &err) < 0);
+    assert_int_equal(users_request(users, 2, 1000, 1, &err), 0);
+    assert_int_equal(users_request(users, 257, 1000, 1, &err), 0); // the same chain as user 1
+    assert_true(users_request(users, 1, 1000, 1, &err) < 0);
+    assert_int_equal(users_request(users, 1, 1001, 1, &err), 0);
+    assert_true(users_request(users, 1, 1010, LIMIT_TOKEN_REQUESTS, &err) < 0);
+    assert_int_equal(users_request(users, 1, 1060, LIMIT_TOKEN_REQUESTS, &err), 0);
     users_free(users);
 }
 

@@ -169,12 +169,12 @@ void store_fetch_steps(struct store *store, uint64_t job,
 
 static void call_added(struct later *later)
 {
-    void (*on_added)(void *, uint64_t) = (void (*)(void *, uint64_t))later->callback;
-    on_added(later->arg, 7);
+    void (*on_added)(void *, uint64_t, int) = (void (*)(void *, uint64_t, int))later->callback;
+    on_added(later->arg, 7, 0);
 }
 
 void store_add_token(struct store *store, const struct store_token *token, const uint8_t hash[32],
-    void (*on_added)(void *arg, uint64_t id), void *arg)
+    void (*on_added)(void *arg, uint64_t id, int result), void *arg)
 {
     current->token = *token;
     current->token.name = NULL;

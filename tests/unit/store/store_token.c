@@ -14,14 +14,15 @@
 struct answer {
     bool is_here;
     uint64_t id;
+    int result;
     uint32_t uid, gid;
     char name[32];
 };
 
-static void on_added(void *arg, uint64_t id)
+static void on_added(void *arg, uint64_t id, int result)
 {
     struct answer *answer = arg;
-    *answer = (struct answer){ .is_here = true, .id = id };
+    *answer = (struct answer){ .is_here = true, .id = id, .result = result };
 }
 
 static void on_token(void *arg, const struct store_token *token)
@@ -61,6 +62,31 @@ static struct answer find(struct fixture *fixture, uint8_t first_byte, int64_t n
     store_find_token(fixture->store, hash, now_ms, on_token, &answer);
     fixture_dispatch_until(fixture, &answer.is_here);
     return answer;
+}
+
+static int add_another(struct fixture *fixture, uint32_t uid, int number, int64_t expires_ms)
+{
+    struct answer answer = { 0 };
+    char name[] = "script";
+    const struct store_token token = {
+        .uid = uid, .name = name, .created_ms = 1000, .expires_ms = expires_ms
+    };
+    const uint8_t hash[32] = { (uint8_t)uid, 1, (uint8_t)(number >> 8), (uint8_t)number };
+    store_add_token(fixture->store, &token, hash, on_added, &answer);
+    fixture_dispatch_until(fixture, &answer.is_here);
+    assert_true((answer.result == 0) == (answer.id != 0));
+    return answer.result;
+}
+
+static void a_user_has_so_many_valid_tokens_and_no_more(void **state)
+{
+    struct fixture *fixture = *state;
+    for (int i = 0; i < STORE_USER_TOKENS_MAX - 1; i++)
+        assert_int_equal(add_another(fixture, 7, i, 5000), 0);
+    assert_int_equal(add_another(fixture, 7, 1000, 900), 0);  // has expired
+    assert_int_equal(add_another(fixture, 7, 1001, 5000), 0); // in place of that
+    assert_int_equal(add_another(fixture, 7, 1002, 5000), -EUSERS);
+    assert_int_equal(add_another(fixture, 8, 1003, 5000), 0);
 }
 
 static void a_token_is_found_by_its_hash(void **state)
@@ -197,6 +223,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
+        TEST(a_user_has_so_many_valid_tokens_and_no_more),
         TEST(a_token_is_found_by_its_hash),
         TEST(a_token_survives_a_restart),
         TEST(an_expired_token_is_not_found),
