@@ -48,6 +48,67 @@ void strings_set_env(struct strings *strings, const char *name, const char *valu
     strings_take(strings, entry);
 }
 
+/* An entry of two lists, the second behind the first. */
+struct env_entry {
+    const char *text;
+    size_t length; // of its name
+    size_t at;
+};
+
+static int compare_names(const struct env_entry *a, const struct env_entry *b)
+{
+    int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
+    return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+static int by_name(const void *left, const void *right)
+{
+    const struct env_entry *a = left, *b = right;
+    int order = compare_names(a, b);
+    return order != 0 ? order : (a->at > b->at) - (a->at < b->at);
+}
+
+static size_t list_entries(const struct strings *list, size_t first, struct env_entry *entries)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const char *equals = strchr(list->items[i], '=');
+        if (equals != NULL)
+            entries[count++] =
+                (struct env_entry){ list->items[i], (size_t)(equals - list->items[i]), first + i };
+    }
+    return count;
+}
+
+void strings_merge_env(struct strings *strings, const struct strings *more)
+{
+    size_t n_old = strings->count;
+    struct env_entry *entries = xcalloc(n_old + more->count + 1, sizeof(*entries));
+    const char **texts =
+        xcalloc(more->count + 1, sizeof(*texts)); // of names that are new, by the first of their places
+    size_t count = list_entries(strings, 0, entries);
+    count += list_entries(more, n_old, entries + count);
+    qsort(entries, count, sizeof(*entries), by_name);
+    for (size_t i = 0, end = 0; i < count; i = end) {
+        while (end < count && compare_names(&entries[i], &entries[end]) == 0)
+            end++;
+        const struct env_entry *first = &entries[i], *last = &entries[end - 1];
+        if (last->at < n_old)
+            continue;
+        if (first->at >= n_old) {
+            texts[first->at - n_old] = last->text;
+            continue;
+        }
+        free(strings->items[first->at]);
+        strings->items[first->at] = xstrdup(last->text);
+    }
+    for (size_t i = 0; i < more->count; i++)
+        if (texts[i] != NULL)
+            strings_add(strings, texts[i]);
+    free(texts);
+    free(entries);
+}
+
 const char *strings_get_env(const struct strings *strings, const char *name)
 {
     size_t length = strlen(name);

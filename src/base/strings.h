@@ -21,6 +21,10 @@ void strings_take(struct strings *strings, char *text);
 /* Sets "NAME=value" in an environment list, replacing an entry of that name in place. */
 void strings_set_env(struct strings *strings, const char *name, const char *value);
 
+/* Sets all entries of another environment list, as strings_set_env() does one after the other, in time that
+ * does not grow with the product of both lists. Entries without '=' are left out. */
+void strings_merge_env(struct strings *strings, const struct strings *more);
+
 /* The value of `name` in an environment list, or NULL. Owned by the list. */
 const char *strings_get_env(const struct strings *strings, const char *name);
 

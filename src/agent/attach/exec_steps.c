@@ -253,6 +253,18 @@ static void leave_container(struct launch_spec *spec)
     spec->image = (struct record_list){ 0 };
 }
 
+/* The variables about GPUs are set last: a request may set these, too. */
+static void set_env(struct launch_spec *spec, const struct strings *wanted)
+{
+    strings_merge_env(&spec->env, wanted);
+    for (size_t i = 0; i < spec->gpu_env.count; i++) {
+        const char *entry = spec->gpu_env.items[i];
+        _cleanup_free_ char *name = xstrndup(entry, strcspn(entry, "="));
+        if (strings_get_env(wanted, name) != NULL)
+            strings_set_env(&spec->gpu_env, name, strings_get_env(&spec->env, name));
+    }
+}
+
 /* The job's spec, with what is different for the exec step. */
 static void adapt(struct launch_spec *spec, const struct message_open_step *request)
 {
@@ -260,15 +272,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     char number[16];
     strings_clear(&spec->command);
     strings_copy(&spec->command, &request->command);
-    for (size_t i = 0; i < request->env.count; i++) {
-        const char *entry = request->env.items[i], *equals = strchr(entry, '=');
-        if (equals == NULL)
-            continue;
-        _cleanup_free_ char *name = xstrndup(entry, (size_t)(equals - entry));
-        strings_set_env(&spec->env, name, equals + 1);
-        if (strings_get_env(&spec->gpu_env, name) != NULL) // which is set last
-            strings_set_env(&spec->gpu_env, name, equals + 1);
-    }
+    set_env(spec, &request->env);
     if (request->cwd != NULL) {
         replace_text(&spec->cwd, request->cwd);
         replace_text(&spec->cwd_fallback, NULL);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/strings.h"
 
@@ -35,6 +36,42 @@ static void an_environment_keeps_one_entry_a_name(void **state)
     assert_string_equal(strings_get_env(&env, "A"), "3");
     assert_string_equal(strings_get_env(&env, "AB"), "2");
     assert_null(strings_get_env(&env, "B"));
+}
+
+static void merged_environments_are_those_set_one_by_one(void **state)
+{
+    static const char *const texts[] = { "A=1", "AB=2", "A=", "B=x=y", "nothing", "=", "A=3", "C=", "=z" };
+    size_t n = sizeof(texts) / sizeof(texts[0]);
+    for (unsigned seed = 0; seed < 2000; seed++) {
+        _cleanup_strings_ struct strings merged = { 0 }, more = { 0 }, expected = { 0 };
+        for (unsigned i = 0, bits = seed * 2654435761U; i < 8; i++, bits /= 9)
+            strings_add(i < seed % 6 ? &merged : &more, texts[bits % n]);
+        strings_copy(&expected, &merged);
+        for (size_t i = 0; i < more.count; i++) {
+            const char *equals = strchr(more.items[i], '=');
+            _cleanup_free_ char *name = xstrndup(more.items[i], strcspn(more.items[i], "="));
+            if (equals != NULL)
+                strings_set_env(&expected, name, equals + 1);
+        }
+        strings_merge_env(&merged, &more);
+        assert_int_equal(merged.count, expected.count);
+        for (size_t i = 0; i < merged.count; i++)
+            assert_string_equal(merged.items[i], expected.items[i]);
+    }
+}
+
+/* One after the other took some seconds. */
+static void merging_large_environments_takes_no_square_of_time(void **state)
+{
+    _cleanup_strings_ struct strings env = { 0 }, more = { 0 };
+    for (unsigned i = 0; i < 60000; i++) {
+        strings_take(&env, xasprintf("a%u=", i));
+        strings_take(&more, xasprintf("b%u=", i));
+    }
+    clock_t began = clock();
+    strings_merge_env(&env, &more);
+    assert_int_equal(env.count, 120000);
+    assert_true(clock() - began < 2 * CLOCKS_PER_SEC);
 }
 
 static void unsetting_removes_every_entry_of_that_name(void **state)
@@ -165,6 +202,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_is_an_argv_at_every_length),
         cmocka_unit_test(an_environment_keeps_one_entry_a_name),
+        cmocka_unit_test(merged_environments_are_those_set_one_by_one),
+        cmocka_unit_test(merging_large_environments_takes_no_square_of_time),
         cmocka_unit_test(unsetting_removes_every_entry_of_that_name),
         cmocka_unit_test(a_copy_of_a_list_is_deep_and_replaces),
         cmocka_unit_test(null_equals_only_null),
