@@ -71,7 +71,6 @@ static void reap_worker(struct keeper *keeper)
     log_warning("the agent ended with %s %d and is restarted",
         end.si_code == CLD_EXITED ? "status" : "signal", end.si_status);
     closep(&keeper->worker);
-    keeper->worker = -1;
     plan_start(keeper);
 }
 

@@ -52,5 +52,4 @@ void detach_ready(struct detached *detached)
     detach_streams(detached->log_fd);
     (void)!write(detached->ready_fd, "", 1);
     closep(&detached->ready_fd);
-    detached->ready_fd = -1;
 }

@@ -67,9 +67,9 @@ void freep(void *pointer_to_pointer)
 
 void closep(int *fd)
 {
-    if (*fd < 0)
-        return;
     int saved = errno;
-    (void)close(*fd);
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
     errno = saved;
 }

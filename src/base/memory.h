@@ -26,6 +26,8 @@ char *xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2), re
 void memory_keep_freed(void);
 
 void freep(void *pointer_to_pointer);
+
+/* Closes a descriptor, if it is one, and leaves -1, so that it is never closed twice. Keeps errno. */
 void closep(int *fd);
 
 #define _cleanup_(function) __attribute__((cleanup(function)))

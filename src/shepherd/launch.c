@@ -108,7 +108,6 @@ static int start_init(struct shepherd *shepherd, struct init *init)
     (void)close(pair[1]);
     if (pid < 0) {
         closep(&shepherd->channel_fd);
-        shepherd->channel_fd = -1;
         return (int)pid;
     }
     shepherd->init_pid = pid;
@@ -163,13 +162,11 @@ static void dismiss_init(struct shepherd *shepherd)
 {
     siginfo_t ended;
     closep(&shepherd->channel_fd);
-    shepherd->channel_fd = -1;
     if (shepherd->init_pidfd < 0)
         return;
     (void)process_signal(shepherd->init_pidfd, SIGKILL);
     (void)waitid(P_PIDFD, (id_t)shepherd->init_pidfd, &ended, WEXITED);
     closep(&shepherd->init_pidfd);
-    shepherd->init_pidfd = -1;
 }
 
 static off_t log_size(int log_fd)
@@ -211,7 +208,6 @@ static void leave_host(struct shepherd *shepherd)
     if (!shepherd->spec.is_exec_step)
         return;
     closep(&shepherd->cgroup_fd);
-    shepherd->cgroup_fd = -1;
     shepherd->host_pidfd = open_host(shepherd);
 }
 

@@ -101,7 +101,6 @@ void meeting_reserve(struct meeting *meeting, uint32_t first)
 void meeting_hand_over(struct meeting *meeting)
 {
     closep(&meeting->tcp_fd);
-    meeting->tcp_fd = -1;
 }
 
 void meeting_close(struct meeting *meeting)

@@ -39,7 +39,6 @@ void node_lease_open(struct node_lease *lease, const struct shepherd *shepherd)
 void node_lease_close(struct node_lease *lease)
 {
     closep(&lease->timer_fd);
-    lease->timer_fd = -1;
 }
 
 static void arm(struct node_lease *lease, int64_t at_ms)

@@ -34,7 +34,6 @@ void status_pipe_close(struct status_pipe *status_pipe)
 {
     closep(&status_pipe->pipe_fd);
     closep(&status_pipe->file_fd);
-    status_pipe->pipe_fd = status_pipe->file_fd = -1;
 }
 
 /* Never blocks, and rejects other kinds of files. */

@@ -125,18 +125,14 @@ static void close_ours(struct terminal *terminal)
 {
     int *fds[] = { &terminal->sink_fd, &terminal->source_fds[0], &terminal->source_fds[1], &terminal->door_fd,
         &terminal->seen_fd };
-    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         closep(fds[i]);
-        *fds[i] = -1;
-    }
 }
 
 static void close_theirs(struct terminal *terminal)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         closep(&terminal->job_fds[i]);
-        terminal->job_fds[i] = -1;
-    }
 }
 
 void terminal_drop(const struct terminal *terminal)
@@ -218,5 +214,4 @@ void terminal_close(struct terminal *terminal)
     close_ours(terminal);
     close_theirs(terminal);
     closep(&terminal->channel_fd);
-    terminal->channel_fd = -1;
 }

@@ -46,7 +46,6 @@ void terminal_idle_open(struct terminal_idle *idle, const struct launch_spec *sp
 void terminal_idle_close(struct terminal_idle *idle)
 {
     closep(&idle->timer_fd);
-    idle->timer_fd = -1;
 }
 
 static void arm(struct terminal_idle *idle, int64_t at_ms)

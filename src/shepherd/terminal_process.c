@@ -57,12 +57,6 @@ struct process {
 
 static struct process process;
 
-static void forget_fd(int *fd)
-{
-    closep(fd);
-    *fd = -1;
-}
-
 static void tell_shepherd(struct process *p, int number, int64_t grace_ms)
 {
     struct spool_command command = {
@@ -95,7 +89,7 @@ static void on_input_end(void *arg)
     if (p->is_tty)
         (void)on_input(p, &end_of_file, 1);
     else
-        forget_fd(&p->sink_fd);
+        closep(&p->sink_fd);
 }
 
 static void set_size(struct process *p, const struct terminal_size *size)
@@ -225,7 +219,7 @@ static bool read_source(struct process *p, int index, uint8_t *bytes, size_t roo
     while (n < 0 && errno == EINTR);
     *ret_length = n > 0 ? (size_t)n : 0;
     if (n == 0 || (n < 0 && errno != EAGAIN))
-        forget_fd(&p->source_fds[index]);
+        closep(&p->source_fds[index]);
     return n > 0;
 }
 
@@ -279,7 +273,7 @@ static void on_channel(struct process *p)
         p->has_end = true;
         p->phase = TERMINAL_DRAINING;
     } else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        forget_fd(&p->channel_fd); // S was killed: the job and its terminal continue
+        closep(&p->channel_fd); // S was killed: the job and its terminal continue
     }
 }
 
@@ -294,8 +288,8 @@ static void begin_flushing(struct process *p)
 {
     if (p->channel_fd >= 0)
         (void)send(p->channel_fd, TERMINAL_DRAINED, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    forget_fd(&p->channel_fd);
-    forget_fd(&p->door_fd);
+    closep(&p->channel_fd);
+    closep(&p->door_fd);
     p->phase = TERMINAL_FLUSHING;
     p->deadline_ms = clock_boot_ms() + FLUSH_MS;
 }

@@ -36,7 +36,6 @@ void terms_open(struct terms *terms, const struct shepherd *shepherd, int64_t st
 void terms_close(struct terms *terms)
 {
     closep(&terms->timer_fd);
-    terms->timer_fd = -1;
 }
 
 static void arm(struct terms *terms, int64_t at_ms)

@@ -354,7 +354,6 @@ static void on_terminal(struct watch *watch)
     if (n != 0)
         return;
     closep(&terminal->channel_fd);
-    terminal->channel_fd = -1;
 }
 
 /* The job has ended: its exec steps end at once. The processes may already have been killed with the rest of
@@ -363,7 +362,6 @@ static void on_host_gone(struct watch *watch)
 {
     struct spool_command kill_it = { .signal = SIGKILL };
     closep(&watch->shepherd->host_pidfd);
-    watch->shepherd->host_pidfd = -1;
     if (!watch->is_executed)
         on_executed(watch);
     obey(watch, &kill_it);
@@ -410,7 +408,6 @@ static void on_init_gone(struct watch *watch)
         (void)waitid(P_PIDFD, (id_t)shepherd->init_pidfd, &ended, WEXITED);
     }
     closep(&shepherd->init_pidfd);
-    shepherd->init_pidfd = -1;
     read_status(watch);
     watch->phase = WATCH_REST;
     watch->is_executed = true;
@@ -441,7 +438,6 @@ static void on_leader_gone(struct watch *watch)
     status->ended_wall_ms = clock_wall_ms();
     status->ended_boot_ms = clock_boot_ms();
     closep(&watch->leader_pidfd);
-    watch->leader_pidfd = -1;
     watch->phase = WATCH_REST;
 }
 

@@ -144,7 +144,6 @@ static void bring(struct exec_step *exec_step)
         log_job(LOG_WARNING, exec_step->id.job, "cannot pass input to its step %u: %s", exec_step->id.step,
             strerror(-r));
     closep(&exec_step->stream_fd);
-    exec_step->stream_fd = -1;
 }
 
 static void end(struct exec_step *exec_step, int dirfd)

@@ -64,7 +64,6 @@ static int watch_file(struct log_file *file, const char *path, struct error *err
         file->inotify >= 0 && inotify_add_watch(file->inotify, path, IN_MODIFY | IN_DONT_FOLLOW) >= 0;
     if (!is_watched && (errno == EMFILE || errno == ENFILE || errno == ENOSPC)) {
         closep(&file->inotify);
-        file->inotify = -1;
         return 0;
     }
     if (!is_watched)

@@ -55,7 +55,6 @@ static void close_socket(struct gpu_child *child)
         event_free(child->readable);
     child->readable = NULL;
     closep(&child->fd);
-    child->fd = -1;
     buffer_clear(&child->input);
     (void)event_del(child->tick);
 }

@@ -161,7 +161,6 @@ static void dismiss_idle(struct fork_client *client)
         bool is_busy = kept->is_watched || look_at_kept(kept) == KEPT_BUSY;
         struct pollfd source = { kept->pidfd, POLLIN, 0 };
         closep(&kept->fd);
-        kept->fd = -1;
         int64_t left_ms = ends_ms - clock_boot_ms();
         if (!is_busy && left_ms > 0)
             (void)poll(&source, 1, (int)left_ms);

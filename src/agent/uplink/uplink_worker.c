@@ -69,7 +69,6 @@ static void on_end(void *arg, int status)
     struct uplink_worker *worker = arg;
     worker->child = NULL;
     closep(&worker->control_fd);
-    worker->control_fd = -1;
     log_warning("the agent's worker ended with %s %d and is restarted",
         WIFEXITED(status) ? "status" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
     plan_start(worker);

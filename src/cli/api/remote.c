@@ -138,7 +138,6 @@ int remote_connect(const char *host, int timeout_ms, struct http_client **ret, s
     const char *const arguments[] = { HELPER, "--fd", number, host, NULL };
     r = remote_start(arguments, theirs, HELPER_FD, &why);
     closep(&theirs);
-    theirs = -1;
     if (r == 0)
         r = hear_in_time(ours, host, timeout_ms, &why);
     if (r < 0) {

@@ -41,7 +41,6 @@ int doctor_walk(const char *where, doctor_step_fn *on_step, void *arg, struct er
     const char *const arguments[] = { "mgpu-tls", "--check", number, NULL };
     int r = remote_start(arguments, theirs, HELPER_FD, err);
     closep(&theirs);
-    theirs = -1;
     if (r == 0) {
         r = write_all(ours, where, strlen(where));
         (void)shutdown(ours, SHUT_WR);

@@ -98,7 +98,7 @@ int simple_child_wait(struct simple_child *child, int also_fd, int wait_ms)
     if (wanted[2].revents != 0)
         return -ECHILD;
     if (wanted[0].revents != 0)
-        closep(&child->said_fd), child->said_fd = -1;
+        closep(&child->said_fd);
     return wanted[3].revents != 0;
 }
 

@@ -71,6 +71,17 @@ static void a_descriptor_is_closed_at_the_end_of_its_scope(void **state)
     assert_int_equal(errno, EBADF);
 }
 
+static void a_closed_descriptor_is_not_closed_again(void **state)
+{
+    int first = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    closep(&first);
+    assert_int_equal(first, -1);
+    int second = open("/dev/null", O_RDONLY | O_CLOEXEC); // has the number of the first
+    closep(&first);
+    assert_true(fcntl(second, F_GETFD) >= 0);
+    closep(&second);
+}
+
 static void what_was_given_away_is_not_cleaned_up(void **state)
 {
     int kept = -1;
@@ -107,6 +118,7 @@ int main(void)
         cmocka_unit_test(text_is_formatted_to_its_full_length),
         cmocka_unit_test(an_impossible_size_aborts),
         cmocka_unit_test(a_descriptor_is_closed_at_the_end_of_its_scope),
+        cmocka_unit_test(a_closed_descriptor_is_not_closed_again),
         cmocka_unit_test(what_was_given_away_is_not_cleaned_up),
         cmocka_unit_test(cleaning_up_keeps_errno),
     };

@@ -279,7 +279,6 @@ static void a_client_believes_the_pin_of_the_authority_or_of_the_server(void **s
         assert_false(world->has_peer_pin);
         hang_up(&client);
         closep(&world->plain);
-        world->plain = -1;
     }
 }
 
@@ -362,7 +361,6 @@ static void each_direction_ends_by_itself(void **state)
     assert_int_equal(recv(world->plain, bytes, sizeof(bytes), 0), 0); // the end of what it asks
     assert_int_equal(send(world->plain, "answer", 6, 0), 6);
     closep(&world->plain);
-    world->plain = -1;
     for (int64_t end_ms = clock_boot_ms() + WAIT_MS; world->ended == 0 && clock_boot_ms() < end_ms;)
         turn(world);
     assert_int_equal(world->ended, 1);
@@ -430,7 +428,6 @@ static void last_words_arrive_though_nobody_listens_where_they_came_from(void **
     assert_int_equal(SSL_write(client.ssl, "typed", 5), 5);
     assert_int_equal(send(world->plain, "last", 4, 0), 4);
     closep(&world->plain);
-    world->plain = -1;
     assert_client_reads(&client, "last");
     assert_int_equal(SSL_write(client.ssl, "typed", 5), 5); // the connection is not reset for that
     turn(world);
@@ -484,7 +481,6 @@ static void a_side_that_ends_first_and_leaves_later_is_noticed(void **state)
     turn(world);
     assert_int_equal(world->ended, 0); // it may still be told something
     closep(&world->plain);
-    world->plain = -1;
     await_ends(world); // though the other machine says nothing more
     hang_up(&client);
 }
@@ -507,7 +503,6 @@ static void a_machine_that_sends_on_and_on_is_not_waited_for(void **state)
     begin(world, &client);
     assert_int_equal(pthread_create(&thread, NULL, write_on_and_on, &client), 0);
     closep(&world->plain);
-    world->plain = -1;
     await_ends(world);
     assert_int_equal(pthread_join(thread, NULL), 0);
     hang_up(&client);
@@ -553,7 +548,6 @@ static unsigned timeouts_of(const struct client *client, struct world *world)
     tls_sessions_cut(world->sessions, "client");
     (void)close(pair[1]);
     closep(&world->plain);
-    world->plain = -1;
     return ms;
 }
 
@@ -578,7 +572,6 @@ static void a_machine_that_never_ends_is_not_waited_for(void **state)
     struct client client;
     begin(world, &client);
     closep(&world->plain);
-    world->plain = -1;
     await_ends(world);
     assert_int_equal(world->broken, 0);
     hang_up(&client);
