@@ -89,8 +89,8 @@ struct question {
 
 struct helper {
     struct user_resolver *resolver;
-    struct child *process;
-    int fd; // -1: killed, or abandoned
+    struct child *process; // NULL: it has ended
+    int fd;                // -1: killed, or abandoned
     struct event *readable;
     struct buffer input;
     struct question *question; // NULL: it is idle
@@ -220,7 +220,7 @@ static void dismiss(struct helper *helper)
 {
     if (helper->fd < 0)
         return;
-    if (helper->question != NULL)
+    if (helper->question != NULL && helper->process != NULL)
         (void)process_signal(child_pidfd(helper->process), SIGKILL);
     helper->question = NULL;
     event_free(helper->readable);

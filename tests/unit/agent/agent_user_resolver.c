@@ -15,12 +15,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/host/child.h"
 #include "agent/host/user_resolver.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
 #define HANGING     7001
 #define FATAL       7002
+#define ORPHANING   7006 // as FATAL, and another process keeps its end of the socket open
 #define MISSING     7003
 #define SLOW        7005
 #define LOGLESS     7004 // his log directory is on a file system that hangs
@@ -55,7 +57,12 @@ int getpwuid_r(uid_t uid, struct passwd *entry, char *text, size_t size, struct 
     const struct timespec time = { .tv_nsec = SLOW_NS };
     if (uid == SLOW)
         (void)nanosleep(&time, NULL);
-    if (uid == FATAL)
+    if (uid == ORPHANING && fork() == 0) {
+        char byte;
+        (void)!read(CHILD_FD, &byte, 1); // until the agent closes it
+        _exit(0);
+    }
+    if (uid == FATAL || uid == ORPHANING)
         _exit(3);
     *entry =
         (struct passwd){ .pw_name = name, .pw_dir = home, .pw_shell = shell, .pw_uid = uid, .pw_gid = 77 };
@@ -250,6 +257,20 @@ static void process_that_dies_is_replaced(void **state)
     expect_user(scene, 2, 1001);
 }
 
+static void process_that_dies_before_its_socket_is_replaced(void **state)
+{
+    struct scene *scene = *state;
+    struct user user;
+    struct error err = { 0 };
+    begin(scene, 1, ORPHANING);
+    await(scene, 1 << 1);
+    assert_int_equal(find(scene, 1, ORPHANING, &user, &err), -EIO);
+    assert_string_equal(err.message, "cannot look up uid 7006: the helper process has ended");
+    begin(scene, 2, 1001);
+    await(scene, 1 << 2);
+    expect_user(scene, 2, 1001);
+}
+
 static void dropped_question_is_not_answered(void **state)
 {
     struct scene *scene = *state;
@@ -303,6 +324,7 @@ int main(void)
         CASE(database_is_asked_once_where_the_names_agree),
         CASE(each_of_many_hanging_users_is_given_up),
         CASE(process_that_dies_is_replaced),
+        CASE(process_that_dies_before_its_socket_is_replaced),
         CASE(dropped_question_is_not_answered),
         CASE(next_step_of_a_user_gets_the_same_answer_at_once),
         CASE(many_jobs_of_a_user_share_an_answer),
