@@ -2,12 +2,12 @@
 #include "agent/host/node_addresses.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "agent/host/persist.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "wire/address.h"
 #include "wire/message.h"
 
 static char *load(int dirfd)
@@ -41,6 +41,42 @@ char *node_addresses_load(const char *state_dir)
 {
     _cleanup_close_ int dirfd = persist_open(state_dir, NULL);
     return dirfd < 0 ? NULL : load(dirfd);
+}
+
+static bool is_in(const struct address *addresses, size_t count, const struct address *one)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcasecmp(addresses[i].host, one->host) == 0 && strcmp(addresses[i].port, one->port) == 0)
+            return true;
+    return false;
+}
+
+static void add_new(struct address addresses[ADDRESSES_MAX], size_t *count, struct address *one)
+{
+    if (*count < ADDRESSES_MAX && !is_in(addresses, *count, one))
+        addresses[(*count)++] = *one;
+    else
+        address_clear(one);
+}
+
+int node_addresses_join(const char *learnt, const char *given, struct address ret[ADDRESSES_MAX],
+    size_t *ret_count, struct error *err)
+{
+    struct address first[ADDRESSES_MAX], then[ADDRESSES_MAX];
+    size_t n_first = 0, n_then = 0, count = 0;
+    int r = learnt != NULL ? address_parse_list(learnt, NODES_PORT, first, &n_first, err) : 0;
+    if (r == 0)
+        r = address_parse_list(given, NODES_PORT, then, &n_then, err);
+    if (r < 0) {
+        address_clear_list(first, n_first);
+        return r;
+    }
+    for (size_t i = 0; i < n_first; i++)
+        add_new(ret, &count, &first[i]);
+    for (size_t i = 0; i < n_then; i++)
+        add_new(ret, &count, &then[i]);
+    *ret_count = count;
+    return 0;
 }
 
 void node_addresses_hear(const char *state_dir, uint16_t id, const void *message)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "wire/address.h"
 
 #define NODE_ADDRESSES_FILE "controllers"
 
@@ -17,3 +18,8 @@ void node_addresses_hear(const char *state_dir, uint16_t id, const void *message
 
 /* The list; NULL: none is known. The caller frees it. */
 char *node_addresses_load(const char *state_dir);
+
+/* The addresses that a leader has told (NULL: none), then those that were given, each once, as far as there
+ * is space. The caller clears them. */
+int node_addresses_join(const char *learnt, const char *given, struct address ret[ADDRESSES_MAX],
+    size_t *ret_count, struct error *err);

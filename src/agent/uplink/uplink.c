@@ -30,7 +30,6 @@
 #include "agent/host/node_home.h"
 #include "agent/uplink/uplink_dirs.h"
 #include "agent/uplink/uplink_worker.h"
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/daemon.h"
 #include "base/detach.h"
@@ -164,18 +163,9 @@ static int list_controllers(struct uplink *uplink, const char *learnt, struct er
 {
     _cleanup_free_ char *joined = address_text(&uplink->home.controller);
     const char *given = uplink->options->controller != NULL ? uplink->options->controller : joined;
-    _cleanup_buffer_ struct buffer all = { 0 };
-    struct address addresses[ADDRESSES_MAX];
-    size_t count = 0, n_listed = 0;
-    for (int pass = learnt != NULL ? 0 : 1; pass < 2; pass++)
-        for (const char *at = pass == 0 ? learnt : given; *at != '\0';
-             at += at[strcspn(at, ",")] == ',' ? strcspn(at, ",") + 1 : strlen(at)) {
-            _cleanup_free_ char *one = xstrndup(at, strcspn(at, ","));
-            bool is_known = pass == 1 && learnt != NULL && strstr(learnt, one) != NULL;
-            if (!is_known && n_listed++ < ADDRESSES_MAX)
-                buffer_printf(&all, "%s%s", all.length > 0 ? "," : "", one);
-        }
-    int r = address_parse_list(buffer_text(&all), NODES_PORT, addresses, &count, err);
+    struct address addresses[ADDRESSES_MAX] = { 0 };
+    size_t count = 0;
+    int r = node_addresses_join(learnt, given, addresses, &count, err);
     if (r < 0)
         return r;
     address_clear_list(uplink->controllers, uplink->n_controllers);
