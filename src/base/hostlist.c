@@ -87,7 +87,8 @@ int hostlist_expand(const char *text, struct strings *ret, struct error *err)
 struct host {
     const char *name;
     size_t prefix; // bytes before the number at its end; all of them when it has none
-    int width;     // digits, when the number begins with 0, else 0
+    int digits;    // of the number
+    bool has_zero; // the number begins with 0, and has more digits
     int64_t number;
     bool is_done;
 };
@@ -100,18 +101,26 @@ static struct host split(const char *name)
     bool has_zero = prefix < length && name[prefix] == '0' && length - prefix > 1;
     return (struct host){ .name = name,
         .prefix = prefix,
-        .width = has_zero ? (int)(length - prefix) : 0,
+        .digits = (int)(length - prefix),
+        .has_zero = has_zero,
         .number = prefix < length ? strtoll(name + prefix, NULL, 10) : -1 };
 }
 
-/* Numbers with and without leading zeros go together where all have the same length: 08, 09, 10. */
-static bool is_alike(const struct host *a, const struct host *b)
+static bool is_prefix_same(const struct host *a, const struct host *b)
 {
-    bool is_same_width = a->width == b->width ||
-                         (a->width > 0 && strlen(b->name) - b->prefix == (size_t)a->width) ||
-                         (b->width > 0 && strlen(a->name) - a->prefix == (size_t)b->width);
-    return a->number >= 0 && b->number >= 0 && a->prefix == b->prefix && is_same_width &&
+    return a->number >= 0 && b->number >= 0 && a->prefix == b->prefix &&
            strncmp(a->name, b->name, a->prefix) == 0;
+}
+
+/* How many digits the numbers have that go together with that of `hosts`; 0: any, and none has a leading
+ * zero. Those with and without leading zeros go together where all have the same length: 08, 09, 10. */
+static int find_width(const struct host *hosts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!hosts[i].is_done && hosts[i].has_zero && hosts[i].digits == hosts->digits &&
+            is_prefix_same(hosts, &hosts[i]))
+            return hosts->digits;
+    return 0;
 }
 
 static int by_number(const void *a, const void *b)
@@ -136,15 +145,16 @@ static void add_group(struct buffer *out, struct host *hosts, size_t first, size
 {
     _cleanup_free_ int64_t *numbers = xcalloc(count, sizeof(*numbers));
     size_t found = 0;
-    int width = 0;
+    const int width = find_width(&hosts[first], count - first);
     bool is_many = false;
     for (size_t i = first; i < count; i++) {
-        if (hosts[i].is_done || (i != first && !is_alike(&hosts[first], &hosts[i])))
+        bool is_alike = is_prefix_same(&hosts[first], &hosts[i]) &&
+                        (width > 0 ? hosts[i].digits == width : !hosts[i].has_zero);
+        if (hosts[i].is_done || (i != first && !is_alike))
             continue;
         hosts[i].is_done = true;
         is_many = is_many || hosts[i].number != hosts[first].number;
         numbers[found++] = hosts[i].number;
-        width = hosts[i].width > width ? hosts[i].width : width;
     }
     buffer_printf(out, "%s", out->length > 0 ? "," : "");
     if (!is_many) {

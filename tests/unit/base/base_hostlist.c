@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
@@ -45,6 +46,8 @@ static void names_become_a_short_list(void **state)
         { "gpu3,gpu1,login,gpu2", "gpu[1-3],login" },
         { "gpu08,gpu09,gpu10", "gpu[08-10]" },
         { "gpu1,gpu01", "gpu1,gpu01" },
+        { "n10,n9,n08", "n[08,10],n9" },
+        { "n9,n10,n08", "n[9-10],n08" },
         { "box,box", "box" },
         { "gpu1,gpu1", "gpu1" },
         { "a123456789012,a123456789013", "a123[456789012-456789013]" },
@@ -54,6 +57,42 @@ static void names_become_a_short_list(void **state)
         assert_int_equal(hostlist_expand(rows[i][0], &names, NULL), 0);
         _cleanup_free_ char *text = hostlist_compress(&names);
         assert_string_equal(text, rows[i][1]);
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted, and each once. */
+static char *set_of(struct strings *names)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    qsort(names->items, names->count, sizeof(names->items[0]), by_name);
+    for (size_t i = 0; i < names->count; i++)
+        if (i == 0 || strcmp(names->items[i - 1], names->items[i]) != 0)
+            buffer_printf(&out, "%s ", names->items[i]);
+    return buffer_take(&out);
+}
+
+static void a_short_list_has_the_names_it_was_made_of(void **state)
+{
+    static const char *const prefixes[] = { "n", "r1n", "gpu-0", "n1x" };
+    uint32_t random = 1;
+    for (int turn = 0; turn < 20000; turn++) {
+        _cleanup_strings_ struct strings names = { 0 }, back = { 0 };
+        for (uint32_t count = 1 + turn % 7U; count > 0; count--) {
+            random = random * 1664525U + 1013904223U;
+            const char *prefix = prefixes[(random >> 8) % (turn % 3 == 0 ? 4 : 1)];
+            strings_take(&names, xasprintf("%s%0*u", prefix, (int)((random >> 16) % 4),
+                                     (random >> 20) % (turn % 2 ? 13 : 120)));
+        }
+        _cleanup_free_ char *text = hostlist_compress(&names);
+        assert_int_equal(hostlist_expand(text, &back, NULL), 0);
+        _cleanup_free_ char *before = set_of(&names), *after = set_of(&back);
+        if (strcmp(before, after) != 0)
+            fail_msg("%s became %s", before, text);
     }
 }
 
@@ -75,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_short_list_has_the_names_it_stands_for),
         cmocka_unit_test(names_become_a_short_list),
+        cmocka_unit_test(a_short_list_has_the_names_it_was_made_of),
         cmocka_unit_test(what_is_no_list_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
