@@ -104,12 +104,12 @@ static int64_t clock_form(const char *text)
     }
     unsigned long colon[3] = { 0 };
     size_t n = 0;
-    while (n < 3) {
+    for (;;) {
         if (!isdigit((unsigned char)*p))
             return -1;
         colon[n++] = strtoul(p, &end, 10);
         p = end;
-        if (*p != ':')
+        if (*p != ':' || n == 3)
             break;
         p++;
     }

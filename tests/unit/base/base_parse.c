@@ -106,8 +106,9 @@ static void durations_are_read_in_every_form(void **state)
 
 static void text_that_is_no_duration_is_refused_with_a_hint(void **state)
 {
-    static const char *const cases[] = { "", "h", "-1", "1x", "1:", ":30", "1:2:3:4", "2-", "2-5", "1-2-3:00",
-        "1:x", "5-1:00x", "99999999999999999999", "9999999999:00:00" };
+    static const char *const cases[] = { "", "h", "-1", "1x", "1:", ":30", "1:2:3:4",
+        "1:30:00:", "1-0:0:0:", "2-", "2-5", "1-2-3:00", "1:x", "5-1:00x", "99999999999999999999",
+        "9999999999:00:00" };
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t ms = -7;
         struct error err = { 0 };
