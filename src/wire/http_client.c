@@ -19,6 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/version.h"
 
@@ -287,17 +288,29 @@ const struct http_answer *http_client_answer(const struct http_client *client)
     return &client->answer;
 }
 
+/* As poll(), and signals, such as those of Ctrl-Z and fg, neither end nor lengthen it. */
+static int poll_all(struct pollfd *wanted, nfds_t count, int timeout_ms)
+{
+    int64_t end_ms = clock_boot_ms() + timeout_ms;
+    int ready = poll(wanted, count, timeout_ms);
+    while (ready < 0 && errno == EINTR) {
+        int64_t left_ms = end_ms - clock_boot_ms();
+        ready = poll(wanted, count, timeout_ms < 0 ? -1 : left_ms > 0 ? (int)left_ms : 0);
+    }
+    return ready;
+}
+
 /* An answer that is on its way still counts after an interrupt. */
 static int wait_readable(const struct http_client *client, int timeout_ms, struct error *err)
 {
     struct pollfd wanted[] = { { .fd = client->fd, .events = POLLIN },
         { .fd = client->interrupt_fd, .events = POLLIN } };
-    int ready = poll(wanted, 2, timeout_ms);
+    int ready = poll_all(wanted, 2, timeout_ms);
     if (ready == 0)
         return error_set(err, -ETIMEDOUT, "mgpud did not respond within %d s", timeout_ms / 1000);
     if (ready < 0 || wanted[0].revents != 0)
         return 0;
-    if (poll(wanted, 1, HTTP_INTERRUPT_MS) == 0)
+    if (poll_all(wanted, 1, HTTP_INTERRUPT_MS) == 0)
         return error_set(err, -EINTR, "interrupted before mgpud responded");
     return 0;
 }

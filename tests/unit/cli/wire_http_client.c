@@ -6,9 +6,14 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include "server.h"
 #include "wire/http_client.h"
+
+#define SIGNALS_MAX 1000 // then the server hangs up, so that the test ends
 
 struct fixture {
     struct server server;
@@ -161,6 +166,30 @@ static void a_silent_server_is_given_up(void **state)
     assert_int_equal(http_client_request(fixture->client, &request, 20, NULL), -ETIMEDOUT);
 }
 
+static int hung_up_fd;
+
+static void on_alarm(int number)
+{
+    static int count;
+    (void)number;
+    if (++count == SIGNALS_MAX)
+        (void)shutdown(hung_up_fd, SHUT_RDWR);
+}
+
+static void signals_do_not_lengthen_the_wait_for_a_silent_server(void **state)
+{
+    struct fixture *fixture = *state;
+    struct http_request request = { .method = "GET", .path = "/" };
+    const struct itimerval often = { { .tv_usec = 5000 }, { .tv_usec = 5000 } }, never = { 0 };
+    hung_up_fd = fixture->peer;
+    (void)signal(SIGALRM, on_alarm);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    int r = http_client_request(fixture->client, &request, 100, NULL);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    (void)signal(SIGALRM, SIG_DFL);
+    assert_int_equal(r, -ETIMEDOUT);
+}
+
 static void nobody_listening_is_told_with_the_path(void **state)
 {
     struct http_client *client = NULL;
@@ -191,6 +220,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(endless_headers_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sink_gets_good_bodies_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_silent_server_is_given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            signals_do_not_lengthen_the_wait_for_a_silent_server, setup, teardown),
         cmocka_unit_test(nobody_listening_is_told_with_the_path),
         cmocka_unit_test(queries_are_percent_encoded),
     };
