@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/version.h"
 #include "controller/cluster/cluster_private.h"
+#include "controller/cluster/status.h"
 
 #define REPORT_MS  1000
 #define WRITE_MS   5000 // between two writes of what changes all the time
@@ -82,9 +83,9 @@ static json_t *write_self(struct cluster *cluster)
 {
     struct cluster_status status;
     cluster_read_status(cluster, &status);
-    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:I, s:s}", "name", cluster->name, "api", cluster->address,
+    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:I, s:o}", "name", cluster->name, "api", cluster->address,
         "nodes", cluster->nodes_address, "version", MGPU_VERSION, "leading", (int)status.is_leading, "entry",
-        (json_int_t)status.position.number, "trouble", status.trouble);
+        (json_int_t)status.position.number, "trouble", cluster_status_text(status.trouble));
 }
 
 /* 0 with reporter->lease. */
@@ -167,6 +168,12 @@ static int report(struct reporter *reporter, struct error *err)
 
 /* --- etcd's members --- */
 
+static bool says(const json_t *text, const char *words)
+{
+    const char *value = json_string_value(text);
+    return value != NULL && strstr(value, words) != NULL;
+}
+
 /* Alarms come as texts such as "memberID:10276657743932975437 alarm:NOSPACE". */
 static const char *find_trouble(const json_t *answer)
 {
@@ -174,11 +181,11 @@ static const char *find_trouble(const json_t *answer)
     const json_t *text;
     json_array_foreach(json_object_get(answer, "errors"), i, text)
     {
-        if (strstr(json_string_value(text), "NOSPACE") != NULL)
+        if (says(text, "NOSPACE"))
             return "its database is full (alarm NOSPACE)";
-        if (strstr(json_string_value(text), "CORRUPT") != NULL)
+        if (says(text, "CORRUPT"))
             return "its data are damaged (alarm CORRUPT)";
-        if (strstr(json_string_value(text), "no leader") != NULL)
+        if (says(text, "no leader"))
             return "it is in no majority";
     }
     return etcd_number(answer, "leader") == 0 ? "it is in no majority" : "";

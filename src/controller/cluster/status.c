@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "controller/cluster/status.h"
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/memory.h"
+#include "base/strings.h"
+
+json_t *cluster_status_text(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value != NULL)
+        return value;
+    _cleanup_free_ char *escaped = text_escape(text, strlen(text));
+    return json_string(escaped);
+}
 
 static json_t *text_or_null(const char *text)
 {
-    return text[0] != '\0' ? json_string(text) : json_null();
+    return text[0] != '\0' ? cluster_status_text(text) : json_null();
 }
 
 static json_t *write_member(const struct cluster_member *member)

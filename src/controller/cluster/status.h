@@ -8,3 +8,6 @@
 
 /* The caller owns the result. */
 json_t *cluster_status_write(const struct cluster_status *status);
+
+/* A string. Bytes that are not UTF-8, such as those of a character that was cut, become \xNN. */
+json_t *cluster_status_text(const char *text);
