@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/name_table.h"
 #include "base/parse.h"
 #include "sim/workload.h"
 
@@ -47,6 +48,7 @@ struct node_list {
     struct sim_nodes *nodes;
     size_t count;
     size_t at[NODE_VALUES];
+    struct name_table names; // of nodes
 };
 
 static int read_header(struct node_list *list, char *line, struct error *err)
@@ -87,6 +89,8 @@ static int read_node(struct line_reader *reader, char *line, struct error *err)
     if (result == 0 && list->at[NODE_MEMORY] < NODE_COLUMNS_MAX)
         result =
             parse_integer(fields[list->at[NODE_MEMORY]], "memory_mib", 0, INT64_MAX >> 20, &memory_mib, err);
+    if (result == 0 && name_table_find(&list->names, fields[list->at[NODE_NAME]]) != NAME_NONE)
+        result = error_set(err, -EINVAL, "node %.60s is listed twice", fields[list->at[NODE_NAME]]);
     if (result < 0)
         return result;
     struct sim_node node = {
@@ -97,6 +101,7 @@ static int read_node(struct line_reader *reader, char *line, struct error *err)
         .memory = (uint64_t)memory_mib << 20,
     };
     nodes_add(list->nodes, &node);
+    name_table_add(&list->names, list->nodes->items[list->nodes->count - 1].name, list->nodes->count - 1);
     return 0;
 }
 
@@ -109,6 +114,7 @@ static int read_list(struct sim_nodes *nodes, const char *path, struct error *er
         .path = path, .workload = &nothing, .options = &options, .state = &list, .read = read_node
     };
     int result = lines_read(&reader, err);
+    name_table_clear(&list.names);
     if (result < 0) {
         err->hint[0] = '\0'; // there is nothing to skip here
         return result;

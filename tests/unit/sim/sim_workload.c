@@ -13,13 +13,18 @@
 #include "sim/nodes.h"
 #include "sim/workload.h"
 
-static int read_text(struct workload *workload, const char *text, bool skip_bad, struct error *err)
+static void write_list(char *path, const char *text)
 {
-    char path[] = "/tmp/mgpu-trace-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     (void)close(fd);
+}
+
+static int read_text(struct workload *workload, const char *text, bool skip_bad, struct error *err)
+{
+    char path[] = "/tmp/mgpu-trace-XXXXXX";
+    write_list(path, text);
     struct trace_options options = { .skip_bad = skip_bad };
     *workload = (struct workload){ 0 };
     *err = (struct error){ 0 };
@@ -119,6 +124,19 @@ static void clusters_are_read_from_short_texts(void **state)
     nodes_clear(&nodes);
 }
 
+static void a_list_names_each_node_once(void **state)
+{
+    char path[] = "/tmp/mgpu-nodes-XXXXXX";
+    struct sim_nodes nodes = { 0 };
+    struct error err;
+    (void)state;
+    write_list(path, "name,gpus\na,4\nb,8\na,4\n");
+    assert_true(nodes_read(&nodes, path, &err) < 0);
+    assert_non_null(strstr(err.message, ":4: node a is listed twice"));
+    (void)unlink(path);
+    nodes_clear(&nodes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +146,7 @@ int main(void)
         cmocka_unit_test(a_missing_column_is_no_line_to_skip),
         cmocka_unit_test(swf_takes_what_is_known),
         cmocka_unit_test(clusters_are_read_from_short_texts),
+        cmocka_unit_test(a_list_names_each_node_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
