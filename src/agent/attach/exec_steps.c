@@ -298,14 +298,14 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     spec->tty_columns = request->columns;
 }
 
-/* The next number of a step that is free. */
+/* Creates the directory of the next number of a step that is free. */
 static int make_entry(struct exec_steps *exec_steps, struct spool_id *id, struct error *err)
 {
     char name[SPOOL_NAME_SIZE];
     for (id->step = 1; id->step < STEPS_MAX; id->step++) {
         spool_name(id, name);
         if (mkdirat(launcher_spool_fd(exec_steps->launcher), name, 0700) == 0)
-            return launcher_open_entry(exec_steps->launcher, id);
+            return 0;
         if (errno != EEXIST)
             break;
     }
@@ -331,29 +331,41 @@ static int limit(const struct exec_steps *exec_steps, const struct spool_id *id,
     return r;
 }
 
+/* `spec` is that of the job, and becomes that of the exec step. */
+static int fill_entry(struct exec_steps *exec_steps, const struct message_open_step *request,
+    const struct spool_id *id, struct launch_spec *spec, struct error *err)
+{
+    _cleanup_close_ int dirfd = launcher_open_entry(exec_steps->launcher, id);
+    if (dirfd < 0)
+        return error_set_errno(err, dirfd, "cannot open a spool directory of job %" PRIu64, id->job);
+    spec->id.step = id->step;
+    adapt(spec, request);
+    int r = limit(exec_steps, id, request, spec, err);
+    if (r < 0)
+        return r;
+    r = file_write_record(dirfd, SPOOL_SPEC, &launch_spec_record, spec, false);
+    return r < 0 ? error_set_errno(err, r, "cannot write the spool of job %" PRIu64, id->job) : 0;
+}
+
+/* On failure nothing of it is left. */
 static int stage(struct exec_steps *exec_steps, const struct message_open_step *request,
     struct spool_id *ret_id, struct error *err)
 {
     struct launch_spec spec;
+    struct spool_id id = { .job = request->id.job, .attempt = request->id.attempt, .rank = request->id.rank };
     int r = read_host(exec_steps, request, &spec, err);
     if (r < 0)
         return r;
-    *ret_id =
-        (struct spool_id){ .job = request->id.job, .attempt = request->id.attempt, .rank = request->id.rank };
-    _cleanup_close_ int dirfd = make_entry(exec_steps, ret_id, err);
-    r = dirfd;
-    if (dirfd >= 0) {
-        spec.id.step = ret_id->step;
-        adapt(&spec, request);
-        r = limit(exec_steps, ret_id, request, &spec, err);
-    }
-    if (r >= 0 && dirfd >= 0) {
-        r = file_write_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, false);
+    r = make_entry(exec_steps, &id, err);
+    if (r == 0) {
+        r = fill_entry(exec_steps, request, &id, &spec, err);
         if (r < 0)
-            (void)error_set_errno(err, r, "cannot write the spool of job %" PRIu64, request->id.job);
+            discard(exec_steps, &id);
     }
     record_clear(&launch_spec_record, &spec);
-    return r < 0 ? r : 0;
+    if (r == 0)
+        *ret_id = id;
+    return r;
 }
 
 static int start(
