@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -26,7 +25,6 @@
 #define PART_BYTES  (256U << 10)
 #define READ_MAX    32 // entries of one request
 #define PARTS_MAX   65536U
-#define RETRY_NS    100000000L
 #define SNAPSHOT_MS 10000
 
 struct header {
@@ -182,11 +180,6 @@ int cluster_log_read(struct etcd *etcd, uint64_t from, struct cluster_view *ret,
 
 /* --- appending --- */
 
-static void wait_a_moment(void)
-{
-    (void)nanosleep(&(struct timespec){ .tv_nsec = RETRY_NS }, NULL);
-}
-
 static int lost(struct error *err)
 {
     return error_set(err, -ECANCELED, "this controller does not lead the cluster any more");
@@ -237,7 +230,7 @@ static int put(const struct cluster_appending *appending, const char *before, co
                                                        : NULL);
         if (!is_repeated)
             return r;
-        wait_a_moment();
+        etcd_pause();
     } while (appending->may_continue(appending->arg));
     return lost(err);
 }

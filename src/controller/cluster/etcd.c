@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "controller/cluster/curl_library.h"
@@ -18,6 +19,7 @@
 #define ENDPOINTS_MAX  16U
 #define PREFIX_DEFAULT "mgpu"
 #define PREFIX_MAX     100
+#define RETRY_NS       100000000L
 
 /* --- settings --- */
 
@@ -301,6 +303,11 @@ bool etcd_may_elect(const struct etcd *etcd)
 void etcd_choose(struct etcd *etcd, size_t endpoint)
 {
     etcd->endpoint = endpoint % etcd->settings->endpoints.count;
+}
+
+void etcd_pause(void)
+{
+    (void)nanosleep(&(struct timespec){ .tv_nsec = RETRY_NS }, NULL);
 }
 
 int64_t etcd_number(const json_t *object, const char *name)

@@ -50,6 +50,10 @@ bool etcd_may_elect(const struct etcd *etcd);
 /* The next call asks this endpoint. */
 void etcd_choose(struct etcd *etcd, size_t endpoint);
 
+/* Waits a moment before a call that failed with -EAGAIN is repeated: endpoints that refuse connections fail
+ * at once. */
+void etcd_pause(void);
+
 struct etcd_watching {
     void (*on_bytes)(void *arg);     // the watch was created, or something changed
     bool (*may_continue)(void *arg); // asked about once a second

@@ -157,25 +157,33 @@ static int grant(struct leadership *leadership, struct error *err)
     return leadership->lease != 0 ? 0 : error_set(err, -EBADMSG, "etcd granted no lease");
 }
 
+/* leadership->revision: not 0 if it is ours. */
+static int try_claim(struct leadership *leadership, const char *name, struct error *err)
+{
+    struct etcd *etcd = leadership->etcd;
+    struct etcd_txn txn = { 0 };
+    struct etcd_result result = { 0 };
+    etcd_txn_if_created_at(&txn, etcd, KEY_LEADER, 0);
+    etcd_txn_put(&txn, etcd, KEY_LEADER, name, strlen(name), leadership->lease);
+    etcd_txn_otherwise_read(&txn, etcd, KEY_LEADER);
+    int r = etcd_commit(etcd, &txn, REQUEST_MS, &result, err);
+    const struct etcd_key *there = etcd_result_find(&result, KEY_LEADER);
+    if (r == 0 && result.is_success)
+        leadership->revision = result.revision;
+    else if (r == 0 && there != NULL && there->lease == leadership->lease)
+        leadership->revision = there->created;
+    etcd_result_clear(&result);
+    return r;
+}
+
 /* 1: it is ours. An answer that was lost is asked for again: the key then has our lease. */
 static int claim(struct leadership *leadership, const char *name, struct error *err)
 {
-    struct etcd *etcd = leadership->etcd;
-    int r;
-    do {
-        struct etcd_txn txn = { 0 };
-        struct etcd_result result = { 0 };
-        etcd_txn_if_created_at(&txn, etcd, KEY_LEADER, 0);
-        etcd_txn_put(&txn, etcd, KEY_LEADER, name, strlen(name), leadership->lease);
-        etcd_txn_otherwise_read(&txn, etcd, KEY_LEADER);
-        r = etcd_commit(etcd, &txn, REQUEST_MS, &result, err);
-        const struct etcd_key *there = etcd_result_find(&result, KEY_LEADER);
-        if (r == 0 && result.is_success)
-            leadership->revision = result.revision;
-        else if (r == 0 && there != NULL && there->lease == leadership->lease)
-            leadership->revision = there->created;
-        etcd_result_clear(&result);
-    } while (r == -EAGAIN && leadership_is_certain(leadership));
+    int r = try_claim(leadership, name, err);
+    while (r == -EAGAIN && leadership_is_certain(leadership)) {
+        etcd_pause();
+        r = try_claim(leadership, name, err);
+    }
     return r < 0 ? r : leadership->revision != 0;
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -25,11 +26,26 @@
 
 static bool hangs[3]; // each endpoint
 static size_t asked[3];
+static size_t refusals; // of transactions, from now on
+static size_t n_pauses;
+
+int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
+
+int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
+{
+    (void)wait, (void)left;
+    n_pauses++;
+    return 0;
+}
 
 static CURLcode answer(const struct fake_request *request, struct buffer *ret)
 {
     size_t endpoint = (size_t)(request->url[strlen("http://")] - 'a');
     asked[endpoint]++;
+    if (refusals > 0 && strstr(request->url, "kv/txn") != NULL) {
+        refusals--;
+        return CURLE_COULDNT_CONNECT;
+    }
     if (hangs[endpoint])
         return CURLE_OPERATION_TIMEDOUT;
     buffer_append(ret, ANSWER, strlen(ANSWER));
@@ -99,6 +115,19 @@ static void a_controller_is_elected_though_two_endpoints_hang(void **state)
     etcd_settings_clear(&settings);
 }
 
+static void a_controller_pauses_while_etcd_refuses_connections(void **state)
+{
+    struct etcd_settings settings = settings_with(false, false, false);
+    struct leadership *leadership = NULL;
+    refusals = 7;
+    n_pauses = 0;
+    assert_int_equal(leadership_take(fake_curl(answer), &settings, "c", LEASE_MS, &leadership, NULL), 1);
+    assert_int_equal(refusals, 0);
+    assert_int_equal(n_pauses, 7);
+    leadership_free(leadership);
+    etcd_settings_clear(&settings);
+}
+
 static void note(void *arg)
 {
     *(bool *)arg = true;
@@ -131,6 +160,7 @@ int main(void)
         cmocka_unit_test(a_later_client_does_not_begin_at_an_endpoint_that_hangs),
         cmocka_unit_test(clients_that_meet_the_same_failure_go_on_at_one_endpoint),
         cmocka_unit_test(a_controller_is_elected_though_two_endpoints_hang),
+        cmocka_unit_test(a_controller_pauses_while_etcd_refuses_connections),
         cmocka_unit_test(a_watch_that_is_never_created_goes_on_at_the_next_endpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
