@@ -76,9 +76,7 @@ static int read_filter(struct request *request, struct ended_filter *filter, str
     if (r == 0)
         r = read_outcomes(query_get(query, "state"), &filter->outcomes, err);
     if (r == 0 && user != NULL)
-        r = usernames_uid(request->serve->names, user, &filter->uid, err);
-    if (r == -ENOENT)
-        return error_set(err, -EINVAL, "user: there is no user '%.60s'", user);
+        r = jobs_parse_user(request, user, &filter->uid, err);
     filter->has_user = user != NULL;
     filter->name = query_get(query, "name");
     return r;

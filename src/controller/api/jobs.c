@@ -235,6 +235,12 @@ int jobs_parse_states(const char *text, uint32_t *ret_states, uint32_t *ret_over
     return 0;
 }
 
+int jobs_parse_user(struct request *request, const char *text, uint32_t *ret_uid, struct error *err)
+{
+    int r = usernames_uid(request->serve->names, text, ret_uid, err);
+    return r == -ENOENT ? error_set(err, -EINVAL, "user: there is no user '%.60s'", text) : r;
+}
+
 uint32_t jobs_over_bit(const struct job *job)
 {
     if (job->end == END_CANCELLED)

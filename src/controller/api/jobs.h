@@ -51,5 +51,8 @@ bool jobs_check(struct request *request, enum action action, const struct job *j
 enum jobs_over { OVER_DONE, OVER_FAILED, OVER_CANCELLED };
 int jobs_parse_states(const char *text, uint32_t *ret_states, uint32_t *ret_over, struct error *err);
 
+/* The user of a filter, by name or number. */
+int jobs_parse_user(struct request *request, const char *text, uint32_t *ret_uid, struct error *err);
+
 /* The end state of a job in JOB_DONE, as a bit. */
 uint32_t jobs_over_bit(const struct job *job);

@@ -223,7 +223,7 @@ static int read_filters(struct request *request, struct list *list, struct error
     if (r == 0 && states != NULL)
         r = jobs_parse_states(states, &list->states, &list->over, err);
     if (r == 0 && user != NULL)
-        r = usernames_uid(request->serve->names, user, &list->uid, err);
+        r = jobs_parse_user(request, user, &list->uid, err);
     if (r == 0 && limit != NULL)
         r = parse_integer(limit, "limit", 1, LIMIT_LIST_JOBS, &most, err);
     if (r == 0 && after != NULL)
@@ -237,7 +237,7 @@ static int read_filters(struct request *request, struct list *list, struct error
     if (r == 0 && ids != NULL)
         r = read_ids(list, ids, err);
     if (r < 0)
-        return r == -ENOENT ? error_set(err, -EINVAL, "user: there is no user '%.60s'", user) : r;
+        return r;
     list->has_user = user != NULL;
     list->name = query_get(query, "name");
     list->limit = (size_t)most;

@@ -337,6 +337,8 @@ static void a_bad_filter_is_refused(void **state)
         _cleanup_free_ char *path = xasprintf("/api/v1/jobs%s", queries[i]);
         struct answer answer = client_get(*state, path);
         assert_int_equal(answer.status, 400);
+        if (strstr(queries[i], "user=") != NULL)
+            assert_true(answer_has(&answer, "user: there is no user 'nobody-of-that-name'"));
         answer_clear(&answer);
     }
 }
