@@ -98,6 +98,14 @@ def test_a_member_that_dies_ends_the_others(cluster):
     assert ended['exit_code'] == 143 and 'task 1 has ended without MPI_Finalize' in out, (ended, out)
 
 
+def test_a_file_of_a_task_that_cannot_be_opened_ends_the_step_before_it_starts(cluster):
+    line = 'mkdir out.1; srun --mpi=pmi2 -o out.%t bash -c "touch ran"; echo "status $?"; [ -e ran ] || echo nothing'
+    job = cluster.wrap(line, '-n', 2, '-o', 'out')
+    cluster.finish(job)
+    out = cluster.read('out')
+    assert 'srun: error: Could not open file out.%t: Is a directory' in out and 'status 1\nnothing\n' in out, out
+
+
 def test_the_variable_of_a_user_chooses_the_kind(cluster):
     job = cluster.wrap('SLURM_MPI_TYPE=pmi2 srun bash -c "echo \\$PMI_RANK"; srun bash -c "echo \\$SLURM_MPI_TYPE"', '-n', 2, '-o', 'out')
     cluster.finish(job)

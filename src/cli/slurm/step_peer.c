@@ -161,8 +161,8 @@ static int open_files(const struct step *step, struct step_task *task, struct er
     for (size_t i = 0; i < 2; i++) {
         if (patterns[i] == NULL || strcmp(patterns[i], "all") == 0)
             continue;
-        task->files[i] =
-            i == 1 && error == NULL ? dup(task->files[0]) : step_open_output(step, task, patterns[i]);
+        task->files[i] = i == 1 && error == NULL ? fcntl(task->files[0], F_DUPFD_CLOEXEC, 0)
+                                                 : step_open_output(step, task, patterns[i]);
         if (task->files[i] < 0)
             return error_set_errno(err, -errno, "Could not open file %.200s", patterns[i]);
     }
@@ -172,7 +172,12 @@ static int open_files(const struct step *step, struct step_task *task, struct er
 int step_peer_start(struct step *step, uint32_t node, const sigset_t *mask, struct error *err)
 {
     struct step_peer *peer = &step->peers[node];
-    int fds[2];
+    int fds[2], r = 0;
+    for (uint32_t i = 0; r == 0 && i < step->count; i++)
+        if (step->tasks[i].node == node)
+            r = open_files(step, &step->tasks[i], err);
+    if (r < 0)
+        return r;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return error_set_errno(err, -errno, "cannot create a socket");
     (void)fflush(NULL);
@@ -193,9 +198,6 @@ int step_peer_start(struct step *step, uint32_t node, const sigset_t *mask, stru
         struct step_task *task = &step->tasks[i];
         if (task->node != node)
             continue;
-        int r = open_files(step, task, err);
-        if (r < 0)
-            return r;
         put_task(peer, step, task);
         task->is_running = true;
         if (step_input_kind(step, task) == STEP_INPUT_NONE)

@@ -19,7 +19,10 @@ struct step_peer {
 /* True if the tasks of the node are not children of srun. */
 bool step_has_peer(const struct step *step, uint32_t node);
 
-/* Starts it with the tasks of the node. `mask`: the signals that are blocked in tasks. */
+/*
+ * Starts it with the tasks of the node. `mask`: the signals that are blocked in tasks. If a file of theirs
+ * cannot be opened, none of them runs.
+ */
 int step_peer_start(struct step *step, uint32_t node, const sigset_t *mask, struct error *err);
 
 /* A frame for it, sent when it can take it. */
