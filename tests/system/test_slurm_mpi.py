@@ -106,6 +106,16 @@ def test_a_file_of_a_task_that_cannot_be_opened_ends_the_step_before_it_starts(c
     assert 'srun: error: Could not open file out.%t: Is a directory' in out and 'status 1\nnothing\n' in out, out
 
 
+def test_members_of_mpi_get_much_input_after_they_have_met(cluster):
+    reads = "print(len(sys.stdin.buffer.read()))\n"
+    cluster.script(PMI_CLIENT.replace("    name, = one(", f"    one('cmd=barrier_in'); {reads}    sys.exit(one('cmd=finalize') != [])\n    name, = one("),
+                   'client.py')
+    job = cluster.wrap('head -c 30000000 /dev/zero | srun --mpi=pmi2 /usr/bin/python3 client.py 1', '-n', 2, '-o', 'out')
+    ended = cluster.finish(job)
+    out = cluster.read('out')
+    assert ended['state'] == 'done' and out.split() == ['30000000', '30000000'], out
+
+
 def test_the_variable_of_a_user_chooses_the_kind(cluster):
     job = cluster.wrap('SLURM_MPI_TYPE=pmi2 srun bash -c "echo \\$PMI_RANK"; srun bash -c "echo \\$SLURM_MPI_TYPE"', '-n', 2, '-o', 'out')
     cluster.finish(job)

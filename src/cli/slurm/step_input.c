@@ -88,7 +88,7 @@ static bool is_full(const struct step_input *input, const struct step *step)
         if (behind(input, i) > BACKLOG_MAX)
             return true;
     for (uint32_t i = 0; i < step->nodes.count; i++)
-        if (step_peer_backlog(&step->peers[i]) > BACKLOG_MAX)
+        if (step_peer_is_full(&step->peers[i]))
             return true;
     return false;
 }

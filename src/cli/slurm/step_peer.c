@@ -19,8 +19,9 @@
 #include "cli/slurm/step_input.h"
 #include "cli/stepd/stepd.h"
 
-#define READ_SIZE 65536
-#define TEXT_MAX  400U // of a message of slurmstepd
+#define READ_SIZE   65536
+#define BACKLOG_MAX (1U << 20) // bytes that slurmstepd has not taken, above which it gets no more input
+#define TEXT_MAX    400U       // of a message of slurmstepd
 
 extern char **environ;
 
@@ -43,9 +44,14 @@ void step_peer_put(
         frame_put(&peer->out, type, task, bytes, length);
 }
 
-size_t step_peer_backlog(const struct step_peer *peer)
+static size_t backlog(const struct step_peer *peer)
 {
     return peer->out.length - peer->sent;
+}
+
+bool step_peer_is_full(const struct step_peer *peer)
+{
+    return peer->fd >= 0 && (peer->is_input_full || backlog(peer) > BACKLOG_MAX);
 }
 
 /* --- its process --- */
@@ -250,8 +256,7 @@ static void on_failed(struct step *step, const struct step_peer *from, const str
     step_terminate(step);
 }
 
-static void take(
-    struct step *step, const struct step_peer *from, const struct frame *frame, struct labels *labels)
+static void take(struct step *step, struct step_peer *from, const struct frame *frame, struct labels *labels)
 {
     struct step_task *task = frame->task < step->count ? &step->tasks[frame->task] : NULL;
     size_t position = 0;
@@ -275,6 +280,8 @@ static void take(
         if (task != NULL)
             task->is_out_of_memory = true;
         break;
+    case FRAME_INPUT_FULL:
+    case FRAME_INPUT_READY: from->is_input_full = frame->type == FRAME_INPUT_FULL; break;
     case FRAME_FAILED: on_failed(step, from, frame); break;
     case FRAME_ABORT: on_abort(step, from, frame); break;
     case FRAME_GATHER: step_gather(step, from, frame); break;
@@ -313,9 +320,8 @@ static void read_peer(struct step *step, struct step_peer *peer, struct labels *
 
 static void write_peer(struct step_peer *peer)
 {
-    while (step_peer_backlog(peer) > 0) {
-        ssize_t n = send(
-            peer->fd, peer->out.bytes + peer->sent, step_peer_backlog(peer), MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (backlog(peer) > 0) {
+        ssize_t n = send(peer->fd, peer->out.bytes + peer->sent, backlog(peer), MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n <= 0)
             return; // a lost connection is noticed by reading
         peer->sent += (size_t)n;
@@ -325,7 +331,7 @@ static void write_peer(struct step_peer *peer)
 
 struct pollfd step_peer_source(const struct step_peer *peer)
 {
-    short events = step_peer_backlog(peer) > 0 ? POLLIN | POLLOUT : POLLIN;
+    short events = backlog(peer) > 0 ? POLLIN | POLLOUT : POLLIN;
     return (struct pollfd){ .fd = peer->fd, .events = events };
 }
 

@@ -14,6 +14,7 @@ struct step_peer {
     int fd;    // -1: none
     struct buffer in, out;
     size_t taken, sent;
+    bool is_input_full; // its tasks have not read what it has
 };
 
 /* True if the tasks of the node are not children of srun. */
@@ -29,8 +30,8 @@ int step_peer_start(struct step *step, uint32_t node, const sigset_t *mask, stru
 void step_peer_put(
     struct step_peer *peer, enum frame_type type, uint32_t task, const void *bytes, size_t length);
 
-/* Bytes that it has not taken yet. */
-size_t step_peer_backlog(const struct step_peer *peer);
+/* True if it has more to do than to take input. */
+bool step_peer_is_full(const struct step_peer *peer);
 
 struct pollfd step_peer_source(const struct step_peer *peer);
 void step_peer_serve(struct step *step, struct step_peer *peer, short events, struct labels *labels);

@@ -35,6 +35,8 @@ enum frame_type {
     FRAME_USAGE = 'u',         // struct step_usage of a running task
     FRAME_FAILED = 'f',        // text: the tasks could not be started
     FRAME_ABORT = 'a',         // 4 bytes: exit code; then text: a task has called MPI_Abort
+    FRAME_INPUT_FULL = 'w',    // a task reads slower than srun sends: no FRAME_INPUT for now
+    FRAME_INPUT_READY = 'n',   // the tasks have read enough: go on with FRAME_INPUT
     /* Both ways, for MPI: data of one node for others. */
     FRAME_GATHER = 'g',       // struct gather: srun sends it back when it has the data of all nodes
     FRAME_MODEX = 'q',        // of the task: 8 bytes number of the request

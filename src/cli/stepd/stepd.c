@@ -25,10 +25,11 @@
 #include "cli/stepd/stepd_private.h"
 #include "cli/stepd/usage.h"
 
-#define READ_SIZE 65536
-#define OUT_MAX   (4U << 20)  // bytes for srun above which tasks wait
-#define INPUT_MAX (64U << 20) // bytes that a task has not read
-#define TASKS_MAX 65536U
+#define READ_SIZE  65536
+#define OUT_MAX    (4U << 20)  // bytes for srun above which tasks wait
+#define INPUT_FULL (4U << 20)  // bytes that a task has not read, above which srun is to wait
+#define INPUT_MAX  (64U << 20) // that many are an error of srun, which has not waited
+#define TASKS_MAX  65536U
 
 enum { SOURCE_IN, SOURCE_OUT, SOURCE_WAKE, SOURCE_SIGNAL, SOURCES };
 enum { TASK_OUTPUT, TASK_ERRORS, TASK_INPUT, TASK_MPI, TASK_SOURCES };
@@ -76,30 +77,39 @@ static int add_task(struct stepd *stepd, const struct frame *frame, struct error
     return 0;
 }
 
+static size_t unread(const struct stepd_task *task)
+{
+    return task->input.length - task->given;
+}
+
+static void close_input(struct stepd_task *task)
+{
+    closep(&task->input_fd);
+    task->input_fd = -1;
+    task->given = task->input.length = 0;
+}
+
 /* While it has not started, it gets nothing: then its input can only end. */
 static void give_input(struct stepd_task *task)
 {
     if (task->pid == 0)
         return;
-    while (task->input_fd >= 0 && task->given < task->input.length) {
-        ssize_t n = write(task->input_fd, task->input.bytes + task->given, task->input.length - task->given);
+    while (task->input_fd >= 0 && unread(task) > 0) {
+        ssize_t n = write(task->input_fd, task->input.bytes + task->given, unread(task));
         if (n < 0 && errno == EAGAIN)
             return;
         if (n < 0) {
-            closep(&task->input_fd); // the task reads no more
-            task->input_fd = -1;
-            break;
+            close_input(task); // the task reads no more
+            return;
         }
         task->given += (size_t)n;
     }
     task->given = task->input.length = 0;
-    if (!task->is_input_over)
-        return;
-    closep(&task->input_fd);
-    task->input_fd = -1;
+    if (task->is_input_over)
+        close_input(task);
 }
 
-static void add_input(struct stepd *stepd, const struct frame *frame)
+static int add_input(struct stepd *stepd, const struct frame *frame, struct error *err)
 {
     for (uint32_t i = 0; i < stepd->count; i++) {
         struct stepd_task *task = &stepd->tasks[i];
@@ -107,10 +117,30 @@ static void add_input(struct stepd *stepd, const struct frame *frame)
             continue;
         if (frame->type == FRAME_INPUT_END)
             task->is_input_over = true;
-        else if (task->input_fd >= 0 && task->input.length - task->given + frame->length <= INPUT_MAX)
+        else if (unread(task) + frame->length > INPUT_MAX)
+            return error_set(err, -ENOBUFS, "task %u has not read %u MiB of its input, and srun sends more",
+                task->id, INPUT_MAX >> 20);
+        else if (task->input_fd >= 0) {
+            if (task->given > unread(task))
+                frame_drop(&task->input, &task->given);
             buffer_append(&task->input, frame->bytes, frame->length);
+        }
         give_input(task);
     }
+    return 0;
+}
+
+/* Other frames of srun are always taken: a task that waits for those of MPI does not read meanwhile. */
+static void tell_input(struct stepd *stepd)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < stepd->count; i++)
+        most = unread(&stepd->tasks[i]) > most ? unread(&stepd->tasks[i]) : most;
+    bool is_full = most > (stepd->is_input_full ? INPUT_FULL / 2 : INPUT_FULL);
+    if (is_full == stepd->is_input_full)
+        return;
+    stepd->is_input_full = is_full;
+    stepd_put(stepd, is_full ? FRAME_INPUT_FULL : FRAME_INPUT_READY, FRAME_ALL, NULL, 0);
 }
 
 static void on_gathered(struct stepd *stepd, const struct frame *frame)
@@ -157,7 +187,7 @@ static int take(struct stepd *stepd, const struct frame *frame, struct error *er
     case FRAME_TASK: return add_task(stepd, frame, err);
     case FRAME_GO: return go(stepd, err);
     case FRAME_INPUT:
-    case FRAME_INPUT_END: add_input(stepd, frame); break;
+    case FRAME_INPUT_END: return add_input(stepd, frame, err);
     case FRAME_SIGNAL:
         if (frame_number(frame, &position, 4, &number))
             signal_tasks(stepd, frame->task, (int)number);
@@ -248,6 +278,7 @@ static uint32_t reap(struct stepd *stepd)
         int status = 0;
         if (task->pid > 0 && wait4(task->pid, &status, WNOHANG, &counted) == task->pid) {
             task->pid = 0;
+            close_input(task);
             usage_end(&task->usage, &counted);
             drain(stepd, task);
             report_end(stepd, task, status);
@@ -306,10 +337,9 @@ static void fill(struct stepd *stepd, struct pollfd *sources)
     for (uint32_t i = 0; i < stepd->count; i++) {
         const struct stepd_task *task = &stepd->tasks[i];
         struct pollfd *own = sources + SOURCES + i * TASK_SOURCES;
-        bool is_waiting = task->given < task->input.length;
         own[TASK_OUTPUT] = (struct pollfd){ .fd = left < OUT_MAX ? task->fds[0] : -1, .events = POLLIN };
         own[TASK_ERRORS] = (struct pollfd){ .fd = left < OUT_MAX ? task->fds[1] : -1, .events = POLLIN };
-        own[TASK_INPUT] = (struct pollfd){ .fd = is_waiting ? task->input_fd : -1, .events = POLLOUT };
+        own[TASK_INPUT] = (struct pollfd){ .fd = unread(task) > 0 ? task->input_fd : -1, .events = POLLOUT };
         own[TASK_MPI] =
             (struct pollfd){ .fd = stepd->mpi != NULL ? stepd->mpi->fd(stepd->mpi_state, task->id) : -1,
                 .events = POLLIN };
@@ -412,6 +442,7 @@ int stepd_run(int in_fd, int out_fd)
     (void)fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
     while (!stepd.is_srun_gone) {
         uint32_t running = reap(&stepd);
+        tell_input(&stepd);
         if (stepd.is_started && running == 0 && left_to_send(&stepd) == 0)
             break;
         turn(&stepd);

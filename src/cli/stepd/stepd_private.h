@@ -34,6 +34,7 @@ struct stepd {
     struct buffer in;
     size_t taken;
     bool is_srun_gone, is_started;
+    bool is_input_full;   // FRAME_INPUT_FULL was sent
     pthread_mutex_t lock; // of `out`
     struct buffer out;    // frames for srun, from `sent` on
     size_t sent;
