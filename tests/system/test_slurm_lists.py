@@ -211,6 +211,13 @@ def test_wrong_values_are_refused_in_slurms_words(cluster, line, sentence):
     assert (done.code, done.out, done.err.splitlines()[0]) == (1, '', sentence), done
 
 
+def test_a_script_that_cannot_be_written_is_an_error(cluster):
+    job = cluster.wrap('true', '-H')
+    done = cluster.run('scontrol', 'write', 'batch_script', job, '/dev/full')
+    assert done.code == 1 and 'No space left on device' in done.err and done.out == '', done
+    assert 'written to' in cluster.out('scontrol', 'write', 'batch_script', job, 'copy') and cluster.read('copy').endswith('true\n')
+
+
 def test_srun_of_a_missing_program_exits_with_2(cluster):
     assert cluster.run('srun', 'nosuchprogram').code == 2
     assert cluster.run('srun', 'sh', '-c', 'exit 127').code == 127

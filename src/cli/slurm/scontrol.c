@@ -322,10 +322,13 @@ static int write_script(struct client *client, int argc, char **argv, struct err
     FILE *file = strcmp(name, "-") == 0 ? stdout : fopen(name, "we");
     if (file == NULL)
         return error_set(err, -errno, "failed to open file `%.200s`", name);
-    (void)fputs(field_text(job, "script"), file);
+    r = fputs(field_text(job, "script"), file) < 0 || fflush(file) != 0 ? -errno : 0;
+    if (file != stdout && fclose(file) != 0 && r == 0)
+        r = -errno;
+    if (r < 0)
+        return error_set_errno(err, r, "failed to write file `%.200s`", name);
     if (file == stdout)
         return 0;
-    (void)fclose(file);
     (void)printf("batch script for job %s written to %s\n", argv[1], name);
     return 0;
 }
