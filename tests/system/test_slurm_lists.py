@@ -211,6 +211,10 @@ def test_wrong_values_are_refused_in_slurms_words(cluster, line, sentence):
     assert (done.code, done.out, done.err.splitlines()[0]) == (1, '', sentence), done
 
 
+def test_help_on_the_fields_of_sacct_may_come_with_other_options(cluster):
+    assert 'JobID ' in cluster.out('sacct', '-j', '1,2', '--helpformat')
+
+
 def test_a_script_that_cannot_be_written_is_an_error(cluster):
     job = cluster.wrap('true', '-H')
     done = cluster.run('scontrol', 'write', 'batch_script', job, '/dev/full')

@@ -169,9 +169,10 @@ static int read_moment(const char *what, const char *text, int64_t *ret_ms, stru
     if (strncmp(text, "now-", 4) == 0) {
         _cleanup_free_ char *later = xasprintf("now+%s", text + 4);
         _cleanup_free_ char *distance = slurm_moment(later);
-        int64_t now_ms = clock_wall_ms();
-        int r = when_parse(distance, what, now_ms, &when_local, ret_ms, err);
-        *ret_ms = 2 * now_ms - *ret_ms;
+        int64_t now_ms = clock_wall_ms(), later_ms = 0;
+        int r = when_parse(distance, what, now_ms, &when_local, &later_ms, err);
+        if (r == 0)
+            *ret_ms = 2 * now_ms - later_ms;
         return r;
     }
     /* "2026-11-22T10:00" and "11/22". */
@@ -551,8 +552,8 @@ int slurm_run_sacct(const struct slurm_program *program, int argc, char **argv)
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     if (r == 0 && sacct.is_help_format)
-        return print_fields();
-    if (r == 0)
+        r = print_fields();
+    else if (r == 0)
         r = print(&sacct, &err);
     slurm_ids_clear(&sacct.ids);
     return r < 0 ? slurm_fail(program, &err) : 0;
