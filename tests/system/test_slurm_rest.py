@@ -5,7 +5,9 @@ import http.client
 import json
 import os
 import socket
+import socketserver
 import subprocess
+import threading
 import time
 
 import pytest
@@ -32,9 +34,12 @@ class Rest:
 
     def __init__(self, cluster):
         self.cluster, self.path = cluster, os.path.join(cluster.place, 'rest.sock')
+        self.log = os.path.join(cluster.place, 'rest.log')
         user = cluster.box.client
-        self.process = subprocess.Popen([f'{cluster.folder}/slurmrestd', '-a', 'rest_auth/local', '-s', 'openapi/v0.0.38', f'unix:{self.path}'],
-                                        env=cluster.environment(), cwd=cluster.place, stdin=subprocess.DEVNULL, **user.popen_arguments())
+        with open(self.log, 'w', encoding='utf-8') as log:
+            self.process = subprocess.Popen([f'{cluster.folder}/slurmrestd', '-a', 'rest_auth/local', '-s', 'openapi/v0.0.38', f'unix:{self.path}'],
+                                            env=cluster.environment(), cwd=cluster.place, stdin=subprocess.DEVNULL, stderr=log,
+                                            **user.popen_arguments())
         deadline = time.monotonic() + harness.DEADLINE_S
         while not os.path.exists(self.path):
             assert self.process.poll() is None and time.monotonic() < deadline
@@ -57,6 +62,33 @@ class Rest:
         found = json.loads(text)
         assert found['meta']['plugin']['type'] == 'openapi/v0.0.38' and isinstance(found['errors'], list)
         return answer.status, found
+
+
+class Refusal:
+    """A mgpud that refuses all requests."""
+
+    def __init__(self, path):
+        self.path = path
+        body = b'{"status": 401, "code": "unauthenticated", "detail": "the token has been revoked"}'
+        self.answer = b'HTTP/1.1 401 Unauthorized\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\n\r\n' % len(body) + body
+
+    def __enter__(self):
+        refusal = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                while any(line == b'\r\n' for line in iter(self.rfile.readline, b'')):
+                    self.wfile.write(refusal.answer)
+
+        self.server = socketserver.ThreadingUnixStreamServer(self.path, Handler)
+        self.server.daemon_threads = True
+        os.chmod(self.path, 0o666)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *ignored):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 @pytest.fixture
@@ -170,6 +202,14 @@ def test_a_request_on_standard_input_is_answered_on_standard_output(rest):
     assert '"UP"' in done.out
     done = rest.cluster.run('slurmrestd', 'localhost:6820')
     assert done.code == 1 and 'unix:/path/to/socket' in done.err, done
+
+
+def test_a_refusal_of_mgpud_is_no_empty_list(rest):
+    """The server refuses every request, as with a token that has been revoked."""
+    with Refusal(os.path.join(rest.cluster.place, 'refusal.sock')) as refusal:
+        for path in ('/jobs', '/job/7'):
+            done = rest.cluster.run('slurmrestd', input=f'GET {BASE}{path} HTTP/1.1\r\n\r\n', env={'MGPU_SOCKET': refusal.path})
+            assert done.out.startswith('HTTP/1.1 500 ') and 'the token has been revoked' in done.out, done
 
 
 def test_a_request_that_is_too_large_is_refused(rest):

@@ -96,16 +96,15 @@ static int jobs(struct client *client, const char *name, json_t **ret)
     json_t *list = json_array(), *job = NULL;
     int64_t now_ms = clock_wall_ms();
     size_t index = 0;
-    int r = name != NULL ? slurm_ids_parse(name, &ids, &err) : 0;
-    if (r == 0)
-        r = slurm_jobs_get(client, &query, &found, &err);
+    bool is_valid = name == NULL || slurm_ids_parse(name, &ids, &err) == 0;
+    int r = is_valid ? slurm_jobs_get(client, &query, &found, &err) : 0;
     json_array_foreach(found, index, job)
     {
         const char *ended = field_text(job, "ended_at");
         if (name != NULL || ended == NULL || now_ms - time_parse(ended) <= SLURM_MIN_JOB_AGE * INT64_C(1000))
             (void)json_array_append_new(list, slurm_json_job(job, now_ms));
     }
-    if (r < 0 && slurm_is_away(&err)) {
+    if (r < 0 && (name == NULL || r != -ENOENT)) {
         json_decref(list);
         return fail_client(ret, &err);
     }
