@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import resource
 import socket
 import socketserver
 import subprocess
@@ -204,12 +205,35 @@ def test_a_request_on_standard_input_is_answered_on_standard_output(rest):
     assert done.code == 1 and 'unix:/path/to/socket' in done.err, done
 
 
+def test_a_line_of_the_body_is_no_header(rest):
+    body = '{"nice": 1,\nexpect: 100-continue\n}'
+    done = rest.cluster.run('slurmrestd', input=f'POST {BASE}/job/1 HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n{body}')
+    assert done.out.startswith('HTTP/1.1 400 '), done
+
+
 def test_a_refusal_of_mgpud_is_no_empty_list(rest):
     """The server refuses every request, as with a token that has been revoked."""
     with Refusal(os.path.join(rest.cluster.place, 'refusal.sock')) as refusal:
         for path in ('/jobs', '/job/7'):
             done = rest.cluster.run('slurmrestd', input=f'GET {BASE}{path} HTTP/1.1\r\n\r\n', env={'MGPU_SOCKET': refusal.path})
             assert done.out.startswith('HTTP/1.1 500 ') and 'the token has been revoked' in done.out, done
+
+
+def limit(rest, descriptors):
+    subprocess.run(['prlimit', f'--pid={rest.process.pid}', f'--nofile={descriptors}:'], check=True, **rest.cluster.box.client.popen_arguments())
+
+
+def test_connections_are_accepted_again_when_there_are_descriptors(rest):
+    used = max(int(name) for name in os.listdir(f'/proc/{rest.process.pid}/fd')) + 1
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)[0]  # slurmrestd has inherited it
+    limit(rest, used)
+    connection = Connection(rest.path)
+    with rest.cluster.box.client.acting():
+        connection.request('GET', f'{BASE}/ping')
+    harness.await_text(rest.log, 'cannot accept a connection: Too many open files; trying again every 100 ms')
+    limit(rest, before)
+    assert connection.getresponse().status == 200
+    connection.close()
 
 
 def test_a_request_that_is_too_large_is_refused(rest):

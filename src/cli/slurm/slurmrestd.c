@@ -5,6 +5,7 @@
  * identity is that of its user, so other users cannot connect. docs/decisions/0025-slurmrestd.md
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@
 #define PIECE     16384
 #define BACKLOG   64
 #define TIMEOUT_S 60
+#define PAUSE_MS  100 // while there are no descriptors
 
 static int set_nothing(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
@@ -66,11 +68,11 @@ static const char *reason(int status)
                            : "Internal Server Error";
 }
 
-/* The value of a header in the text behind the request line, or NULL. It is cut off there. */
-static char *find_header(char *head, const char *name)
+/* The value of a header in the text up to `end`, or NULL. */
+static char *find_header(char *head, const char *end, const char *name)
 {
     size_t length = strlen(name);
-    for (char *line = head; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
+    for (char *line = head; line != NULL && line < end; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncasecmp(line, name, length) == 0 && line[length] == ':')
             return line + length + 1 + strspn(line + length + 1, " \t");
@@ -105,11 +107,11 @@ static int read_message(int in, struct message *message)
     if (r < 0)
         return r;
     size_t head = (size_t)(end - buffer_text(bytes)) + 4;
-    const char *length = find_header(buffer_text(bytes), "content-length");
-    size_t wanted = length != NULL && length < end ? (size_t)strtoull(length, NULL, 10) : 0;
+    const char *length = find_header(buffer_text(bytes), end, "content-length");
+    size_t wanted = length != NULL ? (size_t)strtoull(length, NULL, 10) : 0;
     if (wanted > BODY_MAX)
         return 413;
-    if (find_header(buffer_text(bytes), "expect") != NULL)
+    if (find_header(buffer_text(bytes), end, "expect") != NULL)
         (void)!write(STDOUT_FILENO, "HTTP/1.1 100 Continue\r\n\r\n", 25);
     while (r == 0 && bytes->length < head + wanted)
         r = read_more(in, bytes);
@@ -121,8 +123,7 @@ static int read_message(int in, struct message *message)
         return 400; // a NUL
     message->body[wanted] = '\0';
     text[head - 4] = '\0';
-    char *rest = text, *user = find_header(strchr(text, '\n') != NULL ? strchr(text, '\n') : text + head - 4,
-                           "x-slurm-user-name");
+    char *rest = text, *user = find_header(text, text + head - 4, "x-slurm-user-name");
     message->method = strsep(&rest, " ");
     message->target = strsep(&rest, " \r\n");
     if (user != NULL)
@@ -210,13 +211,31 @@ static bool is_own(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-static int accept_all(int listener)
+/* True if it ends: without descriptors or memory for one more connection, a later one may have them. */
+static bool is_shortage(int code)
 {
+    return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM;
+}
+
+static int accept_all(int listener, struct error *err)
+{
+    bool is_short = false;          // one message until it has ended
     (void)signal(SIGCHLD, SIG_IGN); // connections are not waited for
     for (;;) {
         _cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
-            return 1;
+        int code = errno;
+        if (fd < 0 && code != EINTR && code != ECONNABORTED && !is_shortage(code))
+            return error_set_errno(err, -code, "cannot accept a connection");
+        if (fd < 0 && is_shortage(code)) {
+            if (!is_short)
+                (void)fprintf(stderr,
+                    "slurmrestd: error: cannot accept a connection: %s; trying again every %d ms\n",
+                    strerror(code), PAUSE_MS);
+            is_short = true;
+            (void)poll(NULL, 0, PAUSE_MS);
+            continue;
+        }
+        is_short = is_short && fd < 0;
         if (fd < 0 || !is_own(fd) || fork() != 0)
             continue;
         (void)signal(SIGCHLD, SIG_DFL); // sbatch is waited for
@@ -244,5 +263,6 @@ int slurm_run_restd(const struct slurm_program *program, int argc, char **argv)
     const char *path = r == 0 ? argv[first] + 5 : "";
     path += strncmp(path, "//", 2) == 0 ? 2 : 0;
     r = r == 0 ? listen_at(path, &err) : r;
-    return r < 0 ? slurm_fail(program, &err) : accept_all(r);
+    r = r >= 0 ? accept_all(r, &err) : r;
+    return slurm_fail(program, &err);
 }
