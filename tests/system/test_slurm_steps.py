@@ -107,6 +107,13 @@ def test_the_tasks_of_a_step_run_different_programs(cluster):
         '0: first of 0 0', '1: rest 1', '2: other 2 0', '3: other 3 1'], alone
 
 
+def test_the_last_line_of_programs_may_end_with_a_backslash(cluster):
+    cluster.script('0 echo first\n1 echo last \\\n', 'programs')
+    job = cluster.wrap('srun -l --multi-prog programs', '-n', 2, '-o', 'out')
+    assert cluster.finish(job)['state'] == 'done', cluster.read('out')
+    assert sorted(cluster.read('out').splitlines()) == ['0: first', '1: last']
+
+
 @pytest.mark.parametrize(('text', 'sentence'), [
     ('0 true\n', 'does not specify a program for task 1'), ('0 true\n1\n', 'programs: line 2: the program is missing'),
     ('0 true\n2 true\n', 'programs: line 2: tasks'), ('x true\n', 'programs: line 1: tasks'),

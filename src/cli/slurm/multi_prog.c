@@ -44,7 +44,15 @@ static int add_line(struct multi_prog *programs, const char *text, uint32_t n_ta
     return r;
 }
 
-/* Lines that end with a backslash continue. */
+static int end_line(struct multi_prog *programs, struct buffer *whole, uint32_t n_tasks, struct error *err)
+{
+    const char *text = buffer_text(whole) + strspn(buffer_text(whole), " \t");
+    int r = *text != '#' && *text != '\0' ? add_line(programs, text, n_tasks, err) : 0;
+    buffer_clear(whole);
+    return r;
+}
+
+/* Lines that end with a backslash continue; nothing follows the last one. */
 static int read_lines(
     FILE *file, struct multi_prog *programs, uint32_t n_tasks, const char *path, struct error *err)
 {
@@ -60,13 +68,11 @@ static int read_lines(
         buffer_append(&whole, line, (size_t)(length - is_broken));
         if (whole.length > LINE_MAX_BYTES)
             r = error_set(err, -E2BIG, "the line has more than %u bytes", LINE_MAX_BYTES);
-        if (is_broken || r < 0)
-            continue;
-        const char *text = buffer_text(&whole) + strspn(buffer_text(&whole), " \t");
-        if (*text != '#' && *text != '\0')
-            r = add_line(programs, text, n_tasks, err);
-        buffer_clear(&whole);
+        if (!is_broken && r == 0)
+            r = end_line(programs, &whole, n_tasks, err);
     }
+    if (r == 0)
+        r = end_line(programs, &whole, n_tasks, err);
     return r < 0 ? error_wrap(err, "%.200s: line %zu", path, number) : 0;
 }
 
