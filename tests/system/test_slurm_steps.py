@@ -376,6 +376,15 @@ def test_a_failed_task_ends_the_others_with_kill_on_bad_exit(cluster):
     assert 'task 0: Exited with exit code 3' in said and 'task 1: Terminated' in said, said
 
 
+def test_a_signal_of_a_process_that_has_ended_meanwhile_reaches_the_tasks(cluster):
+    task = 'trap "echo signalled; exit 3" USR1; echo > up; while :; do :; done'
+    script = f'#!/bin/bash\nsrun bash -c {shlex.quote(task)} & until [ -e up ]; do :; done\n' \
+             'kill -STOP $!; /bin/kill -USR1 $!; kill -CONT $!; wait $!; echo "status $?"\n'
+    job = cluster.submit('-n', 1, '-o', 'out', cluster.script(script))
+    cluster.finish(job)
+    assert 'signalled' in cluster.read('out') and cluster.read('out').endswith('status 3\n'), cluster.read('out')
+
+
 def test_tasks_end_with_a_killed_srun(cluster, bell):
     job = cluster.wrap(f'srun bash -c "echo \\$PPID \\$\\$ > {bell.path}; exec sleep 600"; true', '-n', 1)
     parent, task = bell.wait().split()

@@ -241,12 +241,19 @@ static int wait_ms(const struct step *step, const struct step_record *record)
     return most_ms >= 0 && most_ms < left_ms ? most_ms : (int)left_ms;
 }
 
+/* A process of the same session, or one that has ended since: mgpu's own processes stay for a while. */
+static bool is_of_session(pid_t sender)
+{
+    pid_t session = getsid(sender);
+    return session == getsid(0) || (session < 0 && errno == ESRCH);
+}
+
 static void take_signals(struct step *step, int fd)
 {
     struct signalfd_siginfo info;
     while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         int number = (int)info.ssi_signo;
-        bool is_ours = info.ssi_code == SI_USER && getsid((pid_t)info.ssi_pid) == getsid(0);
+        bool is_ours = info.ssi_code == SI_USER && is_of_session((pid_t)info.ssi_pid);
         if (number == SIGCHLD || number == SIGPIPE)
             continue;
         if (number == SIGINT && info.ssi_code == SI_KERNEL)
