@@ -254,8 +254,8 @@ static char *read_text(int fd)
 int rest_run(
     const struct strings *words, const char *input, const json_t *job, char **ret_out, char **ret_err)
 {
-    _cleanup_close_ int in = memfd_create("script", 0), out = memfd_create("out", 0),
-                        errors = memfd_create("err", 0);
+    _cleanup_close_ int in = memfd_create("script", MFD_CLOEXEC), out = memfd_create("out", MFD_CLOEXEC),
+                        errors = memfd_create("err", MFD_CLOEXEC);
     int status = 0;
     *ret_out = *ret_err = NULL;
     if (in < 0 || out < 0 || errors < 0 || write_all(in, input, strlen(input)) < 0 ||
