@@ -105,6 +105,23 @@ static void reply_two(struct member *member, const char *cmd, const char *thread
         REPLY(member, response, "rc", "0");
 }
 
+static bool fits(const char *key, const char *value)
+{
+    return key[0] != '\0' && strlen(key) <= PMI_KEY_MAX && strlen(value) <= PMI_VALUE_MAX;
+}
+
+/* The answer to a key and value that are not kept. */
+static void refuse_two(struct member *member, const struct strings *request)
+{
+    static const char text[] = "the key or value is too long, or there are too many";
+    _cleanup_free_ char *response = xasprintf("%s-response", word(request, "cmd"));
+    const char *thread = strings_get_env(request, "thrid");
+    if (thread != NULL)
+        REPLY(member, response, "thrid", thread, "rc", "1", "errmsg", text);
+    else
+        REPLY(member, response, "rc", "1", "errmsg", text);
+}
+
 static void reply_value(struct member *member, const struct strings *request, const char *value)
 {
     reply_two(member, word(request, "cmd"), strings_get_env(request, "thrid"), "value",
@@ -157,7 +174,10 @@ static void gathered(void *state, const void *key, size_t key_length, const void
 static void put_attribute(struct pmi *pmi, struct member *member, const struct strings *request)
 {
     const char *key = word(request, "key"), *value = word(request, "value");
-    (void)pmi_store_put(&pmi->node, key, value);
+    if (!fits(key, value) || !pmi_store_put(&pmi->node, key, value)) {
+        refuse_two(member, request);
+        return;
+    }
     reply_two(member, word(request, "cmd"), strings_get_env(request, "thrid"), NULL, NULL, true);
     for (uint32_t i = 0; i < pmi->count; i++) {
         struct member *other = &pmi->members[i];
@@ -198,9 +218,7 @@ static const char *job_attribute(const struct pmi *pmi, const char *key, char nu
 static bool put(struct pmi *pmi, const struct strings *request)
 {
     const char *key = word(request, "key"), *value = word(request, "value");
-    if (key[0] == '\0' || strlen(key) > PMI_KEY_MAX || strlen(value) > PMI_VALUE_MAX)
-        return false;
-    return pmi_store_put(&pmi->fresh, key, value);
+    return fits(key, value) && pmi_store_put(&pmi->fresh, key, value);
 }
 
 /* A task sees its own node's keys at once. */
@@ -328,7 +346,7 @@ static void two_jobid(const struct request *request)
 static void two_put(const struct request *request)
 {
     if (!put(request->pmi, request->words)) {
-        REPLY(request->member, "kvs-put-response", "rc", "1", "errmsg", "the key or value is too long");
+        refuse_two(request->member, request->words);
         return;
     }
     reply_two(request->member, "kvs-put", strings_get_env(request->words, "thrid"), NULL, NULL, true);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -91,6 +92,51 @@ static void keys_reach_another_node_as_they_are(void **state)
     pmi_store_clear(&there);
 }
 
+/* The answer of the node to one message of its only task, which speaks PMI-2. */
+static void ask_pmi_2(void *pmi, int fd, struct strings *ret, const char *key, const char *value)
+{
+    _cleanup_buffer_ struct buffer message = { 0 };
+    char answer[512];
+    pmi_words_put(&message, PMI_TWO, "info-putnodeattr", "key", key, "value", value, "thrid", "3", NULL);
+    assert_int_equal(write(fd, message.bytes, message.length), message.length);
+    mpi_pmi2.readable(pmi, 0);
+    ssize_t n = read(fd, answer, sizeof(answer));
+    assert_true(n > 0);
+    message.length = 0;
+    buffer_append(&message, answer, (size_t)n);
+    assert_int_equal(pmi_words_take(&message, PMI_TWO, ret), 1);
+}
+
+static void an_attribute_that_is_not_kept_is_refused(void **state)
+{
+    uint32_t first[] = { 0, 1 };
+    struct mpi_setup setup = { .first = first };
+    _cleanup_strings_ struct strings env = { 0 }, kept = { 0 }, refused = { 0 };
+    _cleanup_free_ char *key = xcalloc(1, PMI_KEY_MAX + 2);
+    static const char init[] = "cmd=init pmi_version=2 pmi_subversion=0\n";
+    const struct mpi_acts acts = { 0 };
+    void *pmi = NULL;
+    char answer[256];
+    int fd = -1;
+    (void)state;
+    strings_add(&setup.nodes, "a");
+    assert_int_equal(mpi_pmi2.open(&setup, &acts, &pmi, NULL), 0);
+    assert_int_equal(mpi_pmi2.prepare(pmi, 0, &env, &fd, NULL), 0);
+    assert_int_equal(write(fd, init, strlen(init)), strlen(init));
+    mpi_pmi2.readable(pmi, 0);
+    assert_true(read(fd, answer, sizeof(answer)) > 0);
+    ask_pmi_2(pmi, fd, &kept, "k", "v");
+    assert_string_equal(strings_get_env(&kept, "rc"), "0");
+    memset(key, 'k', PMI_KEY_MAX + 1);
+    ask_pmi_2(pmi, fd, &refused, key, "v");
+    assert_string_equal(strings_get_env(&refused, "cmd"), "info-putnodeattr-response");
+    assert_string_equal(strings_get_env(&refused, "thrid"), "3");
+    assert_string_equal(strings_get_env(&refused, "rc"), "1");
+    (void)close(fd);
+    mpi_pmi2.close(pmi);
+    strings_clear(&setup.nodes);
+}
+
 static void a_frame_is_taken_when_it_is_whole(void **state)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
@@ -158,6 +204,7 @@ int main(void)
         cmocka_unit_test(a_message_of_pmi_2_is_counted_and_its_semicolons_are_doubled),
         cmocka_unit_test(what_is_no_message_is_refused),
         cmocka_unit_test(keys_reach_another_node_as_they_are),
+        cmocka_unit_test(an_attribute_that_is_not_kept_is_refused),
         cmocka_unit_test(a_frame_is_taken_when_it_is_whole),
         cmocka_unit_test(words_without_an_end_are_refused),
         cmocka_unit_test(the_mapping_of_tasks_joins_nodes_with_as_many),
