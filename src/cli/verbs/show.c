@@ -143,6 +143,7 @@ static void append_text_of(struct buffer *out, const json_t *job, const char *na
 static void print_request(const struct page *page)
 {
     struct buffer text = { 0 };
+    int64_t retries = field_integer(page->job, "retry", 0);
     _cleanup_free_ char *request = why_request(page->job);
     buffer_append_text(&text, request);
     append_span_of(&text, page->job, "time_limit_s", ", at most ");
@@ -160,8 +161,8 @@ static void print_request(const struct page *page)
         buffer_append_text(&text, ", returns on other GPUs if parked");
     if (json_is_true(json_object_get(page->job, "requeue_on_node_lost")))
         buffer_append_text(&text, ", requeued if the node is lost");
-    if (field_integer(page->job, "retry", 0) > 0)
-        buffer_printf(&text, ", retried up to %" PRId64 " times", field_integer(page->job, "retry", 0));
+    if (retries > 0)
+        buffer_printf(&text, ", retried up to %" PRId64 " time%s", retries, retries == 1 ? "" : "s");
     append_text_of(&text, page->job, "retry_on", ", also after exit ");
     append_text_of(&text, page->job, "share", ", share enforced by: ");
     append_text_of(&text, page->job, "retry_oom", ", with more GPU memory if it runs out: ");
