@@ -8,14 +8,16 @@ import http.client
 import json
 import threading
 import time
-from typing import Any, AsyncIterator, Dict, Iterator, Optional
+from typing import Any, AsyncIterator, Dict, Iterator, Optional, Union
 
-from mgpu._client import Client, Unreachable
+from mgpu._client import Client, MgpuError, Unreachable
 
 Event = Dict[str, Any]
 
 AGAIN_S = 1.0
 SILENCE_S = 60.0  # mgpud sends a comment every 15 seconds
+BEYOND = 2**63 - 1  # no event has this number: mgpud answers with that of the last one
+STARTING = 503  # the status of a mgpud that is not ready yet
 
 
 def _read(response: http.client.HTTPResponse) -> Iterator[Event]:
@@ -26,37 +28,51 @@ def _read(response: http.client.HTTPResponse) -> Iterator[Event]:
 
 
 def events(after: Optional[int] = None, client: Optional[Client] = None) -> Iterator[Event]:
-    """Every change from now on, or from after that of the number `after`; it ends never."""
+    """Every change from now on, or from after that of the number `after`; it ends never. An event of the type `reset`:
+    the store is another one, so changes may be missing before those that follow."""
     client = client or Client()
+    number = BEYOND if after is None else after
     while True:
         try:
-            connection, response = client.open('GET', '/events', query={'after': after}, timeout=SILENCE_S)
+            connection, response = client.open('GET', '/events', query={'after': number}, timeout=SILENCE_S)
             try:
                 for event in _read(response):
-                    after = event.get('seq', after)
-                    yield event
+                    is_begin = number == BEYOND
+                    number = event.get('seq', number)
+                    if not is_begin:
+                        yield {'type': 'reset', **event}
             finally:
                 connection.close()
         except (ConnectionError, TimeoutError, Unreachable, http.client.HTTPException):
             pass
+        except MgpuError as error:
+            if error.status != STARTING:
+                raise
         time.sleep(AGAIN_S)
 
 
 async def follow(after: Optional[int] = None, client: Optional[Client] = None) -> AsyncIterator[Event]:
     """The same for `async for`."""
     loop = asyncio.get_running_loop()
-    queue: 'asyncio.Queue[Event]' = asyncio.Queue()
+    queue: 'asyncio.Queue[Union[Event, Exception]]' = asyncio.Queue()
     is_over = threading.Event()
 
     def read() -> None:
-        for event in events(after, client):
-            if is_over.is_set():
-                return
-            loop.call_soon_threadsafe(queue.put_nowait, event)
+        try:
+            for event in events(after, client):
+                if is_over.is_set():
+                    return
+                loop.call_soon_threadsafe(queue.put_nowait, event)
+        except Exception as error:  # whatever it is, it is for those who wait
+            if not is_over.is_set():
+                loop.call_soon_threadsafe(queue.put_nowait, error)
 
     threading.Thread(target=read, name='mgpu-events', daemon=True).start()
     try:
         while True:
-            yield await queue.get()
+            found = await queue.get()
+            if isinstance(found, Exception):
+                raise found
+            yield found
     finally:
         is_over.set()

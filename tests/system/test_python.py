@@ -93,6 +93,44 @@ def test_events_come_in_order_and_to_async_for(python):
     ''').split() == ['submitted', 'allocated', 'started', 'ended']
 
 
+def test_events_have_no_gap_although_the_connection_is_cut_before_the_first(python):
+    assert python('''
+        import mgpu
+        class Cut(mgpu.Client):
+            """The first connection ends before the first change, and a job is submitted meanwhile."""
+            job = None
+            def open(self, method, path, *words, **options):
+                connection, response = super().open(method, path, *words, **options)
+                return connection, response if self.job or path != '/events' else self.until_data(response)
+            def until_data(self, response):
+                for line in response:
+                    yield line
+                    if line.startswith(b'data:'):
+                        break
+                self.job = mgpu.submit('true')
+                raise ConnectionResetError
+        client = Cut()
+        event = next(mgpu.events(client=client))
+        print(event['type'], event['job'] == client.job.id)
+    ''').split() == ['submitted', 'True']
+
+
+def test_a_refusal_reaches_those_who_follow_and_another_store_is_told(python):
+    assert python('''
+        import asyncio, mgpu
+        async def main():
+            async for event in mgpu.follow(after=999999):
+                print(event['type'], event['seq'] < 999999)
+                break
+            try:
+                async for event in mgpu.follow(after=-1):
+                    print(event)
+            except mgpu.MgpuError as error:
+                print(error.status)
+        asyncio.run(main())
+    ''').split() == ['reset', 'True', '400']
+
+
 def test_functions_run_as_jobs(python, place):
     (pathlib.Path(place) / 'work.py').write_text(textwrap.dedent('''
         import os
