@@ -87,6 +87,7 @@ class Client:
 
     def connect(self, timeout: Optional[float] = None) -> http.client.HTTPConnection:
         places = [self._asked] if self._asked else _places()
+        stranger: Optional[PermissionError] = None  # it is said when no other place has an answer, as by the command
         for place in places:
             connection = _UnixConnection(place, timeout)
             try:
@@ -94,6 +95,10 @@ class Client:
                 return connection
             except (FileNotFoundError, ConnectionRefusedError):
                 continue
+            except PermissionError as error:
+                stranger = stranger or error
+        if stranger is not None:
+            raise stranger
         raise Unreachable(f'no mgpud answers at {", ".join(places)}')
 
     def open(self, method: str, path: str, body: Optional[Json] = None, query: Optional[Query] = None,

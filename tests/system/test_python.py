@@ -131,6 +131,32 @@ def test_a_refusal_reaches_those_who_follow_and_another_store_is_told(python):
     ''').split() == ['reset', 'True', '400']
 
 
+def test_a_strangers_socket_is_passed_over(python, box):
+    out = python('''
+        import mgpu, mgpu._client
+        real = mgpu._client._check_listener
+        def check(sock, path):
+            if path == os.environ['XDG_RUNTIME_DIR'] + '/mgpu/mgpud.sock':
+                raise PermissionError(path + ' belongs to a stranger')
+            real(sock, path)
+        import os, socket
+        os.makedirs('run/mgpu')
+        os.environ['XDG_RUNTIME_DIR'] = os.path.abspath('run')
+        stranger = socket.socket(socket.AF_UNIX)
+        stranger.bind('run/mgpu/mgpud.sock')
+        stranger.listen()
+        mgpu._client._check_listener = check
+        mgpu._client.SYSTEM_SOCKET = os.environ.pop('MGPU_SOCKET')
+        print(len(mgpu.gpus()))
+        mgpu._client.SYSTEM_SOCKET = '/nonexistent/socket'
+        try:
+            mgpu.gpus()
+        except PermissionError as error:
+            print(str(error).endswith('belongs to a stranger'))
+    ''', HOME='')
+    assert out.split() == ['2', 'True'], out
+
+
 def test_functions_run_as_jobs(python, place):
     (pathlib.Path(place) / 'work.py').write_text(textwrap.dedent('''
         import os
