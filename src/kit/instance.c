@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readiness comes as a datagram (NOTIFY_SOCKET). The processes of the instance are those whose command line
- * names its folder; jobs of the kit do so too, because their output is there, which is how nothing is left
- * behind.
+ * Readiness comes as a datagram (NOTIFY_SOCKET). The processes of the instance are those of the kit's
+ * programs whose command line names its folder; jobs of the kit do so too, because their output is there,
+ * which is how nothing is left behind.
  */
 #include "kit/instance.h"
 
@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -160,47 +161,61 @@ int instance_start(struct kit *kit, struct error *err)
 
 /* --- its processes --- */
 
-typedef void process_fn(pid_t pid, const char *command, void *arg);
+typedef void process_fn(int pidfd, const char *program);
 
-/* Each process whose command line names the kit's folder, except this one. */
-static void each_process(const struct kit *kit, process_fn *visit, void *arg)
+/* The path of its program, or "". */
+static void read_program(pid_t pid, char program[PATH_MAX])
 {
-    DIR *dir = opendir("/proc");
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+    ssize_t n = readlink(path, program, PATH_MAX - 1);
+    program[n > 0 ? n : 0] = '\0';
+}
+
+/* True if its command line names the kit's folder. */
+static bool names_work(const struct kit *kit, pid_t pid)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+    if (file_read(AT_FDCWD, path, COMMAND_MAX, &text) < 0)
+        return false;
+    return text.length > 0 && memmem(text.bytes, text.length, kit->work, strlen(kit->work)) != NULL;
+}
+
+/* Each process that runs one of the kit's programs and whose command line names its folder, but not this one:
+ * an editor with a file of that folder is no process of the kit. */
+static void each_process(const struct kit *kit, process_fn *visit)
+{
+    _cleanup_free_ char *programs = realpath(kit->programs, NULL);
+    DIR *dir = programs != NULL ? opendir("/proc") : NULL;
     if (dir == NULL)
         return;
+    size_t length = strlen(programs);
     for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
-        _cleanup_buffer_ struct buffer text = { 0 };
-        char path[64];
+        char program[PATH_MAX];
         if (pid <= 1 || pid == getpid())
             continue;
-        (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-        if (file_read(AT_FDCWD, path, COMMAND_MAX, &text) < 0 || text.length == 0)
-            continue;
-        for (size_t i = 0; i + 1 < text.length; i++)
-            if (text.bytes[i] == '\0')
-                text.bytes[i] = ' ';
-        if (strstr(buffer_text(&text), kit->work) != NULL)
-            visit(pid, buffer_text(&text), arg);
+        _cleanup_close_ int pidfd = process_open(pid, process_start_time(pid));
+        read_program(pid, program);
+        if (pidfd >= 0 && strncmp(program, programs, length) == 0 && program[length] == '/' &&
+            names_work(kit, pid))
+            visit(pidfd, program + length + 1);
     }
     (void)closedir(dir);
 }
 
-static void kill_any(pid_t pid, const char *command, void *arg)
+static void kill_any(int pidfd, const char *program)
 {
-    (void)command;
-    ++*(size_t *)arg;
-    (void)kill(pid, SIGKILL);
+    (void)program;
+    (void)process_signal(pidfd, SIGKILL);
 }
 
-static void kill_daemon(pid_t pid, const char *command, void *arg)
+static void kill_daemon(int pidfd, const char *program)
 {
-    (void)arg;
-    size_t program = strcspn(command, " ");
-    _cleanup_free_ char *name = xstrndup(command, program);
-    const char *base = strrchr(name, '/') != NULL ? strrchr(name, '/') + 1 : name;
-    if (strcmp(base, "mgpud") == 0 || strncmp(base, "mgpu-agent", strlen("mgpu-agent")) == 0)
-        (void)kill(pid, SIGKILL);
+    if (strcmp(program, "mgpud") == 0 || strncmp(program, "mgpu-agent", strlen("mgpu-agent")) == 0)
+        (void)process_signal(pidfd, SIGKILL);
 }
 
 static void forget(struct kit *kit)
@@ -212,19 +227,18 @@ void instance_stop(struct kit *kit)
 {
     static const char *const cancel[] = { "cancel", "--all", "--grace", "0", NULL };
     struct error err = { 0 };
-    size_t left = 0;
     if (kit->instance != NULL) {
         (void)instance_ask(kit, cancel, ASK_MS, NULL, &err);
         (void)child_stop(kit->instance->pid, SIGTERM, STOP_MS);
         forget(kit);
     }
-    each_process(kit, kill_any, &left);
+    each_process(kit, kill_any);
 }
 
 int instance_crash(struct kit *kit, struct error *err)
 {
     bool is_root = kit->instance->is_root;
-    each_process(kit, kill_daemon, NULL);
+    each_process(kit, kill_daemon);
     (void)child_wait(kit->instance->pid, STOP_MS);
     forget(kit);
     return start(kit, is_root, err);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The kit for new hardware and `mgpu gpu test`, on libraries that stand in for the driver's."""
 
+import glob
 import json
 import os
 import shutil
@@ -120,6 +121,22 @@ def test_an_ordinary_user_runs_it_too(kit):
     status, checks = kit.run('--only', 'job-one', user=user)
     assert (status, checks['job-one']['result']) == (0, 'passed'), results(checks)
     assert checks['agent']['text'].endswith('without root')
+
+
+def test_a_program_that_only_names_its_folder_is_left_alone(kit):
+    kit.install()
+    before = set(glob.glob('/tmp/mgpu-kit-*'))
+    user = harness.User('root' if harness.IS_ROOT else os.environ['USER'])
+    env = dict(user.environment(), LD_LIBRARY_PATH=f'{kit.place}/driver', ASAN_OPTIONS='detect_leaks=0')
+    with subprocess.Popen([f'{kit.place}/run', '-o', f'{kit.place}/out', '--only', 'job-one'], env=env, cwd='/', stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user.popen_arguments()) as run:
+        harness.until(lambda: set(glob.glob('/tmp/mgpu-kit-*')) - before, 'the folder of the kit')
+        folder = (set(glob.glob('/tmp/mgpu-kit-*')) - before).pop()
+        with subprocess.Popen(['cat', '-', f'{folder}/log'], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
+            assert run.wait(KIT_S) == 0
+            left = {pid: line for pid, line in harness.processes(folder).items() if pid != other.pid}
+            assert other.poll() is None and not left, left
+            other.stdin.close()
 
 
 BARE = """
