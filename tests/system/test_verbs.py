@@ -2,6 +2,7 @@
 """Every verb and option of the command line: what goes to which stream, exit codes, and what is said on mistakes."""
 
 import csv
+import http.server
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -37,6 +39,47 @@ def test_help_lists_the_verbs_and_every_verb_has_help(box):
         assert page.code == 0 and verb in page.out, page
         assert box.mgpu('help', verb).code == 0
     assert box.mgpu('--help').out == done.out
+
+
+class Standby:
+    """A controller that says of each request that another one leads."""
+
+    def __init__(self, seen):
+        standby = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                seen.append(self.path)
+                self.rfile.read(int(self.headers.get('Content-Length', 0)))
+                body = json.dumps({'status': 503, 'detail': 'this controller is a standby', 'leader': standby.leader}).encode()
+                # The process that follows a referral for ever is stopped by an answer without one.
+                self.send_response(503 if len(seen) < 100 else 500)
+                self.send_header('Content-Length', str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST
+
+            def log_message(self, *words):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        self.url = f'http://127.0.0.1:{self.server.server_port}'
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def test_two_standbys_that_name_each_other_are_not_asked_for_ever(box):
+    seen = []
+    first, second = Standby(seen), Standby(seen)
+    first.leader, second.leader = second.url, first.url
+    done = box.mgpu('exec', '1', '--', 'true', env={'MGPU_SOCKET': first.url})
+    first.close()
+    second.close()
+    assert done.code != 0 and 'this controller is a standby' in done.err and len(seen) == 2, (done, seen)
 
 
 def on_terminal(box, words, environment):

@@ -489,3 +489,31 @@ int client_get(struct client *client, const char *path, json_t **ret, struct err
 {
     return client_call(client, "GET", path, NULL, ret, err);
 }
+
+/* -ESTALE: the answer was a standby's, and the next connection is one to the leader that it names. */
+static int upgrade_once(struct client *client, const struct http_request *request, struct http_client **ret,
+    struct buffer *first, struct error *err)
+{
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    first->length = 0;
+    int r = client_connect(client, &http, err);
+    if (r == 0)
+        r = http_client_upgrade(http, request, first, err);
+    if (r < 0)
+        return r;
+    if (r == 0) {
+        r = client_problem(http_client_answer(http), err);
+        return client_refer(client, http_client_answer(http)) ? -ESTALE : r;
+    }
+    *ret = take_ptr(http);
+    return 0;
+}
+
+int client_upgrade(struct client *client, const struct http_request *request, struct http_client **ret,
+    struct buffer *first, struct error *err)
+{
+    int r = upgrade_once(client, request, ret, first, err);
+    if (r == -ESTALE)
+        r = upgrade_once(client, request, ret, first, err);
+    return r == -ESTALE ? -EAGAIN : r;
+}

@@ -89,6 +89,13 @@ int client_export(const struct client *client);
  * true, the request can be sent again at once. */
 bool client_refer(struct client *client, const struct http_answer *answer);
 
+/*
+ * A new connection, upgraded by this request: 0, what was received after the answer is in `first`. A standby
+ * that names the leader is believed once: two of them may name each other.
+ */
+int client_upgrade(struct client *client, const struct http_request *request, struct http_client **ret,
+    struct buffer *first, struct error *err);
+
 /* Converts an unsuccessful answer to an error. */
 int client_problem(const struct http_answer *answer, struct error *err);
 

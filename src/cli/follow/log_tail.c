@@ -30,6 +30,7 @@ int log_tail_find(struct client *client, const char *job, size_t rank, uint64_t 
     struct error *err)
 {
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log?rank=%zu", job, rank);
+    bool was_referred = false;
     for (uint64_t wanted = FIRST_BYTES;; wanted *= 2) {
         _cleanup_(http_client_freep) struct http_client *http = NULL;
         char range[64];
@@ -47,8 +48,10 @@ int log_tail_find(struct client *client, const char *job, size_t rank, uint64_t 
             *ret_offset = 0;
             return 0;
         }
-        if (client_refer(client, answer))
+        if (!was_referred && client_refer(client, answer)) {
+            was_referred = true;
             continue;
+        }
         if (answer->status != 200 && answer->status != 206)
             return client_problem(answer, err);
         uint64_t start = answer->range_start > 0 ? (uint64_t)answer->range_start : 0;

@@ -151,16 +151,10 @@ static int join_once(struct session *session, struct error *err)
         .body = body,
         .body_length = body != NULL ? strlen(body) : 0,
     };
-    session->input.length = session->taken = 0;
-    int r = client_connect(&session->call->client, &http, err);
-    if (r == 0)
-        r = http_client_upgrade(http, &request, &session->input, err);
+    session->taken = 0;
+    int r = client_upgrade(&session->call->client, &request, &http, &session->input, err);
     if (r < 0)
         return r;
-    if (r == 0 && client_refer(&session->call->client, http_client_answer(http)))
-        return join_once(session, err);
-    if (r == 0)
-        return client_problem(http_client_answer(http), err);
     session->http = take_ptr(http);
     session->has_joined = true;
     session->sent = session->output.length = 0;

@@ -35,22 +35,10 @@ static int dial_once(struct call *call, const struct carry_to *to, struct http_c
     struct buffer *first, struct error *err)
 {
     _cleanup_free_ char *path = make_path(to);
-    _cleanup_(http_client_freep) struct http_client *http = NULL;
     const struct http_request request = {
         .method = "GET", .path = path, .header = "Connection: Upgrade\r\nUpgrade: mgpu-terminal"
     };
-    first->length = 0;
-    int r = client_connect(&call->client, &http, err);
-    if (r == 0)
-        r = http_client_upgrade(http, &request, first, err);
-    if (r < 0)
-        return r;
-    if (r == 0 && client_refer(&call->client, http_client_answer(http)))
-        return dial_once(call, to, ret, first, err);
-    if (r == 0)
-        return client_problem(http_client_answer(http), err);
-    *ret = take_ptr(http);
-    return 0;
+    return client_upgrade(&call->client, &request, ret, first, err);
 }
 
 static int dial(struct call *call, const struct carry_to *to, struct http_client **ret, struct buffer *first,
