@@ -52,10 +52,9 @@
 #define BOOT_SPOOL_MARK   "+"        // in a boot id: separates the kernel's id from that of the spool
 #define LINK_MESSAGE_MAX  (4U << 20) // bytes of one frame: the API's maximum, for the maximum number of nodes
 #define NODE_GPUS_MAX     256U
-#define NODE_ATTEMPTS_MAX 65536U
-#define NODE_HOLDS_MAX    24576U      // attempts a node accepts: its HELLO must fit into a frame
-#define GPU_PROCESSES_MAX 128U        // of one GPU
-#define GPU_UUIDS_MAX     32768U      // bytes of all UUIDs
+#define NODE_ATTEMPTS_MAX 24576U // that a node accepts: its HELLO, which lists them, must fit into a frame
+#define GPU_PROCESSES_MAX 128U   // of one GPU
+#define GPU_UUIDS_MAX     32768U // bytes of all UUIDs
 #define NOTIFY_TEXT_MAX   (32U << 10) // bytes of each text of a notification
 #define NOTIFY_JSON_MAX   (256U << 10)
 #define PROCESS_WORDS_MAX 8192U       // bytes of a command line that are read

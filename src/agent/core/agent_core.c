@@ -164,7 +164,7 @@ static struct attempt *find_or_add(struct agent_core *core, const struct spool_i
             id->attempt, id->job);
         return NULL;
     }
-    if (attempt == NULL && core->count < NODE_HOLDS_MAX)
+    if (attempt == NULL && core->count < NODE_ATTEMPTS_MAX)
         return add(core, id, token);
     if (attempt == NULL)
         say_returned(core, id, token, "the node has reached its limit of attempts");
@@ -223,8 +223,8 @@ static int on_prepare(struct agent_core *core, int64_t boot_ms, const void *mess
     const struct message_launch *launch = message;
     struct spool_id id = ID_OF(launch);
     bool is_plain = id.attempt != 0 && id.step == 0 && launch->peers.count == 0 && launch->token != 0;
-    if (is_late_copy(core, launch) || !is_plain || find(core, &id) != NULL || core->count >= NODE_HOLDS_MAX ||
-        count_speculative(core) >= AGENT_PREPARED_MAX)
+    if (is_late_copy(core, launch) || !is_plain || find(core, &id) != NULL ||
+        core->count >= NODE_ATTEMPTS_MAX || count_speculative(core) >= AGENT_PREPARED_MAX)
         return 0;
     struct attempt *attempt = add(core, &id, launch->token);
     attempt->want = WANT_PREPARED;

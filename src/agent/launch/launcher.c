@@ -31,7 +31,7 @@
 #include "job/launch.h"
 
 #define SPOOL_DIR         "spool"
-#define OPEN_FILES_WANTED (NODE_HOLDS_MAX + 4096U) // one for each shepherd, and some for the rest
+#define OPEN_FILES_WANTED (NODE_ATTEMPTS_MAX + 4096U) // one for each shepherd, and some for the rest
 
 /* The shepherd's whole environment. */
 static char *const shepherd_environment[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" }, NULL };

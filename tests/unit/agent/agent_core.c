@@ -1057,19 +1057,24 @@ static void an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up
     node_free(node);
 }
 
-/* With the largest numbers, and room for as many GPUs as a node can have. */
-static void the_hello_of_a_full_node_fits_into_a_frame(void **state)
+/* Its HELLO has to fit into a frame (wire_message). */
+static void a_full_node_returns_launches_and_prepares_nothing(void **state)
 {
-    struct known_attempt *attempts = xcalloc(NODE_HOLDS_MAX, sizeof(*attempts));
-    struct buffer bytes = { 0 };
-    for (uint32_t i = 0; i < NODE_HOLDS_MAX; i++)
-        attempts[i] = (struct known_attempt){ { UINT64_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX }, UINT64_MAX,
-            3, UINT32_MAX, UINT32_MAX, 1 };
-    struct message_hello message = { .attempts = { attempts, NODE_HOLDS_MAX } };
-    record_encode(&message_hello_record, &message, &bytes);
-    assert_in_range(bytes.length, NODE_HOLDS_MAX, LINK_MESSAGE_MAX - NODE_GPUS_MAX * 2048);
-    buffer_clear(&bytes);
-    free(attempts);
+    struct node *node = node_new(0);
+    node->spool = (struct attempt_sight){ .has_spec = true };
+    for (uint64_t job = 1000; job < 1000 + NODE_ATTEMPTS_MAX; job++)
+        agent_core_load(node->core, 0, &(struct spool_id){ job, 1, 0, 0 }, TOKEN);
+    hello(node);
+    assert_int_equal(node->known, NODE_ATTEMPTS_MAX);
+    (void)welcome(node, 1);
+    node->sent_count = 0;
+    assert_int_equal(order(node, MESSAGE_PREPARE, 0, TOKEN), 0);
+    assert_int_equal(node->sent_count, 0);
+    assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
+    assert_sent(node, MESSAGE_RETURNED);
+    assert_string_equal(node->text, "the node has reached its limit of attempts");
+    assert_int_equal(agent_core_attempts(node->core), NODE_ATTEMPTS_MAX);
+    node_free(node);
 }
 
 /* A controller whose store is an older copy must not number its orders like earlier ones. */
@@ -1251,7 +1256,7 @@ int main(void)
         cmocka_unit_test(an_epoch_is_durable_before_it_is_obeyed),
         cmocka_unit_test(the_epoch_of_before_is_obeyed_without_a_write),
         cmocka_unit_test(an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up),
-        cmocka_unit_test(the_hello_of_a_full_node_fits_into_a_frame),
+        cmocka_unit_test(a_full_node_returns_launches_and_prepares_nothing),
         cmocka_unit_test(what_only_an_agent_may_say_is_refused),
         cmocka_unit_test(a_found_attempt_waits_for_the_controllers_word),
         cmocka_unit_test(the_hello_has_the_numbers_of_the_latest_orders_about_what_runs),
