@@ -59,6 +59,7 @@
 #define NOTIFY_JSON_MAX   (256U << 10)
 #define PROCESS_WORDS_MAX 8192U       // bytes of a command line that are read
 #define JOIN_MESSAGE_MAX  (64U << 10) // bytes of a frame from a machine that is not a node yet
+#define STREAM_FIRST_MAX  8192U       // bytes of the first frame of a second connection
 #define JOIN_PEM_MAX      8192U
 #define CONTROLLERS_MAX   2048U // bytes of a list of addresses
 

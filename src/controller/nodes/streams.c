@@ -16,8 +16,7 @@
 #include "wire/listening.h"
 
 #define STREAM_WAIT_SECONDS  10
-#define STREAM_FIRST_MAX     8192U // bytes of a first frame
-#define STREAMS_ARRIVING_MAX 256U  // connections that have not identified their stream
+#define STREAMS_ARRIVING_MAX 256U // connections that have not identified their stream
 
 struct expected {
     struct streams *streams;
