@@ -47,7 +47,7 @@ const struct record_type job_spec_record = RECORD_TYPE(1, "job spec", struct job
 
 /* What can change after the submit. */
 static const struct record_field editable_fields[] = { NAME_FIELD, ASK_FIELDS };
-static const struct record_type editable_record =
+const struct record_type job_spec_editable_record =
     RECORD_TYPE(2, "job spec", struct job_spec, editable_fields);
 
 void job_spec_init(struct job_spec *spec)
@@ -268,7 +268,7 @@ void spec_bytes_pack(
     const struct job_spec now = { .name = name, .ask = *ask };
     *ret = (struct record_bytes){ 0 };
     if (bytes->length > 0)
-        record_repack(bytes->bytes, &editable_record, &now, ret);
+        record_repack(bytes->bytes, &job_spec_editable_record, &now, ret);
 }
 
 void job_spec_clear(struct job_spec *spec)

@@ -50,6 +50,7 @@ struct job_spec {
 int job_spec_check_fallback(const char *what, const char *value, struct error *err);
 
 extern const struct record_type job_spec_record;
+extern const struct record_type job_spec_editable_record; // what can change after the submit
 
 /* A spec with the defaults: one GPU, priority 0, umask 022. */
 void job_spec_init(struct job_spec *spec);

@@ -97,7 +97,7 @@ static const struct record_field state_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct calibration_state, factors, TEXT_MAX),
 };
 
-static const struct record_type state_record =
+const struct record_type calibration_record =
     RECORD_TYPE(540, "calibration", struct calibration_state, state_fields);
 
 void calibration_encode(const struct calibration *calibration, struct buffer *out)
@@ -107,7 +107,7 @@ void calibration_encode(const struct calibration *calibration, struct buffer *ou
         for (size_t k = 0; k < CALIBRATION_PARTS; k++)
             buffer_printf(
                 &text, "%s%.0f", text.length > 0 ? " " : "", calibration->factors[i][k] * THOUSANDTH);
-    record_encode(&state_record, &(struct calibration_state){ .factors = buffer_text(&text) }, out);
+    record_encode(&calibration_record, &(struct calibration_state){ .factors = buffer_text(&text) }, out);
 }
 
 /* False unless there are exactly as many numbers as factors, ascending in each range and within bounds. */
@@ -131,11 +131,11 @@ int calibration_decode(
 {
     struct calibration_state state;
     struct calibration read = { 0 };
-    int r = record_decode(&state_record, bytes, length, &state, err);
+    int r = record_decode(&calibration_record, bytes, length, &state, err);
     if (r < 0)
         return r;
     bool is_good = read_factors(state.factors, &read);
-    record_clear(&state_record, &state);
+    record_clear(&calibration_record, &state);
     if (!is_good)
         return error_set(err, -EBADMSG, "the calibration of forecasts is invalid");
     *calibration = read;

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/record.h"
 
 /* The jobs that start before the moments are 10, 25, 50, 75 and 90 %; the first and the last of them are the
  * 80 % interval. */
@@ -39,6 +40,8 @@ void calibration_tell(
  * same range that were told at the same time, itself included; their errors often have one cause. */
 void calibration_learn(struct calibration *calibration, int64_t wait_ms,
     const int64_t told_ms[CALIBRATION_PARTS], uint32_t alike, int64_t actual_ms);
+
+extern const struct record_type calibration_record;
 
 /* The data that is stored. -EBADMSG if it is damaged; nothing is changed then. */
 void calibration_encode(const struct calibration *calibration, struct buffer *out);

@@ -130,7 +130,7 @@ static const struct record_field grant_list_fields[] = {
     RECORD_SUBLIST(1, struct grant_list, grants, EVENT_GPUS_MAX, &gpu_grant_record),
 };
 
-static const struct record_type grant_list_record =
+const struct record_type store_row_grants_record =
     RECORD_TYPE(60, "grants", struct grant_list, grant_list_fields);
 
 char *store_row_insert_sql(void)
@@ -184,7 +184,7 @@ static int bind_grants(sqlite3_stmt *statement, int index, const struct record_l
     if (grants->count == 0)
         return sqlite3_bind_null(statement, index);
     const struct grant_list list = { .grants = *grants };
-    return bind_record(statement, index, &grant_list_record, &list);
+    return bind_record(statement, index, &store_row_grants_record, &list);
 }
 
 static int bind_pointer(
@@ -244,8 +244,8 @@ static int read_grants(sqlite3_stmt *statement, int index, struct record_list *r
     struct grant_list list = { 0 };
     if (bytes == NULL)
         return 0;
-    if (record_decode(&grant_list_record, bytes, (size_t)sqlite3_column_bytes(statement, index), &list, err) <
-        0)
+    if (record_decode(
+            &store_row_grants_record, bytes, (size_t)sqlite3_column_bytes(statement, index), &list, err) < 0)
         return -EUCLEAN;
     *ret = list.grants;
     return 0;

@@ -6,7 +6,11 @@
 #include <sqlite3.h>
 
 #include "base/error.h"
+#include "base/record.h"
 #include "job/job.h"
+
+/* The column with the GPUs of a job. */
+extern const struct record_type store_row_grants_record;
 
 /* "INSERT INTO jobs ...", "UPDATE jobs ... WHERE id = ?1" and "SELECT ... FROM jobs" with every column, in
  * the order of store_row_bind and store_row_read. The caller frees the text. */

@@ -71,7 +71,7 @@ static const struct record_field kept_roster_fields[] = {
     RECORD_SUBLIST(3, struct kept_roster, gpus, NODE_GPUS_MAX, &kept_gpu_record),
     RECORD_FIELD(4, RECORD_STRINGS, struct kept_roster, keys, KEYS_MAX),
 };
-static const struct record_type kept_roster_record =
+const struct record_type gpu_roster_record =
     RECORD_TYPE(64, "GPU roster", struct kept_roster, kept_roster_fields);
 
 static struct gpu_state *state_at(const struct gpu_roster *roster, size_t i)
@@ -152,7 +152,7 @@ static void save(struct gpu_roster *roster)
     }
     struct kept_roster kept = { roster->boot_id, roster->backend, { gpus, roster->gpus.count },
         roster->keys };
-    int r = file_write_record(roster->dirfd, ROSTER_FILE, &kept_roster_record, &kept, false);
+    int r = file_write_record(roster->dirfd, ROSTER_FILE, &gpu_roster_record, &kept, false);
     if (r < 0)
         log_warning("cannot store the numbers of the GPUs: %s", strerror(-r));
     free(gpus);
@@ -186,10 +186,10 @@ struct gpu_roster *gpu_roster_new(int dirfd, const char *boot_id)
     struct kept_roster kept = { 0 };
     roster->dirfd = dirfd;
     (void)strncpy(roster->boot_id, boot_id, BOOT_ID_SIZE - 1);
-    if (dirfd >= 0 && file_read_record(dirfd, ROSTER_FILE, &kept_roster_record, &kept, NULL) == 0) {
+    if (dirfd >= 0 && file_read_record(dirfd, ROSTER_FILE, &gpu_roster_record, &kept, NULL) == 0) {
         if (text_equal(kept.boot_id, roster->boot_id) && kept.backend != NULL)
             restore(roster, &kept);
-        record_clear(&kept_roster_record, &kept);
+        record_clear(&gpu_roster_record, &kept);
     }
     return roster;
 }

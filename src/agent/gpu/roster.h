@@ -14,6 +14,9 @@
 
 struct gpu_roster;
 
+/* The stored state. */
+extern const struct record_type gpu_roster_record;
+
 /* Loads the state of an earlier agent of this boot from the directory `dirfd`, which is borrowed; -1: nothing
  * is stored. GPUs from there are lost until they are seen. */
 struct gpu_roster *gpu_roster_new(int dirfd, const char *boot_id);

@@ -35,14 +35,14 @@ static const struct record_type tested_record =
 static const struct record_field results_fields[] = {
     RECORD_SUBLIST(1, struct test_results, gpus, GPUS_MAX, &tested_record),
 };
-static const struct record_type results_record =
+const struct record_type test_results_record =
     RECORD_TYPE(463, "GPU tests", struct test_results, results_fields);
 
 struct test_results *test_results_new(int state_fd)
 {
     struct test_results *results = xcalloc(1, sizeof(*results));
     struct error err = { 0 };
-    int r = file_read_record(state_fd, FILE_NAME, &results_record, results, &err);
+    int r = file_read_record(state_fd, FILE_NAME, &test_results_record, results, &err);
     if (r < 0 && r != -ENOENT)
         log_warning("results of GPU tests are forgotten: %s", err.message);
     if (r < 0)
@@ -55,7 +55,7 @@ void test_results_free(struct test_results *results)
 {
     if (results == NULL)
         return;
-    record_clear(&results_record, results);
+    record_clear(&test_results_record, results);
     free(results);
 }
 
@@ -130,7 +130,7 @@ void test_results_put(
             .wrong = (uint64_t)(words + products) };
     else
         test->error = text_escape_fit(why != NULL ? why : "mgpu-gpu-test reported no figures", ERROR_MAX);
-    int r = file_write_record(results->state_fd, FILE_NAME, &results_record, results, true);
+    int r = file_write_record(results->state_fd, FILE_NAME, &test_results_record, results, true);
     if (r < 0)
         log_error("the result of a GPU test cannot be stored: %s", strerror(-r));
 }

@@ -52,7 +52,7 @@ static const struct record_field query_fields[] = {
     RECORD_FIELD(2, RECORD_STRING, struct query, name, SPEC_PATH_MAX),
     RECORD_FIELD(3, RECORD_STRING, struct query, logs, SPEC_PATH_MAX),
 };
-static const struct record_type query_record = RECORD_TYPE(1, "user query", struct query, query_fields);
+const struct record_type user_query_record = RECORD_TYPE(1, "user query", struct query, query_fields);
 
 struct answer {
     uint32_t error; // positive errno
@@ -72,7 +72,7 @@ static const struct record_field answer_fields[] = {
     RECORD_FIELD(8, RECORD_STRING, struct answer, shell, TEXT_MAX),
     RECORD_SUBLIST(9, struct answer, groups, LAUNCH_GROUPS_MAX, &group_id_record),
 };
-static const struct record_type answer_record = RECORD_TYPE(2, "user answer", struct answer, answer_fields);
+const struct record_type user_answer_record = RECORD_TYPE(2, "user answer", struct answer, answer_fields);
 
 enum question_state { QUESTION_WAITING, QUESTION_ASKED, QUESTION_ANSWERED };
 
@@ -123,7 +123,7 @@ static int read_query(struct query *ret)
         if (r < 0)
             return r;
         if (length != 0 && length == input.length)
-            return record_decode(&query_record, input.bytes, length, ret, NULL);
+            return record_decode(&user_query_record, input.bytes, length, ret, NULL);
         ssize_t n = read(CHILD_FD, byte, sizeof(byte));
         if (n <= 0)
             return -EPIPE;
@@ -168,9 +168,9 @@ static _Noreturn void serve(const struct job_users *users)
             make_answer(&user, &answer);
         else
             make_refusal(r, &err, &answer);
-        record_encode(&answer_record, &answer, &output);
-        record_clear(&answer_record, &answer);
-        record_clear(&query_record, &query);
+        record_encode(&user_answer_record, &answer, &output);
+        record_clear(&user_answer_record, &answer);
+        record_clear(&user_query_record, &query);
         if (write_all(CHILD_FD, output.bytes, output.length) < 0)
             break;
     }
@@ -268,7 +268,7 @@ static void share(const struct question *asked, const struct answer *answer)
         if (other->state != QUESTION_WAITING || !is_same(other, asked))
             continue;
         if (count++ < SHARED_MAX) {
-            record_copy(&answer_record, &copy, answer);
+            record_copy(&user_answer_record, &copy, answer);
             other->stamp = asked->stamp;
             settle(other, &copy);
         } else {
@@ -289,7 +289,8 @@ static void take_answer(struct helper *helper)
     }
     if (length == 0 || length > input->length)
         return;
-    if (length < input->length || record_decode(&answer_record, input->bytes, length, &answer, NULL) < 0) {
+    if (length < input->length ||
+        record_decode(&user_answer_record, input->bytes, length, &answer, NULL) < 0) {
         fail(helper, "the helper process sent invalid data");
         return;
     }
@@ -380,7 +381,7 @@ static struct helper *pick_helper(struct user_resolver *resolver)
 static void ask(struct helper *helper, struct question *question)
 {
     _cleanup_buffer_ struct buffer output = { 0 };
-    record_encode(&query_record, &question->query, &output);
+    record_encode(&user_query_record, &question->query, &output);
     helper->question = question;
     question->state = QUESTION_ASKED;
     ssize_t n = send(helper->fd, output.bytes, output.length, MSG_NOSIGNAL);
@@ -422,8 +423,8 @@ static void question_free(struct question **where)
     *where = question->next;
     stop_asking(question);
     event_free(question->timer);
-    record_clear(&query_record, &question->query);
-    record_clear(&answer_record, &question->answer);
+    record_clear(&user_query_record, &question->query);
+    record_clear(&user_answer_record, &question->answer);
     free(question);
 }
 

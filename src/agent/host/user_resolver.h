@@ -10,11 +10,16 @@
 #include <event2/event.h>
 
 #include "agent/host/job_user.h"
+#include "base/record.h"
 #include "base/spool.h"
 
 #define USER_ANSWER_MS 20000 // how long a launch waits for the user database
 
 struct user_resolver;
+
+/* A request to one of the processes, and its result. */
+extern const struct record_type user_query_record;
+extern const struct record_type user_answer_record;
 
 /* The step's user has been looked up: user_resolver_find() returns the result now. */
 typedef void user_resolved_fn(void *arg, const struct spool_id *id);

@@ -403,7 +403,7 @@ static const struct record_field state_fields[] = {
     RECORD_FIELD(7, RECORD_STRING, struct cell_state, weights, RUN_BINS *WEIGHT_DIGITS),
 };
 
-static const struct record_type state_record =
+const struct record_type history_cell_record =
     RECORD_TYPE(71, "run history", struct cell_state, state_fields);
 
 #define CELL_NAME_SIZE 80U
@@ -436,7 +436,7 @@ void history_each_of(const struct history *history, const struct history_key *ke
                 (unsigned)(cell->runs.weights[i] & 0xffffff));
         const struct cell_state state = { .key = cell_key, .samples = cell->samples, .weights = weights };
         _cleanup_buffer_ struct buffer bytes = { 0 };
-        record_encode(&state_record, &state, &bytes);
+        record_encode(&history_cell_record, &state, &bytes);
         cell_name(&cell_key, name);
         visit(arg, name, &bytes);
     }
@@ -464,7 +464,7 @@ int history_decode(
     struct history *history, const char *name, const uint8_t *bytes, size_t length, struct error *err)
 {
     struct cell_state state;
-    int r = record_decode(&state_record, bytes, length, &state, err);
+    int r = record_decode(&history_cell_record, bytes, length, &state, err);
     if (r < 0)
         return r;
     char expected[CELL_NAME_SIZE] = "";
@@ -473,7 +473,7 @@ int history_decode(
     if (is_good)
         cell_name(&state.key, expected);
     is_good = is_good && strcmp(name, expected) == 0 && read_weights(state.weights, &runs);
-    record_clear(&state_record, &(struct cell_state){ .weights = state.weights });
+    record_clear(&history_cell_record, &(struct cell_state){ .weights = state.weights });
     if (!is_good)
         return error_set(err, -EBADMSG, "the run history \"%s\" is invalid", name);
     struct history_cell *cell = touch_cell(history, &state.key);

@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/record.h"
 
 struct history;
 
@@ -94,6 +95,9 @@ void history_add(struct history *history, const struct history_key *key, unsigne
 /* Of a job that has already run `elapsed_ms`; `wanted`: ESTIMATE_ bits. */
 void history_estimate(const struct history *history, const struct history_key *key, int64_t elapsed_ms,
     unsigned wanted, struct estimate *ret);
+
+/* A stored cell. */
+extern const struct record_type history_cell_record;
 
 /* The data to be stored, to be called after every history_add() of this key: visits each changed cell as
  * (name, bytes), and each cell dropped to make room with NULL for the bytes. */

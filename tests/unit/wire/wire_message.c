@@ -6,97 +6,13 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "job/cluster_change.h"
 #include "record_fill.h"
 #include "wire/limits.h"
 #include "wire/message.h"
-
-#define IDS 1000U
-
-/* What comes back of the object; the caller frees both. */
-static int pass(const struct record_type *type, const void *object, void *back, struct error *err)
-{
-    _cleanup_buffer_ struct buffer bytes = { 0 };
-    record_encode(type, object, &bytes);
-    return record_decode_partly(type, bytes.bytes, bytes.length, back, err);
-}
-
-/* What encoding is told of the limits is what decoding keeps. */
-static void assert_checked(
-    const struct record_type *type, const void *object, int expected, struct error *err)
-{
-    _cleanup_buffer_ struct buffer bytes = { 0 };
-    _cleanup_free_ void *back = xcalloc(1, type->size);
-    record_encode(type, object, &bytes);
-    int decoded = record_decode(type, bytes.bytes, bytes.length, back, &(struct error){ 0 });
-    record_clear(type, back);
-    assert_int_equal(record_check(type, object, err), expected);
-    assert_int_equal(decoded, expected);
-}
-
-static void check_field(const struct record_type *type, const struct record_field *field)
-{
-    _cleanup_free_ void *object = xcalloc(1, type->size), *back = xcalloc(1, type->size);
-    void *member = (char *)object + field->offset;
-    struct error err = { 0 };
-    record_fill_field(field, member, field->limit);
-    assert_checked(type, object, 0, &err);
-    record_clear(type, object);
-
-    record_fill_field(field, member, field->limit + 1U);
-    assert_checked(type, object, -EBADMSG, &err);
-    assert_non_null(strstr(err.message, field->name));
-    /* The first number of a message says what it is about. */
-    if (type->fields[0].kind == RECORD_U64)
-        *(uint64_t *)((char *)object + type->fields[0].offset) = 7;
-    err = (struct error){ 0 };
-    assert_int_equal(pass(type, object, back, &err), 1);
-    assert_non_null(strstr(err.message, field->name));
-    if (type->fields[0].kind == RECORD_U64)
-        assert_true(*(uint64_t *)((char *)back + type->fields[0].offset) == 7);
-    record_clear(type, object);
-    _cleanup_buffer_ struct buffer left = { 0 }, without = { 0 };
-    if (type->fields[0].kind == RECORD_U64)
-        *(uint64_t *)((char *)object + type->fields[0].offset) = 7;
-    record_encode(type, back, &left);
-    record_encode(type, object, &without);
-    assert_int_equal(left.length, without.length);
-    assert_memory_equal(left.bytes, without.bytes, without.length);
-    record_clear(type, back);
-}
-
-static size_t check_fields(const struct record_type *type)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < type->n_fields; i++) {
-        const struct record_field *field = &type->fields[i];
-        if (!record_fill_is_limited(field))
-            continue;
-        check_field(type, field);
-        count++;
-        if (field->kind == RECORD_LIST)
-            count += check_fields(field->sub);
-    }
-    return count;
-}
-
-static void every_field_is_read_at_its_limit_and_left_out_above_it(void **state)
-{
-    size_t count = 0;
-    for (uint16_t id = 0; id < IDS; id++)
-        if (message_type(id) != NULL)
-            count += check_fields(message_type(id));
-    const struct record_type *const stored[] = { &launch_spec_record, &launch_exit_record, &job_event_record,
-        &job_spec_record, &job_ask_record, &job_usage_record, &job_nodes_record, &cluster_change_record };
-    for (size_t i = 0; i < sizeof(stored) / sizeof(stored[0]); i++)
-        count += check_fields(stored[i]);
-    assert_true(count > 100);
-}
 
 /* What is taken of a frame. The first ones of connections that are not a link are bounded more tightly. */
 static size_t frame_max(const struct record_type *type)
@@ -222,7 +138,6 @@ static void the_largest_launch_fits_into_a_frame(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_is_read_at_its_limit_and_left_out_above_it),
         cmocka_unit_test(every_message_with_all_fields_at_their_limits_fits_into_a_frame),
         cmocka_unit_test(a_sample_too_large_for_a_frame_fits_without_its_spare_fields),
         cmocka_unit_test(the_largest_launch_fits_into_a_frame),
