@@ -28,11 +28,11 @@ enum record_kind {
     RECORD_DURATION, // int64_t, milliseconds; seconds or "4h" in JSON
     RECORD_TIME,     // int64_t, milliseconds of the wall clock; RFC 3339 in JSON, null for 0
     /* From here on a field owns memory. */
-    RECORD_STRING,   // char *, owned, NULL when absent
-    RECORD_STRINGS,  // struct strings
-    RECORD_ENV,      // struct strings of NAME=value; an object in JSON
-    RECORD_LIST,     // struct record_list of `sub` records
-    RECORD_PACKED,   // struct record_bytes: one `sub` record, kept in encoded form
+    RECORD_STRING,  // char *, owned, NULL when absent
+    RECORD_STRINGS, // struct strings
+    RECORD_ENV,     // struct strings of NAME=value; an object in JSON
+    RECORD_LIST,    // struct record_list of `sub` records
+    RECORD_PACKED,  // struct record_bytes: one `sub` record, kept in encoded form
 };
 
 struct record_list {
@@ -104,7 +104,8 @@ void record_encode_bare(const struct record_type *type, const void *object, stru
 
 /*
  * The same for records that must always be readable, such as events in the store: fields that record_decode()
- * would reject are omitted. Returns 1 if any was, and `err` describes the first.
+ * would reject are omitted, and of a record that is too long the longest ones. Returns 1 if any was, and
+ * `err` describes the first.
  */
 int record_encode_readable(
     const struct record_type *type, const void *object, struct buffer *out, struct error *err);

@@ -102,11 +102,31 @@ int record_check(const struct record_type *type, const void *object, struct erro
     return r;
 }
 
+/* The tag of the field that takes most of an encoded record. */
+static uint16_t longest_field(const struct buffer *record)
+{
+    uint16_t tag = 0;
+    size_t longest = 0;
+    for (size_t at = RECORD_HEADER_SIZE; at < record->length - RECORD_CRC_SIZE;) {
+        const uint8_t *field = record->bytes + at;
+        size_t n = ITEM_HEADER_SIZE;
+        for (size_t i = 0; i < 4; i++)
+            n += (size_t)field[4 + i] << (8 * i);
+        if (n > longest) {
+            longest = n;
+            tag = (uint16_t)(field[0] | field[1] << 8);
+        }
+        at += n;
+    }
+    return tag;
+}
+
 void record_copy_readable(const struct record_type *type, void *to, const void *from)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     record_encode(type, from, &bytes);
-    /* Nothing but zeroes where even the length of the whole is refused. */
+    while (bytes.length > RECORD_HEADER_SIZE + RECORD_BODY_MAX + RECORD_CRC_SIZE)
+        record_cut(&bytes, longest_field(&bytes));
     (void)record_decode_partly(type, bytes.bytes, bytes.length, to, &(struct error){ 0 });
 }
 

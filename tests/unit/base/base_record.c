@@ -246,6 +246,36 @@ static void what_must_be_read_again_is_written_without_what_could_not_be(void **
     record_clear(&whole_record, &back);
 }
 
+/* Each field is within its limit, and all of them together are too long for a record. */
+static void of_what_is_too_long_the_longest_field_is_left_out(void **state)
+{
+    enum { HALF = RECORD_BODY_MAX / 2 };
+    struct sum {
+        uint64_t number;
+        char *shorter, *longer;
+    };
+    static const struct record_field sum_fields[] = {
+        RECORD_FIELD(1, RECORD_STRING, struct sum, shorter, RECORD_BODY_MAX),
+        RECORD_FIELD(2, RECORD_STRING, struct sum, longer, RECORD_BODY_MAX),
+        RECORD_FIELD(3, RECORD_U64, struct sum, number, 0),
+    };
+    static const struct record_type sum_record = RECORD_TYPE(903, "sum", struct sum, sum_fields);
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    _cleanup_free_ char *shorter = xcalloc(1, HALF + 1U), *longer = xcalloc(1, HALF + 2U);
+    const struct sum sum = {
+        .number = 7, .shorter = memset(shorter, 'x', HALF), .longer = memset(longer, 'y', HALF + 1U)
+    };
+    struct sum back;
+    struct error err = { 0 };
+    assert_int_equal(record_encode_readable(&sum_record, &sum, &bytes, &err), 1);
+    assert_non_null(strstr(err.message, "too long"));
+    assert_int_equal(record_decode(&sum_record, bytes.bytes, bytes.length, &back, &err), 0);
+    assert_true(back.number == 7);
+    assert_string_equal(back.shorter, shorter);
+    assert_null(back.longer);
+    record_clear(&sum_record, &back);
+}
+
 static void a_list_over_its_limit_is_refused(void **state)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -302,6 +332,7 @@ int main(void)
         cmocka_unit_test(another_type_is_refused_by_name),
         cmocka_unit_test(a_text_over_its_limit_is_refused),
         cmocka_unit_test(what_must_be_read_again_is_written_without_what_could_not_be),
+        cmocka_unit_test(of_what_is_too_long_the_longest_field_is_left_out),
         cmocka_unit_test(a_list_over_its_limit_is_refused),
         cmocka_unit_test(bytes_after_the_record_are_refused),
         cmocka_unit_test(peeking_tells_length_and_type_once_the_header_is_there),

@@ -157,6 +157,29 @@ static void run_both(struct bench *b)
     commit_starts(b);
 }
 
+/* Two ranks with one long path each stand for a thousand whose paths are too long for a record together. */
+static void an_end_that_is_too_long_is_recorded_without_its_nodes(void **state)
+{
+    struct bench *b = *state;
+    _cleanup_free_ char *path = xcalloc(1, RECORD_BODY_MAX * 3U / 4);
+    memset(path, '/', RECORD_BODY_MAX * 3U / 4 - 1);
+    ready(b, 0);
+    ready(b, 1);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        say(b, rank, MESSAGE_STARTED,
+            &(struct launch_started){
+                .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .log_path = path });
+    exited(b, 0, END_EXIT, 3, NULL);
+    exited(b, 1, END_EXIT, 0, NULL);
+    struct job *job = bench_stored(b, JOB);
+    assert_int_equal(job->state, JOB_DONE);
+    assert_int_equal(job->end, END_EXIT);
+    assert_int_equal(job->exit_code, 3);
+    assert_string_equal(job_node_name(job, 1), "b");
+    assert_null(job_node(job, 1)->log_path);
+    job_free(job);
+}
+
 static void each_node_is_allocated_its_rank(void **state)
 {
     struct bench *b = *state;
@@ -803,6 +826,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_attempt_is_found_on_its_nodes_alone),
         TEST(commands_in_a_job_control_it_and_what_they_submitted),
+        TEST(an_end_that_is_too_long_is_recorded_without_its_nodes),
         TEST(each_node_is_allocated_its_rank),
         TEST(ranks_meet_at_the_address_of_the_first_node),
         TEST(a_first_rank_that_fails_before_its_start_is_reported_has_started),
