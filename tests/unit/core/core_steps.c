@@ -3,7 +3,9 @@
 #include "bench.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "job/step.h"
@@ -217,6 +219,110 @@ static void a_client_that_leaves_while_it_waits_keeps_nobody_waiting(void **stat
     assert_int_equal(bench_answer(b, &three)->step, 1);
 }
 
+/* --- many nodes --- */
+
+#define NODES 128U
+
+static void make_node_name(uint32_t number, char name[SPEC_NAME_MAX + 1])
+{
+    (void)snprintf(name, SPEC_NAME_MAX + 1, "%03u-%0124u", number, 0U);
+}
+
+/* Job 11 runs on all nodes. */
+static void run_wide_job(struct bench *b)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    char name[SPEC_NAME_MAX + 1];
+    struct error err = { 0 };
+    for (uint32_t i = 0; i < NODES; i++) {
+        make_node_name(i, name);
+        assert_int_equal(bench_hello_as(b, i + 1, name, 1), 0);
+        bench_settle(b);
+    }
+    b->n_sent = 0;
+    job_spec_init(spec);
+    strings_add(&spec->command, "sleep");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = NODES;
+    spec->ask.nodes = NODES;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitting);
+    bench_settle(b);
+    uint32_t link_of[NODES] = { 0 };
+    for (size_t i = 0; i < b->n_sent; i++)
+        if (b->sent[i].id == MESSAGE_LAUNCH)
+            link_of[b->sent[i].rank] = b->sent[i].link;
+    b->n_sent = 0;
+    uint64_t token = core_job(b->core, JOB)->token;
+    for (uint32_t rank = 0; rank < NODES; rank++) {
+        const struct message_ready ready = { { JOB, 1, 0, rank }, token, 0 };
+        assert_int_equal(
+            core_link_message(b->core, b->now_ms, b->now_ms, link_of[rank], MESSAGE_READY, &ready, &err), 0);
+    }
+    bench_settle(b);
+    const struct launch_started started = { .id = { JOB, 1, 0, 0 }, .token = token };
+    assert_int_equal(
+        core_link_message(b->core, b->now_ms, b->now_ms, link_of[0], MESSAGE_STARTED, &started, &err), 0);
+    pass_time(b, 10);
+    assert_int_equal(core_job(b->core, JOB)->state, JOB_RUNNING);
+}
+
+static void begin_wide(struct bench *b, const char *key, void *request)
+{
+    static char names[NODES][SPEC_NAME_MAX + 1];
+    struct job_step_node places[NODES] = { 0 };
+    _cleanup_free_ char *copy = xstrdup(key);
+    const struct job_step step = {
+        .key = copy, .overlap = true, .nodes = { .items = places, .count = NODES }
+    };
+    for (uint32_t i = 0; i < NODES; i++) {
+        make_node_name(i, names[i]);
+        places[i].node = names[i];
+        places[i].tasks = 1;
+    }
+    core_step_begin(b->core, b->now_ms, b->now_ms, &owner, JOB, &step, false, request);
+}
+
+/* How many steps a start of mgpud would find in the row that is on its way to the store. */
+static size_t count_stored(const struct bench *b)
+{
+    struct job_steps row = { 0 };
+    struct error err = { 0 };
+    for (size_t i = 0; i < b->flying->n_states; i++) {
+        const struct state_change *change = &b->flying->states[i];
+        record_clear(&job_steps_record, &row);
+        if (strcmp(change->kind, "steps") == 0)
+            assert_int_equal(
+                record_decode(&job_steps_record, change->value.bytes, change->value.length, &row, &err), 0);
+    }
+    size_t count = row.steps.count;
+    record_clear(&job_steps_record, &row);
+    return count;
+}
+
+static void a_step_waits_while_there_are_as_many_as_the_store_takes(void **state)
+{
+    static int requests[250];
+    struct bench *b = *state;
+    const struct job_step how = { .id = 0, .end = END_EXIT };
+    uint32_t count = 0;
+    run_wide_job(b);
+    do {
+        char key[12];
+        b->n_published = 0;
+        assert_true(count < sizeof(requests) / sizeof(requests[0]));
+        (void)snprintf(key, sizeof(key), "%u", count);
+        begin_wide(b, key, &requests[count]);
+        bench_settle(b);
+    } while (core_step(b->core, JOB, count++) != NULL);
+    assert_true(count > 100);
+    assert_null(bench_answer(b, &requests[count - 1]));
+    core_step_end(b->core, b->now_ms, b->now_ms, &owner, JOB, &how, &one);
+    bench_turn(b);
+    assert_int_equal(count_stored(b), count - 1);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &requests[count - 1])->step, count - 1);
+}
+
 #define CLAIM(function) cmocka_unit_test_setup_teardown(function, open_with_node, bench_close)
 
 int main(void)
@@ -231,6 +337,8 @@ int main(void)
         CLAIM(a_waiting_step_is_refused_when_its_job_ends),
         CLAIM(a_step_ends_when_its_client_stays_away),
         CLAIM(a_client_that_leaves_while_it_waits_keeps_nobody_waiting),
+        cmocka_unit_test_setup_teardown(
+            a_step_waits_while_there_are_as_many_as_the_store_takes, bench_open, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@
  *   WAITING ── its share is free: EVENT_STEP_STARTED ──> RUNNING ── EVENT_STEP_ENDED, or its attempt ends
  *      └── its client leaves, or its job stops: it never was ──^
  *
- * Running steps are a row of the store, one for each job; waiting ones are not stored.
+ * Running steps are a row of the store, one for each job; waiting ones are not stored. A step also waits
+ * while the row would be too long with it: thousands of steps, or tens on a thousand nodes each.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -117,22 +118,50 @@ static void row_key(uint64_t job, char key[24])
     (void)snprintf(key, 24, "%" PRIu64, job);
 }
 
-static void keep(struct core *core, const struct job_share *share)
+/* The row with the running steps, and with `next` unless that is NULL. Its texts are borrowed; the caller
+ * frees row.steps.items. */
+static struct job_steps describe(const struct job_share *share, const struct step *next)
 {
     struct job_steps row = { .attempt = share->attempt, .begun = share->begun };
-    _cleanup_buffer_ struct buffer bytes = { 0 };
-    struct job_step *steps = NULL; // borrowed
-    char key[24];
+    struct job_step *steps = NULL;
     for (const struct step *step = share->first; step != NULL; step = step->next)
-        if (step->is_running) {
+        if (step->is_running || step == next) {
             steps = xreallocarray(steps, row.steps.count + 1, sizeof(*steps));
             steps[row.steps.count++] = step->step;
         }
     row.steps.items = steps;
+    return row;
+}
+
+static void keep(struct core *core, const struct job_share *share)
+{
+    struct job_steps row = describe(share, NULL);
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    char key[24];
     (void)record_encode_readable(&job_steps_record, &row, &bytes, &(struct error){ 0 });
-    free(steps);
+    free(row.steps.items);
     row_key(share->job, key);
     store_batch_put(core_batch(core)->changes, KIND, key, &bytes);
+}
+
+/* Is the row short enough for a record when this step runs as well, whatever their tasks come to use? */
+static bool fits_row(const struct job_share *share, const struct step *next)
+{
+    struct job_steps row = describe(share, next);
+    struct job_step *steps = row.steps.items;
+    const struct job_step most = {
+        .max_rss = UINT64_MAX,
+        .ave_rss = UINT64_MAX,
+        .max_rss_task = UINT32_MAX,
+        .user_ms = UINT64_MAX,
+        .system_ms = UINT64_MAX,
+    };
+    for (size_t i = 0; i < row.steps.count; i++)
+        job_step_set_usage(&steps[i], &most);
+    bool is_fitting =
+        row.steps.count == 1 || record_check(&job_steps_record, &row, &(struct error){ 0 }) == 0;
+    free(steps);
+    return is_fitting;
 }
 
 static int load(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
@@ -282,7 +311,7 @@ static void start_waiting(struct core *core, struct job_share *share)
     for (struct step *step = share->first; step != NULL; step = step->next) {
         if (step->is_running)
             continue;
-        if (!fits(entry->job, share, &step->step))
+        if (!fits(entry->job, share, &step->step) || !fits_row(share, step))
             return;
         start(core, entry, share, step);
     }
