@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu-agent: the node's part of mgpu. Parses the command line and becomes a keeper or a worker. */
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -9,6 +10,7 @@
 #include "agent/uplink/uplink.h"
 #include "agent/worker.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/version.h"
 
 #define EXIT_USAGE 2
@@ -44,6 +46,7 @@ int main(int argc, char **argv)
     struct agent_options options;
     struct error err = { 0 };
     int status = EXIT_USAGE;
+    event_set_mem_functions(xmalloc, xrealloc, free); // which end the program without memory
     if (agent_options_parse(&options, argc, argv, &err) == 0)
         status = run(&options, argc, argv);
     else

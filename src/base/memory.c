@@ -32,6 +32,16 @@ void *xreallocarray(void *old, size_t count, size_t size)
     return check(reallocarray(old, count > 0 ? count : 1, size > 0 ? size : 1));
 }
 
+void *xmalloc(size_t size)
+{
+    return check(malloc(size > 0 ? size : 1));
+}
+
+void *xrealloc(void *old, size_t size)
+{
+    return check(realloc(old, size > 0 ? size : 1));
+}
+
 char *xstrdup(const char *text)
 {
     return text == NULL ? NULL : check(strdup(text));

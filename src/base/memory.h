@@ -12,6 +12,10 @@ void *xcalloc(size_t count, size_t size) __attribute__((malloc, returns_nonnull)
 /* Resizes an array; new bytes are not zeroed. Never NULL. Aborts when count * size overflows. */
 void *xreallocarray(void *old, size_t count, size_t size) __attribute__((returns_nonnull));
 
+/* malloc() and realloc() that are never NULL, for libraries; a size of 0 counts as 1. */
+void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
+void *xrealloc(void *old, size_t size) __attribute__((returns_nonnull));
+
 /* Copy of `text`, or NULL for NULL. */
 char *xstrdup(const char *text);
 

@@ -31,6 +31,7 @@
 #include "controller/controller.h"
 #include "controller/effects.h"
 #include "controller/history_keeper.h"
+#include "controller/libraries.h"
 #include "controller/nodes/links.h"
 #include "controller/identity/munge_worker.h"
 #include "controller/nodes/listener.h"
@@ -572,6 +573,7 @@ int main(int argc, char **argv)
     daemon_clean_environment();
     daemon_spare_from_oom();
     memory_keep_freed();
+    libraries_end_without_memory();
     (void)signal(SIGPIPE, SIG_IGN);
     log_open("mgpud", false);
     int r = settings_default(&controller->options, controller->is_root, &err);

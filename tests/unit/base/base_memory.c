@@ -41,6 +41,15 @@ static void text_is_formatted_to_its_full_length(void **state)
     assert_int_equal(strlen(text), 1000);
 }
 
+static void memory_for_libraries_is_never_null(void **state)
+{
+    void *memory = xmalloc(0);
+    assert_non_null(memory);
+    memory = xrealloc(memory, 0);
+    assert_non_null(memory);
+    free(memory);
+}
+
 static void an_impossible_size_aborts(void **state)
 {
     pid_t pid = fork();
@@ -116,6 +125,7 @@ int main(void)
         cmocka_unit_test(fresh_memory_is_zero_and_never_null),
         cmocka_unit_test(copies_of_text_are_independent),
         cmocka_unit_test(text_is_formatted_to_its_full_length),
+        cmocka_unit_test(memory_for_libraries_is_never_null),
         cmocka_unit_test(an_impossible_size_aborts),
         cmocka_unit_test(a_descriptor_is_closed_at_the_end_of_its_scope),
         cmocka_unit_test(a_closed_descriptor_is_not_closed_again),
