@@ -246,6 +246,8 @@ struct ask_after {
 /* Parses "41:ok,42,43:fail", or "41:ok?42:start+10m", of which one suffices; the default kind is ok.
  * "singleton" (job/after.h) names no job. The caller frees *ret. */
 int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
+/* Orders two struct ask_after by their jobs: for qsort and bsearch. */
+int after_compare(const void *one, const void *other);
 const char *after_kind_name(enum after_kind kind);
 /* True if the end of a job satisfies the condition. */
 bool after_comes_true(enum after_kind kind, bool is_ok);

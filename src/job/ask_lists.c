@@ -143,6 +143,25 @@ static int read_after(char *word, struct ask_after *ret, struct error *err)
     return r;
 }
 
+int after_compare(const void *one, const void *other)
+{
+    const struct ask_after *a = one, *b = other;
+    return a->job < b->job ? -1 : a->job > b->job;
+}
+
+static int check_distinct(const struct ask_after *list, size_t count, struct error *err)
+{
+    if (count < 2)
+        return 0;
+    _cleanup_free_ struct ask_after *sorted = xcalloc(count, sizeof(*sorted));
+    memcpy(sorted, list, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), after_compare);
+    for (size_t i = 1; i < count; i++)
+        if (sorted[i - 1].job == sorted[i].job)
+            return error_set(err, -EINVAL, "after: job %" PRIu64 " is listed twice", sorted[i].job);
+    return 0;
+}
+
 int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err)
 {
     _cleanup_free_ struct ask_after *list = NULL;
@@ -163,15 +182,15 @@ int parse_after(const char *text, struct ask_after **ret, size_t *ret_count, str
         int r = read_after(word, &item, err);
         if (r < 0)
             return r;
-        for (size_t i = 0; i < count; i++)
-            if (list[i].job == item.job)
-                return error_set(err, -EINVAL, "after: job %" PRIu64 " is listed twice", item.job);
         if (count >= ASK_AFTER_MAX)
             return error_set(err, -E2BIG, "after: more than %u jobs", ASK_AFTER_MAX);
         list = xreallocarray(list, count + 1, sizeof(*list));
         list[count] = item;
         list[count++].is_any = is_any;
     }
+    int r = check_distinct(list, count, err);
+    if (r < 0)
+        return r;
     *ret = take_ptr(list);
     *ret_count = count;
     return 0;

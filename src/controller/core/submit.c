@@ -111,34 +111,42 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
     return most_ms != 0 && (usual_ms == 0 || usual_ms > most_ms) ? most_ms : usual_ms;
 }
 
-/* True if the list names the job. */
-static bool after_names(const char *text, uint64_t job)
+/* An earlier job of the same user and name that has not ended. */
+static bool is_alike(const struct job *job, const struct job *other)
 {
-    _cleanup_free_ struct ask_after *named = NULL;
-    size_t count = 0;
-    bool is_named = false;
-    if (parse_after(text, &named, &count, NULL) < 0)
-        return false; // it was validated
-    for (size_t i = 0; i < count; i++)
-        is_named |= named[i].job == job;
-    return is_named;
+    return other->uid == job->uid && other->array_job == 0 && other->state != JOB_DONE &&
+           other->id < job->id && text_equal(other->name, job->name);
 }
 
-/* The dependencies, with all earlier jobs of the same user and name in place of "singleton". */
+/* `named`: ordered by after_compare. */
+static bool is_named(const struct ask_after *named, size_t count, uint64_t job)
+{
+    const struct ask_after key = { .job = job };
+    return count > 0 && bsearch(&key, named, count, sizeof(*named), after_compare) != NULL;
+}
+
+/* The dependencies, with all earlier jobs of the same user and name in place of "singleton". Stops at the
+ * first one too many, for which the job is refused. */
 static char *replace_singleton(const struct core *core, const struct job *job)
 {
     struct buffer out = { 0 };
+    _cleanup_free_ struct ask_after *named = NULL;
+    size_t n_named = 0;
+    if (parse_after(job->ask->after, &named, &n_named, NULL) == 0 && n_named > 0)
+        qsort(named, n_named, sizeof(*named), after_compare);
     _cleanup_free_ char *copy = xstrdup(job->ask->after);
     char *rest = copy;
     for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;)
         if (strcmp(word, AFTER_SINGLETON) != 0)
             buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", word);
-    for (const struct core_entry *entry = core->jobs.first; entry != NULL; entry = entry->after) {
-        const struct job *other = entry->job;
-        bool is_alike = other->uid == job->uid && other->array_job == 0 && other->state != JOB_DONE &&
-                        other->id < job->id && text_equal(other->name, job->name);
-        if (is_alike && !after_names(job->ask->after, other->id))
-            buffer_printf(&out, "%s%" PRIu64 ":any", out.length > 0 ? "," : "", other->id);
+    size_t count = n_named;
+    const struct core_entry *entry = core->jobs.first;
+    for (; entry != NULL && count <= ASK_AFTER_MAX; entry = entry->after) {
+        uint64_t other = entry->job->id;
+        if (!is_alike(job, entry->job) || is_named(named, n_named, other))
+            continue;
+        buffer_printf(&out, "%s%" PRIu64 ":any", out.length > 0 ? "," : "", other);
+        count++;
     }
     return out.length > 0 ? buffer_take(&out) : NULL;
 }

@@ -5,9 +5,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 
+int __real_parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
+int __wrap_parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
+
 static int one, two, three, four;
+static size_t n_parsed; // lists of dependencies
+
+int __wrap_parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err)
+{
+    n_parsed++;
+    return __real_parse_after(text, ret, ret_count, err);
+}
+
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
 static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
@@ -192,6 +204,52 @@ static void a_dependency_on_a_job_that_is_over_is_settled_at_once(void **state)
     bench_settle(b);
     assert_int_equal(state_of(b, 11), JOB_STARTING);
     assert_int_equal(bench_answer(b, &two)->code, -EINVAL);
+}
+
+/* Returns how often its dependencies were parsed. */
+static size_t submit_alike(struct bench *b, const char *after, void *request)
+{
+    struct job_spec *spec = make_spec(1);
+    spec->name = xstrdup("chain");
+    spec->hold = true;
+    spec->ask.after = after != NULL ? xstrdup(after) : NULL;
+    n_parsed = 0;
+    submit(b, spec, request);
+    return n_parsed;
+}
+
+static void a_singleton_parses_its_list_as_often_for_many_jobs_as_for_one(void **state)
+{
+    struct bench *b = *state;
+    int ignored[8];
+    b->options.queue_max = 20;
+    bench_configure(b);
+    (void)submit_alike(b, NULL, &one);
+    size_t alone = submit_alike(b, "11:ok,singleton", &two);
+    assert_true(alone > 0);
+    for (size_t i = 0; i < 8; i++)
+        (void)submit_alike(b, NULL, &ignored[i]);
+    assert_int_equal(submit_alike(b, "19:fail,singleton,11:ok,13:start", &three), alone);
+    assert_string_equal(core_job(b->core, 21)->ask->after,
+        "19:fail,11:ok,13:start,12:any,14:any,15:any,16:any,17:any,18:any,20:any");
+}
+
+static void a_singleton_that_waits_for_too_many_jobs_is_refused(void **state)
+{
+    struct bench *b = *state;
+    const struct core_facts unknown = { .may_lack = true };
+    (void)submit_alike(b, NULL, &one);
+    struct job_spec *spec = make_spec(1);
+    _cleanup_buffer_ struct buffer after = { 0 };
+    for (unsigned i = 1; i <= ASK_AFTER_MAX; i++)
+        buffer_printf(&after, "%u,", 1000 + i);
+    buffer_printf(&after, "singleton");
+    spec->name = xstrdup("chain");
+    spec->ask.after = buffer_take(&after);
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, &unknown, &two);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->code, -E2BIG);
+    assert_string_equal(bench_answer(b, &two)->err.message, "after: more than 1000 jobs");
 }
 
 static void an_edit_that_closes_a_circle_is_refused(void **state)
@@ -632,6 +690,8 @@ int main(void)
         CASE(what_can_never_come_true_ends_the_jobs_that_asked_for_it),
         CASE(a_job_that_waits_for_one_given_up_to_fail_starts),
         CASE(a_dependency_on_a_job_that_is_over_is_settled_at_once),
+        CASE(a_singleton_parses_its_list_as_often_for_many_jobs_as_for_one),
+        CASE(a_singleton_that_waits_for_too_many_jobs_is_refused),
         CASE(an_edit_that_closes_a_circle_is_refused),
         CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last),
         CASE(a_cancelled_array_takes_its_elements_with_it),

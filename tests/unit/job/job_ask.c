@@ -277,6 +277,18 @@ static void a_job_waits_for_a_bounded_number_of_others(void **state)
     assert_non_null(strstr(err.message, "1000 jobs"));
 }
 
+static void a_job_that_is_listed_twice_is_named_wherever_it_stands(void **state)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    for (unsigned i = ASK_AFTER_MAX - 1; i >= 1; i--)
+        buffer_printf(&text, "%u:any,", i);
+    buffer_printf(&text, "500");
+    struct job_ask ask = { .after = buffer_text(&text) };
+    struct error err = { 0 };
+    assert_int_equal(job_ask_validate(&ask, &err), -EINVAL);
+    assert_string_equal(err.message, "after: job 500 is listed twice");
+}
+
 static void a_copy_is_equal_until_one_field_differs(void **state)
 {
     struct job_ask ask, copy;
@@ -315,6 +327,7 @@ int main(void)
         cmocka_unit_test(a_singleton_names_no_job),
         cmocka_unit_test(lists_of_jobs_that_make_no_sense_are_refused),
         cmocka_unit_test(a_job_waits_for_a_bounded_number_of_others),
+        cmocka_unit_test(a_job_that_is_listed_twice_is_named_wherever_it_stands),
         cmocka_unit_test(a_copy_is_equal_until_one_field_differs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
