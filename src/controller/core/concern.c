@@ -251,6 +251,15 @@ int core_check_concerns(const struct core *core, const struct identity *who, con
     return r;
 }
 
+int core_check_change(const struct core *core, const struct identity *who, struct error *err)
+{
+    int r = 0;
+    for (const struct core_concern *const *row = core->concerns; r == 0 && *row != NULL; row++)
+        if ((*row)->check_change != NULL)
+            r = (*row)->check_change(core, who, err);
+    return r;
+}
+
 bool core_is_rank_lost(const struct core *core, struct core_entry *entry, uint32_t rank)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)

@@ -51,6 +51,9 @@ struct core_concern {
     /* Refuses a submit, with a sentence; `size`: bytes of the request in the store. */
     int (*check)(const struct core *core, const struct identity *who, const struct job_spec *spec,
         size_t size, struct error *err);
+    /* Refuses a request to change a job, with a sentence: an edit, a hold, a signal and so on, but no
+     * cancel. */
+    int (*check_change)(const struct core *core, const struct identity *who, struct error *err);
     /* A concern that changes further jobs comes last in the table, so that the others see those events after
      * this one. */
     void (*event)(struct core *core, struct core_entry *entry, const struct core_news *news);
@@ -133,6 +136,7 @@ void core_run_due(struct core *core);
 
 int core_check_concerns(const struct core *core, const struct identity *who, const struct job_spec *spec,
     size_t size, struct error *err);
+int core_check_change(const struct core *core, const struct identity *who, struct error *err);
 bool core_is_rank_lost(const struct core *core, struct core_entry *entry, uint32_t rank);
 const struct core_kind *core_find_kind(const struct core *core, const char *kind);
 bool core_take_message(struct core *core, struct core_node *node, uint16_t id,

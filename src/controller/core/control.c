@@ -15,6 +15,7 @@
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/clock.h"
+#include "controller/core/concern.h"
 #include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
@@ -86,6 +87,8 @@ static void control_job(struct core *core, const struct control *control, const 
     struct core_entry *entry = core_find(core, id);
     struct core_answer answer = { .job = id };
     answer.code = core_check_control(core, who, id, entry, &answer.err);
+    if (answer.code == 0)
+        answer.code = core_check_change(core, who, &answer.err);
     if (answer.code == 0 && job_is_array(entry->job))
         answer.code = act_on_elements(core, control, entry, who, argument, &answer.err);
     else if (answer.code == 0 && (answer.code = check_job(core, control, entry->job, &answer.err)) == 0)

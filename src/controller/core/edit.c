@@ -10,6 +10,7 @@
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/clock.h"
+#include "controller/core/concern.h"
 #include "controller/core/describe.h"
 #include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
@@ -57,6 +58,8 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     answer.code = check_waiting(core, who, id, entry, is_release ? "released" : "held", &answer.err);
     if (answer.code == 0)
         answer.code = find_hold(core, who, entry->job, is_release, &hold, &answer.err);
+    if (answer.code == 0 && hold != 0)
+        answer.code = core_check_change(core, who, &answer.err);
     if (answer.code < 0) {
         core_reply(core, request, &answer);
         return;
@@ -174,7 +177,10 @@ static void edit_running(struct core *core, struct core_entry *entry, const stru
 {
     struct core_answer answer = { .job = entry->job->id };
     answer.code = check_running(core, who, entry->job, ask, name, &answer.err);
-    if (answer.code == 0 && !job_ask_equal(ask, entry->job->ask)) {
+    bool is_change = answer.code == 0 && !job_ask_equal(ask, entry->job->ask);
+    if (is_change)
+        answer.code = core_check_change(core, who, &answer.err);
+    if (is_change && answer.code == 0) {
         struct job_ask copy;
         job_ask_copy(&copy, ask);
         struct job_event event = {
@@ -202,6 +208,8 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
         return;
     }
     answer.code = check_waiting(core, who, id, entry, "edited", &answer.err);
+    if (answer.code == 0)
+        answer.code = core_check_change(core, who, &answer.err);
     if (answer.code == 0)
         answer.code = check_edit(core, who, entry->job, ask, facts, &gpus, &answer.err);
     if (answer.code < 0) {

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/memory.h"
+
 static int one, two, three, four, five, six; // requests are known by address
 
 static void an_acknowledgement_waits_until_it_is_durable(void **state)
@@ -158,6 +160,67 @@ static void one_user_may_not_fill_the_store_within_a_day(void **state)
     assert_quota(b, 1000, &four, 0);
 }
 
+/* Edits job 11, whose request is some 4000 bytes, as often as that is possible, but at most 400 times; how
+ * often. */
+static size_t edit_often(struct bench *b, const struct identity *who)
+{
+    struct job_ask ask;
+    size_t count = 0;
+    int code = 0;
+    job_ask_copy(&ask, core_job(b->core, 11)->ask);
+    while (code == 0 && count < 400) {
+        int request;
+        _cleanup_free_ char *note = xasprintf("comment=%04000zu", count);
+        b->n_answers = b->n_published = 0;
+        b->now_ms++;
+        strings_clear(&ask.slurm);
+        strings_add(&ask.slurm, note);
+        core_edit(b->core, b->now_ms, b->now_ms, who, 11, &ask, NULL, NULL, &request);
+        bench_settle(b);
+        code = bench_answer(b, &request)->code;
+        count += code == 0;
+    }
+    job_ask_clear(&ask);
+    return count;
+}
+
+static void what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit(void **state)
+{
+    struct bench *b = *state;
+    const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+    const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
+    set_quotas(b, 0, 4000);
+    assert_quota(b, 1000, &one, 0);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &two)->code, 0);
+    assert_in_range(edit_often(b, &owner), 200, 300); // 1 MiB
+    assert_quota(b, 1000, &three, -EDQUOT);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, true, &four);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &four)->code, -EDQUOT);
+    assert_string_equal(bench_answer(b, &four)->err.message,
+        "your jobs have stored 3.9 KiB within a day, the limit per user");
+    assert_int_equal(edit_often(b, &admin), 400);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &five);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &five)->code, 0);
+    assert_quota(b, 1001, &six, 0);
+}
+
+static void a_job_can_be_changed_when_its_owner_can_submit_no_more(void **state)
+{
+    struct bench *b = *state;
+    const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+    set_quotas(b, 0, 4000);
+    assert_quota(b, 1000, &one, 0);
+    set_quotas(b, 0, 1);
+    assert_quota(b, 1000, &two, -EDQUOT);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, false, &three);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &three)->code, 0);
+}
+
 static void an_impossible_request_is_refused_at_once(void **state)
 {
     struct bench *b = *state;
@@ -258,6 +321,8 @@ int main(void)
         CASE(one_user_may_not_fill_the_queue),
         CASE(the_last_place_of_a_full_queue_is_an_administrators),
         CASE(one_user_may_not_fill_the_store_within_a_day),
+        CASE(what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit),
+        CASE(a_job_can_be_changed_when_its_owner_can_submit_no_more),
         CASE(an_impossible_request_is_refused_at_once),
         CASE(only_the_owner_and_administrators_cancel),
         CASE(a_waiter_is_answered_when_the_state_is_durable),

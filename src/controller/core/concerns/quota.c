@@ -2,23 +2,29 @@
 /*
  * Quotas of the queue and of stored requests per day, for all users and for each. Requests are kept long
  * after their jobs have ended, so the rate of bytes is limited: a bucket that drains evenly within a day and
- * is empty when mgpud starts. Administrators are not limited.
+ * is empty when mgpud starts. What users change of jobs is stored as well, as events, and goes into the same
+ * bucket; there is some room for it above the limit, so that jobs that were submitted can still be held,
+ * edited and signalled. A cancel is never refused. Administrators are not limited.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/rights.h"
 #include "controller/core/state.h"
+#include "job/event.h"
 #include "job/spec.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 #define CHAINS 64U
 
 #define ADMIN_PART 100 // this part of the queue is kept for administrators
+
+#define CHANGES_ROOM (UINT64_C(1) << 20) // bytes above the limit that changes may use, and submits not
 
 struct quota {
     struct quota *next;
@@ -58,6 +64,20 @@ static uint64_t stored_now(const struct core *core, const struct quota *quota)
     return emptied < (double)quota->stored ? quota->stored - (uint64_t)emptied : 0;
 }
 
+/* 0 if that many bytes more of this user are within the limit, with `room` above it. */
+static int check_stored(
+    const struct core *core, const struct identity *who, uint64_t size, uint64_t room, struct error *err)
+{
+    uint64_t limit = core->options.user_day_bytes;
+    const struct quota *quota = find(core, who->uid);
+    uint64_t stored = quota != NULL ? stored_now(core, quota) : 0;
+    if (who->role == ROLE_ADMIN || limit == 0 || stored + size <= limit + room)
+        return 0;
+    char most[32];
+    format_size(limit, most, sizeof(most));
+    return error_set(err, -EDQUOT, "your jobs have stored %s within a day, the limit per user", most);
+}
+
 static int check(const struct core *core, const struct identity *who, const struct job_spec *spec,
     size_t size, struct error *err)
 {
@@ -78,22 +98,52 @@ static int check(const struct core *core, const struct identity *who, const stru
         return error_hint(
             err, "submit again when some have ended, or combine similar jobs in an array (--array)");
     }
-    if (options->user_day_bytes == 0 || stored_now(core, quota) + size <= options->user_day_bytes)
-        return 0;
-    char most[32];
-    format_size(options->user_day_bytes, most, sizeof(most));
-    (void)error_set(err, -EDQUOT, "your jobs have stored %s within a day, the limit per user", most);
-    return error_hint(
-        err, "the environment is often the largest part: use `--export minimal`, or submit again later");
+    int r = check_stored(core, who, size, 0, err);
+    return r == 0 ? 0
+                  : error_hint(err, "the environment is often the largest part: use `--export minimal`, or "
+                                    "submit again later");
 }
 
-static void charge(struct core *core, uint32_t uid, const struct spec_bytes *spec)
+static int check_change(const struct core *core, const struct identity *who, struct error *err)
+{
+    int r = check_stored(core, who, 0, CHANGES_ROOM, err);
+    return r == 0 ? 0 : error_hint(err, "changes of jobs count as well: try again later");
+}
+
+static void charge(struct core *core, uint32_t uid, size_t size)
 {
     struct quota *quota = make(core, uid);
     if (core->options.user_day_bytes == 0)
         return;
-    quota->stored = stored_now(core, quota) + spec->length;
+    quota->stored = stored_now(core, quota) + size;
     quota->at_ms = core->boot_ms;
+}
+
+/* Changes of a job that a user requests, of any number. */
+static bool is_change(uint32_t type)
+{
+    switch (type) {
+    case EVENT_EDITED:
+    case EVENT_HELD:
+    case EVENT_RELEASED:
+    case EVENT_SIGNALLED:
+    case EVENT_SUSPENDED:
+    case EVENT_CONTINUED:
+    case EVENT_PARK:
+    case EVENT_UNPARK:
+    case EVENT_PREEMPTED:
+    case EVENT_STOP: return true;
+    default: return false;
+    }
+}
+
+static void charge_change(struct core *core, const struct job_event *event)
+{
+    _cleanup_buffer_ struct buffer bytes = { 0 };
+    if (core->options.user_day_bytes == 0)
+        return;
+    record_encode(&job_event_record, event, &bytes);
+    charge(core, event->uid, bytes.length);
 }
 
 static void count_open(struct core *core, uint32_t uid)
@@ -108,7 +158,9 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     if (news->event->type == EVENT_SUBMITTED)
         count_open(core, job->uid);
     if (news->spec != NULL)
-        charge(core, job->uid, news->spec);
+        charge(core, job->uid, news->spec->length);
+    if (is_change(news->event->type))
+        charge_change(core, news->event);
     if (job->state == JOB_DONE) {
         core->quotas->n_undone--;
         make(core, job->uid)->open--;
@@ -144,5 +196,6 @@ const struct core_concern core_concern_quotas = {
     .free = clear,
     .load = on_load,
     .check = check,
+    .check_change = check_change,
     .event = on_event,
 };
