@@ -13,6 +13,7 @@
 #define STEP_KEY_MAX   64U    // bytes
 #define STEP_TASKS_MAX 65536U // of one step
 #define STEPS_MAX      10000U // of one attempt
+#define STEPS_OPEN_MAX 512U   // of one attempt: those that run or wait
 
 struct job_event;
 

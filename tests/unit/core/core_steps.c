@@ -13,6 +13,20 @@
 
 #define JOB 11
 
+void __real_store_batch_put(
+    struct store_batch *batch, const char *kind, const char *key, const struct buffer *value);
+void __wrap_store_batch_put(
+    struct store_batch *batch, const char *kind, const char *key, const struct buffer *value);
+
+static size_t n_stored; // rows of steps
+
+void __wrap_store_batch_put(
+    struct store_batch *batch, const char *kind, const char *key, const struct buffer *value)
+{
+    n_stored += strcmp(kind, "steps") == 0;
+    __real_store_batch_put(batch, kind, key, value);
+}
+
 static int submitting, one, two, three, four, five;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
@@ -323,6 +337,54 @@ static void a_step_waits_while_there_are_as_many_as_the_store_takes(void **state
     assert_int_equal(bench_answer(b, &requests[count - 1])->step, count - 1);
 }
 
+/* `count` steps that overlap, with these clients. */
+static void begin_overlapping(struct bench *b, int *clients, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        b->n_answers = b->n_published = 0;
+        begin(b, &owner, (struct wish){ .tasks = 1, .overlap = true }, &clients[i]);
+        bench_settle(b);
+        assert_int_equal(bench_answer(b, &clients[i])->code, 0);
+    }
+}
+
+static void steps_that_end_together_are_stored_once(void **state)
+{
+    struct bench *b = *state;
+    int clients[20], waiting[2];
+    (void)run_job(b);
+    begin_overlapping(b, clients, 20);
+    begin(b, &owner, (struct wish){ .tasks = 2 }, &waiting[0]);
+    begin(b, &owner, (struct wish){ .tasks = 2 }, &waiting[1]);
+    bench_settle(b);
+    for (size_t i = 0; i < 20; i++)
+        core_forget(b->core, &clients[i]);
+    core_forget(b->core, &waiting[0]);
+    n_stored = 0;
+    pass_time(b, 15000);
+    for (uint32_t id = 0; id <= 20; id++)
+        assert_null(core_step(b->core, JOB, id));
+    assert_int_equal(bench_answer(b, &waiting[1])->step, 21);
+    assert_int_equal(n_stored, 1);
+}
+
+static void a_job_has_a_bounded_number_of_steps_that_run_or_wait(void **state)
+{
+    struct bench *b = *state;
+    int clients[STEPS_OPEN_MAX];
+    (void)run_job(b);
+    begin_overlapping(b, clients, STEPS_OPEN_MAX);
+    begin(b, &owner, (struct wish){ .tasks = 1, .overlap = true }, &one);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &one)->code, -EDQUOT);
+    assert_string_equal(
+        bench_answer(b, &one)->err.message, "job 11 has 512 steps that run or wait, the limit of one job");
+    finish(b, 7, &two);
+    begin(b, &owner, (struct wish){ .tasks = 1, .overlap = true }, &three);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &three)->step, STEPS_OPEN_MAX);
+}
+
 #define CLAIM(function) cmocka_unit_test_setup_teardown(function, open_with_node, bench_close)
 
 int main(void)
@@ -339,6 +401,8 @@ int main(void)
         CLAIM(a_client_that_leaves_while_it_waits_keeps_nobody_waiting),
         cmocka_unit_test_setup_teardown(
             a_step_waits_while_there_are_as_many_as_the_store_takes, bench_open, bench_close),
+        CLAIM(steps_that_end_together_are_stored_once),
+        CLAIM(a_job_has_a_bounded_number_of_steps_that_run_or_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -300,23 +300,27 @@ static void start(struct core *core, struct core_entry *entry, struct job_share 
         .attempt = entry->job->attempt,
         .steps = { .items = &step->step, .count = 1 } };
     core_change(core, entry, &event, NULL);
-    keep(core, share);
     reply(core, step->request, share->job, &step->step);
 }
 
-/* Those whose share is free, up to the first whose is not: none overtakes another. */
-static void start_waiting(struct core *core, struct job_share *share)
+/* Those whose share is free, up to the first whose is not: none overtakes another. True if there were any:
+ * the caller keeps the row. */
+static bool start_waiting(struct core *core, struct job_share *share)
 {
     struct core_entry *entry = core_find(core, share->job);
+    bool has_started = false;
     for (struct step *step = share->first; step != NULL; step = step->next) {
         if (step->is_running)
             continue;
         if (!fits(entry->job, share, &step->step) || !fits_row(share, step))
-            return;
+            break;
         start(core, entry, share, step);
+        has_started = true;
     }
+    return has_started;
 }
 
+/* The caller starts those that wait for its share, and keeps the row. */
 static void end(struct core *core, struct job_share *share, struct step *step, const struct job_step *how)
 {
     struct core_entry *entry = core_find(core, share->job);
@@ -331,8 +335,6 @@ static void end(struct core *core, struct job_share *share, struct step *step, c
     };
     drop(share, step);
     core_change(core, entry, &event, NULL);
-    keep(core, share);
-    start_waiting(core, share);
 }
 
 static void refuse_waiting(struct core *core, struct job_share *share)
@@ -401,6 +403,14 @@ static int check_size(const struct job *job, struct job_step *step, struct error
         "the step requests more CPUs, memory or GPUs than job %" PRIu64 " has on a node", job->id);
 }
 
+static size_t count_open(const struct job_share *share)
+{
+    size_t count = 0;
+    for (const struct step *step = share->first; step != NULL; step = step->next)
+        count++;
+    return count;
+}
+
 static int check_job(const struct job *job, const struct job_share *share, struct error *err)
 {
     bool is_ending = job->state == JOB_STOPPING || job->state == JOB_DONE;
@@ -413,7 +423,11 @@ static int check_job(const struct job *job, const struct job_share *share, struc
     if (share != NULL && share->begun >= STEPS_MAX)
         return error_set(
             err, -EDQUOT, "job %" PRIu64 " has had %u steps, the limit of one attempt", job->id, STEPS_MAX);
-    return 0;
+    if (share == NULL || count_open(share) < STEPS_OPEN_MAX)
+        return 0;
+    (void)error_set(err, -EDQUOT, "job %" PRIu64 " has %u steps that run or wait, the limit of one job",
+        job->id, STEPS_OPEN_MAX);
+    return error_hint(err, "begin others when some have ended");
 }
 
 /* The one that this client has begun before. */
@@ -441,7 +455,8 @@ static int add(struct core *core, struct core_entry *entry, const struct job_ste
     if (r == 0) {
         share = make(core, job->id, job->attempt);
         append(share, &step)->request = request;
-        start_waiting(core, share);
+        if (start_waiting(core, share))
+            keep(core, share);
     }
     record_clear(&job_step_record, &step);
     return r;
@@ -509,8 +524,11 @@ void core_step_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const st
     answer.code = core_check_control(core, who, job, core_find(core, job), &answer.err);
     if (answer.code == 0 && step == NULL)
         answer.code = error_set(&answer.err, -EALREADY, "step %" PRIu64 ".%u is not running", job, how->id);
-    if (answer.code == 0)
+    if (answer.code == 0) {
         end(core, share, step, how);
+        (void)start_waiting(core, share);
+        keep(core, share);
+    }
     core_reply(core, request, &answer);
 }
 
@@ -549,24 +567,29 @@ static int64_t next_ms(const struct core *core)
     return core->steps->is_freed ? core->boot_ms : next;
 }
 
-static void end_abandoned(struct core *core, struct job_share *share)
+/* True if there were any. */
+static bool end_abandoned(struct core *core, struct job_share *share)
 {
     const struct job_step how = { .end = END_UNKNOWN };
-    for (struct step *step = share->first; step != NULL;)
-        if (is_away(step) && step->away_ms + AWAY_MS <= core->boot_ms) {
-            end(core, share, step, &how);
-            step = share->first;
-        } else {
-            step = step->next;
-        }
+    bool has_ended = false;
+    struct step *next = NULL;
+    for (struct step *step = share->first; step != NULL; step = next) {
+        next = step->next;
+        if (!is_away(step) || step->away_ms + AWAY_MS > core->boot_ms)
+            continue;
+        end(core, share, step, &how);
+        has_ended = true;
+    }
+    return has_ended;
 }
 
 static void run_due(struct core *core)
 {
     core->steps->is_freed = false;
     for (struct job_share *share = core->steps->first; share != NULL; share = share->next) {
-        end_abandoned(core, share);
-        start_waiting(core, share);
+        bool has_ended = end_abandoned(core, share);
+        if (start_waiting(core, share) || has_ended)
+            keep(core, share);
     }
     core->steps->has_away = next_ms(core) != TIME_NEVER;
 }
