@@ -5,6 +5,8 @@
 #include "job/job.h"
 
 struct core_ranks;
+struct pair;
+struct pair_list;
 struct park_answers;
 
 struct core_entry {
@@ -47,6 +49,8 @@ struct core_extra {
     uint32_t n_counted;                 // counts.c: waiting elements of an array
     struct core_entry *array, *members; // of an element its array, while in memory; of an array its elements
     struct core_entry *member_before, *member_after; // elements of the same array
+    struct pair_list *pairs;                         // pairs.c: the arrays it waits for; NULL: none
+    struct pair *pair_first, *pair_last;             // pairs.c: of an array those that wait for it
     struct core_entry *active_before, *active_after; // jobs that hold resources
     struct core_entry *done_after;                   // ended jobs still in memory, in order of their end
 };

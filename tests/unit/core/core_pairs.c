@@ -5,7 +5,20 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/entry.h"
 #include "controller/core/state.h"
+#include "controller/core/tables.h"
+
+char *__real_array_without(const char *text, uint32_t index);
+char *__wrap_array_without(const char *text, uint32_t index);
+
+static size_t n_compared; // lists of elements, with the index of one
+
+char *__wrap_array_without(const char *text, uint32_t index)
+{
+    n_compared++;
+    return __real_array_without(text, index);
+}
 
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
@@ -18,8 +31,8 @@ static int open_with_node(void **state)
     return bench_hello(*state, 1, "boot", 1, NULL, 0);
 }
 
-/* An array with the elements 0 and 1, and `after`; its id. */
-static uint64_t submit(struct bench *b, char *after)
+/* An array with these elements, and `after`; its id. */
+static uint64_t submit_array(struct bench *b, const char *elements, char *after)
 {
     static int requests[16];
     static size_t n_requests;
@@ -29,13 +42,18 @@ static uint64_t submit(struct bench *b, char *after)
     strings_add(&spec->command, "true");
     spec->cwd = xstrdup("/");
     spec->ask.gpus = 1;
-    spec->ask.array = xstrdup("0-1");
+    spec->ask.array = xstrdup(elements);
     spec->ask.after = after;
     spec->ask.cancel_if_never = after != NULL;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
     bench_settle(b);
     assert_int_equal(bench_answer(b, request)->code, 0);
     return bench_answer(b, request)->job;
+}
+
+static uint64_t submit(struct bench *b, char *after)
+{
+    return submit_array(b, "0-1", after);
 }
 
 static char *pair_of(uint64_t array)
@@ -145,6 +163,68 @@ static void an_element_with_two_partners_waits_for_both(void **state)
     assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
 }
 
+static void the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays(void **state)
+{
+    struct bench *b = *state;
+    uint64_t waiting[5];
+    b->options.queue_max = 64;
+    bench_configure(b);
+    uint64_t first = submit_array(b, "0-3", NULL), other = submit(b, NULL);
+    n_compared = 0;
+    end(b, first, 0, 0);
+    size_t alone = n_compared;
+    for (size_t i = 0; i < 5; i++)
+        waiting[i] = submit(b, pair_of(other));
+    n_compared = 0;
+    end(b, first, 1, 0);
+    assert_int_equal(n_compared, alone);
+    end(b, first, 2, 0);
+    end(b, first, 3, 0);
+    end(b, other, 0, 0);
+    end(b, other, 1, 1);
+    for (size_t i = 0; i < 5; i++) {
+        end(b, waiting[i], 0, 0);
+        assert_int_equal(element(b, waiting[i], 1)->end, END_DEPENDENCY);
+    }
+}
+
+static void an_array_waits_for_what_an_edit_names(void **state)
+{
+    struct bench *b = *state;
+    int request;
+    b->options.queue_max = 64;
+    bench_configure(b);
+    uint64_t first = submit(b, NULL), other = submit(b, NULL), second = submit(b, pair_of(first));
+    struct job_ask ask;
+    job_ask_copy(&ask, core_job(b->core, second)->ask);
+    free(ask.after);
+    ask.after = pair_of(other);
+    core_edit(b->core, b->now_ms, b->now_ms, &owner, second, &ask, NULL, NULL, &request);
+    bench_settle(b);
+    job_ask_clear(&ask);
+    assert_int_equal(bench_answer(b, &request)->code, 0);
+    end(b, first, 0, 1);
+    end(b, first, 1, 1);
+    assert_null(element(b, second, 0));
+    end(b, other, 0, 0);
+    end(b, other, 1, 1);
+    end(b, second, 0, 0);
+    assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
+}
+
+static void an_array_that_is_cancelled_waits_for_no_other(void **state)
+{
+    struct bench *b = *state;
+    uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
+    struct core_entry *waiting = core_find(b->core, second), *array = core_find(b->core, first);
+    assert_ptr_not_equal(core_extra(waiting)->pairs, NULL);
+    assert_ptr_not_equal(core_extra(array)->pair_first, NULL);
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, second, -1, NULL);
+    bench_settle(b);
+    assert_null(core_extra(waiting)->pairs);
+    assert_null(core_extra(array)->pair_first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +239,12 @@ int main(void)
             bench_close),
         cmocka_unit_test_setup_teardown(
             an_element_with_two_partners_waits_for_both, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(
+            the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays, open_with_node,
+            bench_close),
+        cmocka_unit_test_setup_teardown(an_array_waits_for_what_an_edit_names, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(
+            an_array_that_is_cancelled_waits_for_no_other, open_with_node, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,9 @@
  * Elements are split off at the end of a turn, before waiting jobs whose dependency has failed are looked at,
  * and again when such a job was given up: a third array may wait for it.
  * After a start, and for a new job, all partners still in memory are looked at once.
+ *
+ * Each array has a list of those that wait for its elements, in core_extra: an end costs nothing to jobs that
+ * wait for others.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,26 +27,126 @@
 #include "controller/core/tables.h"
 #include "job/array.h"
 
-struct waiting { // an array, or an element that was split off before its partner had ended
-    uint64_t id;
+/* That the waiting job waits for elements of this array. */
+struct pair {
+    struct core_entry *waiting;
+    struct core_entry *array;    // NULL: it has left memory
+    struct pair *before, *after; // that wait for the same array
+};
+
+/* Of an array, or of an element that was split off before its partner had ended. */
+struct pair_list {
+    struct pair *pairs;
+    size_t count;
     bool is_due; // all partners are to be looked at
 };
 
 struct core_pairs {
-    struct waiting *waiting;
-    size_t n_waiting;
-    uint64_t *ended; // elements that ended in this turn
+    uint64_t *ended; // elements that ended in this turn, of arrays that others wait for
     size_t n_ended;
+    uint64_t *due; // waiting jobs
+    size_t n_due;
 };
 
-static bool is_waiting(const struct core_entry *entry)
+static void add_id(uint64_t **ids, size_t *count, uint64_t id)
 {
-    const struct job *job = entry != NULL ? entry->job : NULL;
-    if (job == NULL || job->state != JOB_QUEUED || job->ask->after == NULL ||
-        strstr(job->ask->after, after_kind_name(AFTER_CORR)) == NULL)
+    *ids = xreallocarray(*ids, *count + 1, sizeof(**ids));
+    (*ids)[(*count)++] = id;
+}
+
+/* --- who waits for which array --- */
+
+/* An array of which elements are left, or an element that has not started. */
+static bool can_wait(const struct job *job)
+{
+    if (job->state != JOB_QUEUED || job->ask->after == NULL)
         return false;
     return job_is_array(job) ? job->array_left[0] != '\0' : job->array_job != 0 && job->attempt == 0;
 }
+
+static void link_pair(struct pair *pair)
+{
+    struct core_extra *array = core_make_extra(pair->array);
+    pair->before = array->pair_last;
+    *(pair->before != NULL ? &pair->before->after : &array->pair_first) = pair;
+    array->pair_last = pair;
+}
+
+static void unlink_pair(struct pair *pair)
+{
+    struct core_extra *array = core_make_extra(pair->array);
+    *(pair->before != NULL ? &pair->before->after : &array->pair_first) = pair->after;
+    *(pair->after != NULL ? &pair->after->before : &array->pair_last) = pair->before;
+}
+
+static void forget_pairs(struct core_entry *waiting)
+{
+    struct pair_list *list = core_extra(waiting)->pairs;
+    if (list == NULL)
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->pairs[i].array != NULL)
+            unlink_pair(&list->pairs[i]);
+    free(list->pairs);
+    free(list);
+    core_make_extra(waiting)->pairs = NULL;
+}
+
+/* The array that it waits for element by element, while in memory; NULL: this dependency is another one. */
+static struct core_entry *array_of(const struct core *core, const struct ask_after *after)
+{
+    struct core_entry *array = after->kind == AFTER_CORR ? core_find(core, after->job) : NULL;
+    return array != NULL && job_is_array(array->job) ? array : NULL;
+}
+
+static void make_pairs(const struct core *core, struct core_entry *waiting)
+{
+    _cleanup_free_ struct ask_after *named = NULL;
+    size_t count = 0, n_arrays = 0;
+    const char *after = can_wait(waiting->job) ? waiting->job->ask->after : NULL;
+    if (after == NULL || strstr(after, after_kind_name(AFTER_CORR)) == NULL ||
+        parse_after(after, &named, &count, NULL) < 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        n_arrays += array_of(core, &named[i]) != NULL;
+    if (n_arrays == 0)
+        return;
+    struct pair_list *list = xcalloc(1, sizeof(*list));
+    list->pairs = xcalloc(n_arrays, sizeof(*list->pairs));
+    for (size_t i = 0; i < count; i++) {
+        struct core_entry *array = array_of(core, &named[i]);
+        if (array == NULL)
+            continue;
+        list->pairs[list->count] = (struct pair){ .waiting = waiting, .array = array };
+        link_pair(&list->pairs[list->count++]);
+    }
+    core_make_extra(waiting)->pairs = list;
+}
+
+static void make_due(struct core *core, const struct core_entry *waiting)
+{
+    struct pair_list *list = core_extra(waiting)->pairs;
+    if (list == NULL || list->is_due)
+        return;
+    list->is_due = true;
+    add_id(&core->pairs->due, &core->pairs->n_due, waiting->job->id);
+}
+
+static void note(struct core *core, struct core_entry *entry)
+{
+    forget_pairs(entry);
+    make_pairs(core, entry);
+    make_due(core, entry);
+}
+
+static void gone(struct core *core, struct core_entry *entry)
+{
+    forget_pairs(entry);
+    for (struct pair *pair = core_extra(entry)->pair_first; pair != NULL; pair = pair->after)
+        pair->array = NULL;
+}
+
+/* --- splitting off --- */
 
 /* Its dependencies, with the ended element in place of its array; NULL: it does not wait for that array. */
 static char *replace(const struct job *waiting, const struct job *ended)
@@ -92,34 +195,48 @@ static bool is_at_limit(const struct core *core, const struct core_entry *waitin
 /* False if the array has no room for more running elements. */
 static bool release(struct core *core, struct core_entry *waiting, const struct job *ended)
 {
-    if (!is_waiting(waiting))
+    if (!can_wait(waiting->job))
         return true;
     bool is_array = job_is_array(waiting->job);
     _cleanup_free_ char *left = is_array ? array_without(waiting->job->array_left, ended->array_index) : NULL;
     bool is_partner = is_array ? left != NULL : waiting->job->array_index == ended->array_index;
+    if (is_partner && is_array && is_at_limit(core, waiting))
+        return false;
     _cleanup_free_ char *after = is_partner ? replace(waiting->job, ended) : NULL;
     if (after == NULL)
         return true;
-    if (!is_array)
-        core_depend(core, waiting, after);
-    else if (is_at_limit(core, waiting))
-        return false;
-    else
+    if (is_array)
         (void)core_split_off(core, waiting, ended->array_index, after);
+    else
+        core_depend(core, waiting, after);
     return true;
+}
+
+/* Each release may change the list. */
+static void release_partners(struct core *core, const struct core_entry *ended)
+{
+    const struct core_entry *array = core_extra(ended)->array;
+    _cleanup_free_ uint64_t *waiting = NULL;
+    size_t count = 0;
+    const struct pair *pair = array != NULL ? core_extra(array)->pair_first : NULL;
+    for (; pair != NULL; pair = pair->after)
+        add_id(&waiting, &count, pair->waiting->job->id);
+    for (size_t i = 0; i < count; i++)
+        (void)release(core, core_find(core, waiting[i]), ended->job);
 }
 
 /* Whatever ended before the array or the element was there, or while there was no room. */
 static void look_at_all(struct core *core, struct core_entry *waiting)
 {
-    _cleanup_free_ struct ask_after *named = NULL;
+    _cleanup_free_ uint64_t *arrays = NULL;
     size_t count = 0;
     bool has_room = true;
-    if (!is_waiting(waiting) || parse_after(waiting->job->ask->after, &named, &count, NULL) < 0)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        struct core_entry *other = named[i].kind == AFTER_CORR ? core_find(core, named[i].job) : NULL;
-        const struct core_entry *member = other != NULL ? core_extra(other)->members : NULL;
+    const struct pair_list *list = core_extra(waiting)->pairs;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->pairs[i].array != NULL)
+            add_id(&arrays, &count, list->pairs[i].array->job->id);
+    for (size_t i = 0; i < count && has_room; i++) {
+        const struct core_entry *member = core_extra(core_find(core, arrays[i]))->members;
         for (; member != NULL && has_room; member = core_extra(member)->member_after)
             if (member->job->state == JOB_DONE)
                 has_room = release(core, waiting, member->job);
@@ -131,50 +248,40 @@ static bool run_turn(struct core *core)
 {
     struct core_pairs *pairs = core->pairs;
     _cleanup_free_ uint64_t *ended_now = take_ptr(pairs->ended);
-    size_t kept = 0, n_ended = pairs->n_ended;
+    size_t n_ended = pairs->n_ended;
     pairs->n_ended = 0;
-    for (size_t i = 0; i < pairs->n_waiting; i++) {
-        struct core_entry *waiting = core_find(core, pairs->waiting[i].id);
-        for (size_t k = 0; k < n_ended; k++) {
-            const struct core_entry *ended = core_find(core, ended_now[k]);
-            if (ended != NULL && waiting != NULL)
-                (void)release(core, waiting, ended->job);
-        }
-        if (pairs->waiting[i].is_due && waiting != NULL)
-            look_at_all(core, waiting);
-        if (is_waiting(waiting))
-            pairs->waiting[kept++] = (struct waiting){ pairs->waiting[i].id, false };
+    for (size_t i = 0; i < n_ended; i++) {
+        const struct core_entry *ended = core_find(core, ended_now[i]);
+        if (ended != NULL)
+            release_partners(core, ended);
     }
-    pairs->n_waiting = kept;
+    for (size_t i = 0; i < pairs->n_due; i++) { // a release may add some
+        struct core_entry *waiting = core_find(core, pairs->due[i]);
+        struct pair_list *list = waiting != NULL ? core_extra(waiting)->pairs : NULL;
+        if (list == NULL || !list->is_due)
+            continue;
+        list->is_due = false;
+        look_at_all(core, waiting);
+    }
+    free(take_ptr(pairs->due));
+    pairs->n_due = 0;
     return pairs->n_ended > 0;
-}
-
-static void note(struct core *core, struct core_entry *entry)
-{
-    struct core_pairs *pairs = core->pairs;
-    size_t i = 0;
-    if (!is_waiting(entry))
-        return;
-    while (i < pairs->n_waiting && pairs->waiting[i].id != entry->job->id)
-        i++;
-    if (i == pairs->n_waiting) {
-        pairs->waiting = xreallocarray(pairs->waiting, i + 1, sizeof(*pairs->waiting));
-        pairs->waiting[pairs->n_waiting++].id = entry->job->id;
-    }
-    pairs->waiting[i].is_due = true;
 }
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     struct core_pairs *pairs = core->pairs;
+    const struct core_entry *array = core_extra(entry)->array;
     uint32_t type = news->event->type;
-    if (type == EVENT_SUBMITTED || type == EVENT_EDITED || type == EVENT_MEMBER)
+    bool has_ended = entry->job->state == JOB_DONE && news->before != JOB_DONE;
+    if (type == EVENT_SUBMITTED || type == EVENT_EDITED)
         note(core, entry);
-    if (entry->job->state != JOB_DONE || news->before == JOB_DONE || entry->job->array_job == 0 ||
-        pairs->n_waiting == 0)
-        return;
-    pairs->ended = xreallocarray(pairs->ended, pairs->n_ended + 1, sizeof(*pairs->ended));
-    pairs->ended[pairs->n_ended++] = entry->job->id;
+    if (type == EVENT_MEMBER)
+        make_due(core, entry);
+    if (has_ended)
+        forget_pairs(entry);
+    if (has_ended && array != NULL && core_extra(array)->pair_first != NULL)
+        add_id(&pairs->ended, &pairs->n_ended, entry->job->id);
 }
 
 static void init(struct core *core)
@@ -184,7 +291,7 @@ static void init(struct core *core)
 
 static void clear(struct core *core)
 {
-    free(core->pairs->waiting);
+    free(core->pairs->due);
     free(core->pairs->ended);
     free(core->pairs);
 }
@@ -195,5 +302,6 @@ const struct core_concern core_concern_pairs = {
     .free = clear,
     .resume = note,
     .event = on_event,
+    .gone = gone,
     .turn = run_turn,
 };
