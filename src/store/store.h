@@ -132,6 +132,23 @@ void store_fetch_job(struct store *store, uint64_t job,
     void (*on_job)(void *arg, uint64_t job, struct job *row),
     void *arg); // the callee owns the job
 
+#define STORE_ANY_USER (-1)
+
+enum store_order { STORE_OLDEST_FIRST, STORE_NEWEST_FIRST };
+
+struct store_ids_query {
+    enum store_order order;
+    uint64_t from;    // only higher ids, or with STORE_NEWEST_FIRST lower ones
+    size_t most;      // jobs looked at; the store takes fewer of a large number
+    int64_t uid;      // of this user, or STORE_ANY_USER
+    const char *name; // a pattern; NULL: any
+};
+
+/* The ids of jobs that match, among the next ones in this order; `next` is the `from` of those after them, 0
+ * after the last. The array is the store's. */
+void store_fetch_ids(struct store *store, const struct store_ids_query *query,
+    void (*on_ids)(void *arg, const uint64_t *ids, size_t count, uint64_t next), void *arg);
+
 #define STORE_JOB_EVENTS_BYTES (1U << 20)
 
 /* Up to `limit` events with seq > `after`, oldest first; `job` 0 means all jobs, otherwise those of its steps
@@ -162,8 +179,6 @@ void store_add_token(struct store *store, const struct store_token *token, const
     void (*on_added)(void *arg, uint64_t id, int result), void *arg);
 void store_find_token(struct store *store, const uint8_t hash[32], int64_t now_ms,
     void (*on_token)(void *arg, const struct store_token *token), void *arg);
-
-#define STORE_ANY_USER (-1)
 
 /* The latest `limit` tokens of a user, or of STORE_ANY_USER, that are valid at `now_ms`, newest first. The
  * store owns the array. */

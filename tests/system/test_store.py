@@ -223,6 +223,9 @@ def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, ga
     assert node['state'] == 'drained' and 'restored' in node['reason'], node
     fresh = box.post_job(['true'])
     assert fresh > later, 'ids that were given out are not given again'
+    box.wait(fresh, 'queued')
+    listed = [job['id'] for job in box.api('GET', '/jobs?all=1').json['jobs']]
+    assert listed == [ended, running, held, fresh], 'the numbers between are of no jobs, and hide none'
     box.mgpu('node', 'resume', node['name'], user=box.user, check=True)
     box.mgpu('release', held, check=True)
     assert box.wait(held)['exit_code'] == 0 and box.wait(fresh)['exit_code'] == 0

@@ -15,8 +15,8 @@
 #include "cli/term/field.h"
 #include "job/alias.h"
 
-#define RECENT_IDS 500U
-#define BATCH_IDS  200U // ids in one request, so that its line stays short
+#define RECENT_JOBS 500U
+#define BATCH_IDS   200U // ids in one request, so that its line stays short
 
 /* Digits alone; false when there are none or they are too many. */
 static bool read_number(const char *text, uint64_t *ret, const char **ret_end)
@@ -110,7 +110,7 @@ static void append_literal_glob(struct buffer *path, const char *name)
     http_append_encoded(path, buffer_text(&glob));
 }
 
-/* The newest of my jobs among the newest `limit` ids (0: among all), of that name unless it is NULL; 0 for
+/* The newest of my jobs among the newest `limit` jobs (0: among all), of that name unless it is NULL; 0 for
  * none.
  */
 static int ask_newest(
@@ -144,11 +144,11 @@ static int ask_newest(
     return 0;
 }
 
-/* Examines the newest ids first, so that the usual case is cheap however long the history is. */
+/* Examines the newest jobs first, so that the usual case is cheap however long the history is. */
 static int find_newest(struct client *client, const char *name, struct strings *jobs, struct error *err)
 {
     int64_t newest = 0;
-    int r = ask_newest(client, name, RECENT_IDS, &newest, err);
+    int r = ask_newest(client, name, RECENT_JOBS, &newest, err);
     if (r == 0 && newest == 0)
         r = ask_newest(client, name, 0, &newest, err);
     if (r < 0)
@@ -171,7 +171,7 @@ static int find_alias(
     struct client *client, const struct selector *selector, struct strings *jobs, struct error *err)
 {
     int64_t named = 0;
-    int r = ask_newest(client, selector->name, RECENT_IDS, &named, err);
+    int r = ask_newest(client, selector->name, RECENT_JOBS, &named, err);
     if (r == 0)
         add(jobs, named > 0 ? xasprintf("%" PRId64, named) : xasprintf("%" PRIu64, selector->first));
     return r;

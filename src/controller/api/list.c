@@ -4,7 +4,8 @@
  *
  *   scan: matching ids ──> look: a forecast, if expected starts are shown ──> fill: the jobs of these ids
  *
- * A job that only the store has is fetched in between.
+ * With `all`, the ids come from the store first, and the scan adds the jobs that have not ended. A job that
+ * only the store has is fetched in between.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -43,6 +44,7 @@ struct list {
     const char *name; // pattern, in the query
     unsigned shown;   // bits of enum jobs_shown
     size_t limit;
+    bool has_limit;
     uint64_t after; // only higher ids, the lowest of them; 0: the highest
     bool has_after;
     uint64_t *ids; // in order
@@ -92,7 +94,7 @@ static void add_id(struct list *list, uint64_t id)
 static void collect_job(void *arg, const struct job *job)
 {
     struct list *list = arg;
-    if (!is_wanted(list, job))
+    if (!is_wanted(list, job) || (list->is_deep && job->state == JOB_DONE)) // the store has those that ended
         return;
     if (list->top != NULL)
         list_top_note(list->top, job);
@@ -161,19 +163,6 @@ static int read_ids(struct list *list, const char *text, struct error *err)
     }
 }
 
-/* Numbers alone: whether there are such jobs, and which match, is seen when they are shown. */
-static void collect_all(struct list *list, uint64_t last)
-{
-    uint64_t first = last > list->limit ? last - list->limit + 1 : 1;
-    if (list->has_after) {
-        first = list->after + 1;
-        list->next = last > list->after && last - list->after > list->limit ? list->after + list->limit : 0;
-        last = list->next != 0 ? list->next : last;
-    }
-    for (uint64_t id = first; id <= last; id++)
-        add_id(list, id);
-}
-
 static bool is_job_wanted(void *arg, const struct job *job)
 {
     return is_wanted(arg, job);
@@ -194,7 +183,7 @@ static void scan(struct request *request)
     bool is_over = false;
     while (!is_over && clock_boot_us() < until_us) {
         list->scanned = core_each_job_after(core, list->scanned, SCAN_JOBS, collect_job, list);
-        is_over = list->scanned == 0 || (list->has_after && list->count > list->limit);
+        is_over = list->scanned == 0 || (list->has_after && !list->is_deep && list->count > list->limit);
     }
     if (!is_over) {
         fair_queue_add(request, scan);
@@ -203,6 +192,45 @@ static void scan(struct request *request)
     if (list->top != NULL)
         list_top_take(list->top, core, list->has_user ? &list->uid : NULL, is_job_wanted, take_id, list);
     find_elements(request);
+}
+
+static void ask_store(struct request *request, uint64_t from);
+
+static void on_ids(void *arg, const uint64_t *ids, size_t count, uint64_t next)
+{
+    struct request *request = arg;
+    if (!request_is_over(request)) {
+        struct list *list = request->work;
+        size_t wanted = list->limit + list->has_after; // one more shows that there is a next page
+        for (size_t i = 0; i < count && list->count < wanted; i++)
+            add_id(list, ids[i]);
+        if (next != 0 && list->count < wanted) {
+            ask_store(request, next);
+        } else {
+            if (!list->has_limit && !list->has_after)
+                list->limit = SIZE_MAX; // those that have not ended are never left out
+            scan(request);
+        }
+    }
+    request_unref(request);
+}
+
+/* With a limit so many jobs are looked at, and else so many that match: a short list is cheap however few
+ * match, and one without a limit is complete however many do not. */
+static void ask_store(struct request *request, uint64_t from)
+{
+    struct list *list = request->work;
+    struct store_ids_query query = { .order = list->has_after ? STORE_OLDEST_FIRST : STORE_NEWEST_FIRST,
+        .from = from,
+        .most = list->limit + list->has_after - list->count,
+        .uid = STORE_ANY_USER };
+    if (!list->has_limit) {
+        query.most = list->limit;
+        query.uid = list->has_user ? (int64_t)list->uid : STORE_ANY_USER;
+        query.name = list->name;
+    }
+    request_ref(request);
+    store_fetch_ids(request->serve->controller->store, &query, on_ids, request);
 }
 
 /* --- what is asked --- */
@@ -241,6 +269,7 @@ static int read_filters(struct request *request, struct list *list, struct error
     list->has_user = user != NULL;
     list->name = query_get(query, "name");
     list->limit = (size_t)most;
+    list->has_limit = limit != NULL;
     list->has_after = after != NULL;
     list->after = list->scanned = (uint64_t)cursor;
     list->top = top != NULL ? list_top_new((size_t)each) : NULL;
@@ -367,10 +396,10 @@ void handle_list(struct request *request)
     }
     list->is_first = true;
     buffer_append_text(&list->slices.bytes, "{\"schema\":\"" SERVE_SCHEMA "\",\"jobs\":[");
-    if (list->is_deep && query_get(&request->query, "ids") == NULL)
-        collect_all(list, core_last_job(request->serve->controller->core));
-    if (list->is_deep)
+    if (query_get(&request->query, "ids") != NULL)
         find_elements(request);
+    else if (list->is_deep)
+        ask_store(request, list->has_after ? list->after : UINT64_MAX);
     else
         scan(request);
 }

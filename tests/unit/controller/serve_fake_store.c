@@ -40,6 +40,45 @@ void store_fetch_job(
     later->number = job;
 }
 
+/* 0: there is none. */
+static uint64_t id_after(uint64_t from, bool is_up)
+{
+    uint64_t found = 0;
+    for (size_t i = 0; i < current->core.n_jobs + current->n_rows; i++) {
+        const struct job *job =
+            i < current->core.n_jobs ? current->core.jobs[i] : current->rows[i - current->core.n_jobs];
+        if (job == NULL || (is_up ? job->id <= from : job->id >= from))
+            continue;
+        if (found == 0 || (is_up ? job->id < found : job->id > found))
+            found = job->id;
+    }
+    return found;
+}
+
+/* Of any user and name, two at a time. */
+static void call_ids(struct later *later)
+{
+    void (*on_ids)(void *, const uint64_t *, size_t, uint64_t) =
+        (void (*)(void *, const uint64_t *, size_t, uint64_t))later->callback;
+    uint64_t ids[2], id = later->number;
+    size_t count = 0;
+    while (count < 2 && count < later->limit && (id = id_after(id, later->second != 0)) != 0)
+        ids[count++] = id;
+    on_ids(later->arg, ids, count, id);
+}
+
+void store_fetch_ids(struct store *store, const struct store_ids_query *query,
+    void (*on_ids)(void *arg, const uint64_t *ids, size_t count, uint64_t next), void *arg)
+{
+    struct later *later = later_add(LATER_CALL);
+    later->call = call_ids;
+    later->callback = (void (*)(void))on_ids;
+    later->arg = arg;
+    later->number = query->from;
+    later->second = query->order == STORE_OLDEST_FIRST;
+    later->limit = query->most;
+}
+
 #define PAGE_MAX 256U
 
 /* The jobs of the core that are done, each after 2 s of GPU time of which half was used. */

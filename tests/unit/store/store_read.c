@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -57,6 +59,22 @@ static void on_events(void *arg, const struct job_event *events, size_t count)
     for (size_t i = 0; i < count && i < 64; i++)
         answers->seqs[i] = events[i].seq;
     note(answers, 'e');
+}
+
+struct ids {
+    char list[64]; // "3 1 "
+    uint64_t next;
+    bool is_complete;
+};
+
+static void on_ids(void *arg, const uint64_t *ids, size_t count, uint64_t next)
+{
+    struct ids *found = arg;
+    for (size_t i = 0; i < count; i++)
+        (void)snprintf(found->list + strlen(found->list), sizeof(found->list) - strlen(found->list),
+            "%" PRIu64 " ", ids[i]);
+    found->next = next;
+    found->is_complete = true;
 }
 
 static void clear_answers(struct answers *answers)
@@ -192,6 +210,40 @@ static void on_load(void *arg, struct job *job)
     loaded->ids[loaded->count++] = job->id;
     loaded->done += job->state == JOB_DONE;
     job_free(job);
+}
+
+static void ids_are_of_the_jobs_that_exist_however_far_apart_they_are(void **state)
+{
+    struct fixture *fixture = *state;
+    for (uint64_t id = 1; id <= 4; id++)
+        job_free(fixture_submit(fixture, NULL));
+    fixture->next_job = 2000000;
+    job_free(fixture_submit(fixture, NULL));
+    fixture_commit_all(fixture);
+    assert_int_equal(
+        fixture_sql(fixture, "UPDATE jobs SET uid = 7, name = iif(id = 2, 'zz', name) WHERE id < 3"), 0);
+    static const struct {
+        struct store_ids_query query;
+        const char *list;
+        uint64_t next;
+    } cases[] = {
+        { { STORE_NEWEST_FIRST, UINT64_MAX, 200000, STORE_ANY_USER, NULL }, "2000000 4 3 2 1 ", 0 },
+        { { STORE_NEWEST_FIRST, UINT64_MAX, 2, STORE_ANY_USER, NULL }, "2000000 4 ", 4 },
+        { { STORE_NEWEST_FIRST, 4, 2, STORE_ANY_USER, NULL }, "3 2 ", 2 },
+        { { STORE_NEWEST_FIRST, 1, 2, STORE_ANY_USER, NULL }, "", 0 },
+        { { STORE_NEWEST_FIRST, UINT64_MAX, 200000, 7, NULL }, "2 1 ", 0 },
+        { { STORE_NEWEST_FIRST, UINT64_MAX, 3, 7, NULL }, "", 3 },
+        { { STORE_NEWEST_FIRST, UINT64_MAX, 200000, 7, "z?" }, "2 ", 0 },
+        { { STORE_OLDEST_FIRST, 0, 2, STORE_ANY_USER, NULL }, "1 2 ", 2 },
+        { { STORE_OLDEST_FIRST, 2, 4, STORE_ANY_USER, NULL }, "3 4 2000000 ", 0 },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct ids found = { .list = "" };
+        store_fetch_ids(fixture->store, &cases[i].query, on_ids, &found);
+        fixture_dispatch_until(fixture, &found.is_complete);
+        assert_string_equal(found.list, cases[i].list);
+        assert_int_equal(found.next, cases[i].next);
+    }
 }
 
 static void a_start_loads_open_jobs_and_the_latest_ended_in_order(void **state)
@@ -346,6 +398,7 @@ int main(void)
         TEST(a_waiting_job_is_read_without_what_belongs_to_an_attempt),
         TEST(a_specification_is_read_as_it_was_written),
         TEST(events_are_cut_by_number_job_and_limit),
+        TEST(ids_are_of_the_jobs_that_exist_however_far_apart_they_are),
         TEST(a_start_loads_open_jobs_and_the_latest_ended_in_order),
         TEST(a_damaged_row_is_never_loaded),
         TEST(a_read_that_fails_ends_the_store),
