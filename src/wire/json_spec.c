@@ -90,12 +90,14 @@ static int expand_after(json_t *object, struct error *err)
     return json_object_set_new(object, "after", i > 0 ? json_string(buffer_text(&text)) : json_null());
 }
 
-/* The number of GPUs follows from which they are, or from how many are on how many nodes. */
+/* The number of GPUs follows from which they are, or from how many are on how many nodes; if it is reset,
+ * also when the request had these before. */
 static int follow_gpus(const json_t *object, struct job_ask *ask, struct error *err)
 {
+    bool is_reset = json_is_null(json_object_get(object, "gpus"));
     if (is_given(object, "gpus"))
         return 0;
-    if (is_given(object, "gpu_ids")) {
+    if (is_given(object, "gpu_ids") || (is_reset && ask->gpu_ids != NULL)) {
         struct ask_gpu *gpus = NULL;
         size_t count = 0;
         int r = parse_gpu_ids(ask->gpu_ids, &gpus, &count, err);
@@ -104,7 +106,8 @@ static int follow_gpus(const json_t *object, struct job_ask *ask, struct error *
             ask->gpus = (uint32_t)count;
         return r;
     }
-    bool has_nodes = is_given(object, "nodes"), has_each = is_given(object, "gpus_per_node");
+    bool has_nodes = is_given(object, "nodes") || (is_reset && ask->nodes > 0);
+    bool has_each = is_given(object, "gpus_per_node") || (is_reset && ask->gpus_per_node > 0);
     uint64_t product =
         (uint64_t)(ask->nodes > 0 ? ask->nodes : 1) * (ask->gpus_per_node > 0 ? ask->gpus_per_node : 1);
     if ((has_nodes || has_each) && product <= UINT32_MAX)
@@ -143,6 +146,11 @@ static void drop_nulls(const json_t *object, struct job_ask *ask)
     record_encode(&kept, ask, &bytes);
     job_ask_clear(ask);
     (void)record_decode(&kept, bytes.bytes, bytes.length, ask, NULL);
+    if (json_is_null(json_object_get(object, "gpus"))) {
+        struct job_ask fresh;
+        job_ask_init(&fresh);
+        ask->gpus = fresh.gpus; // the only default that is not zero
+    }
 }
 
 int json_ask_read(json_t *value, struct job_ask *ask, struct error *err)

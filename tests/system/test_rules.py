@@ -377,6 +377,8 @@ def test_edit_changes_what_a_waiting_job_asks_for(box, full):
     box.mgpu('edit', job, 'gpus=2', 'time=', 'priority=-5', 'name=smaller', check=True)
     changed = box.job(job)
     assert (changed['gpus'], changed['time_limit_s'], changed['priority'], changed['name']) == (2, None, -5, 'smaller')
+    box.mgpu('edit', job, 'gpus=', check=True)
+    assert box.job(job)['gpus'] == 1, 'the default of -g'
     assert box.mgpu('edit', full, 'gpus=1').code == 6
 
 

@@ -303,6 +303,33 @@ static void an_edit_changes_what_it_names_and_null_takes_back(void **state)
     job_ask_clear(&ask);
 }
 
+static void a_reset_number_of_gpus_follows_the_rest_of_the_request(void **state)
+{
+    static const struct {
+        struct job_ask ask;
+        const char *ids, *text;
+        uint32_t gpus;
+    } rows[] = {
+        { { .gpus = 4 }, NULL, "{\"gpus\":null}", 1 },
+        { { .gpus = 0 }, NULL, "{\"gpus\":null,\"priority\":null}", 1 },
+        { { .gpus = 0 }, NULL, "{\"priority\":1}", 0 },
+        { { .gpus = 4, .nodes = 2, .gpus_per_node = 2 }, NULL, "{\"gpus\":null}", 4 },
+        { { .gpus = 4, .nodes = 2, .gpus_per_node = 2 }, NULL,
+            "{\"gpus\":null,\"nodes\":null,\"gpus_per_node\":null}", 1 },
+        { { .gpus = 3 }, "box:1,3,5", "{\"gpus\":null}", 3 },
+        { { .gpus = 3 }, "box:1,3,5", "{\"gpus\":null,\"gpu_ids\":null}", 1 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct job_ask ask = rows[i].ask;
+        struct error err = { 0 };
+        ask.gpu_ids = rows[i].ids != NULL ? xstrdup(rows[i].ids) : NULL;
+        _cleanup_json_ json_t *value = json_loads(rows[i].text, 0, NULL);
+        assert_int_equal(json_ask_read(value, &ask, &err), 0);
+        assert_int_equal(ask.gpus, rows[i].gpus);
+        job_ask_clear(&ask);
+    }
+}
+
 static void the_schema_tells_every_field(void **state)
 {
     _cleanup_json_ json_t *schema = json_record_schema(&whole_record);
@@ -327,6 +354,7 @@ int main(void)
         cmocka_unit_test(a_part_of_a_gpu_is_a_number_below_one),
         cmocka_unit_test(shorthands_that_make_no_sense_are_refused),
         cmocka_unit_test(an_edit_changes_what_it_names_and_null_takes_back),
+        cmocka_unit_test(a_reset_number_of_gpus_follows_the_rest_of_the_request),
         cmocka_unit_test(the_schema_tells_every_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
