@@ -450,6 +450,14 @@ void client_back_off(int *delay_ms)
     (void)poll(NULL, 0, *delay_ms);
 }
 
+/* Keeps the sentence: it is not known whether the request was carried out. */
+static int give_up(struct error *err)
+{
+    if (err != NULL)
+        err->code = -EAGAIN;
+    return -EAGAIN;
+}
+
 int client_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret,
     struct error *err)
 {
@@ -480,7 +488,7 @@ int client_call(struct client *client, const char *method, const char *path, con
         if (is_stale)
             continue;
         if (client->path == NULL || clock_boot_ms() - first_ms >= client->timeout_ms)
-            return err != NULL && r != -EHOSTDOWN ? (err->code = -EAGAIN) : r;
+            return r == -EHOSTDOWN ? r : give_up(err);
         client_back_off(&delay_ms);
     }
 }

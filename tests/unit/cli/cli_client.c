@@ -6,6 +6,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -144,6 +146,30 @@ static void a_strangers_socket_gets_nothing(void **state)
     client_clear(&client);
 }
 
+static void a_connection_that_always_ends_is_given_up(void **state)
+{
+    struct server server;
+    struct error err = { 0 };
+    struct error *const errs[] = { &err, NULL };
+    (void)state;
+    server_open(&server);
+    pid_t child = fork();
+    if (child == 0)
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (child == 0)
+        (void)close(server_accept(&server));
+    for (size_t i = 0; i < 2; i++) {
+        struct client client = { .asked_path = server.path };
+        assert_int_equal(client_get(&client, "/", NULL, errs[i]), -EAGAIN);
+        client_clear(&client);
+    }
+    assert_int_equal(err.code, -EAGAIN);
+    assert_true(err.message[0] != 0);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    server_close(&server);
+}
+
 static void members_of_another_type_are_absent(void **state)
 {
     _cleanup_json_ json_t *object = json_pack("{s:i, s:s, s:n, s:s}", "n", 4, "s", "x", "z", "e", "\033[1m");
@@ -167,6 +193,7 @@ int main(void)
         cmocka_unit_test(the_users_own_daemon_comes_before_the_systems),
         cmocka_unit_test(an_asked_socket_is_the_only_place),
         cmocka_unit_test(a_strangers_socket_gets_nothing),
+        cmocka_unit_test(a_connection_that_always_ends_is_given_up),
         cmocka_unit_test(members_of_another_type_are_absent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
