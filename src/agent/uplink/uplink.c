@@ -289,6 +289,25 @@ static int find_home(struct uplink *uplink, struct error *err)
     return list_controllers(uplink, NULL, err);
 }
 
+static void open_loop(struct uplink *uplink)
+{
+    static const int signals[] = { SIGTERM, SIGINT };
+    uplink->base = event_base_new();
+    if (uplink->base == NULL)
+        abort(); // memory
+    uplink->sessions = tls_sessions_new(uplink->base, on_session_end, uplink);
+    uplink->retry = evtimer_new(uplink->base, on_retry, uplink);
+    uplink->listening = listening_new(uplink->base, take_fd(&uplink->dirs.stream_fd), on_stream, uplink);
+    if (uplink->retry == NULL || uplink->listening == NULL)
+        abort(); // memory
+    for (size_t i = 0; i < 2; i++) {
+        uplink->signals[i] = evsignal_new(uplink->base, signals[i], on_signal, uplink);
+        if (uplink->signals[i] == NULL)
+            abort(); // memory
+        (void)evsignal_add(uplink->signals[i], NULL);
+    }
+}
+
 static int open_parts(struct uplink *uplink, struct error *err)
 {
     int r = uplink_dirs_open(uplink->options, &uplink->dirs, err);
@@ -299,15 +318,7 @@ static int open_parts(struct uplink *uplink, struct error *err)
             uplink->home.pin, uplink->home.key, uplink->home.certificate, &uplink->context, err);
     if (r < 0 || uplink->options->is_join_only)
         return r;
-    uplink->base = event_base_new();
-    uplink->sessions = tls_sessions_new(uplink->base, on_session_end, uplink);
-    uplink->retry = evtimer_new(uplink->base, on_retry, uplink);
-    uplink->listening = listening_new(uplink->base, take_fd(&uplink->dirs.stream_fd), on_stream, uplink);
-    static const int signals[] = { SIGTERM, SIGINT };
-    for (size_t i = 0; i < 2; i++) {
-        uplink->signals[i] = evsignal_new(uplink->base, signals[i], on_signal, uplink);
-        (void)evsignal_add(uplink->signals[i], NULL);
-    }
+    open_loop(uplink);
     return 0;
 }
 
