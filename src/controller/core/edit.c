@@ -110,7 +110,10 @@ int core_check_changed(const struct core *core, const struct job *job, const str
     *ret_gpus = description.spec.key.request.gpus;
     r = sched_check(core->sched, &description.spec, err);
     description_clear(&description);
-    return r == -ENOENT ? err->code = -EINVAL : r;
+    if (r != -ENOENT)
+        return r;
+    err->code = -EINVAL;
+    return -EINVAL;
 }
 
 /* Later jobs may depend on this one by now. */
