@@ -562,8 +562,8 @@ static const char *find_broken_rule(const struct job *job)
         return "an active job has the number of GPUs it requested";
     if (is_active && has_stray_grant(job))
         return "an active job has GPUs only on its nodes";
-    if (is_active && job->hold != 0)
-        return "an active job is not held";
+    if (is_active && job->hold != 0 && job->state != JOB_STOPPING)
+        return "a job that runs is not held";
     if (job->state == JOB_QUEUED &&
         (job->grants.count > 0 || job_run(job)->nodes != NULL || job->token != 0 ||
             job_run(job)->cpu_milli != 0 || job_run(job)->memory != 0))

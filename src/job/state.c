@@ -15,9 +15,9 @@
  * one. The state after `stopping` depends on the request: a stop leads to done, a preemption to queued, and a
  * stop after a preemption to done; a stop after a stop only changes its terms. A stop that is about the
  * attempt, such as that at the time limit, is void if the attempt never ran. A queued job can be edited,
- * held and released; of a running job the time limit can be edited, it can be suspended, continued and
- * signalled, and it is marked when it leaves its GPUs unused (idle). It can also be parked: the states within
- * `running` that this has are drawn in job/park.h.
+ * held and released, and one that goes back to the queue held and released; of a running job the time limit
+ * can be edited, it can be suspended, continued and signalled, and it is marked when it leaves its GPUs
+ * unused (idle). It can also be parked: the states within `running` that this has are drawn in job/park.h.
  *
  * An attempt that ends by itself can be followed by another one (requeued from starting and running): the job
  * reached its time limit or failed, and requested a requeue.
@@ -87,6 +87,8 @@ static const struct {
     { JOB_STOPPING, EVENT_STARTED, ALWAYS, JOB_STOPPING, "it had started before the stop arrived" },
     { JOB_STOPPING, EVENT_STOP, GOES_ON, JOB_STOPPING, "cancelled while being preempted" },
     { JOB_STOPPING, EVENT_STOP, OVER, JOB_STOPPING, "cancelled again, with other options" },
+    { JOB_STOPPING, EVENT_HELD, GOES_ON, JOB_STOPPING, "held from its return to the queue on" },
+    { JOB_STOPPING, EVENT_RELEASED, GOES_ON, JOB_STOPPING, "that hold was removed" },
     { JOB_STOPPING, EVENT_STEP_ENDED, ALWAYS, JOB_STOPPING, "a step ends while its job stops" },
     { JOB_STOPPING, EVENT_RETURNED, OVER, JOB_DONE, "stopped before it ran" },
     { JOB_STOPPING, EVENT_RETURNED, GOES_ON, JOB_QUEUED, "preempted, or its attempt stopped, before it ran" },

@@ -162,6 +162,12 @@ static const char *now_queued(const struct job_event *event, const struct job *j
     return job_state_name(JOB_QUEUED);
 }
 
+/* A job that goes back to the queue is held and released with the number of its attempt. */
+static const char *after_hold(const struct job_event *event, const struct job *job)
+{
+    return job_state_name(event->attempt != 0 ? JOB_STOPPING : JOB_QUEUED);
+}
+
 static const char *after_allocation(const struct job_event *event, const struct job *job)
 {
     return job_state_name(JOB_STARTING);
@@ -240,8 +246,8 @@ static const struct {
     [EVENT_RETURNED] = { after_return, add_reason },
     [EVENT_ENDED] = { after_end, add_end },
     [EVENT_EDITED] = { after_edit, add_user },
-    [EVENT_HELD] = { now_queued, add_hold },
-    [EVENT_RELEASED] = { now_queued, add_hold },
+    [EVENT_HELD] = { after_hold, add_hold },
+    [EVENT_RELEASED] = { after_hold, add_hold },
     [EVENT_PREEMPTED] = { after_preemption, add_requeue },
     [EVENT_REQUEUED] = { now_queued, add_requeue },
     [EVENT_SPLIT] = { now_queued, add_element },

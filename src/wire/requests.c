@@ -129,6 +129,7 @@ const struct record_type signal_request_record =
 
 static const struct record_field requeue_fields[] = {
     RECORD_FIELD(1, RECORD_I64, struct requeue_request, grace_s, 0),
+    RECORD_FIELD(2, RECORD_BOOL, struct requeue_request, hold, 0),
 };
 const struct record_type requeue_request_record =
     RECORD_TYPE(261, "requeue request", struct requeue_request, requeue_fields);

@@ -116,6 +116,7 @@ struct signal_request {
 /* POST /jobs/ID/requeue */
 struct requeue_request {
     int64_t grace_s; // between SIGTERM and SIGKILL; negative: the job's, else the controller's default
+    bool hold;       // it waits in the queue until it is released
 };
 
 /* POST /jobs/ID/park */

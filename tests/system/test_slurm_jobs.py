@@ -417,6 +417,24 @@ def test_a_job_requeues_itself_and_counts_its_restarts(cluster, bell):
     assert cluster.finish(job)['state'] == 'done'
 
 
+def test_a_job_is_requeued_and_held(cluster, bell, gate):
+    job = cluster.wrap(f'echo "${{SLURM_RESTART_COUNT:-none}}" > {bell.path}; {shlex.join(gate.command())}')
+    assert bell.wait() == 'none'
+    assert cluster.out('scontrol', 'requeuehold', job) == ''
+    harness.until(lambda: cluster.box.job(job)['state'] == 'queued', 'the return to the queue')
+    assert cluster.out('squeue', '-h', '-j', job, '-o', '%T %r').strip() == 'PENDING JobHeldUser'
+    gate.open()
+    assert cluster.out('scontrol', 'release', job) == ''
+    assert bell.wait() == '1'
+    assert cluster.finish(job)['state'] == 'done'
+    done = cluster.run('scontrol', 'requeuehold', job)
+    assert done.code == 1 and 'already completing or completed' in done.err, done
+    journal = os.path.join(cluster.place, 'journal')
+    cluster.box.mgpu('journal', 'export', '-o', journal, user=cluster.box.user, check=True)
+    replayed = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', journal], capture_output=True, text=True, check=False)
+    assert replayed.returncode == 0, replayed
+
+
 def test_small_commands_answer_truthfully(cluster):
     name = cluster.box.client.name
     assert cluster.out('sacctmgr', '-n', '-s', 'list', 'user', name, 'format=account%20').split() == ['default']

@@ -109,10 +109,8 @@ static int act(struct client *client, const char *word, const char *action, int 
         _cleanup_json_ json_t *body = json_object();
         _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
         _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
-        if (strcasecmp(word, "requeuehold") == 0) {
-            _cleanup_free_ char *hold = xasprintf(API_PATH "/jobs/%s/hold", path);
-            (void)client_call(client, "POST", hold, body, NULL, NULL);
-        }
+        if (strcasecmp(word, "requeuehold") == 0)
+            (void)json_object_set_new(body, "hold", json_true());
         if (client_call(client, "POST", request, body, NULL, &err) < 0)
             status = complain(client, "job", path, &err);
     }

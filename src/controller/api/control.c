@@ -136,7 +136,7 @@ static void unpark(struct request *request, const struct job *job)
         request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id, request);
 }
 
-static int read_grace(struct request *request, int64_t *ret_ms, struct error *err)
+static int read_requeue(struct request *request, int64_t *ret_ms, bool *ret_hold, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
     struct requeue_request wish = { .grace_s = -1 };
@@ -148,6 +148,7 @@ static int read_grace(struct request *request, int64_t *ret_ms, struct error *er
         return error_set(
             err, -ERANGE, "grace_s: %" PRId64 " is outside 0 to %d", wish.grace_s, LIMIT_GRACE_S);
     *ret_ms = is_given ? wish.grace_s * 1000 : -1;
+    *ret_hold = wish.hold;
     return 0;
 }
 
@@ -155,13 +156,14 @@ static void requeue(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     int64_t grace_ms = -1;
+    bool is_held = false;
     if (!jobs_check(request, ACTION_CONTROL, job, "requeue it"))
         return;
-    int r = read_grace(request, &grace_ms, &err);
+    int r = read_requeue(request, &grace_ms, &is_held, &err);
     if (!begin(request, job, r, &err))
         return;
     core_requeue(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
-        grace_ms, request);
+        grace_ms, is_held, request);
 }
 
 void handle_signal(struct request *request)

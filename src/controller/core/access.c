@@ -85,3 +85,8 @@ int core_check_admin(const struct core *core, const struct identity *who, const 
         return error_set(err, -EINVAL, "the time until which to %s has already passed", what);
     return 0;
 }
+
+uint32_t core_hold_of(const struct identity *who, const struct job *job)
+{
+    return who->uid == job->uid ? HOLD_USER : HOLD_ADMIN;
+}

@@ -11,3 +11,6 @@ int core_check_control(const struct core *core, const struct identity *who, uint
 /* `what` completes "only operators may"; `until_ms` 0: no end. */
 int core_check_admin(const struct core *core, const struct identity *who, const char *what, int64_t until_ms,
     struct error *err);
+
+/* The bit of a hold by this user. */
+uint32_t core_hold_of(const struct identity *who, const struct job *job);

@@ -232,15 +232,28 @@ static void requeue(struct core *core, struct core_entry *entry, const struct id
     core_change(core, entry, &event, NULL);
 }
 
+/* The hold is part of the same change: between the two it could start again. */
+static void requeue_held(
+    struct core *core, struct core_entry *entry, const struct identity *who, int64_t grace_ms)
+{
+    struct job_event event = { .type = EVENT_HELD,
+        .attempt = entry->job->attempt,
+        .uid = who->uid,
+        .hold = core_hold_of(who, entry->job) };
+    requeue(core, entry, who, grace_ms);
+    core_change(core, entry, &event, NULL);
+}
+
 static const struct control requeueing = { "requeued", false, is_started, requeue };
+static const struct control requeueing_held = { "requeued", false, is_started, requeue_held };
 
 void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t id, int64_t grace_ms, void *request)
+    uint64_t id, int64_t grace_ms, bool is_held, void *request)
 {
     const struct core_entry *entry = core_find(core, id);
     core_begin(core, boot_ms, wall_ms);
     if (entry == NULL || entry->job->state != JOB_DONE) {
-        control_job(core, &requeueing, who, id, grace_ms, request);
+        control_job(core, is_held ? &requeueing_held : &requeueing, who, id, grace_ms, request);
         return;
     }
     struct core_answer answer = { .job = id };

@@ -195,23 +195,24 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request);
 
-/* Holds are the owner's, or an administrator's if set by another user; a release removes those the caller may
- * remove. -ENOENT, -EPERM, -EALREADY (not waiting any more). Idempotent. */
+/* For waiting jobs and those that go back to the queue. Holds are the owner's, or an administrator's if set
+ * by another user; a release removes those the caller may remove. -ENOENT, -EPERM, -EALREADY (not waiting any
+ * more). Idempotent. */
 void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
     bool is_release, void *request);
 
 /*
  * For running jobs: a signal to all processes (SIGSTOP and SIGCONT are core_suspend), suspend and continue,
- * and requeue to the end of the queue. For an array, applies to the elements for which it is possible.
- * -ENOENT, -EPERM, -EINVAL (an adoption), -EALREADY (not running), -EHOSTDOWN (its node is not connected:
- * signals are not kept).
+ * and requeue to the end of the queue, where it waits until it is released if `is_held`. For an array,
+ * applies to the elements for which it is possible. -ENOENT, -EPERM, -EINVAL (an adoption), -EALREADY (not
+ * running), -EHOSTDOWN (its node is not connected: signals are not kept).
  */
 void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int signal, void *request);
 void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, bool is_continue, void *request);
 void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t job, int64_t grace_ms, void *request); // `grace_ms` < 0: the default
+    uint64_t job, int64_t grace_ms, bool is_held, void *request); // `grace_ms` < 0: the default
 
 /*
  * Parks a running job: saves its GPU memory, stops it, and gives its GPUs to other jobs. Answered when that

@@ -37,7 +37,7 @@ static int find_hold(const struct core *core, const struct identity *who, const 
     bool is_release, uint32_t *ret, struct error *err)
 {
     if (!is_release) {
-        *ret = (who->uid == job->uid ? HOLD_USER : HOLD_ADMIN) & ~job->hold;
+        *ret = core_hold_of(who, job) & ~job->hold;
         return 0;
     }
     *ret = job->hold & (core_may(who, ACTION_MANAGE, NULL) ? HOLD_USER | HOLD_ADMIN : HOLD_USER);
@@ -55,7 +55,10 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     struct core_answer answer = { .job = id };
     uint32_t hold = 0;
     core_begin(core, boot_ms, wall_ms);
-    answer.code = check_waiting(core, who, id, entry, is_release ? "released" : "held", &answer.err);
+    bool goes_back = entry != NULL && entry->job->state == JOB_STOPPING && entry->job->is_requeued;
+    answer.code = goes_back
+                      ? core_check_control(core, who, id, entry, &answer.err)
+                      : check_waiting(core, who, id, entry, is_release ? "released" : "held", &answer.err);
     if (answer.code == 0)
         answer.code = find_hold(core, who, entry->job, is_release, &hold, &answer.err);
     if (answer.code == 0 && hold != 0)
@@ -65,7 +68,10 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
         return;
     }
     struct job_event event = {
-        .type = is_release ? EVENT_RELEASED : EVENT_HELD, .uid = who->uid, .hold = hold
+        .type = is_release ? EVENT_RELEASED : EVENT_HELD,
+        .attempt = goes_back ? entry->job->attempt : 0,
+        .uid = who->uid,
+        .hold = hold,
     };
     if (hold != 0)
         core_change(core, entry, &event, NULL);

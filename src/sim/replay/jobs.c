@@ -335,6 +335,12 @@ static int stop_run(struct replay *replay, const struct job *job, struct error *
     return r;
 }
 
+static void set_hold(struct replay *replay, const struct job *job)
+{
+    uint32_t both = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
+    sched_block(replay->sched, replay->at_ms, job->id, job->hold, both & ~job->hold, TIME_NEVER);
+}
+
 static int tell_returned(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
@@ -347,6 +353,7 @@ static int tell_returned(
     int64_t wait_ms = (int64_t)RETURN_BACKOFF_MS << doublings;
     wait_ms = wait_ms < RETURN_BACKOFF_MAX ? wait_ms : RETURN_BACKOFF_MAX;
     int r = stop_run(replay, job, err);
+    set_hold(replay, job);
     sched_block(replay->sched, replay->at_ms, job->id, BLOCK_BACKOFF, 0, replay->at_ms + wait_ms);
     return r;
 }
@@ -355,6 +362,7 @@ static int tell_requeued(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     int r = stop_run(replay, job, err);
+    set_hold(replay, job);
     await_retry(replay, job);
     return r;
 }
@@ -381,8 +389,8 @@ static int tell_edited(
 static int tell_hold(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    uint32_t both = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
-    sched_block(replay->sched, replay->at_ms, job->id, job->hold, both & ~job->hold, TIME_NEVER);
+    if (job->state == JOB_QUEUED)
+        set_hold(replay, job);
     return 0;
 }
 

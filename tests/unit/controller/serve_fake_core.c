@@ -427,7 +427,7 @@ const struct job_step *core_step(const struct core *core, uint64_t job, uint32_t
 }
 
 void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t job, int64_t grace_ms, void *request)
+    uint64_t job, int64_t grace_ms, bool is_held, void *request)
 {
     answer_job(job, request);
 }

@@ -41,7 +41,7 @@ static const struct sent *run_first(struct bench *b, bool checkpoint)
 
 static void requeue(struct bench *b)
 {
-    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &two);
     bench_settle(b);
 }
 
@@ -106,7 +106,7 @@ static void the_next_attempt_has_a_grace_of_its_own(void **state)
     core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
     int64_t told_ms = b->now_ms;
-    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &three);
     bench_settle(b);
     assert_in_range(core_checkpoint_until(b->core, 11), told_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }

@@ -67,7 +67,7 @@ static void signal_is_not_sent_to_the_next_attempt(void **state)
     struct sent launch = *run_first(b);
     core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, &two);
     bench_turn(b); // not durable yet
-    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &three);
     assert_int_equal(bench_exited(b, 1, &launch, END_CANCELLED, 143), 0);
     bench_turn(b);
     assert_int_equal(code(b, &two), 0);
@@ -126,7 +126,7 @@ static void a_requeued_job_waits_behind_those_that_wait(void **state)
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
     (void)submit(b, 60000, &two);
-    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &three);
     assert_int_equal(code(b, &three), 0);
     assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
     assert_int_equal(bench_exited(b, 1, launch, END_CANCELLED, 143), 0);
@@ -134,6 +134,35 @@ static void a_requeued_job_waits_behind_those_that_wait(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
+}
+
+static void a_job_that_is_requeued_with_a_hold_waits_until_it_is_released(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, true, &three);
+    assert_int_equal(code(b, &three), 0);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
+    assert_int_equal(core_job(b->core, 11)->hold, HOLD_USER);
+    assert_int_equal(bench_exited(b, 1, launch, END_CANCELLED, 143), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, true, &two);
+    assert_int_equal(code(b, &two), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
+}
+
+static void a_hold_is_removed_before_its_job_is_back_in_the_queue(void **state)
+{
+    struct bench *b = *state;
+    const struct sent *launch = run_first(b);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, true, &three);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, true, &two);
+    assert_int_equal(code(b, &two), 0);
+    assert_int_equal(bench_exited(b, 1, launch, END_CANCELLED, 143), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
 static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators(void **state)
@@ -189,6 +218,8 @@ int main(void)
         CASE(what_does_not_run_is_refused),
         CASE(it_is_for_the_owner_and_for_operators),
         CASE(a_requeued_job_waits_behind_those_that_wait),
+        CASE(a_job_that_is_requeued_with_a_hold_waits_until_it_is_released),
+        CASE(a_hold_is_removed_before_its_job_is_back_in_the_queue),
         CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators),
         CASE(the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot),
     };

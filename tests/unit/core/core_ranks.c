@@ -736,7 +736,7 @@ static void what_fails_because_its_peer_was_stopped_was_stopped_too(void **state
 {
     struct bench *b = *state;
     run_both(b);
-    core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, &two);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, false, &two);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &two)->code, 0);
     exited(b, 0, END_EXIT, 1, NULL); // before its own STOP came
@@ -748,7 +748,7 @@ static void results_of_ended_ranks_are_kept(void **state)
 {
     struct bench *b = *state;
     run_both(b);
-    core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, &two);
+    core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, false, &two);
     bench_settle(b);
     exited(b, 0, END_EXIT, 1, NULL);
     exited(b, 1, END_EXIT, 0, NULL);

@@ -209,6 +209,12 @@ static void stop_run(struct core *core, const struct job *job)
     entry->job->ask = asked;
 }
 
+static void set_hold(struct core *core, const struct job *job)
+{
+    sched_block(core->sched, core->now_ms, job->id, job->hold,
+        (BLOCK_HELD_USER | BLOCK_HELD_ADMIN) & ~job->hold, TIME_NEVER);
+}
+
 static void on_returned(struct core *core, const struct job *job, const struct job_event *event)
 {
     if (job->state == JOB_DONE) {
@@ -216,12 +222,14 @@ static void on_returned(struct core *core, const struct job *job, const struct j
         return;
     }
     stop_run(core, job);
+    set_hold(core, job);
     back_off(core, job);
 }
 
 static void on_requeued(struct core *core, const struct job *job, const struct job_event *event)
 {
     stop_run(core, job);
+    set_hold(core, job);
     core_await_retry(core, job);
 }
 
@@ -264,10 +272,11 @@ static void on_reconciled(struct core *core, const struct job *job, const struct
         stay_parked(core, job);
 }
 
+/* That of a job that goes back to the queue counts from then on. */
 static void on_hold(struct core *core, const struct job *job, const struct job_event *event)
 {
-    sched_block(core->sched, core->now_ms, job->id, job->hold,
-        (BLOCK_HELD_USER | BLOCK_HELD_ADMIN) & ~job->hold, TIME_NEVER);
+    if (job->state == JOB_QUEUED)
+        set_hold(core, job);
 }
 
 static void on_idle(struct core *core, const struct job *job, const struct job_event *event)
