@@ -72,6 +72,12 @@ class Standby:
         self.server.server_close()
 
 
+def test_show_counts_one_retry_in_the_singular(box):
+    one, two = (box.post_job(['true'], hold=True, retry=retries) for retries in (1, 2))
+    assert ', retried up to 1 time,' in box.mgpu('show', one, check=True).out
+    assert ', retried up to 2 times,' in box.mgpu('show', two, check=True).out
+
+
 def test_two_standbys_that_name_each_other_are_not_asked_for_ever(box):
     seen = []
     first, second = Standby(seen), Standby(seen)
