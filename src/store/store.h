@@ -55,7 +55,8 @@ struct store_summary {
  * checks integrity (-EUCLEAN: damaged, or missing although it existed before; never replaced by an empty
  * store) and the schema version (-ENOTSUP: created by a newer mgpu). Migrates an older version after a
  * snapshot, and begins a new epoch. After a restore, ids, events and epochs continue above all that the
- * original can have used. The observer is copied.
+ * original can have used. The observer is copied. mgpud itself calls store_open_leading(), which does the
+ * same.
  */
 int store_open(const char *dir, const struct store_observer *observer, struct store **ret,
     struct store_summary *ret_summary, struct error *err);
@@ -112,7 +113,7 @@ void store_batch_remove(struct store_batch *batch, const char *kind, const char 
  * does not know. */
 void store_batch_skip(struct store_batch *batch, uint64_t gap);
 
-/* Number of events and rows of cluster_state, plus 1 if numbers are skipped. */
+/* Number of events and rows of cluster_state, plus 1 if numbers are skipped; for tests. */
 size_t store_batch_count(const struct store_batch *batch);
 
 /* Passes the batch to the store's thread, and its ownership to the store. */

@@ -15,25 +15,6 @@
 
 #define FILES "backup_files"
 
-static int open_plain(const char *path, sqlite3 **ret, struct error *err)
-{
-    int rc = sqlite3_open_v2(path, ret,
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
-    return rc == SQLITE_OK ? 0 : store_sql_fail(err, *ret, rc, path);
-}
-
-/* All pages in one step, and so in one read transaction: commits of a running mgpud do not disturb it. */
-static int copy(sqlite3 *from, sqlite3 *to, struct error *err)
-{
-    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
-    if (backup == NULL)
-        return store_sql_fail(err, to, sqlite3_errcode(to), "backup");
-    int rc = sqlite3_backup_step(backup, -1), end = sqlite3_backup_finish(backup);
-    if (rc != SQLITE_DONE || end != SQLITE_OK)
-        return store_sql_fail(err, to, rc != SQLITE_DONE ? rc : end, "backup");
-    return 0;
-}
-
 static int add_files(sqlite3 *db, const struct store_backup_file *files, size_t n_files, struct error *err)
 {
     _cleanup_statement_ sqlite3_stmt *insert = NULL;
@@ -68,11 +49,11 @@ int store_backup_write(const char *dir, const char *path, const struct store_bac
     if (r == 0)
         r = store_schema_check(from, source, &version, err);
     if (r == 0)
-        r = open_plain(path, &to, err);
+        r = store_sql_open_plain(path, &to, err);
     if (r == 0) // the one sync is at the end
         r = store_sql_run(to, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
     if (r == 0)
-        r = copy(from, to, err);
+        r = store_sql_copy(from, to, "backup", err);
     if (r == 0)
         r = store_sql_run(to, mark, err);
     if (r == 0)

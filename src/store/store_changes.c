@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
  *   changeset   table*
- *   table       'T' COLUMNS (a varint) a byte for each column, not 0 in the primary key, NAME '\0' change*
- *   change      operation, a byte that says whether a trigger did it, then old and new values: a DELETE has
- * the old ones, an INSERT the new ones, an UPDATE both value       0 (as before), 5 (NULL), 1 or 2 and 8
- * bytes (a number), 3 or 4, a varint and that many bytes
+ *   table       'T', COLUMNS (a varint), a byte for each column (not 0 in the primary key), NAME, '\0', change*
+ *   change      operation, a byte that says whether a trigger did it, then old and new values:
+ *               a DELETE has the old ones, an INSERT the new ones, an UPDATE both
+ *   value       0 (as before), 5 (NULL), 1 or 2 and 8 bytes (a number), 3 or 4, a varint and that many bytes
  */
+/* clang-format on */
 #include "store/store_changes.h"
 
 #include <errno.h>

@@ -32,11 +32,10 @@ static int fill(const struct store *store, const char *instance, struct error *e
 {
     _cleanup_free_ char *path = xasprintf("%s/%s", store->dir, UNFINISHED);
     _cleanup_database_ sqlite3 *db = NULL;
-    int rc = sqlite3_open_v2(path, &db,
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
-    if (rc != SQLITE_OK)
-        return store_sql_fail(err, db, rc, path);
-    int r = store_sql_run(db,
+    int r = store_sql_open_plain(path, &db, err);
+    if (r < 0)
+        return r;
+    r = store_sql_run(db,
         "PRAGMA page_size = " PAGE_BYTES "; PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL", err);
     return r == 0 ? store_schema_create(db, instance, err) : r;
 }

@@ -399,17 +399,6 @@ int store_replica_leave(const char *dir, struct error *err)
 
 /* --- copies --- */
 
-static int copy_pages(sqlite3 *from, sqlite3 *to, struct error *err)
-{
-    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
-    if (backup == NULL)
-        return store_sql_fail(err, to, sqlite3_errcode(to), "copy");
-    int rc = sqlite3_backup_step(backup, -1), end = sqlite3_backup_finish(backup);
-    if (rc == SQLITE_DONE && end == SQLITE_OK)
-        return 0;
-    return store_sql_fail(err, to, rc != SQLITE_DONE ? rc : end, "copy");
-}
-
 int store_replica_copy(const char *dir, const char *path, struct store_position *ret, struct error *err)
 {
     _cleanup_free_ char *source = xasprintf("%s/%s", dir, STORE_DATABASE);
@@ -417,13 +406,12 @@ int store_replica_copy(const char *dir, const char *path, struct store_position 
     int r = store_sql_open(source, STORE_READ, &from, err);
     if (r < 0)
         return r;
-    int rc = sqlite3_open_v2(path, &to,
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
-    if (rc != SQLITE_OK)
-        return store_sql_fail(err, to, rc, path);
+    r = store_sql_open_plain(path, &to, err);
+    if (r < 0)
+        return r;
     r = store_sql_run(to, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
     if (r == 0)
-        r = copy_pages(from, to, err);
+        r = store_sql_copy(from, to, "copy", err);
     if (r == 0)
         r = store_sql_run(to, "PRAGMA journal_mode = DELETE", err);
     if (r == 0)

@@ -160,10 +160,9 @@ static int begin(struct store *store, struct error *err)
     if (r < 0)
         return r;
     _cleanup_free_ char *path = store_snapshot_copy_path(store);
-    int rc = sqlite3_open_v2(path, &snapshot->copy,
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
-    if (rc != SQLITE_OK)
-        return store_sql_fail(err, snapshot->copy, rc, "snapshot");
+    r = store_sql_open_plain(path, &snapshot->copy, err);
+    if (r < 0)
+        return r;
     /* The one sync is at the end; a snapshot cut short is thrown away. */
     r = store_sql_run(snapshot->copy, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
     if (r < 0)

@@ -75,17 +75,32 @@ int store_sql_fail(struct error *err, sqlite3 *db, int rc, const char *what)
     return error_set(err, code, "%s: %s", what, text);
 }
 
-int store_sql_open(const char *path, enum store_access access, sqlite3 **ret, struct error *err)
+static int open_file(const char *path, int flags, sqlite3 **ret, struct error *err)
 {
-    int flags = access == STORE_WRITE ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
     _cleanup_database_ sqlite3 *db = NULL;
     int rc = sqlite3_open_v2(
         path, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE, NULL);
     if (rc != SQLITE_OK)
         return store_sql_fail(err, db, rc, path);
+    *ret = take_ptr(db);
+    return 0;
+}
+
+int store_sql_open_plain(const char *path, sqlite3 **ret, struct error *err)
+{
+    return open_file(path, SQLITE_OPEN_READWRITE, ret, err);
+}
+
+int store_sql_open(const char *path, enum store_access access, sqlite3 **ret, struct error *err)
+{
+    int flags = access == STORE_WRITE ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    _cleanup_database_ sqlite3 *db = NULL;
+    int r = open_file(path, flags, &db, err);
+    if (r < 0)
+        return r;
     (void)sqlite3_busy_timeout(db, STORE_BUSY_MS);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    int r = store_sql_run(db, settings, err);
+    r = store_sql_run(db, settings, err);
     if (r == 0 && access == STORE_WRITE)
         r = store_sql_run(db, write_settings, err);
     if (r == 0)
@@ -106,6 +121,17 @@ void store_sql_closep(sqlite3 **db)
     int saved = errno;
     (void)sqlite3_close(*db);
     errno = saved;
+}
+
+int store_sql_copy(sqlite3 *from, sqlite3 *to, const char *what, struct error *err)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+    if (backup == NULL)
+        return store_sql_fail(err, to, sqlite3_errcode(to), what);
+    int rc = sqlite3_backup_step(backup, -1), end = sqlite3_backup_finish(backup);
+    if (rc == SQLITE_DONE && end == SQLITE_OK)
+        return 0;
+    return store_sql_fail(err, to, rc != SQLITE_DONE ? rc : end, what);
 }
 
 int store_sql_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret, struct error *err)

@@ -16,7 +16,13 @@ enum store_access { STORE_READ, STORE_WRITE };
 
 /* Opens an existing database file. With STORE_WRITE every commit is on disk when COMMIT returns. */
 int store_sql_open(const char *path, enum store_access access, sqlite3 **ret, struct error *err);
+/* Opens a database file that is being made, without the store's settings. */
+int store_sql_open_plain(const char *path, sqlite3 **ret, struct error *err);
 void store_sql_closep(sqlite3 **db);
+
+/* Copies all pages in one step, and so in one read transaction: commits of a running mgpud do not disturb it.
+ * Errors begin with `what`. */
+int store_sql_copy(sqlite3 *from, sqlite3 *to, const char *what, struct error *err);
 
 /* For a store whose changes are durable elsewhere before they are committed here: COMMIT no longer waits for
  * the disk. After a power failure the latest commits may be missing, or store_check() finds the log damaged.
