@@ -70,6 +70,22 @@ int option_set_copy(void *target, const struct option_row *row, const char *valu
     return 0;
 }
 
+int option_on_off(const char *what, const char *value, bool *ret, struct error *err)
+{
+    bool is_on = strcmp(value, "on") == 0;
+    if (!is_on && strcmp(value, "off") != 0) {
+        (void)error_set(err, -EINVAL, "%s: invalid value '%.40s'", what, value);
+        return error_hint(err, "use on or off");
+    }
+    *ret = is_on;
+    return 0;
+}
+
+int option_set_on_off(void *target, const struct option_row *row, const char *value, struct error *err)
+{
+    return option_on_off(name_of(row).text, value, option_member(target, row), err);
+}
+
 int option_path(const char *what, const char *value, char **field, struct error *err)
 {
     char here[PATH_MAX];

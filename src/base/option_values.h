@@ -16,6 +16,7 @@
 typedef int option_kind_fn(void *target, const struct option_row *row, const char *value, struct error *err);
 
 option_kind_fn option_set_flag;    // bool; in a file, true or false
+option_kind_fn option_set_on_off;  // bool: "on" or "off"
 option_kind_fn option_set_word;    // const char *, borrowed
 option_kind_fn option_set_text;    // const char *, not empty, borrowed
 option_kind_fn option_set_copy;    // char *
@@ -30,4 +31,5 @@ void *option_member(void *target, const struct option_row *row);
 
 /* The parsers of these kinds, for setters that do more; `what` names the option in errors: "--run-dir". */
 int option_text(const char *what, const char *value, const char **ret, struct error *err);
+int option_on_off(const char *what, const char *value, bool *ret, struct error *err);
 int option_path(const char *what, const char *value, char **field, struct error *err);

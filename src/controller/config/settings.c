@@ -115,17 +115,6 @@ static int set_job_access(void *target, const char *value, struct error *err)
     return error_hint(err, "use none, job or submit");
 }
 
-static int set_munge(void *target, const char *value, struct error *err)
-{
-    bool is_on = strcmp(value, "on") == 0;
-    if (!is_on && strcmp(value, "off") != 0) {
-        (void)error_set(err, -EINVAL, "--munge: invalid value '%.40s'", value);
-        return error_hint(err, "use on or off");
-    }
-    ((struct parsed *)target)->options->is_munge_on = is_on;
-    return 0;
-}
-
 static int set_never_or_time(const char *value, const char *what, int64_t *ret_ms, struct error *err)
 {
     *ret_ms = 0;
@@ -141,17 +130,6 @@ static int set_gpu_test_every(void *target, const char *value, struct error *err
 {
     return set_never_or_time(
         value, "--gpu-test-every", &((struct parsed *)target)->options->gpu_test_every_ms, err);
-}
-
-static int set_imex(void *target, const char *value, struct error *err)
-{
-    bool is_on = strcmp(value, "on") == 0;
-    if (!is_on && strcmp(value, "off") != 0) {
-        (void)error_set(err, -EINVAL, "--imex-channels: invalid value '%.40s'", value);
-        return error_hint(err, "use on or off");
-    }
-    ((struct parsed *)target)->options->is_imex_on = is_on;
-    return 0;
 }
 
 static int set_node(void *target, const char *value, struct error *err)
@@ -203,7 +181,8 @@ static const struct option_row setting_rows[] = {
         "what commands in jobs on joined machines may do without a token: nothing, change their job, submit "
         "too",
         set_job_access, "submit" },
-    { 0, "munge", "on|off", "accept MUNGE credentials over TCP", set_munge, "off" },
+    { 0, "munge", "on|off", "accept MUNGE credentials over TCP",
+        OPTION_INNER(on_off, struct controller_options, is_munge_on), .preset = "off" },
     { 0, "munge-socket", "PATH", "socket of munged",
         OPTION_INNER(path, struct controller_options, munge_socket), .preset = "/run/munge/munge.socket.2" },
     { 0, "gpus", "auto|nvml|amd|none|sim:8x24G[:MODEL]", "the GPUs of this node", set_gpus, "auto" },
@@ -220,7 +199,7 @@ static const struct option_row setting_rows[] = {
     { 0, "device-dir", "DIR", "directory of GPU device nodes (default /dev; none for simulated ones)",
         OPTION_INNER(path, struct controller_options, device_dir) },
     { 0, "imex-channels", "on|off", "allow jobs with NVIDIA GPUs the IMEX channels (NVLink between nodes)",
-        set_imex, "off" },
+        OPTION_INNER(on_off, struct controller_options, is_imex_on), .preset = "off" },
     { 0, "gpu-scrub", "never|TIME",
         "overwrite the memory of a GPU within this time before another user gets it", set_gpu_scrub,
         "never" },

@@ -3,8 +3,8 @@
 #include "controller/config/settings_notifications.h"
 
 #include <errno.h>
-#include <string.h>
 
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "controller/config/options.h"
 
@@ -19,13 +19,11 @@ static struct notification_settings *settings_of(void *target)
 
 static int set_notifications(void *target, const char *value, struct error *err)
 {
-    bool is_on = strcmp(value, "on") == 0;
-    if (!is_on && strcmp(value, "off") != 0) {
-        (void)error_set(err, -EINVAL, "--notices: invalid value '%.40s'", value);
-        return error_hint(err, "use on or off");
-    }
-    settings_of(target)->is_off = !is_on;
-    return 0;
+    bool is_on = false;
+    int r = option_on_off("--notices", value, &is_on, err);
+    if (r == 0)
+        settings_of(target)->is_off = !is_on;
+    return r;
 }
 
 static int set_per_hour(void *target, const char *value, struct error *err)
