@@ -85,11 +85,6 @@ struct record_type {
         .tag = (tag_), .kind = RECORD_LIST, .name = #member_, .offset = offsetof(type_, member_),            \
         .limit = (limit_), .sub = (sub_)                                                                     \
     }
-#define RECORD_PACK(tag_, type_, member_, sub_)                                                              \
-    {                                                                                                        \
-        .tag = (tag_), .kind = RECORD_PACKED, .name = #member_, .offset = offsetof(type_, member_),          \
-        .sub = (sub_)                                                                                        \
-    }
 #define RECORD_TYPE(id_, name_, struct_, fields_)                                                            \
     {                                                                                                        \
         .id = (id_), .name = (name_), .size = sizeof(struct_), .fields = (fields_),                          \

@@ -22,6 +22,20 @@ bool spool_id_equal(const struct spool_id *a, const struct spool_id *b)
     return a->job == b->job && a->attempt == b->attempt && a->step == b->step && a->rank == b->rank;
 }
 
+size_t spool_id_position(const void *list, size_t count,
+    const struct spool_id *(*id_at)(const void *list, size_t index), const struct spool_id *id)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (spool_id_compare(id_at(list, middle), id) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE])
 {
     (void)snprintf(name, SPOOL_NAME_SIZE, "%" PRIu64 ".%u.%u.%u", id->job, id->attempt, id->step, id->rank);

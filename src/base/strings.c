@@ -118,20 +118,6 @@ const char *strings_get_env(const struct strings *strings, const char *name)
     return NULL;
 }
 
-void strings_unset_env(struct strings *strings, const char *name)
-{
-    size_t length = strlen(name), kept = 0;
-    for (size_t i = 0; i < strings->count; i++) {
-        if (is_entry(strings->items[i], name, length))
-            free(strings->items[i]);
-        else
-            strings->items[kept++] = strings->items[i];
-    }
-    strings->count = kept;
-    if (strings->items != NULL)
-        strings->items[kept] = NULL;
-}
-
 void strings_copy(struct strings *to, const struct strings *from)
 {
     strings_clear(to);

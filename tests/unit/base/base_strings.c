@@ -74,18 +74,6 @@ static void merging_large_environments_takes_no_square_of_time(void **state)
     assert_true(clock() - began < 2 * CLOCKS_PER_SEC);
 }
 
-static void unsetting_removes_every_entry_of_that_name(void **state)
-{
-    _cleanup_strings_ struct strings env = { 0 };
-    strings_add(&env, "A=1");
-    strings_add(&env, "B=2");
-    strings_add(&env, "A=3");
-    strings_unset_env(&env, "A");
-    assert_int_equal(env.count, 1);
-    assert_string_equal(env.items[0], "B=2");
-    assert_null(env.items[1]);
-}
-
 static void a_copy_of_a_list_is_deep_and_replaces(void **state)
 {
     _cleanup_strings_ struct strings from = { 0 }, to = { 0 };
@@ -204,7 +192,6 @@ int main(void)
         cmocka_unit_test(an_environment_keeps_one_entry_a_name),
         cmocka_unit_test(merged_environments_are_those_set_one_by_one),
         cmocka_unit_test(merging_large_environments_takes_no_square_of_time),
-        cmocka_unit_test(unsetting_removes_every_entry_of_that_name),
         cmocka_unit_test(a_copy_of_a_list_is_deep_and_replaces),
         cmocka_unit_test(null_equals_only_null),
         cmocka_unit_test(a_quoted_command_survives_a_shell),
