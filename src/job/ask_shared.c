@@ -35,12 +35,6 @@ const struct job_ask *ask_shared_new(const struct job_ask *from)
     return &shared->ask;
 }
 
-const struct job_ask *ask_shared_hold(const struct job_ask *ask)
-{
-    shared_of(ask)->users++;
-    return ask;
-}
-
 void ask_shared_drop(const struct job_ask *ask)
 {
     struct shared_ask *shared = shared_of(ask);
@@ -63,7 +57,7 @@ void ask_shelf_share(struct ask_shelf *shelf, const struct job_ask **ask)
     const struct job_ask **from = is_known ? &slot->ask : ask, **to = is_known ? ask : &slot->ask;
     if (*from == *to)
         return;
-    (void)ask_shared_hold(*from);
+    shared_of(*from)->users++;
     ask_shared_drop(*to);
     *to = *from;
     if (is_known)

@@ -7,8 +7,6 @@
 
 /* A deep copy with one reference, the caller's. */
 const struct job_ask *ask_shared_new(const struct job_ask *from);
-/* Adds a reference; returns `ask`, which came from ask_shared_new(). */
-const struct job_ask *ask_shared_hold(const struct job_ask *ask);
 /* Drops a reference; the last one frees it. NULL is allowed. */
 void ask_shared_drop(const struct job_ask *ask);
 

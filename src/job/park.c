@@ -57,21 +57,13 @@ const struct job_park *job_park(const struct job *job)
     return park != NULL ? park : &none;
 }
 
-struct job_park *job_make_park(struct job *job)
+/* For writing: created if the job has none. */
+static struct job_park *make_park(struct job *job)
 {
     struct job_run *run = job_make_run(job);
     if (run->park == NULL)
         run->park = xcalloc(1, sizeof(*run->park));
     return run->park;
-}
-
-struct job_park *job_park_copy(const struct job_park *park)
-{
-    if (park == NULL)
-        return NULL;
-    struct job_park *copy = xcalloc(1, sizeof(*copy));
-    record_copy(&job_park_record, copy, park);
-    return copy;
 }
 
 void job_park_free(struct job_park *park)
@@ -288,7 +280,7 @@ static void on_unparked(struct job *job, struct job_park *park, const struct job
 
 void job_park_apply(struct job *job, const struct job_event *event)
 {
-    struct job_park *park = job_make_park(job);
+    struct job_park *park = make_park(job);
     switch (event->type) {
     case EVENT_PARK: on_park(job, park, event); break;
     case EVENT_PARKED: on_parked(job, park, event); break;

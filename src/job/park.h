@@ -84,9 +84,6 @@ const char *park_cause_name(uint32_t cause);
 
 /* For reading: the job's, or all zero. */
 const struct job_park *job_park(const struct job *job);
-/* For writing: created if the job has none. */
-struct job_park *job_make_park(struct job *job);
-struct job_park *job_park_copy(const struct job_park *park);
 void job_park_free(struct job_park *park);
 
 /* True while it has no GPUs and no CPUs: they are booked for it again before it is restored. */

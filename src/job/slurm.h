@@ -25,6 +25,13 @@
 #define SLURM_NOTE_QOS            "qos"
 #define SLURM_NOTE_COMMENT        "comment"
 
+/* Variables of a job that are the value of such an option. */
+struct slurm_variable {
+    const char *name, *note;
+};
+
+extern const struct slurm_variable slurm_variables[]; // terminated by a NULL name
+
 /* The value of that option, or NULL. */
 static inline const char *slurm_note(const struct strings *notes, const char *name)
 {

@@ -10,15 +10,14 @@
 #include "base/strings.h"
 #include "job/ask.h"
 
-#define SPEC_COMMAND_MAX  (256U << 10) // of all words
-#define SPEC_ENV_MAX      (1U << 20)   // of all entries
-#define SPEC_PATH_MAX     4096U
-#define SPEC_NAME_MAX     128U
-#define SPEC_SETUP_MAX    (64U << 10)
-#define SPEC_SCRIPT_MAX   (1U << 20)
-#define SPEC_TTY_MAX      4096U // rows or columns of a terminal
-#define SPEC_GPUS_MAX     ASK_GPUS_MAX
-#define SPEC_PRIORITY_MAX ASK_PRIORITY_MAX
+#define SPEC_COMMAND_MAX (256U << 10) // of all words
+#define SPEC_ENV_MAX     (1U << 20)   // of all entries
+#define SPEC_PATH_MAX    4096U
+#define SPEC_NAME_MAX    128U
+#define SPEC_SETUP_MAX   (64U << 10)
+#define SPEC_SCRIPT_MAX  (1U << 20)
+#define SPEC_TTY_MAX     4096U // rows or columns of a terminal
+#define SPEC_GPUS_MAX    ASK_GPUS_MAX
 
 struct job_spec {
     struct strings command; // argv, at least one word

@@ -79,7 +79,8 @@ void job_step_set_usage(struct job_step *step, const struct job_step *from)
     step->system_ms = from->system_ms;
 }
 
-struct job_step *job_steps_add(struct record_list *steps, const struct job_step *step)
+/* Adds a copy to a list of struct job_step. */
+static struct job_step *add(struct record_list *steps, const struct job_step *step)
 {
     steps->items = xreallocarray(steps->items, steps->count + 1, sizeof(struct job_step));
     struct job_step *added = (struct job_step *)steps->items + steps->count++;
@@ -87,7 +88,7 @@ struct job_step *job_steps_add(struct record_list *steps, const struct job_step 
     return added;
 }
 
-void job_steps_clear(struct record_list *steps)
+static void clear(struct record_list *steps)
 {
     struct job_step *items = steps->items;
     for (size_t i = 0; i < steps->count; i++)
@@ -99,7 +100,7 @@ void job_steps_clear(struct record_list *steps)
 static void begin(struct job_step_history *history, const struct job_event *event)
 {
     size_t at = history->steps.count;
-    struct job_step *step = job_steps_add(&history->steps, event->steps.items);
+    struct job_step *step = add(&history->steps, event->steps.items);
     step->started_ms = event->wall_ms;
     history->attempts = xreallocarray(history->attempts, at + 1, sizeof(*history->attempts));
     history->attempts[at] = event->attempt;
@@ -144,7 +145,7 @@ void job_step_history_apply(struct job_step_history *history, const struct job_e
 
 void job_step_history_clear(struct job_step_history *history)
 {
-    job_steps_clear(&history->steps);
+    clear(&history->steps);
     free(history->attempts);
     *history = (struct job_step_history){ 0 };
 }

@@ -65,10 +65,6 @@ bool job_step_has_gpu(const struct job_step_node *node, uint64_t place);
 /* Takes over what the tasks of `from` have used. */
 void job_step_set_usage(struct job_step *step, const struct job_step *from);
 
-/* Adds a copy to a list of struct job_step. */
-struct job_step *job_steps_add(struct record_list *steps, const struct job_step *step);
-void job_steps_clear(struct record_list *steps);
-
 /* Folds an event of the job into the list of the steps that it had: one begins or ends, or all end with their
  * attempt. `attempts` has the attempt of each step, and grows with the list. */
 struct job_step_history {

@@ -76,21 +76,10 @@ static void set_job(struct strings *env, const struct assignment *it, const char
     set_number(env, "SLURM_JOB_START_TIME", (uint64_t)(clock_wall_ms() / MILLI));
     if (launch->id.attempt > 1)
         set_number(env, "SLURM_RESTART_COUNT", launch->id.attempt - 1);
-    static const struct {
-        const char *name, *note;
-    } notes[] = {
-        { "SLURM_JOB_ACCOUNT", SLURM_NOTE_ACCOUNT },
-        { "SLURM_JOB_QOS", SLURM_NOTE_QOS },
-        { "SLURM_NTASKS", SLURM_NOTE_TASKS },
-        { "SLURM_NPROCS", SLURM_NOTE_TASKS },
-        { "SLURM_NTASKS_PER_NODE", SLURM_NOTE_TASKS_PER_NODE },
-        { "SLURM_CPUS_PER_TASK", SLURM_NOTE_CPUS_PER_TASK },
-        { "SLURM_MEM_PER_CPU", SLURM_NOTE_MEM_PER_CPU },
-    };
-    for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
-        const char *value = slurm_note(it->notes, notes[i].note);
+    for (const struct slurm_variable *variable = slurm_variables; variable->name != NULL; variable++) {
+        const char *value = slurm_note(it->notes, variable->note);
         if (value != NULL)
-            strings_set_env(env, notes[i].name, value);
+            strings_set_env(env, variable->name, value);
     }
 }
 

@@ -54,17 +54,10 @@ static void set_gpus(const json_t *made)
 
 static void set_notes(const struct slurm_job *job)
 {
-    static const struct {
-        const char *note, *variable;
-    } notes[] = { { SLURM_NOTE_ACCOUNT, "SLURM_JOB_ACCOUNT" }, { SLURM_NOTE_QOS, "SLURM_JOB_QOS" },
-        { SLURM_NOTE_TASKS, "SLURM_NTASKS" }, { SLURM_NOTE_TASKS, "SLURM_NPROCS" },
-        { SLURM_NOTE_TASKS_PER_NODE, "SLURM_NTASKS_PER_NODE" },
-        { SLURM_NOTE_CPUS_PER_TASK, "SLURM_CPUS_PER_TASK" },
-        { SLURM_NOTE_MEM_PER_CPU, "SLURM_MEM_PER_CPU" } };
-    for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
-        const char *value = slurm_note(&job->notes, notes[i].note);
+    for (const struct slurm_variable *variable = slurm_variables; variable->name != NULL; variable++) {
+        const char *value = slurm_note(&job->notes, variable->note);
         if (value != NULL)
-            (void)setenv(notes[i].variable, value, 1);
+            (void)setenv(variable->name, value, 1);
     }
     for (size_t i = 0; i < job->submit.env.count; i++) {
         const char *entry = job->submit.env.items[i], *equals = strchr(entry, '=');

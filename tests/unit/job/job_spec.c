@@ -85,11 +85,11 @@ static void the_working_directory_must_be_absolute(void **state)
 static void priority_and_umask_have_bounds(void **state)
 {
     struct job_spec *spec = *state;
-    spec->ask.priority = SPEC_PRIORITY_MAX;
+    spec->ask.priority = ASK_PRIORITY_MAX;
     assert_int_equal(job_spec_validate(spec, NULL), 0);
-    spec->ask.priority = SPEC_PRIORITY_MAX + 1;
+    spec->ask.priority = ASK_PRIORITY_MAX + 1;
     assert_refused(spec, -ERANGE, "priority");
-    spec->ask.priority = -SPEC_PRIORITY_MAX - 1;
+    spec->ask.priority = -ASK_PRIORITY_MAX - 1;
     assert_refused(spec, -ERANGE, "priority");
     spec->ask.priority = 0;
     spec->umask = 01000;

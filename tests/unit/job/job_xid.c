@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#include <string.h>
-
 #include "job/xid.h"
 
 static void each_number_has_the_class_that_its_remedy_asks_for(void **state)
