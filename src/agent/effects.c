@@ -297,7 +297,7 @@ static void effect_open_terminal(void *arg, const struct message_open_terminal *
     terminal_visit_open(launcher_spool_fd(effects->parts.launcher), effects->parts.link_path, request);
 }
 
-static void effect_open_guest(void *arg, const struct message_open_step *request)
+static void effect_open_step(void *arg, const struct message_open_step *request)
 {
     struct effects *effects = arg;
     exec_steps_open(effects->parts.exec_steps, request);
@@ -380,7 +380,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .admit = effect_admit,
         .open_log = effect_open_log,
         .open_terminal = effect_open_terminal,
-        .open_step = effect_open_guest,
+        .open_step = effect_open_step,
         .open_port = effect_open_port,
         .arm = effect_arm,
         .inspect = effect_inspect,

@@ -333,7 +333,7 @@ static const struct record_field open_terminal_fields[] = {
 const struct record_type message_open_terminal_record =
     RECORD_TYPE(MESSAGE_OPEN_TERMINAL, "OPEN_TERMINAL", struct message_open_terminal, open_terminal_fields);
 
-static const struct record_field open_guest_fields[] = {
+static const struct record_field open_step_fields[] = {
     ATTEMPT_FIELDS(struct message_open_step),
     RECORD_FIELD(6, RECORD_U64, struct message_open_step, stream, 0),
     RECORD_FIELD(7, RECORD_STRINGS, struct message_open_step, command, SPEC_COMMAND_MAX),
@@ -346,7 +346,7 @@ static const struct record_field open_guest_fields[] = {
     RECORD_FIELD(406, RECORD_SIZE, struct message_open_step, memory, 0),
 };
 const struct record_type message_open_step_record =
-    RECORD_TYPE(MESSAGE_OPEN_STEP, "OPEN_STEP", struct message_open_step, open_guest_fields);
+    RECORD_TYPE(MESSAGE_OPEN_STEP, "OPEN_STEP", struct message_open_step, open_step_fields);
 
 static const struct record_field open_port_fields[] = {
     ATTEMPT_FIELDS(struct message_open_port),

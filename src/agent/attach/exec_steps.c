@@ -91,8 +91,7 @@ static struct exec_step *exec_step_add(struct exec_steps *exec_steps, const stru
 static struct exec_step *find(const struct exec_steps *exec_steps, const struct spool_id *id)
 {
     struct exec_step *exec_step = exec_steps->list;
-    while (exec_step != NULL && (exec_step->id.job != id->job || exec_step->id.attempt != id->attempt ||
-                                    exec_step->id.step != id->step || exec_step->id.rank != id->rank))
+    while (exec_step != NULL && !spool_id_equal(&exec_step->id, id))
         exec_step = exec_step->next;
     return exec_step;
 }
@@ -373,7 +372,7 @@ static int start(
 {
     struct spool_id id;
     struct launcher_process shepherd;
-    if (exec_steps->count >= GUESTS_MAX)
+    if (exec_steps->count >= EXEC_STEPS_MAX)
         return error_set(
             err, -EBUSY, "the node has reached its limit of additional processes; try again later");
     int r = stage(exec_steps, request, &id, err);

@@ -8,7 +8,7 @@
 #include "base/spool.h"
 #include "wire/message.h"
 
-#define GUESTS_MAX 256U // at a time on this node; more are refused
+#define EXEC_STEPS_MAX 256U // at a time on this node; more are refused
 
 struct exec_steps;
 

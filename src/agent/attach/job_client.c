@@ -124,7 +124,7 @@ static struct pollfd wait_for(const struct flow *in, const struct flow *out)
     return (struct pollfd){ .fd = in->from, .events = (short)(events | (out->end > 0 ? POLLOUT : 0)) };
 }
 
-/* True once mgpud has sent something. */
+/* False if mgpud closed the connection without an answer. */
 static bool relay(int client_fd, int stream_fd, int init_fd)
 {
     _cleanup_free_ char *bytes = xcalloc(2, BUFFER_SIZE);

@@ -27,18 +27,16 @@
         (message)->id.job, (message)->id.attempt, (message)->id.step, (message)->id.rank                     \
     }
 
+static const struct spool_id *id_at(const void *list, size_t index)
+{
+    struct attempt *const *attempts = list;
+    return &attempts[index]->id;
+}
+
 /* Index of the first attempt that is not before `id`. */
 static size_t position(const struct agent_core *core, const struct spool_id *id)
 {
-    size_t low = 0, high = core->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (spool_id_compare(&core->attempts[middle]->id, id) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return spool_id_position(core->attempts, core->count, id_at, id);
 }
 
 static struct attempt *find(const struct agent_core *core, const struct spool_id *id)
@@ -364,7 +362,7 @@ static int on_open_terminal(struct agent_core *core, int64_t boot_ms, const void
     return 0;
 }
 
-static int on_open_guest(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+static int on_open_step(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     core->effects.open_step(core->effects.arg, message);
     return 0;
@@ -427,7 +425,7 @@ static const struct {
     { MESSAGE_OPEN_LOG, LINK_OBEYING, on_open_log },
     { MESSAGE_INSPECT, LINK_OBEYING, on_inspect },
     { MESSAGE_OPEN_TERMINAL, LINK_OBEYING, on_open_terminal },
-    { MESSAGE_OPEN_STEP, LINK_OBEYING, on_open_guest },
+    { MESSAGE_OPEN_STEP, LINK_OBEYING, on_open_step },
     { MESSAGE_OPEN_PORT, LINK_OBEYING, on_open_port },
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
     { MESSAGE_UPDATE, LINK_OBEYING, on_update },

@@ -142,4 +142,5 @@ void agent_core_notified(struct agent_core *core, const struct message_notified 
 /* The result of an order to park or restore; dropped in the same cases as a sample. */
 void agent_core_parked(struct agent_core *core, const struct message_park_result *result);
 
+/* Their number; for tests. */
 size_t agent_core_attempts(const struct agent_core *core);

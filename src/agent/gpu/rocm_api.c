@@ -69,16 +69,11 @@ int rocm_api_load(const char *path, struct rocm_api *ret, struct error *err)
         return path == NULL ? error_set(err, -ENODEV, "no librocm_smi64.so can be loaded")
                             : error_set(err, -ENODEV, "it cannot be loaded: %s", dlerror());
     int r = load_symbols(ret, err);
-    if (r < 0)
-        rocm_api_unload(ret);
+    if (r < 0) {
+        (void)dlclose(ret->library);
+        *ret = (struct rocm_api){ 0 };
+    }
     return r;
-}
-
-void rocm_api_unload(struct rocm_api *api)
-{
-    if (api->library != NULL)
-        (void)dlclose(api->library);
-    *api = (struct rocm_api){ 0 };
 }
 
 const char *rocm_api_describe(const struct rocm_api *api, int code)

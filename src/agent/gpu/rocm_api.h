@@ -42,9 +42,6 @@ struct rocm_api {
 /* Loads the library; `path` NULL: the paths used by ROCm and distributions. -ENODEV with a sentence. */
 int rocm_api_load(const char *path, struct rocm_api *ret, struct error *err);
 
-/* Unloads the library; allowed if it was never loaded. */
-void rocm_api_unload(struct rocm_api *api);
-
 /* The library's text for its error code. */
 const char *rocm_api_describe(const struct rocm_api *api, int code);
 

@@ -174,7 +174,8 @@ static int start(struct run *run, const char *verb)
     return 0;
 }
 
-bool gpu_tools_is_busy(const struct gpu_tools *tools, const char *uuid)
+/* True while a program is on that GPU, even if its call has been made. */
+static bool is_in_use(const struct gpu_tools *tools, const char *uuid)
 {
     for (const struct run *run = tools->first; run != NULL; run = run->next)
         if (run->child != NULL && strcmp(run->uuid, uuid) == 0)
@@ -186,7 +187,7 @@ void gpu_tools_run(struct gpu_tools *tools, const char *verb, const char *uuid, 
     gpu_tool_fn *on_tool_end, void *arg)
 {
     struct run *run = xcalloc(1, sizeof(*run));
-    bool is_busy = gpu_tools_is_busy(tools, uuid);
+    bool is_busy = is_in_use(tools, uuid);
     *run = (struct run){ .tools = tools,
         .uuid = xstrdup(uuid),
         .output = -1,

@@ -32,9 +32,6 @@ void gpu_tools_run(struct gpu_tools *tools, const char *verb, const char *uuid, 
 /* Kills what runs on this GPU; its call follows. */
 void gpu_tools_kill(struct gpu_tools *tools, const char *uuid);
 
-/* True while a program is on that GPU, even if its call has been made. */
-bool gpu_tools_is_busy(const struct gpu_tools *tools, const char *uuid);
-
 /* Removes these programs from the processes of `gpus` (struct gpu_state): they are no external ones. Those
  * that have ended are remembered for a few reports, because the driver may still list them. */
 void gpu_tools_hide(struct gpu_tools *tools, struct record_list *gpus);

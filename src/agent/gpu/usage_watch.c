@@ -81,19 +81,16 @@ static int open_entry(const struct usage_watch *watch, const struct spool_id *id
     return openat(watch->spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-/* All are step 0 of their attempt on this node. */
+static const struct spool_id *id_at(const void *list, size_t index)
+{
+    struct watched *const *watched = list;
+    return &watched[index]->id;
+}
+
 /* The position of the id, or the one where it belongs. */
 static size_t place_of(const struct usage_watch *watch, const struct spool_id *id)
 {
-    size_t low = 0, high = watch->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (spool_id_compare(&watch->watched[middle]->id, id) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return spool_id_position(watch->watched, watch->count, id_at, id);
 }
 
 static struct watched *find(const struct usage_watch *watch, const struct spool_id *id)
@@ -216,7 +213,7 @@ static void read_spool(struct usage_watch *watch, int64_t boot_ms, int64_t wall_
         return;
     for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         struct spool_id id;
-        /* Whatever the exec_steps of a job use is counted as the job's. */
+        /* The usage of exec steps counts as the job's. */
         if (!spool_parse_name(entry->d_name, &id) || id.step != 0)
             continue;
         struct watched *known = find(watch, &id);
@@ -255,7 +252,7 @@ static struct gpu_claim claim_of(const struct watched *watched)
     };
 }
 
-/* Leases come last: a job started from an adopted shell has its processes for itself. */
+/* Adoptions come last: a job started from an adopted shell owns its processes. */
 static struct gpu_claim *list_claims(struct usage_watch *watch, size_t *ret_count)
 {
     struct gpu_claim *claims = xcalloc(watch->count + watch->n_awaited + 1, sizeof(*claims));
@@ -320,7 +317,7 @@ static bool is_parked(const struct usage_watch *watch, const struct spool_id *id
 }
 
 /* Its shepherd keeps it in the spool. */
-static void note_said(const struct usage_watch *watch, struct watched *watched)
+static void read_reported(const struct usage_watch *watch, struct watched *watched)
 {
     _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
     if (dirfd >= 0)
@@ -360,7 +357,7 @@ static void measure(struct usage_watch *watch, struct watched *watched, const st
             watched->spec.uid, usage->stray);
     if (!was_over && usage->gpu_memory_over != 0)
         note_excess(watched, sample->wall_ms);
-    note_said(watch, watched);
+    read_reported(watch, watched);
     gpu_fault_note(watched->meter.usage.items, &watched->spec.gpus, sample->gpus,
         launch_started_boot_ms(&watched->started, sample->boot_ms, sample->wall_ms));
     if (watched->kept_ms == 0 || sample->boot_ms - watched->kept_ms >= KEEP_MS)
@@ -475,7 +472,7 @@ struct job_usage *usage_watch_end(struct usage_watch *watch, const struct spool_
     struct usage_meter meter;
     if (watched != NULL) {
         take_last_peak(watched);
-        note_said(watch, watched);
+        read_reported(watch, watched);
         if (!watched->is_over || watched->kept_ms < watched->meter.last_ms)
             keep(watch, watched, watched->meter.last_ms);
         watched->is_over = true;

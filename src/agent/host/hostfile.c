@@ -16,7 +16,6 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-#define HOSTS_DIR "hosts"
 #define FILE_MODE 0400
 
 char *hostfile_path(const char *run_dir, const struct spool_id *id)

@@ -9,6 +9,8 @@
 #include "base/spool.h"
 #include "wire/message.h"
 
+#define HOSTS_DIR "hosts" // in RUN
+
 /* The path of that rank's file. The caller frees it. */
 char *hostfile_path(const char *run_dir, const struct spool_id *id);
 

@@ -13,8 +13,7 @@
 #include "base/memory.h"
 #include "base/utc.h"
 
-#define NOTICES_DIR "notices"
-#define FILE_MODE   0400
+#define FILE_MODE 0400
 
 char *notices_path(const char *run_dir, const struct spool_id *id)
 {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/spool_id.h"
 
+#define NOTICES_DIR "notices"   // in RUN
 #define NOTICES_MAX (64U << 10) // bytes of one file; further notices are dropped
 
 /* The path; the caller frees it. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The directory is created with mkdirat(2), and its owner is changed through its open descriptor. */
 #include "agent/host/user_logs.h"
 
 #include <errno.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes spool directories and starts shepherds. All files are accessed through descriptors of directories
- * that only root (or the rootless user) can change: no path controlled by a job's owner is opened here. The
- * only directory given to a user, its log directory, is created with mkdirat(2), and its owner is changed
- * through its open descriptor.
+ * that only root (or the rootless user) can change: no path controlled by a job's owner is opened here.
  */
 #include "agent/launch/launcher.h"
 
@@ -376,9 +374,9 @@ static void remove_notices(const struct launcher *launcher, const struct spool_i
 
 void launcher_sweep(const struct launcher *launcher)
 {
-    sweep_folder(launcher, open_folder(launcher, "scripts"), remove_script);
-    sweep_folder(launcher, open_folder(launcher, "hosts"), remove_hosts);
-    sweep_folder(launcher, open_folder(launcher, "notices"), remove_notices);
+    sweep_folder(launcher, open_folder(launcher, SCRIPTS_DIR), remove_script);
+    sweep_folder(launcher, open_folder(launcher, HOSTS_DIR), remove_hosts);
+    sweep_folder(launcher, open_folder(launcher, NOTICES_DIR), remove_notices);
 }
 
 int launcher_restore_one(struct launcher *launcher, const struct spool_id *id, struct error *err)

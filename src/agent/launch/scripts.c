@@ -16,7 +16,6 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-#define SCRIPTS_DIR "scripts"
 #define PASS_MODE   0711
 #define SCRIPT_MODE 0500
 

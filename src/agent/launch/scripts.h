@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "base/spool.h"
 
+#define SCRIPTS_DIR "scripts" // in RUN
+
 /* Descriptor of RUN/scripts, created if missing; `mode` determines who may pass through. */
 int scripts_open(const char *run_dir, mode_t mode, struct error *err);
 

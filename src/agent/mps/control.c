@@ -61,7 +61,7 @@ pid_t mps_control_start(const struct mps_place *place, int cgroup_fd, int *ret_p
 }
 
 /* The commands fit into the buffer of the socket, and a program whose output does not is stopped in time. */
-pid_t mps_control_tell(const struct mps_place *place, const char *commands, int *ret_pidfd, int *ret_output)
+pid_t mps_control_send(const struct mps_place *place, const char *commands, int *ret_pidfd, int *ret_output)
 {
     char name[] = MPS_CONTROL;
     char *argv[] = { name, NULL };

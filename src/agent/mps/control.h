@@ -36,7 +36,7 @@ pid_t mps_control_start(const struct mps_place *place, int cgroup_fd, int *ret_p
  * Starts a process that sends these commands, one per line, to the daemon. Its output can be read
  * from the socket *ret_output. The caller owns both descriptors.
  */
-pid_t mps_control_tell(const struct mps_place *place, const char *commands, int *ret_pidfd, int *ret_output);
+pid_t mps_control_send(const struct mps_place *place, const char *commands, int *ret_pidfd, int *ret_output);
 
 /* The commands that set the limits, for future servers and for those that run. The caller frees them. */
 char *mps_control_commands(const struct mps_limits *limits, const pid_t *servers, size_t n_servers);

@@ -23,7 +23,7 @@
 #define RETRY_MS 20
 
 /* A process that brings commands to the daemon. It outlives a daemon that does not wait for it any more. */
-struct mps_teller {
+struct mps_command {
     struct mps_daemon *daemon; // NULL: nobody waits for the answer
     struct child *child;
     int output;
@@ -31,7 +31,7 @@ struct mps_teller {
 
 /* --- members --- */
 
-struct mps_member *mps_daemon_find(const struct mps_daemon *daemon, const struct spool_id *id)
+static struct mps_member *find(const struct mps_daemon *daemon, const struct spool_id *id)
 {
     for (size_t i = 0; i < daemon->n_members; i++)
         if (spool_id_equal(&daemon->members[i].id, id))
@@ -41,7 +41,7 @@ struct mps_member *mps_daemon_find(const struct mps_daemon *daemon, const struct
 
 struct mps_member *mps_daemon_add(struct mps_daemon *daemon, const struct spool_id *id, const char *notices)
 {
-    struct mps_member *known = mps_daemon_find(daemon, id);
+    struct mps_member *known = find(daemon, id);
     if (known != NULL)
         return known;
     daemon->members = xreallocarray(daemon->members, daemon->n_members + 1, sizeof(struct mps_member));
@@ -52,7 +52,7 @@ struct mps_member *mps_daemon_add(struct mps_daemon *daemon, const struct spool_
 
 bool mps_daemon_drop(struct mps_daemon *daemon, const struct spool_id *id)
 {
-    struct mps_member *member = mps_daemon_find(daemon, id);
+    struct mps_member *member = find(daemon, id);
     if (member == NULL)
         return false;
     free(member->notices);
@@ -82,7 +82,7 @@ static void answer(struct mps_daemon *daemon, const struct error *err)
         if (daemon->members[i].is_waiting)
             ids[count++] = daemon->members[i].id;
     for (size_t i = 0; i < count; i++) {
-        mps_daemon_find(daemon, &ids[i])->is_waiting = false;
+        find(daemon, &ids[i])->is_waiting = false;
         if (err != NULL)
             (void)mps_daemon_drop(daemon, &ids[i]);
     }
@@ -158,19 +158,19 @@ static void arm(struct mps_daemon *daemon, int64_t ms)
     (void)evtimer_add(daemon->timer, &time);
 }
 
-static void stop_telling(struct mps_daemon *daemon)
+static void drop_command(struct mps_daemon *daemon)
 {
-    if (daemon->teller == NULL)
+    if (daemon->command == NULL)
         return;
-    kill_child(daemon->teller->child);
-    daemon->teller->daemon = NULL;
-    daemon->teller = NULL;
+    kill_child(daemon->command->child);
+    daemon->command->daemon = NULL;
+    daemon->command = NULL;
 }
 
 static void fail(struct mps_daemon *daemon, const struct error *err)
 {
     (void)evtimer_del(daemon->timer);
-    stop_telling(daemon);
+    drop_command(daemon);
     log_warning("MPS of uid %u on %s: %s", daemon->record.uid, daemon->record.uuid, err->message);
     bool is_starting = daemon->phase == MPS_STARTING;
     if (is_starting) {
@@ -203,17 +203,17 @@ static void try_again(struct mps_daemon *daemon, const struct error *err)
     arm(daemon, RETRY_MS);
 }
 
-static void on_told(void *arg, int status)
+static void on_answer(void *arg, int status)
 {
-    struct mps_teller *teller = arg;
-    struct mps_daemon *daemon = teller->daemon;
+    struct mps_command *command = arg;
+    struct mps_daemon *daemon = command->daemon;
     struct error err = { 0 };
-    int r = daemon == NULL ? 0 : mps_control_judge(status, teller->output, &err);
-    closep(&teller->output);
-    free(teller);
+    int r = daemon == NULL ? 0 : mps_control_judge(status, command->output, &err);
+    closep(&command->output);
+    free(command);
     if (daemon == NULL)
         return;
-    daemon->teller = NULL;
+    daemon->command = NULL;
     if (daemon->phase == MPS_ENDING)
         return; // its process ends, or is killed
     if (r == 0)
@@ -224,28 +224,28 @@ static void on_told(void *arg, int status)
         fail(daemon, &err);
 }
 
-static int tell(struct mps_daemon *daemon, const char *commands)
+static int send_commands(struct mps_daemon *daemon, const char *commands)
 {
     int pidfd = -1, output = -1;
     const struct mps_place place = place_of(daemon);
-    pid_t pid = mps_control_tell(&place, commands, &pidfd, &output);
+    pid_t pid = mps_control_send(&place, commands, &pidfd, &output);
     if (pid < 0)
         return pid;
-    struct mps_teller *teller = xcalloc(1, sizeof(*teller));
-    *teller = (struct mps_teller){ .daemon = daemon, .output = output };
-    teller->child = child_watch(daemon->owner->base, pidfd, on_told, teller);
-    daemon->teller = teller;
+    struct mps_command *command = xcalloc(1, sizeof(*command));
+    *command = (struct mps_command){ .daemon = daemon, .output = output };
+    command->child = child_watch(daemon->owner->base, pidfd, on_answer, command);
+    daemon->command = command;
     return 0;
 }
 
-static int tell_limits(struct mps_daemon *daemon)
+static int send_limits(struct mps_daemon *daemon)
 {
     pid_t servers[MPS_SERVERS_MAX];
     size_t count = mps_control_servers(daemon->owner->proc, (pid_t)daemon->record.pid, servers);
     _cleanup_free_ char *commands = mps_control_commands(&daemon->wanted, servers, count);
     int64_t left_ms = daemon->until_ms - clock_boot_ms();
     arm(daemon, left_ms > 0 ? left_ms : 0);
-    return tell(daemon, commands);
+    return send_commands(daemon, commands);
 }
 
 /* Time for another try; or the answer is late. */
@@ -254,14 +254,14 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     struct mps_daemon *daemon = arg;
     struct error err = { 0 };
     if (daemon->phase == MPS_ENDING) {
-        stop_telling(daemon);
+        drop_command(daemon);
         kill_servers(daemon);
         kill_child(daemon->child);
         return;
     }
     int r = 0;
-    if (daemon->teller == NULL && clock_boot_ms() < daemon->until_ms)
-        r = tell_limits(daemon);
+    if (daemon->command == NULL && clock_boot_ms() < daemon->until_ms)
+        r = send_limits(daemon);
     else if (daemon->last.code != 0)
         err = daemon->last;
     else
@@ -280,7 +280,7 @@ void mps_daemon_raise(struct mps_daemon *daemon, const struct mps_limits *limits
     daemon->wanted.percent = limits->percent > now->percent ? limits->percent : now->percent;
     daemon->until_ms = clock_boot_ms() + daemon->owner->answer_ms;
     daemon->last = (struct error){ 0 };
-    if (tell_limits(daemon) < 0)
+    if (send_limits(daemon) < 0)
         arm(daemon, RETRY_MS);
 }
 
@@ -297,7 +297,7 @@ static void on_end(void *arg, int status)
         return;
     }
     (void)evtimer_del(daemon->timer);
-    stop_telling(daemon);
+    drop_command(daemon);
     if (daemon->phase == MPS_READY && daemon->n_members > 0) {
         daemon->phase = MPS_LOST;
         notify_members(daemon, MPS_DAEMON_DIED);
@@ -317,10 +317,10 @@ void mps_daemon_end(struct mps_daemon *daemon)
         return;
     }
     mps_daemon_look(daemon);
-    stop_telling(daemon);
+    drop_command(daemon);
     daemon->phase = MPS_ENDING;
     arm(daemon, daemon->owner->answer_ms);
-    if (tell(daemon, "quit\n") < 0)
+    if (send_commands(daemon, "quit\n") < 0)
         kill_child(daemon->child);
 }
 
@@ -364,11 +364,11 @@ struct mps_daemon *mps_daemon_new(const struct mps_owner *owner, const char *nam
 
 void mps_daemon_free(struct mps_daemon *daemon)
 {
-    if (daemon->teller != NULL) {
-        struct mps_teller *teller = daemon->teller;
-        child_free(teller->child);
-        closep(&teller->output);
-        free(teller);
+    if (daemon->command != NULL) {
+        struct mps_command *command = daemon->command;
+        child_free(command->child);
+        closep(&command->output);
+        free(command);
     }
     child_free(daemon->child);
     event_free(daemon->timer);

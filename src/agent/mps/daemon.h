@@ -44,8 +44,8 @@ struct mps_daemon {
     struct mps_record record; // its limits are those in force
     enum mps_phase phase;
     struct child *child;
-    struct mps_limits wanted; // being told
-    struct mps_teller *teller;
+    struct mps_limits wanted; // being sent
+    struct mps_command *command;
     int64_t until_ms;
     struct error last;   // answer to the last try that failed; code 0: none
     struct event *timer; // of the next try, or for the end of the answer
@@ -75,7 +75,6 @@ void mps_daemon_end(struct mps_daemon *daemon);
 /* Notices servers that have ended, and tells the jobs. */
 void mps_daemon_look(struct mps_daemon *daemon);
 
-struct mps_member *mps_daemon_find(const struct mps_daemon *daemon, const struct spool_id *id);
 struct mps_member *mps_daemon_add(struct mps_daemon *daemon, const struct spool_id *id, const char *notices);
 bool mps_daemon_drop(struct mps_daemon *daemon, const struct spool_id *id);
 

@@ -139,7 +139,7 @@ int mps_join(struct mps *mps, const struct mps_client *client, char **ret_name, 
     if (r < 0)
         return r;
     struct mps_member *member = mps_daemon_add(daemon, &client->id, client->notices);
-    bool is_settled = daemon->phase == MPS_READY && daemon->teller == NULL;
+    bool is_settled = daemon->phase == MPS_READY && daemon->command == NULL;
     if (is_settled && has_limits(daemon, &client->limits)) {
         *ret_name = xstrdup(name);
         return 0;
