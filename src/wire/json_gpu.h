@@ -33,7 +33,7 @@ struct json_gpu_view {
 /* "free", "used" and so on. */
 const char *json_gpu_state(const struct json_gpu_view *view);
 
-/* The caller owns the result. Values that the node cannot measure are null. */
+/* For tests. The caller owns the result. Values that the node cannot measure are null. */
 json_t *json_gpu_write(const struct json_gpu_view *view);
 
 /* The same as text, without a tree: for lists. */

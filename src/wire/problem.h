@@ -17,7 +17,7 @@ struct problem {
 /* The row of a negative errno; the "internal" row if there is none. */
 const struct problem *problem_find(int code);
 
-/* Every row, for the documentation. */
+/* Every row; for tests, which compare them with the documentation. */
 const struct problem *problem_all(size_t *ret_count);
 
 /* {"type","title","status","code","detail","hint"}; with "outcome":"unknown" for -EIO. The caller owns the

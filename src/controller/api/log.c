@@ -296,7 +296,7 @@ static void open_log(struct request *request, const struct job *job)
     struct log_reader *log = request->work;
     struct controller *controller = request->serve->controller;
     const char *name = job_node_name(job, log->rank);
-    char *path = core_log_path(controller->core, job, log->rank);
+    _cleanup_free_ char *path = xstrdup(core_log_path(controller->core, job, log->rank));
     const struct core_node *node = name != NULL ? core_node_named(controller->core, name) : NULL;
     if (node == NULL || !node->is_up) {
         struct error err = { 0 };
@@ -359,8 +359,8 @@ static void await_start(struct request *request, const struct job *job)
         request_reply_problem(request, &err);
         return;
     }
-    bool is_part_late = log->rank > 0 && job->state == JOB_RUNNING;
-    if (is_part_late || (!log->is_follow && !log->is_wait)) {
+    bool is_rank_late = log->rank > 0 && job->state == JOB_RUNNING;
+    if (is_rank_late || (!log->is_follow && !log->is_wait)) {
         (void)error_set(&err, -ENOENT, "job %" PRIu64 " is %s: there is no output yet", job->id,
             job_state_name(job->state));
         (void)error_hint(&err, "mgpu logs -f %" PRIu64 " waits for it", job->id);

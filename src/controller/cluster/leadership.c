@@ -55,7 +55,8 @@ int leadership_fd(const struct leadership *leadership)
     return leadership->eventfd;
 }
 
-void leadership_end(struct leadership *leadership)
+/* From then on it is not certain. Idempotent; from any thread. */
+static void end(struct leadership *leadership)
 {
     atomic_store(&leadership->until_ms, 0);
     (void)eventfd_write(leadership->eventfd, 1);
@@ -124,7 +125,7 @@ static void *keep(void *arg)
             break;
         }
     }
-    leadership_end(leadership);
+    end(leadership);
     return NULL;
 }
 

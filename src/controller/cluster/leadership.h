@@ -31,9 +31,6 @@ int64_t leadership_revision(const struct leadership *leadership);
 /* Becomes readable once leadership is not certain any more; it never is again. */
 int leadership_fd(const struct leadership *leadership);
 
-/* Ends it: from then on it is not certain. Idempotent; from any thread. */
-void leadership_end(struct leadership *leadership);
-
 /* Ends it, stops the thread and gives the key back, so that another controller need not wait for the lease.
  * Nothing may be written after this. NULL is allowed. */
 void leadership_free(struct leadership *leadership);

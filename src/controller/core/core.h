@@ -375,7 +375,7 @@ const char *core_delay(
  * texts are borrowed. */
 struct json_rank *core_ranks_look(const struct core *core, uint64_t job);
 /* The log of this rank, active or ended; NULL: none yet. */
-char *core_log_path(const struct core *core, const struct job *job, uint32_t rank);
+const char *core_log_path(const struct core *core, const struct job *job, uint32_t rank);
 /* How long it has used none of its GPUs; 0: in use, not running, or unknown. */
 int64_t core_idle_ms(const struct core *core, uint64_t job);
 /* The same for one of its GPUs, regardless of the others and of its CPUs. */

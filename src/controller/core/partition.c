@@ -17,7 +17,8 @@ const struct core_partition *core_partitions(const struct core *core, size_t *re
     return core->options.partitions;
 }
 
-const struct core_partition *core_default_partition(const struct core *core)
+/* The default one; NULL only where nothing was configured, as in tests. */
+static const struct core_partition *default_partition(const struct core *core)
 {
     for (size_t i = 0; i < core->options.n_partitions; i++)
         if (core->options.partitions[i].is_default)
@@ -27,7 +28,7 @@ const struct core_partition *core_default_partition(const struct core *core)
 
 char *core_partition_of(const struct core *core, const struct job_ask *ask)
 {
-    const struct core_partition *usual = core_default_partition(core);
+    const struct core_partition *usual = default_partition(core);
     bool is_needed = ask->partition == NULL && ask->adopted_pid == 0 && usual != NULL && !usual->is_builtin;
     return is_needed ? usual->set.name : ask->partition;
 }
@@ -54,7 +55,7 @@ static int refuse_unknown(const struct core *core, const char *name, size_t leng
 int core_each_partition_of(const struct core *core, const struct job_ask *ask, core_partition_fn *check,
     const void *arg, struct error *err)
 {
-    const struct core_partition *usual = core_default_partition(core);
+    const struct core_partition *usual = default_partition(core);
     const char *names = ask->partition;
     int r = 0;
     if (names == NULL)

@@ -36,9 +36,6 @@ struct core_partition {
 /* In the order of the configuration. */
 const struct core_partition *core_partitions(const struct core *core, size_t *ret_count);
 
-/* The default one; NULL only where nothing was configured, as in tests. */
-const struct core_partition *core_default_partition(const struct core *core);
-
 /* What is recorded as the request's partition: the one that it names, or the configured default. Borrowed;
  * NULL: all nodes. */
 char *core_partition_of(const struct core *core, const struct job_ask *ask);

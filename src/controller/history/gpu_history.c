@@ -14,9 +14,8 @@
 #include "controller/history/gpu_history_private.h"
 #include "wire/message.h"
 
-#define JITTER_SLOTS                                                                                         \
-    2 // a timer that is a little late misses a second, a clock that is slewed shows one twice
-
+/* A timer that is a little late misses a second, a clock that is slewed shows one twice. */
+#define JITTER_SLOTS  2
 #define CONVERTED_MAX 64U // GPUs converted in one second
 
 const struct history_level history_levels[HISTORY_LEVELS] = { { 1, 1 }, { 2, 5 }, { 5, 15 }, { 10, 30 },
@@ -39,7 +38,8 @@ uint32_t history_minutes(unsigned level)
     return HISTORY_MINUTES / history_levels[level].minute_m;
 }
 
-size_t history_level_bytes(unsigned level)
+/* The memory of one GPU at this level. */
+static size_t level_bytes(unsigned level)
 {
     return sizeof(struct history_gpu) + history_seconds(level) * sizeof(struct history_sample) +
            history_minutes(level) * sizeof(struct history_point);
@@ -114,7 +114,7 @@ static void allocate(struct history_gpu *gpu, unsigned level)
 static unsigned level_for(size_t count)
 {
     unsigned level = 0;
-    while (level < HISTORY_LEVELS && count * history_level_bytes(level) > HISTORY_BYTES_MAX)
+    while (level < HISTORY_LEVELS && count * level_bytes(level) > HISTORY_BYTES_MAX)
         level++;
     return level;
 }
@@ -389,6 +389,6 @@ size_t gpu_history_bytes(const struct gpu_history *history)
 {
     size_t bytes = sizeof(*history);
     for (size_t i = 0; i < history->count; i++)
-        bytes += history_level_bytes(history->gpus[i]->level);
+        bytes += level_bytes(history->gpus[i]->level);
     return bytes;
 }

@@ -51,9 +51,6 @@ struct history_level {
 #define HISTORY_LEVELS 6U
 extern const struct history_level history_levels[HISTORY_LEVELS];
 
-/* The memory of one GPU at this level. */
-size_t history_level_bytes(unsigned level);
-
 struct gpu_history;
 
 struct gpu_history *gpu_history_new(void);
@@ -70,7 +67,7 @@ void gpu_history_add(struct gpu_history *history, int64_t wall_ms, const struct 
 void gpu_history_read(const struct gpu_history *history, const char *uuid, int64_t from_s, uint32_t step_s,
     struct history_point *points, size_t count);
 
-/* The number of GPUs in the history, its memory in bytes, and the level that new GPUs get. */
+/* For tests: the number of GPUs in the history, its memory in bytes, and the level that new GPUs get. */
 size_t gpu_history_count(const struct gpu_history *history);
 size_t gpu_history_bytes(const struct gpu_history *history);
 unsigned gpu_history_level(const struct gpu_history *history);

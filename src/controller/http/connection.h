@@ -65,7 +65,7 @@ void connection_write_buffer(struct connection *connection, struct evbuffer *byt
 /* Bytes not yet sent to the client. */
 size_t connection_pending(const struct connection *connection);
 
-/* Calls request_drained() whenever bytes were sent and at most `low` are pending. */
+/* Calls the request's on_drained whenever bytes were sent and at most `low` are pending. */
 void connection_watch_output(struct connection *connection, size_t low);
 
 /* The answer may wait for its reader without a timeout (a log followed in a pager). */

@@ -46,8 +46,8 @@ struct serve {
     struct departures *departures;
     struct fair_queue *queue;
     struct kept_why why;
-    struct why_question *why_questions;
-    struct listing *listings; // api/gpus.c: in progress // api/why.c
+    struct why_question *why_questions; // api/why.c
+    struct listing *listings;           // api/gpus.c: in progress
     struct users *users;
     struct usernames *names;
     struct event_client *event_clients;
@@ -56,5 +56,5 @@ struct serve {
     struct event *heartbeat;
     char *openapi;      // api/openapi.c: its answer, once it was asked for
     int64_t started_ms; // boot clock
-    uint64_t published; // seq of the last event passed to serve_publish()
+    uint64_t published; // seq of the last event passed to events_publish()
 };

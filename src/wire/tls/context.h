@@ -16,8 +16,6 @@
 #define TLS_FOR_HTTP   "http/1.1"
 #define TLS_FOR_LEADER "mgpu-leader/1" // the same, of several controllers by the leading one
 
-#define TLS_PURPOSES_MAX 4
-
 /*
  * Of a server. It requests a certificate and accepts any: the handshake proves that the peer has the key, and
  * the caller looks it up by the key's hash (tls_peer_pin). `purposes` is terminated by NULL. A client that

@@ -204,7 +204,7 @@ struct json_rank *core_ranks_look(const struct core *core, uint64_t job)
     return NULL;
 }
 
-char *core_log_path(const struct core *core, const struct job *job, uint32_t rank)
+const char *core_log_path(const struct core *core, const struct job *job, uint32_t rank)
 {
     const struct job_node *node = job_node(job, rank);
     return rank == 0 ? job_run(job)->log_path : node != NULL ? node->log_path : NULL;

@@ -487,7 +487,7 @@ struct json_rank *core_ranks_look(const struct core *core, uint64_t job)
     return looks;
 }
 
-char *core_log_path(const struct core *core, const struct job *job, uint32_t number)
+const char *core_log_path(const struct core *core, const struct job *job, uint32_t number)
 {
     const struct core_ranks *ranks = find_ranks(core, job->id);
     const struct job_node *node = job_node(job, number);
