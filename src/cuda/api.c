@@ -50,7 +50,6 @@ static const struct {
     SYMBOL(copy_in, true, "cuMemcpyHtoD_v2"),
     SYMBOL(copy_out, true, "cuMemcpyDtoH_v2"),
     SYMBOL(copy_on, true, "cuMemcpyDtoD_v2"),
-    SYMBOL(set_bytes, true, "cuMemsetD8_v2"),
     SYMBOL(module_load, true, "cuModuleLoadData"),
     SYMBOL(module_function, true, "cuModuleGetFunction"),
     SYMBOL(launch, true, "cuLaunchKernel"),
@@ -59,8 +58,6 @@ static const struct {
     SYMBOL(event_wait, true, "cuEventSynchronize"),
     SYMBOL(event_elapsed, true, "cuEventElapsedTime"),
     SYMBOL(event_destroy, true, "cuEventDestroy_v2"),
-    SYMBOL(ipc_handle, false, "cuIpcGetMemHandle"),
-    SYMBOL(ipc_open, false, "cuIpcOpenMemHandle_v2", "cuIpcOpenMemHandle"),
     SYMBOL(checkpoint_lock, false, "cuCheckpointProcessLock"),
 };
 

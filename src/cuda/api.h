@@ -15,12 +15,10 @@
 #define CUDA_SUCCESS              0
 #define CUDA_OUT_OF_MEMORY        2
 #define CUDA_NO_DEVICE            100
-#define CUDA_NOT_PERMITTED        800
 #define CUDA_ATTRIBUTE_PROCESSORS 16
 #define CUDA_ATTRIBUTE_MAJOR      75
 #define CUDA_ATTRIBUTE_MINOR      76
 #define CUDA_MANAGED_GLOBAL       1U
-#define CUDA_IPC_PEER             1U
 #define CUDA_UUID_SIZE            16
 #define CUDA_BUS_ID_SIZE          32
 #define CUDA_TEXT_SIZE            96
@@ -31,10 +29,6 @@ typedef void *cuda_context, *cuda_module, *cuda_function, *cuda_event;
 
 struct cuda_uuid {
     unsigned char bytes[CUDA_UUID_SIZE];
-};
-
-struct cuda_ipc_memory {
-    char reserved[64];
 };
 
 struct cuda_api {
@@ -62,7 +56,6 @@ struct cuda_api {
     int (*copy_in)(cuda_pointer to, const void *from, size_t bytes);
     int (*copy_out)(void *to, cuda_pointer from, size_t bytes);
     int (*copy_on)(cuda_pointer to, cuda_pointer from, size_t bytes);
-    int (*set_bytes)(cuda_pointer to, unsigned char value, size_t bytes);
     int (*module_load)(cuda_module *module, const void *image);
     int (*module_function)(cuda_function *function, cuda_module module, const char *name);
     int (*launch)(cuda_function function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
@@ -73,8 +66,6 @@ struct cuda_api {
     int (*event_wait)(cuda_event event);
     int (*event_elapsed)(float *milliseconds, cuda_event from, cuda_event to);
     int (*event_destroy)(cuda_event event);
-    int (*ipc_handle)(struct cuda_ipc_memory *handle, cuda_pointer pointer);
-    int (*ipc_open)(cuda_pointer *pointer, struct cuda_ipc_memory handle, unsigned int flags);
     int (*checkpoint_lock)(int pid, void *arguments); // only to know that the driver has it
 };
 

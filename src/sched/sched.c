@@ -395,9 +395,7 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t don
 bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct sched_look *ret)
 {
     const struct sched_job *job = sched_find(sched, id);
-    *ret = (struct sched_look){
-        .expected_end_ms = TIME_NEVER, .certain_end_ms = TIME_NEVER, .shadow_ms = TIME_NEVER
-    };
+    *ret = (struct sched_look){ .expected_end_ms = TIME_NEVER, .shadow_ms = TIME_NEVER };
     if (job == NULL)
         return false;
     ret->blockers = job->blockers;
@@ -419,10 +417,8 @@ bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct s
         sched, ret->key, run != NULL ? sched_run_elapsed(run, now_ms) : 0, ESTIMATE_ALL, &ret->estimate);
     ret->is_running = run != NULL;
     if (run != NULL) {
-        int64_t limit = ret->key->limit_ms, since = run->started_ms != 0 ? run->started_ms : now_ms;
         ret->allocation = &run->allocation;
         ret->expected_end_ms = run->expected_end_ms > now_ms ? run->expected_end_ms : now_ms + 1;
-        ret->certain_end_ms = limit > 0 ? since + limit : TIME_NEVER;
         return true;
     }
     ret->position = sched_position(sched, job);

@@ -196,8 +196,8 @@ struct sched_look {    // of one job
     bool is_running;
     uint64_t position; // 1 is next; 0: not in the queue, or held back by a limit
     int64_t begin_ms, deadline_ms, backoff_ms;
-    int64_t expected_end_ms, certain_end_ms; // while it runs; TIME_NEVER: unknown
-    int64_t shadow_ms;                       // start of its reservation; TIME_NEVER: none
+    int64_t expected_end_ms; // while it runs; TIME_NEVER: unknown
+    int64_t shadow_ms;       // start of its reservation; TIME_NEVER: none
     struct estimate estimate;
     const struct allocation *allocation; // while it runs
     const struct class_key *key;

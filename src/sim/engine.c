@@ -136,7 +136,7 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
     }
     result->since_ms = engine->now_ms;
     result->is_running = true;
-    result->attempts++;
+    result->generation++;
     result->gpu_milli = 0;
     for (size_t i = 0; i < allocation->n_gpus; i++)
         result->gpu_milli += allocation->gpus[i].slot == 0 ? SHARE_WHOLE : allocation->gpus[i].share;
@@ -154,7 +154,7 @@ static void leave(struct engine *engine, uint32_t number)
     struct job_result *result = &engine->results[number];
     engine->gpu_milli -= result->gpu_milli;
     result->is_running = false;
-    result->attempts++;
+    result->generation++;
     if (engine->options.draws)
         close_segments(engine, number);
 }
@@ -236,7 +236,7 @@ static void on_ends(struct engine *engine)
         struct heap_event event = engine->ends.items[0];
         event_heap_pop(&engine->ends);
         struct job_result *result = &engine->results[event.job];
-        if (result->attempts != event.attempt)
+        if (result->generation != event.attempt)
             continue;
         leave(engine, event.job);
         result->end_ms = engine->now_ms;
@@ -290,7 +290,7 @@ static void pass(struct engine *engine)
             continue;
         sched_started(engine->sched, engine->now_ms, (uint64_t)number + 1);
         struct heap_event event = {
-            .at_ms = engine->now_ms + result->work_ms, .job = number, .attempt = result->attempts
+            .at_ms = engine->now_ms + result->work_ms, .job = number, .attempt = result->generation
         };
         event_heap_push(&engine->ends, &event);
     }
@@ -318,7 +318,7 @@ static int64_t next_ms(struct engine *engine)
     const struct workload *workload = engine->workload;
     int64_t next = failures_next_ms(&engine->failures);
     while (engine->ends.count > 0 &&
-           engine->results[engine->ends.items[0].job].attempts != engine->ends.items[0].attempt)
+           engine->results[engine->ends.items[0].job].generation != engine->ends.items[0].attempt)
         event_heap_pop(&engine->ends);
     if (engine->ends.count > 0 && engine->ends.items[0].at_ms < next)
         next = engine->ends.items[0].at_ms;

@@ -58,7 +58,7 @@ struct job_result {
     int64_t estimate_ms;      // at its first start
     /* While it is active. */
     int64_t since_ms, work_ms; // start of the current wait or run; remaining work
-    uint32_t attempts;         // incremented at each start and stop, to detect stale end events
+    uint32_t generation;       // incremented at each start and stop, to detect stale end events
     uint32_t preemptions;
     uint32_t gpu_milli; // held
     bool is_refused, is_running;

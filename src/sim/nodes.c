@@ -40,7 +40,7 @@ static void add_alike(struct sim_nodes *nodes, uint64_t count, uint64_t gpus)
     }
 }
 
-/* The position of each column; COLUMNS: missing. */
+/* The position of each column; NODE_COLUMNS_MAX: missing. */
 enum { NODE_NAME, NODE_GPUS, NODE_MODEL, NODE_CPU, NODE_MEMORY, NODE_VALUES };
 #define NODE_COLUMNS_MAX 32U
 

@@ -487,13 +487,6 @@ EXPORT int cuMemcpyDtoD_v2(unsigned long long to, unsigned long long from, size_
     return copy(&machine, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
 }
 
-EXPORT int cuMemsetD8_v2(unsigned long long to, unsigned char value, size_t bytes)
-{
-    ENTER(machine);
-    memset((void *)(uintptr_t)to, value, bytes);
-    return 0;
-}
-
 /* --- kernels --- */
 
 static uint32_t word_at(uint64_t i, uint32_t seed)

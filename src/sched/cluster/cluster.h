@@ -13,7 +13,6 @@
 #include "base/strings.h"
 #include "sched/cluster/request.h"
 
-#define SHARE_SLOTS_MAX 63U // shares of one GPU; slot 0 means the whole GPU
 #define NODE_GPUS_LIMIT 256U
 #define TIME_NEVER      INT64_MAX
 #define PARTITIONS_MAX  64U // bits of a set
@@ -41,7 +40,7 @@ struct cluster_gpu {
     bool is_paused;       // paused by an administrator
     uint32_t closed;      // bits of enum device_closed: why no new job may start on it
     bool is_exclusive;    // allocated to one job as a whole
-    uint64_t share_slots; // bit n: slot n is taken, n in 1..SHARE_SLOTS_MAX
+    uint64_t share_slots; // bit n: slot n is taken, n in 1..63; slot 0 means the whole GPU
     uint32_t share_booked;
     uint32_t adoptee; // pid of the only process that closes the GPU, if an adoption waits for it
     uint64_t memory_booked;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Selection of nodes and GPUs for a request. fit.h defines what may be allocated now; the strategies for
+ * Selection of nodes and GPUs for a request. fit.c defines what may be allocated now; the strategies for
  * choosing among the candidates are members of a vtable, so that they can be compared and replaced.
  */
 #pragma once

@@ -148,7 +148,8 @@ static const struct fairshare_total *total_of(
     return account->parent != NULL ? &account->parent->children : &fairshare->top;
 }
 
-double fairshare_shares(const struct fairshare *fairshare, const struct account *account)
+/* Its weight among the accounts below the same parent. */
+static double shares_of(const struct fairshare *fairshare, const struct account *account)
 {
     if (account->kind != ACCOUNT_GROUP || fairshare->has_group_shares)
         return account->shares;
@@ -173,7 +174,7 @@ static void join_total(struct fairshare *fairshare, const struct account *accoun
     struct fairshare_total *total = total_at(fairshare, account, now_ms);
     total->charged += sign * account->charged;
     total->rate += sign * account->charge_rate;
-    total->shares += sign * fairshare_shares(fairshare, account);
+    total->shares += sign * shares_of(fairshare, account);
     total->accounts += (uint32_t)sign;
     if (total->accounts == 0) // what is left are rounding errors
         *total = (struct fairshare_total){ 0 };
@@ -183,10 +184,10 @@ static void join_total(struct fairshare *fairshare, const struct account *accoun
 static void change_total(struct fairshare *fairshare, const struct account *account, int64_t now_ms, int sign)
 {
     const struct account *parent = account->parent;
-    double before = parent != NULL ? fairshare_shares(fairshare, parent) : 0;
+    double before = parent != NULL ? shares_of(fairshare, parent) : 0;
     join_total(fairshare, account, now_ms, sign);
     if (parent != NULL && parent->is_counted)
-        total_at(fairshare, parent, now_ms)->shares += fairshare_shares(fairshare, parent) - before;
+        total_at(fairshare, parent, now_ms)->shares += shares_of(fairshare, parent) - before;
 }
 
 void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_life_ms)
@@ -293,7 +294,7 @@ double fairshare_factor(const struct fairshare *fairshare, const struct account 
 {
     const struct fairshare_total *total = total_of(fairshare, account);
     double mean = total->shares > 0 ? total_charged(fairshare, total, now_ms) / total->shares : 0;
-    double own = fairshare_charged(fairshare, account, now_ms) / fairshare_shares(fairshare, account);
+    double own = fairshare_charged(fairshare, account, now_ms) / shares_of(fairshare, account);
     return log2((own + USAGE_FLOOR) / ((mean > 0 ? mean : 0) + USAGE_FLOOR));
 }
 
@@ -310,7 +311,7 @@ double fairshare_part(const struct fairshare *fairshare, const struct account *a
     double part = 1;
     for (; account != NULL; account = account->parent) {
         const struct fairshare_total *total = total_of(fairshare, account);
-        double own = fairshare_shares(fairshare, account);
+        double own = shares_of(fairshare, account);
         part *= own / (total->shares + (account->is_counted ? 0 : own));
     }
     return part;

@@ -49,7 +49,7 @@ struct account {
     enum account_kind kind;
     struct account *parent;          // NULL: at the top
     struct fairshare_total children; // those with jobs
-    double shares;                   // weight, 1 unless configured; see fairshare_shares()
+    double shares;                   // weight, 1 unless configured; of a group perhaps that of its users
     double usage;                    // GPU-seconds at `at_ms`, decayed
     double charged;                  // the same of dominant resources
     int64_t at_ms;
@@ -92,9 +92,6 @@ struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, enum
  */
 void fairshare_set_parent(
     struct fairshare *fairshare, struct account *account, struct account *parent, int64_t now_ms);
-
-/* Its weight among the accounts below the same parent. */
-double fairshare_shares(const struct fairshare *fairshare, const struct account *account);
 
 /* Decayed GPU-seconds at this time. */
 double fairshare_usage(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);

@@ -111,7 +111,6 @@ struct queue_class *queue_hold_class(struct queue *queue, const struct class_key
         class->number = ++queue->last_number;
         class->heap = mix(class->number);
         class->is_fresh = true;
-        class->rank_changes_ms = INT64_MAX;
         enter_bucket(queue, class);
         queue->n_classes++;
     }

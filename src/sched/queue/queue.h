@@ -81,11 +81,10 @@ struct queue_class {
     bool is_parked;      // its owner has reached a limit: not in the tree
     struct queue_class *peer_before, *peer_after; // of the same user
     struct queue_class *parked_next;              // in its account's list
-    int64_t rank_changes_ms;                      // when its rank changes with time, TIME_NEVER: never
     int64_t asked_ms;          // when jobs were preempted for its head, which still waits; 0: never
     size_t timer;              // its position in the scheduler's timer heap plus 1, 0: none
     struct queue_brief *brief; // NULL: not known
-    struct plan_hold *hold;    // the reservation of its head, NULL: none (sched/plan.h)
+    struct plan_hold *hold;    // the reservation of its head, NULL: none (sched_private.h)
     /* Waiting jobs in order of (submit time, id). */
     struct queue_entry *first, *last;
     size_t length;
