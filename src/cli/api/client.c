@@ -32,9 +32,8 @@
 #define DELAY_MAX_MS   1000
 #define CONNECT_MS     30000
 
-static const char *last_place; // of this program, by the name it goes by
-
-static const char *server_command; // likewise, NULL: mgpud
+static const char *extra_place;    // searched after the usual ones; NULL: none
+static const char *server_command; // named in hints; NULL: mgpud
 
 void client_name_server(const char *command)
 {
@@ -43,7 +42,7 @@ void client_name_server(const char *command)
 
 void client_look_also(const char *path)
 {
-    last_place = path;
+    extra_place = path;
 }
 
 void client_init(struct client *client, const char *socket, const char *host)
@@ -67,7 +66,7 @@ void client_clear(struct client *client)
     free(client->path);
     free(client->token);
     free(client->leader);
-    munge_auth_free(client->vouch);
+    munge_auth_free(client->munge);
     *client = (struct client){ 0 };
 }
 
@@ -85,8 +84,8 @@ void client_places(const struct client *client, struct strings *places)
     strings_add(places, SYSTEM_SOCKET);
     if (access(SYSTEM_JOB_SOCKET, F_OK) == 0) // answers commands in jobs, and tells others what they need
         strings_add(places, SYSTEM_JOB_SOCKET);
-    if (last_place != NULL)
-        strings_add(places, last_place);
+    if (extra_place != NULL)
+        strings_add(places, extra_place);
 }
 
 static bool is_directory_of(const char *path, uid_t uid)
@@ -246,7 +245,7 @@ static int connect_to_host(
     if (r == 0)
         r = remote_connect(host, connect_ms(client), &http, err);
     if (r == 0 && is_munge)
-        r = munge_auth_begin(&client->vouch, http, err);
+        r = munge_auth_begin(&client->munge, http, err);
     if (r < 0)
         return r;
     if (!is_munge)

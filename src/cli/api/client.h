@@ -17,7 +17,7 @@
 struct client {
     const char *host;         // --server or MGPU_HOST: another machine; NULL: this one
     char *token;              // sent with each request; NULL: none, or that of remote_token() for a host
-    struct munge_auth *vouch; // or MUNGE, for each request; see vouch.h
+    struct munge_auth *munge; // or MUNGE, for each request; see munge_auth.h
     const char *asked_path;   // --socket or MGPU_SOCKET; NULL: search the default places
     char *path;               // the socket where mgpud was found
     uid_t server_uid;

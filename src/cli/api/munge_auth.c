@@ -53,34 +53,34 @@ static int ask_instance(struct http_client *http, char **ret, struct error *err)
 
 static int make_credential(void *arg, const char *method, const char *path, char **ret, struct error *err)
 {
-    const struct munge_auth *vouch = arg;
-    _cleanup_free_ char *payload = munge_payload(vouch->instance, method, path), *credential = NULL;
-    int r = munge_encode(vouch->munge, payload, &credential, err);
+    const struct munge_auth *auth = arg;
+    _cleanup_free_ char *payload = munge_payload(auth->instance, method, path), *credential = NULL;
+    int r = munge_encode(auth->munge, payload, &credential, err);
     if (r == 0)
         *ret = xasprintf(MUNGE_SCHEME "%s", credential);
     return r;
 }
 
-int munge_auth_begin(struct munge_auth **vouch, struct http_client *http, struct error *err)
+int munge_auth_begin(struct munge_auth **auth, struct http_client *http, struct error *err)
 {
     const char *socket = getenv("MGPU_MUNGE_SOCKET");
-    if (*vouch == NULL)
-        *vouch = xcalloc(1, sizeof(**vouch));
+    if (*auth == NULL)
+        *auth = xcalloc(1, sizeof(**auth));
     int r = 0;
-    if ((*vouch)->munge == NULL)
-        r = munge_open(socket != NULL && *socket != '\0' ? socket : NULL, &(*vouch)->munge, err);
-    if (r == 0 && (*vouch)->instance == NULL)
-        r = ask_instance(http, &(*vouch)->instance, err);
+    if ((*auth)->munge == NULL)
+        r = munge_open(socket != NULL && *socket != '\0' ? socket : NULL, &(*auth)->munge, err);
+    if (r == 0 && (*auth)->instance == NULL)
+        r = ask_instance(http, &(*auth)->instance, err);
     if (r == 0)
-        http_client_authorize_each(http, make_credential, *vouch);
+        http_client_authorize_each(http, make_credential, *auth);
     return r;
 }
 
-void munge_auth_free(struct munge_auth *vouch)
+void munge_auth_free(struct munge_auth *auth)
 {
-    if (vouch == NULL)
+    if (auth == NULL)
         return;
-    munge_free(vouch->munge);
-    free(vouch->instance);
-    free(vouch);
+    munge_free(auth->munge);
+    free(auth->instance);
+    free(auth);
 }

@@ -11,9 +11,9 @@ struct munge_auth;
 /* Reads MGPU_AUTH: munge, or token (the default). */
 int munge_auth_is_wanted(bool *ret, struct error *err);
 
-/* Creates *vouch if it is NULL, and uses it for each request of `http`, which must not outlive it. The first
+/* Creates *auth if it is NULL, and uses it for each request of `http`, which must not outlive it. The first
  * request asks mgpud for its instance. */
-int munge_auth_begin(struct munge_auth **vouch, struct http_client *http, struct error *err);
+int munge_auth_begin(struct munge_auth **auth, struct http_client *http, struct error *err);
 
 /* NULL is allowed. */
-void munge_auth_free(struct munge_auth *vouch);
+void munge_auth_free(struct munge_auth *auth);

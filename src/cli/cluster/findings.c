@@ -37,18 +37,13 @@ struct findings *findings_new(void)
     return findings;
 }
 
-void findings_free(struct findings *findings)
-{
-    if (findings == NULL)
-        return;
-    for (enum verdict verdict = VERDICT_ON; verdict <= VERDICT_BAD; verdict++)
-        json_decref(findings->by_key[verdict]);
-    free(findings);
-}
-
 void findings_freep(struct findings **findings)
 {
-    findings_free(*findings);
+    if (*findings == NULL)
+        return;
+    for (enum verdict verdict = VERDICT_ON; verdict <= VERDICT_BAD; verdict++)
+        json_decref((*findings)->by_key[verdict]);
+    free(*findings);
 }
 
 void findings_add(struct findings *findings, enum verdict verdict, const char *name, const char *node,

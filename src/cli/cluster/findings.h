@@ -14,8 +14,7 @@ enum verdict { VERDICT_ON, VERDICT_OFF, VERDICT_BAD }; // OFF: works without it
 struct findings;
 
 struct findings *findings_new(void);
-void findings_free(struct findings *findings); // NULL is allowed
-void findings_freep(struct findings **findings);
+void findings_freep(struct findings **findings); // of NULL is allowed
 
 /* `node` is NULL for what concerns all; `text` and `fix` may be NULL. */
 void findings_add(struct findings *findings, enum verdict verdict, const char *name, const char *node,

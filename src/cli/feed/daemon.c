@@ -84,6 +84,33 @@ static int await_ready(struct feed_daemon *daemon, int ready, struct error *err)
         n == 0 ? "mgpud did not become ready" : "mgpud exited before it was ready");
 }
 
+static void forget(struct feed_daemon *daemon)
+{
+    if (daemon->pidfd >= 0)
+        (void)close(daemon->pidfd);
+    daemon->pidfd = -1;
+    daemon->pid = 0;
+}
+
+/* Sends SIGTERM, after half a minute SIGKILL, and waits for its end. */
+static void stop(struct feed_daemon *daemon)
+{
+    daemon->start_ms = 0;
+    if (daemon->pid <= 0)
+        return;
+    /* It is our child and was not waited for: the number is its own. */
+    if (daemon->pidfd >= 0)
+        (void)process_signal(daemon->pidfd, SIGTERM);
+    else
+        (void)kill(daemon->pid, SIGTERM);
+    struct pollfd end = { .fd = daemon->pidfd, .events = POLLIN };
+    if (daemon->pidfd >= 0 && poll(&end, 1, LEAVE_WAIT_MS) == 0)
+        (void)process_signal(daemon->pidfd, SIGKILL);
+    while (waitpid(daemon->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    forget(daemon);
+}
+
 int feed_daemon_start(struct feed_daemon *daemon, struct error *err)
 {
     _cleanup_close_ int ready = -1;
@@ -105,16 +132,8 @@ int feed_daemon_start(struct feed_daemon *daemon, struct error *err)
     else
         r = await_ready(daemon, ready, err);
     if (r < 0)
-        feed_daemon_stop(daemon);
+        stop(daemon);
     return r;
-}
-
-static void forget(struct feed_daemon *daemon)
-{
-    if (daemon->pidfd >= 0)
-        (void)close(daemon->pidfd);
-    daemon->pidfd = -1;
-    daemon->pid = 0;
 }
 
 void feed_daemon_note_end(struct feed_daemon *daemon)
@@ -127,26 +146,8 @@ void feed_daemon_note_end(struct feed_daemon *daemon)
     daemon->start_ms = clock_boot_ms() + daemon->delay_ms;
 }
 
-void feed_daemon_stop(struct feed_daemon *daemon)
-{
-    daemon->start_ms = 0;
-    if (daemon->pid <= 0)
-        return;
-    /* It is our child and was not waited for: the number is its own. */
-    if (daemon->pidfd >= 0)
-        (void)process_signal(daemon->pidfd, SIGTERM);
-    else
-        (void)kill(daemon->pid, SIGTERM);
-    struct pollfd end = { .fd = daemon->pidfd, .events = POLLIN };
-    if (daemon->pidfd >= 0 && poll(&end, 1, LEAVE_WAIT_MS) == 0)
-        (void)process_signal(daemon->pidfd, SIGKILL);
-    while (waitpid(daemon->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    forget(daemon);
-}
-
 void feed_daemon_clear(struct feed_daemon *daemon)
 {
-    feed_daemon_stop(daemon);
+    stop(daemon);
     strings_clear(&daemon->words);
 }

@@ -26,7 +26,5 @@ int feed_daemon_start(struct feed_daemon *daemon, struct error *err);
 /* Its pidfd was readable: it has exited and will be restarted at start_ms. */
 void feed_daemon_note_end(struct feed_daemon *daemon);
 
-/* Sends SIGTERM, after half a minute SIGKILL, and waits for its end. Its jobs continue. */
-void feed_daemon_stop(struct feed_daemon *daemon);
-
+/* Ends it as well; its jobs continue. */
 void feed_daemon_clear(struct feed_daemon *daemon);

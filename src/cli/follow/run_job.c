@@ -51,7 +51,7 @@ static int print_rest(struct call *call, const char *path, uint32_t rank, const 
 static int attach_once(struct call *call, const char *path, const struct terminal_options *options,
     bool is_read_only, bool is_from_start, json_t **ret_job, struct error *err)
 {
-    struct session_options session = { .path = path,
+    struct session_options session = { .job = path,
         .rank = options->rank,
         .is_tty = true,
         .is_read_only = is_read_only,

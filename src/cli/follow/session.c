@@ -70,11 +70,11 @@ bool session_is_on_terminal(void)
     return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-void session_say_detached(const struct call *call, const char *path)
+void session_say_detached(const struct call *call, const char *job)
 {
     if (!call->is_quiet)
         talk_line("detached from job %s, which continues; mgpu attach %s reattaches, mgpu cancel %s ends it",
-            path, path, path);
+            job, job, job);
 }
 
 /* Prints a message between lines of the job, on a terminal that may be raw. */
@@ -129,13 +129,12 @@ static char *make_path(const struct session *session)
     const struct session_options *options = session->options;
     unsigned rows = 0, columns = 0;
     if (options->exec != NULL)
-        return xasprintf(API_PATH "/jobs/%s/exec?rank=%u", options->path, options->rank);
+        return xasprintf(API_PATH "/jobs/%s/exec?rank=%u", options->job, options->rank);
     (void)screen_size(&rows, &columns);
     _cleanup_free_ char *position = xasprintf("&position=%" PRIu64, session->position);
     bool has_position = session->has_joined || options->is_from_start;
-    return xasprintf(API_PATH "/jobs/%s/terminal?rank=%u&rows=%u&columns=%u%s%s", options->path,
-        options->rank, rows, columns, options->is_read_only ? "&read_only=1" : "",
-        has_position ? position : "");
+    return xasprintf(API_PATH "/jobs/%s/terminal?rank=%u&rows=%u&columns=%u%s%s", options->job, options->rank,
+        rows, columns, options->is_read_only ? "&read_only=1" : "", has_position ? position : "");
 }
 
 static int join_once(struct session *session, struct error *err)
@@ -260,7 +259,7 @@ static int on_lost(struct session *session, struct error *err)
     http_client_free(take_ptr(session->http));
     if (session->options->exec != NULL)
         return error_set(
-            err, -ECONNRESET, "the connection to the process in job %s was lost", session->options->path);
+            err, -ECONNRESET, "the connection to the process in job %s was lost", session->options->job);
     int r = join(session, err);
     if (r == 0)
         r = take_frames(session, err);
@@ -286,7 +285,7 @@ static void show_status(struct session *session)
     char ran[32] = "";
     _cleanup_json_ json_t *job = NULL;
     struct error err = { 0 };
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", session->options->path);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", session->options->job);
     if (client_get(&session->call->client, path, &job, &err) < 0) {
         say(err.message);
         return;
@@ -294,15 +293,15 @@ static void show_status(struct session *session)
     _cleanup_free_ char *name = field_shown(job, "name");
     _cleanup_free_ char *where = job_where(job);
     format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
-    _cleanup_free_ char *line = xasprintf("[mgpu: job %s (%s) %s for %s on %s]", session->options->path, name,
-        job_state_shown(job), ran, where);
+    _cleanup_free_ char *line = xasprintf(
+        "[mgpu: job %s (%s) %s for %s on %s]", session->options->job, name, job_state_shown(job), ran, where);
     say(line);
 }
 
 static void show_log(struct session *session)
 {
     _cleanup_free_ char *command =
-        xasprintf("\"$0\" logs --raw %s | ${MGPU_PAGER:-${PAGER:-less -R}}", session->options->path);
+        xasprintf("\"$0\" logs --raw %s | ${MGPU_PAGER:-${PAGER:-less -R}}", session->options->job);
     raw_terminal_restore(&session->raw);
     pid_t pid = fork();
     if (pid == 0) {
@@ -324,7 +323,7 @@ static void show_log(struct session *session)
 static void ask_to_cancel(struct session *session)
 {
     _cleanup_free_ char *line =
-        xasprintf("[mgpu: cancel job %s? y to cancel, any other key to continue]", session->options->path);
+        xasprintf("[mgpu: cancel job %s? y to cancel, any other key to continue]", session->options->job);
     say(line);
     session->is_asking = true;
 }
@@ -338,7 +337,7 @@ static void on_answer(struct session *session, uint8_t key)
     }
     struct error err = { 0 };
     _cleanup_json_ json_t *body = json_object();
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/cancel", session->options->path);
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/cancel", session->options->job);
     if (client_call(&session->call->client, "POST", path, body, NULL, &err) < 0)
         say(err.message);
     else
@@ -570,7 +569,7 @@ int session_run(struct call *call, const struct session_options *options, int *r
     if (options->is_tty && !options->is_input_shut)
         raw_terminal_set(&session.raw);
     if (options->is_told_idleness)
-        idle_news_start(&session.news, &call->client, options->path, call->times);
+        idle_news_start(&session.news, &call->client, options->job, call->times);
     r = take_frames(&session, err);
     /* Output received before the end is written; not after detaching. */
     while (r == 0 && (!session.is_over || (session.result == SESSION_ENDED &&

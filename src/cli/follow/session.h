@@ -16,8 +16,7 @@ enum session_result {
 };
 
 struct session_options {
-    uint64_t job;
-    const char *path;   // job, as in paths of the API
+    const char *job;    // as in paths of the API
     uint32_t rank;      // of a job on several nodes
     const json_t *exec; // body of an exec, or NULL: the job's own terminal
     bool is_tty;        // the other side has a terminal
@@ -38,4 +37,4 @@ int session_run(struct call *call, const struct session_options *options, int *r
 bool session_is_on_terminal(void);
 
 /* Prints how to reattach. */
-void session_say_detached(const struct call *call, const char *path);
+void session_say_detached(const struct call *call, const char *job);

@@ -152,7 +152,7 @@ static int connect_to(struct call *call, const char *host, struct error *err)
     if (r != 0)
         return r;
     _cleanup_json_ json_t *body = make_body(&keys);
-    const struct session_options session = { .path = job, .rank = options->rank, .exec = body };
+    const struct session_options session = { .job = job, .rank = options->rank, .exec = body };
     int status = -1;
     uint64_t position = 0;
     r = session_run(call, &session, &status, &position, err);

@@ -177,7 +177,8 @@ const char *slurm_job_note(const json_t *job, const char *name)
     return NULL;
 }
 
-bool slurm_job_is_shell(const json_t *job)
+/* True for an array without waiting elements, which is not listed, because its elements are. */
+static bool is_shell(const json_t *job)
 {
     const char *left = field_text(job, "array_left");
     return field_is_known(job, "array") && !field_is_known(job, "array_job") &&
@@ -271,8 +272,7 @@ static bool is_wanted(const struct slurm_query *query, const json_t *job)
     bool is_users = query->users == NULL || slurm_list_has(query->users, field_text(job, "user")) ||
                     slurm_list_has(query->users, uid);
     return fits && is_users &&
-           (query->name == NULL || slurm_list_has(query->name, field_text(job, "name"))) &&
-           !slurm_job_is_shell(job);
+           (query->name == NULL || slurm_list_has(query->name, field_text(job, "name"))) && !is_shell(job);
 }
 
 /* Sorted, without duplicates, only the requested ones. */

@@ -56,9 +56,6 @@ bool slurm_job_is_on(const json_t *job, const char *nodes);
 /* The Slurm option kept with the job, or NULL. */
 const char *slurm_job_note(const json_t *job, const char *name);
 
-/* True for an array without waiting elements, which is not listed, because its elements are. */
-bool slurm_job_is_shell(const json_t *job);
-
 /* True when `text` is one of a list of words. */
 bool slurm_list_has(const char *list, const char *text);
 

@@ -80,10 +80,6 @@ char *step_path(const struct step *step, const struct step_task *task, const cha
 /* Runs all tasks; returns the highest exit status. */
 int step_run(struct step *step, struct error *err);
 
-/* Sends a signal to all tasks that run, or to one. */
-void step_signal(const struct step *step, int number);
-void step_signal_task(const struct step *step, const struct step_task *task, int number);
-
 /* Ends the step: SIGTERM now, SIGKILL after KillWait. Only the first call does something. */
 void step_terminate(struct step *step);
 
@@ -95,6 +91,3 @@ void step_task_end(struct step *step, struct step_task *task, int status);
 
 /* A file that the step writes for a task, or -1 with errno. `pattern` is that of --output or --error. */
 int step_open_output(const struct step *step, const struct step_task *task, const char *pattern);
-
-/* True if the output of this task goes nowhere: --output=3 is that of task 3 alone. */
-bool step_is_silent(const struct step_task *task, const char *pattern);

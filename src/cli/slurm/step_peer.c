@@ -81,7 +81,7 @@ static _Noreturn void connect_with(const struct step *step, uint32_t node)
     _cleanup_free_ char *path = xasprintf("%" PRIu64, step->job_id);
     _cleanup_json_ json_t *body = exec_body(step, node);
     client_init(&call.client, NULL, NULL);
-    const struct session_options session = { .path = path, .rank = step->ranks[node], .exec = body };
+    const struct session_options session = { .job = path, .rank = step->ranks[node], .exec = body };
     if (session_run(&call, &session, &status, &position, &err) < 0)
         (void)fprintf(stderr, "srun: error: %s: %s\n", step->nodes.items[node], err.message);
     _exit(status == 0 ? 0 : 1);

@@ -105,11 +105,11 @@ static int read_step(struct step_record *record, struct error *err)
     return record->step != NULL ? 1 : error_set(err, -EPROTO, "mgpud's answer is not JSON");
 }
 
-static int wait_readable(const struct step_record *record, int64_t said_ms, bool *ret_is_readable)
+static int wait_readable(const struct step_record *record, int64_t notice_ms, bool *ret_is_readable)
 {
     struct pollfd source = { .fd = stream_fd(&record->stream), .events = POLLIN };
     int timeout_ms = stream_wait_ms(&record->stream);
-    int64_t left_ms = said_ms - clock_boot_ms();
+    int64_t left_ms = notice_ms - clock_boot_ms();
     if (left_ms > 0 && (timeout_ms < 0 || left_ms < timeout_ms))
         timeout_ms = (int)left_ms;
     if (poll(&source, 1, timeout_ms) < 0 && errno != EINTR)
@@ -120,7 +120,7 @@ static int wait_readable(const struct step_record *record, int64_t said_ms, bool
 
 static int await(struct step_record *record, const struct step *step, struct error *err)
 {
-    int64_t said_ms = clock_boot_ms() + NOTICE_MS;
+    int64_t notice_ms = clock_boot_ms() + NOTICE_MS;
     bool is_readable = false, has_waited = false;
     int r = 0;
     for (;;) {
@@ -130,15 +130,15 @@ static int await(struct step_record *record, const struct step *step, struct err
         r = record->stream.http != NULL ? read_step(record, err) : 0;
         if (r != 0)
             break;
-        if (said_ms > 0 && clock_boot_ms() >= said_ms) {
+        if (notice_ms > 0 && clock_boot_ms() >= notice_ms) {
             (void)fprintf(stderr,
                 "srun: Job %" PRIu64
                 " step creation temporarily disabled, retrying (Requested nodes are busy)\n",
                 step->job_id);
-            said_ms = 0;
+            notice_ms = 0;
             has_waited = true;
         }
-        r = wait_readable(record, said_ms, &is_readable);
+        r = wait_readable(record, notice_ms, &is_readable);
         if (r < 0)
             return error_set_errno(err, r, "cannot wait for mgpud");
     }

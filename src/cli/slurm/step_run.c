@@ -50,7 +50,7 @@ static int open_signals(sigset_t *ret_before)
 
 /* --- signals and ends --- */
 
-void step_signal_task(const struct step *step, const struct step_task *task, int number)
+static void signal_task(const struct step *step, const struct step_task *task, int number)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
     if (!task->is_running)
@@ -63,10 +63,11 @@ void step_signal_task(const struct step *step, const struct step_task *task, int
     step_peer_put(&step->peers[task->node], FRAME_SIGNAL, task->id, out.bytes, out.length);
 }
 
-void step_signal(const struct step *step, int number)
+/* Sends a signal to all tasks that run. */
+static void step_signal(const struct step *step, int number)
 {
     for (uint32_t i = 0; i < step->count; i++)
-        step_signal_task(step, &step->tasks[i], number);
+        signal_task(step, &step->tasks[i], number);
 }
 
 void step_terminate(struct step *step)

@@ -23,7 +23,8 @@ static _Noreturn void give_up(const char *what, const char *name)
     _exit(NOT_FOUND);
 }
 
-bool step_is_silent(const struct step_task *task, const char *pattern)
+/* True if the output of this task goes nowhere: --output=3 is that of task 3 alone. */
+static bool is_silent(const struct step_task *task, const char *pattern)
 {
     bool is_number = pattern[0] != '\0' && pattern[strspn(pattern, "0123456789")] == '\0';
     return strcmp(pattern, "none") == 0 || (is_number && strtoul(pattern, NULL, 10) != task->id);
@@ -35,7 +36,7 @@ int step_open_output(const struct step *step, const struct step_task *task, cons
     bool is_appended = job->open_mode != NULL && strcmp(job->open_mode, "append") == 0;
     bool is_shared = strstr(pattern, "%t") == NULL && task->id > 0; // the first of them has emptied it
     _cleanup_free_ char *path =
-        step_is_silent(task, pattern) ? xstrdup("/dev/null") : step_path(step, task, pattern);
+        is_silent(task, pattern) ? xstrdup("/dev/null") : step_path(step, task, pattern);
     int flags = O_WRONLY | O_CREAT | O_APPEND | (is_appended || is_shared ? 0 : O_TRUNC);
     return open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
 }
@@ -44,7 +45,7 @@ int step_open_output(const struct step *step, const struct step_task *task, cons
 static bool is_file(const struct step_task *task, const char *pattern)
 {
     bool is_number = pattern[0] != '\0' && pattern[strspn(pattern, "0123456789")] == '\0';
-    return strcmp(pattern, "all") != 0 && (!is_number || step_is_silent(task, pattern));
+    return strcmp(pattern, "all") != 0 && (!is_number || is_silent(task, pattern));
 }
 
 static void redirect(const struct step *step, const struct step_task *task, const char *pattern, int target)
@@ -122,7 +123,7 @@ static _Noreturn void run_there(
     if (here != NULL)
         (void)json_object_set_new(body, "cwd", json_string(here));
     client_init(&call.client, NULL, NULL);
-    const struct session_options session = { .path = path,
+    const struct session_options session = { .job = path,
         .rank = step->ranks[task->node],
         .exec = body,
         .is_tty = is_tty,

@@ -17,9 +17,7 @@
 #define PMIX_ALL_RANKS   (UINT32_MAX - 1)
 
 #define PMIX_OK           0
-#define PMIX_FAILED       (-1)
 #define PMIX_NOT_FOUND    (-46)
-#define PMIX_UNSUPPORTED  (-47)
 #define PMIX_DONE_AT_ONCE (-157) // there will be no callback
 #define PMIX_TYPE_STRING  3U
 #define PMIX_TYPE_UINT16  13U

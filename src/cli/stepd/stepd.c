@@ -393,12 +393,12 @@ static void turn(struct stepd *stepd)
 /* Signals for the step are sent by srun; those that reach every process of the job reach the tasks, too. */
 static void open_signals(struct stepd *stepd)
 {
-    static const int ignored[] = { SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP };
+    static const int blocked[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP };
     sigset_t set;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
-    for (size_t i = 1; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-        (void)sigaddset(&set, ignored[i]);
+    for (size_t i = 0; i < sizeof(blocked) / sizeof(blocked[0]); i++)
+        (void)sigaddset(&set, blocked[i]);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     (void)sigemptyset(&stepd->mask);

@@ -31,7 +31,7 @@ struct slurm_job {
     bool is_parsable, is_waited, is_tested, is_quiet;
     /* Of srun. */
     bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, is_exact, is_exclusive,
-        has_multiple_programs, is_no_allocation;
+        has_multiple_programs;
     bool is_status_off;          // Ctrl-C ends the step at once
     bool keeps_counts;           // -E: SLURM_NNODES and SLURM_NTASKS of the job, not of the step
     const char *prolog, *epilog; // programs that srun runs before and after the step; NULL: none

@@ -67,8 +67,7 @@ struct top_wire {
     int64_t last_ms[ASKS]; // boot clock: time of the last request
     int64_t retry_ms;      // boot clock: no request before this time; 0: at once
     int64_t lost_ms;       // boot clock: mgpud has not answered since; 0: it answers
-    int64_t events_retry_ms;
-    char problem[256]; // message of the last failure
+    char problem[256];     // message of the last failure
 };
 
 /* --- display state --- */

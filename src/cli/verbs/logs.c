@@ -80,7 +80,7 @@ struct log_list {
     size_t count; // at most FOLLOWED_MAX of the followed ones
 };
 
-/* One job's output on its way, or that of its part on one node. */
+/* One job's output on its way, or that of one rank. */
 struct log {
     const char *job;
     size_t rank;

@@ -252,10 +252,7 @@ static void print_conditions(const struct page *page)
     if (left != NULL && left[0] != '\0')
         print_field(page, "not begun", "array_left");
     print_tries(page);
-    if (field_integer(page->job, "preemptions", 0) > 0)
-        (void)fprintf(page->out, "%-10s %" PRId64 " time%s\n", "preempted",
-            field_integer(page->job, "preemptions", 0),
-            field_integer(page->job, "preemptions", 0) == 1 ? "" : "s");
+    print_count(page, "preempted", "preemptions", "");
 }
 
 static void print_state(const struct page *page)
