@@ -81,7 +81,7 @@ def states(box, user, terminal):
 
 def submit_takes(box, user):
     begin = time.monotonic()
-    answer = box.api('POST', '/jobs', {'command': ['true'], 'hold': True}, user=user, timeout_s=PATIENCE_S)
+    answer = box.api('POST', '/jobs', {'command': ['true'], 'hold': True}, user=user)
     assert answer.status == 201, answer
     return time.monotonic() - begin
 

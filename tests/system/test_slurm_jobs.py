@@ -6,7 +6,6 @@ import os
 import shlex
 import signal
 import subprocess
-import time
 
 import harness
 import pytest
@@ -265,10 +264,7 @@ def states(cluster, array):
 
 
 def until(ask, wanted):
-    deadline = time.monotonic() + harness.DEADLINE_S
-    while (found := ask()) != wanted:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.05)
+    harness.until(lambda: ask() == wanted, f'{wanted}')
 
 
 def test_elements_of_an_array_start_after_those_of_another(cluster, gate, place):

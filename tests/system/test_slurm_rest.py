@@ -41,10 +41,8 @@ class Rest:
             self.process = subprocess.Popen([f'{cluster.folder}/slurmrestd', '-a', 'rest_auth/local', '-s', 'openapi/v0.0.38', f'unix:{self.path}'],
                                             env=cluster.environment(), cwd=cluster.place, stdin=subprocess.DEVNULL, stderr=log,
                                             **user.popen_arguments())
-        deadline = time.monotonic() + harness.DEADLINE_S
-        while not os.path.exists(self.path):
-            assert self.process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
+        harness.until(lambda: os.path.exists(self.path) or self.process.poll() is not None, 'slurmrestd listens')
+        assert self.process.poll() is None
 
     def close(self):
         self.process.terminate()
