@@ -60,7 +60,7 @@ static int read_hex(const char *text, struct buffer *ret)
     size_t length = strlen(text);
     if (strcmp(text, "-") == 0)
         return 0;
-    if (length % 2 != 0 || text[strspn(text, "0123456789abcdef")] != '\0')
+    if (length == 0 || length % 2 != 0 || text[strspn(text, "0123456789abcdef")] != '\0')
         return -EBADMSG;
     for (size_t i = 0; i < length; i += 2) {
         memcpy(byte, text + i, 2);
@@ -119,7 +119,8 @@ int gpu_lock_state_read(const char *path, struct gpu_lock_state *ret, struct err
     if (r == -ENOENT)
         return 0;
     char *rest = buffer_text(&text);
-    r = read_head(strsep(&rest, "\n"), &state);
+    bool is_text = strlen(rest) == text.length; // zeros are a hole, behind which there may be more nodes
+    r = is_text ? read_head(strsep(&rest, "\n"), &state) : -EBADMSG;
     for (const char *line; r == 0 && (line = strsep(&rest, "\n")) != NULL;)
         r = *line != '\0' ? read_node(line, &state) : 0;
     if (r < 0) {

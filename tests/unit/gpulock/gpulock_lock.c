@@ -386,6 +386,28 @@ static void what_is_not_ours_is_left_alone(void **state)
     assert_nodes(machine, before);
 }
 
+static void assert_damaged(const struct machine *machine, const char *bytes, size_t length)
+{
+    struct gpu_lock_state found = { 0 };
+    struct error err = { 0 };
+    _cleanup_free_ char *path = path_of(machine, "a-state");
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(gpu_lock_state_read(path, &found, &err), -EBADMSG);
+    gpu_lock_state_clear(&found);
+}
+
+/* Nodes behind the hole, and lists of access that are cut off, would be forgotten for ever. */
+static void a_state_with_a_hole_or_a_cut_line_is_damaged(void **state)
+{
+    static const char hole[] = "mgpu-gpu-lock 1 held 0\nnode a 0 0 0666 -\n\0\0\0\0\nnode b 0 0 0666 -\n",
+                      cut[] = "mgpu-gpu-lock 1 held 0\nnode a 0 0 0666 ";
+    assert_damaged(*state, hole, sizeof(hole) - 1);
+    assert_damaged(*state, cut, sizeof(cut) - 1);
+}
+
 static void without_gpus_nothing_is_locked(void **state)
 {
     struct machine *machine = *state;
@@ -421,6 +443,7 @@ int main(void)
         ON_A_MACHINE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again),
         ON_A_MACHINE(the_options_of_the_loaded_driver_are_compared),
         ON_A_MACHINE(what_is_not_ours_is_left_alone),
+        ON_A_MACHINE(a_state_with_a_hole_or_a_cut_line_is_damaged),
         ON_A_MACHINE(without_gpus_nothing_is_locked),
         ON_A_MACHINE(a_link_in_the_place_of_a_node_is_not_followed),
     };
