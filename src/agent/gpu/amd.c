@@ -25,11 +25,14 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/strings.h"
 
 #define VENDOR_AMD      0x1002U
 #define FILE_MAX        4096U
 #define UTILIZATION_MAX 100U
 #define MEMORY_MAX      (UINT64_C(1) << 46) // bytes; higher values of the driver are rejected
+#define MODEL_MAX       96U                 // bytes, as the record has it
+#define WORD_MAX        16U                 // bytes of what is named in a sentence
 #define WHOLE           "SPX"
 
 struct amd_gpu {
@@ -233,11 +236,12 @@ static uint64_t find_links(const struct amd *amd, const struct amd_node *from)
 
 static char *name_model(const char *folder)
 {
-    char *product = read_line(folder, "product_name");
+    _cleanup_free_ char *product = read_line(folder, "product_name");
     if (product != NULL)
-        return product;
+        return text_escape_fit(product, MODEL_MAX); // of the card's EEPROM
     _cleanup_free_ char *device = read_line(folder, "device");
-    return device != NULL ? xasprintf("AMD GPU %s", device) : xstrdup("AMD GPU");
+    _cleanup_free_ char *shown = device != NULL ? text_escape_fit(device, WORD_MAX) : NULL;
+    return shown != NULL ? xasprintf("AMD GPU %s", shown) : xstrdup("AMD GPU");
 }
 
 static int32_t read_render_minor(const char *folder)
@@ -330,12 +334,12 @@ static void read_partition(const char *folder, struct gpu_state *gpu)
 {
     _cleanup_free_ char *mode = read_line(folder, "current_compute_partition");
     bool is_whole = mode == NULL || strcmp(mode, WHOLE) == 0;
+    _cleanup_free_ char *shown = is_whole ? NULL : text_escape_fit(mode, WORD_MAX);
     free(gpu->refusal);
-    gpu->refusal = is_whole
-                       ? NULL
-                       : xasprintf("its compute partition mode is %.16s, and mgpu offers whole GPUs only "
-                                   "(" WHOLE ")",
-                             mode);
+    gpu->refusal = is_whole ? NULL
+                            : xasprintf("its compute partition mode is %s, and mgpu offers whole GPUs only "
+                                        "(" WHOLE ")",
+                                  shown);
 }
 
 static void amd_sample(void *state, size_t i, struct gpu_state *gpu)

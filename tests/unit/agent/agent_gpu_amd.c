@@ -210,6 +210,25 @@ static void what_is_not_told_or_cannot_be_true_is_missing(void **state)
     gpu_amd.close(amd);
 }
 
+/* A card without a programmed EEPROM has anything there. */
+static void what_a_card_calls_itself_is_text(void **state)
+{
+    void *amd;
+    struct gpu_state gpu = { 0 };
+    struct error err = { 0 };
+    char name[256];
+    memset(name, 'x', sizeof(name) - 1);
+    memcpy(name, "\xff\x1b[31m", 6);
+    name[sizeof(name) - 1] = '\0';
+    put("devices/0000:83:00.0/product_name", name);
+    open_amd(&amd, 2);
+    gpu_amd.describe(amd, 1, &gpu);
+    assert_non_null(strstr(gpu.model, "\\xff\\x1b[31mxxx"));
+    assert_int_equal(record_check(&gpu_state_record, &gpu, &err), 0);
+    record_clear(&gpu_state_record, &gpu);
+    gpu_amd.close(amd);
+}
+
 static void a_gpu_without_a_unique_id_is_known_by_its_slot(void **state)
 {
     void *amd;
@@ -287,6 +306,7 @@ int main(void)
         TEST(without_its_library_it_says_that),
         TEST(processes_are_those_with_memory_there),
         TEST(what_is_not_told_or_cannot_be_true_is_missing),
+        TEST(what_a_card_calls_itself_is_text),
         TEST(a_gpu_without_a_unique_id_is_known_by_its_slot),
         TEST(a_gpu_in_partitions_is_not_offered),
         TEST(a_gpu_that_vanishes_is_lost),
