@@ -42,6 +42,12 @@ void *cluster_follower(void *arg);
 /* members.c: what a controller reports of itself, and of etcd. */
 void *cluster_reporter(void *arg);
 
+/* members.c: what another controller has reported. False: it is no report. */
+bool cluster_member_read(const void *bytes, size_t length, struct cluster_member *ret);
+
+/* members.c: what a member of etcd says is wrong with it, "": nothing. A constant text. */
+const char *cluster_server_trouble(const json_t *answer);
+
 /* identity.c: writes the keys in etcd to DIR: 1, or 0 if etcd has none yet. */
 int cluster_identity_read(struct etcd *etcd, const char *dir, struct error *err);
 

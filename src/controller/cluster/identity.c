@@ -33,16 +33,24 @@ static int open_dir(const char *dir, struct error *err)
     return fd < 0 ? error_set_errno(err, -errno, "cannot open %s", dir) : fd;
 }
 
+/* Keys of two clusters would not fit together, so none is written when one is missing. */
+static int check_files(const json_t *files, struct error *err)
+{
+    for (size_t i = 0; i < NAMES; i++)
+        if (!json_is_string(json_object_get(files, names[i])))
+            return error_set(err, -EBADMSG, "etcd: the key " KEY_IDENTITY " has no %s", names[i]);
+    return 0;
+}
+
 static int write_files(const struct etcd_key *key, const char *dir, struct error *err)
 {
     _cleanup_close_ int fd = open_dir(dir, err);
     json_t *files = json_loadb((const char *)key->value.bytes, key->value.length, 0, NULL);
-    int r = fd < 0 ? fd : 0;
+    int r = fd < 0 ? fd : check_files(files, err);
     for (size_t i = 0; r == 0 && i < NAMES; i++) {
         const char *text = json_string_value(json_object_get(files, names[i]));
-        if (text == NULL)
-            r = error_set(err, -EBADMSG, "etcd: the key " KEY_IDENTITY " has no %s", names[i]);
-        else if ((r = file_write(fd, names[i], text, strlen(text), true)) < 0)
+        r = file_write(fd, names[i], text, strlen(text), true);
+        if (r < 0)
             (void)error_set_errno(err, r, "cannot write %s/%s", dir, names[i]);
     }
     json_decref(files);

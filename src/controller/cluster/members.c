@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "base/version.h"
 #include "controller/cluster/cluster_private.h"
 #include "controller/cluster/status.h"
@@ -49,12 +50,13 @@ static void take_text(const json_t *object, const char *name, char *ret, size_t 
         (void)snprintf(ret, size, "%s", text);
 }
 
-static bool read_member(const struct etcd_key *key, struct cluster_member *ret)
+bool cluster_member_read(const void *bytes, size_t length, struct cluster_member *ret)
 {
-    json_t *object = json_loadb((const char *)key->value.bytes, key->value.length, 0, NULL);
+    json_t *object = json_loadb(bytes, length, 0, NULL);
     struct cluster_member member = { .entry = (uint64_t)etcd_number(object, "entry"),
         .is_leading = json_is_true(json_object_get(object, "leading")) };
-    const char *trouble = json_string_value(json_object_get(object, "trouble"));
+    const char *text = json_string_value(json_object_get(object, "trouble"));
+    _cleanup_free_ char *trouble = text != NULL ? text_escape_fit(text, sizeof(member.trouble) - 1) : NULL;
     take_text(object, "name", member.name, sizeof(member.name));
     take_text(object, "api", member.api, sizeof(member.api));
     take_text(object, "nodes", member.nodes, sizeof(member.nodes));
@@ -72,7 +74,8 @@ static void take_members(struct cluster *cluster, const struct etcd_result *resu
     struct cluster_member members[CLUSTER_MEMBERS_MAX];
     size_t count = 0;
     for (size_t i = 0; i < result->n_keys && count < CLUSTER_MEMBERS_MAX; i++)
-        count += read_member(&result->keys[i], &members[count]);
+        count +=
+            cluster_member_read(result->keys[i].value.bytes, result->keys[i].value.length, &members[count]);
     (void)pthread_mutex_lock(&cluster->mutex);
     memcpy(cluster->status.members, members, count * sizeof(members[0]));
     cluster->status.n_members = count;
@@ -175,7 +178,7 @@ static bool says(const json_t *text, const char *words)
 }
 
 /* Alarms come as texts such as "memberID:10276657743932975437 alarm:NOSPACE". */
-static const char *find_trouble(const json_t *answer)
+const char *cluster_server_trouble(const json_t *answer)
 {
     size_t i;
     const json_t *text;
@@ -203,8 +206,8 @@ static void look_at_servers(struct reporter *reporter)
         int r = etcd_call(reporter->etcd, "maintenance/status", json_object(), SERVER_MS, &answer, &err);
         server.is_up = r == 0;
         server.used_bytes = r == 0 ? etcd_number(answer, "dbSize") : 0;
-        (void)snprintf(
-            server.trouble, sizeof(server.trouble), "%.255s", r == 0 ? find_trouble(answer) : err.message);
+        (void)snprintf(server.trouble, sizeof(server.trouble), "%.255s",
+            r == 0 ? cluster_server_trouble(answer) : err.message);
         json_decref(answer);
         (void)pthread_mutex_lock(&cluster->mutex);
         cluster->status.servers[i] = server;

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "controller/cluster/cluster_private.h"
 #include "controller/cluster/etcd.h"
 #include "controller/cluster/leadership.h"
 #include "fake_curl.h"
@@ -154,6 +156,55 @@ static void a_watch_that_is_never_created_goes_on_at_the_next_endpoint(void **st
     etcd_settings_clear(&settings);
 }
 
+/* Keys "authority.key" and so on, in base64, of which only the first is there. */
+static CURLcode answer_in_part(const struct fake_request *request, struct buffer *ret)
+{
+    (void)request;
+    buffer_append_text(ret, "{\"responses\":[{\"response_range\":{\"kvs\":[{\"key\":\"bWdwdS9pZGVudGl0eQ==\","
+                            "\"value\":\"eyJhdXRob3JpdHkua2V5IjoiYSJ9\"}]}}]}");
+    return CURLE_OK;
+}
+
+static void an_identity_that_is_not_whole_replaces_no_key(void **state)
+{
+    struct etcd_settings settings = settings_with(false, false, false);
+    struct etcd *etcd = etcd_new(fake_curl(answer_in_part), &settings);
+    struct error err = { 0 };
+    char dir[] = "/tmp/mgpu-identity-XXXXXX";
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(cluster_identity_read(etcd, dir, &err), -EBADMSG);
+    assert_non_null(strstr(err.message, "authority.crt"));
+    assert_int_equal(rmdir(dir), 0); // it is empty
+    etcd_free(etcd);
+    etcd_settings_clear(&settings);
+}
+
+static void the_status_of_a_member_may_have_errors_of_any_kind(void **state)
+{
+    (void)state;
+    json_t *status = json_pack("{s:[i,s]}", "errors", 1, "memberID:1 alarm:NOSPACE");
+    assert_non_null(strstr(cluster_server_trouble(status), "full"));
+    json_decref(status);
+}
+
+static void the_trouble_of_another_controller_is_text_however_long(void **state)
+{
+    struct cluster_member member = { 0 };
+    struct buffer report = { 0 };
+    (void)state;
+    buffer_append_text(&report, "{\"name\":\"b\",\"trouble\":\"\\u001b");
+    for (size_t i = 0; i < sizeof(member.trouble); i++)
+        buffer_append_text(&report, "\xc3\xa9");
+    buffer_append_text(&report, "\"}");
+    assert_true(cluster_member_read(report.bytes, report.length, &member));
+    json_t *text = json_string(member.trouble); // NULL: no UTF-8
+    assert_non_null(text);
+    assert_memory_equal(member.trouble, "\\x1b", 4);
+    json_decref(text);
+    buffer_clear(&report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +212,9 @@ int main(void)
         cmocka_unit_test(clients_that_meet_the_same_failure_go_on_at_one_endpoint),
         cmocka_unit_test(a_controller_is_elected_though_two_endpoints_hang),
         cmocka_unit_test(a_controller_pauses_while_etcd_refuses_connections),
+        cmocka_unit_test(an_identity_that_is_not_whole_replaces_no_key),
+        cmocka_unit_test(the_status_of_a_member_may_have_errors_of_any_kind),
+        cmocka_unit_test(the_trouble_of_another_controller_is_text_however_long),
         cmocka_unit_test(a_watch_that_is_never_created_goes_on_at_the_next_endpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
