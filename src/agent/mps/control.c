@@ -121,6 +121,8 @@ int mps_control_judge(int status, int output, struct error *err)
     char text[OUTPUT_MAX];
     ssize_t n = recv(output, text, sizeof(text) - 1, MSG_DONTWAIT);
     text[n > 0 ? n : 0] = '\0';
+    for (ssize_t i = 0; i < n; i++)
+        text[i] = text[i] == '\0' ? ' ' : text[i]; // a refusal may follow
     bool has_ended_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (has_ended_well && !is_refusal(text))
         return 0;
