@@ -43,7 +43,7 @@ static struct gather *find(const struct step *step, const void *key, size_t leng
     struct gather *gather = step->gathers != NULL ? step->gathers->first : NULL;
     for (; gather != NULL; gather = gather->next) {
         size_t place = place_of(gather, node);
-        if (gather->key.length == length && memcmp(gather->key.bytes, key, length) == 0 &&
+        if (gather->key.length == length && (length == 0 || memcmp(gather->key.bytes, key, length) == 0) &&
             place < gather->n_nodes && !gather->has_part[place])
             return gather;
     }
@@ -85,6 +85,7 @@ void step_gather(struct step *step, const struct step_peer *from, const struct f
 {
     size_t position = 0;
     uint64_t key_length = 0, count = 0, node = 0;
+    bool is_one = false; // the sender, of the nodes
     if (!frame_number(frame, &position, 4, &key_length) || key_length > frame->length - position)
         return;
     const uint8_t *key = frame->bytes + position;
@@ -96,15 +97,15 @@ void step_gather(struct step *step, const struct step_peer *from, const struct f
         if (!frame_number(frame, &position, 4, &node) || node >= step->nodes.count)
             return;
         nodes[i] = (uint32_t)node;
+        is_one = is_one || node == from->node;
     }
+    if (!is_one)
+        return;
     struct gather *gather = find(step, key, (size_t)key_length, from->node);
     if (gather == NULL)
         gather = make(step, key, (size_t)key_length, nodes, (size_t)count);
-    size_t place = place_of(gather, from->node);
-    if (place < gather->n_nodes) {
-        gather->has_part[place] = true;
-        gather->n_missing--;
-    }
+    gather->has_part[place_of(gather, from->node)] = true;
+    gather->n_missing--;
     buffer_append(&gather->parts, frame->bytes + position, frame->length - position);
     if (gather->n_missing == 0)
         finish(step, gather);

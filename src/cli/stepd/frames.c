@@ -28,9 +28,9 @@ void frame_put_words(struct buffer *out, enum frame_type type, uint32_t task, co
 int frame_take(const struct buffer *in, size_t *position, struct frame *ret)
 {
     size_t left = in->length - *position;
-    const uint8_t *head = in->bytes + *position;
     if (left < FRAME_HEAD_SIZE)
         return 0;
+    const uint8_t *head = in->bytes + *position;
     size_t length = (size_t)terminal_get(head + 8, 4);
     if (length > FRAME_PAYLOAD_MAX)
         return -EBADMSG;

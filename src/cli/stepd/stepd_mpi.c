@@ -49,15 +49,19 @@ static void abort_step(void *arg, int code, const char *message)
 static int read_setup(struct stepd *stepd, const struct strings *words, struct error *err)
 {
     struct mpi_setup *setup = &stepd->setup;
-    if (words->count < 5 || words->count % 2 == 0)
+    if (words->count < 5 || words->count % 2 == 0 || setup->name != NULL)
         return error_set(err, -EBADMSG, "srun's message about MPI is malformed");
     size_t n_nodes = (words->count - 3) / 2;
     setup->name = xstrdup(words->items[1]);
     setup->here = (uint32_t)strtoul(words->items[2], NULL, 10);
     setup->first = xcalloc(n_nodes + 1, sizeof(*setup->first));
     for (size_t i = 0; i < n_nodes; i++) {
+        unsigned long count = strtoul(words->items[4 + 2 * i], NULL, 10);
+        if (count > STEPD_TASKS_MAX || setup->first[i] > UINT32_MAX - count)
+            return error_set(err, -EBADMSG, "srun has named %lu tasks of node %.60s; a node has %u at most",
+                count, words->items[3 + 2 * i], STEPD_TASKS_MAX);
         strings_add(&setup->nodes, words->items[3 + 2 * i]);
-        setup->first[i + 1] = setup->first[i] + (uint32_t)strtoul(words->items[4 + 2 * i], NULL, 10);
+        setup->first[i + 1] = setup->first[i] + (uint32_t)count;
     }
     if (setup->here >= n_nodes)
         return error_set(err, -EBADMSG, "srun's message about MPI is malformed");
@@ -70,7 +74,7 @@ int stepd_open_mpi(struct stepd *stepd, const struct frame *frame, struct error 
     const struct mpi_acts acts = {
         .arg = stepd, .gather = gather, .fetch = fetch, .answer = answer, .abort = abort_step
     };
-    if (stepd->mpi != NULL || !frame_words(frame, &words))
+    if (stepd->mpi != NULL || stepd->count > 0 || stepd->is_started || !frame_words(frame, &words))
         return error_set(err, -EBADMSG, "srun's message about MPI is malformed");
     int r = read_setup(stepd, &words, err);
     const struct mpi_kind *kind = r == 0 ? mpi_kind_find(words.items[0]) : NULL;

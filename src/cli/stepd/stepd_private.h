@@ -14,6 +14,8 @@
 #include "cli/stepd/frames.h"
 #include "cli/stepd/mpi.h"
 
+#define STEPD_TASKS_MAX 65536U // of a node
+
 enum stepd_stream { STREAM_OUTPUT, STREAM_ERRORS, STREAM_COUNT };
 
 struct stepd_task {
@@ -54,8 +56,24 @@ struct stepd {
 /* A frame for srun. May be called in any thread. */
 void stepd_put(struct stepd *stepd, enum frame_type type, uint32_t task, const void *bytes, size_t length);
 
+/* Obeys a frame of srun; a negative errno ends the step. */
+int stepd_take(struct stepd *stepd, const struct frame *frame, struct error *err);
+
+/* Writes to the task what it has not read yet, as far as it reads. */
+void stepd_give_input(struct stepd_task *task);
+
+/* Tells srun when tasks have much input to read, and when they have read it. Other frames of srun are always
+ * taken: a task that waits for those of MPI does not read meanwhile. */
+void stepd_tell_input(struct stepd *stepd);
+
+/* Sends a signal to one task, or to FRAME_ALL. */
+void stepd_signal_tasks(const struct stepd *stepd, uint32_t id, int number);
+
+/* Releases everything; processes of tasks are left alone. */
+void stepd_clear(struct stepd *stepd);
+
 /* Starts all tasks; the first failure ends the step. */
 int stepd_start(struct stepd *stepd, struct error *err);
 
-/* Opens the kind of MPI that the frame names. */
+/* Opens the kind of MPI that the frame names: before the first task, because it has places for them. */
 int stepd_open_mpi(struct stepd *stepd, const struct frame *frame, struct error *err);
