@@ -237,3 +237,25 @@ def test_connections_are_accepted_again_when_there_are_descriptors(rest):
 def test_a_request_that_is_too_large_is_refused(rest):
     status, found = rest('POST', '/job/submit', {'script': '#!/bin/sh\n' + 'x' * (3 << 20), 'job': {'environment': {}}})
     assert status == 413 and found['errors'], found
+
+
+@pytest.mark.parametrize(('head', 'status'), [
+    ('Transfer-Encoding: chunked', 411), ('Content-Length: -1', 400), ('Content-Length: 2x', 400),
+    ('Content-Length: 2\r\nContent-Length: 3', 400), ('X: \0', 400), ('Content-Length: 99999999999999999999', 413)])
+def test_a_head_that_does_not_say_where_the_body_ends_is_refused(rest, head, status):
+    with rest.cluster.box.client.acting(), socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(harness.DEADLINE_S)
+        connection.connect(rest.path)
+        connection.sendall(f'POST {BASE}/job/submit HTTP/1.1\r\n{head}\r\n\r\n{{}}'.encode())
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile('rb') as answer:
+            assert answer.readline().split()[1] == str(status).encode()
+
+
+def test_a_body_that_came_with_its_head_is_not_asked_for(rest):
+    with rest.cluster.box.client.acting(), socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(harness.DEADLINE_S)
+        connection.connect(rest.path)
+        connection.sendall(f'POST {BASE}/job/submit HTTP/1.1\r\nContent-Length: 11\r\n\r\n\nExpect: no'.encode())
+        with connection.makefile('rb') as answer:
+            assert answer.readline().startswith(b'HTTP/1.1 400 ')

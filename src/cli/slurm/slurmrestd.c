@@ -23,15 +23,18 @@
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/programs.h"
 #include "cli/slurm/rest.h"
+#include "cli/slurm/rest_message.h"
 #include "cli/slurm/slurm.h"
 
-#define HEAD_MAX  65536U
-#define BODY_MAX  (2U << 20) // more than the largest script
-#define DRAIN_MAX (64U << 20)
-#define PIECE     16384
-#define BACKLOG   64
-#define TIMEOUT_S 60
-#define PAUSE_MS  100 // while there are no descriptors
+#define EMPTY_LINE "\r\n\r\n"
+#define LENGTH_MAX 18U // digits; more is too much in any case
+#define DRAIN_MAX  (64U << 20)
+#define PIECE      16384
+#define BACKLOG    64
+#define TIMEOUT_S  60
+#define PAUSE_MS   100 // while there are no descriptors
+
+enum { BAD_REQUEST = 400, LENGTH_REQUIRED = 411, TOO_LARGE = 413 };
 
 static int set_nothing(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
@@ -49,30 +52,17 @@ const struct slurm_option slurm_restd_options[] = {
     { 0 },
 };
 
-/* --- one connection --- */
+/* --- one request ---
+ *
+ * The head ends with an empty line; the body is as long as the head says. Neither contains a NUL, so that
+ * both are texts. What follows is ignored: a connection carries one request.
+ */
 
-struct message {
-    struct buffer bytes;
-    char *method, *target, *body; // within `bytes`
-    const char *user;             // of X-SLURM-USER-NAME, or NULL
-};
-
-static const char *reason(int status)
-{
-    return status == 200   ? "OK"
-           : status == 400 ? "Bad Request"
-           : status == 401 ? "Unauthorized"
-           : status == 404 ? "Not Found"
-           : status == 405 ? "Method Not Allowed"
-           : status == 413 ? "Content Too Large"
-                           : "Internal Server Error";
-}
-
-/* The value of a header in the text up to `end`, or NULL. */
-static char *find_header(char *head, const char *end, const char *name)
+/* The value of a header in the lines of the head, or NULL. */
+static const char *find_header(const char *lines, const char *name)
 {
     size_t length = strlen(name);
-    for (char *line = head; line != NULL && line < end; line = strchr(line, '\n')) {
+    for (const char *line = lines; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncasecmp(line, name, length) == 0 && line[length] == ':')
             return line + length + 1 + strspn(line + length + 1, " \t");
@@ -80,7 +70,110 @@ static char *find_header(char *head, const char *end, const char *name)
     return NULL;
 }
 
-/* Reads until `count` bytes are there; -EPIPE if the client has left. */
+/* The text up to the end of the line. The caller frees it. */
+static char *copy_value(const char *value)
+{
+    size_t length = strcspn(value, "\r\n");
+    while (length > 0 && strchr(" \t", value[length - 1]) != NULL)
+        length--;
+    return xstrndup(value, length);
+}
+
+/* Two lengths would be two opinions on where the body ends. */
+static int read_length(const char *lines, size_t *ret)
+{
+    const char *found = find_header(lines, "content-length");
+    *ret = 0;
+    if (find_header(lines, "transfer-encoding") != NULL)
+        return LENGTH_REQUIRED; // chunks are not supported
+    if (found == NULL)
+        return 0;
+    _cleanup_free_ char *value = copy_value(found);
+    size_t digits = strspn(value, "0123456789");
+    if (digits == 0 || value[digits] != '\0' || find_header(found, "content-length") != NULL)
+        return BAD_REQUEST;
+    const char *number = value + strspn(value, "0");
+    if (strlen(number) > LENGTH_MAX)
+        return TOO_LARGE;
+    *ret = (size_t)strtoull(number, NULL, 10);
+    return *ret > REST_BODY_MAX ? TOO_LARGE : 0;
+}
+
+/* 0 with `head` and `body_length`, REST_MORE or a status. */
+static int find_head(struct rest_message *message)
+{
+    const struct buffer *bytes = &message->bytes;
+    const char *text = (const char *)bytes->bytes;
+    size_t limit = bytes->length < REST_HEAD_MAX ? bytes->length : REST_HEAD_MAX;
+    const char *end = limit > 0 ? memmem(text, limit, EMPTY_LINE, strlen(EMPTY_LINE)) : NULL;
+    size_t length = end != NULL ? (size_t)(end - text) + strlen(EMPTY_LINE) : limit;
+    if (length > 0 && memchr(text, '\0', length) != NULL)
+        return BAD_REQUEST;
+    if (end == NULL)
+        return limit == REST_HEAD_MAX ? TOO_LARGE : REST_MORE;
+    _cleanup_free_ char *head = xstrndup(text, (size_t)(end - text));
+    const char *lines = head + strcspn(head, "\n");
+    int status = read_length(lines, &message->body_length);
+    if (status != 0)
+        return status;
+    const char *expect = find_header(lines, "expect");
+    message->is_waiting = expect != NULL && strncasecmp(expect, "100-continue", 12) == 0;
+    message->head = length;
+    return REST_WHOLE;
+}
+
+/* Cuts the texts out of the bytes. */
+static int split(struct rest_message *message)
+{
+    char *text = buffer_text(&message->bytes), *lines;
+    message->body = text + message->head;
+    if (memchr(message->body, '\0', message->body_length) != NULL)
+        return BAD_REQUEST;
+    message->body[message->body_length] = '\0';
+    text[message->head - strlen(EMPTY_LINE)] = '\0';
+    lines = text + strcspn(text, "\n");
+    char *user = (char *)(uintptr_t)find_header(lines, "x-slurm-user-name");
+    if (user != NULL)
+        user[strcspn(user, "\r\n")] = '\0';
+    message->user = user;
+    text[strcspn(text, "\r\n")] = '\0';
+    message->method = strsep(&text, " ");
+    message->target = strsep(&text, " ");
+    return message->target != NULL && message->target[0] == '/' ? REST_WHOLE : BAD_REQUEST;
+}
+
+int rest_message_examine(struct rest_message *message)
+{
+    int r = message->head > 0 ? REST_WHOLE : find_head(message);
+    if (r != REST_WHOLE)
+        return r;
+    if (message->bytes.length < message->head + message->body_length)
+        return REST_MORE;
+    message->is_waiting = false; // nothing is missing
+    return split(message);
+}
+
+void rest_message_clear(struct rest_message *message)
+{
+    buffer_clear(&message->bytes);
+    *message = (struct rest_message){ 0 };
+}
+
+/* --- one connection --- */
+
+static const char *reason(int status)
+{
+    return status == 200               ? "OK"
+           : status == BAD_REQUEST     ? "Bad Request"
+           : status == 401             ? "Unauthorized"
+           : status == 404             ? "Not Found"
+           : status == 405             ? "Method Not Allowed"
+           : status == LENGTH_REQUIRED ? "Length Required"
+           : status == TOO_LARGE       ? "Content Too Large"
+                                       : "Internal Server Error";
+}
+
+/* Reads what is there, or waits for it; -EPIPE if the client has left. */
 static int read_more(int fd, struct buffer *bytes)
 {
     char piece[PIECE];
@@ -94,42 +187,19 @@ static int read_more(int fd, struct buffer *bytes)
 }
 
 /* 0, a status of HTTP for a request that cannot be answered, or -EPIPE. */
-static int read_message(int in, struct message *message)
+static int read_message(int in, struct rest_message *message)
 {
-    struct buffer *bytes = &message->bytes;
-    char *end = NULL;
-    int r = 0;
-    while (r == 0 && (end = strstr(buffer_text(bytes), "\r\n\r\n")) == NULL) {
-        if (bytes->length > HEAD_MAX)
-            return 413;
-        r = read_more(in, bytes);
+    int r;
+    bool is_told = false;
+    while ((r = rest_message_examine(message)) == REST_MORE) {
+        if (message->is_waiting && !is_told)
+            (void)!write(STDOUT_FILENO, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+        is_told = message->is_waiting;
+        r = read_more(in, &message->bytes);
+        if (r < 0)
+            return r;
     }
-    if (r < 0)
-        return r;
-    size_t head = (size_t)(end - buffer_text(bytes)) + 4;
-    const char *length = find_header(buffer_text(bytes), end, "content-length");
-    size_t wanted = length != NULL ? (size_t)strtoull(length, NULL, 10) : 0;
-    if (wanted > BODY_MAX)
-        return 413;
-    if (find_header(buffer_text(bytes), end, "expect") != NULL)
-        (void)!write(STDOUT_FILENO, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-    while (r == 0 && bytes->length < head + wanted)
-        r = read_more(in, bytes);
-    if (r < 0)
-        return r;
-    char *text = buffer_text(bytes);
-    message->body = text + head;
-    if (strlen(message->body) < wanted)
-        return 400; // a NUL
-    message->body[wanted] = '\0';
-    text[head - 4] = '\0';
-    char *rest = text, *user = find_header(text, text + head - 4, "x-slurm-user-name");
-    message->method = strsep(&rest, " ");
-    message->target = strsep(&rest, " \r\n");
-    if (user != NULL)
-        user[strcspn(user, "\r\n")] = '\0';
-    message->user = user;
-    return message->target != NULL && message->target[0] == '/' ? 0 : 400;
+    return r == REST_WHOLE ? 0 : r;
 }
 
 static void reply(int status, json_t *body)
@@ -158,7 +228,7 @@ static void drain(int fd)
 /* Answers the request on standard input. */
 static int serve(void)
 {
-    struct message message = { 0 };
+    struct rest_message message = { 0 };
     json_t *body = NULL;
     (void)alarm(TIMEOUT_S);
     int status = read_message(STDIN_FILENO, &message);
@@ -173,13 +243,15 @@ static int serve(void)
             message.body };
         status = rest_answer(&request, &body);
     } else if (status > 0) {
-        body = rest_error(REST_INVALID_QUERY, "Invalid query", "the request is not HTTP, or too large");
+        body = rest_error(REST_INVALID_QUERY, "Invalid query",
+            status == LENGTH_REQUIRED ? "the request has chunks, and no Content-Length"
+                                      : "the request is not HTTP, or too large");
     }
     if (status > 0)
         reply(status, body);
-    if (status == 413)
+    if (status == LENGTH_REQUIRED || status == TOO_LARGE)
         drain(STDIN_FILENO);
-    buffer_clear(&message.bytes);
+    rest_message_clear(&message);
     return status > 0 ? 0 : 1;
 }
 

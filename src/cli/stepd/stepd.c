@@ -186,7 +186,8 @@ static void fill(struct stepd *stepd, struct pollfd *sources)
         struct pollfd *own = sources + SOURCES + i * TASK_SOURCES;
         own[TASK_OUTPUT] = (struct pollfd){ .fd = left < OUT_MAX ? task->fds[0] : -1, .events = POLLIN };
         own[TASK_ERRORS] = (struct pollfd){ .fd = left < OUT_MAX ? task->fds[1] : -1, .events = POLLIN };
-        own[TASK_INPUT] = (struct pollfd){ .fd = unread(task) > 0 ? task->input_fd : -1, .events = POLLOUT };
+        own[TASK_INPUT] =
+            (struct pollfd){ .fd = stepd_unread(task) > 0 ? task->input_fd : -1, .events = POLLOUT };
         own[TASK_MPI] =
             (struct pollfd){ .fd = stepd->mpi != NULL ? stepd->mpi->fd(stepd->mpi_state, task->id) : -1,
                 .events = POLLIN };

@@ -59,6 +59,12 @@ void stepd_put(struct stepd *stepd, enum frame_type type, uint32_t task, const v
 /* Obeys a frame of srun; a negative errno ends the step. */
 int stepd_take(struct stepd *stepd, const struct frame *frame, struct error *err);
 
+/* Bytes of input that the task has not read. */
+size_t stepd_unread(const struct stepd_task *task);
+
+/* The task reads no more. */
+void stepd_close_input(struct stepd_task *task);
+
 /* Writes to the task what it has not read yet, as far as it reads. */
 void stepd_give_input(struct stepd_task *task);
 

@@ -49,12 +49,12 @@ static int add_task(struct stepd *stepd, const struct frame *frame, struct error
     return 0;
 }
 
-static size_t unread(const struct stepd_task *task)
+size_t stepd_unread(const struct stepd_task *task)
 {
     return task->input.length - task->given;
 }
 
-static void close_input(struct stepd_task *task)
+void stepd_close_input(struct stepd_task *task)
 {
     closep(&task->input_fd);
     task->given = task->input.length = 0;
@@ -65,19 +65,19 @@ void stepd_give_input(struct stepd_task *task)
 {
     if (task->pid == 0)
         return;
-    while (task->input_fd >= 0 && unread(task) > 0) {
-        ssize_t n = write(task->input_fd, task->input.bytes + task->given, unread(task));
+    while (task->input_fd >= 0 && stepd_unread(task) > 0) {
+        ssize_t n = write(task->input_fd, task->input.bytes + task->given, stepd_unread(task));
         if (n < 0 && errno == EAGAIN)
             return;
         if (n < 0) {
-            close_input(task); // the task reads no more
+            stepd_close_input(task); // the task reads no more
             return;
         }
         task->given += (size_t)n;
     }
     task->given = task->input.length = 0;
     if (task->is_input_over)
-        close_input(task);
+        stepd_close_input(task);
 }
 
 static int add_input(struct stepd *stepd, const struct frame *frame, struct error *err)
@@ -88,11 +88,11 @@ static int add_input(struct stepd *stepd, const struct frame *frame, struct erro
             continue;
         if (frame->type == FRAME_INPUT_END)
             task->is_input_over = true;
-        else if (unread(task) + frame->length > INPUT_MAX)
+        else if (stepd_unread(task) + frame->length > INPUT_MAX)
             return error_set(err, -ENOBUFS, "task %u has not read %u MiB of its input, and srun sends more",
                 task->id, INPUT_MAX >> 20);
         else if (task->input_fd >= 0) {
-            if (task->given > unread(task))
+            if (task->given > stepd_unread(task))
                 frame_drop(&task->input, &task->given);
             buffer_append(&task->input, frame->bytes, frame->length);
         }
@@ -105,7 +105,7 @@ void stepd_tell_input(struct stepd *stepd)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < stepd->count; i++)
-        most = unread(&stepd->tasks[i]) > most ? unread(&stepd->tasks[i]) : most;
+        most = stepd_unread(&stepd->tasks[i]) > most ? stepd_unread(&stepd->tasks[i]) : most;
     bool is_full = most > (stepd->is_input_full ? INPUT_FULL / 2 : INPUT_FULL);
     if (is_full == stepd->is_input_full)
         return;
