@@ -54,6 +54,18 @@ class Host:
     def mend(self):
         ip('-n', self.network.name, 'link', 'set', self.plug, 'up')
 
+    @contextlib.contextmanager
+    def mute(self):
+        """Inside the block what it sends is lost, and what is sent to it arrives: it has wrong numbers for all others."""
+        others = [host.address for host in self.network.hosts.values() if host is not self]
+        for address in others:
+            ip('-n', self.namespace, 'neighbour', 'replace', address, 'lladdr', '02:00:00:00:00:01', 'dev', 'eth0', 'nud', 'permanent')
+        try:
+            yield
+        finally:
+            for address in others:
+                ip('-n', self.namespace, 'neighbour', 'delete', address, 'dev', 'eth0')
+
     def drop(self, port):
         """What comes to this TCP port is dropped, as a firewall does; False where there is no iptables."""
         if not shutil.which('iptables'):

@@ -3,11 +3,14 @@
 
 import contextlib
 import json
+import random
+import select
 
 import pytest
 
 import harness
 import hosts
+import invariants
 from cluster import Cluster
 
 DEADLINE_S = harness.DEADLINE_S
@@ -217,3 +220,35 @@ def test_a_job_whose_node_is_cut_off_goes_on_elsewhere_and_never_runs_twice(some
         told = [json.loads(line) for line in source]
     assert [(mark['what'], mark['attempt']) for mark in told] == [('start', 1), ('end', 1), ('start', 2), ('end', 2)]
     assert [mark['at'] for mark in told] == sorted(mark['at'] for mark in told)
+
+
+# --- links that come and go ---
+
+FLAPS = 8
+SEED = 1
+# Two at a time on one GPU would be seen by its lock.
+ONCE = 'exec 9> "$1/$MGPU_NODE-$MGPU_GPUS"; flock -n 9 || echo overlap >> "$1/ran"; echo $MGPU_JOB_ID >> "$1/ran"; sleep $2; exit 3'
+
+
+@pytest.mark.parametrize('how', ['both ways', 'one way'])
+def test_links_that_come_and_go_lose_no_job_and_repeat_none(someone, place, how):
+    """Cut for moments and for longer than a node may be silent, at random, while jobs start, run and end on both nodes."""
+    chance = random.Random(SEED)
+    with hosts.spread_cluster(client=someone, gpus='sim:2x24G', arguments=('--node-timeout', '2s')) as (network, cluster):
+        box = cluster.box
+        jobs = []
+        for _ in range(FLAPS):
+            jobs += [box.submit('-g', '1', '--', 'sh', '-c', ONCE, 'sh', place, str(chance.random())) for _ in range(3)]
+            host = network[chance.choice(('n1', 'n2'))]
+            with cut(host) if how == 'both ways' else host.mute():
+                select.select([], [], [], chance.choice((0.05, 0.3, 1, 3)))  # a random time, not a wait for anything
+            select.select([], [], [], chance.random() / 2)
+        ended = [box.wait(job) for job in jobs]
+        assert [(job['exit_code'], job['attempt']) for job in ended] == [(3, 1)] * len(jobs), ended
+        for name in ('n1', 'n2'):
+            cluster.await_node(name, lambda node: node['state'] == 'up')
+        was_away = [event for event in invariants.read_events(box) if event.get('change') == 'node_unreachable']
+        print(f'{len(jobs)} jobs, {FLAPS} cuts; a node was unreachable {len(was_away)} times')
+        assert was_away
+    with open(f'{place}/ran', encoding='ascii') as source:
+        assert sorted(map(int, source)) == jobs

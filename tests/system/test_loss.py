@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Nodes of which nothing is heard: a stopped agent stands for a machine out of reach."""
 
+import contextlib
 import os
 import re
 import signal
 
 import harness
+from cluster import Cluster
+from slow_proxy import SlowProxy
 
 
 def worker(instance):
@@ -134,3 +137,20 @@ def test_bad_times_are_refused(make_instance):
             ready = instance.spawn((option, value))
             ready.close()
             assert instance.process.wait(harness.DEADLINE_S) == 64, (option, value)
+
+
+def test_a_slow_and_lossy_network_costs_time_and_nothing_else(someone, gate):
+    """All that a node and mgpud tell each other, and its logs, take a second or so, and stop now and then."""
+    with Cluster(0, client=someone) as cluster, contextlib.closing(SlowProxy(cluster.port, seed=1)) as proxy:
+        box = cluster.box
+        cluster.add('n1', 'sim:4x24G').join(f'127.0.0.1:{proxy.port}#{cluster.ticket("--node", "n1").split("#")[1]}')
+        held = box.submit('-g', '1', '--', *gate.command('exit 9'))
+        jobs = [box.submit('-g', '1', '--', 'sh', '-c', f'seq {number * 5000}; exit {number}') for number in range(1, 9)]
+        ended = [box.wait(job) for job in jobs]
+        assert [(job['exit_code'], job['attempt']) for job in ended] == [(number, 1) for number in range(1, 9)], ended
+        for number, job in enumerate(jobs, 1):
+            assert box.output(job) == ''.join(f'{line}\n' for line in range(1, number * 5000 + 1))
+        box.mgpu('cancel', held, check=True)
+        assert box.wait(held)['state'] == 'cancelled'
+        print(f'{proxy.pauses} pauses')
+        assert cluster.node('n1')['state'] == 'up' and proxy.pauses
