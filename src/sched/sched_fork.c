@@ -46,6 +46,8 @@ static void copy_nodes(struct cluster *to, const struct cluster *from, size_t fi
         copy->is_drained = node->is_drained;
         copy->shares = node->shares;
         cluster_touch(to, copy);
+        if (node->is_gone)
+            cluster_remove_node(to, node->name);
     }
 }
 

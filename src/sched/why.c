@@ -416,20 +416,21 @@ static bool explain_missing_nodes(
     size_t count = 0;
     for (size_t i = 0; i < sched->known.n_nodes; i++) {
         const char *name = sched->known.nodes[i].name;
-        if (cluster_find(&sched->cluster, name) != NULL || !could_use_node(request, name))
+        bool is_missing = !sched->known.nodes[i].is_gone && cluster_find(&sched->cluster, name) == NULL;
+        if (!is_missing || !could_use_node(request, name))
             continue;
         if (count < MISSING_SHOWN)
             buffer_printf(&missing, "%s%s", count > 0 ? ", " : "", name);
         count++;
     }
-    bool is_missing = count > 0 && cluster_check(&sched->known, request, &ignored) == 0;
-    struct why_reason *reason = is_missing ? why_add(why, WHY_NODE_DOWN, TIME_NEVER) : NULL;
+    bool could_run = count > 0 && cluster_check(&sched->known, request, &ignored) == 0;
+    struct why_reason *reason = could_run ? why_add(why, WHY_NODE_DOWN, TIME_NEVER) : NULL;
     if (reason != NULL)
         (void)snprintf(reason->text, sizeof(reason->text), "%s %s%s %s not reported since mgpud started",
             count == 1 ? "node" : "nodes", buffer_text(&missing), count > MISSING_SHOWN ? " and more" : "",
             count == 1 ? "has" : "have");
     buffer_clear(&missing);
-    return is_missing;
+    return could_run;
 }
 
 /* True if its partition has no node, or is no longer configured. */

@@ -352,6 +352,8 @@ def test_a_forgotten_node_is_cut_off_and_told_why(lone, gate):
     node.await_log('mgpud refused this node: node n1 was removed')
     assert lone.node('n1') is None
     assert 'refused: node n1 was removed' in lone.box.log()
+    impossible = lone.box.mgpu('submit', '-g', '1', '--', 'true')
+    assert impossible.code == 2, impossible
     node.stop()
     node.join()  # with a fresh token it is one again
 

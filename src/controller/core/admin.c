@@ -76,6 +76,8 @@ void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum ch
     _cleanup_free_ char *node = xstrdup(name);
     const struct cluster_change change = { .kind = kind, .uid = uid, .node = node };
     core_begin(core, boot_ms, wall_ms);
+    if (kind == CHANGE_NODE_FORGET)
+        core_node_removed(core, node);
     core_change_cluster(core, &change);
 }
 

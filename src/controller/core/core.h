@@ -265,8 +265,8 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
 void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, void *request);
 
-/* Records an event about a node that has no other effect in the core: CHANGE_NODE_JOIN or CHANGE_NODE_FORGET,
- * and the user who requested it. */
+/* A node has joined (CHANGE_NODE_JOIN), which is recorded only, or was removed (CHANGE_NODE_FORGET): no
+ * request can use it until it reports again. `uid` requested it. */
 void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum change_kind kind, uint32_t uid,
     const char *name);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
@@ -109,6 +110,13 @@ void core_node_down(struct core *core, struct core_node *node)
         cluster_touch(cluster, ledger);
     }
     core_change_cluster(core, &change);
+}
+
+void core_node_removed(struct core *core, const char *name)
+{
+    cluster_remove_node(sched_cluster(core->sched), name);
+    cluster_remove_node(sched_known(core->sched), name);
+    store_batch_remove(core_batch(core)->changes, CORE_NODE_SIZE, name);
 }
 
 const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu)

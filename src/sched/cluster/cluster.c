@@ -189,10 +189,20 @@ static void note_size(struct cluster *cluster, uint64_t bytes)
     cluster->n_gpu_sizes++;
 }
 
+static void add_totals(struct cluster *cluster, const struct cluster_node *node, int sign)
+{
+    cluster->totals.gpus += sign * (double)node->n_gpus;
+    cluster->totals.cpu_milli += sign * (double)node->cpu_milli;
+    cluster->totals.memory += sign * (double)node->memory;
+}
+
 struct cluster_node *cluster_set_node(
     struct cluster *cluster, const char *name, uint32_t cpu_milli, uint64_t memory)
 {
     struct cluster_node *node = cluster_node(cluster, name);
+    if (node->is_gone)
+        add_totals(cluster, node, 1);
+    node->is_gone = false;
     node->is_up = true;
     node->is_described = true;
     node->jobs_max = cluster->node_jobs_max;
@@ -266,6 +276,18 @@ void cluster_forget_gpus(struct cluster_node *node)
 {
     for (size_t i = 0; i < node->n_gpus; i++)
         node->gpus[i].is_known = node->gpus[i].is_present = false;
+}
+
+void cluster_remove_node(struct cluster *cluster, const char *name)
+{
+    struct cluster_node *node = cluster_find(cluster, name);
+    if (node == NULL || node->is_gone)
+        return;
+    add_totals(cluster, node, -1);
+    cluster_forget_gpus(node);
+    node->is_gone = true;
+    node->is_up = false;
+    cluster_touch(cluster, node);
 }
 
 bool cluster_gpu_is_empty(const struct cluster_gpu *gpu)

@@ -64,6 +64,7 @@ struct cluster_node {
     bool is_up;
     bool is_described;   // it has reported its hardware; before that, it is unknown what it cannot run
     bool is_drained;     // drained by an administrator
+    bool is_gone;        // removed from the cluster; it keeps its position, and bookings until they end
     bool is_counted;     // in cluster->widths
     bool is_exclusive;   // one job has it alone
     uint64_t partitions; // bits of cluster->partitions
@@ -164,7 +165,7 @@ void cluster_set_partitions(
     struct cluster *cluster, const struct cluster_partition *partitions, size_t count);
 /* Those named in "a,b" as bits, and the highest of their priorities; unknown names have none. NULL: 0. */
 uint64_t cluster_partition_bits(const struct cluster *cluster, const char *names, int32_t *ret_priority);
-/* True if the request's partitions and lists of nodes allow the node. */
+/* True if the request's partitions and lists of nodes allow the node, and it has not been removed. */
 bool cluster_node_admits(const struct cluster_node *node, const struct sched_request *request);
 
 /* Maximum number of attempts on each node; 0: no limit. */
@@ -180,6 +181,11 @@ bool cluster_node_is_starting(const struct cluster_node *node);
 void cluster_start_begins(struct cluster_node *node);
 /* It has started or ended. Touches a node that was starting its maximum. */
 void cluster_start_ends(struct cluster *cluster, struct cluster_node *node);
+
+/* The node was removed: no request can use it until cluster_set_node adds it again. Unknown names are
+ * allowed.
+ */
+void cluster_remove_node(struct cluster *cluster, const char *name);
 
 /* Marks all its GPUs as absent until cluster_set_gpu names them again. Bookings are kept. */
 void cluster_forget_gpus(struct cluster_node *node);

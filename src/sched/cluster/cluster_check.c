@@ -262,11 +262,14 @@ static int lack_node(const struct cluster *cluster, const struct sched_request *
 {
     for (size_t i = 0; i < request->n_picks; i++) {
         const char *name = request->picks[i].node;
-        if (name == NULL || cluster_find(cluster, name) != NULL)
+        const struct cluster_node *node = name != NULL ? cluster_find(cluster, name) : NULL;
+        if (name == NULL || (node != NULL && !node->is_gone))
             continue;
         _cleanup_free_ const char **names = xcalloc(cluster->n_nodes + 1, sizeof(*names));
+        size_t count = 0;
         for (size_t k = 0; k < cluster->n_nodes; k++)
-            names[k] = cluster->nodes[k].name;
+            if (!cluster->nodes[k].is_gone)
+                names[count++] = cluster->nodes[k].name;
         _cleanup_free_ char *known = join_names(names);
         const char *near = text_nearest(name, names);
         (void)error_set(err, -ERANGE, "no node is named \"%s\"", name);

@@ -99,7 +99,7 @@ static bool enforces(const struct cluster_node *node, uint32_t kind)
 
 bool cluster_node_admits(const struct cluster_node *node, const struct sched_request *request)
 {
-    return (request->partition == NULL || (node->partitions & request->partitions) != 0) &&
+    return !node->is_gone && (request->partition == NULL || (node->partitions & request->partitions) != 0) &&
            (request->nodelist == NULL || is_named(request->nodelist, node->name)) &&
            (request->exclude == NULL || !is_named(request->exclude, node->name)) &&
            enforces(node, request->share_kind);

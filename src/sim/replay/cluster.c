@@ -53,6 +53,11 @@ void replay_note_change(struct replay *replay, const struct cluster_change *chan
                 drop(replay->sizes, &replay->n_sizes, i);
         keep(&replay->sizes, &replay->n_sizes, change);
         return;
+    case CHANGE_NODE_FORGET:
+        for (size_t i = replay->n_sizes; i-- > 0;)
+            if (text_equal(replay->sizes[i].node, change->node))
+                drop(replay->sizes, &replay->n_sizes, i);
+        return;
     case CHANGE_RESERVE: keep(&replay->reservations, &replay->n_reservations, change); return;
     case CHANGE_UNRESERVE:
         for (size_t i = replay->n_reservations; i-- > 0;)
@@ -90,6 +95,14 @@ static int on_node_down(struct replay *replay, const struct cluster_change *chan
         return 0; // it disconnected before its orphaned attempts had ended
     node->is_up = false;
     cluster_touch(cluster, node);
+    return 0;
+}
+
+static int on_node_forget(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    (void)err;
+    cluster_remove_node(sched_cluster(replay->sched), change->node);
+    cluster_remove_node(sched_known(replay->sched), change->node);
     return 0;
 }
 
@@ -167,7 +180,7 @@ int replay_change(struct replay *replay, const struct cluster_change *change, st
         [CHANGE_NODE_FENCE] = on_mark,
         [CHANGE_NODE_JOIN] = on_remark,
         [CHANGE_NODE_BACK] = on_remark,
-        [CHANGE_NODE_FORGET] = on_remark,
+        [CHANGE_NODE_FORGET] = on_node_forget,
     };
     replay_note_change(replay, change);
     return makers[change->kind](replay, change, err);

@@ -49,6 +49,29 @@ static void a_gpu_that_is_kept_whole_offers_nothing_to_shares(void **state)
     assert_int_equal(offer.gpu_mem, 100 * GIB);
 }
 
+static void a_removed_node_meets_no_request_until_it_is_back(void **state)
+{
+    struct cluster *c = *state;
+    char name[] = "big", only[] = "big";
+    struct gpu_pick pick[] = { { name, 0 } };
+    struct sched_request three = { .gpus = 3 }, listed = { .gpus = 1, .nodelist = only };
+    clusters_add(c, "big", 4);
+    double gpus = c->totals.gpus;
+    assert_possible(c, three);
+    cluster_remove_node(c, "big");
+    cluster_remove_node(c, "big");
+    cluster_remove_node(c, "nosuch");
+    assert_true(c->totals.gpus == gpus - 4);
+    assert_refused(c, three, "no node can run it: requested 3 GPUs; box has 2", NULL);
+    assert_refused(c, listed, "no node is left by nodelist big", NULL);
+    assert_refused(c, (struct sched_request){ .gpus = 1, .picks = pick, .n_picks = 1 },
+        "no node is named \"big\"", "the nodes are: box");
+    clusters_add(c, "big", 4);
+    assert_true(c->totals.gpus == gpus);
+    assert_possible(c, three);
+    assert_possible(c, listed);
+}
+
 static void impossible_requests_on_one_node_are_refused_in_words(void **state)
 {
     struct cluster *c = *state;
@@ -271,6 +294,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_box, clusters_close)
     const struct CMUnitTest tests[] = {
         CASE(a_gpu_that_is_kept_whole_offers_nothing_to_shares),
+        CASE(a_removed_node_meets_no_request_until_it_is_back),
         CASE(impossible_requests_on_one_node_are_refused_in_words),
         CASE(impossible_requests_on_several_nodes_say_what_would_fit),
         CASE(a_node_that_has_not_spoken_is_not_judged),
