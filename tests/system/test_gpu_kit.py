@@ -254,14 +254,18 @@ def box(kit, make_instance):
     kit.install()
     made = make_instance(gpus='auto', arguments=['--nvml-library', f'{kit.place}/driver/libnvidia-ml.so.1'])
 
-    def test(*arguments):
+    def start(*arguments):
         env = dict(made.client.environment(), MGPU_SOCKET=made.socket, LD_LIBRARY_PATH=f'{kit.place}/driver',
                    ASAN_OPTIONS='detect_leaks=0')
-        done = subprocess.run([f'{kit.place}/bin/mgpu', 'gpu', 'test', '-m', '32M', *arguments], env=env, cwd='/tmp',
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=KIT_S, check=False,
-                              **made.client.popen_arguments())
-        return done.returncode, json.loads(done.stdout)['tests'] if done.stdout else done.stderr
-    made.test = lambda *arguments: test('--json', *arguments)
+        return subprocess.Popen([f'{kit.place}/bin/mgpu', 'gpu', 'test', '-m', '32M', *arguments], env=env, cwd='/tmp',
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                **made.client.popen_arguments())
+
+    def end(tester):
+        out, err = tester.communicate(timeout=KIT_S)
+        return tester.returncode, json.loads(out)['tests'] if out else err
+    made.start_test, made.end_test = lambda *arguments: start('--json', *arguments), end
+    made.test = lambda *arguments: end(made.start_test(*arguments))
     return made
 
 
@@ -287,6 +291,16 @@ def test_memory_that_changes_fails_the_gpu(box, kit):
     status, rows = box.test('0')
     assert (status, rows[0]['result']) == (1, 'failed')
     assert rows[0]['text'].endswith('wrong results')
+
+
+def test_a_gpu_in_use_is_tested_once_it_is_free(box, gate):
+    busy = box.submit('--gpu-ids', '0', '--', *gate.command())
+    box.wait(busy, 'running')
+    tester = box.start_test('0')
+    harness.until(lambda: box.api('GET', '/jobs?name=gpu-test&state=queued').json['jobs'], 'the test waits')
+    gate.open()
+    status, rows = box.end_test(tester)
+    assert status == 0 and rows[0]['result'] == 'passed', rows
 
 
 def test_a_gpu_that_is_not_there_is_refused(box):

@@ -21,6 +21,7 @@
 #include "cli/api/programs.h"
 #include "cli/complete/complete.h"
 #include "cli/options/list.h"
+#include "cli/show/job_end.h"
 #include "cli/submit/submit.h"
 #include "cli/term/field.h"
 #include "job/ask.h"
@@ -31,8 +32,6 @@
 #define SLOW_PART     0.8 // of the reference
 #define PAST          API_PATH "/history?name=" JOB_NAME "&since=180d&limit=1000"
 #define TIME_LIMIT    "15m"
-#define WAIT_S        60
-#define SPARE_S       30
 #define PERCENT       100.0
 #define REFERENCE_MAX 1024U
 
@@ -267,21 +266,27 @@ static int submit(struct call *call, json_t *row, struct error *err)
     return r;
 }
 
+/* However long the GPU is in use. */
 static int await(struct call *call, json_t *row, struct error *err)
 {
-    _cleanup_free_ char *path = xasprintf(
-        API_PATH "/jobs/%" PRId64 "/wait?states=done&timeout=%d", field_integer(row, "job", 0), WAIT_S);
-    call->client.answer_ms = (WAIT_S + SPARE_S) * 1000;
-    for (;;) {
-        _cleanup_json_ json_t *job = NULL;
-        int r = client_get(&call->client, path, &job, err);
-        if (r < 0)
-            return r;
-        if (!field_is_known(job, "ended_at"))
-            continue;
+    _cleanup_free_ char *id = xasprintf("%" PRId64, field_integer(row, "job", 0));
+    _cleanup_json_ json_t *job = NULL;
+    int r = job_end_await(call, id, JOB_END_FOR_EVER, &job, err);
+    if (r == 0)
         judge(job, row);
-        return 0;
-    }
+    return r;
+}
+
+/* Ctrl-C ends the wait, and not the jobs. */
+static void tell_jobs(const struct call *call, const json_t *tests)
+{
+    const json_t *row;
+    size_t i;
+    if (call->is_quiet || isatty(STDERR_FILENO) != 1)
+        return;
+    (void)fputs("  waiting for the tests of all GPUs; to give them up: mgpu cancel", stderr);
+    json_array_foreach(tests, i, row)(void) fprintf(stderr, " %" PRId64, field_integer(row, "job", 0));
+    (void)fputc('\n', stderr);
 }
 
 /* --- the GPUs --- */
@@ -340,6 +345,9 @@ static int run_tests(struct call *call, const json_t *gpus, json_t *tests, struc
     size_t i;
     int r = 0, status = EXIT_OK;
     json_array_foreach(tests, i, row) r = r < 0 ? r : submit(call, row, err);
+    if (r == 0)
+        tell_jobs(call, tests);
+    call->client.timeout_ms = CLIENT_PATIENT_MS;
     json_array_foreach(tests, i, row) r = r < 0 ? r : await(call, row, err);
     if (r < 0)
         return r;
