@@ -238,7 +238,7 @@ def test_attach_to_what_does_not_run_is_6(box, gate):
     job = box.post_job(['true'])
     box.wait(job)
     done = box.mgpu('attach', job)
-    assert done.code == 6 and 'over already' in done.err, done
+    assert done.code == 6 and 'already ended' in done.err, done
     held = box.submit('--hold', '-T', '--', 'true')
     done = box.mgpu('attach', held)
     assert done.code == 6 and 'not running yet' in done.err, done

@@ -502,6 +502,25 @@ def test_logs_of_an_array_are_those_of_its_elements(box, gate):
     assert done.code != 0 and 'none of its elements has started' in done.err and f'mgpu why {held}' in done.err, done
 
 
+def test_an_array_is_told_by_the_elements_that_ran(box, gate):
+    script = f'echo is $MGPU_ARRAY_INDEX; read x < {gate.path}; exit $MGPU_ARRAY_INDEX'
+    array = box.submit('-g', '0', '-a', '0-3%2', '--', 'sh', '-c', script)
+    harness.until(lambda: box.mgpu('logs', array).out.count('is') == 2, 'the output of the first two elements')
+    box.mgpu('cancel', f'{array}.2', f'{array}.3', check=True)
+    gate.open(2)
+    box.wait(array)
+    again = box.mgpu('cancel', f'{array}.1')
+    assert f'job {array}.1 has already ended' in again.err, again
+    assert box.mgpu('logs', array, check=True).out == f'{array}.0: is 0\n{array}.1: is 1\n'
+    story = box.mgpu('postmortem', array, check=True).out
+    assert '4 elements ended: 1 done, 1 failed, 2 cancelled.' in story and 'some of its elements failed' in story, story
+    assert 'exit 1' not in box.mgpu('ps', array, check=True).out
+    alone = box.submit('-g', '0', '--', 'true')
+    box.wait(alone)
+    no_array = box.mgpu('show', f'{alone}.1')
+    assert f'job {alone} is not an array' in no_array.err and 'shows the array' not in no_array.err, no_array
+
+
 def test_logs_follow_ends_with_its_reader_though_nothing_is_printed(box, gate, bell):
     job = box.post_job(['sh', '-c', f'echo up; echo > {bell.path}; read x < {gate.path}'])
     bell.wait()
@@ -839,5 +858,5 @@ def test_show_of_an_array_sums_up_the_events_of_its_elements(box):
     box.wait(array)
     shown = box.mgpu('show', array, check=True).out
     assert 'submitted' in shown and not re.search(r'^  \S+  (split|member)', shown, re.M), shown
-    assert re.search(rf'and \d+ of its elements: mgpu show {array}\.INDEX', shown), shown
+    assert re.search(rf'and 10 events of its elements: mgpu show {array}\.INDEX', shown), shown
     assert any(event['type'] == 'split' for event in box.mgpu('show', array, '--json', check=True).json['events'])

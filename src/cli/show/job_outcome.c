@@ -14,6 +14,10 @@
 
 static char *outcome_exit(const json_t *job)
 {
+    bool is_array = field_is_known(job, "array") && !field_is_known(job, "array_job");
+    if (is_array)
+        return xstrdup(field_integer(job, "exit_code", 0) == 0 ? "all of its elements are done"
+                                                               : "some of its elements failed");
     return xasprintf("exit %" PRId64, field_integer(job, "exit_code", 0));
 }
 

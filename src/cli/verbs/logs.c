@@ -328,6 +328,12 @@ static int count_ranks(
     int r = client_get(&call->client, path, &object, err);
     if (r < 0)
         return r;
+    bool is_element = field_integer(object, "array_job", 0) > 0;
+    if (is_element && job_is_done(object) && !field_is_known(object, "log") &&
+        !field_is_known(object, "started_at")) {
+        (void)error_set(err, -ENOENT, "job %s has no output: it never started", job);
+        return error_hint(err, "mgpu show %s shows why", job);
+    }
     size_t ranks = json_array_size(json_object_get(object, "ranks"));
     int64_t asked = job_is_done(object) ? 1 : field_integer(object, "nodes", 1);
     bool has_begun = field_is_known(object, "started_at") || field_is_known(object, "array");
@@ -394,13 +400,39 @@ static int print_list(struct log_list *list, bool is_follow, struct error *err)
     return r == 0 && is_follow ? run_logs(list, err) : r;
 }
 
-static int print_logs(struct call *call, const struct strings *jobs, bool is_labelled, struct error *err)
+static bool is_named(const struct strings *named, const char *job)
+{
+    for (size_t i = 0; i < named->count; i++)
+        if (strcmp(named->items[i], job) == 0)
+            return true;
+    return false;
+}
+
+/* An element that was cancelled before it started, as a job or in its array, is passed over unless it is
+ * named. */
+static int add_jobs(struct call *call, const struct strings *named, const struct strings *jobs,
+    bool is_labelled, struct log_list *list, struct error *err)
+{
+    bool is_found = false;
+    for (size_t i = 0; i < jobs->count; i++) {
+        struct error missing = { 0 };
+        int r = add_job(call, jobs->items[i], is_labelled, list, &missing);
+        bool is_passed = r == -ENOENT && !is_named(named, jobs->items[i]);
+        is_found |= r == 0;
+        if (r < 0 && (!is_passed || (i + 1 == jobs->count && !is_found))) {
+            *err = missing;
+            return r;
+        }
+    }
+    return 0;
+}
+
+static int print_logs(struct call *call, const struct strings *named, const struct strings *jobs,
+    bool is_labelled, struct error *err)
 {
     const struct logs_options *options = call->options;
     struct log_list list = { 0 };
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < jobs->count; i++)
-        r = add_job(call, jobs->items[i], is_labelled, &list, err);
+    int r = add_jobs(call, named, jobs, is_labelled, &list, err);
     if (r == 0)
         r = print_list(&list, options->is_follow, err);
     for (size_t i = 0; i < list.count; i++)
@@ -422,7 +454,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     call->client.timeout_ms = options->is_follow ? CLIENT_PATIENT_MS : READ_PATIENT_MS;
     if (options->is_follow && jobs.count > FOLLOWED_MAX)
         return error_set(err, -E2BIG, "-f: %zu jobs are more than %u at once", jobs.count, FOLLOWED_MAX);
-    return print_logs(call, &jobs, has_array || jobs.count > 1, err);
+    return print_logs(call, &named, &jobs, has_array || jobs.count > 1, err);
 }
 
 static int run_follow(struct call *call, int argc, char **argv, struct error *err)

@@ -65,6 +65,41 @@ static void print_sentence(const json_t *job, const char *name)
         (void)printf("%s\n", text);
 }
 
+static const char *end_state(const json_t *event)
+{
+    if (field_is(event, "ended_by", "exit") && field_integer(event, "exit_code", 0) == 0)
+        return "done";
+    return field_is(event, "ended_by", "cancelled") ? "cancelled" : "failed";
+}
+
+/* "4 elements ended: 3 done, 1 failed."; an array has no start of its own. */
+static bool print_elements(const json_t *job)
+{
+    static const char *const states[] = { "done", "failed", "cancelled" };
+    size_t counts[sizeof(states) / sizeof(states[0])] = { 0 }, all = 0, index = 0;
+    const json_t *event = NULL;
+    const char *before = " ";
+    if (!field_is_known(job, "array") || field_is_known(job, "array_job"))
+        return false;
+    json_array_foreach(json_object_get(job, "events"), index, event)
+    {
+        for (size_t i = 0; field_is(event, "type", "member") && i < sizeof(states) / sizeof(states[0]); i++)
+            counts[i] += strcmp(end_state(event), states[i]) == 0;
+    }
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+        all += counts[i];
+    if (all == 0)
+        return false;
+    (void)printf("%zu element%s ended:", all, all == 1 ? "" : "s");
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        if (counts[i] > 0)
+            (void)printf("%s%zu %s", before, counts[i], states[i]);
+        before = counts[i] > 0 ? ", " : before;
+    }
+    (void)fputs(".\n", stdout);
+    return true;
+}
+
 static void print_story(const struct jobs_pages *pages, const json_t *job)
 {
     char waited[32], ran[32], when[64];
@@ -78,7 +113,7 @@ static void print_story(const struct jobs_pages *pages, const json_t *job)
         screen_color(screen, COLOR_NONE), name, user);
     if (field_is_known(job, "started_at"))
         (void)printf("It waited %s, then ran for %s on %s.\n", waited, ran, where);
-    else
+    else if (!print_elements(job))
         (void)printf("It waited %s and never ran.\n", waited);
     time_format(
         time_parse(field_text(job, "ended_at")), pages->view.now_ms, pages->view.times, when, sizeof(when));

@@ -50,8 +50,11 @@ static void cancel(struct request *request, const struct job *job)
     if (!jobs_check(request, ACTION_CONTROL, job, "cancel it"))
         return;
     int r = read_cancel(request, &grace_ms, &is_kill, &err);
-    if (r == 0 && job->state == JOB_DONE)
-        r = error_set(&err, -EALREADY, "job %" PRIu64 " is over already", job->id);
+    if (r == 0 && job->state == JOB_DONE && job->array_job != 0)
+        r = error_set(&err, -EALREADY, "job %" PRIu64 ".%" PRIu32 " has already ended", job->array_job,
+            job->array_index);
+    else if (r == 0 && job->state == JOB_DONE)
+        r = error_set(&err, -EALREADY, "job %" PRIu64 " has already ended", job->id);
     if (r < 0) {
         request_reply_problem(request, &err);
         return;

@@ -20,12 +20,24 @@ struct search {
     uint64_t after; // last event examined
 };
 
-static void reply_none(struct request *request)
+static void reply_missing(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
-    (void)error_set(&err, -ENOENT, "there is no job %" PRIu64 ".%" PRIu32, request->job, request->element);
-    (void)error_hint(&err, "mgpu show %" PRIu64 " shows the array", request->job);
+    if (job_is_array(job)) {
+        (void)error_set(
+            &err, -ENOENT, "there is no job %" PRIu64 ".%" PRIu32, request->job, request->element);
+        (void)error_hint(&err, "mgpu show %" PRIu64 " shows the array", request->job);
+    } else {
+        (void)error_set(&err, -ENOENT,
+            "job %" PRIu64 " is not an array: there is no job %" PRIu64 ".%" PRIu32, request->job,
+            request->job, request->element);
+    }
     request_reply_problem(request, &err);
+}
+
+static void reply_none(struct request *request)
+{
+    jobs_find(request, request->job, reply_missing);
 }
 
 static void look_on(struct search *search);

@@ -209,7 +209,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
 static int check_state(const struct job *job, struct error *err)
 {
     if (job->state == JOB_DONE)
-        return error_set(err, -EALREADY, "job %" PRIu64 " is over already", job->id);
+        return error_set(err, -EALREADY, "job %" PRIu64 " has already ended", job->id);
     if ((job->state == JOB_RUNNING || job->state == JOB_STOPPING) && job->started_ms != 0)
         return 0;
     (void)error_set(
