@@ -193,6 +193,18 @@ def test_a_suspension_outlives_everything_of_ours(make_instance, gate, bell):
     instance.wait(job)
 
 
+def test_a_job_that_is_stopping_was_running_after_its_start(box, gate, bell):
+    job = box.submit('-g', '0', '--', 'sh', '-c', f"trap '' TERM; echo up > {bell.path}; read x < {gate.path}")
+    bell.wait()
+    box.wait(job, 'running')
+    box.mgpu('cancel', '--grace', '1h', job, check=True)
+    box.wait(job, 'stopping')
+    states = [(event['type'], event['state']) for event in box.mgpu('show', job, '--json', check=True).json['events']]
+    assert states[-2:] == [('started', 'running'), ('stop', 'stopping')], states
+    gate.open()
+    box.wait(job)
+
+
 # --- requeue, retry ---
 
 def test_a_requeued_job_runs_again_behind_those_that_wait(make_instance, gate, bell):
@@ -204,6 +216,8 @@ def test_a_requeued_job_runs_again_behind_those_that_wait(make_instance, gate, b
     instance.mgpu('requeue', '--grace', '0', job, check=True)
     instance.wait(other, 'running')
     assert instance.job(job)['state'] == 'queued'
+    story = instance.mgpu('show', job, check=True).out
+    assert '  requeue (attempt 1)' in story and '  preempted' not in story, story
     gate.open()
     assert bell.wait() == 'other'
     bell.wait()

@@ -121,12 +121,18 @@ static bool is_told(const char *key)
     return false;
 }
 
+/* The attempt is ended for a requeue, and for no job that needs its GPUs. */
+static bool is_requeue(const json_t *event)
+{
+    return field_is(event, "type", "preempted") && !field_is(event, "cause", "preempted");
+}
+
 static void print_event(const struct page *page, json_t *event)
 {
     char when[64];
     const char *key = NULL;
     json_t *value = NULL;
-    _cleanup_free_ char *type = field_shown(event, "type");
+    _cleanup_free_ char *type = is_requeue(event) ? xstrdup("requeue") : field_shown(event, "type");
     time_format(time_parse(field_text(event, "at")), page->view.now_ms, page->view.times, when, sizeof(when));
     (void)fprintf(page->out, "  %s  %s", when, type);
     if (field_integer(event, "attempt", 0) > 0)
@@ -166,6 +172,6 @@ void show_print_events(const struct page *page)
     }
     if (of_elements > 0)
         (void)fprintf(page->out,
-            "  and %zu of its elements: mgpu show %" PRId64 ".INDEX shows each element\n", of_elements,
-            field_integer(page->job, "id", 0));
+            "  and %zu event%s of its elements: mgpu show %" PRId64 ".INDEX shows each element\n",
+            of_elements, of_elements == 1 ? "" : "s", field_integer(page->job, "id", 0));
 }

@@ -104,15 +104,30 @@ static void reply_show(struct request *request, const struct job *job)
     request_hold_json(request, 200, object);
 }
 
+/* The state after each is that of then: an attempt that is being stopped now was running after its start,
+ * unless it had been stopped before. */
+static void add_events(struct request *request, const struct job_event *events, size_t count)
+{
+    struct show *show = request->work;
+    const struct job *job = core_job(request->serve->controller->core, request->job);
+    bool was_stopped = false;
+    for (size_t i = 0; i < count; i++) {
+        json_t *event = json_event_write(&events[i], job, request->serve->names);
+        if (events[i].type == EVENT_ALLOCATED)
+            was_stopped = false;
+        was_stopped |= events[i].type == EVENT_STOP || events[i].type == EVENT_PREEMPTED;
+        if (events[i].type == EVENT_STARTED)
+            (void)json_object_set_new(
+                event, "state", json_string(job_state_name(was_stopped ? JOB_STOPPING : JOB_RUNNING)));
+        (void)json_array_append_new(show->events, event);
+    }
+}
+
 static void on_events(void *arg, const struct job_event *events, size_t count)
 {
     struct request *request = arg;
     if (!request_is_over(request)) {
-        struct show *show = request->work;
-        const struct job *job = core_job(request->serve->controller->core, request->job);
-        for (size_t i = 0; i < count; i++)
-            (void)json_array_append_new(
-                show->events, json_event_write(&events[i], job, request->serve->names));
+        add_events(request, events, count);
         jobs_find(request, request->job, reply_show);
     }
     request_unref(request);
