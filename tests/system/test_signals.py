@@ -304,7 +304,10 @@ def test_a_running_job_can_be_given_less_time(box, gate, bell):
     box.wait(job, 'running')
     done = box.mgpu('edit', job, 'name=other')
     assert done.code == 6 and 'only its time limit' in done.err, done
-    box.mgpu('edit', job, 'time=1s', check=True)
+    past = box.mgpu('edit', job, 'time=1ms')
+    assert past.code == 2 and f'job {job} has run for ' in past.err and f'mgpu cancel {job} ends it' in past.err, past
+    assert box.job(job)['time_limit_s'] == 3600
+    box.mgpu('edit', job, 'time=3s', check=True)
     assert box.wait(job)['ended_by'] == 'time_limit'
 
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/parse.h"
 #include "controller/core/access.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
@@ -156,6 +157,22 @@ static bool differs_for_running(const struct job_ask *ask, const struct job_ask 
     return !job_ask_equal(&same, now);
 }
 
+/* A limit that has passed would end the job at once, which nobody means who edits it. */
+static int check_limit_is_ahead(
+    const struct core *core, const struct job *job, int64_t limit_ms, struct error *err)
+{
+    char ran[32], limit[32];
+    int64_t ran_ms = core->now_ms - job->started_ms - job_park(job)->total_ms;
+    if (limit_ms == 0 || limit_ms == job->ask->time_limit_ms || limit_ms > ran_ms ||
+        job_park(job)->phase != PARK_NONE)
+        return 0;
+    format_duration(ran_ms, ran, sizeof(ran));
+    format_duration(limit_ms, limit, sizeof(limit));
+    (void)error_set(err, -EINVAL, "job %" PRIu64 " has run for %s: a time limit of %s would end it at once",
+        job->id, ran, limit);
+    return error_hint(err, "mgpu cancel %" PRIu64 " ends it", job->id);
+}
+
 /* Only an operator gives a running job more time than others could count on. */
 static int check_running(const struct core *core, const struct identity *who, const struct job *job,
     const struct job_ask *ask, const char *name, struct error *err)
@@ -169,6 +186,8 @@ static int check_running(const struct core *core, const struct identity *who, co
         return error_hint(err, "mgpu edit %" PRIu64 " time=2h", job->id);
     }
     r = job_ask_validate(ask, err);
+    if (r == 0)
+        r = check_limit_is_ahead(core, job, ask->time_limit_ms, err);
     if (r < 0)
         return r;
     int64_t limit_ms = ask->time_limit_ms, before_ms = job->ask->time_limit_ms;
