@@ -47,10 +47,11 @@ static struct http_client *client_of(http_parser *parser)
     return parser->data;
 }
 
-static int count_bytes(struct http_client *client, size_t length)
+/* 1: too many, or one that no text has. */
+static int check_bytes(struct http_client *client, const char *bytes, size_t length)
 {
     client->header_bytes += length;
-    return client->header_bytes > HTTP_HEADERS_MAX;
+    return client->header_bytes > HTTP_HEADERS_MAX || memchr(bytes, '\0', length) != NULL;
 }
 
 static void append_cut(char *text, size_t size, const char *bytes, size_t length)
@@ -79,8 +80,7 @@ static void finish_header(struct http_client *client)
 
 static int on_status(http_parser *parser, const char *bytes, size_t length)
 {
-    (void)bytes;
-    return count_bytes(client_of(parser), length);
+    return check_bytes(client_of(parser), bytes, length);
 }
 
 static int on_header_field(http_parser *parser, const char *bytes, size_t length)
@@ -89,7 +89,7 @@ static int on_header_field(http_parser *parser, const char *bytes, size_t length
     if (client->is_in_value)
         finish_header(client);
     append_cut(client->name, sizeof(client->name), bytes, length);
-    return count_bytes(client, length);
+    return check_bytes(client, bytes, length);
 }
 
 static int on_header_value(http_parser *parser, const char *bytes, size_t length)
@@ -97,7 +97,7 @@ static int on_header_value(http_parser *parser, const char *bytes, size_t length
     struct http_client *client = client_of(parser);
     client->is_in_value = true;
     append_cut(client->value, sizeof(client->value), bytes, length);
-    return count_bytes(client, length);
+    return check_bytes(client, bytes, length);
 }
 
 static int on_headers_complete(http_parser *parser)
@@ -260,6 +260,8 @@ static int judge_parse(struct http_client *client, struct error *err)
         return error_set(err, -EFBIG, "the response of mgpud is longer than %u MiB", HTTP_ANSWER_MAX >> 20);
     if (client->sink_result < 0)
         return client->sink_result;
+    if (client->parser.upgrade != 0)
+        return error_set(err, -EBADMSG, "mgpud changed to another protocol, which it was not asked for");
     if (what != HPE_OK)
         return error_set(
             err, -EBADMSG, "the response of mgpud is not HTTP: %s", http_errno_description(what));

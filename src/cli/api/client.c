@@ -333,7 +333,7 @@ int client_problem(const struct http_answer *answer, struct error *err)
         json_loadb((const char *)answer->body.bytes, answer->body.length, JSON_REJECT_DUPLICATES, NULL);
     const char *detail = field_text(problem, "detail"), *hint = field_text(problem, "hint");
     int code = problem_error(field_text(problem, "code"), answer->status);
-    if (detail != NULL)
+    if (detail != NULL && detail[0] != '\0')
         (void)error_set(err, code, "%s", detail);
     else
         (void)error_set(err, code, "mgpud returned status %u", answer->status);

@@ -120,6 +120,28 @@ static void junk_is_refused(void **state)
     assert_non_null(strstr(err.message, "not HTTP"));
 }
 
+/* A text that is read as far as its NUL would depend on where the bytes were cut. */
+static void a_nul_in_a_header_is_refused(void **state)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nX-Mgpu-Controllers: \0a:1\r\nContent-Length: 0\r\n\r\n";
+    struct fixture *fixture = *state;
+    struct http_request request = { .method = "GET", .path = "/" };
+    struct error err = { 0 };
+    assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
+    assert_int_equal(write(fixture->peer, answer, sizeof(answer) - 1), (ssize_t)sizeof(answer) - 1);
+    assert_int_equal(http_client_receive(fixture->client, &err), -EBADMSG);
+}
+
+static void another_protocol_that_was_not_asked_for_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct error err = { 0 };
+    struct http_request request = { .method = "GET", .path = "/" };
+    server_say(fixture->peer, "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: mgpu\r\n\r\n");
+    assert_int_equal(http_client_request(fixture->client, &request, 1000, &err), -EBADMSG);
+    assert_non_null(strstr(err.message, "another protocol"));
+}
+
 static void endless_headers_are_refused(void **state)
 {
     struct fixture *fixture = *state;
@@ -217,6 +239,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_connection_that_ends_early_is_a_loss, setup, teardown),
         cmocka_unit_test_setup_teardown(a_body_without_length_ends_with_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(junk_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_nul_in_a_header_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_protocol_that_was_not_asked_for_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(endless_headers_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sink_gets_good_bodies_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_silent_server_is_given_up, setup, teardown),
