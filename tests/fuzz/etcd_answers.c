@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Any bytes as what etcd answers, with a libcurl that is none: a standby reads the log and the snapshot, a
- * leader appends, renews its lease. Lines of the input are the answers, one after the other; an empty one is
+ * leader appends, renews its lease; a controller reads the keys of the cluster, the reports of the others and
+ * how etcd's members are. Lines of the input are the answers, one after the other; an empty one is
  * a failure of the connection.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "controller/cluster/cluster_log.h"
+#include "controller/cluster/cluster_private.h"
 #include "controller/cluster/etcd.h"
 #include "fake_curl.h"
 #include "input.h"
@@ -54,13 +57,64 @@ static void append(struct etcd *etcd)
     (void)cluster_log_append(&appending, &entry, &err);
 }
 
+static void must_be(bool is_true)
+{
+    if (!is_true)
+        abort();
+}
+
+static bool is_header_text(const char *text)
+{
+    return text[strcspn(text, " ,;\"\r\n")] == '\0';
+}
+
+/* Each line as the report of a controller, and as the status of a member of etcd. */
+static void read_reports(void)
+{
+    while (may_continue(NULL)) {
+        struct cluster_member member = { 0 };
+        struct buffer line = { 0 };
+        if (answer(NULL, &line) == CURLE_OK && cluster_member_read(line.bytes, line.length, &member)) {
+            json_t *trouble = json_string(member.trouble);
+            must_be(member.name[0] != '\0' && trouble != NULL);
+            must_be(is_header_text(member.name) && is_header_text(member.api) &&
+                    is_header_text(member.nodes) && is_header_text(member.version));
+            json_decref(trouble);
+        }
+        json_t *status = json_loadb((const char *)line.bytes, line.length, 0, NULL);
+        must_be(cluster_server_trouble(status) != NULL);
+        json_decref(status);
+        buffer_clear(&line);
+    }
+}
+
+/* All keys, or none. */
+static void read_identity(struct etcd *etcd)
+{
+    static const char *const names[] = { "authority.key", "authority.crt", "server.key", "server.crt" };
+    char dir[] = "/dev/shm/mgpu-fuzz-XXXXXX";
+    struct error err = { 0 };
+    must_be(mkdtemp(dir) != NULL);
+    int r = cluster_identity_read(etcd, dir, &err), fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    must_be(fd >= 0 && (r >= 0 || err.message[0] != '\0'));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        must_be((unlinkat(fd, names[i], 0) == 0) == (r > 0));
+    (void)close(fd);
+    must_be(rmdir(dir) == 0);
+}
+
+static void start(const uint8_t *bytes, size_t length)
+{
+    answers = (struct input){ bytes, length, 0 };
+    asked = 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     struct etcd_settings settings = { 0 };
     struct error err;
     struct cluster_view view = { 0 };
-    answers = (struct input){ bytes, length, 0 };
-    asked = 0;
+    start(bytes, length);
     if (etcd_settings_parse("etcd://a:1", &settings, &err) < 0)
         abort();
     struct etcd *etcd = etcd_new(fake_curl(answer), &settings);
@@ -76,6 +130,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     }
     if (length % 16 == 0) // it waits after each failure
         append(etcd);
+    start(bytes, length);
+    read_identity(etcd);
+    start(bytes, length);
+    read_reports();
     etcd_free(etcd);
     etcd_settings_clear(&settings);
     return 0;

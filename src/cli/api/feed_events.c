@@ -22,7 +22,7 @@ static void take_line(struct feed_events *events)
     buffer_clear(&events->line);
 }
 
-static int take_bytes(void *target, const void *bytes, size_t length)
+int feed_events_add(void *target, const void *bytes, size_t length)
 {
     struct feed_events *events = target;
     const char *p = bytes, *end = p + length;
@@ -62,7 +62,7 @@ static int refuse(struct feed_events *events, struct client *client, struct erro
 int feed_events_open(struct feed_events *events, struct client *client, struct error *err)
 {
     const struct http_request request = {
-        .method = "GET", .path = API_PATH "/events", .sink = take_bytes, .sink_target = events
+        .method = "GET", .path = API_PATH "/events", .sink = feed_events_add, .sink_target = events
     };
     feed_events_close(events);
     int r = client_connect(client, &events->http, err);

@@ -19,6 +19,10 @@ struct feed_events {
     void *arg;
 };
 
+/* Takes the events out of a part of the stream; `events` is a struct feed_events. -EFBIG: a line has no end.
+ */
+int feed_events_add(void *events, const void *bytes, size_t length);
+
 /* Subscribes to all events from now on. After a reconnect the caller must query the state of its jobs. */
 int feed_events_open(struct feed_events *events, struct client *client, struct error *err);
 
