@@ -246,7 +246,7 @@ static void describe(const struct option_row *row, struct buffer *out)
         buffer_append_text(out, "      ");
     buffer_printf(out, "--%s", row->name);
     if (row->argument != NULL)
-        buffer_printf(out, "%s%s", is_optional(row) ? "" : " ", row->argument);
+        buffer_printf(out, "%s%s", is_optional(row) ? "[=" : " ", row->argument + is_optional(row));
 }
 
 void options_print(const struct option_row *table, FILE *out)

@@ -336,7 +336,8 @@ int backup_restore(
     become_again(uid, gid);
     if (r < 0)
         return r;
-    (void)printf("%s is restored to %s: %llu jobs.\n", path, dir, (unsigned long long)jobs);
+    (void)printf(
+        "%s is restored to %s: %llu job%s.\n", path, dir, (unsigned long long)jobs, jobs == 1 ? "" : "s");
     if (restoring.has_settings)
         (void)printf("Settings of the backup that differ from those here are in %s.\n", settings);
     (void)printf("Next: start mgpud. All nodes are drained: cancel queued jobs that have run since the\n"

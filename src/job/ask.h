@@ -174,7 +174,7 @@ struct job_ask {
         X(base, 345, RECORD_BOOL, park_anywhere, park_anywhere, 0,                                           \
             "let the parked job return on other GPUs of its node", ASK_SHOWN),                               \
         X(base, 370, RECORD_STRING, partition, partition, ASK_TEXT_MAX,                                      \
-            "[partition](scheduling.md#partitions): debug, or one of several: a,b", ASK_SHOWN),              \
+            "partition: debug, or one of several: a,b", ASK_SHOWN),                                          \
         X(base, 380, RECORD_STRING, nodelist, nodelist, ASK_TEXT_MAX, "only nodes of this list: gpu1,gpu3",  \
             ASK_SHOWN),                                                                                      \
         X(base, 381, RECORD_STRING, exclude, exclude, ASK_TEXT_MAX, "no node of this list: gpu2,gpu4",       \

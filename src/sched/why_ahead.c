@@ -203,7 +203,7 @@ static void tell_basis(const struct listing *listing)
 static void tell_latest_basis(const struct listing *listing)
 {
     struct why *why = listing->why;
-    const char *reservations = listing->sched->n_reservations > 0 ? " and reservations are used in full" : "";
+    const char *reservations = listing->sched->n_reservations > 0 ? ", if reservations are used in full" : "";
     if (why->latest_ms != TIME_NEVER && listing->endless != 0) // what it waits for then is held by others
         (void)snprintf(why->latest_basis, sizeof(why->latest_basis),
             "from time limits of other jobs: job %llu ahead of it has none%s",

@@ -347,7 +347,7 @@ def test_a_virtual_environment_is_active_in_the_job(box, place):
 @pytest.mark.parametrize(('option', 'value', 'env', 'what'), [
     ('--conda', 'other', {'CONDA_EXE': 'conda/bin/conda'}, 'cannot activate the environment other'),
     ('--conda', 'train', {'HOME': '/nowhere', 'CONDA_EXE': '/none'}, 'there is no conda on this node'),
-    ('--venv', 'none', {}, './none is no virtual environment'),
+    ('--venv', 'none', {}, './none is not a virtual environment'),
     ('--module', 'cuda', {}, '--module: '),
 ])
 def test_what_cannot_be_set_up_ends_the_job_before_its_command(box, place, option, value, env, what):

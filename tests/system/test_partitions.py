@@ -112,8 +112,8 @@ def test_lists_of_nodes_say_where_a_job_runs(box):
 
 
 @pytest.mark.parametrize(('words', 'said'), [
-    (['--nodelist', 'n7'], 'no node is left by nodelist n7'),
-    (['--nodelist', 'n1', '--exclude', 'n1'], 'no node is left by nodelist n1 exclude n1'),
+    (['--nodelist', 'n7'], "there is no node 'n7'"),
+    (['--nodelist', 'n1', '--exclude', 'n1'], 'nodelist n1 without exclude n1 leaves no node'),
     (['--nodelist', 'n1', '-N', '2', '-g', '0'], 'requested 2 nodes; there is 1'),
     (['--nodelist', 'n1', '-g', '500'], 'no node can run it'),
     (['--exclude', 'n1', '-G', 'n1:0'], 'node n1 does not belong to it'),

@@ -81,6 +81,7 @@ def test_an_unknown_action_gets_a_suggestion(box):
     (['gpu', 'pause'], 'no GPU given'),
     (['pause', 'x'], "'x' is not a GPU"),
     (['gpu', 'policy', '0'], 'no policy given'),
+    (['gpu', 'policy', '0', 'foo'], "'foo' is not a policy"),
     (['gpu', 'policy', 'ignore'], 'no GPU given'),
     (['gpu', 'pause', '0', '--until', '2020-01-01'], 'has already passed'),
     (['node', 'drain'], 'no node given'),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu gpu pause|resume|drain|release|policy, for operators; test is in gpu_test.c. Running jobs are not
  * affected. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +91,10 @@ static int refuse_policy(const char *word, struct error *err)
     const char *near = text_nearest(word, names);
     if (near != NULL)
         return error_set(err, -EINVAL, "no policy '%s'. Did you mean '%s'?", shown, near);
-    (void)error_set(err, -EINVAL, "no policy given");
+    if (word[0] == '\0' || isdigit((unsigned char)word[0]) || strchr(word, ':') != NULL) // a GPU
+        (void)error_set(err, -EINVAL, "no policy given");
+    else
+        (void)error_set(err, -EINVAL, "'%s' is not a policy", shown);
     return error_hint(err, "the last argument must be avoid, fit-around, ignore or default");
 }
 

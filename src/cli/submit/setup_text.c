@@ -64,7 +64,7 @@ static const char venv_text[] =
     "mgpu_name=%s\n"
     "case $mgpu_name in /*) ;; *) mgpu_name=./$mgpu_name ;; esac\n"
     "if [ ! -r \"$mgpu_name/bin/activate\" ]; then\n"
-    "  echo \"mgpu: --venv: $mgpu_name is no virtual environment: it has no bin/activate\" >&2; exit 1\n"
+    "  echo \"mgpu: --venv: $mgpu_name is not a virtual environment: it has no bin/activate\" >&2; exit 1\n"
     "fi\n"
     ". \"$mgpu_name/bin/activate\" ||\n"
     "  { echo \"mgpu: --venv: $mgpu_name cannot be activated\" >&2; exit 1; }\n"

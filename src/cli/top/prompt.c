@@ -87,7 +87,7 @@ bool top_prompt_press(struct top *top, int code)
         if (is_yes)
             finish(top, "y");
         else
-            top_say(top, false, "cancelled, nothing changed");
+            top_say(top, false, "nothing changed");
         prompt->done = NULL;
     } else if (code == TOP_KEY_ENTER || code == '\r') {
         finish(top, prompt->text);

@@ -14,7 +14,10 @@
 static int refuse_shell(const char *name, struct error *err)
 {
     _cleanup_free_ char *shown = text_escape(name, 60);
-    (void)error_set(err, -EINVAL, "unknown shell '%s': use bash, zsh or fish", shown);
+    if (shown[0] == '\0')
+        (void)error_set(err, -EINVAL, "no shell given: use bash, zsh or fish");
+    else
+        (void)error_set(err, -EINVAL, "unknown shell '%s': use bash, zsh or fish", shown);
     return error_hint(err, "%s", completion_scripts[0].try);
 }
 

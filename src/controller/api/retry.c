@@ -91,7 +91,9 @@ static int check(const struct request *request, const struct job *job, struct er
     if (job->state != JOB_DONE) {
         (void)error_set(
             err, -EALREADY, "job %" PRIu64 " has not ended: it is %s", job->id, job_state_name(job->state));
-        return error_hint(err, "mgpu requeue %" PRIu64 " ends and requeues it", job->id);
+        bool has_begun = job->state == JOB_STARTING || job->state == JOB_RUNNING;
+        return has_begun ? error_hint(err, "mgpu requeue %" PRIu64 " ends and requeues it", job->id)
+                         : -EALREADY;
     }
     if (job->ask->adopted_pid != 0)
         return error_set(

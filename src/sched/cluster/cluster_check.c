@@ -508,15 +508,36 @@ static int lack_share(const struct cluster *cluster, const struct sched_request 
         "is missing");
 }
 
+/* The first name of the list that no node has; NULL: none. The caller frees it. */
+static char *find_stranger(const struct cluster *cluster, const char *list)
+{
+    for (const char *at = list; at != NULL && *at != '\0'; at += at[strcspn(at, ",")] == ',') {
+        size_t length = strcspn(at, ",");
+        _cleanup_free_ char *name = xstrndup(at, length);
+        const struct cluster_node *node = cluster_find(cluster, name);
+        if (length > 0 && (node == NULL || node->is_gone))
+            return take_ptr(name);
+        at += length;
+    }
+    return NULL;
+}
+
 /* Its lists leave no node. */
 static int lack_any(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
 {
+    _cleanup_free_ char *stranger = find_stranger(cluster, request->nodelist);
     if (largest->nodes > 0)
         return 0;
-    (void)error_set(err, -ERANGE, "no node is left by%s%.60s%s%.60s",
-        request->nodelist != NULL ? " nodelist " : "", request->nodelist != NULL ? request->nodelist : "",
-        request->exclude != NULL ? " exclude " : "", request->exclude != NULL ? request->exclude : "");
+    if (stranger != NULL)
+        (void)error_set(err, -ERANGE, "there is no node '%.60s'", stranger);
+    else if (request->nodelist != NULL && request->exclude != NULL)
+        (void)error_set(err, -ERANGE, "nodelist %.60s without exclude %.60s leaves no node",
+            request->nodelist, request->exclude);
+    else
+        (void)error_set(err, -ERANGE, "%s %.60s leaves no node",
+            request->nodelist != NULL ? "nodelist" : "exclude",
+            request->nodelist != NULL ? request->nodelist : request->exclude);
     return error_hint(err, "list the nodes with: mgpu nodes");
 }
 

@@ -369,7 +369,7 @@ bool fairshare_is_limited(const struct fairshare *fairshare, const struct accoun
     if (gpu_milli == 0) // it holds and uses no GPU, however much its owner does
         return false;
     if (limits->gpu_milli > 0 && (uint64_t)account->gpu_milli + gpu_milli > limits->gpu_milli) {
-        (void)snprintf(text, size, "GPUs: %g of at most %g in use%s", account->gpu_milli / 1000.0,
+        (void)snprintf(text, size, "%g of %g GPUs in use%s", account->gpu_milli / 1000.0,
             limits->gpu_milli / 1000.0,
             account->gpu_milli < limits->gpu_milli ? ", too many to add this job's" : "");
         return true;

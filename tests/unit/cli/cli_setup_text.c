@@ -104,8 +104,8 @@ static void each_part_that_is_missing_says_so_and_ends_the_shell(void **state)
         struct setup_wishes wishes;
     } rows[] = {
         { "--conda: there is no conda on this node", { .conda = "my env", .command = "echo on" } },
-        { "--venv: ./none is no virtual environment", { .venv = "none", .command = "echo on" } },
-        { "--venv: ./$(echo on >&2)'; echo on is no virtual", { .venv = "$(echo on >&2)'; echo on" } },
+        { "--venv: ./none is not a virtual environment", { .venv = "none", .command = "echo on" } },
+        { "--venv: ./$(echo on >&2)'; echo on is not a virtual", { .venv = "$(echo on >&2)'; echo on" } },
     };
     (void)state;
     (void)setenv("PATH", "/usr/bin:/bin", 1);

@@ -214,7 +214,7 @@ static void a_fence_ends_what_ran(void **state)
     const struct job *job = core_job(b->core, 11);
     assert_int_equal(job->state, JOB_DONE);
     assert_int_equal(job->end, END_NODE_LOST);
-    assert_string_equal(job->text, "its node box was fenced: it has no power");
+    assert_string_equal(job->text, "node box was fenced: it has no power");
     assert_int_equal(core_mark(b->core, "box", NULL)->kind, CHANGE_NODE_FENCE);
 }
 

@@ -538,7 +538,7 @@ static void a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault(voi
     const struct job *job = core_job(b->core, JOB);
     assert_int_equal(job->state, JOB_QUEUED);
     assert_int_equal(job->restarts, 1);
-    assert_string_equal(job->text, "rank 1 on b: its node b was fenced: it has no power");
+    assert_string_equal(job->text, "rank 1 on b: node b was fenced: it has no power");
 }
 
 /* mgpud starts anew, with the mark of the fence and the job as they are stored. */

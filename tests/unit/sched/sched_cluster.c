@@ -63,7 +63,7 @@ static void a_removed_node_meets_no_request_until_it_is_back(void **state)
     cluster_remove_node(c, "nosuch");
     assert_true(c->totals.gpus == gpus - 4);
     assert_refused(c, three, "no node can run it: requested 3 GPUs; box has 2", NULL);
-    assert_refused(c, listed, "no node is left by nodelist big", NULL);
+    assert_refused(c, listed, "there is no node 'big'", NULL);
     assert_refused(c, (struct sched_request){ .gpus = 1, .picks = pick, .n_picks = 1 },
         "no node is named \"big\"", "the nodes are: box");
     clusters_add(c, "big", 4);

@@ -335,9 +335,9 @@ static void each_limit_is_told_as_a_sentence(void **state)
     for (int i = 0; i < 3; i++)
         run(f, account, 0, 1, 2);
     assert_false(is_limited(f, account, 0, 2000, ""));
-    assert_true(is_limited(f, account, 0, 4000, "GPUs: 6 of at most 8 in use, too many to add this job's"));
+    assert_true(is_limited(f, account, 0, 4000, "6 of 8 GPUs in use, too many to add this job's"));
     fairshare_charge(f, account, 0, 2000, 2000);
-    assert_true(is_limited(f, account, 0, 250, "GPUs: 8 of at most 8 in use"));
+    assert_true(is_limited(f, account, 0, 250, "8 of 8 GPUs in use"));
     assert_false(is_limited(f, account, 0, 0, ""));
     fairshare_count(f, account, 0, 1, 0);
     assert_true(is_limited(f, account, 0, 0, "running jobs: 4 of at most 4"));

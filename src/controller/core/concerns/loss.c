@@ -146,9 +146,8 @@ static void end_all(struct core *core, const struct core_node *node, const char 
 {
     size_t count = 0;
     _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node->name, &count);
-    _cleanup_free_ char *text = reason != NULL
-                                    ? xasprintf("its node %s was fenced: %.800s", node->name, reason)
-                                    : xasprintf("its node %s was fenced", node->name);
+    _cleanup_free_ char *text = reason != NULL ? xasprintf("node %s was fenced: %.800s", node->name, reason)
+                                               : xasprintf("node %s was fenced", node->name);
     for (size_t i = 0; i < count; i++)
         if (job_state_is_active(entries[i]->job->state))
             end_there(core, entries[i], node, text);

@@ -158,7 +158,7 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
     if (!core_may(who, ACTION_MANAGE, NULL))
         answer.code = error_set(&answer.err, -EPERM, "only operators may end a reservation");
     else if (sched_unreserve(core->sched, core->now_ms, reservation) < 0)
-        answer.code = error_set(&answer.err, -ENOENT, "unknown reservation %" PRIu64, reservation);
+        answer.code = error_set(&answer.err, -ENOENT, "there is no reservation %" PRIu64, reservation);
     else
         note_unreserved(core, reservation, who->uid, NULL);
     core_reply(core, request, &answer);
