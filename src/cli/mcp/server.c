@@ -92,7 +92,7 @@ static json_t *answer_request(
 
 /* The answer to one message of `length` bytes, or NULL when it wants none. Never fails: errors are answers.
  */
-static json_t *answer_message(const struct mcp *mcp, const char *message, size_t length)
+json_t *mcp_answer(const struct mcp *mcp, const char *message, size_t length)
 {
     _cleanup_json_ json_t *request = NULL;
     struct error err = { 0 };
@@ -149,7 +149,7 @@ int mcp_serve(const struct mcp *mcp, struct error *err)
         if (is_long)
             answer = make_error(NULL, RPC_REQUEST, "the message is longer than 1 MiB");
         else if (strspn(buffer_text(&line), " \t\r") < line.length)
-            answer = answer_message(mcp, buffer_text(&line), line.length);
+            answer = mcp_answer(mcp, buffer_text(&line), line.length);
         if (answer != NULL)
             r = write_answer(answer, err);
     }

@@ -280,7 +280,7 @@ static int complete_nodes(const struct job *job, struct job_step *step, struct e
         int rank = job_rank_on(job, nodes[i].node);
         if (rank < 0)
             return error_set(err, -EINVAL, "%.60s is not a node of job %" PRIu64, nodes[i].node, job->id);
-        if (node_of(step, (uint32_t)rank) != NULL)
+        if (steps_node_of(step, (uint32_t)rank) != NULL)
             return error_set(err, -EINVAL, "node %.60s is named twice", nodes[i].node);
         nodes[i].rank = (uint32_t)rank;
         tasks += nodes[i].tasks;

@@ -9,7 +9,7 @@
 
 #define MILLI 1000U
 
-static const struct job_step_node *node_of(const struct job_step *step, uint32_t rank)
+const struct job_step_node *steps_node_of(const struct job_step *step, uint32_t rank)
 {
     const struct job_step_node *nodes = step->nodes.items;
     for (size_t i = 0; i < step->nodes.count; i++)
@@ -59,7 +59,7 @@ static bool fits_node(const struct job *job, const struct job_share *share, cons
     size_t gpus = job_node_gpus(job, node->rank);
     _cleanup_free_ bool *taken = xcalloc(gpus + 1, sizeof(*taken));
     for (const struct step *other = share != NULL ? share->first : NULL; other != NULL; other = other->next) {
-        const struct job_step_node *same = node_of(&other->step, node->rank);
+        const struct job_step_node *same = steps_node_of(&other->step, node->rank);
         if (!other->is_running || same == NULL || other->step.overlap || step->overlap)
             continue;
         if (!other->step.exact || !step->exact)
