@@ -31,6 +31,7 @@
 struct exec_step {
     struct exec_steps *exec_steps;
     struct spool_id id;
+    uint32_t uid;
     uint64_t stream;
     int stream_fd; // -1: it is the terminal's, or the exec step is an earlier agent's
     struct terminal_size size;
@@ -73,11 +74,12 @@ void exec_steps_free(struct exec_steps *exec_steps)
     free(exec_steps);
 }
 
-static struct exec_step *exec_step_add(struct exec_steps *exec_steps, const struct spool_id *id)
+static struct exec_step *exec_step_add(struct exec_steps *exec_steps, const struct spool_id *id, uint32_t uid)
 {
     struct exec_step *exec_step = xcalloc(1, sizeof(*exec_step));
     *exec_step = (struct exec_step){ .exec_steps = exec_steps,
         .id = *id,
+        .uid = uid,
         .stream_fd = -1,
         .where = &exec_steps->list,
         .next = exec_steps->list };
@@ -189,6 +191,7 @@ static void on_shepherd_end(void *arg, int status)
 void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id)
 {
     struct launch_started started;
+    struct launch_spec spec = { 0 };
     _cleanup_close_ int dirfd = launcher_open_entry(exec_steps->launcher, id);
     if (dirfd < 0)
         return;
@@ -202,7 +205,9 @@ void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id)
     record_clear(&launch_started_record, &started);
     if (pidfd < 0)
         return;
-    struct exec_step *exec_step = exec_step_add(exec_steps, id);
+    (void)file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL);
+    struct exec_step *exec_step = exec_step_add(exec_steps, id, spec.uid);
+    record_clear(&launch_spec_record, &spec);
     exec_step->child = child_watch(exec_steps->base, pidfd, on_shepherd_end, exec_step);
 }
 
@@ -346,16 +351,34 @@ static int fill_entry(struct exec_steps *exec_steps, const struct message_open_s
     return r < 0 ? error_set_errno(err, r, "cannot write the spool of job %" PRIu64, id->job) : 0;
 }
 
+/* Their terminals are processes of the user, who can stop them. */
+static int check_room(const struct exec_steps *exec_steps, uint32_t uid, struct error *err)
+{
+    size_t of_user = 0;
+    for (const struct exec_step *exec_step = exec_steps->list; exec_step != NULL; exec_step = exec_step->next)
+        of_user += exec_step->uid == uid;
+    if (exec_steps->count >= EXEC_STEPS_MAX)
+        return error_set(
+            err, -EBUSY, "the node has reached its limit of additional processes; try again later");
+    return of_user < EXEC_STEPS_USER_MAX
+               ? 0
+               : error_set(err, -EBUSY,
+                     "you have %zu additional processes on this node, the limit of one user", of_user);
+}
+
 /* On failure nothing of it is left. */
 static int stage(struct exec_steps *exec_steps, const struct message_open_step *request,
-    struct spool_id *ret_id, struct error *err)
+    struct spool_id *ret_id, uint32_t *ret_uid, struct error *err)
 {
     struct launch_spec spec;
     struct spool_id id = { .job = request->id.job, .attempt = request->id.attempt, .rank = request->id.rank };
     int r = read_host(exec_steps, request, &spec, err);
     if (r < 0)
         return r;
-    r = make_entry(exec_steps, &id, err);
+    *ret_uid = spec.uid;
+    r = check_room(exec_steps, spec.uid, err);
+    if (r == 0)
+        r = make_entry(exec_steps, &id, err);
     if (r == 0) {
         r = fill_entry(exec_steps, request, &id, &spec, err);
         if (r < 0)
@@ -372,10 +395,8 @@ static int start(
 {
     struct spool_id id;
     struct launcher_process shepherd;
-    if (exec_steps->count >= EXEC_STEPS_MAX)
-        return error_set(
-            err, -EBUSY, "the node has reached its limit of additional processes; try again later");
-    int r = stage(exec_steps, request, &id, err);
+    uint32_t uid = 0;
+    int r = stage(exec_steps, request, &id, &uid, err);
     if (r < 0)
         return r;
     r = launcher_start(exec_steps->launcher, &id, &shepherd, err);
@@ -383,7 +404,7 @@ static int start(
         discard(exec_steps, &id);
         return r;
     }
-    struct exec_step *exec_step = exec_step_add(exec_steps, &id);
+    struct exec_step *exec_step = exec_step_add(exec_steps, &id, uid);
     exec_step->stream = request->stream;
     exec_step->stream_fd = take_fd(stream_fd);
     exec_step->size = (struct terminal_size){ (uint16_t)request->rows, (uint16_t)request->columns };

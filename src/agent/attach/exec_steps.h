@@ -8,7 +8,8 @@
 #include "base/spool.h"
 #include "wire/message.h"
 
-#define EXEC_STEPS_MAX 256U // at a time on this node; more are refused
+#define EXEC_STEPS_MAX      256U // at a time on this node; more are refused
+#define EXEC_STEPS_USER_MAX 64U  // of these
 
 struct exec_steps;
 

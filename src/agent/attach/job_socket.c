@@ -26,6 +26,7 @@
 
 #define CLIENTS_MAX   512U // of this node
 #define OF_JOB_MAX    32U
+#define OF_USER_MAX   128U
 #define OUTSIDERS_MAX 16U // of all users, those turned away for other reasons included
 #define RATE          50  // connections of a user per second
 #define BURST         200
@@ -35,6 +36,7 @@ struct client {
     struct job_socket *socket;
     struct child *child;
     uint64_t job; // 0: it gets an answer of this node
+    uint32_t uid;
     struct client *next, **where;
 };
 
@@ -72,11 +74,12 @@ static void on_client_end(void *arg, int status)
     client_free(client);
 }
 
-static void add_client(struct job_socket *socket, uint64_t job, int pidfd)
+static void add_client(struct job_socket *socket, uint64_t job, uint32_t uid, int pidfd)
 {
     struct client *client = xcalloc(1, sizeof(*client));
-    *client =
-        (struct client){ .socket = socket, .job = job, .next = socket->clients, .where = &socket->clients };
+    *client = (struct client){
+        .socket = socket, .job = job, .uid = uid, .next = socket->clients, .where = &socket->clients
+    };
     if (client->next != NULL)
         client->next->where = &client->next;
     socket->clients = client;
@@ -130,11 +133,19 @@ static bool is_too_fast(struct job_socket *socket, uint32_t uid)
     return false;
 }
 
+static bool is_crowded(const struct job_socket *socket, const struct job_client *client)
+{
+    size_t of_user = 0;
+    for (const struct client *other = socket->clients; other != NULL; other = other->next)
+        of_user += other->job != 0 && other->uid == client->uid;
+    return count_clients(socket, true, 0) >= CLIENTS_MAX || of_user >= OF_USER_MAX ||
+           count_clients(socket, false, client->id.job) >= OF_JOB_MAX;
+}
+
 /* False: there are too many even of those that are turned away. */
 static bool admit(const struct job_socket *socket, struct job_client *client)
 {
-    if (client->kind == JOB_CLIENT_OF_JOB && (count_clients(socket, true, 0) >= CLIENTS_MAX ||
-                                                 count_clients(socket, false, client->id.job) >= OF_JOB_MAX))
+    if (client->kind == JOB_CLIENT_OF_JOB && is_crowded(socket, client))
         client->kind = JOB_CLIENT_CROWDED;
     return client->kind == JOB_CLIENT_OF_JOB || count_clients(socket, false, 0) < OUTSIDERS_MAX;
 }
@@ -151,7 +162,7 @@ static void serve(struct job_socket *socket, const struct job_client *client, in
     if (pid < 0)
         log_warning("cannot start a process for a command in a job: %s", strerror(-pid));
     else
-        add_client(socket, client->kind == JOB_CLIENT_OF_JOB ? client->id.job : 0, pidfd);
+        add_client(socket, client->kind == JOB_CLIENT_OF_JOB ? client->id.job : 0, client->uid, pidfd);
 }
 
 static void on_accept(void *arg, int fd)

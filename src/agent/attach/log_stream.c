@@ -24,8 +24,10 @@ struct log_streams {
 void log_streams_open(struct log_streams *streams, const struct message_open_log *request)
 {
     int pidfd;
-    bool is_too_many = child_list_count(streams->children) >= LOG_STREAMS_MAX;
-    if (child_list_count(streams->children) >= 2 * LOG_STREAMS_MAX)
+    size_t count = child_list_count(streams->children);
+    size_t of_user = child_list_count_of(streams->children, request->uid);
+    bool is_too_many = count >= LOG_STREAMS_MAX || of_user >= LOG_STREAMS_USER_MAX;
+    if (count >= 2 * LOG_STREAMS_MAX || of_user >= 2 * LOG_STREAMS_USER_MAX)
         return; // the controller's wait for the stream ends by its own time-out
     pid_t pid = child_fork(-1, &pidfd);
     if (pid == 0) {
@@ -36,7 +38,7 @@ void log_streams_open(struct log_streams *streams, const struct message_open_log
     if (pid < 0)
         log_warning("cannot start a process to read %s: %s", request->path, strerror(-pid));
     else
-        child_list_add(streams->children, pidfd);
+        child_list_add(streams->children, pidfd, request->uid);
 }
 
 struct log_streams *log_streams_new(

@@ -9,7 +9,9 @@
 #include "agent/host/job_user.h"
 #include "wire/message.h"
 
-#define LOG_STREAMS_MAX 256U // at a time; more are answered with an error
+/* At a time; more are answered with an error. The processes run as the user, who can stop them. */
+#define LOG_STREAMS_MAX      256U
+#define LOG_STREAMS_USER_MAX 64U // of these
 
 struct log_streams;
 

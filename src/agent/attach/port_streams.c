@@ -89,19 +89,21 @@ void port_streams_open(struct port_streams *streams, const struct message_open_p
 {
     int pidfd;
     size_t count = child_list_count(streams->children);
-    if (count >= 2 * PORT_STREAMS_MAX)
+    size_t of_job = child_list_count_of(streams->children, request->id.job);
+    bool is_too_many = count >= PORT_STREAMS_MAX || of_job >= PORT_STREAMS_JOB_MAX;
+    if (count >= 2 * PORT_STREAMS_MAX || of_job >= 2 * PORT_STREAMS_JOB_MAX)
         return; // the controller's wait for the stream ends by its own time-out
     pid_t pid = child_fork(launcher_spool_fd(streams->launcher), &pidfd);
     if (pid == 0) {
         (void)prctl(PR_SET_NAME, "mgpu-port");
         (void)sandbox_enter(false, &(struct error){ 0 });
-        _exit(serve(streams, request, CHILD_FD, count >= PORT_STREAMS_MAX));
+        _exit(serve(streams, request, CHILD_FD, is_too_many));
     }
     if (pid < 0)
         log_warning(
             "cannot start a process to connect to job %" PRIu64 ": %s", request->id.job, strerror(-pid));
     else
-        child_list_add(streams->children, pidfd);
+        child_list_add(streams->children, pidfd, request->id.job);
 }
 
 struct port_streams *port_streams_new(struct event_base *base, const struct launcher *launcher,

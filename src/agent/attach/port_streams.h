@@ -9,7 +9,9 @@
 #include "agent/launch/launcher.h"
 #include "wire/message.h"
 
-#define PORT_STREAMS_MAX 1024U // at a time; more are answered with an error
+/* At a time; more are answered with an error. The processes run as the user, who can stop them. */
+#define PORT_STREAMS_MAX     1024U
+#define PORT_STREAMS_JOB_MAX 256U // of these
 
 struct port_streams;
 

@@ -7,6 +7,7 @@
 struct entry {
     struct child_list *list;
     struct child *child;
+    uint64_t served;
     struct entry *next, **where; // the list, and the pointer to this entry
 };
 
@@ -40,10 +41,10 @@ static void on_child_end(void *arg, int status)
     entry_free(entry);
 }
 
-void child_list_add(struct child_list *list, int pidfd)
+void child_list_add(struct child_list *list, int pidfd, uint64_t served)
 {
     struct entry *entry = xcalloc(1, sizeof(*entry));
-    *entry = (struct entry){ .list = list, .where = &list->entries, .next = list->entries };
+    *entry = (struct entry){ .list = list, .served = served, .where = &list->entries, .next = list->entries };
     if (entry->next != NULL)
         entry->next->where = &entry->next;
     list->entries = entry;
@@ -54,6 +55,14 @@ void child_list_add(struct child_list *list, int pidfd)
 size_t child_list_count(const struct child_list *list)
 {
     return list->count;
+}
+
+size_t child_list_count_of(const struct child_list *list, uint64_t served)
+{
+    size_t count = 0;
+    for (const struct entry *entry = list->entries; entry != NULL; entry = entry->next)
+        count += entry->served == served;
+    return count;
 }
 
 void child_list_free(struct child_list *list)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -88,5 +89,6 @@ int job_user_become(const struct user *user, gid_t gid, struct error *err)
     if (getresuid(&real, &effective, &saved) < 0 || real != user->uid || effective != user->uid ||
         saved != user->uid || (user->uid != 0 && setreuid((uid_t)-1, 0) == 0))
         return error_set(err, -EPERM, "cannot become user %s: root could be regained", user->name);
+    (void)prctl(PR_SET_DUMPABLE, 0); // whatever fs.suid_dumpable says: it has root's memory and descriptors
     return 0;
 }
