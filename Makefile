@@ -50,7 +50,7 @@ check-all:
 	tools/run-tests --with-real $(if $(AGAIN),--again)
 
 # The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), MINUTES of constant load (20), FAILOVERS of controllers (100), SEED to replay one; mutations of
-# the sources that tests must notice (tools/mutants); and nodes of
+# the sources that tests (tools/mutants) and simulated histories (tools/sim-mutations) must notice; and nodes of
 # the commit OLDER with this mgpud, and the other way round.
 soak:
 	tools/install-packages check
