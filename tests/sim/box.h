@@ -86,7 +86,7 @@ struct box {
         size_t n_events, n_rows;
         uint64_t epoch, last_job, last_event;
     } backup;
-    size_t n_looked_at; // events, for a moment at which a backup matters
+    size_t n_looked_at;            // events, for a moment at which a backup matters
     bool is_old_copy;              // the store, until it is opened
     uint64_t last_job, last_event; // at least: ids and events before a gap are not in the store
     uint64_t *undone;              // tokens of attempts that it does not know

@@ -64,12 +64,19 @@ class Cuda:
         """The command of a job that uses CUDA in 1 + `others` processes."""
         return ('/usr/bin/python3', self.script, self.folder, str(others))
 
+    def state(self, name):
+        """The library empties the file before it writes another state."""
+        while True:
+            with open(f'{self.folder}/{name}', encoding='ascii') as file:
+                state = file.read(1)
+            if state:
+                return state
+
     def states(self):
         found = {}
         for name in os.listdir(self.folder):
             if name.isdigit():
-                with open(f'{self.folder}/{name}', encoding='ascii') as file:
-                    found[int(name)] = file.read(1)
+                found[int(name)] = self.state(name)
         return found
 
     def steps(self):
