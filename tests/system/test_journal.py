@@ -61,6 +61,7 @@ def submit_much(box, users, dice, place):
 def disturb(box, jobs, dice):
     """What administrators do while the jobs run; refusals (the job is over, or runs already) are all right."""
     admin = box.user
+    harness.until(box.gpus, 'the node is up')  # it may be started again just now
     box.mgpu('gpu', 'pause', '1', user=admin, check=True)
     box.mgpu('reserve', 'add', '--gpus', '2', '--users', box.client.name, '--for', '1500ms', user=admin, check=True)
     for job in dice.sample(jobs, 15):
