@@ -192,10 +192,10 @@ static bool is_at_limit(const struct core *core, const struct core_entry *waitin
     return limit != 0 && open >= limit;
 }
 
-/* False if the array has no room for more running elements. */
+/* False if the array has no room for more running elements. `waiting` NULL: it has left memory. */
 static bool release(struct core *core, struct core_entry *waiting, const struct job *ended)
 {
-    if (!can_wait(waiting->job))
+    if (waiting == NULL || !can_wait(waiting->job))
         return true;
     bool is_array = job_is_array(waiting->job);
     _cleanup_free_ char *left = is_array ? array_without(waiting->job->array_left, ended->array_index) : NULL;
@@ -236,7 +236,8 @@ static void look_at_all(struct core *core, struct core_entry *waiting)
         if (list->pairs[i].array != NULL)
             add_id(&arrays, &count, list->pairs[i].array->job->id);
     for (size_t i = 0; i < count && has_room; i++) {
-        const struct core_entry *member = core_extra(core_find(core, arrays[i]))->members;
+        const struct core_entry *array = core_find(core, arrays[i]);
+        const struct core_entry *member = array != NULL ? core_extra(array)->members : NULL;
         for (; member != NULL && has_room; member = core_extra(member)->member_after)
             if (member->job->state == JOB_DONE)
                 has_room = release(core, waiting, member->job);
