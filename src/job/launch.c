@@ -128,6 +128,8 @@ const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS] = {
     RECORD_FIELD(18, RECORD_STRING, struct launch_exit, tail, USAGE_TAIL_MAX),
     RECORD_SUBLIST(19, struct launch_exit, usage, 1, &job_usage_record),
     RECORD_FIELD(382, RECORD_U32, struct launch_exit, is_refused, 0),
+    RECORD_FIELD(543, RECORD_I64, struct launch_exit, ended_boot_ms, 0),
+    RECORD_FIELD(544, RECORD_I64, struct launch_exit, ended_ago_ms, 0),
 };
 const struct record_type launch_exit_record = RECORD_TYPE(13, "exit", struct launch_exit, launch_exit_fields);
 
@@ -136,6 +138,13 @@ int64_t launch_started_boot_ms(const struct launch_started *started, int64_t boo
     if (started->boot_ms != 0)
         return started->boot_ms;
     return wall_ms > started->wall_ms ? boot_ms - (wall_ms - started->wall_ms) : boot_ms;
+}
+
+int64_t launch_exit_ago_ms(const struct launch_exit *record, int64_t boot_ms)
+{
+    if (record->ended_boot_ms <= 0 || record->ended_boot_ms > boot_ms)
+        return 0;
+    return boot_ms > record->ended_boot_ms ? boot_ms - record->ended_boot_ms : 1;
 }
 
 const struct job_ask *launch_ask(const struct launch_spec *spec)

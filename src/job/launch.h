@@ -142,6 +142,8 @@ struct launch_exit {
     uint32_t is_executed; // 1 if the command was executed, 0 if the start failed before
     uint32_t is_refused;  // 1 if this node cannot run it, which does not mean that no other can
     int64_t started_wall_ms, ended_wall_ms, run_ms;
+    int64_t ended_boot_ms; // the end on the boot clock of its node; 0: written by an older version
+    int64_t ended_ago_ms;  // EXITED: how long before this message it had ended; 0: unknown; set by the agent
     uint64_t cpu_ms, max_rss, log_bytes;
     char *log_path;
     char *text;               // the failure: the step of the launch and the errno
@@ -187,12 +189,16 @@ extern const struct record_type launch_park_record;
 
 /* The field tables, for the messages that carry these structs under their own ids. */
 #define LAUNCH_STARTED_FIELDS 14
-#define LAUNCH_EXIT_FIELDS    20
+#define LAUNCH_EXIT_FIELDS    22
 extern const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS];
 extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];
 
 /* Start time on the boot clock. Without boot_ms it is estimated from both clocks. */
 int64_t launch_started_boot_ms(const struct launch_started *started, int64_t boot_ms, int64_t wall_ms);
+
+/* Milliseconds since its end, at least 1; 0: unknown. `boot_ms` is the boot clock of its node, since the same
+ * boot. */
+int64_t launch_exit_ago_ms(const struct launch_exit *record, int64_t boot_ms);
 
 /* Replaces the rendezvous port in the variables of an environment that contain it; missing ones are not
  * added. */

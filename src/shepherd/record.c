@@ -233,6 +233,7 @@ void record_make(const struct shepherd *shepherd, const struct ending *ending, c
         .end = judge(ending),
         .is_executed = status->phase >= INIT_EXECUTING && status->step == STEP_NONE,
         .ended_wall_ms = status->ended_wall_ms != 0 ? status->ended_wall_ms : clock_wall_ms(),
+        .ended_boot_ms = status->ended_boot_ms != 0 ? status->ended_boot_ms : clock_boot_ms(),
         .cpu_ms = status->cpu_ms,
         .max_rss = status->max_rss,
         .log_bytes = status->log_bytes,
@@ -242,9 +243,8 @@ void record_make(const struct shepherd *shepherd, const struct ending *ending, c
     };
     set_exit_code(ending, ret);
     if (ret->is_executed != 0 || status->step == STEP_SETUP) {
-        int64_t ended = status->ended_boot_ms != 0 ? status->ended_boot_ms : clock_boot_ms();
         ret->started_wall_ms = status->started_wall_ms;
-        ret->run_ms = ended - status->started_boot_ms;
+        ret->run_ms = ret->ended_boot_ms - status->started_boot_ms;
     }
     struct stat st;
     if (shepherd->log_fd >= 0 && fstat(shepherd->log_fd, &st) == 0 && S_ISREG(st.st_mode))

@@ -78,6 +78,7 @@ struct node {
     uint64_t life;            // of the agent; what was meant for an earlier one is lost
     uint64_t last_timer;      // the one that counts
     int64_t frozen_until_ms;  // its agent is stopped until then
+    int64_t clock_off_ms;     // its wall clock is ahead of the right time by so much
     uint64_t epoch;           // durable on the node
     struct persist_seen seen; // in its spool
     uint64_t boot;            // grows with every start of the machine

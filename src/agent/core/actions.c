@@ -234,7 +234,9 @@ static enum next act_release(struct look *look)
 
 static enum next act_report_exited(struct look *look)
 {
-    tell(look, TOLD_END, &message_exited_record, &look->sight.exit);
+    struct launch_exit *record = &look->sight.exit;
+    record->ended_ago_ms = launch_exit_ago_ms(record, look->boot_ms);
+    tell(look, TOLD_END, &message_exited_record, record);
     return DONE;
 }
 

@@ -108,6 +108,7 @@ static int write_exit(
         .end = end,
         .is_executed = 1,
         .ended_wall_ms = clock_wall_ms(),
+        .ended_boot_ms = clock_boot_ms(),
         .text = text };
     if (faccessat(dirfd, SPOOL_EXIT, F_OK, AT_EACCESS) == 0)
         return 0;

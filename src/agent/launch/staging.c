@@ -54,6 +54,7 @@ static int refuse(
         .exit_code = EXIT_CODE_REFUSED,
         .is_refused = is_refused,
         .ended_wall_ms = clock_wall_ms(),
+        .ended_boot_ms = clock_boot_ms(),
         .text = err->message };
     int r = file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false);
     if (r == 0)

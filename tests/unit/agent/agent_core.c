@@ -356,6 +356,20 @@ static void an_attempt_lives_from_launch_to_forget(void **state)
     node_free(node);
 }
 
+static void an_end_is_reported_with_the_time_since_then(void **state)
+{
+    struct node *node = node_connected();
+    assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
+    gate_opens(node);
+    node->spool.has_exit = true;
+    node->spool.exit.id.job = 5;
+    node->spool.exit.ended_boot_ms = 700;
+    agent_core_look(node->core, 1000, &id);
+    assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
+    assert_int_equal(node->exited.ended_ago_ms, 300);
+    node_free(node);
+}
+
 static void a_repeated_launch_starts_nothing_twice(void **state)
 {
     struct node *node = node_connected();
@@ -1209,6 +1223,7 @@ int main(void)
         cmocka_unit_test(an_attempt_lives_from_launch_to_forget),
         cmocka_unit_test(what_is_told_is_answered_while_the_link_is_up),
         cmocka_unit_test(a_time_to_tell_in_that_is_none_is_refused),
+        cmocka_unit_test(an_end_is_reported_with_the_time_since_then),
         cmocka_unit_test(a_repeated_launch_starts_nothing_twice),
         cmocka_unit_test(reports_are_repeated_after_each_hello_until_forget),
         cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),

@@ -572,7 +572,9 @@ static void restart_after_loss(struct bench *b)
     bench_settle(b);
 }
 
-static void ended_on(struct bench *b, uint32_t link, uint32_t rank, enum job_end end, int64_t ended_ms)
+/* `ago_ms` is 0 from the agent of an older version. */
+static void ended_ago_on(
+    struct bench *b, uint32_t link, uint32_t rank, enum job_end end, int64_t ended_ms, int64_t ago_ms)
 {
     struct error err = { 0 };
     const struct launch_exit record = { .id.job = JOB,
@@ -582,10 +584,16 @@ static void ended_on(struct bench *b, uint32_t link, uint32_t rank, enum job_end
         .end = end,
         .exit_code = 1,
         .is_executed = 1,
-        .ended_wall_ms = ended_ms };
+        .ended_wall_ms = ended_ms,
+        .ended_ago_ms = ago_ms };
     assert_int_equal(
         core_link_message(b->core, b->now_ms, b->now_ms, link, MESSAGE_EXITED, &record, &err), 0);
     bench_settle(b);
+}
+
+static void ended_on(struct bench *b, uint32_t link, uint32_t rank, enum job_end end, int64_t ended_ms)
+{
+    ended_ago_on(b, link, rank, end, ended_ms, 0);
 }
 
 /* Its end is reported while the others still end: with them it is released, and its node gets jobs again. */
@@ -642,9 +650,9 @@ static void what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason(voi
     assert_int_equal(core_job(b->core, JOB)->end, END_NODE_LOST);
 }
 
-static void a_failure_that_an_earlier_controller_knew_is_the_reason(void **state)
+/* Both ranks have ended before this controller hears from their nodes. */
+static void restart_after_end(struct bench *b)
 {
-    struct bench *b = *state;
     run_both(b);
     uint64_t known = token(b);
     bench_restart(b, bench_stored(b, JOB));
@@ -653,10 +661,36 @@ static void a_failure_that_an_earlier_controller_knew_is_the_reason(void **state
     (void)hello(b, 3, "a", "boot-a", &first, 1);
     (void)hello(b, 4, "b", "boot-b", &second, 1);
     bench_settle(b);
+}
+
+static void a_failure_that_an_earlier_controller_knew_is_the_reason(void **state)
+{
+    struct bench *b = *state;
+    restart_after_end(b);
     ended_on(b, 4, 1, END_CANCELLED, 200);
     ended_on(b, 3, 0, END_EXIT, 100);
     assert_int_equal(core_job(b->core, JOB)->end, END_EXIT);
     assert_int_equal(core_job(b->core, JOB)->exit_code, 1);
+}
+
+/* The clock of the first node is an hour ahead. */
+static void a_failure_on_a_node_whose_clock_is_ahead_is_the_reason(void **state)
+{
+    struct bench *b = *state;
+    restart_after_end(b);
+    ended_ago_on(b, 4, 1, END_CANCELLED, 200, 50);
+    ended_ago_on(b, 3, 0, END_EXIT, 3600100, 150);
+    assert_int_equal(core_job(b->core, JOB)->end, END_EXIT);
+}
+
+/* It is an hour behind. */
+static void what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason(void **state)
+{
+    struct bench *b = *state;
+    restart_after_end(b);
+    ended_ago_on(b, 4, 1, END_CANCELLED, 3600100, 150);
+    ended_ago_on(b, 3, 0, END_EXIT, 200, 50);
+    assert_int_equal(core_job(b->core, JOB)->end, END_NODE_LOST);
 }
 
 /* Also where no silence of a node is ever a loss. */
@@ -861,6 +895,8 @@ int main(void)
         TEST(what_fails_after_such_a_stop_is_not_the_reason),
         TEST(what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason),
         TEST(a_failure_that_an_earlier_controller_knew_is_the_reason),
+        TEST(a_failure_on_a_node_whose_clock_is_ahead_is_the_reason),
+        TEST(what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason),
         TEST(results_of_ended_ranks_are_kept),
         TEST(node_reports_only_its_own_rank),
     };

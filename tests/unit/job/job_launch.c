@@ -74,6 +74,18 @@ static void an_exit_record_comes_back_from_its_bytes(void **state)
     record_clear(&launch_exit_record, &back);
 }
 
+static void the_time_since_an_end_needs_its_boot_clock(void **state)
+{
+    struct launch_exit ended = { .ended_wall_ms = 900 };
+    assert_int_equal(launch_exit_ago_ms(&ended, 1000), 0);
+    ended.ended_boot_ms = 900;
+    assert_int_equal(launch_exit_ago_ms(&ended, 1000), 100);
+    assert_int_equal(launch_exit_ago_ms(&ended, 900), 1);
+    assert_int_equal(launch_exit_ago_ms(&ended, 800), 0); // that was another boot
+    ended.ended_boot_ms = INT64_MIN;
+    assert_int_equal(launch_exit_ago_ms(&ended, 1000), 0);
+}
+
 static void a_started_record_is_not_taken_for_an_exit_record(void **state)
 {
     const struct launch_started started = { .id.job = 42, .shepherd_pid = 100, .init_pid = 101 };
@@ -125,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_launch_spec_comes_back_from_its_bytes),
         cmocka_unit_test(an_exit_record_comes_back_from_its_bytes),
+        cmocka_unit_test(the_time_since_an_end_needs_its_boot_clock),
         cmocka_unit_test(a_started_record_is_not_taken_for_an_exit_record),
         cmocka_unit_test(all_records_name_the_attempt_by_the_same_tags),
         cmocka_unit_test(no_tag_is_used_twice),

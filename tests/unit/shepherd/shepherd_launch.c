@@ -36,6 +36,7 @@ static void a_command_that_succeeds_ends_with_zero(void **state)
     assert_int_equal(f->exit.is_executed, 1);
     assert_int_equal(f->exit.token, 99);
     assert_true(f->exit.started_wall_ms > 0 && f->exit.ended_wall_ms >= f->exit.started_wall_ms);
+    assert_true(f->exit.ended_boot_ms > 0);
     assert_string_equal(f->exit.log_path, f->log);
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }

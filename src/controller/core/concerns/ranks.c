@@ -292,9 +292,19 @@ static void note_return(struct core *core, struct core_entry *entry, uint32_t nu
     settle(core, entry, rank, RANK_RETURNED);
 }
 
-static void note_exit(
-    struct core *core, struct core_entry *entry, uint32_t number, const struct launch_exit *record)
+/* The clocks of nodes may differ, but time passes at the same speed. */
+static int64_t end_of(const struct core *core, const struct core_entry *entry, const struct core_node *node,
+    const struct launch_exit *record)
 {
+    const char *boot = job_node_boot(entry->job, record->id.rank);
+    bool is_known = record->ended_ago_ms > 0 && core_is_same_boot(boot, node->hello.boot_id);
+    return is_known ? core->boot_ms - record->ended_ago_ms : 0;
+}
+
+static void note_exit(struct core *core, struct core_entry *entry, const struct core_node *node,
+    const struct launch_exit *record)
+{
+    uint32_t number = record->id.rank;
     struct core_rank *rank = find_open(entry, number);
     if (rank == NULL)
         return;
@@ -304,6 +314,7 @@ static void note_exit(
         return;
     }
     record_copy(&launch_exit_record, &rank->exit, record);
+    rank->ended_ms = end_of(core, entry, node, record);
     if (record->log_path != NULL) {
         free(rank->log_path);
         rank->log_path = xstrdup(record->log_path);
@@ -434,7 +445,7 @@ static void on_exited(struct core *core, struct core_node *node, const void *mes
     if (is_lost(entry, record->id.rank))
         take_ranks(entry)->items[record->id.rank].has_record = true;
     else
-        note_exit(core, entry, record->id.rank, record);
+        note_exit(core, entry, node, record);
 }
 
 static void on_returned(struct core *core, struct core_node *node, const void *message)

@@ -25,6 +25,7 @@ struct core_rank {
     uint32_t order;   // order of the ended ones, from 1 on
     int64_t word_ms;  // ended: boot clock at the report; of a loss: last message of its node before
     int64_t left_ms;  // boot clock: last message of its node before the HELLO that first reported the end
+    int64_t ended_ms; // ended: boot clock at its end, whatever the clock of its node is; 0: unknown
     bool is_in_stop;  // ended: the job, or its other ranks, were already being stopped
     bool was_alive;   // its node reported to this controller that it had not ended
     bool has_record;  // lost: its node has returned, and keeps the exit record until the attempt ends

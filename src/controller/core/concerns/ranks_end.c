@@ -50,6 +50,14 @@ static int64_t first_loss_ms(const struct core_ranks *ranks)
 /* Which ended rank determines the end of the attempt: the lowest value, and the first among equals. */
 enum weight { FAILED, LOST, FAILED_AFTER_LOSS, GIVEN_UP, ENDED_FOR_OTHERS, FAILED_IN_STOP, ENDED_WELL };
 
+/* By the clocks of their nodes only if one of them cannot tell how long ago it was. */
+static bool has_ended_before(const struct core_rank *rank, const struct core_rank *other)
+{
+    if (rank->ended_ms != 0 && other->ended_ms != 0)
+        return rank->ended_ms < other->ended_ms;
+    return rank->exit.ended_wall_ms < other->exit.ended_wall_ms;
+}
+
 /*
  * An earlier controller had stopped another rank before this one failed, which is not the reason then. The
  * times of two nodes are compared if this rank had ended before this controller heard from it: not with a
@@ -62,7 +70,7 @@ static bool is_after_stop(const struct core_ranks *ranks, const struct core_rank
         if (other->state != RANK_ENDED || other->exit.end != END_CANCELLED)
             continue;
         bool is_earlier = !other->was_alive || other->order < rank->order;
-        if (is_earlier && (rank->was_alive || other->exit.ended_wall_ms < rank->exit.ended_wall_ms))
+        if (is_earlier && (rank->was_alive || has_ended_before(other, rank)))
             return true;
     }
     return false;
