@@ -544,15 +544,6 @@ static const char *find_broken_array_rule(const struct job *job)
     return NULL;
 }
 
-static bool has_stray_grant(const struct job *job)
-{
-    const struct gpu_grant *grants = job->grants.items;
-    for (size_t i = 0; i < job->grants.count; i++)
-        if (grants[i].node != NULL && job_rank_on(job, grants[i].node) < 0)
-            return true;
-    return false;
-}
-
 static const char *find_broken_rule(const struct job *job)
 {
     bool is_active = job_state_is_active(job->state);
@@ -560,7 +551,7 @@ static const char *find_broken_rule(const struct job *job)
         return "an active job has an attempt, a token and a node";
     if (is_active && job->ask->gpus != job->grants.count)
         return "an active job has the number of GPUs it requested";
-    if (is_active && has_stray_grant(job))
+    if (is_active && job_has_stray_grant(job))
         return "an active job has GPUs only on its nodes";
     if (is_active && job->hold != 0 && job->state != JOB_STOPPING)
         return "a job that runs is not held";

@@ -97,12 +97,44 @@ int job_rank_on(const struct job *job, const char *node)
     return -1;
 }
 
-size_t job_node_gpus(const struct job *job, size_t rank)
+bool job_is_rank_on(const struct job *job, uint32_t rank, const char *node)
+{
+    return rank < job_node_count(job) && node != NULL && text_equal(job_node_name(job, rank), node);
+}
+
+/* The rank of its node, which is `near` or the next one unless the grants are in another order than the
+ * nodes; -1 if it is on none of the nodes. */
+static int rank_of_grant(const struct job *job, const struct gpu_grant *grant, size_t near)
+{
+    const char *name = grant->node != NULL ? grant->node : job->node;
+    size_t count = job_node_count(job);
+    for (size_t i = 0; i < count; i++)
+        if (text_equal(job_node_name(job, (near + i) % count), name))
+            return (int)((near + i) % count);
+    return -1;
+}
+
+size_t *job_count_gpus(const struct job *job)
 {
     const struct gpu_grant *grants = job->grants.items;
-    const char *name = job_node_name(job, rank);
-    size_t count = 0;
-    for (size_t i = 0; i < job->grants.count; i++)
-        count += text_equal(grants[i].node != NULL ? grants[i].node : job->node, name);
-    return count;
+    size_t *counts = xcalloc(job_node_count(job) + 1, sizeof(*counts)), near = 0;
+    for (size_t i = 0; i < job->grants.count; i++) {
+        int rank = rank_of_grant(job, &grants[i], near);
+        if (rank >= 0)
+            counts[near = (size_t)rank]++;
+    }
+    return counts;
+}
+
+bool job_has_stray_grant(const struct job *job)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    size_t near = 0;
+    for (size_t i = 0; i < job->grants.count; i++) {
+        int rank = grants[i].node != NULL ? rank_of_grant(job, &grants[i], near) : (int)near;
+        if (rank < 0)
+            return true;
+        near = (size_t)rank;
+    }
+    return false;
 }

@@ -49,5 +49,12 @@ const char *job_node_boot(const struct job *job, size_t rank);
 /* The rank on this node; -1 if it has none. */
 int job_rank_on(const struct job *job, const char *node);
 
-/* The number of GPUs allocated on the node of this rank. */
-size_t job_node_gpus(const struct job *job, size_t rank);
+/* Is this the node of this rank? */
+bool job_is_rank_on(const struct job *job, uint32_t rank, const char *node);
+
+/* The number of GPUs allocated on the node of each rank: an array of job_node_count() numbers, which the
+ * caller frees. */
+size_t *job_count_gpus(const struct job *job);
+
+/* Is a GPU allocated on a node that is none of the job's? */
+bool job_has_stray_grant(const struct job *job);

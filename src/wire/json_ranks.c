@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "wire/json_ranks.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
 
@@ -26,12 +29,13 @@ json_t *json_ranks_write(const struct job *job, const struct json_rank *live)
     if (!job_is_wide(job))
         return json_null();
     json_t *array = json_array();
+    _cleanup_free_ size_t *gpus = job_count_gpus(job);
     for (size_t rank = 0; rank < job_node_count(job); rank++) {
         struct json_rank one = live != NULL ? live[rank] : rank_of_record(job, rank);
         json_t *object = json_object();
         (void)json_object_set_new(object, "rank", json_integer((json_int_t)rank));
         (void)json_object_set_new(object, "node", json_text_string(job_node_name(job, rank)));
-        (void)json_object_set_new(object, "gpus", json_integer((json_int_t)job_node_gpus(job, rank)));
+        (void)json_object_set_new(object, "gpus", json_integer((json_int_t)gpus[rank]));
         (void)json_object_set_new(object, "state", json_string(one.state));
         (void)json_object_set_new(
             object, "ended_by", one.has_exit ? json_string(job_end_name(one.end)) : json_null());

@@ -250,6 +250,6 @@ struct core_entry *core_find_current(
     struct core_entry *entry = core_find(core, id->job);
     bool is_current = entry != NULL && entry->job->token == token && entry->job->attempt == id->attempt &&
                       job_state_is_active(entry->job->state) &&
-                      (int)id->rank == job_rank_on(entry->job, node->name);
+                      job_is_rank_on(entry->job, id->rank, node->name);
     return is_current ? entry : NULL;
 }

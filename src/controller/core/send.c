@@ -35,12 +35,12 @@ static const char *local_address(const struct core *core, const struct job *job)
 
 /* Where the others of a job reach this one of its nodes. A loopback address will do only when all of them are
  * on one machine. */
-static const char *peer_address(const struct core *core, const struct job *job, size_t rank)
+static const char *peer_address(
+    const struct core *core, const struct job *job, size_t rank, const char *local)
 {
     const struct core_node *node = core_find_node(core, job_node_name(job, rank));
     if (!is_local(node))
         return node->address;
-    const char *local = local_address(core, job);
     if (local != NULL)
         return local;
     return node != NULL && node->address != NULL ? node->address : job_node_name(job, rank);
@@ -63,26 +63,32 @@ bool core_can_meet(const struct core *core, const struct job *job, const char **
     return is_same || by_loopback == NULL;
 }
 
-static void add_peers(const struct core *core, const struct job *job, struct message_launch *launch)
+struct record_list core_list_peers(const struct core *core, const struct job *job)
 {
     struct launch_peer *peers = xcalloc(job_node_count(job), sizeof(*peers));
-    for (size_t rank = 0; rank < job_node_count(job); rank++) {
+    const char *local = local_address(core, job);
+    _cleanup_free_ size_t *gpus = job_count_gpus(job);
+    for (size_t rank = 0; rank < job_node_count(job); rank++)
         peers[rank] = (struct launch_peer){
             .name = xstrdup(job_node_name(job, rank)),
-            .address = xstrdup(peer_address(core, job, rank)),
-            .gpus = (uint32_t)job_node_gpus(job, rank),
+            .address = xstrdup(peer_address(core, job, rank, local)),
+            .gpus = (uint32_t)gpus[rank],
         };
-    }
-    launch->peers = (struct record_list){ peers, job_node_count(job) };
-    launch->port = MEETING_PORT_FIRST + (uint32_t)((job->id + job->attempt * 101ULL) % MEETING_PORTS);
+    return (struct record_list){ peers, job_node_count(job) };
 }
 
-static void free_peers(struct record_list *list)
+void core_free_peers(struct record_list *list)
 {
     struct launch_peer *peers = list->items;
     for (size_t i = 0; i < list->count; i++)
         record_clear(&launch_peer_record, &peers[i]);
     free(peers);
+    *list = (struct record_list){ 0 };
+}
+
+static uint32_t meeting_port(const struct job *job)
+{
+    return MEETING_PORT_FIRST + (uint32_t)((job->id + job->attempt * 101ULL) % MEETING_PORTS);
 }
 
 /* What it was given on the node of this rank; the names and UUIDs stay the job's. */
@@ -132,7 +138,8 @@ static void send_launch(struct core *core, struct core_entry *entry, struct mess
     free(launch->spec.bytes);
 }
 
-bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link)
+bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link,
+    const struct record_list *peers)
 {
     const struct job *job = entry->job;
     if (!has_spec(core, core_spec_owner(entry)))
@@ -143,10 +150,11 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
         .gpus = grants_on(job, rank),
         .lease_ms = job_run(job)->node_lease_ms,
     };
-    if (job_is_wide(job))
-        add_peers(core, job, &launch);
+    if (peers != NULL) {
+        launch.peers = *peers;
+        launch.port = meeting_port(job);
+    }
     send_launch(core, entry, &launch, &message_launch_record, link);
-    free_peers(&launch.peers);
     free(launch.gpus.items);
     return true;
 }
@@ -194,7 +202,8 @@ void core_send_park(struct core *core, const struct job *job, uint32_t rank, enu
 }
 
 /* The settings that differ from those in LAUNCH. */
-void core_send_update(struct core *core, const struct job *job, uint32_t rank, uint32_t link)
+void core_send_update(
+    struct core *core, const struct job *job, uint32_t rank, uint32_t link, struct core_told *told)
 {
     const struct job_park *park = job_park(job);
     struct message_update terms = {
@@ -206,10 +215,20 @@ void core_send_update(struct core *core, const struct job *job, uint32_t rank, u
                         (park->phase == PARK_NONE && job_run(job)->suspended_ms != 0),
         .number = job_run(job)->terms,
     };
+    if (told != NULL) {
+        bool is_known = told->terms_link == link && told->terms.number == terms.number &&
+                        told->terms.is_suspended == terms.is_suspended &&
+                        told->terms.time_limit_ms == terms.time_limit_ms;
+        told->terms_link = link;
+        told->terms = terms;
+        if (is_known)
+            return;
+    }
     core->effects.send(core->effects.arg, link, &message_update_record, &terms);
 }
 
-void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link)
+void core_send_stop(
+    struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link, struct core_told *told)
 {
     const struct job *job = entry->job;
     struct message_stop stop = {
@@ -224,5 +243,13 @@ void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t 
         stop.signal = SIGKILL; // it could do nothing without its GPUs
     else if (core_is_checkpointing(job))
         stop.signal |= STOP_CHECKPOINT;
+    if (told != NULL) {
+        bool is_known = told->stop_link == link && told->stop.signal == stop.signal &&
+                        told->stop.grace_ms == stop.grace_ms;
+        told->stop_link = link;
+        told->stop = stop;
+        if (is_known)
+            return;
+    }
     core->effects.send(core->effects.arg, link, &message_stop_record, &stop);
 }

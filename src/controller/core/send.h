@@ -6,16 +6,32 @@
 
 struct core_entry;
 
+/* What the node of a rank was told last. What happens to one rank of a thousand is no reason to tell the
+ * others the same again. */
+struct core_told {
+    uint32_t stop_link, terms_link; // 0: nothing
+    struct message_stop stop;
+    struct message_update terms;
+};
+
 /* True if every node of the job has an address that the others can reach; else *ret_node is one that has
  * none. */
 bool core_can_meet(const struct core *core, const struct job *job, const char **ret_node);
-/* False: its spec is not in memory and was requested from the store. */
-bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link);
+/* struct launch_peer of each node, in order of rank; the caller frees the list with core_free_peers(). */
+struct record_list core_list_peers(const struct core *core, const struct job *job);
+void core_free_peers(struct record_list *peers);
+/* `peers`: NULL for a job on one node. False: its spec is not in memory and was requested from the store. */
+bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank, uint32_t link,
+    const struct record_list *peers);
 /* PREPARE for the next attempt of a waiting job, with these GPUs; results as for core_send_launch(). */
 bool core_send_prepare(
     struct core *core, struct core_entry *entry, const struct record_list *gpus, uint32_t link);
-void core_send_stop(struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link);
+/* `told`: nothing is sent if the node has been told the same on this link; NULL: it is sent again. */
+void core_send_stop(
+    struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link, struct core_told *told);
 /* PARK of this rank, with the job's latest number; `bytes_max`: of GPU memory. */
 void core_send_park(struct core *core, const struct job *job, uint32_t rank, enum park_action action,
     uint64_t bytes_max, uint32_t link);
-void core_send_update(struct core *core, const struct job *job, uint32_t rank, uint32_t link);
+/* `told`: as for core_send_stop(). */
+void core_send_update(
+    struct core *core, const struct job *job, uint32_t rank, uint32_t link, struct core_told *told);

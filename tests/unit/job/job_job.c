@@ -476,7 +476,11 @@ static void an_attempt_on_several_nodes_knows_them_in_order_of_rank(void **state
     assert_string_equal(job_node_boot(job, 1), "boot-b");
     assert_int_equal(job_rank_on(job, "b"), 1);
     assert_int_equal(job_rank_on(job, "c"), -1);
-    assert_int_equal(job_node_gpus(job, 1), 1);
+    _cleanup_free_ size_t *gpus = job_count_gpus(job);
+    assert_int_equal(gpus[0], 1);
+    assert_int_equal(gpus[1], 1);
+    assert_true(job_is_rank_on(job, 1, "b"));
+    assert_false(job_is_rank_on(job, 0, "b") || job_is_rank_on(job, 2, "b"));
     apply(job, make_event(EVENT_RETURNED, 1));
     assert_false(job_is_wide(job));
     assert_int_equal(job_node_count(job), 0);

@@ -27,7 +27,7 @@ static bool is_wanted(
 {
     struct core_entry *entry = core_find(core, known->id.job);
     if (entry == NULL || !job_state_is_active(entry->job->state) ||
-        (int)known->id.rank != job_rank_on(entry->job, node->name) ||
+        !job_is_rank_on(entry->job, known->id.rank, node->name) ||
         core_is_rank_lost(core, entry, known->id.rank))
         return false;
     /* An entry that a crash left without its token can only be the job's present attempt. */

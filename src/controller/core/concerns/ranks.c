@@ -32,8 +32,9 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 #include "job/slurm.h"
-#include "job/usage_merge.h"
 #include "wire/json_ranks.h"
+
+#define LAUNCHED_PEERS 32768U // in the LAUNCHes of an attempt that are under way
 
 static const char *const state_names[RANK_STATES] = {
     [RANK_UNHEARD] = "starting",
@@ -113,6 +114,11 @@ static bool is_led_to_end(const struct core_entry *entry)
            core_rank_has_ended_well(&core_extra(entry)->ranks->items[0]);
 }
 
+static bool must_stop(const struct core_entry *entry)
+{
+    return entry->job->state == JOB_STOPPING || has_failed(core_extra(entry)->ranks) || is_led_to_end(entry);
+}
+
 static bool may_go(const struct core_entry *entry)
 {
     const struct core_ranks *ranks = core_extra(entry)->ranks;
@@ -144,24 +150,67 @@ static void say_go(struct core *core, struct core_entry *entry, uint32_t number,
     ranks->may_have_gone = true;
 }
 
-static void act_on_rank(
-    struct core *core, struct core_entry *entry, uint32_t number, bool must_stop, bool is_released)
+/* What is the same for all ranks of an attempt. */
+struct pass {
+    bool must_stop, is_released;
+    size_t n_launches;        // that may follow
+    struct record_list peers; // made for the first rank that is launched
+};
+
+static size_t count_in(const struct core_ranks *ranks, enum rank_state state)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < ranks->count; i++)
+        count += ranks->items[i].state == state;
+    return count;
+}
+
+/* Each LAUNCH names all nodes. On very many, the next ranks are launched when half of the last are ready. */
+static size_t count_launches(const struct core_ranks *ranks)
+{
+    size_t most = LAUNCHED_PEERS / ranks->count + 1, asked = count_in(ranks, RANK_ASKED);
+    return asked <= most / 2 ? most - asked : 0;
+}
+
+static void launch(
+    struct core *core, struct core_entry *entry, uint32_t number, uint32_t link, struct pass *pass)
+{
+    if (pass->n_launches == 0)
+        return;
+    if (pass->peers.count == 0)
+        pass->peers = core_list_peers(core, entry->job);
+    if (!core_send_launch(core, entry, number, link, &pass->peers))
+        return;
+    core_extra(entry)->ranks->items[number].state = RANK_ASKED;
+    pass->n_launches--;
+}
+
+/* Nothing is sent to a rank that runs, unless its terms were changed. */
+static bool is_settled(const struct core_entry *entry, const struct core_rank *rank, const struct pass *pass)
+{
+    bool is_going = rank->state == RANK_RELEASED || rank->state == RANK_STARTED;
+    return is_over(rank) || (is_going && !pass->must_stop && job_run(entry->job)->terms == 0);
+}
+
+static void act_on_rank(struct core *core, struct core_entry *entry, uint32_t number, struct pass *pass)
 {
     struct core_rank *rank = &core_extra(entry)->ranks->items[number];
     const struct job *job = entry->job;
-    const struct core_node *node = core_find_node(core, job_node_name(job, number));
-    if (is_over(rank) || node == NULL || !node->is_up)
+    if (is_settled(entry, rank, pass))
         return;
-    if (must_stop) {
-        core_send_stop(core, entry, number, node->link);
+    const struct core_node *node = core_find_node(core, job_node_name(job, number));
+    if (node == NULL || !node->is_up)
+        return;
+    if (pass->must_stop) {
+        core_send_stop(core, entry, number, node->link, &rank->told);
     } else if (rank->state == RANK_UNHEARD) {
-        if (core_send_launch(core, entry, number, node->link))
-            rank->state = RANK_ASKED;
-    } else if (rank->state == RANK_READY && is_released) {
+        launch(core, entry, number, node->link, pass);
+    } else if (rank->state == RANK_READY && pass->is_released &&
+               (number == 0 || is_port_known(core_extra(entry)->ranks))) {
         say_go(core, entry, number, node->link);
         rank->state = RANK_RELEASED;
     } else if (job_run(job)->terms > 0 && rank->state >= RANK_RELEASED) {
-        core_send_update(core, job, number, node->link);
+        core_send_update(core, job, number, node->link, &rank->told);
     }
 }
 
@@ -195,10 +244,12 @@ static void act(struct core *core, struct core_entry *entry)
         core_end_attempt(core, entry, END_START_FAILED, text);
         return;
     }
-    bool must_stop = entry->job->state == JOB_STOPPING || has_failed(ranks) || is_led_to_end(entry);
-    bool is_released = !must_stop && may_go(entry);
+    struct pass pass = { .must_stop = must_stop(entry) };
+    pass.is_released = !pass.must_stop && may_go(entry);
+    pass.n_launches = count_launches(ranks);
     for (uint32_t number = 0; number < ranks->count; number++)
-        act_on_rank(core, entry, number, must_stop, is_released && (number == 0 || is_port_known(ranks)));
+        act_on_rank(core, entry, number, &pass);
+    core_free_peers(&pass.peers);
     if (are_all_started(ranks))
         core_drop_spec(core, core_extra(entry)->array != NULL ? core_extra(entry)->array : entry);
 }
@@ -231,18 +282,18 @@ static bool has_cause(const struct core_ranks *ranks)
 static void settle(struct core *core, struct core_entry *entry, struct core_rank *rank, enum rank_state state)
 {
     struct core_ranks *ranks = core_extra(entry)->ranks;
+    bool was_stopping = must_stop(entry); // then the others have been told
     rank->is_in_stop = entry->job->state == JOB_STOPPING || has_cause(ranks);
     rank->state = state;
     rank->order = ++ranks->n_over;
     rank->word_ms =
         core_rank_is_loss(rank) ? last_word_ms(core, entry, (uint32_t)(rank - ranks->items)) : core->boot_ms;
-    for (size_t i = 0; i < ranks->count; i++)
-        if (!is_over(&ranks->items[i])) {
-            core_act_later(core, entry); // a fence that ended it may not be durable yet
-            return;
-        }
-    core_ranks_end(core, entry);
-    drop(entry);
+    if (ranks->n_over == ranks->count) {
+        core_ranks_end(core, entry);
+        drop(entry);
+    } else if (!was_stopping) {
+        core_act_later(core, entry); // a fence that ended it may not be durable yet
+    }
 }
 
 /* --- reports of nodes --- */
@@ -262,7 +313,7 @@ static void note_ready(
         return;
     rank->state = RANK_READY;
     rank->port = ready->port;
-    if (may_go(entry))
+    if (may_go(entry) || count_in(core_extra(entry)->ranks, RANK_UNHEARD) > 0)
         act(core, entry);
 }
 
@@ -351,17 +402,8 @@ static bool is_lost(struct core_entry *entry, uint32_t number)
 static void on_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
 {
     struct core_rank *rank = find_open(entry, usage->id.rank);
-    if (rank == NULL)
-        return;
-    job_usage_free(rank->usage);
-    rank->usage = job_usage_copy(usage->usage.items);
-    struct core_ranks *ranks = core_extra(entry)->ranks;
-    struct usage_part *each = xcalloc(ranks->count, sizeof(*each));
-    for (size_t i = 0; i < ranks->count; i++)
-        each[i] = (struct usage_part){ ranks->items[i].usage, job_node_gpus(entry->job, i) };
-    job_usage_free(core_extra(entry)->usage);
-    core_make_extra(entry)->usage = job_usage_merge(each, ranks->count);
-    free(each);
+    if (rank != NULL)
+        core_ranks_take_usage(entry, rank, usage->usage.items);
 }
 
 /* --- links --- */
@@ -416,7 +458,7 @@ static bool is_own_rank(
     const struct core_entry *entry, const struct core_node *node, uint32_t rank, uint64_t token)
 {
     return entry != NULL && job_is_wide(entry->job) && job_state_is_active(entry->job->state) &&
-           entry->job->token == token && (int)rank == job_rank_on(entry->job, node->name);
+           entry->job->token == token && job_is_rank_on(entry->job, rank, node->name);
 }
 
 static void on_ready(struct core *core, struct core_node *node, const void *message)

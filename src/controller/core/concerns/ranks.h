@@ -7,6 +7,7 @@
 #pragma once
 
 #include "controller/core/core.h"
+#include "controller/core/send.h"
 
 enum rank_state {
     RANK_UNHEARD,  // its node has not reported it since it connected
@@ -35,6 +36,7 @@ struct core_rank {
     enum job_end end; // lost: the resulting end
     struct launch_exit exit; // ended
     struct job_usage *usage; // last report of its agent; NULL: unknown
+    struct core_told told;
 };
 
 struct core_entry;
@@ -43,9 +45,16 @@ struct core_ranks {
     uint64_t token;     // of their attempt
     bool may_have_gone; // one of them was sent GO, or may have been by an earlier controller
     uint32_t n_over;
+    uint32_t n_fresh; // reports of usage that are not in the job's usage yet
     size_t count;
     struct core_rank items[];
 };
+
+/* --- core/concerns/ranks_usage.c --- */
+/* A report of the agent of this rank; `usage` is copied. */
+void core_ranks_take_usage(struct core_entry *entry, struct core_rank *rank, const struct job_usage *usage);
+/* Of the exit records of all ranks; the caller frees it. NULL if none is known. */
+struct job_usage *core_ranks_final_usage(const struct core_entry *entry);
 
 /* --- core/concerns/ranks_end.c --- */
 bool core_rank_has_ended_well(const struct core_rank *rank);

@@ -15,7 +15,6 @@
 #include "controller/core/refusal.h"
 #include "controller/core/state.h"
 #include "job/slurm.h"
-#include "job/usage_merge.h"
 
 #define EXIT_CODE_LOST 125
 
@@ -154,13 +153,8 @@ static void add_up(const struct core_ranks *ranks, struct job_event *event)
 /* What all made of their GPUs, and the last lines of the one that decides. */
 static struct job_usage *merge_usage(const struct core_entry *entry, const struct core_rank *deciding)
 {
-    const struct core_ranks *ranks = core_extra(entry)->ranks;
-    struct usage_part *each = xcalloc(ranks->count, sizeof(*each));
-    for (size_t i = 0; i < ranks->count; i++)
-        each[i] = (struct usage_part){ ranks->items[i].exit.usage.items, job_node_gpus(entry->job, i) };
-    struct job_usage *merged = job_usage_merge(each, ranks->count);
+    struct job_usage *merged = core_ranks_final_usage(entry);
     const struct job_usage *own = deciding->exit.usage.items;
-    free(each);
     if (merged == NULL && deciding->exit.tail != NULL)
         merged = xcalloc(1, sizeof(*merged));
     if (merged == NULL)

@@ -29,11 +29,11 @@ static void act(struct core *core, struct core_entry *entry)
     if (node == NULL || !node->is_up)
         return;
     if (job->state == JOB_STARTING)
-        (void)core_send_launch(core, entry, 0, node->link);
+        (void)core_send_launch(core, entry, 0, node->link, NULL);
     else if (job->state == JOB_STOPPING)
-        core_send_stop(core, entry, 0, node->link);
+        core_send_stop(core, entry, 0, node->link, NULL);
     else if (job_run(job)->terms > 0)
-        core_send_update(core, job, 0, node->link);
+        core_send_update(core, job, 0, node->link, NULL);
     else if (core_extra(entry)->array == NULL || !core_has_room_for_specs(core))
         core_drop_spec(core, core_spec_owner(entry));
 }

@@ -49,14 +49,13 @@ static char *choose_gpus(const bool *taken, size_t count, uint32_t wanted)
     return wanted == 0 ? buffer_take(&out) : NULL;
 }
 
-/* Is the share of `step` on this node free, beside the running steps of `share` (NULL: there are none)? Then
- * *ret_gpus are its GPUs there, NULL when it requests none. */
+/* Is the share of `step` on this node, where the job has `gpus` GPUs, free, beside the running steps of
+ * `share` (NULL: there are none)? Then *ret_gpus are its GPUs there, NULL when it requests none. */
 static bool fits_node(const struct job *job, const struct job_share *share, const struct job_step *step,
-    const struct job_step_node *node, char **ret_gpus)
+    const struct job_step_node *node, size_t gpus, char **ret_gpus)
 {
     const struct job_run *run = job_run(job);
     uint64_t cpu_milli = cpu_milli_of(step, node), memory = step->memory;
-    size_t gpus = job_node_gpus(job, node->rank);
     _cleanup_free_ bool *taken = xcalloc(gpus + 1, sizeof(*taken));
     for (const struct step *other = share != NULL ? share->first : NULL; other != NULL; other = other->next) {
         const struct job_step_node *same = steps_node_of(&other->step, node->rank);
@@ -79,12 +78,14 @@ static bool fits_node(const struct job *job, const struct job_share *share, cons
 bool steps_fit(const struct job *job, const struct job_share *share, struct job_step *step)
 {
     struct job_step_node *nodes = step->nodes.items;
+    _cleanup_free_ size_t *gpus = job_count_gpus(job);
     for (size_t i = 0; i < step->nodes.count; i++) {
-        char *gpus = NULL;
-        if (!fits_node(job, share, step, &nodes[i], &gpus))
+        size_t here = nodes[i].rank < job_node_count(job) ? gpus[nodes[i].rank] : 0;
+        char *places = NULL;
+        if (!fits_node(job, share, step, &nodes[i], here, &places))
             return false;
         free(nodes[i].gpu_places);
-        nodes[i].gpu_places = gpus;
+        nodes[i].gpu_places = places;
     }
     return true;
 }
