@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One write(2) per line, so that lines of several processes do not mix. A line that would have to wait,
- * because the pipe is full, is dropped and counted: daemons never block on their log. Elsewhere than under
- * systemd a line begins with the wall time.
+ * because the pipe is full, is dropped and counted: daemons never block on a reader of their log. A file
+ * takes a line into memory, and waits for its disk only if that is overloaded. Elsewhere than under systemd a
+ * line begins with the wall time.
  *
  * Under systemd (JOURNAL_STREAM names standard error) lines are datagrams to journald, in its native protocol
  * (systemd.io/JOURNAL_NATIVE_PROTOCOL): NAME=VALUE lines, which sd_journal_send(3) of libsystemd sends as

@@ -197,7 +197,8 @@ void store_revoke_token(struct store *store, uint64_t id, int64_t uid,
 int store_fd(const struct store *store);
 void store_dispatch(struct store *store);
 
-/* True while free space is so low that new work must be refused (ends of jobs are still stored). Cheap. */
+/* True while free space is so low that new work must be refused (ends of jobs are still stored). It is what
+ * the store's thread saw last, which looks again now: a store that was idle may answer with the past. */
 bool store_is_full(struct store *store);
 
 /* Of a store that is full: inodes are missing, and not bytes. */

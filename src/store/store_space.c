@@ -73,13 +73,31 @@ static bool make_reserve(struct store *store)
     return false;
 }
 
+/* A snapshot, logs and the files beside the database need some. */
+static bool lacks_inodes(const struct store *store)
+{
+    struct statvfs disk;
+    return fstatvfs(store->dirfd, &disk) == 0 && disk.f_files > 0 && disk.f_favail < STORE_INODES_MIN;
+}
+
+static void look(struct store *store)
+{
+    struct store_space *space = &store->space;
+    uint64_t bytes = free_bytes(store);
+    space->is_low = bytes < STORE_SPACE_MIN;
+    space->lacks_inodes = lacks_inodes(store);
+    if (!space->has_reserve && bytes >= STORE_SPACE_MIN + STORE_RESERVE)
+        space->has_reserve = make_reserve(store);
+    space->looked_ms = clock_boot_ms();
+}
+
 void store_space_open(struct store *store)
 {
     if (free_bytes(store) < STORE_OPEN_NEEDS)
         (void)unlinkat(store->dirfd, STORE_RESERVE_NAME, 0);
     else
         store->space.has_reserve = make_reserve(store);
-    store->space.looked_ms = INT64_MIN / 2;
+    look(store);
 }
 
 bool store_space_give_up(struct store *store)
@@ -89,9 +107,15 @@ bool store_space_give_up(struct store *store)
     return unlinkat(store->dirfd, STORE_RESERVE_NAME, 0) == 0;
 }
 
-static int run_make_reserve(struct store *store, struct store_request *request, struct error *err)
+void store_space_look(struct store *store)
 {
-    store->space.has_reserve = make_reserve(store);
+    if (clock_boot_ms() - store->space.looked_ms >= STORE_SPACE_AGE)
+        look(store);
+}
+
+static int run_look(struct store *store, struct store_request *request, struct error *err)
+{
+    look(store);
     store->space.is_asked = false;
     return 0;
 }
@@ -101,14 +125,7 @@ static void free_request(struct store_request *request)
     free(request);
 }
 
-static const struct store_request_kind reserve_kind = { .run = run_make_reserve, .free = free_request };
-
-/* A snapshot, logs and the files beside the database need some. */
-static bool lacks_inodes(const struct store *store)
-{
-    struct statvfs disk;
-    return fstatvfs(store->dirfd, &disk) == 0 && disk.f_files > 0 && disk.f_favail < STORE_INODES_MIN;
-}
+static const struct store_request_kind look_kind = { .run = run_look, .free = free_request };
 
 bool store_lacks_inodes(const struct store *store)
 {
@@ -118,18 +135,10 @@ bool store_lacks_inodes(const struct store *store)
 bool store_is_full(struct store *store)
 {
     struct store_space *space = &store->space;
-    int64_t now_ms = clock_boot_ms();
-    if (now_ms - space->looked_ms >= STORE_SPACE_AGE) {
-        space->looked_ms = now_ms;
-        uint64_t bytes = free_bytes(store);
-        space->is_low = bytes < STORE_SPACE_MIN;
-        space->lacks_inodes = lacks_inodes(store);
-        if (!space->has_reserve && bytes >= STORE_SPACE_MIN + STORE_RESERVE &&
-            !atomic_exchange(&space->is_asked, true)) {
-            struct store_request *request = xcalloc(1, sizeof(*request));
-            request->kind = &reserve_kind;
-            store_thread_push(store, request);
-        }
+    if (clock_boot_ms() - space->looked_ms >= STORE_SPACE_AGE && !atomic_exchange(&space->is_asked, true)) {
+        struct store_request *request = xcalloc(1, sizeof(*request));
+        request->kind = &look_kind;
+        store_thread_push(store, request);
     }
     return space->is_low || space->lacks_inodes || !space->has_reserve;
 }

@@ -12,17 +12,16 @@
 #define STORE_RESERVE      (8 << 20) // size of the reserve file
 #define STORE_INODES_MIN   16        // with fewer free inodes as well
 #define STORE_OPEN_NEEDS   (1 << 20) // with less free space at a start, the reserve is removed first
-#define STORE_SPACE_AGE    250       // milliseconds for which a check of the disk is valid
+#define STORE_SPACE_AGE    250       // milliseconds after which the disk is looked at again
 #define STORE_RESERVE_NAME "reserve"
 
 struct store;
 
+/* As the store's thread saw it last: the caller's thread never waits for the disk. */
 struct store_space {
-    atomic_bool has_reserve;
-    atomic_bool is_asked; // the thread has been asked to restore the reserve
-    bool is_low;          // on the caller's thread
-    bool lacks_inodes;    // likewise
-    int64_t looked_ms;
+    atomic_bool has_reserve, is_low, lacks_inodes;
+    atomic_bool is_asked; // the thread has been asked to look
+    _Atomic int64_t looked_ms;
 };
 
 /* At a start: creates the reserve if missing, or removes it if the store could not be opened otherwise. */
@@ -31,6 +30,9 @@ void store_space_open(struct store *store);
 /* True if a start fails for lack of bytes or inodes: disk errors then do not mean damage. Sets an error with
  * a hint. */
 bool store_space_is_out(const struct store *store, struct error *err);
+
+/* On the store's thread: looks at the disk if that was not done within STORE_SPACE_AGE. */
+void store_space_look(struct store *store);
 
 /* On the store's thread: removes the reserve; true if there was one. */
 bool store_space_give_up(struct store *store);

@@ -170,6 +170,7 @@ static void run_idle(struct store *store)
 /* Runs what must happen even under a constant load of requests. */
 static void run_overdue(struct store *store)
 {
+    store_space_look(store);
     if (store->snapshot != NULL)
         store_snapshot_step(store);
     else if (is_checkpoint_due(store, STORE_WAL_HARD))

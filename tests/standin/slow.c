@@ -4,17 +4,23 @@
  * milliseconds and, for the kind "files", the folder below which files are slow:
  *
  *      users 4000          lookups of users, groups and hosts
- *      files 4000 /home    opening, looking at and removing files
+ *      files 4000 /home    opening, looking at, renaming and removing files, and folders; writing regular
+ * files
  *
- * The loop of mgpud or mgpu-agent is the first thread of a process that executed that program. Each slow call
- * from there is a line of /mnt/stalls, because while it lasts nobody is served; threads and children are slow
- * as well, and may be.
+ * A name relative to a folder counts as below it, and so does an open descriptor.
+ *
+ * The loop of mgpud, mgpu-agent or mgpu-uplink is the first thread of a process that executed that program.
+ * Each slow call from there is a line of /mnt/stalls, because while it lasts nobody is served; threads and
+ * children are slow as well, and may be. Calls that libc makes of itself (printf to a stream, realpath's look
+ * at each folder) do not pass here.
  */
 #undef _FILE_OFFSET_BITS // both open and open64 are here
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <netdb.h>
 #include <pwd.h>
 #include <stdarg.h>
@@ -23,6 +29,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,7 +71,7 @@ static __attribute__((constructor)) void note_program(void)
     char name[32] = "";
     (void)read_text("/proc/self/comm", name, sizeof(name));
     if (strcmp(name, "mgpud\n") != 0 && strcmp(name, "mgpu-agent\n") != 0 && strcmp(name, "exe\n") != 0)
-        return;
+        return;            // mgpu-uplink is executed as mgpu-agent
     daemon_pid = getpid(); // the agent's worker executes /proc/self/exe
     /* Later mgpud can open only its own files for writing. */
     int fd = (int)syscall(SYS_openat, AT_FDCWD, STALLS, O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -75,7 +83,7 @@ static void record(const char *call, const char *what)
 {
     char line[512];
     int length = snprintf(line, sizeof(line), "%d %s %s\n", (int)getpid(), call, what);
-    (void)!write(stalls_fd, line, (size_t)length);
+    (void)!syscall(SYS_write, stalls_fd, line, (size_t)length);
 }
 
 static bool is_slow(const char *kind, const char *path, struct control *control)
@@ -90,6 +98,15 @@ static bool is_slow(const char *kind, const char *path, struct control *control)
            (control->folder[0] != '\0' && strncmp(path, control->folder, strlen(control->folder)) == 0);
 }
 
+/* Where a descriptor leads; "" where it leads to no file. */
+static void find_place(int fd, char *ret, size_t size)
+{
+    char link[64];
+    (void)snprintf(link, sizeof(link), fd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d", fd);
+    long n = syscall(SYS_readlinkat, AT_FDCWD, link, ret, size - 1);
+    ret[n > 0 ? n : 0] = '\0';
+}
+
 static void dawdle(const char *kind, const char *path, const char *call)
 {
     struct control control;
@@ -102,6 +119,28 @@ static void dawdle(const char *kind, const char *path, const char *call)
             ;
     }
     errno = before;
+}
+
+static void dawdle_at(int dirfd, const char *path, const char *call)
+{
+    char whole[PATH_MAX + 1], folder[PATH_MAX / 2];
+    int before = errno;
+    struct control control;
+    if (path != NULL && path[0] == '/') {
+        dawdle("files", path, call);
+    } else if (is_slow("files", NULL, &control)) { // else nothing is looked up
+        find_place(dirfd, folder, sizeof(folder));
+        (void)snprintf(whole, sizeof(whole), "%s%s%.2000s", folder,
+            path != NULL && path[0] != '\0' ? "/" : "", path != NULL ? path : "");
+        errno = before;
+        dawdle("files", whole, call);
+    }
+    errno = before;
+}
+
+static void dawdle_fd(int fd, const char *call)
+{
+    dawdle_at(fd, NULL, call);
 }
 
 /* The same function behind this library. */
@@ -133,6 +172,24 @@ int getpwuid_r(
 {
     dawdle("users", NULL, "getpwuid_r");
     return NEXT(getpwuid_r)(uid, entry, text, size, ret);
+}
+
+struct group *getgrnam(const char *name)
+{
+    dawdle("users", NULL, "getgrnam");
+    return NEXT(getgrnam)(name);
+}
+
+struct group *getgrgid(gid_t gid)
+{
+    dawdle("users", NULL, "getgrgid");
+    return NEXT(getgrgid)(gid);
+}
+
+int initgroups(const char *name, gid_t gid)
+{
+    dawdle("users", NULL, "initgroups");
+    return NEXT(initgroups)(name, gid);
 }
 
 int getgrnam_r(const char *restrict name, struct group *restrict entry, char *restrict text, size_t size,
@@ -177,7 +234,7 @@ static mode_t mode_of(int flags, va_list *rest)
         va_start(rest, flags);                                                                               \
         mode_t mode = mode_of(flags, &rest);                                                                 \
         va_end(rest);                                                                                        \
-        dawdle("files", path, #name);                                                                        \
+        dawdle_at(AT_FDCWD, path, #name);                                                                    \
         return NEXT(name)(path, flags, mode);                                                                \
     }
 #define OPENAT(name)                                                                                         \
@@ -187,63 +244,99 @@ static mode_t mode_of(int flags, va_list *rest)
         va_start(rest, flags);                                                                               \
         mode_t mode = mode_of(flags, &rest);                                                                 \
         va_end(rest);                                                                                        \
-        dawdle("files", path, #name);                                                                        \
+        dawdle_at(dirfd, path, #name);                                                                       \
         return NEXT(name)(dirfd, path, flags, mode);                                                         \
-    }
-#define STAT(name, type)                                                                                     \
-    int name(const char *restrict path, struct type *restrict ret)                                           \
-    {                                                                                                        \
-        dawdle("files", path, #name);                                                                        \
-        return NEXT(name)(path, ret);                                                                        \
     }
 
 OPEN(open)
 OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
-STAT(stat, stat)
-STAT(stat64, stat64)
-STAT(lstat, stat)
-STAT(lstat64, stat64)
 
-FILE *fopen(const char *restrict path, const char *restrict mode)
-{
-    dawdle("files", path, "fopen");
-    return NEXT(fopen)(path, mode);
-}
+/* A function whose first argument is a path, or a descriptor and the path from there; it is slow, and then
+ * happens. */
+#define PATH(type, name, parameters, ...)                                                                    \
+    type name parameters                                                                                     \
+    {                                                                                                        \
+        dawdle_at(AT_FDCWD, path, #name);                                                                    \
+        return NEXT(name)(path, ##__VA_ARGS__);                                                              \
+    }
+#define AT(type, name, parameters, ...)                                                                      \
+    type name parameters                                                                                     \
+    {                                                                                                        \
+        dawdle_at(dirfd, path, #name);                                                                       \
+        return NEXT(name)(dirfd, path, ##__VA_ARGS__);                                                       \
+    }
+#define FD(type, name, parameters, ...)                                                                      \
+    type name parameters                                                                                     \
+    {                                                                                                        \
+        dawdle_fd(fd, #name);                                                                                \
+        return NEXT(name)(fd, ##__VA_ARGS__);                                                                \
+    }
 
-FILE *fopen64(const char *restrict path, const char *restrict mode)
-{
-    dawdle("files", path, "fopen64");
-    return NEXT(fopen64)(path, mode);
-}
+/* What _FORTIFY_SOURCE makes of calls whose arguments the compiler does not know; no header declares them. */
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int dirfd, const char *path, int flags);
+int __openat64_2(int dirfd, const char *path, int flags);
+ssize_t __readlink_chk(const char *path, char *ret, size_t size, size_t room);
+ssize_t __readlinkat_chk(int dirfd, const char *path, char *ret, size_t size, size_t room);
+char *__realpath_chk(const char *path, char *ret, size_t room);
 
-int access(const char *path, int mode)
-{
-    dawdle("files", path, "access");
-    return NEXT(access)(path, mode);
-}
+PATH(int, __open_2, (const char *path, int flags), flags)
+PATH(int, __open64_2, (const char *path, int flags), flags)
+AT(int, __openat_2, (int dirfd, const char *path, int flags), flags)
+AT(int, __openat64_2, (int dirfd, const char *path, int flags), flags)
+PATH(ssize_t, __readlink_chk, (const char *path, char *ret, size_t size, size_t room), ret, size, room)
+AT(ssize_t, __readlinkat_chk, (int dirfd, const char *path, char *ret, size_t size, size_t room), ret, size,
+    room)
+PATH(char *, __realpath_chk, (const char *path, char *ret, size_t room), ret, room)
 
-int mkdir(const char *path, mode_t mode)
-{
-    dawdle("files", path, "mkdir");
-    return NEXT(mkdir)(path, mode);
-}
+PATH(int, stat, (const char *restrict path, struct stat *restrict ret), ret)
+PATH(int, stat64, (const char *restrict path, struct stat64 *restrict ret), ret)
+PATH(int, lstat, (const char *restrict path, struct stat *restrict ret), ret)
+PATH(int, lstat64, (const char *restrict path, struct stat64 *restrict ret), ret)
+AT(int, fstatat, (int dirfd, const char *restrict path, struct stat *restrict ret, int flags), ret, flags)
+AT(int, fstatat64, (int dirfd, const char *restrict path, struct stat64 *restrict ret, int flags), ret, flags)
+AT(int, statx, (int dirfd, const char *restrict path, int flags, unsigned mask, struct statx *restrict ret),
+    flags, mask, ret)
+FD(int, fstat, (int fd, struct stat *ret), ret)
+FD(int, fstat64, (int fd, struct stat64 *ret), ret)
+PATH(int, statvfs, (const char *restrict path, struct statvfs *restrict ret), ret)
+PATH(int, statvfs64, (const char *restrict path, struct statvfs64 *restrict ret), ret)
+FD(int, fstatvfs, (int fd, struct statvfs *ret), ret)
+FD(int, fstatvfs64, (int fd, struct statvfs64 *ret), ret)
+PATH(int, statfs, (const char *path, struct statfs *ret), ret)
+PATH(int, statfs64, (const char *path, struct statfs64 *ret), ret)
+FD(int, fstatfs, (int fd, struct statfs *ret), ret)
+FD(int, fstatfs64, (int fd, struct statfs64 *ret), ret)
+PATH(int, access, (const char *path, int mode), mode)
+AT(int, faccessat, (int dirfd, const char *path, int mode, int flags), mode, flags)
+PATH(ssize_t, readlink, (const char *restrict path, char *restrict ret, size_t size), ret, size)
+AT(ssize_t, readlinkat, (int dirfd, const char *restrict path, char *restrict ret, size_t size), ret, size)
+PATH(char *, realpath, (const char *restrict path, char *restrict ret), ret)
 
-int unlink(const char *path)
-{
-    dawdle("files", path, "unlink");
-    return NEXT(unlink)(path);
-}
+PATH(int, mkdir, (const char *path, mode_t mode), mode)
+AT(int, mkdirat, (int dirfd, const char *path, mode_t mode), mode)
+PATH(int, rmdir, (const char *path))
+PATH(int, unlink, (const char *path))
+AT(int, unlinkat, (int dirfd, const char *path, int flags), flags)
+PATH(int, rename, (const char *path, const char *to), to)
+AT(int, renameat, (int dirfd, const char *path, int to_fd, const char *to), to_fd, to)
+AT(int, renameat2, (int dirfd, const char *path, int to_fd, const char *to, unsigned flags), to_fd, to, flags)
+PATH(int, chmod, (const char *path, mode_t mode), mode)
+AT(int, fchmodat, (int dirfd, const char *path, mode_t mode, int flags), mode, flags)
+PATH(int, chown, (const char *path, uid_t uid, gid_t gid), uid, gid)
+AT(int, fchownat, (int dirfd, const char *path, uid_t uid, gid_t gid, int flags), uid, gid, flags)
+PATH(int, chdir, (const char *path))
+FD(int, fchdir, (int fd))
+PATH(DIR *, opendir, (const char *path))
+FD(DIR *, fdopendir, (int fd))
 
-int chdir(const char *path)
-{
-    dawdle("files", path, "chdir");
-    return NEXT(chdir)(path);
-}
-
-char *realpath(const char *restrict path, char *restrict ret)
-{
-    dawdle("files", path, "realpath");
-    return NEXT(realpath)(path, ret);
-}
+PATH(FILE *, fopen, (const char *restrict path, const char *restrict mode), mode)
+PATH(FILE *, fopen64, (const char *restrict path, const char *restrict mode), mode)
+FD(ssize_t, write, (int fd, const void *bytes, size_t length), bytes, length)
+FD(int, fsync, (int fd))
+FD(int, fdatasync, (int fd))
+FD(int, ftruncate, (int fd, off_t length), length)
+FD(int, ftruncate64, (int fd, off64_t length), length)
