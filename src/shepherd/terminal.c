@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "base/spool.h"
 #include "shepherd/terminal_idle.h"
 
@@ -35,7 +36,8 @@ void terminal_init(struct terminal *terminal)
         .job_fds = { -1, -1, -1 },
         .door_fd = -1,
         .channel_fd = -1,
-        .seen_fd = -1 };
+        .seen_fd = -1,
+        .pidfd = -1 };
 }
 
 static int set_nonblocking(int fd)
@@ -138,16 +140,16 @@ static void close_theirs(struct terminal *terminal)
 void terminal_drop(const struct terminal *terminal)
 {
     const int fds[] = { terminal->sink_fd, terminal->source_fds[0], terminal->source_fds[1],
-        terminal->door_fd, terminal->channel_fd, terminal->seen_fd };
+        terminal->door_fd, terminal->channel_fd, terminal->seen_fd, terminal->pidfd };
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
 }
 
 /* No signal is sent at its end, so it is not among the children that the step waits for. */
-static pid_t clone_silently(void)
+static pid_t clone_silently(int *ret_pidfd)
 {
-    struct clone_args args = { 0 };
+    struct clone_args args = { .flags = CLONE_PIDFD, .pidfd = (uintptr_t)ret_pidfd };
     pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
     return pid < 0 ? -errno : pid;
 }
@@ -160,7 +162,7 @@ int terminal_start(struct terminal *terminal, const struct launch_spec *spec, in
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     close_theirs(terminal);
-    pid_t pid = clone_silently();
+    pid_t pid = clone_silently(&terminal->pidfd);
     if (pid == 0) {
         struct terminal_setup setup = { .spec = spec,
             .sink_fd = terminal->sink_fd,
@@ -180,8 +182,8 @@ int terminal_start(struct terminal *terminal, const struct launch_spec *spec, in
     return 0;
 }
 
-/* Viewers may send commands meanwhile; only this byte counts. */
-static void await_drained(int channel_fd)
+/* Viewers may send commands meanwhile; only this byte counts. False: the time is over. */
+static bool await_drained(int channel_fd)
 {
     struct spool_command command;
     int64_t deadline_ms = clock_boot_ms() + DRAIN_MS;
@@ -189,13 +191,25 @@ static void await_drained(int channel_fd)
         struct pollfd wanted = { .fd = channel_fd, .events = POLLIN };
         int64_t left_ms = deadline_ms - clock_boot_ms();
         if (left_ms <= 0 || poll(&wanted, 1, (int)left_ms) < 0)
-            return;
+            return false;
         if (wanted.revents == 0)
             continue;
         ssize_t n = recv(channel_fd, &command, sizeof(command), MSG_DONTWAIT);
         if (n == 0 || n == 1)
-            return;
+            return true;
     }
+}
+
+/* By a signal of its user. One that waits for a disk is not, and finishes its work. */
+static bool is_stopped(pid_t pid)
+{
+    char path[40], text[128], state;
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = '\0';
+    const char *end = strrchr(text, ')');
+    return end != NULL && sscanf(end, ") %c", &state) == 1 && (state == 'T' || state == 't');
 }
 
 void terminal_finish(struct terminal *terminal, const struct launch_exit *exit_record, bool is_waited)
@@ -205,8 +219,10 @@ void terminal_finish(struct terminal *terminal, const struct launch_exit *exit_r
         return;
     (void)snprintf(end.text, sizeof(end.text), "%s", exit_record->text != NULL ? exit_record->text : "");
     ssize_t n = send(terminal->channel_fd, &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n == (ssize_t)sizeof(end) && is_waited)
-        await_drained(terminal->channel_fd);
+    (void)process_signal(terminal->pidfd, SIGCONT);
+    bool is_drained = n == (ssize_t)sizeof(end) && is_waited && await_drained(terminal->channel_fd);
+    if (!is_drained && is_stopped(terminal->pid))
+        (void)process_signal(terminal->pidfd, SIGKILL);
 }
 
 void terminal_close(struct terminal *terminal)
@@ -214,4 +230,5 @@ void terminal_close(struct terminal *terminal)
     close_ours(terminal);
     close_theirs(terminal);
     closep(&terminal->channel_fd);
+    closep(&terminal->pidfd);
 }

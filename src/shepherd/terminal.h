@@ -24,6 +24,7 @@ struct terminal {
     int seen_fd;                      // time of the last input or output, or -1
     int channel_fd;                   // packets from and to T, -1 without T
     pid_t pid;                        // of T, 0: none
+    int pidfd;                        // of T, -1: none
 };
 
 /* S to T: the step has ended. */
@@ -46,7 +47,8 @@ int terminal_open(struct terminal *terminal, const struct launch_spec *spec);
 /* Starts T, which takes over this side's ends. */
 int terminal_start(struct terminal *terminal, const struct launch_spec *spec, int log_fd);
 
-/* Tells T how the step ended, and waits a short time until all output is in the log. */
+/* Tells T how the step ended, and waits a short time until all output is in the log. A T that its user has
+ * stopped is continued, and killed if that does not help. */
 void terminal_finish(struct terminal *terminal, const struct launch_exit *exit_record, bool is_waited);
 
 /* In a child other than T: closes all ends that belong to S. */

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -34,6 +35,7 @@
 #define READ_MAX       (64U << 10) // of the step's output in one turn
 #define FLUSH_MS       10000       // without progress, at the end
 #define FIRST_VISIT_MS 20000       // an exec step is started for a viewer
+#define KILL_MARGIN_MS 2000        // after FLUSH_MS, by which it leaves by itself
 #define HANGUP_MS      5000        // between SIGHUP and SIGKILL
 
 enum phase { TERMINAL_OPEN, TERMINAL_DRAINING, TERMINAL_FLUSHING };
@@ -49,6 +51,8 @@ struct process {
     bool has_end;
     struct terminal_end end;
     int64_t deadline_ms; // boot clock; 0: none
+    timer_t death_timer;
+    bool has_death_timer;
     uint64_t serial;
     struct terminal_warning warning;
     struct history history;
@@ -284,6 +288,21 @@ static bool is_drained(const struct process *p)
     return viewer_is_idle(&p->viewers[0]);
 }
 
+/* The kernel's part ends also a process that its user has stopped: nothing of a step outlives it for long. */
+static void leave_within(struct process *p, int64_t ms)
+{
+    const struct itimerspec last = { .it_value.tv_sec = (ms + KILL_MARGIN_MS) / 1000 };
+    p->deadline_ms = clock_boot_ms() + ms;
+    if (p->has_death_timer)
+        (void)timer_settime(p->death_timer, 0, &last, NULL);
+}
+
+static void open_death_timer(struct process *p)
+{
+    struct sigevent death = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+    p->has_death_timer = timer_create(CLOCK_BOOTTIME, &death, &p->death_timer) == 0;
+}
+
 static void begin_flushing(struct process *p)
 {
     if (p->channel_fd >= 0)
@@ -291,7 +310,7 @@ static void begin_flushing(struct process *p)
     closep(&p->channel_fd);
     closep(&p->door_fd);
     p->phase = TERMINAL_FLUSHING;
-    p->deadline_ms = clock_boot_ms() + FLUSH_MS;
+    leave_within(p, FLUSH_MS);
 }
 
 /* All output has gone to this viewer: the end follows it. True while there is something to do. */
@@ -438,7 +457,7 @@ static void turn(struct process *p)
     for (size_t i = 0; i < VIEWERS_MAX; i++)
         if (fds[SOURCE_VIEWERS + i].revents != 0 && viewer_is_open(&p->viewers[i])) {
             if (p->phase == TERMINAL_FLUSHING)
-                p->deadline_ms = clock_boot_ms() + FLUSH_MS;
+                leave_within(p, FLUSH_MS);
             serve_viewer(p, &p->viewers[i], fds[SOURCE_VIEWERS + i].revents);
         }
     if (fds[SOURCE_SINK].revents != 0)
@@ -514,6 +533,7 @@ _Noreturn void terminal_run(const struct terminal_setup *setup)
     if (user_become(setup->spec, &step) < 0)
         _exit(1);
     (void)prctl(PR_SET_DUMPABLE, 0);
+    open_death_timer(p);
     p->setup = setup;
     p->is_tty = setup->spec->is_tty;
     p->is_kept = !setup->spec->is_exec_step;

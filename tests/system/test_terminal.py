@@ -646,6 +646,66 @@ def test_the_output_of_a_job_that_is_over_at_once_is_whole(box, screen):
         assert re.search(r'\Afirst\nlast\n', one.text()), one.text()
 
 
+STOP_AGAIN = '''
+import os, signal, sys
+while True:
+    os.kill(int(sys.argv[1]), signal.SIGSTOP)
+'''
+
+
+def terminal_process(box):
+    """Pid of the process that moves the bytes of the only terminal, or of an exec step."""
+    return [pid for pid in box.shepherds() if harness.process_name(pid) == 'mgpu-terminal'][0]
+
+
+def test_a_stopped_process_of_a_terminal_finishes_its_work(box, gate):
+    job = job_of(box, f'echo first; read x < {gate.path}; echo last')
+    pid = terminal_process(box)
+    os.kill(pid, signal.SIGSTOP)
+    gate.open()
+    assert box.wait(job)['state'] == 'done'
+    assert harness.wait_process(pid), 'it outlives its job'
+    assert box.mgpu('logs', job).out == 'first\nlast\n'
+
+
+def test_a_stopped_process_of_an_exec_step_ends_with_the_job(box, gate):
+    job = box.post_job(gate.command())
+    box.wait(job, 'running')
+    client = box.popen('exec', job, '--', 'sh', '-c', 'echo up; exec sleep 4323')
+    assert client.stdout.readline() == b'up\n'
+    pid = terminal_process(box)
+    os.kill(pid, signal.SIGSTOP)
+    box.mgpu('cancel', job, check=True)
+    client.communicate(timeout=DEADLINE_S)
+    assert client.returncode in (137, 143)
+    assert harness.wait_process(pid), 'it outlives its job'
+
+
+def test_a_process_of_a_terminal_that_is_stopped_again_and_again_is_killed(box, gate):
+    job = job_of(box, f'read x < {gate.path}')
+    pid = terminal_process(box)
+    stopper = subprocess.Popen(['/usr/bin/python3', '-c', STOP_AGAIN, str(pid)], stderr=subprocess.DEVNULL)
+    try:
+        gate.open()
+        assert box.wait(job)['state'] == 'done'
+        assert harness.wait_process(pid), 'it outlives its job'
+    finally:
+        stopper.kill()
+        stopper.wait()
+
+
+def test_a_process_of_a_terminal_that_is_stopped_after_its_job_is_killed(box, gate):
+    """One who attached reads nothing, so it lives for a while after the job."""
+    job = job_of(box, f'read x < {gate.path}; head -c 20000000 /dev/zero | tr "\\0" x')
+    pid = terminal_process(box)
+    stalled = Raw(box, f'/jobs/{job}/terminal?position=0')
+    gate.open()
+    assert box.wait(job)['state'] == 'done'
+    os.kill(pid, signal.SIGSTOP)
+    assert harness.wait_process(pid), 'it outlives its job'
+    stalled.close()
+
+
 # --- terminals that nobody uses ---
 
 IDLE_TEXT = 'its terminal was unused for'
