@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/capabilities.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -102,13 +103,6 @@ int privileges_make_directory(const char *path, mode_t mode, struct user_ids own
     return 0;
 }
 
-/* Of what jobs inherit nothing changes: the agent that they come from is another process. */
-static void drop_capabilities(void)
-{
-    for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
-        (void)prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
-}
-
 /* A change of uid clears the signal that the parent requested for its death (`scheduler start` and others,
  * cli/feed/daemon.c). If the parent has died in between, the signal is sent now. */
 static void keep_death_signal(int number, pid_t parent)
@@ -127,7 +121,7 @@ int privileges_drop(struct user_ids user, bool is_root, struct error *err)
     if (!is_root)
         return 0;
     (void)prctl(PR_GET_PDEATHSIG, &death_signal);
-    drop_capabilities();
+    capabilities_bound(0); // jobs inherit nothing of it: the agent is another process
     if (setgroups(0, NULL) < 0 || setresgid(user.gid, user.gid, user.gid) < 0 ||
         setresuid(user.uid, user.uid, user.uid) < 0)
         return error_set_errno(err, -errno, "cannot switch to uid %u", user.uid);

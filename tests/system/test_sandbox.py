@@ -14,7 +14,11 @@ import subprocess
 
 import pytest
 
+import amd
 import harness
+from rocm import Rocm
+from test_notifications import web  # noqa: F401 - a fixture
+from test_park import Cuda, start_work
 from test_ports import Forward, Server
 
 LANDLOCK_VERSION = 444, None, 0, 1  # landlock_create_ruleset
@@ -34,6 +38,12 @@ def sandboxed(name, pids):
     status = status_of(pid)
     assert status['NoNewPrivs'] == '1', (name, status)
     return status
+
+
+def await_uid(name, pids, user):
+    """It enters its sandbox first."""
+    pid = next(pid for pid in pids() if harness.process_name(pid) == name)
+    harness.until(lambda: status_of(pid)['Uid'].split('\t') == [str(user.uid)] * 4, f'{name} is {user.name}')
 
 
 # --- processes ---
@@ -56,12 +66,14 @@ def test_who_reads_a_log_or_carries_a_port_is_in_a_sandbox_as_its_user(make_inst
     server = Server(box)
     sandboxed('mgpu-users', box.agents)
     with contextlib.closing(box.popen('logs', '-f', server.job).stdout):
-        assert sandboxed('mgpu-log', box.agents)['Uid'].split('\t') == [str(ana.uid)] * 4
+        sandboxed('mgpu-log', box.agents)
+        await_uid('mgpu-log', box.agents, ana)
     here = Forward(box, server.job, f'0:{server.port}')
     with here.connect('echo') as peer:
         peer.sendall(b'x\n')
         assert peer.recv(10) == b'x\n'
-        assert sandboxed('mgpu-port', box.agents)['Uid'].split('\t') == [str(ana.uid)] * 4
+        sandboxed('mgpu-port', box.agents)
+        await_uid('mgpu-port', box.agents, ana)
     here.stop()
 
 
@@ -70,9 +82,91 @@ def test_who_serves_the_commands_of_a_job_is_in_a_sandbox(two, bell, gate):
     connect = ('import os, socket, sys; peer = socket.socket(socket.AF_UNIX); peer.connect(os.environ["MGPU_SOCKET"]);'
                f'open("{bell.path}", "w").write(os.environ["MGPU_NODE"] + "\\n"); open("{gate.path}").readline()')
     job = two.box.submit('-g', '1', '--', 'python3', '-c', connect)
-    sandboxed('mgpu-api', two.nodes[bell.wait()].agents)
+    node = two.nodes[bell.wait()]
+    sandboxed('mgpu-api', node.agents)
+    check_rights('mgpu-api', named('mgpu-api', node.agents))
     gate.open()
     two.box.wait(job)
+
+
+# Of each helper of the agent what src/agent/host/helper_rights.c lets it have: capabilities by their numbers, no_new_privs, seccomp.
+LOOK_UP = (1, 2, 10)   # DAC_OVERRIDE, DAC_READ_SEARCH, NET_BIND_SERVICE
+BECOME = (6, 7)        # SETGID, SETUID
+DRIVE = (0, 1, 2, 3, 4, 5, 6, 7, 14, 16, 17, 19, 21, 23, 24, 27, 34, 38, 40)  # not NET_*, SETPCAP, SYS_BOOT, SYS_TIME, AUDIT_*, MAC_*, BPF
+RIGHTS = {'mgpu-users': ((0, *LOOK_UP), '1', '2'),
+          'mgpu-log': ((*LOOK_UP, *BECOME), '1', '2'),
+          'mgpu-port': ((*LOOK_UP, *BECOME), '1', '2'),
+          'mgpu-api': ((*LOOK_UP, *BECOME), '1', '2'),
+          'a POST': ((*LOOK_UP, *BECOME), '1', '2'),
+          'mgpu-gpus': (DRIVE, '0', '0'),
+          'mgpu-rocm': (DRIVE, '0', '0'),
+          'mgpu-park': (DRIVE, '0', '0'),
+          'mgpu-gpu-test': (DRIVE, '0', '0')}
+
+
+def check_rights(kind, pid):
+    """Against the table, as far as this process, whose parent has no more, can have any."""
+    capabilities, *rest = RIGHTS[kind]
+    wanted = sum(1 << number for number in capabilities) & int(status_of('self')['CapBnd'], 16)
+    harness.until(lambda: int(status_of(pid)['CapBnd'], 16) == wanted, f'{kind} has no other capabilities')
+    status = status_of(pid)
+    assert [status['NoNewPrivs'], status['Seccomp']] == rest, (kind, status)
+    for name in ('CapEff', 'CapPrm', 'CapInh', 'CapAmb'):
+        assert int(status[name], 16) & ~wanted == 0, (kind, name, status)
+
+
+def named(name, pids):
+    return harness.until(lambda: next((pid for pid in pids() if harness.process_name(pid) == name), None), f'there is a {name}')
+
+
+@pytest.mark.root
+def test_helpers_of_the_agent_have_the_capabilities_that_they_need(make_instance, place):
+    card, rocm = amd.Amd(place), Rocm(place)
+    card.add(0x83, 0x6b24a3d0c1f2e4b7)
+    rocm.write('gpu 0 83 0 0 0')
+    box = make_instance('amd', arguments=[*card.arguments, *rocm.arguments])
+    server = Server(box)
+    for name in ('mgpu-users', 'mgpu-gpus', 'mgpu-rocm'):
+        check_rights(name, named(name, box.agents))
+    with contextlib.closing(box.popen('logs', '-f', server.job).stdout):
+        check_rights('mgpu-log', named('mgpu-log', box.agents))
+    here = Forward(box, server.job, f'0:{server.port}')
+    with here.connect('echo'):
+        check_rights('mgpu-port', named('mgpu-port', box.agents))
+    here.stop()
+
+
+@pytest.mark.root
+def test_the_helper_that_parks_has_the_capabilities_that_it_needs(make_instance, place):
+    cuda = Cuda(f'{place}/driver')
+    box = make_instance(gpus='sim:1x24G', arguments=(*cuda.arguments, '--park-timeout', '1s'))
+    job = start_work(box, cuda)
+    cuda.rule('hang cuInit')
+    box.mgpu('park', job, check=True)
+    check_rights('mgpu-park', named('mgpu-park', lambda: harness.processes(box.place)))
+    cuda.rule()
+
+
+@pytest.mark.root
+def test_a_notification_to_a_url_can_gain_no_privileges_and_a_command_of_its_user_can(make_instance, gate, web):
+    """sendmail and sudo are set-user-ID programs."""
+    box, seen = make_instance('none'), []
+
+    def look():
+        for pid in harness.processes('--user-agent mgpu'):
+            with contextlib.suppress(OSError):
+                seen.append((pid, status_of(pid)))
+                check_rights('a POST', pid)
+
+    web.looks.append(look)
+    box.run_job(['true'], gpus=0, notify=[web.url])
+    web.wait(1)
+    assert seen and all(status['NoNewPrivs'] == '1' for _, status in seen), seen
+    box.run_job(['true'], gpus=0, notify=[f'read word < {gate.path}'])
+    pid = harness.until(lambda: list(harness.processes(f'sh -c read word < {gate.path}')), 'the command runs')[0]
+    status = status_of(pid)
+    assert (status['NoNewPrivs'], status['Seccomp'], status['CapBnd']) == ('0', '0', status_of('self')['CapBnd']), status
+    gate.open()
 
 
 # --- files that mgpud can change ---

@@ -10,17 +10,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/attach/job_client.h"
 #include "agent/host/child.h"
+#include "agent/host/helper_rights.h"
 #include "base/clock.h"
 #include "base/listen_unix.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/sandbox.h"
 #include "base/system_mgpud.h"
 #include "wire/listening.h"
 
@@ -155,8 +154,7 @@ static void serve(struct job_socket *socket, const struct job_client *client, in
     int pidfd = -1;
     pid_t pid = child_fork(fd, &pidfd);
     if (pid == 0) {
-        (void)prctl(PR_SET_NAME, "mgpu-api");
-        (void)sandbox_enter(false, &(struct error){ 0 });
+        helper_enter(HELPER_API);
         _exit(job_client_serve(client, CHILD_FD));
     }
     if (pid < 0)

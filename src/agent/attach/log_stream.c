@@ -4,15 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agent/attach/log_reader.h"
 #include "agent/host/child.h"
 #include "agent/host/child_list.h"
+#include "agent/host/helper_rights.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/sandbox.h"
 
 struct log_streams {
     char *link_path;
@@ -31,8 +30,7 @@ void log_streams_open(struct log_streams *streams, const struct message_open_log
         return; // the controller's wait for the stream ends by its own time-out
     pid_t pid = child_fork(-1, &pidfd);
     if (pid == 0) {
-        (void)prctl(PR_SET_NAME, "mgpu-log");
-        (void)sandbox_enter(false, &(struct error){ 0 });
+        helper_enter(HELPER_LOG);
         _exit(log_reader_dial(streams->link_path, streams->users, request, is_too_many));
     }
     if (pid < 0)

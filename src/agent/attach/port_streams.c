@@ -14,7 +14,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agent/attach/job_entry.h"
@@ -22,11 +21,11 @@
 #include "agent/attach/terminal_visit.h"
 #include "agent/host/child.h"
 #include "agent/host/child_list.h"
+#include "agent/host/helper_rights.h"
 #include "base/bridge.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/sandbox.h"
 
 struct port_streams {
     const struct launcher *launcher;
@@ -95,8 +94,7 @@ void port_streams_open(struct port_streams *streams, const struct message_open_p
         return; // the controller's wait for the stream ends by its own time-out
     pid_t pid = child_fork(launcher_spool_fd(streams->launcher), &pidfd);
     if (pid == 0) {
-        (void)prctl(PR_SET_NAME, "mgpu-port");
-        (void)sandbox_enter(false, &(struct error){ 0 });
+        helper_enter(HELPER_PORT);
         _exit(serve(streams, request, CHILD_FD, is_too_many));
     }
     if (pid < 0)

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "agent/host/helper_rights.h"
 #include "agent/gpu/patience.h"
 #include "agent/gpu/probe.h"
 #include "base/memory.h"
@@ -194,7 +195,7 @@ static void run(
     const struct gpu_spec *spec, const struct gpu_helper_timing *timing, struct gpu_progress *page)
 {
     prepare_to_leave(timing, page);
-    (void)prctl(PR_SET_NAME, "mgpu-gpus");
+    helper_enter(HELPER_GPUS);
     _exit(gpu_probe_run(CHILD_FD, spec, page, timing->period_ms, timing->silent_ms));
 }
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "agent/host/helper_rights.h"
 #include "agent/gpu/rocm_reader.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -52,7 +53,7 @@ struct rocm {
 static _Noreturn void run(pid_t parent, const char *library, const char *const *addresses, size_t count)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)prctl(PR_SET_NAME, "mgpu-rocm");
+    helper_enter(HELPER_ROCM);
     if (getppid() == parent) // else it has gone already
         rocm_reader_run(CHILD_FD, library, addresses, count);
     _exit(EXIT_SUCCESS);

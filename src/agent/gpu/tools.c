@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "agent/host/helper_rights.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -150,6 +151,7 @@ static _Noreturn void execute(const struct gpu_tools *tools, const char *verb, c
     char *word = xstrdup(verb), path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
          order[] = "CUDA_DEVICE_ORDER=PCI_BUS_ID";
     char *argv[] = { name, word, library, NULL }, *environment[] = { visible, path, order, NULL };
+    helper_enter(HELPER_GPU_TEST);
     (void)setsid();
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)dup2(CHILD_FD, STDOUT_FILENO);

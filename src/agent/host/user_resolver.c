@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "agent/host/helper_rights.h"
 #include "agent/host/user_cache.h"
 #include "agent/host/user_logs.h"
 #include "base/buffer.h"
@@ -31,7 +32,6 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/record.h"
-#include "base/sandbox.h"
 #include "base/strings.h"
 #include "job/launch.h"
 #include "job/spec.h"
@@ -153,9 +153,8 @@ static void make_refusal(int r, const struct error *err, struct answer *ret)
 static _Noreturn void serve(const struct job_users *users)
 {
     struct query query;
-    (void)prctl(PR_SET_NAME, "mgpu-users");
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)sandbox_enter(false, &(struct error){ 0 });
+    helper_enter(HELPER_USERS);
     while (read_query(&query) == 0) {
         _cleanup_buffer_ struct buffer output = { 0 };
         _cleanup_user_ struct user user = { 0 };

@@ -22,6 +22,7 @@
 
 #include "agent/host/child.h"
 #include "agent/host/enter_cgroups.h"
+#include "agent/host/helper_rights.h"
 #include "base/buffer.h"
 #include "base/favours.h"
 #include "base/files.h"
@@ -166,7 +167,7 @@ int notifier_child_run(const struct notifiers_options *options, const struct mes
 {
     struct error err = { 0 };
     struct user user = { 0 };
-    (void)prctl(PR_SET_NAME, "mgpu-tell");
+    helper_enter(request->way == NOTIFY_URL ? HELPER_POST : HELPER_TELL);
     (void)setsid();
     (void)dup2(CHILD_FD, STDERR_FILENO);
     int r = enter_cgroups(spec, &err);

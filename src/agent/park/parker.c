@@ -31,11 +31,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/host/child.h"
+#include "agent/host/helper_rights.h"
 #include "agent/park/helper.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -185,7 +185,7 @@ static int start_helper(struct parking *parking, bool is_return)
     int pidfd = -1;
     pid_t pid = child_fork(dirfd, &pidfd);
     if (pid == 0) {
-        (void)prctl(PR_SET_NAME, "mgpu-park");
+        helper_enter(HELPER_PARK);
         (void)setsid();
         _exit(park_helper_run(&task, CHILD_FD));
     }
