@@ -96,13 +96,13 @@ char *munge_payload(const char *instance, const char *method, const char *target
     return xasprintf("mgpu-1 %s %s %s", instance, method, target);
 }
 
-static int explain(const struct munge *munge, int error, const char *what, struct error *err)
+static int explain(int error, const char *why, const char *what, struct error *err)
 {
     if (error == ERROR_SOCKET || error == ERROR_TIMEOUT) {
         (void)error_set(err, -ECOMM, "munged does not respond");
         return error_hint(err, "systemctl status munge");
     }
-    _cleanup_free_ char *reason = text_escape(munge->explain(error), REASON_MAX);
+    _cleanup_free_ char *reason = text_escape(why != NULL ? why : "unknown error", REASON_MAX);
     return error_set(err, -ENOKEY, "%s: %s", what, reason);
 }
 
@@ -112,9 +112,22 @@ int munge_encode(struct munge *munge, const char *payload, char **ret_credential
     int error = munge->encode(&credential, munge->context, payload, (int)strlen(payload));
     if (error != 0) {
         free(credential);
-        return explain(munge, error, "MUNGE did not create a credential", err);
+        return explain(error, munge->explain(error), "MUNGE did not create a credential", err);
     }
     *ret_credential = credential;
+    return 0;
+}
+
+int munge_read_answer(const struct munge_answer *answer, struct munge_claim *ret_claim, struct error *err)
+{
+    const char *payload = answer->payload;
+    if (answer->error != 0)
+        return explain(answer->error, answer->reason, "invalid MUNGE credential", err);
+    if (answer->length <= 0 || payload == NULL || memchr(payload, '\0', (size_t)answer->length) != NULL)
+        return error_set(err, -ENOKEY, "this MUNGE credential belongs to another request");
+    if (answer->uid == UINT32_MAX)
+        return error_set(err, -ENOKEY, "this MUNGE credential names no user");
+    *ret_claim = (struct munge_claim){ answer->uid, answer->gid, xstrndup(payload, (size_t)answer->length) };
     return 0;
 }
 
@@ -123,15 +136,12 @@ int munge_decode(
 {
     void *payload = NULL;
     int length = 0;
-    uid_t uid = (uid_t)-1;
-    gid_t gid = (gid_t)-1;
-    int r = 0, error = munge->decode(credential, munge->context, &payload, &length, &uid, &gid);
-    if (error != 0)
-        r = explain(munge, error, "invalid MUNGE credential", err);
-    else if (length <= 0 || payload == NULL || memchr(payload, '\0', (size_t)length) != NULL)
-        r = error_set(err, -ENOKEY, "this MUNGE credential belongs to another request");
-    else
-        *ret_claim = (struct munge_claim){ uid, gid, xstrndup(payload, (size_t)length) };
+    uid_t uid = UINT32_MAX;
+    gid_t gid = UINT32_MAX;
+    int error = munge->decode(credential, munge->context, &payload, &length, &uid, &gid);
+    const struct munge_answer answer = { error, error != 0 ? munge->explain(error) : NULL, payload, length,
+        uid, gid };
+    int r = munge_read_answer(&answer, ret_claim, err);
     free(payload); // also a credential that is refused has one
     return r;
 }

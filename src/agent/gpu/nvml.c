@@ -31,6 +31,7 @@
 #include "agent/gpu/nvml_values.h"
 #include "agent/gpu/report.h"
 #include "base/memory.h"
+#include "base/strings.h"
 
 #define NVML_LINKS_MAX  64                  // of one GPU; 18 is what there is today
 #define NVML_MEMORY_MAX (UINT64_C(1) << 46) // bytes; higher values of the driver are rejected
@@ -351,6 +352,13 @@ static void describe_instance(const struct nvml *nvml, const struct nvml_gpu *fr
         gpu->pci = xasprintf("%04x:%02x:%02x.0", parent->domain, parent->bus, parent->slot);
 }
 
+/* Of the card, as text. */
+static char *shown_name(const char text[NVML_TEXT_SIZE])
+{
+    _cleanup_free_ char *name = xstrndup(text, NVML_TEXT_SIZE - 1);
+    return text_escape_fit(name, NVML_TEXT_SIZE);
+}
+
 static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
 {
     struct nvml *nvml = state;
@@ -370,7 +378,7 @@ static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
     if (nvml->api.uuid != NULL && nvml->api.uuid(from->device, text, sizeof(text)) == NVML_SUCCESS)
         gpu->uuid = xstrndup(text, sizeof(text) - 1);
     if (nvml->api.name != NULL && nvml->api.name(from->device, text, sizeof(text)) == NVML_SUCCESS)
-        gpu->model = xstrndup(text, sizeof(text) - 1);
+        gpu->model = shown_name(text);
     else
         gpu->model = xstrdup("NVIDIA GPU");
     if (from->has_pci)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/strings.h"
 
 #define UTILIZATION_MAX 100U      // percent
 #define TEMPERATURE_MAX 200U      // degrees Celsius
@@ -17,7 +18,8 @@
 #define CLOCK_MAX       100000U   // megahertz
 
 #define NO_SYMBOL    (-1)
-#define FAILURES_MAX 5U // samples in a row with an error until the GPU is lost
+#define REASON_MAX   150U // bytes of what the driver calls an error
+#define FAILURES_MAX 5U   // samples in a row with an error until the GPU is lost
 
 static int read_utilization(const struct nvml_api *api, nvml_device device, unsigned int *ret)
 {
@@ -123,9 +125,10 @@ static char *describe_loss(const struct nvml_api *api, int code, unsigned int fa
     for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
         if (losses[i].code == code)
             return xstrdup(losses[i].trouble);
-    return failures >= FAILURES_MAX
-               ? xasprintf("the driver reports an error about it: %s", nvml_api_describe(api, code))
-               : NULL;
+    if (failures < FAILURES_MAX)
+        return NULL;
+    _cleanup_free_ char *shown = text_escape_fit(nvml_api_describe(api, code), REASON_MAX);
+    return xasprintf("the driver reports an error about it: %s", shown);
 }
 
 /* Any code is an error that may pass, but not again and again. */

@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "controller/api/routes.h"
 #include "controller/api/tokens.h"
+#include "controller/http/cookie.h"
 #include "controller/http/request.h"
 #include "controller/nodes/reach.h"
 #include "controller/web/page.h"
@@ -78,16 +79,7 @@ static void set_cookie(struct request *request, const char *secret, int max_age_
 char *sessions_cookie(const struct request *request)
 {
     _cleanup_free_ char *name = cookie_name(request);
-    const char *cookies = http_message_header(&request->message, "cookie");
-    size_t length = strlen(name);
-    while (cookies != NULL && *cookies != '\0') {
-        cookies += strspn(cookies, "; ");
-        size_t whole = strcspn(cookies, ";");
-        if (whole > length && strncmp(cookies, name, length) == 0 && cookies[length] == '=')
-            return xstrndup(cookies + length + 1, whole - length - 1);
-        cookies += whole;
-    }
-    return NULL;
+    return cookie_value(http_message_header(&request->message, "cookie"), name);
 }
 
 /* --- POST /logins --- */
