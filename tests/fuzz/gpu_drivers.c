@@ -30,7 +30,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
-static struct input *source;
+static struct input source; // of all answers
 
 static void must_be(bool is_true)
 {
@@ -42,7 +42,7 @@ static void must_be(bool is_true)
 static void fill(void *at, size_t size)
 {
     size_t length;
-    const uint8_t *run = input_run(source, size, &length);
+    const uint8_t *run = input_run(&source, size, &length);
     memset(at, 0, size);
     if (length > 0)
         memcpy(at, run, length);
@@ -50,7 +50,7 @@ static void fill(void *at, size_t size)
 
 static int code(void)
 {
-    uint8_t byte = input_byte(source);
+    uint8_t byte = input_byte(&source);
     return byte < CODE_SUCCESS ? 0 : byte & 0x1f;
 }
 
@@ -66,7 +66,7 @@ static const char *answer_text(int number)
     static char text[300];
     (void)number;
     fill(text, sizeof(text) - 1);
-    return input_byte(source) == 0xff ? NULL : text;
+    return input_byte(&source) == 0xff ? NULL : text;
 }
 
 static int answer_number(void *device, unsigned int *ret)
@@ -79,7 +79,7 @@ static int answer_number(void *device, unsigned int *ret)
 static int answer_few(void *device, unsigned int *ret)
 {
     (void)device;
-    *ret = input_byte(source) % (GPUS_MOST + 1);
+    *ret = input_byte(&source) % (GPUS_MOST + 1);
     return code();
 }
 
@@ -116,7 +116,7 @@ static int answer_instance(nvml_device device, unsigned int index, nvml_device *
 /* Not always terminated, and not always as long as it could be. */
 static int answer_name(nvml_device device, char *text, unsigned int size)
 {
-    unsigned int wanted = input_byte(source);
+    unsigned int wanted = input_byte(&source);
     (void)device;
     fill(text, wanted < size ? wanted : size);
     return code();
@@ -198,12 +198,12 @@ static int answer_link_pci(nvml_device device, unsigned int link, struct nvml_pc
 static int answer_processes(nvml_device device, unsigned int *count, void *infos)
 {
     static const size_t sizes[] = { 16, 24, 32, 32 };
-    size_t size = sizes[input_byte(source) & 3];
-    unsigned int room = *count, found = input_number(source) % 200;
+    size_t size = sizes[input_byte(&source) & 3];
+    unsigned int room = *count, found = input_number(&source) % 200;
     (void)device;
     fill(infos, (found < room ? found : room) * size);
-    *count = input_byte(source) == 0xff ? ~0U : found;
-    return *count > room && (input_byte(source) & 1) == 0 ? NVML_INSUFFICIENT_SIZE : code();
+    *count = input_byte(&source) == 0xff ? ~0U : found;
+    return *count > room && (input_byte(&source) & 1) == 0 ? NVML_INSUFFICIENT_SIZE : code();
 }
 
 static const struct nvml_api nvml_whole = {
@@ -364,13 +364,13 @@ static int answer_init(uint64_t flags)
 
 static int answer_rocm_count(uint32_t *ret)
 {
-    *ret = input_byte(source) % (ROCM_GPUS + 2);
+    *ret = input_byte(&source) % (ROCM_GPUS + 2);
     return code();
 }
 
 static int answer_address(uint32_t index, uint64_t *ret)
 {
-    *ret = (uint64_t)(index + 1) << 8 | input_byte(source) % 2;
+    *ret = (uint64_t)(index + 1) << 8 | input_byte(&source) % 2;
     return code();
 }
 
@@ -399,14 +399,14 @@ static int answer_limit(uint32_t index, uint32_t sensor, uint64_t *ret)
 static int answer_clocks(uint32_t index, int kind, void *clocks)
 {
     (void)index, (void)kind;
-    fill(clocks, input_byte(source) < 0x80 ? 280 : ROCM_CLOCKS_SIZE);
+    fill(clocks, input_byte(&source) < 0x80 ? 280 : ROCM_CLOCKS_SIZE);
     return code();
 }
 
 static int answer_blocks(uint32_t index, uint64_t *ret)
 {
     (void)index;
-    *ret = input_byte(source);
+    *ret = input_byte(&source);
     return code();
 }
 
@@ -471,8 +471,7 @@ static void try_rocm(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    struct input input = { bytes, length, 1 };
-    source = &input;
+    source = (struct input){ bytes, length, 1 };
     if (length > 0 && bytes[0] == 'n')
         try_nvml();
     else if (length > 0 && bytes[0] == 'r')
