@@ -94,8 +94,45 @@ static void without_descriptors_it_waits_and_does_not_spin(void **state)
     event_base_free(world.base);
 }
 
+#define CROWD 100
+
+static void on_accept_one(void *arg, int fd)
+{
+    struct world *world = arg;
+    world->accepted++;
+    (void)close(fd);
+}
+
+static void a_crowd_of_clients_leaves_room_for_other_events(void **state)
+{
+    struct world world = { .base = event_base_new() };
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    socklen_t length = sizeof(address);
+    int crowd[CROWD];
+    make_sockets(&world);
+    assert_int_equal(listen(world.listener, CROWD + 1), 0);
+    assert_int_equal(getsockname(world.listener, (struct sockaddr *)&address, &length), 0);
+    for (size_t i = 0; i < CROWD; i++) {
+        crowd[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(crowd[i], (struct sockaddr *)&address, length), 0);
+    }
+    struct listening *listening = listening_new(world.base, world.listener, on_accept_one, &world);
+    (void)event_base_loop(world.base, EVLOOP_ONCE);
+    assert_in_range(world.accepted, 1, CROWD / 2);
+    while (world.accepted < CROWD + 1)
+        (void)event_base_loop(world.base, EVLOOP_ONCE);
+    listening_free(listening);
+    for (size_t i = 0; i < CROWD; i++)
+        (void)close(crowd[i]);
+    (void)close(world.client);
+    event_base_free(world.base);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(without_descriptors_it_waits_and_does_not_spin) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_descriptors_it_waits_and_does_not_spin),
+        cmocka_unit_test(a_crowd_of_clients_leaves_room_for_other_events),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
