@@ -197,6 +197,10 @@ void store_revoke_token(struct store *store, uint64_t id, int64_t uid,
 int store_fd(const struct store *store);
 void store_dispatch(struct store *store);
 
+/* The same without pages of events and of ended jobs, each of which is long work for one reader. */
+int store_prompt_fd(const struct store *store);
+void store_dispatch_prompt(struct store *store);
+
 /* True while free space is so low that new work must be refused (ends of jobs are still stored). It is what
  * the store's thread saw last, which looks again now: a store that was idle may answer with the past. */
 bool store_is_full(struct store *store);

@@ -78,7 +78,7 @@ static void free_page(struct store_request *request)
 }
 
 static const struct store_request_kind page_kind = {
-    .run = run_page, .answer = answer_page, .drop = drop_page, .free = free_page
+    .run = run_page, .answer = answer_page, .drop = drop_page, .free = free_page, .is_page = true
 };
 
 void store_fetch_ended(struct store *store, const struct ended_filter *filter,

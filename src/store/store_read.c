@@ -260,6 +260,13 @@ static void free_fetch_events(struct store_request *request)
 static const struct store_request_kind fetch_events_kind = { .run = run_fetch_events,
     .answer = answer_fetch_events,
     .drop = drop_fetch_events,
+    .free = free_fetch_events,
+    .is_page = true };
+
+/* The answer joins what is published next, and may not come behind it. */
+static const struct store_request_kind fetch_steps_kind = { .run = run_fetch_events,
+    .answer = answer_fetch_events,
+    .drop = drop_fetch_events,
     .free = free_fetch_events };
 
 void store_fetch_events(struct store *store, uint64_t after, uint64_t job, size_t limit,
@@ -279,7 +286,7 @@ void store_fetch_steps(struct store *store, uint64_t job,
     void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg)
 {
     struct fetch_events *fetch = xcalloc(1, sizeof(*fetch));
-    *fetch = (struct fetch_events){ .request.kind = &fetch_events_kind,
+    *fetch = (struct fetch_events){ .request.kind = &fetch_steps_kind,
         .job = job,
         .limit = STEP_EVENTS_MAX,
         .has_steps_alone = true,

@@ -32,7 +32,7 @@ int store_open_reading(const char *dir, const struct store_observer *observer, s
     struct store_summary *ret_summary, struct store_position *ret_position, struct error *err)
 {
     struct store *store = xcalloc(1, sizeof(*store));
-    store->dirfd = store->lockfd = store->thread.eventfd = -1;
+    store->dirfd = store->lockfd = store->thread.eventfd = store->thread.prompt_eventfd = -1;
     store->observer = *observer;
     int r = open_connection(store, dir, ret_summary, ret_position, err);
     if (r < 0) {

@@ -190,7 +190,7 @@ static int set_mark(sqlite3 *db, enum store_mark mark, struct error *err)
 
 static int open_files(struct store *store, const char *dir, struct store_found *found, struct error *err)
 {
-    store->dirfd = store->lockfd = store->thread.eventfd = -1;
+    store->dirfd = store->lockfd = store->thread.eventfd = store->thread.prompt_eventfd = -1;
     int r = store_dir_open(dir, &store->dir, &store->dirfd, err);
     if (r == 0)
         r = store_dir_lock(store->dir, store->dirfd, &store->lockfd, err);

@@ -208,7 +208,7 @@ int store_open_leading(const char *dir, const struct store_observer *observer,
 {
     struct store *store = xcalloc(1, sizeof(*store));
     struct store_summary summary = { 0 };
-    store->dirfd = store->lockfd = store->thread.eventfd = -1;
+    store->dirfd = store->lockfd = store->thread.eventfd = store->thread.prompt_eventfd = -1;
     store->observer = *observer;
     store->writer = writer;
     int r = open_store(store, dir, &summary, err);

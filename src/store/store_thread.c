@@ -7,6 +7,9 @@
  *
  *   works ──a request fails──> failed ──on_failed was called──> dead
  *
+ * Pages of events and of ended jobs have a queue of their own for their answers: what is behind a page may be
+ * the end of a commit, for which all wait.
+ *
  * From `failed` on nothing is run and nothing is written: the next start determines what a failed COMMIT
  * left.
  */
@@ -71,19 +74,22 @@ static void drop_all(struct store_queue *queue)
     }
 }
 
-static void notify(struct store_thread *thread)
+static void notify(struct store_thread *thread, bool is_page)
 {
     const uint64_t one = 1;
     (void)!write(thread->eventfd, &one, sizeof(one));
+    if (!is_page)
+        (void)!write(thread->prompt_eventfd, &one, sizeof(one));
 }
 
 void store_thread_answer(struct store *store, struct store_request *requests)
 {
     struct store_thread *thread = &store->thread;
+    bool is_page = requests->kind->is_page;
     (void)pthread_mutex_lock(&thread->mutex);
-    queue_add(&thread->answers, requests);
+    queue_add(is_page ? &thread->pages : &thread->answers, requests);
     (void)pthread_mutex_unlock(&thread->mutex);
-    notify(thread);
+    notify(thread, is_page);
 }
 
 static void fail(struct store *store, struct store_request *failed, uint64_t batch, const struct error *err)
@@ -97,7 +103,7 @@ static void fail(struct store *store, struct store_request *failed, uint64_t bat
     queue_add(&thread->left, thread->requests.first);
     queue_init(&thread->requests);
     (void)pthread_mutex_unlock(&thread->mutex);
-    notify(thread);
+    notify(thread, false);
 }
 
 /* False when that was the end of the store. */
@@ -215,11 +221,14 @@ int store_thread_start(struct store *store, struct error *err)
     if (r < 0)
         return r;
     store->page_bytes = (int)page_bytes;
+    _cleanup_close_ int prompt_eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     thread->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (thread->eventfd < 0)
+    if (thread->eventfd < 0 || prompt_eventfd < 0)
         return error_set_errno(err, -errno, "cannot create an eventfd");
+    thread->prompt_eventfd = take_fd(&prompt_eventfd);
     queue_init(&thread->requests);
     queue_init(&thread->answers);
+    queue_init(&thread->pages);
     queue_init(&thread->left);
     (void)pthread_mutex_init(&thread->mutex, NULL);
     pthread_condattr_t monotonic;
@@ -231,6 +240,7 @@ int store_thread_start(struct store *store, struct error *err)
     if (r == 0)
         return 0;
     (void)close(take_fd(&thread->eventfd));
+    (void)close(take_fd(&thread->prompt_eventfd));
     return error_set_errno(err, r, "cannot start the store's thread");
 }
 
@@ -247,10 +257,12 @@ void store_thread_stop(struct store *store)
     (void)pthread_join(thread->id, NULL);
     store_verify_stop(store, true);
     drop_all(&thread->answers);
+    drop_all(&thread->pages);
     drop_all(&thread->left);
     (void)pthread_mutex_destroy(&thread->mutex);
     (void)pthread_cond_destroy(&thread->wake);
     (void)close(take_fd(&thread->eventfd));
+    (void)close(take_fd(&thread->prompt_eventfd));
 }
 
 void store_thread_push(struct store *store, struct store_request *request)
@@ -295,18 +307,13 @@ int store_fd(const struct store *store)
     return store->thread.eventfd;
 }
 
-void store_dispatch(struct store *store)
+int store_prompt_fd(const struct store *store)
 {
-    struct store_thread *thread = &store->thread;
-    uint64_t count = 0;
-    (void)!read(thread->eventfd, &count, sizeof(count));
-    (void)pthread_mutex_lock(&thread->mutex);
-    struct store_request *answers = thread->answers.first;
-    queue_init(&thread->answers);
-    bool has_failed = thread->health == STORE_FAILED;
-    if (has_failed)
-        thread->health = STORE_DEAD;
-    (void)pthread_mutex_unlock(&thread->mutex);
+    return store->thread.prompt_eventfd;
+}
+
+static void deliver(struct store *store, struct store_request *answers)
+{
     for (struct store_request *request = answers; request != NULL;) {
         struct store_request *next = request->next;
         if (request->kind->answer != NULL)
@@ -314,6 +321,34 @@ void store_dispatch(struct store *store)
         request->kind->free(request);
         request = next;
     }
+}
+
+void store_dispatch_prompt(struct store *store)
+{
+    struct store_thread *thread = &store->thread;
+    uint64_t count = 0;
+    (void)!read(thread->prompt_eventfd, &count, sizeof(count));
+    (void)pthread_mutex_lock(&thread->mutex);
+    struct store_request *answers = thread->answers.first;
+    queue_init(&thread->answers);
+    bool has_failed = thread->health == STORE_FAILED;
+    if (has_failed)
+        thread->health = STORE_DEAD;
+    (void)pthread_mutex_unlock(&thread->mutex);
+    deliver(store, answers);
     if (has_failed)
         store->observer.on_failed(store->observer.arg, thread->failed_batch, &thread->failure);
+}
+
+void store_dispatch(struct store *store)
+{
+    struct store_thread *thread = &store->thread;
+    uint64_t count = 0;
+    (void)!read(thread->eventfd, &count, sizeof(count));
+    store_dispatch_prompt(store);
+    (void)pthread_mutex_lock(&thread->mutex);
+    struct store_request *pages = thread->pages.first;
+    queue_init(&thread->pages);
+    (void)pthread_mutex_unlock(&thread->mutex);
+    deliver(store, pages);
 }

@@ -21,6 +21,7 @@ struct store_request_kind {
     void (*drop)(struct store_request *request);
     void (*free)(struct store_request *request);
     bool is_grouped;
+    bool is_page; // of something long: its answer is work for one reader, and comes behind those that are not
 };
 
 struct store_request {
@@ -43,13 +44,14 @@ struct store_thread {
     pthread_t id;
     pthread_mutex_t mutex; // protects all below
     pthread_cond_t wake;
-    struct store_queue requests, answers;
-    struct store_queue left; // requests not carried out by a failed store
+    struct store_queue requests, answers, pages; // of answers: those of kinds with `is_page`
+    struct store_queue left;                     // requests not carried out by a failed store
     enum store_health health;
     uint64_t failed_batch;
     struct error failure;
     bool is_closing;
-    int eventfd;
+    int eventfd;        // answers or pages
+    int prompt_eventfd; // answers
 };
 
 int store_thread_start(struct store *store, struct error *err);
