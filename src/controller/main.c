@@ -40,6 +40,7 @@
 #include "controller/prepare.h"
 #include "controller/privileges.h"
 #include "controller/reload.h"
+#include "controller/results.h"
 #include "controller/running.h"
 #include "controller/retention.h"
 #include "controller/http/server.h"
@@ -64,7 +65,7 @@ struct program {
     struct effects *effects;
     struct event *timers[2]; // ready, snapshot
     struct event *signals[3];
-    struct event *store_readable;
+    struct results *results;
     struct event *leadership; // ends
     struct history_keeper *history;
     int64_t newest_ms; // the latest time of a job at the start
@@ -82,6 +83,8 @@ static void on_durable(void *arg, uint64_t batch)
         &controller->commits, &histogram_of_work, (double)(clock_boot_us() - controller->commit_us) / 1e6);
     controller->commit_us = 0;
     core_on_durable(controller->core, batch);
+    turns_end_soon(controller->turns); // what has come meanwhile is the next one
+    serve_resume(controller->serve);
 }
 
 static void on_failed(void *arg, uint64_t batch, const struct error *err)
@@ -141,14 +144,6 @@ static void load_state(void *arg, const char *kind, const char *key, const uint8
         return;
     if (loading->result == 0)
         loading->result = core_load_state(controller->core, kind, key, bytes, length, loading->err);
-}
-
-static void on_store_readable(evutil_socket_t fd, short events, void *arg)
-{
-    struct program *program = arg;
-    int64_t began_us = turns_step_begin();
-    store_dispatch(program->controller.store);
-    turns_step_end(program->controller.turns, began_us, "results of", "the store");
 }
 
 static int load(struct program *program, struct error *err)
@@ -311,9 +306,7 @@ static int watch(struct program *program, struct error *err)
     program->timers[1] = evtimer_new(controller->loop, on_snapshot, program);
     (void)evtimer_add(program->timers[0], &(struct timeval){ .tv_sec = READY_WAIT_SECONDS });
     (void)evtimer_add(program->timers[1], &(struct timeval){ .tv_sec = SNAPSHOT_FIRST });
-    program->store_readable = event_new(
-        controller->loop, store_fd(controller->store), EV_READ | EV_PERSIST, on_store_readable, program);
-    (void)event_add(program->store_readable, NULL);
+    program->results = results_new(controller);
     streams_listen(controller->streams, take_fd(&program->prepared.link_fd));
     struct error trouble = { 0 };
     if (node_listener_update(controller->node_listener, &trouble) < 0)
@@ -374,11 +367,12 @@ static void run(struct program *program)
 static void clear(struct program *program)
 {
     struct controller *controller = &program->controller;
-    turns_free(program->controller.turns);
+    turns_free(take_ptr(program->controller.turns));
     history_keeper_free(program->history);
+    results_free(program->results);
     api_gate_free(controller->api_gate);
     struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
-        program->signals[1], program->signals[2], program->store_readable, program->leadership };
+        program->signals[1], program->signals[2], program->leadership };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         if (events[i] != NULL)
             event_free(events[i]);

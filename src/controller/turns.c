@@ -6,6 +6,9 @@
  * Waiting for events is part of a turn, and the timer cannot distinguish it from work: after a turn that it
  * ended while idle it is set to a longer time, so that an idle daemon is not woken five times a second.
  *
+ * Under load a callback waits for all that became due before it, at each of its steps: accept, read, commit,
+ * answer. What users who ask little wait for therefore comes before the rest, for at most half of the time.
+ *
  * The duration of turns is measured, because one long callback delays everybody. libevent does not report
  * when it stops waiting, so there are two measures: the CPU time of a turn, which excludes waiting, and the
  * lateness of the timer, which includes blocking calls.
@@ -16,19 +19,25 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/allowance.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 
-#define ROUND_MAX     1024   // callbacks between two looks at the timers
-#define ROUND_US      5000   // or this time
-#define IDLE_US       2000   // processor time of a turn in which hardly anything happened
-#define WINDOW_MS     600000 // the worst of this one and of the one before is remembered
+#define ROUND_MAX     1024             // callbacks between two looks at the timers and sockets
+#define ROUND_US      1000             // or this time
+#define IDLE_US       2000             // processor time of a turn in which hardly anything happened
+#define PLACES        (2 * TURNS_REST) // an event has the middle one unless it gets another
+#define WINDOW_MS     600000           // the worst of this one and of the one before is remembered
 #define STALL_WARN_MS 1000
+
+/* On the clock of the thread: half of the time that it gets, and not of the time that passes. */
+static const struct allowance_rate before_the_rest = { .percent = 50, .most_us = 20000, .debt_us = 20000 };
 
 struct turns {
     struct event_base *loop;
-    struct event *limit;
+    struct event *limit, *soon;
+    struct allowance before_rest;
     void (*on_end)(void *arg);
     void *arg;
     bool was_idle;                          // the timer ended a turn in which hardly anything happened
@@ -41,7 +50,7 @@ struct turns {
     struct histogram all;
 };
 
-static int64_t thread_us(void)
+int64_t turns_thread_us(void)
 {
     struct timespec used = { 0 };
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
@@ -50,12 +59,12 @@ static int64_t thread_us(void)
 
 int64_t turns_step_begin(void)
 {
-    return thread_us();
+    return turns_thread_us();
 }
 
 void turns_step_end(struct turns *turns, int64_t began_us, const char *kind, const char *name)
 {
-    int64_t busy_us = thread_us() - began_us;
+    int64_t busy_us = turns_thread_us() - began_us;
     if (turns != NULL && busy_us >= turns->step.busy_us)
         turns->step = (struct turns_step){ kind, name, busy_us };
 }
@@ -75,7 +84,7 @@ static void warn(struct turns *turns, int64_t stall_ms)
 /* At the end of a turn; the next one begins. */
 static void measure(struct turns *turns)
 {
-    int64_t now_ms = clock_boot_ms(), used_us = thread_us();
+    int64_t now_ms = clock_boot_ms(), used_us = turns_thread_us();
     int64_t busy_us = used_us - turns->busy_us, stall_ms = now_ms - turns->due_ms;
     if (now_ms - turns->window_ms >= WINDOW_MS) {
         turns->worst_before = turns->worst;
@@ -120,6 +129,8 @@ struct event_base *turns_loop_new(void)
     (void)event_config_set_max_dispatch_interval(config, &round, ROUND_MAX, 0);
     struct event_base *loop = event_base_new_with_config(config);
     event_config_free(config);
+    if (loop == NULL || event_base_priority_init(loop, PLACES) < 0)
+        abort(); // memory
     return loop;
 }
 
@@ -135,7 +146,7 @@ static void set_limit(struct turns *turns, bool is_idle)
 static void on_limit(evutil_socket_t fd, short what, void *arg)
 {
     struct turns *turns = arg;
-    turns->was_idle = thread_us() - turns->busy_us < IDLE_US;
+    turns->was_idle = turns_thread_us() - turns->busy_us < IDLE_US;
     turns->on_end(turns->arg);
     measure(turns);
     set_limit(turns, false);
@@ -147,6 +158,41 @@ void turns_hand_over(struct turns *turns)
         turns->on_end(turns->arg);
 }
 
+static void on_soon(evutil_socket_t fd, short what, void *arg)
+{
+    struct turns *turns = arg;
+    int64_t began_us = turns_thread_us();
+    turns->on_end(turns->arg);
+    turns_spend(turns, TURNS_SOON, turns_thread_us() - began_us);
+}
+
+void turns_end_soon(struct turns *turns)
+{
+    if (turns != NULL)
+        event_active(turns->soon, EV_TIMEOUT, 0);
+}
+
+enum turns_place turns_place(const struct turns *turns, enum turns_place wanted)
+{
+    bool is_left =
+        turns != NULL && allowance_is_left(&turns->before_rest, &before_the_rest, turns_thread_us());
+    return is_left ? wanted : TURNS_REST;
+}
+
+void turns_spend(struct turns *turns, enum turns_place place, int64_t used_us)
+{
+    if (turns != NULL && place != TURNS_REST)
+        allowance_spend(&turns->before_rest, &before_the_rest, turns_thread_us(), used_us);
+}
+
+void turns_settle(struct turns *turns, struct event *event, enum turns_place wanted, int64_t began_us)
+{
+    if (turns == NULL)
+        return;
+    turns_spend(turns, (enum turns_place)event_get_priority(event), turns_thread_us() - began_us);
+    (void)event_priority_set(event, (int)turns_place(turns, wanted));
+}
+
 void turns_touch(struct turns *turns)
 {
     if (turns != NULL && turns->is_idle)
@@ -156,11 +202,14 @@ void turns_touch(struct turns *turns)
 struct turns *turns_new(struct event_base *loop, void (*on_end)(void *arg), void *arg)
 {
     struct turns *turns = xcalloc(1, sizeof(*turns));
-    *turns = (struct turns){ .loop = loop, .on_end = on_end, .arg = arg, .busy_us = thread_us() };
+    *turns = (struct turns){ .loop = loop, .on_end = on_end, .arg = arg, .busy_us = turns_thread_us() };
     turns->window_ms = clock_boot_ms();
     turns->limit = evtimer_new(loop, on_limit, turns);
-    if (turns->limit == NULL)
+    turns->soon = evtimer_new(loop, on_soon, turns);
+    if (turns->limit == NULL || turns->soon == NULL)
         abort(); // memory
+    (void)event_priority_set(turns->limit, TURNS_FIRST);
+    (void)event_priority_set(turns->soon, TURNS_SOON);
     return turns;
 }
 
@@ -169,6 +218,7 @@ void turns_free(struct turns *turns)
     if (turns == NULL)
         return;
     event_free(turns->limit);
+    event_free(turns->soon);
     free(turns);
 }
 

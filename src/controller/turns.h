@@ -11,7 +11,22 @@
 #define TURN_MAX_MS  10   // a busy turn ends after this time, even with events pending
 #define TURN_IDLE_MS 1000 // the same for the first turn after an idle one
 
+#define TURNS_AROUND_US                                                                                      \
+    20 // what libevent and the kernel do for a callback of a socket: waiting, reading, writing
+
 struct turns;
+
+/*
+ * Which of the callbacks that are due come first: the priority of an event. The rest is what an event is that
+ * has no other, and takes turns in the order in which it became due. The others may take at most half of the
+ * time together, and what wants to be one of them asks turns_place() each time.
+ */
+enum turns_place {
+    TURNS_FIRST, // what others wait for: the end of a commit, the end of a turn
+    TURNS_USUAL, // requests of users who have had little of the time
+    TURNS_SOON,  // then what these have changed is handed to the store
+    TURNS_REST,
+};
 
 /* Creates a loop that checks its timers and sockets again after a number of callbacks, however many are
  * due. */
@@ -32,6 +47,19 @@ void turns_touch(struct turns *turns);
 int64_t turns_step_begin(void);
 void turns_step_end(struct turns *turns, int64_t began_us, const char *kind, const char *name);
 
+/* The place itself, or TURNS_REST if those before the rest have used up their time. NULL: TURNS_REST. */
+enum turns_place turns_place(const struct turns *turns, enum turns_place wanted);
+
+/* A callback in this place has used so much CPU time. */
+void turns_spend(struct turns *turns, enum turns_place place, int64_t used_us);
+
+/* The end of a callback of this event: its time counts, and the event moves to the place it may have. NULL
+ * is allowed. */
+void turns_settle(struct turns *turns, struct event *event, enum turns_place wanted, int64_t began_us);
+
+/* CPU time of this thread. */
+int64_t turns_thread_us(void);
+
 struct turns_step {
     const char *kind, *name; // NULL: a turn without such a part
     int64_t busy_us;         // CPU time
@@ -40,6 +68,9 @@ struct turns_step {
 /* Brings the end of this turn forward: what has been decided is handed to the store now, which writes it
  * while a part that takes long runs. NULL: there are no turns. */
 void turns_hand_over(struct turns *turns);
+
+/* The same, behind the usual requests that are due, and before the rest. */
+void turns_end_soon(struct turns *turns);
 
 /* "GET /api/v1/gpus", which the caller frees; NULL: the turn had no such part. */
 char *turns_step_name(const struct turns_step *step);

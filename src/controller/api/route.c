@@ -407,6 +407,21 @@ static int check_scope(const struct request *request, struct error *err)
     return core_refuse_scope(&request->who, needed, err);
 }
 
+/* Costly requests wait for their turn, and so do all of a user who has had much of the loop's time. */
+static void serve_in_turn(struct request *request)
+{
+    bool is_admin = request->who.role == ROLE_ADMIN;
+    uint32_t uid = request->who.is_known ? request->who.uid : USER_UNKNOWN;
+    if (request->route->is_costly)
+        fair_queue_add(request, hand_over);
+    else if (is_admin || users_has_time(request->serve->users, uid, clock_boot_us()))
+        hand_over(request);
+    else if (strcmp(request->route->method, "GET") == 0)
+        fair_queue_add(request, hand_over);
+    else
+        fair_queue_add_change(request, hand_over);
+}
+
 /* The identity is settled. */
 static void run_route(struct request *request)
 {
@@ -440,10 +455,7 @@ static void run_route(struct request *request)
         request_reply_problem(request, &err);
         return;
     }
-    if (request->route->is_costly)
-        fair_queue_add(request, hand_over);
-    else
-        hand_over(request);
+    serve_in_turn(request);
 }
 
 void route_dispatch(struct request *request)

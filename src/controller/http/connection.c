@@ -32,10 +32,11 @@
 #include "base/memory.h"
 #include "controller/http/departures.h"
 #include "controller/http/parser.h"
+#include "controller/http/precedence.h"
+#include "controller/http/refusal.h"
 #include "controller/http/request.h"
 #include "wire/limits.h"
 #include "wire/peer.h"
-#include "wire/problem.h"
 
 enum connection_state {
     CONNECTION_READING,
@@ -60,6 +61,7 @@ struct connection {
     uint32_t counted_uid; // as which it was counted
     enum user_share counted_share;
     struct bufferevent *stream;
+    enum turns_place place;
     struct event *deadline;
     struct parser *parser;
     struct request *request;
@@ -251,9 +253,19 @@ static void keep_input(struct connection *connection)
         connection_hold_input(connection, true);
 }
 
+static struct precedence begin_callback(struct connection *connection)
+{
+    const struct request *request = connection->request;
+    bool is_stream = request != NULL && request->phase == REQUEST_STREAMING;
+    bool is_usual = connection->state < CONNECTION_LINGERING && !is_stream;
+    return precedence_begin(
+        connection->serve, connection->counted_uid, is_usual, connection->stream, &connection->place);
+}
+
 static void on_readable(struct bufferevent *stream, void *arg)
 {
     struct connection *connection = arg;
+    struct precedence precedence = begin_callback(connection);
     if (connection->state == CONNECTION_READING)
         feed_parser(connection);
     else if (connection->state == CONNECTION_LINGERING)
@@ -262,6 +274,7 @@ static void on_readable(struct bufferevent *stream, void *arg)
         connection->request->on_input(connection->request);
     else
         keep_input(connection);
+    precedence_end(&precedence);
 }
 
 static void linger(struct connection *connection)
@@ -292,9 +305,8 @@ static void turn_over(struct connection *connection)
         look_again(connection, EV_READ);
 }
 
-static void on_writable(struct bufferevent *stream, void *arg)
+static void go_on_writing(struct connection *connection)
 {
-    struct connection *connection = arg;
     if (connection->state == CONNECTION_FLUSHING && connection_pending(connection) == 0) {
         turn_over(connection);
         return;
@@ -306,6 +318,14 @@ static void on_writable(struct bufferevent *stream, void *arg)
     request_ref(request);
     request->on_drained(request);
     request_unref(request);
+}
+
+static void on_writable(struct bufferevent *stream, void *arg)
+{
+    struct connection *connection = arg;
+    struct precedence precedence = begin_callback(connection);
+    go_on_writing(connection);
+    precedence_end(&precedence);
 }
 
 /* Whether a client that sends no more may still wait for the answer to what it asked: `printf ... | nc -N`.
@@ -353,24 +373,6 @@ static void on_deadline(int fd, short what, void *arg)
     start_request(connection, &err);
 }
 
-/* Sends one answer to a rejected connection, as far as possible without waiting. */
-static void turn_away(struct bufferevent *stream, const struct error *err)
-{
-    const struct problem *problem = problem_find(err->code);
-    _cleanup_free_ char *body = xasprintf("{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%u,"
-                                          "\"code\":\"%s\",\"detail\":\"%s\"}\n",
-        problem->title, problem->status, problem->code, err->message);
-    _cleanup_free_ char *answer = xasprintf("HTTP/1.1 %u %s\r\n"
-                                            "Content-Type: application/problem+json\r\n"
-                                            "Content-Length: %zu\r\n"
-                                            "Connection: close\r\n"
-                                            "\r\n"
-                                            "%s",
-        problem->status, problem_status_text(problem->status), strlen(body), body);
-    (void)send(bufferevent_getfd(stream), answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
-    bufferevent_free(stream);
-}
-
 static struct identity ask_kernel(int fd, enum connection_kind kind)
 {
     struct peer peer = { 0 };
@@ -390,7 +392,7 @@ static struct connection *take_stream(
     enum user_share share = SHARE_CONNECTIONS;
     struct error err = { 0 };
     if (count_connection(serve, kind, uid, &share, &err) < 0) {
-        turn_away(stream, &err);
+        refusal_send(stream, &err);
         return NULL;
     }
     struct connection *connection = xcalloc(1, sizeof(*connection));
@@ -401,6 +403,7 @@ static struct connection *take_stream(
         .counted_uid = uid,
         .counted_share = share,
         .stream = stream,
+        .place = TURNS_REST,
         .deadline = event_new(serve->controller->loop, -1, 0, on_deadline, connection),
         .parser = parser_new(),
     };
@@ -415,6 +418,8 @@ static struct connection *take_stream(
     bufferevent_set_timeouts(stream, NULL, &stall);
     (void)bufferevent_enable(stream, EV_READ | EV_WRITE);
     set_deadline(connection, LIMIT_IDLE_S);
+    struct precedence precedence = begin_callback(connection);
+    precedence_end(&precedence);
     return connection;
 }
 
@@ -458,7 +463,7 @@ void connection_accept_job(struct serve *serve, struct bufferevent *stream, cons
     struct error err = { 0 };
     const struct job *job = core_job_at(serve->controller->core, node, &client->id, client->token);
     if (check_job(serve, job, node, client->id.job, &err) < 0) {
-        turn_away(stream, &err);
+        refusal_send(stream, &err);
         return;
     }
     struct connection *connection = take_stream(serve, stream, CONNECTION_JOB, job->uid);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mgpud has one thread, and with a long queue some answers take a good part of a second: a forecast, a slice
- * of a list. Such requests are queued here per user. One is served per turn of the loop, for the user who has
- * had the least time; then the loop gets as much time for everything else. Changes made earlier in the turn
+ * of a list. Such requests are queued here per user, and so is everything that a user asks who has had much
+ * of the time. A callback serves them for SLICE_US, each for the user who has had the least time; then the
+ * loop goes on with everything else, for as long if that was much longer. Changes made earlier in the turn
  * are handed to the store first, and are written meanwhile.
  *
  * The time of a user counts from when its queue is not empty (start-time fair queueing): a user who returns
- * after a pause has neither credit nor debt.
+ * after a pause has neither credit nor debt. That of an administrator counts in part.
+ *
+ * While a commit is in progress, a user adds few changes to the next one: all who wait for it wait for its
+ * size.
  */
 #include "controller/http/fair_queue.h"
 
@@ -15,41 +19,70 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/http/request.h"
+#include "controller/http/slices.h"
 #include "controller/turns.h"
 
-#define REST_FROM_MS 20 // shorter ones follow each other in the next turn
+#define REST_FROM_US 20000 // shorter ones follow each other in the next turn
+#define CHANGES_MAX  2     // of a user in the queue, for a commit
+#define ADMIN_PART   4     // of the time of administrators counts
 
 struct waiting {
     struct request *request; // a reference
     void (*serve)(struct request *request);
+    bool is_change;
     struct waiting *next;
 };
 
 struct line {
     uint32_t uid;
-    int64_t used_ms;
+    int64_t used_us;
     struct waiting *first, **end;
+    int64_t period;   // of its last change
+    unsigned changes; // in it
     struct line *next;
 };
 
 struct fair_queue {
     struct event *next_one;
     struct line *lines; // none is empty
-    int64_t now_ms;     // the time of the user served last, before that request
+    int64_t period;     // for which changes are counted: when the commit began, or negative
+    int64_t rounds;     // the last negative one
+    int64_t now_us;     // the time of the user served last, before that request
 };
 
-static void arm(struct fair_queue *queue, int64_t rest_ms)
+static void arm(struct fair_queue *queue, int64_t rest_us)
 {
-    const struct timeval rest = { .tv_sec = rest_ms / 1000, .tv_usec = rest_ms % 1000 * 1000 };
+    const struct timeval rest = { .tv_sec = rest_us / 1000000, .tv_usec = rest_us % 1000000 };
     if (queue->lines != NULL && evtimer_pending(queue->next_one, NULL) == 0)
         (void)evtimer_add(queue->next_one, &rest);
 }
 
+/* Its user has changed enough for this commit. */
+static bool is_held(const struct fair_queue *queue, const struct line *line)
+{
+    return line->first->is_change && line->period == queue->period && line->changes >= CHANGES_MAX;
+}
+
+static void count_change(const struct fair_queue *queue, struct line *line)
+{
+    line->changes = line->period == queue->period ? line->changes + 1 : 1;
+    line->period = queue->period;
+}
+
+/* One for each commit; while none is in progress, one for each callback, before which one can begin. */
+static void begin_period(struct fair_queue *queue)
+{
+    const struct controller *controller = queue->lines->first->request->serve->controller;
+    turns_hand_over(controller->turns);
+    queue->period = controller->commit_us != 0 ? controller->commit_us : --queue->rounds;
+}
+
+/* NULL: all are held. */
 static struct line **find_least(struct fair_queue *queue)
 {
-    struct line **least = &queue->lines;
+    struct line **least = NULL;
     for (struct line **link = &queue->lines; *link != NULL; link = &(*link)->next)
-        if ((*link)->used_ms < (*least)->used_ms)
+        if (!is_held(queue, *link) && (least == NULL || (*link)->used_us < (*least)->used_us))
             least = link;
     return least;
 }
@@ -76,24 +109,46 @@ static void remove_line(struct line **link)
     free(line);
 }
 
-static void on_next(evutil_socket_t fd, short what, void *arg)
+static int64_t counted(const struct request *request, int64_t took_us)
 {
-    struct fair_queue *queue = arg;
-    struct line **link = find_least(queue), *line = *link;
+    return request->who.role == ROLE_ADMIN ? took_us / ADMIN_PART : took_us;
+}
+
+static void serve_next(struct fair_queue *queue, struct line *line)
+{
+    if (line->first->is_change)
+        count_change(queue, line);
     struct waiting *waiting = take_first(line);
-    int64_t begin_ms = clock_boot_ms();
-    queue->now_ms = line->used_ms;
-    turns_hand_over(waiting->request->serve->controller->turns);
-    if (!request_is_over(waiting->request))
-        request_step(waiting->request, waiting->serve);
+    struct request *request = waiting->request;
+    int64_t begin_us = clock_boot_us(), used_us = turns_thread_us();
+    queue->now_us = line->used_us;
+    if (!request_is_over(request))
+        request_step(request, waiting->serve);
+    line->used_us += counted(request, clock_boot_us() - begin_us) + 1; // the next request is another user's
+    users_spend(request->serve->users, line->uid, begin_us, turns_thread_us() - used_us);
     leave(waiting);
-    int64_t took_ms = clock_boot_ms() - begin_ms;
-    line->used_ms += took_ms + 1;              // the next request is another user's
-    for (link = &queue->lines; *link != line;) // serving may have made new lines
+    struct line **link = &queue->lines;
+    while (*link != line) // serving may have made new lines
         link = &(*link)->next;
     if (line->first == NULL)
         remove_line(link);
-    arm(queue, took_ms >= REST_FROM_MS ? took_ms : 0);
+}
+
+static void on_next(evutil_socket_t fd, short what, void *arg)
+{
+    struct fair_queue *queue = arg;
+    int64_t begin_us = clock_boot_us(), took_us = 0;
+    if (queue->lines == NULL)
+        return; // what was added while another was served has been served then
+    begin_period(queue);
+    struct line **least = find_least(queue);
+    while (least != NULL && took_us < SLICE_US) {
+        serve_next(queue, *least);
+        took_us = clock_boot_us() - begin_us;
+        least = find_least(queue);
+    }
+    if (least != NULL || queue->period < 0)
+        arm(queue, took_us >= REST_FROM_US ? took_us : 0);
 }
 
 struct fair_queue *fair_queue_new(struct event_base *loop)
@@ -125,20 +180,35 @@ static struct line *line_of(struct fair_queue *queue, uint32_t uid)
         link = &(*link)->next;
     if (*link == NULL) {
         struct line *line = xcalloc(1, sizeof(*line));
-        *line = (struct line){ .uid = uid, .used_ms = queue->now_ms, .end = &line->first };
+        *line = (struct line){ .uid = uid, .used_us = queue->now_us, .end = &line->first };
         *link = line;
     }
     return *link;
 }
 
-void fair_queue_add(struct request *request, void (*serve)(struct request *request))
+static void add(struct request *request, void (*serve)(struct request *request), bool is_change)
 {
     struct fair_queue *queue = request->serve->queue;
     struct waiting *waiting = xcalloc(1, sizeof(*waiting));
-    struct line *line = line_of(queue, request->who.uid);
-    *waiting = (struct waiting){ .request = request, .serve = serve };
+    struct line *line = line_of(queue, request->who.is_known ? request->who.uid : USER_UNKNOWN);
+    *waiting = (struct waiting){ .request = request, .serve = serve, .is_change = is_change };
     request_ref(request);
     *line->end = waiting;
     line->end = &waiting->next;
+    arm(queue, 0);
+}
+
+void fair_queue_add(struct request *request, void (*serve)(struct request *request))
+{
+    add(request, serve, false);
+}
+
+void fair_queue_add_change(struct request *request, void (*serve)(struct request *request))
+{
+    add(request, serve, true);
+}
+
+void fair_queue_resume(struct fair_queue *queue)
+{
     arm(queue, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A queue for expensive requests: one at a time, users in turn, with other requests in between. */
+/* A queue for expensive requests, and for those of users who ask much: users in turn, others in between. */
 #pragma once
 
 #include <event2/event.h>
@@ -14,3 +14,9 @@ void fair_queue_free(struct fair_queue *queue);
 
 /* Calls `serve` with the request in a later turn of the loop, unless it has ended by then. */
 void fair_queue_add(struct request *request, void (*serve)(struct request *request));
+
+/* The same with one that changes something: of these a user has few for each commit. */
+void fair_queue_add_change(struct request *request, void (*serve)(struct request *request));
+
+/* A commit has ended. */
+void fair_queue_resume(struct fair_queue *queue);

@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/allowance.h"
 #include "controller/controller.h"
 #include "controller/http/server.h"
 #include "controller/http/users.h"
+#include "controller/turns.h"
 #include "wire/usernames.h"
 
 #define SERVE_LISTENERS_MAX 8U
@@ -26,6 +28,7 @@ struct why_question;    // api/why.c
 struct serve_listener {
     struct serve *serve;
     struct listening *listening;
+    enum turns_place place;
     bool is_unix;
 };
 
@@ -41,6 +44,7 @@ struct serve {
     const struct serve_hooks *hooks;
     struct serve_listener listeners[SERVE_LISTENERS_MAX];
     size_t n_listeners;
+    struct allowance accepting; // time that this may take before the rest
     struct connection *connections;
     size_t n_job_connections; // of commands in jobs on joined machines
     struct departures *departures;

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/allowance.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "controller/http/connection.h"
@@ -14,6 +15,7 @@
 #include "controller/http/fair_queue.h"
 #include "controller/http/http_private.h"
 #include "controller/http/request.h"
+#include "controller/turns.h"
 #include "wire/limits.h"
 #include "wire/listening.h"
 
@@ -26,10 +28,27 @@ static void on_heartbeat(int fd, short what, void *arg)
     serve->hooks->beat(serve);
 }
 
+/* So much of the time new connections come before the rest: whose they are is known later. */
+static const struct allowance_rate accept_time = { .percent = 10, .most_us = 10000, .debt_us = 10000 };
+
+static void settle_place(struct serve_listener *listener)
+{
+    const struct serve *serve = listener->serve;
+    bool is_left = allowance_is_left(&serve->accepting, &accept_time, clock_boot_us());
+    listener->place = turns_place(serve->controller->turns, is_left ? TURNS_USUAL : TURNS_REST);
+    listening_set_priority(listener->listening, (int)listener->place);
+}
+
 static void on_accept(void *arg, int fd)
 {
     struct serve_listener *listener = arg;
-    connection_accept(listener->serve, fd, listener->is_unix ? CONNECTION_UNIX : CONNECTION_LOOPBACK);
+    struct serve *serve = listener->serve;
+    int64_t began_us = turns_thread_us();
+    connection_accept(serve, fd, listener->is_unix ? CONNECTION_UNIX : CONNECTION_LOOPBACK);
+    int64_t used_us = turns_thread_us() - began_us + TURNS_AROUND_US;
+    allowance_spend(&serve->accepting, &accept_time, clock_boot_us(), used_us);
+    turns_spend(serve->controller->turns, listener->place, used_us);
+    settle_place(listener);
 }
 
 /* How many connections the process may hold beside everything else. */
@@ -92,7 +111,7 @@ int serve_listen(struct serve *serve, int fd, bool is_unix, struct error *err)
     if (serve->n_listeners == SERVE_LISTENERS_MAX)
         return error_set(err, -E2BIG, "mgpud can listen on at most %u sockets", SERVE_LISTENERS_MAX);
     struct serve_listener *listener = &serve->listeners[serve->n_listeners];
-    *listener = (struct serve_listener){ .serve = serve, .is_unix = is_unix };
+    *listener = (struct serve_listener){ .serve = serve, .is_unix = is_unix, .place = TURNS_REST };
     listener->listening = listening_new(serve->controller->loop, fd, on_accept, listener);
     if (listener->listening == NULL)
         return error_set_errno(err, -errno, "cannot listen");
@@ -117,6 +136,12 @@ void serve_adopt_job(struct serve *serve, struct bufferevent *stream, const char
     const struct message_job_client *client)
 {
     connection_accept_job(serve, stream, node, client);
+}
+
+void serve_resume(struct serve *serve)
+{
+    if (serve != NULL)
+        fair_queue_resume(serve->queue);
 }
 
 void serve_reply(struct serve *serve, void *request, const struct core_answer *answer)

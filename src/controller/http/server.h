@@ -42,6 +42,9 @@ void serve_adopt(struct serve *serve, int fd);
 void serve_adopt_job(struct serve *serve, struct bufferevent *stream, const char *node,
     const struct message_job_client *client);
 
+/* A commit has ended: requests may have waited for it. NULL is allowed. */
+void serve_resume(struct serve *serve);
+
 /* The core's answer to a waiting request. */
 void serve_reply(struct serve *serve, void *request, const struct core_answer *answer);
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/allowance.h"
 #include "base/memory.h"
 #include "wire/limits.h"
 
@@ -17,12 +18,16 @@
 #define MILLI                  1000 // the bucket counts thousandths of a request
 #define BUCKET_WHOLE           ((int64_t)LIMIT_USER_BURST * MILLI)
 
+/* Of one who has time left: hundreds of small requests a second. */
+static const struct allowance_rate loop_time = { .percent = 20, .most_us = 100000, .debt_us = 20000 };
+
 struct user {
     struct user *next;
     uint32_t uid;
     size_t open[SHARES];
     int64_t bucket; // requests left, in thousandths
     int64_t filled_ms;
+    struct allowance time; // of the loop
 };
 
 struct users {
@@ -104,6 +109,8 @@ static bool is_idle(const struct user *user, int64_t boot_ms)
     for (size_t i = 0; i < SHARES; i++)
         if (user->open[i] != 0)
             return false;
+    if (!allowance_is_full(&user->time, &loop_time, boot_ms * MILLI))
+        return false;
     return boot_ms - user->filled_ms > LIMIT_USER_BURST * (int64_t)MILLI / LIMIT_USER_REQUESTS;
 }
 
@@ -146,6 +153,16 @@ void users_give(struct users *users, uint32_t uid, enum user_share share, size_t
 {
     find(users, uid, 0)->open[share] -= amount;
     users->open[share] -= amount;
+}
+
+bool users_has_time(struct users *users, uint32_t uid, int64_t boot_us)
+{
+    return allowance_is_left(&find(users, uid, boot_us / MILLI)->time, &loop_time, boot_us);
+}
+
+void users_spend(struct users *users, uint32_t uid, int64_t boot_us, int64_t used_us)
+{
+    allowance_spend(&find(users, uid, boot_us / MILLI)->time, &loop_time, boot_us, used_us);
 }
 
 int users_request(struct users *users, uint32_t uid, int64_t boot_ms, unsigned count, struct error *err)

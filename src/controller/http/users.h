@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Open resources and request rate of each user, so that no user can block the API for others. */
+/* Open resources, request rate and loop time of each user, so that no user can block the API for others. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,6 +37,12 @@ int users_take(struct users *users, uint32_t uid, enum user_share share, size_t 
 
 /* Returns what users_take() allocated. */
 void users_give(struct users *users, uint32_t uid, enum user_share share, size_t amount);
+
+/* Whether this user has had little of the loop's time; then he comes before those who have had much. */
+bool users_has_time(struct users *users, uint32_t uid, int64_t boot_us);
+
+/* He has used so much of it. */
+void users_spend(struct users *users, uint32_t uid, int64_t boot_us, int64_t used_us);
 
 /* Counts a request, or what costs as much as several: 0, or -EUSERS if this user exceeds its request rate. */
 int users_request(struct users *users, uint32_t uid, int64_t boot_ms, unsigned count, struct error *err);

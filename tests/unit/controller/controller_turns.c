@@ -205,6 +205,117 @@ static void waiting_is_not_taken_for_work(void **state)
     turns_free(turns);
 }
 
+/* --- what comes first --- */
+
+#define CROWD   40
+#define REST_MS 1
+#define HALF_MS 400
+
+struct crowd {
+    struct world *world;
+    struct event *members[CROWD], *usual;
+    unsigned served;               // of the members
+    unsigned before_usual;         // of them, when the usual event came
+    unsigned turns_when_usual_end; // turns that had ended when the next member came
+    bool is_next;
+};
+
+static void on_member(int fd, short what, void *arg)
+{
+    struct crowd *crowd = arg;
+    if (crowd->is_next)
+        crowd->turns_when_usual_end = crowd->world->turns;
+    crowd->is_next = false;
+    if (crowd->served++ == 0)
+        event_active(crowd->usual, EV_TIMEOUT, 0);
+}
+
+static void on_usual(int fd, short what, void *arg)
+{
+    struct crowd *crowd = arg;
+    crowd->before_usual = crowd->served;
+    crowd->is_next = true;
+    turns_end_soon(crowd->world->measured);
+}
+
+static void a_usual_event_waits_for_one_of_the_rest_and_its_turn_ends_before_the_others(void **state)
+{
+    struct world *world = *state;
+    struct crowd crowd = { .world = world };
+    world->measured = turns_new(world->loop, count, world);
+    crowd.usual = evtimer_new(world->loop, on_usual, &crowd);
+    assert_int_equal(event_priority_set(crowd.usual, turns_place(world->measured, TURNS_USUAL)), 0);
+    for (size_t i = 0; i < CROWD; i++) {
+        crowd.members[i] = evtimer_new(world->loop, on_member, &crowd);
+        assert_int_equal(event_get_priority(crowd.members[i]), TURNS_REST);
+        event_active(crowd.members[i], EV_TIMEOUT, 0);
+    }
+    assert_true(turns_run(world->measured));
+    assert_int_equal(crowd.served, CROWD);
+    assert_int_equal(crowd.before_usual, 1);
+    assert_true(crowd.turns_when_usual_end >= 1);
+    for (size_t i = 0; i < CROWD; i++)
+        event_free(crowd.members[i]);
+    event_free(crowd.usual);
+    turns_free(world->measured);
+}
+
+struct greedy {
+    struct turns *turns;
+    struct event *first, *rest;
+    int64_t first_us, rest_us;
+};
+
+static int64_t spin(void)
+{
+    int64_t began_us = turns_thread_us();
+    while (turns_thread_us() - began_us < REST_MS * 1000)
+        continue;
+    return began_us;
+}
+
+static void on_first(int fd, short what, void *arg)
+{
+    struct greedy *greedy = arg;
+    int64_t began_us = spin();
+    greedy->first_us += turns_thread_us() - began_us;
+    turns_settle(greedy->turns, greedy->first, TURNS_FIRST, began_us);
+    event_active(greedy->first, EV_TIMEOUT, 0);
+    if (greedy->first_us >= HALF_MS * 1000)
+        (void)event_base_loopbreak(event_get_base(greedy->first));
+}
+
+static void on_rest(int fd, short what, void *arg)
+{
+    struct greedy *greedy = arg;
+    int64_t began_us = spin();
+    greedy->rest_us += turns_thread_us() - began_us;
+    event_active(greedy->rest, EV_TIMEOUT, 0);
+}
+
+static void what_comes_first_leaves_the_rest_its_part_of_the_time(void **state)
+{
+    struct world *world = *state;
+    struct greedy greedy = { .turns = turns_new(world->loop, count, world) };
+    greedy.first = evtimer_new(world->loop, on_first, &greedy);
+    greedy.rest = evtimer_new(world->loop, on_rest, &greedy);
+    event_active(greedy.first, EV_TIMEOUT, 0);
+    event_active(greedy.rest, EV_TIMEOUT, 0);
+    assert_false(turns_run(greedy.turns));
+    assert_true(greedy.rest_us > greedy.first_us / 4);
+    event_free(greedy.first);
+    event_free(greedy.rest);
+    turns_free(greedy.turns);
+}
+
+static void without_turns_everything_is_one_of_the_rest(void **state)
+{
+    assert_int_equal(turns_place(NULL, TURNS_FIRST), TURNS_REST);
+    turns_spend(NULL, TURNS_FIRST, 1);
+    turns_settle(NULL, NULL, TURNS_FIRST, 0);
+    turns_end_soon(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +326,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_longest_part_of_the_longest_turn_is_named, start, stop),
         cmocka_unit_test_setup_teardown(a_turn_can_hand_over_before_a_long_part, start, stop),
         cmocka_unit_test_setup_teardown(waiting_is_not_taken_for_work, start, stop),
+        cmocka_unit_test_setup_teardown(
+            a_usual_event_waits_for_one_of_the_rest_and_its_turn_ends_before_the_others, start, stop),
+        cmocka_unit_test_setup_teardown(what_comes_first_leaves_the_rest_its_part_of_the_time, start, stop),
+        cmocka_unit_test(without_turns_everything_is_one_of_the_rest),
         cmocka_unit_test_setup_teardown(an_idle_loop_is_woken_once_a_second, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

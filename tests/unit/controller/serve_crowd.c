@@ -200,6 +200,7 @@ static void an_administrator_gets_in_when_all_other_connections_are_taken(void *
 
 #define ASKERS 20
 #define WHY_MS 30
+#define OTHER  4711
 
 /* Connections that have asked why jobs from this one on wait, one for each, and wait for the answer. */
 static void ask_why(struct harness *harness, int *fds, size_t count, const char *more, uint64_t job)
@@ -258,16 +259,23 @@ static void requests_about_one_job_share_an_answer(void **state)
     assert_int_equal(harness->whys, 1);
 }
 
+/* A token of another user, as a header line, which the caller frees. */
+static char *other_token(struct harness *harness)
+{
+    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    harness->token.uid = OTHER;
+    char *token = xasprintf("Authorization: Bearer %s\r\n", answer_string(&made, "token"));
+    answer_clear(&made);
+    return token;
+}
+
 static void users_wait_for_long_answers_in_turn(void **state)
 {
     struct harness *harness = *state;
     int askers[ASKERS], other;
     for (uint64_t i = 0; i <= ASKERS; i++)
         (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
-    harness->token.uid = 4711;
-    _cleanup_free_ char *token = xasprintf("Authorization: Bearer %s\r\n", answer_string(&made, "token"));
-    answer_clear(&made);
+    _cleanup_free_ char *token = other_token(harness);
     harness->why_ms = WHY_MS;
     ask_why(harness, askers, ASKERS, "", 3);
     ask_why(harness, &other, 1, token, 3 + ASKERS);
@@ -278,6 +286,98 @@ static void users_wait_for_long_answers_in_turn(void **state)
     for (size_t i = 0; i < ASKERS; i++)
         close(askers[i]);
     close(other);
+}
+
+static void submit(int fd, const char *more)
+{
+    static const char body[] = "{\"command\":\"true\",\"cwd\":\"/\"}";
+    _cleanup_free_ char *ask = xasprintf("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n%s"
+                                         "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+        more, sizeof(body) - 1, body);
+    assert_int_equal(send(fd, ask, strlen(ask), MSG_NOSIGNAL), strlen(ask));
+}
+
+/* Over TCP without a token the test's user is no administrator. */
+static void small_requests_of_who_has_had_much_of_the_time_wait_in_turn(void **state)
+{
+    struct harness *harness = *state;
+    struct users *users = harness->controller.serve->users;
+    int askers[ASKERS], other = client_connect_tcp(harness);
+    _cleanup_free_ char *token = other_token(harness);
+    for (size_t i = 0; i < ASKERS; i++)
+        askers[i] = client_connect_tcp(harness);
+    for (int i = 0; i < ASKERS; i++)
+        harness_turn(harness, 0); // all are accepted
+    assert_true(users_has_time(users, getuid(), clock_boot_us()));
+    users_spend(users, getuid(), clock_boot_us(), INT64_C(60000000));
+    assert_false(users_has_time(users, getuid(), clock_boot_us()));
+    for (size_t i = 0; i < ASKERS; i++)
+        submit(askers[i], "");
+    submit(other, token);
+    struct answer answer = client_receive(harness, other, false);
+    assert_int_equal(answer.status, 201);
+    answer_clear(&answer);
+    assert_int_equal(harness->core.jobs[0]->uid, OTHER); // the last one that was sent
+    for (size_t i = 0; i < ASKERS; i++) {
+        answer = client_receive(harness, askers[i], false);
+        assert_int_equal(answer.status, 201);
+        answer_clear(&answer);
+        close(askers[i]);
+    }
+    close(other);
+}
+
+static void a_commit_has_few_changes_of_who_has_had_much_of_the_time(void **state)
+{
+    struct harness *harness = *state;
+    struct serve *serve = harness->controller.serve;
+    int askers[ASKERS];
+    users_spend(serve->users, getuid(), clock_boot_us(), INT64_C(60000000));
+    harness->controller.commit_us = 1; // one is in progress
+    for (size_t i = 0; i < ASKERS; i++) {
+        askers[i] = client_connect_tcp(harness);
+        submit(askers[i], "");
+    }
+    for (int i = 0; i < 10 * ASKERS; i++)
+        harness_turn(harness, 0);
+    assert_in_range(harness->core.n_jobs, 1, ASKERS / 4);
+    harness->controller.commit_us = 0;
+    serve_resume(serve);
+    for (size_t i = 0; i < ASKERS; i++) {
+        struct answer answer = client_receive(harness, askers[i], false);
+        assert_int_equal(answer.status, 201);
+        answer_clear(&answer);
+        close(askers[i]);
+    }
+}
+
+/* On the unix socket the test's user is one. */
+static void an_administrator_has_most_of_the_time_for_long_answers(void **state)
+{
+    enum { EACH = 8 };
+    struct harness *harness = *state;
+    int admins[EACH], others[EACH];
+    for (uint64_t i = 0; i < 2 * EACH; i++)
+        (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
+    _cleanup_free_ char *token = other_token(harness);
+    harness->why_ms = WHY_MS;
+    ask_why(harness, others, EACH, token, 3);
+    for (size_t i = 0; i < EACH; i++) {
+        _cleanup_free_ char *ask =
+            xasprintf("GET /api/v1/jobs/%d/why HTTP/1.1\r\nHost: localhost\r\n\r\n", (int)(3 + EACH + i));
+        admins[i] = client_connect(harness);
+        assert_int_equal(send(admins[i], ask, strlen(ask), MSG_NOSIGNAL), strlen(ask));
+    }
+    for (size_t i = 0; i < EACH; i++) {
+        struct answer answer = client_receive(harness, admins[i], false);
+        assert_int_equal(answer.status, 200);
+        answer_clear(&answer);
+    }
+    assert_in_range(harness->whys, EACH, EACH + EACH / 2);
+    for (size_t i = 0; i < EACH; i++) {
+        close(admins[i]);
+        close(others[i]);
+    }
 }
 
 static void a_forecast_is_made_once_while_nothing_happens(void **state)
@@ -332,6 +432,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(answers_that_take_long_leave_room_for_others, start, stop),
         cmocka_unit_test_setup_teardown(requests_about_one_job_share_an_answer, start, stop),
         cmocka_unit_test_setup_teardown(users_wait_for_long_answers_in_turn, start, stop),
+        cmocka_unit_test_setup_teardown(
+            small_requests_of_who_has_had_much_of_the_time_wait_in_turn, start, stop),
+        cmocka_unit_test_setup_teardown(
+            a_commit_has_few_changes_of_who_has_had_much_of_the_time, start, stop),
+        cmocka_unit_test_setup_teardown(an_administrator_has_most_of_the_time_for_long_answers, start, stop),
         cmocka_unit_test_setup_teardown(a_forecast_is_made_once_while_nothing_happens, start, stop),
         cmocka_unit_test(who_asks_too_fast_is_slowed_down_alone),
     };
