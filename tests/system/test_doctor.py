@@ -38,8 +38,18 @@ def test_doctor_without_a_daemon_says_what_to_do(box, place):
 
 
 def test_doctor_speaks_json(box):
-    done = box.mgpu('doctor', '--json')
-    assert done.code in (0, 1) and done.json['schema'] == 'mgpu/v1', done
+    text, done = box.mgpu('doctor'), box.mgpu('doctor', '--json')
+    assert done.code == text.code and done.json['schema'] == 'mgpu/v1', done
+    assert done.json['nodes'][0]['features'] == box.api('GET', '/nodes').json['nodes'][0]['features']
+    shown = [line.split()[:2] for line in text.out.splitlines() if line[0] != ' ' and not line[0].isdigit()]
+    assert shown == [[word.replace('bad', 'BAD') for word in (finding['verdict'], finding['name'].split()[0])]
+                     for finding in done.json['findings']], (text, done)
+    name = done.json['nodes'][0]['name']
+    of_node = box.mgpu('doctor', '--json', name).json
+    assert [node['name'] for node in of_node['nodes']] == [name]
+    assert {tuple(finding['nodes']) for finding in of_node['findings']} == {(name,)}, of_node
+    off = box.mgpu('doctor', '--json', env={'MGPU_SOCKET': '/nonexistent.sock'})
+    assert off.code == 1 and [finding['verdict'] for finding in off.json['findings']] == ['bad'] and off.json['nodes'] == [], off
 
 
 def test_simulated_gpus_are_called_simulated(make_instance):

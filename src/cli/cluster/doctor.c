@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mgpu doctor: which features are on or off, and how to enable them, the worst first; for the nodes named and
- * with
- * --all, node by node; with --node, checks the connection to another machine.
+ * with --all, node by node; with --node, checks the connection to another machine. With --json, the findings
+ * of the same checks, and the nodes as the API has them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -51,9 +51,11 @@ struct doctor {
     struct call *call;
     struct screen screen;
     struct findings *findings; // NULL: each is printed at once
+    json_t *nodes;             // for --json: those inspected; NULL: not collected
     const char *about;         // the node inspected; NULL: none
     size_t n_nodes;
     unsigned off, bad;
+    bool is_connected; // to mgpud, as far as that was tried
 };
 
 static void tell(
@@ -93,6 +95,7 @@ static bool check_socket(struct doctor *doctor)
         return true;
     }
     tell(doctor, VERDICT_BAD, "socket", err.message, err.hint);
+    doctor->is_connected = false;
     return false;
 }
 
@@ -349,6 +352,8 @@ static int check_nodes(struct doctor *doctor, const char *name, struct error *er
     if (r < 0)
         return r;
     json_array_foreach(json_object_get(answer, "nodes"), index, node) check_node(doctor, node);
+    if (doctor->nodes != NULL)
+        (void)json_array_extend(doctor->nodes, json_object_get(answer, "nodes"));
     doctor->n_nodes += index;
     if (index == 0)
         tell(doctor, VERDICT_BAD, "nodes", "no node has connected yet",
@@ -363,77 +368,84 @@ static void on_step(void *arg, const char *verdict, const char *name, const char
     tell(arg, is_bad ? VERDICT_BAD : strcmp(verdict, "on") == 0 ? VERDICT_ON : VERDICT_OFF, name, text, fix);
 }
 
+static int status_of(const struct doctor *doctor)
+{
+    return doctor->bad > 0 ? EXIT_PARTLY : EXIT_OK;
+}
+
 static int sum_up(const struct doctor *doctor)
 {
     if (doctor->bad == 0 && doctor->off == 0)
         (void)printf("all is well\n");
     else
         (void)printf("%u bad, %u off\n", doctor->bad, doctor->off);
-    return doctor->bad > 0 ? EXIT_PARTLY : EXIT_OK;
-}
-
-static int show_json(struct doctor *doctor, int argc, char **argv, struct error *err)
-{
-    _cleanup_json_ json_t *answer = NULL;
-    int r = get_nodes(doctor, argc > 0 ? argv[0] : NULL, &answer, err);
-    for (int i = 1; r == 0 && i < argc; i++) {
-        _cleanup_json_ json_t *next = NULL;
-        r = get_nodes(doctor, argv[i], &next, err);
-        (void)json_array_extend(json_object_get(answer, "nodes"), json_object_get(next, "nodes"));
-    }
-    if (r < 0)
-        return r;
-    show_json_page(answer, stdout);
-    return EXIT_OK;
-}
-
-static int print_findings(struct doctor *doctor)
-{
-    if (doctor->findings != NULL)
-        findings_print(doctor->findings, &doctor->screen, doctor->n_nodes, LINES_MAX, stdout);
-    return sum_up(doctor);
+    return status_of(doctor);
 }
 
 /* mgpud and all its nodes. */
 static int check_all(struct doctor *doctor, struct error *err)
 {
-    const struct doctor_options *options = doctor->call->options;
-    _cleanup_(findings_freep) struct findings *findings = options->is_all ? NULL : findings_new();
-    doctor->findings = findings;
-    if (!check_socket(doctor)) {
-        (void)print_findings(doctor);
-        print_places(doctor);
-        return EXIT_PARTLY;
-    }
+    if (!check_socket(doctor))
+        return 0;
     check_version(doctor);
     if (check_controllers(doctor))
-        return print_findings(doctor);
+        return 0;
     check_settings(doctor);
-    int r = check_nodes(doctor, NULL, err);
-    return r < 0 ? r : print_findings(doctor);
+    return check_nodes(doctor, NULL, err);
+}
+
+static int check(struct doctor *doctor, int argc, char **argv, struct error *err)
+{
+    const struct doctor_options *options = doctor->call->options;
+    if (options->node != NULL)
+        return doctor_walk(options->node, on_step, doctor, err);
+    int r = argc == 0 ? check_all(doctor, err) : 0;
+    for (int i = 0; r >= 0 && i < argc; i++)
+        r = check_nodes(doctor, argv[i], err);
+    return r;
+}
+
+static int show_json(struct doctor *doctor, int argc, char **argv, struct error *err)
+{
+    _cleanup_(findings_freep) struct findings *findings = findings_new();
+    _cleanup_json_ json_t *nodes = json_array();
+    doctor->findings = findings;
+    doctor->nodes = nodes;
+    int r = check(doctor, argc, argv, err);
+    if (r < 0)
+        return r;
+    _cleanup_json_ json_t *answer = json_pack(
+        "{s:s, s:o, s:O}", "schema", "mgpu/v1", "findings", findings_json(findings), "nodes", nodes);
+    show_json_page(answer, stdout);
+    return status_of(doctor);
+}
+
+/* All nodes are summed up, unless it is asked for them one by one. */
+static int show_text(struct doctor *doctor, int argc, char **argv, struct error *err)
+{
+    const struct doctor_options *options = doctor->call->options;
+    bool is_summary = argc == 0 && options->node == NULL && !options->is_all;
+    _cleanup_(findings_freep) struct findings *findings = is_summary ? findings_new() : NULL;
+    doctor->findings = findings;
+    int r = check(doctor, argc, argv, err);
+    if (r < 0)
+        return r;
+    if (findings != NULL)
+        findings_print(findings, &doctor->screen, doctor->n_nodes, LINES_MAX, stdout);
+    r = sum_up(doctor);
+    if (!doctor->is_connected)
+        print_places(doctor);
+    return r;
 }
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
-    struct doctor doctor = { .call = call };
+    struct doctor doctor = { .call = call, .is_connected = true };
     const struct doctor_options *options = call->options;
     screen_open(&doctor.screen, STDOUT_FILENO, call->color);
     if (options->node != NULL && argc > 0)
         return error_set(err, -EINVAL, "--node checks the connection to a machine, not to '%.60s'", argv[0]);
-    if (options->node != NULL) {
-        int walked = doctor_walk(options->node, on_step, &doctor, err);
-        return walked < 0 ? walked : sum_up(&doctor);
-    }
-    if (call->is_json)
-        return show_json(&doctor, argc, argv, err);
-    if (argc == 0)
-        return check_all(&doctor, err);
-    for (int i = 0; i < argc; i++) {
-        int r = check_nodes(&doctor, argv[i], err);
-        if (r < 0)
-            return r;
-    }
-    return sum_up(&doctor);
+    return call->is_json ? show_json(&doctor, argc, argv, err) : show_text(&doctor, argc, argv, err);
 }
 
 const struct command command_doctor = {

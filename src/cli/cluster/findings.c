@@ -5,28 +5,32 @@
  */
 #include "cli/cluster/findings.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/term/field.h"
+#include "cli/term/wrapped.h"
 
 #define TEXT_MAX    1024
 #define NODES_NAMED 3 // in a line
+#define NAME_COLUMN 5
+#define NAME_WIDTH  14
+#define TEXT_COLUMN (NAME_COLUMN + NAME_WIDTH + 1)
+#define FIX_COLUMN  (TEXT_COLUMN + 5) // after "fix: "
 
 struct findings {
     json_t *by_key[VERDICT_BAD + 1]; // objects: name, nodes, count, text, fix
 };
 
 static const struct {
-    const char *word;
+    const char *word, *name;
     enum color color;
 } looks[] = {
-    [VERDICT_ON] = { "on  ", COLOR_GREEN },
-    [VERDICT_OFF] = { "off ", COLOR_YELLOW },
-    [VERDICT_BAD] = { "BAD ", COLOR_RED },
+    [VERDICT_ON] = { "on  ", "on", COLOR_GREEN },
+    [VERDICT_OFF] = { "off ", "off", COLOR_YELLOW },
+    [VERDICT_BAD] = { "BAD ", "bad", COLOR_RED },
 };
 
 struct findings *findings_new(void)
@@ -57,6 +61,7 @@ void findings_add(struct findings *findings, enum verdict verdict, const char *n
     json_t *finding = json_object_get(findings->by_key[verdict], key);
     if (finding == NULL) {
         finding = json_object();
+        (void)json_object_set_new(finding, "verdict", json_string(looks[verdict].name));
         (void)json_object_set_new(finding, "name", json_string(shown_name));
         (void)json_object_set_new(finding, "text", json_string(shown));
         (void)json_object_set_new(finding, "fix", json_string(shown_fix));
@@ -72,10 +77,15 @@ void findings_add(struct findings *findings, enum verdict verdict, const char *n
 static void print_line(const struct screen *screen, FILE *out, enum verdict verdict, const char *name,
     const char *text, const char *fix)
 {
-    (void)fprintf(out, "%s%s%s %-14s %s\n", screen_color(screen, looks[verdict].color), looks[verdict].word,
-        screen_color(screen, COLOR_NONE), name, text);
-    if (verdict != VERDICT_ON && fix != NULL && *fix != '\0')
-        (void)fprintf(out, "     %-14s fix: %s\n", "", fix);
+    (void)fprintf(out, "%s%s%s %-*s ", screen_color(screen, looks[verdict].color), looks[verdict].word,
+        screen_color(screen, COLOR_NONE), NAME_WIDTH, name);
+    size_t name_width = screen_text_width(name);
+    wrapped_print(screen, text, NAME_COLUMN + (name_width > NAME_WIDTH ? name_width : NAME_WIDTH) + 1,
+        TEXT_COLUMN, out);
+    if (verdict == VERDICT_ON || fix == NULL || *fix == '\0')
+        return;
+    (void)fprintf(out, "%*sfix: ", TEXT_COLUMN, "");
+    wrapped_print(screen, fix, FIX_COLUMN, FIX_COLUMN, out);
 }
 
 void finding_print(const struct screen *screen, FILE *out, enum verdict verdict, const char *name,
@@ -143,6 +153,17 @@ static void print_verdict(json_t *by_key, enum verdict verdict, const struct scr
         print_line(screen, out, verdict, name, buffer_text(&line), field_text(finding, "fix"));
     }
     print_omitted(counts, verdict, screen, lines_max, out);
+}
+
+json_t *findings_json(const struct findings *findings)
+{
+    json_t *all = json_array();
+    for (enum verdict verdict = VERDICT_BAD + 1; verdict-- > VERDICT_ON;) {
+        const char *key = NULL;
+        json_t *finding = NULL;
+        json_object_foreach(findings->by_key[verdict], key, finding)(void) json_array_append(all, finding);
+    }
+    return all;
 }
 
 void findings_print(

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "cli/term/screen.h"
@@ -23,6 +24,10 @@ void findings_add(struct findings *findings, enum verdict verdict, const char *n
 /* One line, with a second one for the fix of what is not on. */
 void finding_print(const struct screen *screen, FILE *out, enum verdict verdict, const char *name,
     const char *text, const char *fix);
+
+/* All, the worst first: objects with verdict ("bad", "off", "on"), name, text, fix, and the nodes that have
+ * it. */
+json_t *findings_json(const struct findings *findings);
 
 /*
  * Prints all and forgets them; those of `n_nodes`, if there are several, with the nodes that have them. At

@@ -18,6 +18,7 @@
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/table.h"
+#include "cli/term/wrapped.h"
 
 #define AHEAD_SHOWN 8U  // jobs before this one that are listed
 #define LABEL_END   19U // column at which the sentence of a reason begins
@@ -126,26 +127,6 @@ char *why_request(const json_t *job)
     return buffer_take(&out);
 }
 
-/* Continues at `column` and breaks lines between words on a narrow screen; further lines are indented by
- * `indent`. */
-static void print_wrapped(const struct view *view, const char *text, size_t column, size_t indent, FILE *out)
-{
-    for (const char *word = text; *word != '\0';) {
-        size_t blanks = strspn(word, " "), length = strcspn(word + blanks, " ");
-        _cleanup_free_ char *shown = xstrndup(word, blanks + length);
-        size_t width = screen_text_width(shown);
-        if (view->screen->width != 0 && column > indent && column + width > view->screen->width) {
-            (void)fprintf(out, "\n%*s%s", (int)indent, "", shown + blanks);
-            column = indent + width - blanks;
-        } else {
-            (void)fputs(shown, out);
-            column += width;
-        }
-        word += blanks + length;
-    }
-    (void)fputc('\n', out);
-}
-
 static void print_reason(const struct view *view, const json_t *reason, size_t number, FILE *out)
 {
     char until[64];
@@ -154,7 +135,7 @@ static void print_reason(const struct view *view, const json_t *reason, size_t n
     _cleanup_free_ char *sentence = xasprintf("  %s%s%s", text, until[0] == '\0' ? "" : ", until ", until);
     (void)fprintf(out, "  %zu. %s%-12s%s", number, screen_color(view->screen, COLOR_YELLOW), label,
         screen_color(view->screen, COLOR_NONE));
-    print_wrapped(view, sentence, LABEL_END - 2, LABEL_END, out);
+    wrapped_print(view->screen, sentence, LABEL_END - 2, LABEL_END, out);
 }
 
 /* Allocated or requested GPUs: "2 GPUs", "0.5 GPU". */
@@ -269,7 +250,7 @@ static void print_forecast(const struct view *view, const json_t *why, FILE *out
     _cleanup_free_ char *line =
         is_known ? xasprintf("Starts about %s%s%s%s.%s", eta, basis, interval, latest, bound)
                  : xasprintf("Its start cannot be predicted%s.%s", basis, bound);
-    print_wrapped(view, line, 0, 2, out);
+    wrapped_print(view->screen, line, 0, 2, out);
 }
 
 /* "mgpu edit 42 gpus=1" for the change that would start it. */
@@ -303,7 +284,7 @@ static void print_change(const struct view *view, const json_t *why, FILE *out)
     _cleanup_free_ char *text = field_shown(change, "text");
     buffer_printf(&line, "To start now: %s", text);
     append_edit(&line, why, json_object_get(change, "edit"));
-    print_wrapped(view, buffer_text(&line), 0, 2, out);
+    wrapped_print(view->screen, buffer_text(&line), 0, 2, out);
 }
 
 /* The commands that take away what no event will: "To let it start: mgpu release 42". */
@@ -325,7 +306,7 @@ static void print_commands(const struct view *view, const json_t *why, FILE *out
         }
     }
     if (line.length > 0)
-        print_wrapped(view, buffer_text(&line), 0, 2, out);
+        wrapped_print(view->screen, buffer_text(&line), 0, 2, out);
 }
 
 /* External processes that do not keep jobs away, for information. */
@@ -339,7 +320,7 @@ static void print_external(const struct view *view, const json_t *external, FILE
         _cleanup_free_ char *policy = field_shown(process, "policy");
         _cleanup_free_ char *line =
             xasprintf("External processes that do not block jobs: %s (%s), policy %s.", gpu, text, policy);
-        print_wrapped(view, line, 0, 2, out);
+        wrapped_print(view->screen, line, 0, 2, out);
     }
 }
 

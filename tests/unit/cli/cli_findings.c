@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -22,6 +23,40 @@ static char *print(struct findings *findings, size_t n_nodes, size_t lines_max)
     findings_print(findings, &screen, n_nodes, lines_max, out);
     (void)fclose(out);
     return text;
+}
+
+static void sentences_break_between_words_on_a_narrow_screen(void **state)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct screen screen = { .width = 60 };
+    FILE *out = open_memstream(&text, &size);
+    (void)state;
+    finding_print(&screen, out, VERDICT_OFF, "cpu",
+        "the cpu controller of cgroup version 2 is not delegated to mgpud",
+        "systemctl edit mgpud, and set Delegate=yes in [Service]");
+    (void)fclose(out);
+    assert_string_equal(text, "off  cpu            the cpu controller of cgroup version 2\n"
+                              "                    is not delegated to mgpud\n"
+                              "                    fix: systemctl edit mgpud, and set\n"
+                              "                         Delegate=yes in [Service]\n");
+    free(text);
+}
+
+static void programs_get_all_findings_with_their_nodes(void **state)
+{
+    (void)state;
+    _cleanup_(findings_freep) struct findings *findings = findings_new();
+    findings_add(findings, VERDICT_ON, "socket", NULL, "/run/mgpu/mgpud.sock", NULL);
+    findings_add(findings, VERDICT_BAD, "agent", "n1", "not connected", "journalctl -u mgpud");
+    findings_add(findings, VERDICT_BAD, "agent", "n2", "not connected", "journalctl -u mgpud");
+    json_t *all = findings_json(findings);
+    _cleanup_free_ char *text = json_dumps(all, JSON_COMPACT);
+    json_decref(all);
+    assert_string_equal(text, "[{\"verdict\":\"bad\",\"name\":\"agent\",\"text\":\"not connected\","
+                              "\"fix\":\"journalctl -u mgpud\",\"nodes\":[\"n1\",\"n2\"]},"
+                              "{\"verdict\":\"on\",\"name\":\"socket\",\"text\":\"/run/mgpu/mgpud.sock\","
+                              "\"fix\":\"\",\"nodes\":[]}]");
 }
 
 static size_t count_lines(const char *text)
@@ -106,6 +141,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_worst_comes_first),
+        cmocka_unit_test(sentences_break_between_words_on_a_narrow_screen),
+        cmocka_unit_test(programs_get_all_findings_with_their_nodes),
         cmocka_unit_test(nodes_with_the_same_finding_share_a_line),
         cmocka_unit_test(findings_that_all_differ_are_cut_and_counted),
         cmocka_unit_test(text_of_nodes_cannot_move_the_cursor),
