@@ -112,11 +112,24 @@ static void tell_dropped(const struct selection *selection, const struct selecti
     talk_line("no room for %s; -o NAME,NAME... shows these", names);
 }
 
-static struct selection without_spare(const struct selection *selection)
+/* The rank of spare columns that comes after this one; 0: none. */
+static unsigned next_spare(const struct selection *selection, unsigned rank)
+{
+    unsigned next = 0;
+    for (size_t i = 0; i < selection->count; i++) {
+        unsigned spare = selection->columns[i]->spare;
+        if (spare > rank && (next == 0 || spare < next))
+            next = spare;
+    }
+    return next;
+}
+
+/* Leaves out the spare columns up to this rank. */
+static struct selection without_spare(const struct selection *selection, unsigned rank)
 {
     struct selection kept = { 0 };
     for (size_t i = 0; i < selection->count; i++)
-        if (!selection->columns[i]->is_spare)
+        if (selection->columns[i]->spare == 0 || selection->columns[i]->spare > rank)
             kept.columns[kept.count++] = selection->columns[i];
     return kept;
 }
@@ -150,12 +163,15 @@ static int print_table(const struct view *view, const struct list_choice *choice
     _cleanup_(table_freep) struct table *table = make_table(view, &shown, rows);
     if (text_equal(choice->output, "wide"))
         table_may_drop(table);
-    if (choice->output == NULL && !table_fits(table, view->screen, !choice->is_headless)) {
+    unsigned rank = 0;
+    while (choice->output == NULL && !table_fits(table, view->screen, !choice->is_headless) &&
+           (rank = next_spare(selection, rank)) > 0) {
         table_free(table);
-        shown = without_spare(selection);
+        shown = without_spare(selection, rank);
         table = make_table(view, &shown, rows);
-        table_must_fit(table);
     }
+    if (choice->output == NULL)
+        table_must_fit(table);
     shown.count = table_print(table, view->screen, !choice->is_headless, out);
     if (!choice->is_headless)
         tell_dropped(selection, &shown);

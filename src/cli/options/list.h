@@ -34,8 +34,8 @@ struct list_column {
     /* The value for CSV and sorting if no single member has it: seconds, bytes or a fraction; "" if unknown.
      * NULL: `field`. */
     char *(*bare)(const json_t *row);
-    double unit;   // the number in `field` is divided by it for CSV; 0: as it is
-    bool is_spare; // of the default columns: left out if not all fit the screen, before the last ones
+    double unit;    // the number in `field` is divided by it for CSV; 0: as it is
+    unsigned spare; // of the default columns, on a narrow screen: 0: kept; 1: left out first, 2: next, ...
 };
 
 struct list_kind {

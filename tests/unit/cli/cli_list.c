@@ -78,6 +78,35 @@ static void a_narrow_screen_lacks_the_time_before_the_reason(void **state)
     }
 }
 
+static void a_narrow_screen_keeps_the_state_of_gpus(void **state)
+{
+    static const char gpus[] = "{\"gpus\":[{\"node\":\"gpu1\",\"index\":0,\"model\":\"NVIDIA "
+                               "H100\",\"state\":\"drained\",\"utilization\":0.5,"
+                               "\"memory_used_bytes\":1073741824,\"memory_bytes\":85899345920,\"temperature_"
+                               "c\":40,\"power_w\":100}]}";
+    static const struct {
+        size_t width;
+        const char *first;
+    } expected[] = {
+        { 100, "NODE  GPU  MODEL        JOB  USER  UTIL      MEM GiB  TEMP    W  IDLE  STATE\n" },
+        { 70, "NODE  GPU  MODEL        JOB  USER  UTIL   MEM GiB  TEMP  IDLE  STATE\n" },
+        { 60, "NODE  GPU  MODEL        JOB  USER  UTIL   MEM GiB  STATE\n" },
+        { 40, "NODE  GPU  JOB  USER  UTIL  STATE\n" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        struct call call = { 0 };
+        struct screen screen = { .width = expected[i].width };
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+        _cleanup_json_ json_t *answer = json_loads(gpus, 0, NULL);
+        FILE *out = open_memstream(&text, &size);
+        assert_int_equal(list_print(&call, &gpu_list, &screen, answer, out, NULL), 0);
+        (void)fclose(out);
+        assert_memory_equal(text, expected[i].first, strlen(expected[i].first));
+    }
+}
+
 static void a_table_tells_each_state_its_own_way(void **state)
 {
     struct call call = { 0 };
@@ -247,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_tells_each_state_its_own_way),
         cmocka_unit_test(a_narrow_screen_lacks_the_time_before_the_reason),
+        cmocka_unit_test(a_narrow_screen_keeps_the_state_of_gpus),
         cmocka_unit_test(arrays_and_held_jobs_have_their_own_look),
         cmocka_unit_test(columns_come_in_the_order_asked),
         cmocka_unit_test(rows_sort_by_number_and_by_text),
