@@ -45,7 +45,7 @@ def test_a_stopped_agent_is_unreachable_and_comes_back(make_instance, gate):
         assert shown['state'] == 'running' and shown['unreachable_since'], shown
         for verb in ('ps', 'show', 'why'):
             text = instance.mgpu(verb, *([] if verb == 'ps' else [job])).out
-            assert re.search(r'node \S+ unreachable since \d', text), (verb, text)
+            assert re.search(r'node \S+ (has been )?unreachable since \d', text), (verb, text)
         assert re.search(r'unreachable since \d', instance.mgpu('nodes').out)
         assert instance.gpus()[0]['state'] == 'node_down'
         later = instance.submit('--', 'true')
@@ -58,6 +58,32 @@ def test_a_stopped_agent_is_unreachable_and_comes_back(make_instance, gate):
     gate.open()
     assert instance.wait(job)['exit_code'] == 7
     assert instance.wait(later)['exit_code'] == 0
+
+
+def test_logs_and_cancel_of_a_job_on_an_unreachable_node_say_what_they_wait_for(make_instance, gate):
+    instance = make_instance(gpus='sim:1x8G', arguments=('--node-timeout', '2s'))
+    job = instance.submit('--', *gate.command('echo output'))
+    ended = instance.submit('-g', '0', '--', 'echo', 'earlier')
+    await_running(instance, job)
+    instance.wait(ended)
+    pid = worker(instance)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        name = await_node(instance, 'unreachable')['name']
+        readers = [instance.popen('logs', number) for number in (job, ended)]
+        for reader, number in zip(readers, (job, ended)):
+            said = reader.stderr.readline().decode()
+            assert re.fullmatch(rf'mgpu: node {name} has been unreachable since \S+; waiting for it to return with the output of '
+                                rf'job {number}\n', said), said
+        said = instance.mgpu('cancel', job, check=True).err
+        assert re.fullmatch(rf'  job {job} ends when its node is back or is fenced: node {name} has been unreachable since \S+\n', said), said
+        assert instance.mgpu('cancel', '-q', job, check=True).err == ''
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    await_node(instance, 'up')
+    assert [reader.communicate()[0] for reader in readers][1] == b'earlier\n'
+    assert instance.wait(job)['state'] == 'cancelled'
+
 
 
 def test_the_lease_of_a_job_ends_it_without_its_agent(make_instance, gate, bell):

@@ -108,8 +108,11 @@ static int plan_retry(struct stream *stream, int code, struct error *err)
         stream->delay_ms = 0;
     }
     if (now - stream->lost_ms >= stream->client->timeout_ms) {
-        (void)error_wrap(
-            err, "mgpud did not return within %lld s", (long long)(stream->client->timeout_ms / 1000));
+        long long waited_s = stream->client->timeout_ms / 1000;
+        if (code == -EAGAIN)
+            (void)error_wrap(err, "waited %lld s", waited_s);
+        else
+            (void)error_wrap(err, "mgpud did not return within %lld s", waited_s);
         return code;
     }
     stream->state = STREAM_AWAY;
@@ -133,6 +136,8 @@ static int read_once(struct stream *stream, struct error *err)
     if (r > 0 && is_unavailable(stream)) {
         (void)client_refer(stream->client, http_client_answer(stream->http));
         (void)client_problem(http_client_answer(stream->http), err);
+        if (stream->on_unavailable != NULL)
+            stream->on_unavailable(stream->target);
         return -EAGAIN;
     }
     return r;

@@ -25,6 +25,10 @@ struct stream {
     const char *method, *body; // NULL: GET, no body; the body is JSON text that outlives the request
     http_sink_fn sink;         // for a log; NULL: the answer is kept
     void *sink_target;
+    /* Whenever the server answers that it cannot serve the request now, which is sent again later; NULL: not
+     * told. */
+    void (*on_unavailable)(void *target);
+    void *target;
     uint64_t offset; // bytes of the log passed to the sink
     uint64_t tail;   // of a log: begin this many bytes before its end; 0: at `offset`
     enum stream_state state;

@@ -18,7 +18,8 @@ char *away_since(const struct view *view, const json_t *object)
     return xasprintf("since %s", since);
 }
 
-char *node_unreachable_text(const struct view *view, const json_t *object)
+/* Of a job, the first of its nodes that is unreachable. */
+static char *describe(const struct view *view, const json_t *object, const char *verb)
 {
     const json_t *ranks = json_object_get(object, "ranks"), *away = object;
     for (size_t rank = 0; rank < json_array_size(ranks) && !field_is_known(away, "unreachable_since"); rank++)
@@ -27,5 +28,15 @@ char *node_unreachable_text(const struct view *view, const json_t *object)
     if (since == NULL)
         return NULL;
     _cleanup_free_ char *node = field_shown(away, "node");
-    return xasprintf("node %s unreachable %s", node, since);
+    return xasprintf("node %s%s unreachable %s", node, verb, since);
+}
+
+char *node_unreachable_text(const struct view *view, const json_t *object)
+{
+    return describe(view, object, "");
+}
+
+char *node_unreachable_sentence(const struct view *view, const json_t *object)
+{
+    return describe(view, object, " has been");
 }

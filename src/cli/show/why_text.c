@@ -34,7 +34,7 @@ static const struct {
     { "node_down", "Node down", "a node cannot be reached" },
     { "node_drained", "Node drained", "a node is out of service" },
     { "priority", "Priority", "other jobs come first" },
-    { "user_limit", "User limit", "you have reached a limit for users" },
+    { "user_limit", "Limit", "you have reached a limit for users, or its array one of its own" },
     { "group_limit", "Group limit", "your group has reached a limit" },
     { "quota", "Quota", "the GPU-hours are used up" },
     { "dependency", "Dependency", "a job it depends on has not ended" },
@@ -369,7 +369,7 @@ static void print_past(const struct view *view, const json_t *job, FILE *out)
     else
         (void)fprintf(out, "Job %s (%s) is not waiting: it is %s on %s%s%s.\n", id, name, state, where,
             waits_for != NULL ? ", " : "", waits_for != NULL ? waits_for : "");
-    _cleanup_free_ char *away = node_unreachable_text(view, job);
+    _cleanup_free_ char *away = node_unreachable_sentence(view, job);
     if (away != NULL)
         (void)fprintf(out, "Its %s; it keeps its resources until its end is certain.\n", away);
 }

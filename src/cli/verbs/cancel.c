@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
@@ -15,6 +16,7 @@
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/jobs_each.h"
+#include "cli/show/node_unreachable_text.h"
 #include "cli/options/selector.h"
 #include "cli/api/show_json.h"
 #include "cli/options/talk.h"
@@ -146,6 +148,18 @@ static bool is_confirmed(const struct strings *jobs)
     return fgets(line, sizeof(line), stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }
 
+/* That a job has not ended yet is a surprise only where its node cannot be reached. */
+static void tell(const struct call *call, const char *id, const json_t *job)
+{
+    struct view view = { .times = call->times, .now_ms = clock_wall_ms() };
+    bool is_stopping = field_is(job, "state", "stopping");
+    _cleanup_free_ char *away = is_stopping ? node_unreachable_sentence(&view, job) : NULL;
+    if (away != NULL)
+        (void)fprintf(stderr, "  job %s ends when its node is back or is fenced: %s\n", id, away);
+    else if (isatty(STDERR_FILENO) == 1)
+        (void)fprintf(stderr, "  job %s %s\n", id, is_stopping ? "is stopping" : "is cancelled");
+}
+
 static int cancel(struct call *call, const char *id, void *arg, struct error *err)
 {
     const struct cancel_options *options = call->options;
@@ -161,12 +175,10 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
         return 0; // it has ended meanwhile, such as an element with its array
     if (r < 0)
         return r;
-    if (call->is_json) {
+    if (call->is_json)
         show_json_line(job, stdout);
-    } else if (!call->is_quiet && isatty(STDERR_FILENO) == 1) {
-        bool is_stopping = field_is(job, "state", "stopping");
-        (void)fprintf(stderr, "  job %s %s\n", id, is_stopping ? "is stopping" : "is cancelled");
-    }
+    else if (!call->is_quiet)
+        tell(call, id, job);
     return 0;
 }
 

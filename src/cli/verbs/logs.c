@@ -27,6 +27,7 @@
 #include "cli/show/job_columns.h"
 #include "cli/term/labelled.h"
 #include "cli/follow/log_tail.h"
+#include "cli/follow/node_away.h"
 #include "cli/options/selector.h"
 #include "cli/api/stream.h"
 #include "cli/options/talk.h"
@@ -95,6 +96,7 @@ struct log {
     bool is_stripped;
     bool is_last; // what is asked now was asked when the job was over
     bool is_over;
+    bool is_away_told; // that its node is unreachable
 };
 
 static int write_out(void *arg, const void *bytes, size_t length)
@@ -124,6 +126,13 @@ static void ask(struct log *log, int delay_ms)
         options->is_follow ? "?follow=1&wait=1&" : "?", log->rank);
     stream_start(&log->stream, &log->call->client, path);
     log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
+}
+
+static void on_unavailable(void *target)
+{
+    struct log *log = target;
+    if (!log->is_away_told && !log->call->is_quiet)
+        log->is_away_told = node_away_tell(log->call, log->job, log->rank);
 }
 
 /* What a program wrote for a terminal is made plain for everything else. */
@@ -161,6 +170,8 @@ static int start(struct log *log, struct error *err)
     ask(log, 0);
     log->stream.sink = take_bytes;
     log->stream.sink_target = log;
+    log->stream.on_unavailable = on_unavailable;
+    log->stream.target = log;
     return 0;
 }
 
@@ -446,6 +457,11 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     const struct logs_options *options = call->options;
     _cleanup_strings_ struct strings named = { 0 }, jobs = { 0 };
     bool has_array = false;
+    if (call->is_json) {
+        (void)error_set(err, -EINVAL, "the output of a job is not JSON: --json cannot be used here");
+        return error_hint(
+            err, "for the job itself: mgpu show --json%s%.60s", argc > 0 ? " " : "", argc > 0 ? argv[0] : "");
+    }
     int r = selector_resolve(&call->client, argc, argv, &named, err);
     if (r == 0)
         r = log_elements(&call->client, &named, options->is_follow, &jobs, &has_array, err);

@@ -226,7 +226,7 @@ static void print_tries(const struct page *page)
     print_time(page, "next try", "retry_at");
     print_time(page, "suspended", "suspended_at");
     print_park(page);
-    _cleanup_free_ char *away = node_unreachable_text(&page->view, page->job);
+    _cleanup_free_ char *away = node_unreachable_sentence(&page->view, page->job);
     if (away != NULL)
         show_print_line(page, "warning", away);
     json_array_foreach(json_object_get(page->job, "events"), i, event)
