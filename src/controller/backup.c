@@ -30,6 +30,7 @@
 #define FILES_MAX  128U
 #define FILE_MAX   (1U << 20)
 #define COPY_BYTES 65536
+#define MAGIC      "SQLite format 3" // a backup is a database; with the zero at its end
 
 static const char *const keys[] = { "authority.key", "authority.crt", "server.key", "server.crt" };
 
@@ -292,6 +293,18 @@ static int restore_as_owner(struct restoring *restoring, int in, uint64_t *ret_j
     return r;
 }
 
+/* Any other file is refused before something is made or copied. */
+static int check_kind(int in, const char *path, struct error *err)
+{
+    char begin[sizeof(MAGIC)] = "";
+    ssize_t n = pread(in, begin, sizeof(begin), 0);
+    if (n < 0)
+        return error_set_errno(err, -errno, "cannot read %s", path);
+    if (n == (ssize_t)sizeof(begin) && memcmp(begin, MAGIC, sizeof(MAGIC)) == 0)
+        return 0;
+    return error_set(err, -EBADMSG, "'%s' is not a backup of mgpu", path);
+}
+
 /* As a start of mgpud makes them, and with its lock. */
 static int prepare_directories(const struct controller_options *options, bool is_root, const char *dir,
     struct user_ids *ret_user, int *ret_lock, struct error *err)
@@ -322,7 +335,9 @@ int backup_restore(
     uint64_t jobs = 0;
     if (in < 0)
         return error_set_errno(err, -errno, "cannot open %s", path);
-    int r = prepare_directories(options, is_root, dir, &user, &lock, err);
+    int r = check_kind(in, path, err);
+    if (r == 0)
+        r = prepare_directories(options, is_root, dir, &user, &lock, err);
     if (r < 0)
         return r;
     _cleanup_free_ char *tls = xasprintf("%s/restored-" TLS, dir);
@@ -335,7 +350,7 @@ int backup_restore(
         r = restore_as_owner(&restoring, in, &jobs, err);
     become_again(uid, gid);
     if (r < 0)
-        return r;
+        return error_wrap(err, "'%s' is not restored", path);
     (void)printf(
         "%s is restored to %s: %llu job%s.\n", path, dir, (unsigned long long)jobs, jobs == 1 ? "" : "s");
     if (restoring.has_settings)

@@ -77,7 +77,7 @@ static int check(sqlite3 *db, const char *path, struct error *err)
         r = store_sql_number(db,
             "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '" FILES "'", &tables, err);
     if (r == 0 && (mark != STORE_SNAPSHOT || tables != 1))
-        r = error_set(err, -EBADMSG, "%s is a store, and not a backup made by mgpu backup", path);
+        r = error_set(err, -EBADMSG, "it is a store, and not a backup made by mgpu backup");
     if (r == 0)
         r = store_sql_prepare(db, "PRAGMA integrity_check(1)", &integrity, err);
     if (r < 0)

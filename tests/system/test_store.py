@@ -180,7 +180,7 @@ def test_a_copy_that_is_put_back_starts_nothing_and_gives_no_id_again(make_insta
     assert fsck(instance).returncode == 0
 
 
-def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, gate):
+def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, gate, bo):
     """The steps of docs/store.md, after the loss of everything below the state directory."""
     settings = f'{place}/mgpu.yaml'
     with open(settings, 'w', encoding='ascii') as out:
@@ -197,6 +197,9 @@ def test_the_drill_a_lost_disk_comes_back_from_a_backup(make_instance, place, ga
     path = f'{place}/mgpu.backup'
     box.mgpu('backup', path, user=box.user, check=True)
     assert os.stat(path).st_mode & 0o777 == 0o600
+    if harness.IS_ROOT:
+        refused = box.mgpu('backup', f'{place}/other', user=bo)
+        assert refused.code == 4 and re.fullmatch(r'mgpu backup: only root( and the user \S+)? can make a backup\n', refused.err), refused
     again = box.mgpu('backup', path, user=box.user)
     assert again.code != 0 and 'File exists' in again.err, again
     later = box.post_job(['true'])
@@ -267,8 +270,8 @@ def test_only_a_sound_backup_is_restored_and_the_store_stays_else(make_instance,
         whole = source.read()
     middle = len(whole) // 2
     for name, content, words in (
-            ('text', b'not a backup\n' * 100, 'not a'),
-            ('empty', b'', ''),
+            ('text', b'not a backup\n' * 100, f"'{place}/text' is not a backup of mgpu\n"),
+            ('empty', b'', f"'{place}/empty' is not a backup of mgpu\n"),
             ('cut', whole[:middle], ''),
             ('flipped', whole[:8192] + bytes(byte ^ 0xff for byte in whole[8192:16384]) + whole[16384:], ''),
     ):

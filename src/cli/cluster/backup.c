@@ -2,7 +2,9 @@
 /* mgpu backup: queries mgpud for its directories and settings, and runs its program to write them to a file.
  * Only root or mgpud's user can read them, so no part of a backup passes through the API. */
 #include <errno.h>
+#include <pwd.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -14,6 +16,7 @@
 
 #define PROGRAM  "mgpud"
 #define DROP_INS ".d/"
+#define STORE    "store" // in the state directory
 
 static const char *find_state_dir(const json_t *answer)
 {
@@ -31,6 +34,18 @@ static const char *find_config(const json_t *answer)
     return first != NULL && strstr(first, DROP_INS) == NULL ? first : NULL;
 }
 
+/* Otherwise mgpud's program fails at the first file, in the words of its log. */
+static int check_user(const char *state_dir, struct error *err)
+{
+    struct stat st;
+    _cleanup_free_ char *store = xasprintf("%s/" STORE, state_dir);
+    if (geteuid() == 0 || stat(store, &st) < 0 || st.st_uid == geteuid())
+        return 0;
+    const struct passwd *user = st.st_uid != 0 ? getpwuid(st.st_uid) : NULL;
+    return error_set(err, -EPERM, "only root%s%s can make a backup", user != NULL ? " and the user " : "",
+        user != NULL ? user->pw_name : "");
+}
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -44,6 +59,9 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     const char *state_dir = find_state_dir(answer), *config = find_config(answer);
     if (state_dir == NULL)
         return error_set(err, -EPROTO, "mgpud does not say where its state is");
+    r = check_user(state_dir, err);
+    if (r < 0)
+        return r;
     _cleanup_free_ char *program = program_find(PROGRAM), *state = xasprintf("--state-dir=%s", state_dir);
     _cleanup_free_ char *backup = xasprintf("--backup=%s", argv[0]);
     _cleanup_free_ char *file = config != NULL ? xasprintf("--config=%s", config) : NULL;
