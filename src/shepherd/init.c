@@ -383,10 +383,12 @@ static int make_plan(
     return 0;
 }
 
-/* In the output, for users who read only that. */
+/* In the output, for users who read only that. The caller of exec gets the same sentence with the end. */
 static void tell_failure(const struct init *init, const struct plan *plan, const struct init_status *status)
 {
     char text[1024];
+    if (init->spec->is_exec_step)
+        return;
     step_describe((enum launch_step)status->step, status->error, init->spec, NULL, text, sizeof(text));
     (void)dprintf(plan->stdio[STDERR_FILENO], "mgpu: %s\n", text);
 }

@@ -427,7 +427,7 @@ def test_exec_that_cannot_be(box, gate, bo):
     job = box.post_job(gate.command())
     box.wait(job, 'running')
     done = box.mgpu('exec', job, '--', 'nosuchcmd')
-    assert done.code == 127 and 'No such file' in done.err
+    assert done.code == 127 and done.err == 'mgpu: cannot execute nosuchcmd: No such file or directory\n', done
     assert box.mgpu('exec', job, '--', '/etc/passwd').code == 126
     assert box.mgpu('exec', job).code == 2
     assert box.mgpu('exec', '-C', 'relative', job, 'true').code == 2
