@@ -85,7 +85,8 @@ static void on_spec(void *arg, uint64_t job, struct spec_bytes *bytes)
 static int check(const struct request *request, const struct job *job, struct error *err)
 {
     if (!core_owns(&request->who, job)) {
-        (void)error_set(err, -EPERM, "job %" PRIu64 " belongs to another user (uid %u)", job->id, job->uid);
+        (void)error_set(
+            err, -EPERM, "job %" PRIu64 " belongs to user %s", job->id, jobs_owner(request->serve, job));
         return error_hint(err, "a copy would be yours: only its owner may submit one");
     }
     if (job->state != JOB_DONE) {

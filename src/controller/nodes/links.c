@@ -166,9 +166,10 @@ static int take_hello(struct link *link, const struct message_hello *hello, stru
     if (link->address != NULL)
         core_set_address(controller->core, link->id, link->address, link->here);
     registry_note_link(controller->registry, link->node, link->address, true);
-    log_node(LOG_INFO, hello->node, "up%s%s: %zu GPUs (%s), %u CPUs, %zu attempts known",
+    log_node(LOG_INFO, hello->node, "up%s%s: %zu GPUs (%s), %u CPUs, %zu attempt%s known",
         link->address != NULL ? " at " : "", link->address != NULL ? link->address : "", hello->gpus.count,
-        hello->gpu_backend != NULL ? hello->gpu_backend : "none", hello->cpus, hello->attempts.count);
+        hello->gpu_backend != NULL ? hello->gpu_backend : "none", hello->cpus, hello->attempts.count,
+        hello->attempts.count == 1 ? "" : "s");
     if (link->address == NULL)
         controller->on_local_node_up(controller);
     return 0;
