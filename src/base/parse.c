@@ -90,6 +90,9 @@ static int64_t duration_unit(const char *unit)
     return -1;
 }
 
+#define DURATION_MAX_DAYS 36500
+#define DURATION_MAX_MS   (DURATION_MAX_DAYS * 86400000LL)
+
 /* D-HH:MM:SS, HH:MM:SS or MM:SS. */
 static int64_t clock_form(const char *text)
 {
@@ -117,7 +120,7 @@ static int64_t clock_form(const char *text)
         return -1;
     for (size_t i = 0; i < n; i++)
         part[4 - n + i] = colon[i];
-    if (part[0] > 36500 || part[1] > 876000 || part[2] > 52560000 || part[3] > 3153600000UL)
+    if (part[0] > DURATION_MAX_DAYS || part[1] > 876000 || part[2] > 52560000 || part[3] > 3153600000UL)
         return -1;
     return (int64_t)(((part[0] * 24 + part[1]) * 60 + part[2]) * 60 + part[3]) * 1000;
 }
@@ -131,7 +134,9 @@ int parse_duration(const char *text, const char *what, int64_t *ret_ms, struct e
         char *end = NULL;
         double value = strtod(text, &end);
         int64_t unit = strspn(text, "0123456789.") == (size_t)(end - text) ? duration_unit(end) : -1;
-        if (unit > 0 && value * (double)unit <= 3153600000000.0)
+        if (unit > 0 && value * (double)unit > (double)DURATION_MAX_MS)
+            return error_set(err, -ERANGE, "%s: %.60s is longer than %dd", what, text, DURATION_MAX_DAYS);
+        if (unit > 0)
             ms = (int64_t)(value * (double)unit);
     }
     if (ms < 0) {
@@ -223,7 +228,7 @@ int parse_number(const char *text, const char *what, double max, double *ret, st
     char *end = NULL;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !(value >= 0 && value <= max))
-        return error_set(err, -EINVAL, "%s: '%.60s' is not a number from 0 to %g", what, text, max);
+        return error_set(err, -EINVAL, "%s: '%.60s' is not a number from 0 to %.15g", what, text, max);
     *ret = value;
     return 0;
 }

@@ -197,4 +197,5 @@ const struct command command_gpu = {
     .usage = "pause|resume|drain|release|policy|test|lock|unlock [GPU]...",
     .help = "Take GPUs out of service and resume them (operators); test them; lock them",
     .actions = actions,
+    .list_command = "gpus",
 };

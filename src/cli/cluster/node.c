@@ -126,4 +126,5 @@ const struct command command_node = {
     .usage = "drain|resume|fence|forget NODE... | token",
     .help = "Take nodes out of service and resume them; let machines join",
     .actions = actions,
+    .list_command = "nodes",
 };

@@ -29,14 +29,15 @@
 #define NUMBER_MAX  1000000000 // of GPUs or CPUs, far above what any limit allows
 #define FRACTION    "a part of a GPU is 0.001 to 0.999, such as -g 0.5; several GPUs must be whole: -g 2"
 
-/* A number with at most three decimals, as thousandths; -1 when it is none. */
+/* A number with at most three decimals, as thousandths; -1 when it is none. A larger one is read as
+ * NUMBER_MAX. */
 static int64_t read_thousandths(const char *text, const char **ret_end)
 {
     char *end = NULL;
     int64_t value = isdigit((unsigned char)*text) ? strtoll(text, &end, 10) : -1;
-    if (value < 0 || value > NUMBER_MAX)
+    if (value < 0)
         return -1;
-    value *= THOUSANDTHS;
+    value = (value < NUMBER_MAX ? value : NUMBER_MAX) * THOUSANDTHS;
     if (*end == '.') {
         int64_t scale = THOUSANDTHS / 10;
         const char *digit = end + 1;
@@ -352,7 +353,7 @@ static int read_duration(
     if (r < 0)
         return r;
     if (ms == 0)
-        return error_set(err, -ERANGE, "%s: a limit of %.60s leaves no time to run", what, text);
+        return error_set(err, -ERANGE, "%s: %.60s is too short; the shortest time is 1ms", what, text);
     if (ms % 1000 == 0) {
         *ret = json_integer(ms / 1000);
         return 0;
@@ -360,6 +361,16 @@ static int read_duration(
     _cleanup_free_ char *exact = xasprintf("%" PRId64 "ms", ms);
     *ret = json_string(exact);
     return 0;
+}
+
+static int read_time_limit(
+    struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
+{
+    int64_t ms = 0;
+    int r = parse_duration(text, what, &ms, err);
+    if (r == 0 && ms == 0)
+        r = error_set(err, -ERANGE, "%s: a limit of %.60s leaves no time to run", what, text);
+    return r < 0 ? r : read_duration(client, what, text, ret, err);
 }
 
 static int read_when(
@@ -472,7 +483,7 @@ static const struct ask_key forms[] = {
     { "memory", "ram", "SIZE", NULL, read_size },
     { "nodes", NULL, "N", NULL, read_nodes },
     { "gpus_per_node", NULL, "N", NULL, read_gpus_per_node },
-    { "time_limit", "time", "TIME", NULL, read_duration },
+    { "time_limit", "time", "TIME", NULL, read_time_limit },
     { "priority", NULL, "N", NULL, read_priority },
     { "after", NULL, "JOB[:ok|any|fail|start[+TIME]|corr],...", "start after these jobs have ended",
         read_after },
@@ -566,7 +577,7 @@ char *ask_text(const char *key, const json_t *request)
     bool is_known = ask_find(key, &row);
     if (is_known && value > 0 && (row.read == read_size || row.read == read_gpu_mem))
         return in_units(value, sizes, size_names);
-    if (is_known && value > 0 && row.read == read_duration)
+    if (is_known && value > 0 && (row.read == read_duration || row.read == read_time_limit))
         return in_units(value, times, time_names);
     return field_shown(request, key);
 }

@@ -265,6 +265,15 @@ const struct command *call_find_action(const struct command *command, const char
     return NULL;
 }
 
+static bool is_list_word(const char *name)
+{
+    static const char *const words[] = { "list", "ls", "show", "status" };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(name, words[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Rejects a missing or unknown action and lists the existing ones. */
 static int refuse_action(const struct command *command, const char *name, struct error *err)
 {
@@ -277,6 +286,10 @@ static int refuse_action(const struct command *command, const char *name, struct
     if (name == NULL)
         return error_set(err, -EINVAL, "an action is required: %s", buffer_text(&all));
     const char *near = text_nearest(name, names);
+    if (command->list_command != NULL && is_list_word(name)) {
+        (void)error_set(err, -EINVAL, "'%.60s' is not %s", name, buffer_text(&all));
+        return error_hint(err, "the list: mgpu %s", command->list_command);
+    }
     if (near != NULL)
         return error_set(err, -EINVAL, "'%.60s' is unknown. Did you mean '%s'?", name, near);
     return error_set(err, -EINVAL, "'%.60s' is not %s", name, buffer_text(&all));
@@ -298,7 +311,8 @@ static int run_action(struct call *call, const struct command *command, int argc
         return EXIT_OK;
     }
     (void)refuse_action(command, first < argc ? argv[first] : NULL, &err);
-    (void)hint_help(command, &err);
+    if (err.hint[0] == '\0')
+        (void)hint_help(command, &err);
     return report(call, command, &err);
 }
 

@@ -67,6 +67,7 @@ struct command {
     bool takes_nothing;    // accepts no operands
     bool is_hidden;
     const struct command *const *actions; // "pause" and "resume" of `gpu`; terminated by NULL; NULL: none
+    const char *list_command;             // with actions: the command that lists its objects, or NULL
     const struct list_kind *list;         // list whose columns are valid for -o and --sort, or NULL
     complete_fn *complete_operand;        // NULL: jobs with takes_jobs, else a command with stops_at_operand
     const char *job_states;               // with takes_jobs: the states to complete, or NULL

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu signal, suspend, continue, requeue: actions on running jobs. */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +37,11 @@ static int run_signal(struct call *call, int argc, char **argv, struct error *er
     const char *name = signal_name(signal);
     _cleanup_free_ char *done =
         name != NULL ? xasprintf("got SIG%s", name) : xasprintf("got signal %d", signal);
-    return jobs_post_each(call, argc - 1, argv, "signal", body, done, err);
+    int r = jobs_post_each(call, argc - 1, argv, "signal", body, done, err);
+    bool is_swapped = argc == 2 && isdigit((unsigned char)word[0]) && signal_find(argv[0]) != 0;
+    return r == -ENOENT && is_swapped
+               ? error_hint(err, "the signal comes last: mgpu signal %.60s %.60s", word, argv[0])
+               : r;
 }
 
 static void complete_operand(const struct completion *completion)
@@ -64,8 +69,9 @@ static int run_suspend(struct call *call, int argc, char **argv, struct error *e
     _cleanup_json_ json_t *body = json_object();
     int status = jobs_post_each(call, argc, argv, "suspend", body, "is suspended", err);
     if (status == EXIT_OK && !call->is_quiet && !call->is_json)
-        talk_line("it keeps its GPUs and their memory, and its time limit keeps counting; mgpu continue "
-                  "resumes it");
+        talk_line(
+            "a suspended job keeps its GPUs and what is in their memory, and its time limit is not extended; "
+            "mgpu continue resumes it");
     return status;
 }
 

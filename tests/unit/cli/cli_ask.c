@@ -52,8 +52,7 @@ static void gpus_are_a_number_a_part_or_of_a_model(void **state)
     refuse("gpus", "0:h200", "-x: '0:h200' names a model, but no GPU");
     refuse("gpus", "0,1", "-x: '0,1' is a list, but a number of GPUs is required");
     refuse("gpus", "1025", "-x: 1025 is outside 0 to 1024");
-    refuse("gpus", "99999999999999999999",
-        "-x: '99999999999999999999' is neither a number of GPUs nor a part of a GPU");
+    refuse("gpus", "99999999999999999999", "-x: 99999999999999999999 is outside 0 to 1024");
 }
 
 static void sizes_are_bytes_and_spans_seconds(void **state)
@@ -69,7 +68,12 @@ static void sizes_are_bytes_and_spans_seconds(void **state)
     check("cpus", "8", "8");
     refuse("time_limit", "0", "-x: a limit of 0 leaves no time to run");
     refuse("time_limit", "4 hours", "-x: '4 hours' is not a duration");
+    refuse("grace", "0", "-x: 0 is too short; the shortest time is 1ms");
+    refuse("time_limit", "99999999999d", "-x: 99999999999d is longer than 36500d");
+    refuse("gpus", "9999999999", "-x: 9999999999 is outside 0 to 1024");
+    refuse("gpus", "99999999999999999999:h200", "-x: 99999999999999999999:h200 is outside 0 to 1024");
     refuse("cpus", "0", "-x: 0 is outside 0.001 to 65536");
+    refuse("cpus", "9999999999", "-x: 9999999999 is outside 0.001 to 65536");
     refuse("cpus", "2.5x", "-x: '2.5x' is not a number of CPUs, such as 4 or 2.5");
 }
 
