@@ -361,8 +361,12 @@ static int make_overview(const char *path, struct buffer *out, struct error *err
     buffer_append(out, text, (size_t)(at - text));
     for (size_t i = 0; commands[i] != NULL; i++) {
         _cleanup_free_ char *name = xasprintf("*mgpu-%s*(1)", commands[i]->name);
-        if (!commands[i]->is_hidden)
-            put_table_row(out, i == 0, name, commands[i]->help);
+        if (commands[i]->is_hidden)
+            continue;
+        /* No table: where a page would end, groff leaves a blank row in it. */
+        buffer_printf(out, "%s\n\t", name);
+        put_plain(out, commands[i]->help);
+        buffer_append_text(out, ".\n\n");
     }
     buffer_append_text(out, at + strlen(mark));
     return 0;

@@ -249,7 +249,22 @@ static void describe(const struct option_row *row, struct buffer *out)
         buffer_printf(out, "%s%s", is_optional(row) ? "[=" : " ", row->argument + is_optional(row));
 }
 
-void options_print(const struct option_row *table, FILE *out)
+static void print_row(const struct option_row *row, size_t width, FILE *out)
+{
+    _cleanup_buffer_ struct buffer left = { 0 };
+    describe(row, &left);
+    if (left.length > width)
+        (void)fprintf(out, "%s\n%*s", buffer_text(&left), (int)width, "");
+    else
+        (void)fprintf(out, "%-*s", (int)width, buffer_text(&left));
+    (void)fprintf(out, "  %s", row->help);
+    if (row->preset != NULL)
+        (void)fprintf(out, " (default %s)", row->preset);
+    (void)fputc('\n', out);
+}
+
+/* Of the longest description; longer ones than HELP_COLUMN_MAX have a line of their own. */
+static size_t measure(const struct option_row *table)
 {
     size_t width = 0;
     for (const struct option_row *row = table; row->name != NULL; row++) {
@@ -258,18 +273,23 @@ void options_print(const struct option_row *table, FILE *out)
         if (row->help != NULL && left.length > width && left.length <= HELP_COLUMN_MAX)
             width = left.length;
     }
-    for (const struct option_row *row = table; row->name != NULL; row++) {
-        _cleanup_buffer_ struct buffer left = { 0 };
-        if (row->help == NULL)
-            continue;
-        describe(row, &left);
-        if (left.length > width)
-            (void)fprintf(out, "%s\n%*s", buffer_text(&left), (int)width, "");
-        else
-            (void)fprintf(out, "%-*s", (int)width, buffer_text(&left));
-        (void)fprintf(out, "  %s", row->help);
-        if (row->preset != NULL)
-            (void)fprintf(out, " (default %s)", row->preset);
-        (void)fputc('\n', out);
+    return width;
+}
+
+void options_print_all(const struct option_row *const *tables, FILE *out)
+{
+    size_t width = 0;
+    for (size_t i = 0; tables[i] != NULL; i++) {
+        size_t here = measure(tables[i]);
+        width = here > width ? here : width;
     }
+    for (size_t i = 0; tables[i] != NULL; i++)
+        for (const struct option_row *row = tables[i]; row->name != NULL; row++)
+            if (row->help != NULL)
+                print_row(row, width, out);
+}
+
+void options_print(const struct option_row *table, FILE *out)
+{
+    options_print_all((const struct option_row *const[]){ table, NULL }, out);
 }

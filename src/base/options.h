@@ -64,3 +64,6 @@ bool options_are_same(const struct option_row *a, const struct option_row *b);
 
 /* Help lines "  -g, --gpus N       text". */
 void options_print(const struct option_row *table, FILE *out);
+
+/* The same for several tables, with all texts in one column; the last is followed by NULL. */
+void options_print_all(const struct option_row *const *tables, FILE *out);

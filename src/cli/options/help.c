@@ -18,11 +18,11 @@ void help_print_command(const struct command *command, FILE *out)
             command->actions[i]->usage, command->actions[i]->help);
     if (command->print_more != NULL)
         command->print_more(out);
-    bool has_options = command->tables[0] != NULL;
-    if (has_options)
+    const struct option_row *tables[COMMAND_TABLES + 1] = { NULL };
+    memcpy(tables, command->tables, sizeof(command->tables));
+    if (tables[0] != NULL)
         (void)fputs("\nOptions:\n", out);
-    for (size_t i = 0; i < COMMAND_TABLES && command->tables[i] != NULL; i++)
-        options_print(command->tables[i], out);
+    options_print_all(tables, out);
     (void)fputs("\nOptions of every command:\n", out);
     options_print(call_global_rows, out);
 }

@@ -210,6 +210,21 @@ static void help_lists_rows_but_no_aliases(void **state)
                               "  -G, --gpu-ids LIST  these GPUs\n");
 }
 
+static void help_of_several_tables_has_one_column(void **state)
+{
+    static const struct option_row wide[] = { { 0, "a-longer-name", "N", "a number" }, { 0 } };
+    static const struct option_row *const both[] = { first, wide, NULL };
+    (void)state;
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    options_print_all(both, out);
+    (void)fclose(out);
+    assert_string_equal(text, "  -g, --gpus N           number of GPUs\n"
+                              "  -G, --gpu-ids LIST     these GPUs\n"
+                              "      --a-longer-name N  a number\n");
+}
+
 static int set_word(void *target, const char *value, struct error *err)
 {
     const char **word = target;
@@ -250,6 +265,7 @@ int main(void)
         cmocka_unit_test(the_setter_decides_about_its_value),
         cmocka_unit_test(a_row_is_found_without_complaints),
         cmocka_unit_test(help_lists_rows_but_no_aliases),
+        cmocka_unit_test(help_of_several_tables_has_one_column),
         cmocka_unit_test(presets_are_set_by_the_rows_that_show_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,7 +226,7 @@ static void the_man_pages_have_every_option_and_verb(void **state)
     (void)state;
     visit_all(look_for_option, &failures);
     for (size_t i = 0; commands[i] != NULL; i++) {
-        _cleanup_free_ char *line = xasprintf(" *mgpu-%s*(1)\n", commands[i]->name);
+        _cleanup_free_ char *line = xasprintf("\n*mgpu-%s*(1)\n", commands[i]->name);
         _cleanup_free_ char *page = read_page_of(commands[i]);
         if (commands[i]->is_hidden || (page != NULL && strstr(overview, line) != NULL))
             continue;
