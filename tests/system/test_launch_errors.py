@@ -198,6 +198,12 @@ def test_a_cancelled_job_is_asked_and_then_made_to_end(box, gate, bell):
     (['./folder'], './folder is a directory'),
     (['-C', 'missing', 'true'], 'no such directory: missing; the job cannot start without it: mkdir -p missing'),
     (['-o', 'missing/%j.out', 'true'], 'no such directory: missing; the job cannot write its output without it'),
+    (['-C', 'closed', 'true'], 'you have no access to closed; the job cannot start without it'),
+    (['-C', 'closed/inner', 'true'], 'you have no access to closed/inner; the job cannot start without it'),
+    (['-o', 'closed/%j.out', 'true'], 'you have no access to closed; the job cannot write its output without it'),
+    (['-o', 'fixed/out', 'true'], 'you may not create files in fixed; the job cannot write its output there'),
+    (['-o', 'fixed/%j.out', 'true'], 'you may not create files in fixed; the job cannot write its output there'),
+    (['-o', 'fixed/there', 'true'], 'you may not write to fixed/there; the job cannot write its output to it'),
     (['-o', 'folder', 'true'], 'folder is a directory; the job cannot write its output to it'),
     (['python3', 'nosuch.py'], 'no such file: nosuch.py'),
     (['-C', 'folder', '--', '/bin/sh', 'plain.sh'], 'no such file: folder/plain.sh'),
@@ -208,6 +214,11 @@ def test_what_will_fail_is_told_at_submit(box, place, words, warning):
     for name, mode in (('plain.sh', 0o644), ('folder/inside', 0o755)):
         with open(f'{place}/{name}', 'w', encoding='ascii') as out:
             out.write('echo ran\n')
+        os.chmod(f'{place}/{name}', mode)
+    for name, mode in (('closed', 0), ('fixed', 0o555)):
+        os.makedirs(f'{place}/{name}/inner')
+        with open(f'{place}/{name}/there', 'w', encoding='ascii') as out:
+            os.fchmod(out.fileno(), 0o444)
         os.chmod(f'{place}/{name}', mode)
     done = box.mgpu('submit', '--hold', '-g', '0', '--', *words, cwd=place) if words[0][0] != '-' else \
         box.mgpu('submit', '--hold', '-g', '0', *words, cwd=place)

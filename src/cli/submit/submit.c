@@ -95,6 +95,11 @@ static int add_directory(json_t *request, const char *directory, struct error *e
     const char *here = is_usable ? logical : physical;
     if (here == NULL)
         return error_set_errno(err, -errno, "cannot determine the current directory");
+    _cleanup_json_ json_t *text = json_string(here);
+    if (text == NULL) {
+        (void)error_set(err, -EINVAL, "the name of the current directory is not UTF-8 text: %.200s", here);
+        return error_hint(err, "submit from another directory, or name one for the job: -C DIR");
+    }
     _cleanup_free_ char *joined = directory == NULL ? xstrdup(here) : xasprintf("%s/%s", here, directory);
     return add_text(request, "cwd", "--chdir", joined, err);
 }
@@ -216,7 +221,8 @@ uint64_t submit_output_size(const struct submit_options *options)
 void submit_tell_left_out(const struct call *call, unsigned left_out)
 {
     if (left_out > 0 && !call->is_quiet)
-        talk_line("%u environment variables are not UTF-8 text and were omitted", left_out);
+        talk_line("%u environment variable%s not UTF-8 text and omitted", left_out,
+            left_out == 1 ? " is" : "s are");
 }
 
 void submit_tell_notes(const struct call *call, unsigned left_out)

@@ -8,13 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
 #include "cli/options/talk.h"
+#include "cli/term/field.h"
+#include "cli/term/time_text.h"
 
-#define SHOWN_MAX 200
+#define SHOWN_MAX      200
+#define BEGIN_SLACK_MS 1000 // "now" is not past
 
 static char *shown(const char *text)
 {
@@ -29,33 +33,48 @@ static char *from_directory(const struct submit_options *options, const char *pa
     return xasprintf("%s/%s", options->directory, path);
 }
 
-static bool is_directory(const char *path)
+/* Warns about a directory that is missing or closed to this user. True if the job can use it. */
+static bool check_folder(const char *path, int access_needed, const char *consequence, bool is_told)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* True: it is there. */
-static bool check_directory(const struct submit_options *options)
-{
-    if (options->directory == NULL || is_directory(options->directory))
+    _cleanup_free_ char *name = shown(path);
+    bool is_there = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    bool is_closed = is_there ? access(path, access_needed) < 0 : errno == EACCES;
+    if (is_there && !is_closed)
         return true;
-    _cleanup_free_ char *name = shown(options->directory);
-    if (options->fallback == NULL)
-        talk_line("warning: no such directory: %s; the job cannot start without it: mkdir -p %s", name, name);
+    if (is_told && is_closed)
+        talk_line("warning: you have no access to %s; the job cannot %s it", name, consequence);
+    else if (is_told)
+        talk_line(
+            "warning: no such directory: %s; the job cannot %s it: mkdir -p %s", name, consequence, name);
     return false;
 }
 
-static void check_output_folder(const struct submit_options *options)
+static bool check_directory(const struct submit_options *options)
+{
+    return options->directory == NULL ||
+           check_folder(options->directory, X_OK, "start without", options->fallback == NULL);
+}
+
+/* "out/%j.log" -> "out", as the job will see it. The caller frees it. */
+static char *output_folder(const struct submit_options *options)
 {
     const char *slash = strrchr(options->output, '/');
-    if (slash == NULL || slash == options->output)
+    if (slash == NULL)
+        return from_directory(options, ".");
+    _cleanup_free_ char *parent =
+        xstrndup(options->output, slash == options->output ? 1 : (size_t)(slash - options->output));
+    return from_directory(options, parent);
+}
+
+/* A name with a placeholder is of a new file. */
+static void check_output_folder(const struct submit_options *options, bool is_new)
+{
+    _cleanup_free_ char *path = output_folder(options), *name = shown(path);
+    if (strchr(path, '%') != NULL || !check_folder(path, X_OK, "write its output without", true))
         return;
-    _cleanup_free_ char *parent = xstrndup(options->output, (size_t)(slash - options->output));
-    _cleanup_free_ char *path = from_directory(options, parent), *name = shown(path);
-    if (strchr(parent, '%') == NULL && !is_directory(path))
-        talk_line("warning: no such directory: %s; the job cannot write its output without it: mkdir -p %s",
-            name, name);
+    if (is_new && access(path, W_OK) < 0)
+        talk_line("warning: you may not create files in %s; the job cannot write its output there", name);
 }
 
 static void check_output(const struct submit_options *options)
@@ -63,12 +82,15 @@ static void check_output(const struct submit_options *options)
     struct stat st;
     if (options->output == NULL)
         return;
-    check_output_folder(options);
     _cleanup_free_ char *path = from_directory(options, options->output), *name = shown(path);
-    if (strchr(options->output, '%') != NULL || stat(path, &st) < 0)
+    bool is_new = strchr(options->output, '%') != NULL || stat(path, &st) < 0;
+    check_output_folder(options, is_new);
+    if (is_new)
         return;
     if (S_ISDIR(st.st_mode))
         talk_line("warning: %s is a directory; the job cannot write its output to it", name);
+    else if (access(path, W_OK) < 0)
+        talk_line("warning: you may not write to %s; the job cannot write its output to it", name);
     else if (S_ISREG(st.st_mode) && st.st_size > 0)
         talk_line("%s exists; the output is appended to it", name);
 }
@@ -139,9 +161,17 @@ static void check_script(const struct submit_options *options, const char *word,
     }
 }
 
+void submit_check_begin(const struct call *call, const json_t *ask)
+{
+    int64_t begin_ms = time_parse(field_text(ask, "begin"));
+    if (begin_ms > 0 && begin_ms + BEGIN_SLACK_MS < clock_wall_ms() && !call->is_quiet)
+        talk_line("the begin time has passed: the job can start at once");
+}
+
 void submit_check(const struct call *call, const json_t *command)
 {
     const struct submit_options *options = call->options;
+    submit_check_begin(call, options->ask);
     if (call->is_quiet || call->client.host != NULL)
         return;
     bool has_directory = check_directory(options);

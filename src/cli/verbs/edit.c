@@ -14,6 +14,7 @@
 #include "cli/term/field.h"
 #include "cli/show/jobs_each.h"
 #include "cli/api/show_json.h"
+#include "cli/submit/submit_check.h"
 
 static int refuse_key(const char *name, struct error *err)
 {
@@ -91,7 +92,12 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         return error_hint(err, "mgpu edit %.60s priority=10 time=4h", words.items[0]);
     }
     int r = selector_resolve(&call->client, (int)words.count, words.items, &jobs, err);
-    return r < 0 ? r : jobs_each(call, &jobs, edit, changes);
+    if (r < 0)
+        return r;
+    int status = jobs_each(call, &jobs, edit, changes);
+    if (status == EXIT_OK)
+        submit_check_begin(call, changes);
+    return status;
 }
 
 /* After the first job keys; a value when it is one of a few words. */
@@ -114,6 +120,8 @@ static void complete_operand(const struct completion *completion)
     }
 }
 
+#define NAMES_WIDTH 24 // longer ones have a line of their own
+
 static void print_keys(FILE *out)
 {
     (void)fputs("\nKeys:\n", out);
@@ -122,7 +130,9 @@ static void print_keys(FILE *out)
         _cleanup_free_ char *names = row.alias == NULL
                                          ? xasprintf("%s=%s", row.key, row.argument)
                                          : xasprintf("%s, %s=%s", row.key, row.alias, row.argument);
-        (void)fprintf(out, "  %-32s %s\n", names, row.help);
+        bool is_long = strlen(names) > NAMES_WIDTH;
+        (void)fprintf(out, "  %-*s%s", NAMES_WIDTH, names, is_long ? "\n" : "");
+        (void)fprintf(out, "%*s  %s\n", is_long ? NAMES_WIDTH + 2 : 0, "", row.help);
     }
 }
 
