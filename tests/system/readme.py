@@ -29,7 +29,7 @@ COMMAND_S = 60
 VARYING = (
     (re.compile(r' · GPUs \d.*'), ''),
     (re.compile(r'\b\d{4}-\d\d-\d\dT[\d:.]+Z\b'), 'TIME'),
-    (re.compile(r'(?:\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\b\d\d:\d\d(?::\d\d)?\b'), 'TIME'),
+    (re.compile(r'(?:\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|\d{4}-\d\d-\d\d) )?\b\d\d:\d\d(?::\d\d)?\b'), 'TIME'),
     (re.compile(r'\b(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+(?!\w)'), 'SPAN'),
     (re.compile(r'\b\d+C \d+(?= )'), 'HEAT'),
     (re.compile(r'\b\d+(?:\.\d+)? [KMG]iB\b'), 'SIZE'),

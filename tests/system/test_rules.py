@@ -586,6 +586,19 @@ def test_reservations_in_the_past_or_too_large_are_refused(box, admin):
         assert done.code in (2, 3) and len(lines(done.err)) <= 2, done
 
 
+def test_reservations_are_listed_with_their_days_in_order(box, admin):
+    numbers = [box.mgpu('reserve', 'add', '--gpus', '1', '--users', 'nobody', '--from', start, '--for', '1h', user=admin,
+                        check=True).out.strip() for start in ('+9d', '+2d', '+5d')]
+    try:
+        rows = [row.split() for row in box.mgpu('reserve', 'list', '-H', check=True).out.splitlines()]
+        assert [row[0] for row in rows] == [numbers[1], numbers[2], numbers[0]], rows
+        assert all(re.search(r' 20\d\d-\d\d-\d\d \d\d:\d\d 20\d\d-\d\d-\d\d \d\d:\d\d ', ' '.join(row)) for row in rows), rows
+        listed = box.mgpu('reserve', 'list', '-H', '--sort', 'id', check=True).out.splitlines()
+        assert [row.split()[0] for row in listed] == sorted(numbers, key=int)
+    finally:
+        box.mgpu('reserve', 'rm', *numbers, user=admin, check=True)
+
+
 def test_reservations_do_not_overlap(box, admin):
     def add(*words):
         return box.mgpu('reserve', 'add', '--users', 'nobody', '--from', '+10h', '--for', '1h', *words, user=admin)

@@ -159,16 +159,25 @@ static char *render_users(const struct view *view, const json_t *row, enum color
     return buffer_take(&out);
 }
 
+/* With its day in any case: reservations are compared with each other. */
+static char *render_day(const struct view *view, const json_t *row, const char *key)
+{
+    char text[64];
+    int64_t when_ms = time_parse(field_text(row, key));
+    time_format_date(when_ms, view->times, text, sizeof(text));
+    return xstrdup(when_ms > 0 ? text : "-");
+}
+
 static char *render_from(const struct view *view, const json_t *row, enum color *color)
 {
     (void)color;
-    return list_moment(view, row, "from");
+    return render_day(view, row, "from");
 }
 
 static char *render_until(const struct view *view, const json_t *row, enum color *color)
 {
     (void)color;
-    return list_moment(view, row, "until");
+    return render_day(view, row, "until");
 }
 
 static const struct list_column columns[] = {
@@ -193,6 +202,8 @@ static const struct list_kind kind = {
 static int run_list(struct call *call, int argc, char **argv, struct error *err)
 {
     (void)argc, (void)argv;
+    if (call->list.sort == NULL && !list_is_machine(call))
+        call->list.sort = "from";
     return list_run(call, &kind, API_PATH "/reservations", err);
 }
 

@@ -24,18 +24,21 @@ int64_t time_parse(const char *text)
     return strcmp(rest, "Z") == 0 ? ms : 0;
 }
 
+static void split(int64_t wall_ms, enum time_style style, struct tm *ret)
+{
+    time_t when = (time_t)(wall_ms / 1000);
+    if (style == TIME_UTC)
+        (void)gmtime_r(&when, ret);
+    else
+        (void)localtime_r(&when, ret);
+}
+
 static void format(
     int64_t wall_ms, int64_t now_ms, enum time_style style, bool is_short, char *text, size_t size)
 {
-    time_t when = (time_t)(wall_ms / 1000), now = (time_t)(now_ms / 1000);
     struct tm then = { 0 }, today = { 0 };
-    if (style == TIME_UTC) {
-        (void)gmtime_r(&when, &then);
-        (void)gmtime_r(&now, &today);
-    } else {
-        (void)localtime_r(&when, &then);
-        (void)localtime_r(&now, &today);
-    }
+    split(wall_ms, style, &then);
+    split(now_ms, style, &today);
     bool is_today = then.tm_yday == today.tm_yday && then.tm_year == today.tm_year;
     bool is_soon = is_short && wall_ms > now_ms && wall_ms < now_ms + 12 * HOUR_MS; // "00:20" at 23:20
     bool is_near = wall_ms < now_ms + 6 * DAY_MS && wall_ms > now_ms - 6 * DAY_MS;
@@ -53,6 +56,14 @@ static void format(
 void time_format(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size)
 {
     format(wall_ms, now_ms, style, false, text, size);
+}
+
+void time_format_date(int64_t wall_ms, enum time_style style, char *text, size_t size)
+{
+    struct tm then = { 0 };
+    split(wall_ms, style, &then);
+    if (strftime(text, size, style == TIME_ISO ? "%Y-%m-%dT%H:%M:%S%z" : "%Y-%m-%d %H:%M", &then) == 0)
+        (void)snprintf(text, size, "?");
 }
 
 void time_format_short(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size)

@@ -15,3 +15,6 @@ void time_format(int64_t wall_ms, int64_t now_ms, enum time_style style, char *t
 
 /* The same without seconds, for approximate times; without the day too if it is less than 12 hours ahead. */
 void time_format_short(int64_t wall_ms, int64_t now_ms, enum time_style style, char *text, size_t size);
+
+/* "2026-11-21 14:20" in any case, for columns in which days are compared; in full for TIME_ISO. */
+void time_format_date(int64_t wall_ms, enum time_style style, char *text, size_t size);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/term/time_text.h"
 
@@ -63,6 +64,17 @@ static void local_times_follow_the_zone(void **state)
     check("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", TIME_ISO, "2026-11-21T16:20:05+0200");
 }
 
+static void dates_are_whole_even_today(void **state)
+{
+    char text[64];
+    (void)state;
+    time_format_date(time_parse("2026-11-21T14:20:05Z"), TIME_UTC, text, sizeof(text));
+    assert_string_equal(text, "2026-11-21 14:20");
+    time_format_date(time_parse("2026-11-21T14:20:05Z"), TIME_ISO, text, sizeof(text));
+    assert_memory_equal(text, "2026-11-2", 9);
+    assert_non_null(strchr(text, 'T'));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -71,6 +83,7 @@ int main(void)
         cmocka_unit_test(nearer_times_are_shorter),
         cmocka_unit_test(short_times_ahead_need_no_day_for_half_a_day),
         cmocka_unit_test(local_times_follow_the_zone),
+        cmocka_unit_test(dates_are_whole_even_today),
     };
     (void)setenv("TZ", "UTC-2", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
