@@ -448,3 +448,9 @@ def test_small_commands_answer_truthfully(cluster):
     cluster.script('given\n')
     cluster.finish(job)
     assert cluster.read('out') == 'given\n'
+
+
+def test_a_test_of_a_job_names_the_only_node(cluster):
+    done = cluster.run('sbatch', '--test-only', '--wrap', 'true')
+    name = cluster.box.api('GET', '/nodes').json['nodes'][0]['name']
+    assert done.code == 0 and f' using 1 processors on nodes {name} in partition gpu\n' in done.err, done

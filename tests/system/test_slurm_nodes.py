@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Jobs of sbatch on several nodes: the script is on the first, and its end is that of the job."""
 
+import re
+
 import pytest
 import slurm
 
@@ -51,6 +53,28 @@ def test_more_nodes_than_are_listed_are_refused(cluster):
 def test_nodes_are_listed_in_one_line(cluster):
     assert cluster.out('sinfo', '-h', '-o', '%D %N') == '3 head,n[1-2]\n'
     assert cluster.out('sinfo', '-N', '-h', '-o', '%N').split() == ['head', 'n1', 'n2']
+
+
+def test_the_columns_of_sinfo_for_nodes_stand_below_their_heads(cluster):
+    lines = cluster.out('sinfo', '-N').splitlines()
+    assert lines[0] == 'NODELIST   NODES PARTITION STATE ', lines
+    assert lines[1].startswith('head           1      gpu* '), lines
+    lines = cluster.out('sinfo', '-N', '-l').splitlines()
+    assert re.fullmatch(r'NODELIST   NODES PARTITION       STATE CPUS    S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE REASON +', lines[1]), lines
+    assert lines[2].startswith('head           1      gpu* ') and {len(line) for line in lines[1:]} == {len(lines[1])}, lines
+
+
+def test_a_test_names_the_node_only_where_it_is_known(cluster):
+    done = cluster.run('sbatch', '--test-only', '--wrap', 'true')
+    assert done.code == 0 and re.fullmatch(r'sbatch: Job 0 to start at \S+ using 1 processors in partition gpu\n', done.err), done
+    done = cluster.run('sbatch', '--test-only', '-w', 'n1', '--wrap', 'true')
+    assert ' processors on nodes n1 in partition gpu' in done.err, done
+
+
+@pytest.mark.parametrize('words', [['sbatch', '--wrap', 'true'], ['srun', 'true'], ['salloc', 'true']])
+def test_a_time_that_is_none_is_refused_as_slurm_does(cluster, words):
+    done = cluster.run(words[0], '--time=abc', *words[1:])
+    assert done.code == 1 and done.err == f'{words[0]}: error: Invalid --time specification: \'abc\'\n', done
 
 
 def test_a_step_runs_on_all_nodes_of_its_job_and_each_task_sees_its_gpu(cluster):

@@ -12,6 +12,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/show/job_end.h"
 #include "cli/slurm/fields.h"
+#include "cli/slurm/nodes.h"
 #include "cli/slurm/partitions.h"
 #include "cli/slurm/script.h"
 #include "cli/slurm/send.h"
@@ -66,6 +67,23 @@ static json_t *make_command(const struct slurm_script *script, int argc, char **
     return command;
 }
 
+/* The node that the job will have, if the partition has no other; NULL: mgpud does not tell which. */
+static const char *find_only_node(const json_t *nodes, const json_t *partitions, const char *partition)
+{
+    const json_t *wanted = NULL;
+    const char *only = NULL;
+    size_t index = 0, count = 0;
+    json_t *row = NULL;
+    json_array_foreach(partitions, index, row) if (field_is(row, "name", partition)) wanted = row;
+    json_array_foreach(
+        nodes, index, row) if (wanted != NULL && slurm_partition_has(wanted, field_text(row, "name")))
+    {
+        only = field_text(row, "name");
+        count++;
+    }
+    return count == 1 ? only : NULL;
+}
+
 /* "sbatch: Job 12 to start at ... using 1 processors on nodes box in partition gpu". */
 static int test_only(struct slurm_job *job, json_t *command, const char *script, struct error *err)
 {
@@ -85,9 +103,16 @@ static int test_only(struct slurm_job *job, json_t *command, const char *script,
     const char *eta = field_text(why, "eta");
     _cleanup_free_ char *start = slurm_time_text(eta != NULL ? time_parse(eta) : clock_wall_ms(), "now");
     _cleanup_free_ char *partition = slurm_text_partition(request, 0);
-    (void)fprintf(stderr,
-        "sbatch: Job 0 to start at %s using %" PRId64 " processors on nodes (null) in partition %s\n", start,
-        job->tasks, partition);
+    _cleanup_json_ json_t *nodes = NULL, *partitions = NULL;
+    r = slurm_nodes_get(&job->call.client, &nodes, err);
+    if (r == 0)
+        r = slurm_partitions_get(&job->call.client, &partitions, err);
+    if (r < 0)
+        return r;
+    const char *named = field_text(request, "nodelist"), *only = find_only_node(nodes, partitions, partition);
+    const char *on = named != NULL ? named : only;
+    (void)fprintf(stderr, "sbatch: Job 0 to start at %s using %" PRId64 " processors%s%s in partition %s\n",
+        start, job->tasks, on != NULL ? " on nodes " : "", on != NULL ? on : "", partition);
     return 0;
 }
 

@@ -22,11 +22,13 @@
 #include "cli/slurm/table.h"
 #include "cli/term/field.h"
 
-#define FORMAT_USUAL   "%9P %.5a %.10l %.6D %.6t %N"
-#define FORMAT_SUMMARY "%9P %.5a %.10l %.16F %N"
-#define FORMAT_NODES   "%N %.6D %.9P %6t"
-#define FORMAT_LONG    "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
-#define FORMAT_REASONS "%20E %9u %19H %N"
+#define FORMAT_USUAL      "%9P %.5a %.10l %.6D %.6t %N"
+#define FORMAT_SUMMARY    "%9P %.5a %.10l %.16F %N"
+#define FORMAT_NODES      "%N %.6D %.9P %6t"
+#define FORMAT_NODES_LONG "%N %.6D %.9P %.11T %.4c %.8z %.6m %.8d %.6w %.8f %20E"
+#define NODE_WIDTH_MIN    9 // of the names with -N; longer ones widen the column
+#define FORMAT_LONG       "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
+#define FORMAT_REASONS    "%20E %9u %19H %N"
 
 #define TEXT(name) static char *text_##name(const json_t *group, int64_t now_ms)
 
@@ -475,12 +477,27 @@ static int read_format(const struct sinfo *sinfo, struct slurm_table *table, str
 {
     const char *format = sinfo->format != NULL ? sinfo->format
                          : sinfo->is_reasons   ? FORMAT_REASONS
-                         : sinfo->is_each_node ? FORMAT_NODES
+                         : sinfo->is_each_node ? (sinfo->is_long ? FORMAT_NODES_LONG : FORMAT_NODES)
                          : sinfo->is_summary   ? FORMAT_SUMMARY
                          : sinfo->is_long      ? FORMAT_LONG
                                                : FORMAT_USUAL;
     return sinfo->long_format != NULL ? slurm_table_read_names(table, sinfo->long_format, err)
                                       : slurm_table_read_letters(table, format, err);
+}
+
+/* With -N and no format of the user's, the names of nodes have a column as wide as the longest. */
+static void fit_names(const struct sinfo *sinfo, const json_t *nodes, struct slurm_table *table)
+{
+    size_t index = 0;
+    json_t *node = NULL;
+    if (!sinfo->is_each_node || sinfo->format != NULL || sinfo->long_format != NULL || sinfo->is_reasons)
+        return;
+    table->cells[0].width = NODE_WIDTH_MIN;
+    json_array_foreach(nodes, index, node)
+    {
+        int width = (int)strlen(field_text(node, "name"));
+        table->cells[0].width = width > table->cells[0].width ? width : table->cells[0].width;
+    }
 }
 
 static void print_json(const struct sinfo *sinfo, const json_t *partitions, const json_t *nodes)
@@ -513,6 +530,7 @@ static int print(const struct sinfo *sinfo, struct error *err)
         print_json(sinfo, partitions, nodes);
     } else if (r == 0) {
         groups = group_nodes(sinfo, &table, partitions, nodes);
+        fit_names(sinfo, nodes, &table);
         if (!sinfo->is_headless && (sinfo->is_long || sinfo->repeat_s > 0))
             slurm_print_date();
         slurm_table_print(&table, groups);

@@ -124,8 +124,12 @@ SETTER(memory)
 
 SETTER(time)
 {
+    int64_t seconds = 0;
     (void)option;
-    return slurm_parse_time("--time", value, &((struct slurm_job *)target)->time_s, err);
+    if (slurm_parse_time("--time", value, &seconds, NULL) < 0)
+        return error_set(err, -EINVAL, "Invalid --time specification: '%.60s'", value); // Slurm's words
+    ((struct slurm_job *)target)->time_s = seconds;
+    return 0;
 }
 
 /* Higher runs first here, and later there. */
