@@ -920,13 +920,19 @@ def test_a_suspended_job_keeps_its_gpus(box, gate):
     box.wait(job)
 
 
+def columns_of_texts(block):
+    """Where the texts of the lines of a table of options begin."""
+    return {len(line) - len(re.sub(r'^(  \S.*?|    +--.*?)  +|^ +', '', line)) for line in block.splitlines()
+            if re.match(r'(  \S.*?|    +--.*?)  +|^ {10,}', line)}
+
+
 def test_texts_of_help_stand_in_one_column(box):
     verbs = re.findall(r'^  (\S+) ', box.mgpu('help', check=True).out.split('\nOptions')[0], re.M)
     assert {'ps', 'logs', 'run', 'edit'} <= set(verbs), verbs
     for verb in verbs:
         for block in box.mgpu('help', verb, check=True).out.split('\n\n'):
-            if block.split('\n')[0] not in ('Options:', 'Keys:', 'Options of every command:'):
-                continue
-            starts = {len(line) - len(re.sub(r'^(  \S.*?|    +--.*?)  +|^ +', '', line)) for line in block.splitlines()[1:]
-                      if re.match(r'(  \S.*?|    +--.*?)  +|^ {10,}', line)}
-            assert len(starts) == 1, (verb, starts, block)
+            title, _, rows = block.partition('\n')
+            if title in ('Options:', 'Keys:', 'Options of every command:'):
+                assert len(columns_of_texts(rows)) == 1, (verb, block)
+    daemon = box.mgpu('--help', program='mgpud', check=True).out
+    assert len(columns_of_texts(daemon[daemon.index('      --state-dir'):])) == 1, daemon

@@ -39,9 +39,10 @@ static void print_help(const struct personality *personality, FILE *out)
     for (const struct personality_verb *verb = personality->verbs; verb->name != NULL; verb++)
         (void)fprintf(out, "  %-11s %s\n", verb->name, verb->command->help);
     (void)fputs("\nOptions before the command:\n", out);
-    if (personality->first_rows != NULL)
-        options_print(personality->first_rows, out);
-    options_print(call_global_rows, out);
+    const struct option_row *first = personality->first_rows;
+    const struct option_row *const tables[] = { first != NULL ? first : call_global_rows,
+        first != NULL ? call_global_rows : NULL, NULL };
+    options_print_all(tables, out);
     (void)fprintf(out, "\nMore: %s COMMAND --help, man mgpu-compat\n", personality->name);
 }
 

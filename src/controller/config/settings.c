@@ -356,9 +356,15 @@ void settings_print_help(void)
                  "The controller of mgpu: queue, store and API. It starts the agent of this node itself.\n"
                  "Without options and configuration it serves this machine.\n"
                  "\n");
-    for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
-        options_print(table->rows, stdout);
-    options_print(command_rows, stdout);
+    _cleanup_free_ const struct option_row **tables = NULL;
+    size_t count = 0;
+    while (settings_tables[count].rows != NULL)
+        count++;
+    tables = xcalloc(count + 2, sizeof(*tables));
+    for (size_t i = 0; i < count; i++)
+        tables[i] = settings_tables[i].rows;
+    tables[count] = command_rows;
+    options_print_all(tables, stdout);
 }
 
 /* --- files --- */
