@@ -134,59 +134,6 @@ const char *job_glyph(const struct screen *screen, const json_t *job)
     return screen->is_utf8 ? looks[look_of(job)].glyph : looks[look_of(job)].plain_glyph;
 }
 
-static bool is_on(const json_t *gpu, const char *node, const char *first)
-{
-    const char *own = field_text(gpu, "node");
-    return strcmp(own != NULL ? own : first, node) == 0;
-}
-
-/* Those on `node`. Runs of neighbours are joined, but the order stays: it is the job's own numbering of its
- * GPUs. */
-static void append_indexes(
-    struct buffer *out, const json_t *granted, const char *node, const char *first_node)
-{
-    size_t count = json_array_size(granted);
-    const char *separator = ":";
-    for (size_t i = 0; i < count;) {
-        const json_t *gpu = json_array_get(granted, i);
-        int64_t first = field_integer(gpu, "index", 0), last = first;
-        size_t next = i + 1;
-        if (!is_on(gpu, node, first_node)) {
-            i++;
-            continue;
-        }
-        while (next < count && is_on(json_array_get(granted, next), node, first_node) &&
-               field_integer(json_array_get(granted, next), "index", 0) == last + 1) {
-            last++;
-            next++;
-        }
-        buffer_printf(out, "%s%" PRId64, separator, first);
-        if (last > first)
-            buffer_printf(out, last == first + 1 ? ",%" PRId64 : "-%" PRId64, last);
-        separator = ",";
-        i = next;
-    }
-}
-
-char *job_where(const json_t *job)
-{
-    const char *first = field_text(job, "node");
-    const json_t *ranks = json_object_get(job, "ranks"), *granted = json_object_get(job, "granted");
-    size_t count = json_array_size(ranks);
-    struct buffer out = { 0 };
-    if (first == NULL)
-        return xstrdup("-");
-    for (size_t i = 0; i < (count > 0 ? count : 1); i++) {
-        const char *node = count > 0 ? field_text(json_array_get(ranks, i), "node") : first;
-        if (node == NULL)
-            continue;
-        _cleanup_free_ char *shown = text_escape(node, TEXT_MAX);
-        buffer_printf(&out, "%s%s", i > 0 ? " " : "", shown);
-        append_indexes(&out, granted, node, first);
-    }
-    return buffer_take(&out);
-}
-
 static char *render_glyph(const struct view *view, const json_t *job, enum color *color)
 {
     *color = job_color(job);
