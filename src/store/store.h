@@ -202,7 +202,8 @@ int store_prompt_fd(const struct store *store);
 void store_dispatch_prompt(struct store *store);
 
 /* True while free space is so low that new work must be refused (ends of jobs are still stored). It is what
- * the store's thread saw last, which looks again now: a store that was idle may answer with the past. */
+ * the store's thread saw last, which looks again now. A store that was idle
+ * may not know yet that the disk is full; one that was full notices by itself that it is not. */
 bool store_is_full(struct store *store);
 
 /* Of a store that is full: inodes are missing, and not bytes. */

@@ -132,6 +132,11 @@ bool store_lacks_inodes(const struct store *store)
     return store->space.lacks_inodes;
 }
 
+bool store_space_is_short(const struct store *store)
+{
+    return store->space.is_low || store->space.lacks_inodes || !store->space.has_reserve;
+}
+
 bool store_is_full(struct store *store)
 {
     struct store_space *space = &store->space;
@@ -140,5 +145,5 @@ bool store_is_full(struct store *store)
         request->kind = &look_kind;
         store_thread_push(store, request);
     }
-    return space->is_low || space->lacks_inodes || !space->has_reserve;
+    return store_space_is_short(store);
 }

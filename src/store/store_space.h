@@ -31,6 +31,9 @@ void store_space_open(struct store *store);
  * a hint. */
 bool store_space_is_out(const struct store *store, struct error *err);
 
+/* New work is refused, as far as the store's thread knows; it looks again by itself then. */
+bool store_space_is_short(const struct store *store);
+
 /* On the store's thread: looks at the disk if that was not done within STORE_SPACE_AGE. */
 void store_space_look(struct store *store);
 

@@ -140,17 +140,26 @@ static bool is_checkpoint_due(const struct store *store, int bytes)
     return store->wal_pages >= bytes / store->page_bytes && store->wal_pages >= store->checkpoint_at;
 }
 
+/* How long a pause must be until background work is due; 0: there is none. */
+static long idle_ns(const struct store *store)
+{
+    if (is_checkpoint_due(store, STORE_WAL_SOFT))
+        return STORE_IDLE_NS;
+    return store_space_is_short(store) ? STORE_SPACE_AGE * 1000000L : 0;
+}
+
 /* Waits until there is something to do; true when the wait was long enough to call the store idle. */
 static bool wait_for_requests(struct store *store)
 {
     struct store_thread *thread = &store->thread;
-    if (!is_checkpoint_due(store, STORE_WAL_SOFT)) {
+    long wait_ns = idle_ns(store);
+    if (wait_ns == 0) {
         (void)pthread_cond_wait(&thread->wake, &thread->mutex);
         return false;
     }
     struct timespec until;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += STORE_IDLE_NS;
+    until.tv_nsec += wait_ns;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
     return pthread_cond_timedwait(&thread->wake, &thread->mutex, &until) == ETIMEDOUT;
@@ -166,9 +175,10 @@ static void run_idle(struct store *store)
     if (!is_copying && (thread->requests.first != NULL || thread->is_closing))
         return;
     (void)pthread_mutex_unlock(&thread->mutex);
+    store_space_look(store);
     if (is_copying)
         store_snapshot_step(store);
-    else
+    else if (is_checkpoint_due(store, STORE_WAL_SOFT))
         checkpoint(store);
     (void)pthread_mutex_lock(&thread->mutex);
 }

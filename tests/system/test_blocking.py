@@ -21,6 +21,7 @@ from cluster import Cluster
 
 pytestmark = pytest.mark.root
 STALL_MS = 4000
+EACH_MS = 500  # where one request makes many such calls, and the times of answers do not matter
 ROUND_S = 12  # what takes longer than the stall has come to its end by then
 ANSWER_S = 3  # of a request that needs nothing slow; one wait for the user database is a second
 
@@ -201,7 +202,7 @@ def test_slow_disk_of_the_store_stalls_no_loop(box, ana, bo):
             start_and_leave(box, made, *words, user=ana)
 
     box.run_job(['true'], user=bo)
-    slow(box, f'files {STALL_MS} {box.state_dir}/store\n')
+    slow(box, f'files {EACH_MS} {box.state_dir}/store\n')
     try:
         meanwhile(box, bo, ask, READS, answer_s=harness.DEADLINE_S)
     finally:
@@ -230,7 +231,7 @@ def test_slow_names_and_files_stall_no_loop_of_a_joined_machine(joined, ana):
         place = joined.place_of_slow
 
     try:
-        for line in (f'users {STALL_MS}\n', f'files {STALL_MS} {ana.home}\n'):
+        for line in (f'users {EACH_MS}\n', f'files {EACH_MS} {ana.home}\n'):
             slow(Node, line)
             start_and_leave(box, made, 'exec', job, 'true', user=ana)
             assert box.mgpu('logs', job, user=ana, check=True).out == 'begun\n', line

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
 
-#define DISK "size=24m"
+#define DISK      "size=24m"
+#define LOOKS_MAX 80
 
 static bool can_mount;
 static char mount_point[] = "/tmp/mgpu-space-XXXXXX";
@@ -99,6 +101,19 @@ static void jobs_end_on_a_full_disk_and_new_work_is_refused(void **state)
     empty_disk();
     assert_false(is_full_now(fixture));
     assert_int_equal(access(fixture_path(fixture, "reserve"), F_OK), 0);
+}
+
+static void an_idle_store_notices_that_there_is_space_again(void **state)
+{
+    struct fixture *fixture = *state;
+    if (!can_mount)
+        skip();
+    fill_disk();
+    assert_true(is_full_now(fixture));
+    empty_disk();
+    for (int i = 0; i < LOOKS_MAX && store_space_is_short(fixture->store); i++)
+        (void)poll(NULL, 0, STORE_SPACE_AGE);
+    assert_false(store_space_is_short(fixture->store));
 }
 
 static void a_start_on_a_full_disk_uses_the_reserve(void **state)
@@ -189,6 +204,7 @@ int main(void)
     (void)setenv("TMPDIR", can_mount ? mount_point : "/tmp", 1);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, on_setup, on_teardown)
     const struct CMUnitTest tests[] = {
+        TEST(an_idle_store_notices_that_there_is_space_again),
         TEST(jobs_end_on_a_full_disk_and_new_work_is_refused),
         TEST(a_start_on_a_full_disk_uses_the_reserve),
         TEST(a_start_without_any_space_is_not_called_damage),
