@@ -126,6 +126,23 @@ size_t *job_count_gpus(const struct job *job)
     return counts;
 }
 
+size_t job_gpu_place(const struct job *job, const char *uuid)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    size_t found = 0, place = 0, near = 0;
+    while (found < job->grants.count && !text_equal(grants[found].uuid, uuid))
+        found++;
+    int own = found < job->grants.count ? rank_of_grant(job, &grants[found], 0) : -1;
+    if (own < 0)
+        return SIZE_MAX;
+    for (size_t i = 0; i < job->grants.count; i++) {
+        int rank = rank_of_grant(job, &grants[i], near);
+        place += rank >= 0 && (rank < own || (rank == own && i < found));
+        near = rank >= 0 ? (size_t)rank : near;
+    }
+    return place;
+}
+
 bool job_has_stray_grant(const struct job *job)
 {
     const struct gpu_grant *grants = job->grants.items;

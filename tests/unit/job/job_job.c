@@ -465,8 +465,8 @@ static void an_attempt_on_several_nodes_knows_them_in_order_of_rank(void **state
     struct job_event event = make_event(EVENT_ALLOCATED, 1);
     event.token = 1;
     event.node = xstrdup("a");
+    gpu_grants_add(&event.gpus, 0, "GPU-1", 0, 0)->node = xstrdup("b"); // in another order than the nodes
     gpu_grants_add(&event.gpus, 0, "GPU-0", 0, 0);
-    gpu_grants_add(&event.gpus, 0, "GPU-1", 0, 0)->node = xstrdup("b");
     job_nodes_add(&event.nodes, "a", "boot-a");
     job_nodes_add(&event.nodes, "b", "boot-b");
     apply(job, event);
@@ -479,6 +479,9 @@ static void an_attempt_on_several_nodes_knows_them_in_order_of_rank(void **state
     _cleanup_free_ size_t *gpus = job_count_gpus(job);
     assert_int_equal(gpus[0], 1);
     assert_int_equal(gpus[1], 1);
+    assert_int_equal(job_gpu_place(job, "GPU-0"), 0);
+    assert_int_equal(job_gpu_place(job, "GPU-1"), 1);
+    assert_int_equal(job_gpu_place(job, "GPU-2"), SIZE_MAX);
     assert_true(job_is_rank_on(job, 1, "b"));
     assert_false(job_is_rank_on(job, 0, "b") || job_is_rank_on(job, 2, "b"));
     apply(job, make_event(EVENT_RETURNED, 1));

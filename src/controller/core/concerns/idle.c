@@ -69,20 +69,9 @@ int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
     const struct job_usage *usage = core_usage(core, id);
     if (usage == NULL || uuid == NULL || entry->job->state != JOB_RUNNING)
         return 0;
-    const struct job *job = entry->job;
-    const struct gpu_grant *grants = job->grants.items;
     const struct usage_gpu *gpus = usage->gpus.items;
-    size_t at = 0; // in order of rank, and on each node in the order requested
-    for (size_t rank = 0; rank < job_node_count(job); rank++)
-        for (size_t i = 0; i < job->grants.count && at < usage->gpus.count; i++) {
-            const char *node = grants[i].node != NULL ? grants[i].node : job->node;
-            if (!text_equal(node, job_node_name(job, rank)))
-                continue;
-            if (text_equal(grants[i].uuid, uuid))
-                return (int64_t)gpus[at].idle_ms;
-            at++;
-        }
-    return 0;
+    size_t place = job_gpu_place(entry->job, uuid);
+    return place < usage->gpus.count ? (int64_t)gpus[place].idle_ms : 0;
 }
 
 bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
