@@ -146,24 +146,49 @@ time.sleep(1000)
             assert not kept.recv(65536)
 
 
-def test_a_job_that_floods_its_node_costs_only_itself(cluster, gate):
-    cluster.script('''import os, socket, sys
+# As many connections as its second argument says, which it keeps until the gate opens; the statuses of their answers.
+FLOOD = '''import os, socket, sys
 kept = []
-for _ in range(40):
+for _ in range(int(sys.argv[2])):
     one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     one.connect(os.environ['MGPU_SOCKET'])
     one.sendall(b'GET /api/v1/version HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n')
     kept.append(one)
     print(one.recv(65536)[9:12].decode(), flush=True)
-open(sys.argv[1]).readline()
-''', 'flood.py')
-    job = cluster.wrap(f'exec python3 {cluster.place}/flood.py {gate.path}', '--gres=gpu:1', '-w', 'n1', '-o', f'{cluster.place}/flood')
-    harness.await_text(f'{cluster.place}/flood', '503\n' * 8)
-    assert cluster.read('flood').split() == ['200'] * 32 + ['503'] * 8
+print('all', flush=True)
+os.read(os.open(sys.argv[1], os.O_RDONLY), 1)
+'''
+
+
+def test_a_job_that_floods_its_node_costs_only_itself(cluster, gate):
+    cluster.script(FLOOD, 'flood.py')
+    job = cluster.wrap(f'exec python3 {cluster.place}/flood.py {gate.path} 40', '--gres=gpu:1', '-w', 'n1', '-o', f'{cluster.place}/flood')
+    harness.await_text(f'{cluster.place}/flood', 'all\n')
+    assert cluster.read('flood').split() == ['200'] * 32 + ['503'] * 8 + ['all']
     _, ended, out = run_in_job(cluster, 'squeue -h -j $SLURM_JOB_ID -o %T', '-w', 'n1')
     assert (ended['state'], out) == ('done', 'RUNNING\n'), out
     gate.open()
     cluster.finish(job)
+
+
+@pytest.mark.skipif(not harness.IS_ROOT, reason='needs two users')
+def test_the_jobs_of_a_user_together_leave_connections_of_their_node_to_others(cluster, bo, gate):
+    """A job may have 32 of them, and a user 128."""
+    cluster.script(FLOOD, 'flood.py')
+    jobs = []
+    for number, (gpus, count) in enumerate([(1, 32), (1, 32), (1, 32), (1, 30), (0, 4)]):
+        out = f'{cluster.place}/flood.{number}'
+        jobs.append(cluster.wrap(f'exec python3 {cluster.place}/flood.py {gate.path} {count}', '-w', 'n1', f'--gres=gpu:{gpus}', '-o', out))
+        harness.await_text(out, 'all\n')
+    assert cluster.read('flood.3').split() == ['200'] * 30 + ['all']
+    assert cluster.read('flood.4').split() == ['200'] * 2 + ['503'] * 2 + ['all']
+    other = cluster.wrap('squeue -h -j $SLURM_JOB_ID -o %T', '-w', 'n1', '-o', '/tmp/other.%j', user=bo)
+    assert cluster.finish(other)['exit_code'] == 0
+    assert harness.await_text(f'/tmp/other.{other}', 'RUNNING\n')
+    gate.open(len(jobs))
+    for job in jobs:
+        cluster.finish(job)
+    os.unlink(f'/tmp/other.{other}')
 
 
 class RogueNode:
