@@ -27,6 +27,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 
+#define USER_NONE UINT64_MAX // the job has ended: its child will say so
+
 struct port_streams {
     const struct launcher *launcher;
     const char *link_path;
@@ -83,14 +85,27 @@ static int serve(const struct port_streams *streams, const struct message_open_p
 
 /* --- in the agent --- */
 
+/* As whom the child will run: users can stop such processes, and those of a user count together. */
+static uint64_t find_user(const struct port_streams *streams, const struct spool_id *id)
+{
+    struct launch_spec spec;
+    _cleanup_close_ int dirfd = launcher_open_entry(streams->launcher, id);
+    if (dirfd < 0 || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+        return USER_NONE;
+    uint64_t uid = spec.uid;
+    record_clear(&launch_spec_record, &spec);
+    return uid;
+}
+
 /* A stream above the limit gets its own child to report that, up to twice the limit. */
 void port_streams_open(struct port_streams *streams, const struct message_open_port *request)
 {
     int pidfd;
+    uint64_t user = find_user(streams, &request->id);
     size_t count = child_list_count(streams->children);
-    size_t of_job = child_list_count_of(streams->children, request->id.job);
-    bool is_too_many = count >= PORT_STREAMS_MAX || of_job >= PORT_STREAMS_JOB_MAX;
-    if (count >= 2 * PORT_STREAMS_MAX || of_job >= 2 * PORT_STREAMS_JOB_MAX)
+    size_t of_user = child_list_count_of(streams->children, user);
+    bool is_too_many = count >= PORT_STREAMS_MAX || of_user >= PORT_STREAMS_USER_MAX;
+    if (count >= 2 * PORT_STREAMS_MAX || of_user >= 2 * PORT_STREAMS_USER_MAX)
         return; // the controller's wait for the stream ends by its own time-out
     pid_t pid = child_fork(launcher_spool_fd(streams->launcher), &pidfd);
     if (pid == 0) {
@@ -101,7 +116,7 @@ void port_streams_open(struct port_streams *streams, const struct message_open_p
         log_warning(
             "cannot start a process to connect to job %" PRIu64 ": %s", request->id.job, strerror(-pid));
     else
-        child_list_add(streams->children, pidfd, request->id.job);
+        child_list_add(streams->children, pidfd, user);
 }
 
 struct port_streams *port_streams_new(struct event_base *base, const struct launcher *launcher,

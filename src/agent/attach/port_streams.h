@@ -10,8 +10,8 @@
 #include "wire/message.h"
 
 /* At a time; more are answered with an error. The processes run as the user, who can stop them. */
-#define PORT_STREAMS_MAX     1024U
-#define PORT_STREAMS_JOB_MAX 256U // of these
+#define PORT_STREAMS_MAX      1024U
+#define PORT_STREAMS_USER_MAX 256U // of these
 
 struct port_streams;
 
