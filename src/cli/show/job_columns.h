@@ -6,7 +6,8 @@
 
 extern const struct list_column job_columns[];
 
-/* "gpu1:0-3", "gpu1" without GPUs, "gpu[1-16]:0-7" on many nodes, "-" before it is placed. The caller frees it. */
+/* "gpu1:0-3", "gpu1" without GPUs, "gpu[1-16]:0-7" on many nodes, "-" before it is placed. The caller frees
+ * it. */
 char *job_where(const json_t *job);
 
 /* How it ended: "exit 1", "killed by signal 9 (KILL)", "cancelled by ana"; NULL if it has not ended. The
