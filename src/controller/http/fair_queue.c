@@ -9,8 +9,8 @@
  * The time of a user counts from when its queue is not empty (start-time fair queueing): a user who returns
  * after a pause has neither credit nor debt. That of an administrator counts in part.
  *
- * While a commit is in progress, a user adds few changes to the next one: all who wait for it wait for its
- * size.
+ * While a commit is in progress, a user who is not alone adds few changes to the next one: all who wait for
+ * it wait for its size.
  */
 #include "controller/http/fair_queue.h"
 
@@ -23,7 +23,7 @@
 #include "controller/turns.h"
 
 #define REST_FROM_US 20000 // shorter ones follow each other in the next turn
-#define CHANGES_MAX  2     // of a user in the queue, for a commit
+#define CHANGES_MAX  8     // of a user in the queue, for a commit
 #define ADMIN_PART   4     // of the time of administrators counts
 
 struct waiting {
@@ -57,10 +57,12 @@ static void arm(struct fair_queue *queue, int64_t rest_us)
         (void)evtimer_add(queue->next_one, &rest);
 }
 
-/* Its user has changed enough for this commit. */
+/* Its user has changed enough for this commit, for which others may wait. */
 static bool is_held(const struct fair_queue *queue, const struct line *line)
 {
-    return line->first->is_change && line->period == queue->period && line->changes >= CHANGES_MAX;
+    const struct users *users = line->first->request->serve->users;
+    return line->first->is_change && line->period == queue->period && line->changes >= CHANGES_MAX &&
+           !users_is_alone(users, line->uid, clock_boot_us());
 }
 
 static void count_change(const struct fair_queue *queue, struct line *line)

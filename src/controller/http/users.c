@@ -21,6 +21,8 @@
 /* Of one who has time left: hundreds of small requests a second. */
 static const struct allowance_rate loop_time = { .percent = 20, .most_us = 100000, .debt_us = 20000 };
 
+#define ALONE_US INT64_C(5000000) // since anybody else was served
+
 struct user {
     struct user *next;
     uint32_t uid;
@@ -30,8 +32,14 @@ struct user {
     struct allowance time; // of the loop
 };
 
+struct seen {
+    uint32_t uid;
+    int64_t at_us;
+};
+
 struct users {
     struct user *chains[CHAINS];
+    struct seen last, last_other; // two users
     size_t open[SHARES];
     size_t most[SHARES], most_each[SHARES];
 };
@@ -163,6 +171,17 @@ bool users_has_time(struct users *users, uint32_t uid, int64_t boot_us)
 void users_spend(struct users *users, uint32_t uid, int64_t boot_us, int64_t used_us)
 {
     allowance_spend(&find(users, uid, boot_us / MILLI)->time, &loop_time, boot_us, used_us);
+    if (uid == USER_UNKNOWN)
+        return; // it will be one of the others
+    if (users->last.uid != uid)
+        users->last_other = users->last;
+    users->last = (struct seen){ uid, boot_us };
+}
+
+bool users_is_alone(const struct users *users, uint32_t uid, int64_t boot_us)
+{
+    const struct seen *other = users->last.uid != uid ? &users->last : &users->last_other;
+    return boot_us - other->at_us > ALONE_US;
 }
 
 int users_request(struct users *users, uint32_t uid, int64_t boot_ms, unsigned count, struct error *err)

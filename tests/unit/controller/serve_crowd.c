@@ -327,20 +327,27 @@ static void small_requests_of_who_has_had_much_of_the_time_wait_in_turn(void **s
     close(other);
 }
 
-static void a_commit_has_few_changes_of_who_has_had_much_of_the_time(void **state)
+/* Who has had much of the time submits while a commit is in progress; how many are in the next one. */
+static size_t submit_many(struct harness *harness, int askers[ASKERS])
 {
-    struct harness *harness = *state;
-    struct serve *serve = harness->controller.serve;
-    int askers[ASKERS];
-    users_spend(serve->users, getuid(), clock_boot_us(), INT64_C(60000000));
-    harness->controller.commit_us = 1; // one is in progress
+    users_spend(harness->controller.serve->users, getuid(), clock_boot_us(), INT64_C(60000000));
+    harness->controller.commit_us = 1;
     for (size_t i = 0; i < ASKERS; i++) {
         askers[i] = client_connect_tcp(harness);
         submit(askers[i], "");
     }
     for (int i = 0; i < 10 * ASKERS; i++)
         harness_turn(harness, 0);
-    assert_in_range(harness->core.n_jobs, 1, ASKERS / 4);
+    return harness->core.n_jobs;
+}
+
+static void a_commit_has_few_changes_of_who_has_had_much_of_the_time(void **state)
+{
+    struct harness *harness = *state;
+    struct serve *serve = harness->controller.serve;
+    int askers[ASKERS];
+    users_spend(serve->users, OTHER, clock_boot_us(), 0); // who may wait for the commit
+    assert_in_range(submit_many(harness, askers), 1, ASKERS / 2);
     harness->controller.commit_us = 0;
     serve_resume(serve);
     for (size_t i = 0; i < ASKERS; i++) {
@@ -349,6 +356,14 @@ static void a_commit_has_few_changes_of_who_has_had_much_of_the_time(void **stat
         answer_clear(&answer);
         close(askers[i]);
     }
+}
+
+static void who_is_alone_fills_the_commits(void **state)
+{
+    int askers[ASKERS];
+    assert_int_equal(submit_many(*state, askers), ASKERS);
+    for (size_t i = 0; i < ASKERS; i++)
+        close(askers[i]);
 }
 
 /* On the unix socket the test's user is one. */
@@ -436,6 +451,7 @@ int main(void)
             small_requests_of_who_has_had_much_of_the_time_wait_in_turn, start, stop),
         cmocka_unit_test_setup_teardown(
             a_commit_has_few_changes_of_who_has_had_much_of_the_time, start, stop),
+        cmocka_unit_test_setup_teardown(who_is_alone_fills_the_commits, start, stop),
         cmocka_unit_test_setup_teardown(an_administrator_has_most_of_the_time_for_long_answers, start, stop),
         cmocka_unit_test_setup_teardown(a_forecast_is_made_once_while_nothing_happens, start, stop),
         cmocka_unit_test(who_asks_too_fast_is_slowed_down_alone),
