@@ -203,6 +203,15 @@ def processes(text):
     return found
 
 
+def process_environment(pid):
+    """Its environment as text; '' when it has gone."""
+    try:
+        with open(f'/proc/{pid}/environ', encoding='utf-8', errors='replace') as source:
+            return source.read()
+    except OSError:
+        return ''
+
+
 def process_name(pid):
     """What ps shows of it; '' when it has gone."""
     try:

@@ -66,7 +66,9 @@ int core_check_control(const struct core *core, const struct identity *who, uint
     if (core_token_lacks(who, ACTION_CONTROL, entry->job, err))
         return err->code;
     if (!core_may(who, ACTION_CONTROL, entry->job)) {
-        (void)error_set(err, -EPERM, "job %" PRIu64 " belongs to another user (uid %u)", id, entry->job->uid);
+        const char *name = core_owner_name(core, entry->job);
+        (void)error_set(err, -EPERM, "job %" PRIu64 " belongs to %s%s (uid %u)", id,
+            name != NULL ? "user " : "another user", name != NULL ? name : "", entry->job->uid);
         return error_hint(err, "only its owner or an operator may change it");
     }
     if (entry->job->state == JOB_DONE)

@@ -238,7 +238,7 @@ def test_S2_1_S2_49_alone(place):
     assert first.stop() == 0
     assert 'the state was saved in gpu_scheduler_state.json' in first.said[-1]
     assert first.state()['jobs'] and not [
-        pid for pid, line in harness.processes('mgpud').items() if f'{place}/' in open(f'/proc/{pid}/environ').read()
+        pid for pid in harness.processes('mgpud') if f'{place}/' in harness.process_environment(pid)
         and harness.process_name(pid) == 'mgpud' and not harness.wait_process(pid)]
     second = desk.start(env=env, after=('--', '--gpus', GPUS))
     gate.open()
