@@ -81,7 +81,7 @@ def test_a_job_runs_and_logs_in_a_home_that_root_cannot_enter(box, home, ana):
 def test_a_home_that_hangs_holds_up_its_user_alone(box, home, bo, place):
     """The file system stops answering; jobs of others start, requests are answered, and the job that waits for it can be ended."""
     home.server.send_signal(signal.SIGSTOP)
-    stuck = box.submit('-g', '1', '-o', f'{home.path}/log', '--', 'true', cwd=home.path)
+    stuck = box.submit('-g', '1', '-o', f'{home.path}/log', '--', 'sleep', '1000', cwd=home.path)
     other = int(box.mgpu('submit', '-g', '1', '--', 'echo', 'alive', user=bo, cwd=place, check=True).out)
     assert box.wait(other)['state'] == 'done'
     assert box.job(stuck)['state'] in ('starting', 'running')
