@@ -9,6 +9,8 @@
 #include "box_lines.h"
 #include "controller/core/state.h"
 
+#define CUT_MAX_MS 9000 // of a connection: a lease ends after 4000
+
 static void on_agent_start(void *arg, uint64_t number, void *object)
 {
     struct place *place = arg;
@@ -135,12 +137,13 @@ static void on_wrong_fence(void *arg, uint64_t number, void *object)
 static void cut_off(struct place *place)
 {
     struct world *world = &place->box->world;
-    int64_t for_ms = world_between(world, 50, SILENCE_MAX_MS);
+    int64_t for_ms = world_between(world, 50, CUT_MAX_MS);
     if (place->line == NULL || place->node.is_off)
         return;
     place->cut_until_ms = world->now_ms + for_ms;
     line_cut(place);
-    world_later(world, world_between(world, 0, for_ms), on_wrong_fence, place, 0, NULL, NULL);
+    if (world_one_in(world, 3)) // else leases end
+        world_later(world, world_between(world, 0, for_ms), on_wrong_fence, place, 0, NULL, NULL);
 }
 
 /* One node that never comes back, while there are others. */
