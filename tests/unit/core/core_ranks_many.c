@@ -175,6 +175,16 @@ static void a_failure_stops_the_others_once(void **state)
 }
 
 /* Usage is merged sixteen times while each node reports once, not two hundred times. */
+static void report_energy(struct bench *b, uint32_t rank, uint64_t energy_mj)
+{
+    struct job_usage usage = { .valid = USAGE_UTILIZATION, .sampled_ms = 1000, .energy_mj = energy_mj };
+    struct attempt_usage one_rank = {
+        .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .usage = { &usage, 1 }
+    };
+    const struct message_gpus report = { .usages = { &one_rank, 1 } };
+    say(b, rank, MESSAGE_GPUS, &report);
+}
+
 static void the_usage_of_all_is_known_when_all_have_reported(void **state)
 {
     struct bench *b = *state;
@@ -182,16 +192,30 @@ static void the_usage_of_all_is_known_when_all_have_reported(void **state)
     size_t merges = 0;
     for (uint32_t rank = 0; rank < NODES; rank++) {
         uint64_t before = core_usage(b->core, JOB) != NULL ? core_usage(b->core, JOB)->energy_mj : 0;
-        struct job_usage usage = { .valid = USAGE_UTILIZATION, .sampled_ms = 1000, .energy_mj = 1 };
-        struct attempt_usage one_rank = {
-            .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .usage = { &usage, 1 }
-        };
-        const struct message_gpus report = { .usages = { &one_rank, 1 } };
-        say(b, rank, MESSAGE_GPUS, &report);
+        report_energy(b, rank, 1);
         merges += core_usage(b->core, JOB)->energy_mj != before;
     }
     assert_in_range(merges, 10, 17);
     assert_in_range(core_usage(b->core, JOB)->energy_mj, NODES - NODES / 16, NODES);
+}
+
+/* Those that are over report nothing. */
+static void the_usage_of_the_last_rank_is_known_at_once(void **state)
+{
+    struct bench *b = *state;
+    run_all(b);
+    for (uint32_t rank = 1; rank < NODES; rank++)
+        say(b, rank, MESSAGE_EXITED,
+            &(struct launch_exit){ .id.job = JOB,
+                .id.attempt = 1,
+                .id.rank = rank,
+                .token = token(b),
+                .end = END_EXIT,
+                .is_executed = 1 });
+    for (uint64_t energy_mj = 1; energy_mj < 5; energy_mj++) {
+        report_energy(b, 0, energy_mj);
+        assert_int_equal(core_usage(b->core, JOB)->energy_mj, energy_mj);
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_job, bench_close)
@@ -203,6 +227,7 @@ int main(void)
         TEST(a_stop_is_told_once_and_again_after_a_new_connection),
         TEST(a_failure_stops_the_others_once),
         TEST(the_usage_of_all_is_known_when_all_have_reported),
+        TEST(the_usage_of_the_last_rank_is_known_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

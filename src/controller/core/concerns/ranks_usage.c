@@ -39,7 +39,8 @@ void core_ranks_take_usage(struct core_entry *entry, struct core_rank *rank, con
     job_usage_free(rank->usage);
     rank->usage = job_usage_copy(usage);
     extra->ranks->n_fresh++;
-    if (extra->usage != NULL && extra->ranks->n_fresh * MERGES_PER_ROUND < extra->ranks->count)
+    size_t n_open = extra->ranks->count - extra->ranks->n_over;
+    if (extra->usage != NULL && extra->ranks->n_fresh * MERGES_PER_ROUND < n_open)
         return;
     extra->ranks->n_fresh = 0;
     job_usage_free(extra->usage);
