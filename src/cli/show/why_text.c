@@ -34,7 +34,7 @@ static const struct {
     { "node_down", "Node down", "a node cannot be reached" },
     { "node_drained", "Node drained", "a node is out of service" },
     { "priority", "Priority", "other jobs come first" },
-    { "user_limit", "Limit", "you have reached a limit for users, or its array one of its own" },
+    { "user_limit", "Limit", "you have reached a limit for users, or the array its own limit" },
     { "group_limit", "Group limit", "your group has reached a limit" },
     { "quota", "Quota", "the GPU-hours are used up" },
     { "dependency", "Dependency", "a job it depends on has not ended" },
