@@ -260,6 +260,7 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     core_change(core, entry, &event, NULL);
     free(event.name);
     job_ask_clear(&copy);
+    core_admit_again(entry);
     core_enqueue(core, entry, facts != NULL ? facts : &none, true);
     core_reply_ok(core, request, id);
 }

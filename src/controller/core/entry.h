@@ -59,3 +59,7 @@ struct core_extra {
 const struct core_extra *core_extra(const struct core_entry *entry);
 /* For writing: created if the job has none. */
 struct core_extra *core_make_extra(struct core_entry *entry);
+
+/* The job is requeued for another reason, or its attempt counts as failed: its next attempt may be on any
+ * node. */
+void core_admit_again(struct core_entry *entry);

@@ -31,8 +31,10 @@ bool core_leave_out(struct core *core, struct core_entry *entry, const char *nod
     char *all = extra->refused_by == NULL ? xstrdup(node) : xasprintf("%s,%s", extra->refused_by, node);
     free(extra->refused_by);
     extra->refused_by = all;
-    if (entry->job->state != JOB_STARTING || !could_run_elsewhere(core, entry->job))
+    if (entry->job->state != JOB_STARTING || !could_run_elsewhere(core, entry->job)) {
+        core_admit_again(entry);
         return false;
+    }
     core_give_back(core, entry, text);
     return true;
 }

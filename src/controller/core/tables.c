@@ -37,6 +37,12 @@ struct core_extra *core_make_extra(struct core_entry *entry)
     return entry->extra;
 }
 
+void core_admit_again(struct core_entry *entry)
+{
+    if (entry->extra != NULL)
+        free(take_ptr(entry->extra->refused_by));
+}
+
 static struct core_entry *find(const struct job_table *table, uint64_t id)
 {
     if (table->n_buckets == 0)

@@ -81,6 +81,62 @@ static void a_job_that_is_cancelled_is_not_given_back(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
 }
 
+static struct bench *open_with_retry(void **state, uint32_t count)
+{
+    static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
+    (void)bench_open(state);
+    struct bench *b = *state;
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(bench_hello_as(b, i + 1, names[i], 1), 0);
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "train");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = 1;
+    spec->ask.retry = 3;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
+    bench_settle(b);
+    return b;
+}
+
+static void refuse_on(struct bench *b, uint32_t link)
+{
+    assert_int_not_equal(link, 0);
+    assert_int_equal(bench_refused(b, link, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
+    bench_settle(b);
+}
+
+static void a_job_that_all_nodes_refused_is_retried_on_any_of_them(void **state)
+{
+    for (uint32_t count = 1; count <= 3; count++) {
+        struct bench *b = open_with_retry(state, count);
+        for (uint32_t i = 0; i < count; i++)
+            refuse_on(b, started_on(b, 11));
+        assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+        assert_int_equal(core_job(b->core, 11)->retries, 1);
+        uint32_t link = started_on(b, 11);
+        assert_int_not_equal(link, 0);
+        assert_int_equal(bench_started(b, link, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
+        if (count < 3)
+            bench_close(state);
+    }
+}
+
+/* The only other node is drained when the job is to run again. */
+static void a_job_that_was_refused_once_may_use_that_node_after_a_failure(void **state)
+{
+    struct bench *b = open_with_retry(state, 2);
+    uint32_t first = started_on(b, 11);
+    refuse_on(b, first);
+    uint32_t second = started_on(b, 11);
+    assert_int_equal(second, 3 - first);
+    struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
+    assert_int_equal(bench_exited(b, second, &launch, END_GPU_FAULT, 1), 0);
+    core_link_down(b->core, b->now_ms, b->now_ms, second);
+    bench_settle(b);
+    assert_int_equal(started_on(b, 11), first);
+}
+
 /* A job of two nodes with a GPU each, among `count` nodes. */
 static struct bench *open_with_wide_job(void **state, uint32_t count)
 {
@@ -145,6 +201,8 @@ int main(void)
         cmocka_unit_test_teardown(a_job_that_all_nodes_refuse_ends, bench_close),
         cmocka_unit_test_teardown(the_only_node_ends_the_job_at_once, bench_close),
         cmocka_unit_test_teardown(a_job_that_is_cancelled_is_not_given_back, bench_close),
+        cmocka_unit_test_teardown(a_job_that_all_nodes_refused_is_retried_on_any_of_them, bench_close),
+        cmocka_unit_test_teardown(a_job_that_was_refused_once_may_use_that_node_after_a_failure, bench_close),
         cmocka_unit_test_teardown(a_wide_job_runs_on_the_nodes_that_do_not_refuse_it, bench_close),
         cmocka_unit_test_teardown(a_wide_job_ends_when_too_few_nodes_are_left, bench_close),
     };

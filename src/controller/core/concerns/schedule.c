@@ -199,7 +199,8 @@ static void stop_run(struct core *core, const struct job *job)
     if (!sched_look(core->sched, job->id, core->now_ms, &look) ||
         (look.key->request.n_picks == 0 && look.key->is_preemptible == job->ask->preemptible &&
             look.key->limit_ms == job->ask->time_limit_ms && look.key->had_turn == job_had_turn(job) &&
-            job->queued_ms != core->now_ms && core_extra(entry)->refused_by == NULL))
+            job->queued_ms != core->now_ms && core_extra(entry)->refused_by == NULL &&
+            text_equal(look.key->request.exclude, job->ask->exclude)))
         return;
     const struct job_ask *asked = entry->job->ask;
     struct job_ask ask = *asked;
@@ -228,6 +229,7 @@ static void on_returned(struct core *core, const struct job *job, const struct j
 
 static void on_requeued(struct core *core, const struct job *job, const struct job_event *event)
 {
+    core_admit_again(core_find(core, job->id));
     stop_run(core, job);
     set_hold(core, job);
     core_await_retry(core, job);
