@@ -12,7 +12,6 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include "base/system_mgpud.h"
 #include "cli/term/field.h"
 #include "cli/api/controllers.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/api/loopback.h"
 #include "cli/api/remote.h"
 #include "cli/api/munge_auth.h"
@@ -414,23 +414,13 @@ static int call_once(
     return r;
 }
 
-void client_interrupts(sigset_t *ret)
-{
-    (void)sigemptyset(ret);
-    (void)sigaddset(ret, SIGINT);
-    (void)sigaddset(ret, SIGTERM);
-    (void)sigaddset(ret, SIGHUP);
-}
-
 int client_hold_interrupts(struct client *client, struct error *err)
 {
     sigset_t set;
-    client_interrupts(&set);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return error_set_errno(err, -errno, "cannot block signals");
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    leaving_signals(&set);
+    int fd = leaving_signals_open(&set, err);
     if (fd < 0)
-        return error_set_errno(err, -errno, "cannot receive signals");
+        return fd;
     client->interrupt_fd = fd;
     return 0;
 }

@@ -71,14 +71,11 @@ int client_call(struct client *client, const char *method, const char *path, con
     struct error *err);
 
 /*
- * Keeps SIGINT, SIGTERM and SIGHUP pending from now on, for the code that follows the job submitted next:
- * before the answer arrives it is unknown which job to cancel. A request that is not answered soon after a
- * signal ends with -EINTR.
+ * Keeps the signals of leaving_signals.h pending from now on, for the code that follows the job submitted
+ * next: before the answer arrives it is unknown which job to cancel. A request that is not answered soon
+ * after a signal ends with -EINTR.
  */
 int client_hold_interrupts(struct client *client, struct error *err);
-
-/* Those signals. */
-void client_interrupts(sigset_t *ret);
 
 int client_get(struct client *client, const char *path, json_t **ret, struct error *err);
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/feed/feed.h"
 #include "cli/term/field.h"
 
@@ -202,14 +203,10 @@ static void loop(struct feed *feed, int signals)
 
 static int open_signals(int *ret_fd, struct error *err)
 {
-    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
     sigset_t set;
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-        (void)sigaddset(&set, signals[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    *ret_fd = signalfd(-1, &set, SFD_CLOEXEC);
-    return *ret_fd < 0 ? error_set_errno(err, -errno, "cannot wait for signals") : 0;
+    leaving_signals(&set);
+    *ret_fd = leaving_signals_open(&set, err);
+    return *ret_fd < 0 ? *ret_fd : 0;
 }
 
 int feed_run(struct feed *feed, struct error *err)

@@ -29,6 +29,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/exit_code.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow_ranks.h"
 #include "cli/follow/idle_news.h"
@@ -520,12 +521,9 @@ static void paint(struct follow *follow)
 static int open_signals(struct error *err)
 {
     sigset_t set;
-    client_interrupts(&set);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return error_set_errno(err, -errno, "cannot block signals");
+    leaving_signals(&set);
     (void)signal(SIGPIPE, SIG_IGN);
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? error_set_errno(err, -errno, "cannot receive signals") : fd;
+    return leaving_signals_open(&set, err);
 }
 
 static int exit_status(const struct follow *follow)

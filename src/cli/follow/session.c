@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/api/programs.h"
 #include "base/parse.h"
 #include "base/terminal.h"
@@ -424,16 +425,12 @@ static void expire_keys(struct session *session)
 
 static int open_signals(struct error *err)
 {
-    static const int numbers[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGWINCH };
     sigset_t set;
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        (void)sigaddset(&set, numbers[i]);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return error_set_errno(err, -errno, "cannot block signals");
+    leaving_signals(&set);
+    leaving_signals_add(&set, SIGQUIT);
+    (void)sigaddset(&set, SIGWINCH);
     (void)signal(SIGPIPE, SIG_IGN);
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? error_set_errno(err, -errno, "cannot receive signals") : fd;
+    return leaving_signals_open(&set, err);
 }
 
 static void on_signal(struct session *session, int signal_fd)

@@ -15,22 +15,15 @@
 
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/personalities/compat_common.h"
 #include "cli/options/talk.h"
-
-static void fill_signals(sigset_t *set)
-{
-    (void)sigemptyset(set);
-    (void)sigaddset(set, SIGINT);
-    (void)sigaddset(set, SIGTERM);
-    (void)sigaddset(set, SIGHUP);
-}
 
 static _Noreturn void be_child(const struct strings *words, int input, int said, pid_t parent)
 {
     struct error err = { 0 };
     sigset_t set;
-    fill_signals(&set);
+    leaving_signals(&set);
     (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
@@ -50,19 +43,19 @@ int simple_child_start(
 {
     int said[2] = { -1, -1 };
     sigset_t set;
-    fill_signals(&set);
+    leaving_signals(&set);
     *child = (struct simple_child)SIMPLE_CHILD_NONE;
     if (is_heard && pipe2(said, O_CLOEXEC) < 0)
         return error_set_errno(err, -errno, "cannot create a pipe");
     _cleanup_close_ int ours = said[0], theirs = said[1];
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return error_set_errno(err, -errno, "cannot block signals");
-    child->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    child->signal_fd = leaving_signals_open(&set, err);
+    if (child->signal_fd < 0)
+        return child->signal_fd;
     pid_t self = getpid();
     child->pid = fork();
     if (child->pid == 0)
         be_child(words, input, theirs, self);
-    if (child->pid < 0 || child->signal_fd < 0)
+    if (child->pid < 0)
         return error_set_errno(err, -errno, "cannot start %s", words->items[0]);
     child->pid_fd = pidfd_open(child->pid, 0);
     if (child->pid_fd < 0)

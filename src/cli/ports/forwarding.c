@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/follow/idle_news.h"
 #include "cli/options/talk.h"
 #include "cli/ports/carry.h"
@@ -32,10 +33,7 @@ struct loop {
 /* What stops it waits from here on: the caller may announce the listeners before forwarding_run(). */
 static void block_stops(sigset_t *set)
 {
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
-    (void)sigemptyset(set);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        (void)sigaddset(set, numbers[i]);
+    leaving_signals(set);
     (void)sigprocmask(SIG_BLOCK, set, NULL);
 }
 
@@ -70,10 +68,7 @@ static int open_signals(struct error *err)
     sigset_t set;
     block_stops(&set);
     (void)sigaddset(&set, SIGCHLD);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return error_set_errno(err, -errno, "cannot block signals");
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? error_set_errno(err, -errno, "cannot receive signals") : fd;
+    return leaving_signals_open(&set, err);
 }
 
 static void on_signal(struct loop *loop)

@@ -24,6 +24,7 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "cli/api/exit_code.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/options/ask.h"
 #include "cli/options/talk.h"
 #include "cli/ports/carry.h"
@@ -219,7 +220,7 @@ static bool is_interrupted(int wait_ms)
 {
     const struct timespec wait = { .tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000L };
     sigset_t set;
-    client_interrupts(&set);
+    leaving_signals(&set);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     return sigtimedwait(&set, NULL, &wait) > 0;
 }

@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/follow/follow.h"
 #include "cli/options/talk.h"
 #include "cli/slurm/fields.h"
@@ -122,16 +123,33 @@ static pid_t watch_job(int64_t id)
     _exit(1);
 }
 
-/* The signals that salloc waits for: those of the terminal are for the command, which gets them anyway. */
-static void hold_signals(sigset_t *ret)
+/* Keys of the terminal are for the command, which gets them anyway. */
+static const int keys[] = { SIGINT, SIGQUIT };
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+/* The signals that salloc waits for. */
+static void hold_signals(sigset_t *ret, struct sigaction before[KEYS])
 {
-    static const int numbers[] = { SIGCHLD, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2 };
+    static const int numbers[] = { SIGHUP, SIGTERM, SIGUSR1, SIGUSR2 };
+    const struct sigaction ignored = { .sa_handler = SIG_IGN };
     (void)sigemptyset(ret);
+    (void)sigaddset(ret, SIGCHLD);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        (void)sigaddset(ret, numbers[i]);
+        leaving_signals_add(ret, numbers[i]);
     (void)sigprocmask(SIG_BLOCK, ret, NULL);
-    (void)signal(SIGINT, SIG_IGN);
-    (void)signal(SIGQUIT, SIG_IGN);
+    for (size_t i = 0; i < KEYS; i++)
+        (void)sigaction(keys[i], &ignored, &before[i]);
+}
+
+/* As they were when salloc began, for the command. */
+static void release_signals(const sigset_t *held, const struct sigaction before[KEYS])
+{
+    sigset_t set;
+    for (size_t i = 0; i < KEYS; i++)
+        (void)sigaction(keys[i], &before[i], NULL);
+    leaving_signals(&set); // since the job was submitted
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    (void)sigprocmask(SIG_UNBLOCK, held, NULL);
 }
 
 /* Until the command has ended, or salloc's terminal is gone. True: the job has ended first. */
@@ -171,19 +189,15 @@ static int run_command(
     char **words = command[0] != NULL ? command : shell;
     int status = 0, usual_signal = command[0] == NULL && isatty(STDIN_FILENO) == 1 ? SIGHUP : SIGTERM;
     sigset_t signals;
+    struct sigaction before[KEYS];
     if (words[0] == NULL)
         words[0] = usual;
-    hold_signals(&signals);
+    hold_signals(&signals, before);
     pid_t pid = fork();
     if (pid < 0)
         return error_set_errno(err, -errno, "cannot start %.60s", words[0]);
     if (pid == 0) {
-        sigset_t held;
-        client_interrupts(&held);
-        (void)signal(SIGINT, SIG_DFL);
-        (void)signal(SIGQUIT, SIG_DFL);
-        (void)sigprocmask(SIG_UNBLOCK, &held, NULL);
-        (void)sigprocmask(SIG_UNBLOCK, &signals, NULL);
+        release_signals(&signals, before);
         set_variables(job, made);
         (void)execvp(words[0], words);
         (void)fprintf(stderr, "salloc: error: Unable to exec command \"%s\"\n", words[0]);

@@ -20,6 +20,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/follow/terminal_options.h"
 #include "cli/slurm/labels.h"
 #include "cli/slurm/step.h"
@@ -249,13 +250,21 @@ static bool is_of_session(pid_t sender)
     return session == getsid(0) || (session < 0 && errno == ESRCH);
 }
 
+/* Ignored when srun began: nohup refuses every hangup, and a command in the background of a script the keys
+ * of the terminal; what a script sends to it is passed on. */
+static bool is_refused(const struct signalfd_siginfo *info)
+{
+    return leaving_is_ignored((int)info->ssi_signo) &&
+           (info->ssi_signo == SIGHUP || info->ssi_code == SI_KERNEL);
+}
+
 static void take_signals(struct step *step, int fd)
 {
     struct signalfd_siginfo info;
     while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         int number = (int)info.ssi_signo;
         bool is_ours = info.ssi_code == SI_USER && is_of_session((pid_t)info.ssi_pid);
-        if (number == SIGCHLD || number == SIGPIPE)
+        if (number == SIGCHLD || number == SIGPIPE || is_refused(&info))
             continue;
         if (number == SIGINT && info.ssi_code == SI_KERNEL)
             interrupt(step);

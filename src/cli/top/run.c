@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/term/field.h"
 #include "cli/top/curses.h"
 #include "cli/top/draw.h"
@@ -41,16 +42,14 @@ static void on_signal(int signal)
  * interrupt drawing. */
 static void take_signals(void)
 {
-    static const int leaving[] = { SIGINT, SIGTERM, SIGHUP };
     struct sigaction action = { .sa_handler = on_signal };
     sigset_t held;
-    (void)sigemptyset(&held);
+    leaving_signals(&held);
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(&held, number) == 1)
+            (void)sigaction(number, &action, NULL);
     (void)sigaddset(&held, SIGWINCH);
     (void)sigaddset(&held, SIGTSTP);
-    for (size_t i = 0; i < sizeof(leaving) / sizeof(leaving[0]); i++) {
-        (void)sigaction(leaving[i], &action, NULL);
-        (void)sigaddset(&held, leaving[i]);
-    }
     (void)sigprocmask(SIG_BLOCK, &held, &outside_signals);
 }
 

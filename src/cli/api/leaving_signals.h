@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The signals that ask a program to go: SIGINT, SIGTERM, SIGHUP. One that was ignored when the program began
+ * stays ignored: nohup, and shells that start a command in the background without job control, protect a
+ * command in this way. A blocked signal reaches a signalfd even if it is ignored, so every program that
+ * blocks signals asks here which.
+ */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* Whether this process ignores the signal. Nothing in this program may have set its action before. */
+bool leaving_is_ignored(int number);
+
+/* Those of the three that are not ignored. */
+void leaving_signals(sigset_t *ret);
+
+/* Adds the signal unless it is ignored. */
+void leaving_signals_add(sigset_t *set, int number);
+
+/* Blocks the set and returns a signalfd for it (close on exec, never blocks), or a negative errno. */
+int leaving_signals_open(const sigset_t *set, struct error *err);
