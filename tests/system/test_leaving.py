@@ -18,6 +18,39 @@ def read_line(process):
     return process.stdout.readline()
 
 
+def talking_job(box, gate):
+    """Prints a line, and two more when the gate opens."""
+    job = box.submit('--', 'sh', '-c', f'echo one; read x <{gate.path}; echo two; read x <{gate.path}; echo three')
+    box.wait(job, 'running')
+    return job
+
+
+@pytest.mark.parametrize('words', [('attach',), ('attach', '-r')], ids=' '.join)
+@pytest.mark.parametrize('number', SIGNALS, ids=lambda number: number.name)
+def test_a_signal_for_attach_leaves_the_job(box, gate, words, number):
+    job = talking_job(box, gate)
+    viewer = box.popen(*words, job)
+    assert read_line(viewer) == b'one\n'
+    viewer.send_signal(number)
+    assert viewer.wait(harness.DEADLINE_S) == 0 and 'which continues' in viewer.communicate()[1].decode()
+    assert box.job(job)['state'] == 'running'
+    gate.open(2)
+    assert box.wait(job)['state'] == 'done' and box.output(job) == 'one\ntwo\nthree\n'
+
+
+@pytest.mark.parametrize('words', [('attach',), ('attach', '-r')], ids=' '.join)
+def test_a_reader_of_attach_that_goes_leaves_the_job(box, gate, words):
+    job = talking_job(box, gate)
+    viewer = box.popen(*words, job)
+    assert read_line(viewer) == b'one\n'
+    viewer.stdout.close()
+    gate.open()
+    assert viewer.wait(harness.DEADLINE_S) == 0, viewer.stderr.read()
+    assert box.job(job)['state'] == 'running'
+    gate.open()
+    assert box.wait(job)['state'] == 'done'
+
+
 def ignore(*numbers):
     """For preexec_fn: as nohup, and shells that start something in the background, do it."""
     return lambda: [signal.signal(number, signal.SIG_IGN) for number in numbers]

@@ -167,7 +167,7 @@ static void leave(struct follow *follow)
 static void stop(struct follow *follow, int signal)
 {
     bool may_talk = !follow->call->is_quiet && signal == SIGINT;
-    if (signal == SIGINT && follow->options->ctrl_c == CTRL_C_DETACH) {
+    if (follow->options->ctrl_c == CTRL_C_DETACH) {
         leave(follow);
         return;
     }

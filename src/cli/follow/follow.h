@@ -13,7 +13,7 @@
 /* The effect of Ctrl-C on a job without a terminal. */
 enum ctrl_c {
     CTRL_C_FORWARD, // SIGINT for its processes; the second time it is stopped, the third time killed
-    CTRL_C_DETACH,
+    CTRL_C_DETACH,  // this program goes, and so it does on any other signal and without a reader
     CTRL_C_CANCEL,
     CTRL_C_TWICE, // the first time its state is shown, again within a second it gets SIGINT and is stopped
 };
@@ -32,8 +32,8 @@ struct follow_options {
 /*
  * Follows the job until it ends and returns the exit status for this process. `job` is the answer to its
  * submission. A requeued job is followed through its next attempts. SIGTERM, SIGHUP, and a closed stdout
- * cancel the job; while it waits, so does SIGINT, unless is_detaching. On a terminal, the key d leaves it
- * queued.
+ * cancel the job; while it waits, so does SIGINT. None of them does with CTRL_C_DETACH. On a terminal, the
+ * key d leaves it queued.
  */
 int follow_job(struct call *call, const json_t *job, const struct follow_options *options, struct error *err);
 
