@@ -46,6 +46,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/private_tmp.h"
 #include "base/process.h"
 #include "base/strings.h"
 #include "base/version.h"
@@ -63,8 +64,9 @@ struct worker {
     struct guard *guard;
     const struct confine *confine;
     struct confine_state *cells;
-    struct error confine_err; // why no better kind is used
-    struct error devices_err; // why jobs may open every device
+    struct error confine_err;     // why no better kind is used
+    struct error devices_err;     // why jobs may open every device
+    struct error private_tmp_err; // why no job can have a /tmp of its own
     struct gpu_devices *devices;
     struct shares shares; // of GPUs
     struct launcher *launcher;
@@ -154,6 +156,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .confine = worker->confine->name,
         .confine_err = &worker->confine_err,
         .devices_err = &worker->devices_err,
+        .private_tmp_err = &worker->private_tmp_err,
         .is_root_job_allowed = worker->options->is_root_job_allowed,
         .log_dir = worker->options->log_dir,
         .state_dir = worker->options->state_dir,
@@ -315,7 +318,9 @@ static int open_launcher(struct worker *worker, struct error *err)
         .devices = worker->devices,
         .shares = &worker->shares.ways,
         .is_guarding = worker->devices_err.code == 0,
+        .private_tmp_err = &worker->private_tmp_err,
     };
+    (void)private_tmp_probe(&worker->private_tmp_err);
     int r = launcher_open(&launcher, worker->confine, worker->cells, &worker->launcher, err);
     if (r < 0)
         return r;

@@ -30,6 +30,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .notifications = options->notifications,
         .loss = options->loss,
         .park = options->park,
+        .is_tmp_private = options->is_tmp_private,
         .max_time_ms = options->max_time_ms,
         .default_time_ms = options->default_time_ms,
         .accounts = options->accounts,

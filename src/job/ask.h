@@ -62,6 +62,7 @@ struct job_ask {
     bool park_on_timeout;      // parked when it reaches its time limit, and runs again later
     bool park_on_preempt;      // parked instead of requeued when other jobs need its GPUs
     bool park_anywhere;        // a parked one may return on other GPUs of its node
+    bool private_tmp;          // /tmp, /var/tmp, /dev/shm and System V IPC are its own: base/private_tmp.h
     bool requeue_on_timeout;   // requeued when it reaches its time limit
     bool requeue_on_node_lost; // requeued when its node is lost or rebooted
     int64_t idle_timeout_ms;   // ends after its GPUs were unused for this time; 0: the site's default
@@ -173,6 +174,8 @@ struct job_ask {
             "park the job when it is preempted, so that it keeps its work", ASK_SHOWN),                      \
         X(base, 345, RECORD_BOOL, park_anywhere, park_anywhere, 0,                                           \
             "let the parked job return on other GPUs of its node", ASK_SHOWN),                               \
+        X(base, 392, RECORD_BOOL, private_tmp, private_tmp, 0,                                               \
+            "a /tmp, /var/tmp, /dev/shm and System V IPC of its own, which end with it", ASK_SHOWN),         \
         X(base, 370, RECORD_STRING, partition, partition, ASK_TEXT_MAX,                                      \
             "partition: debug, or one of several: a,b", ASK_SHOWN),                                          \
         X(base, 380, RECORD_STRING, nodelist, nodelist, ASK_TEXT_MAX, "only nodes of this list: gpu1,gpu3",  \

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/private_tmp.h"
 #include "job/image.h"
 
 #define TAG_SUBMIT_KEY 12
@@ -117,6 +118,30 @@ int job_spec_check_fallback(const char *what, const char *value, struct error *e
         return 0;
     (void)error_set(err, -EINVAL, "%s: '%.60s' is not a fallback directory", what, value);
     return error_hint(err, "use home, tmp or an absolute path");
+}
+
+/* `what` is the path, relative to the directory of the job or absolute. */
+static int check_kept(const char *what, const char *path, const char *advice, struct error *err)
+{
+    const char *place = path != NULL && path[0] == '/' ? private_tmp_place(path) : NULL;
+    if (place == NULL)
+        return 0;
+    (void)error_set(err, -EINVAL, "%s %s is in %s, and the job has a %s of its own, which ends with it", what,
+        path, place, place);
+    return error_hint(err, "%s", advice);
+}
+
+int job_spec_check_private_tmp(const struct job_spec *spec, struct error *err)
+{
+    static const char other[] = "name one in another directory";
+    int r = spec->cwd_fallback == NULL || private_tmp_place(spec->cwd_fallback) != NULL
+                ? check_kept("the working directory", spec->cwd, "use -C DIR with another directory", err)
+                : 0;
+    if (r == 0)
+        r = check_kept("the output file", spec->output, other, err);
+    if (r == 0)
+        r = check_kept("the file of standard error", spec->error, other, err);
+    return r == 0 ? check_kept("the file of standard input", spec->input, other, err) : r;
 }
 
 int job_spec_validate(const struct job_spec *spec, struct error *err)

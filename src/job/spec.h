@@ -57,6 +57,11 @@ void job_spec_init(struct job_spec *spec);
 /* Checks everything that does not depend on the cluster. On failure sets one sentence and a hint. */
 int job_spec_validate(const struct job_spec *spec, struct error *err);
 
+/* For a job with a /tmp of its own: its directory must be there, and its output outlive it. -EINVAL with a
+ * hint.
+ */
+int job_spec_check_private_tmp(const struct job_spec *spec, struct error *err);
+
 /* The job's name in listings: its name, or the last path component of its first word. The caller frees it. */
 char *job_spec_display_name(const struct job_spec *spec);
 

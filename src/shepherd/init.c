@@ -30,6 +30,7 @@
 #include "base/favours.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/private_tmp.h"
 #include "base/process.h"
 #include "base/record.h"
 #include "job/spec.h"
@@ -112,6 +113,17 @@ static int enter_groups(const struct strings *groups)
     return 0;
 }
 
+/* MPS's clients reach their server through /dev/shm of the machine. */
+static int enter_private_tmp(const struct init *init)
+{
+    const struct launch_spec *spec = init->spec;
+    if (!launch_ask(spec)->private_tmp)
+        return 0;
+    if (spec->is_exec_step)
+        return private_tmp_join(init->host_pidfd);
+    return private_tmp_enter(spec->mps != NULL ? PRIVATE_TMP_FILES : PRIVATE_TMP_ALL);
+}
+
 static int enter_directory(const struct init *init, struct place *place)
 {
     const struct launch_spec *spec = init->spec;
@@ -159,6 +171,12 @@ static int empty(const struct init *init, int fd)
     return ftruncate(fd, 0) < 0 ? -errno : 0;
 }
 
+/* A path that no check at the submit could see through, such as a link. */
+static bool would_end_with_job(const struct init *init, int fd)
+{
+    return launch_ask(init->spec)->private_tmp && !init->spec->is_exec_step && private_tmp_has(fd);
+}
+
 /* The files that the user named for standard input, and for standard error alone. */
 static void open_others(const struct init *init, struct place *place)
 {
@@ -169,6 +187,8 @@ static void open_others(const struct init *init, struct place *place)
         int r = place->error_fd < 0 ? place->error_fd : empty(init, place->error_fd);
         if (r < 0)
             report_failure(init, STEP_ERROR, -r);
+        if (would_end_with_job(init, place->error_fd))
+            report_failure(init, STEP_ERROR_PRIVATE, 0);
     }
     if (spec->input == NULL)
         return;
@@ -216,6 +236,9 @@ static int prepare(const struct init *init, struct place *place)
     r = enter_groups(&init->spec->v1_cgroups);
     if (r < 0)
         report_failure(init, STEP_ENTER, -r);
+    r = enter_private_tmp(init);
+    if (r < 0)
+        report_failure(init, STEP_PRIVATE_TMP, -r);
     r = user_become(init->spec, &step);
     if (r < 0)
         report_failure(init, step, -r);
@@ -229,6 +252,8 @@ static int prepare(const struct init *init, struct place *place)
     int log_fd = open_log(init, place, &step);
     if (log_fd < 0)
         report_failure(init, step, -log_fd);
+    if (would_end_with_job(init, log_fd))
+        report_failure(init, STEP_LOG_PRIVATE, 0);
     r = empty(init, log_fd);
     if (r < 0)
         report_failure(init, STEP_LOG, -r);

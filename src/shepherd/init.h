@@ -68,6 +68,7 @@ struct init {
     char **command;             // argv with two free entries before it, for scripts without "#!"
     struct strings *environment;
     bool is_confined; // a cgroup is used to kill the rest; otherwise I does
+    int host_pidfd;   // of an exec step: the init of the job's own step; else -1
     const int *stdio; // 0, 1 and 2 of the command, or NULL: /dev/null and the log
     int status_fd;
     int channel_fd;

@@ -205,10 +205,8 @@ static int open_host(const struct shepherd *shepherd)
 /* An exec step is started in a cgroup of another step: only its own descendants end with it. */
 static void leave_host(struct shepherd *shepherd)
 {
-    if (!shepherd->spec.is_exec_step)
-        return;
-    closep(&shepherd->cgroup_fd);
-    shepherd->host_pidfd = open_host(shepherd);
+    if (shepherd->spec.is_exec_step)
+        closep(&shepherd->cgroup_fd);
 }
 
 /* It is not in the requested directory, and its log may have moved with it. */
@@ -252,12 +250,15 @@ static bool prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
         spec->cwd_fallback != NULL ? absolute_path(spec->cwd_fallback, spec->output) : NULL;
     char **argv = exec_argv(&spec->command);
     merge_environment(spec, &environment);
+    if (spec->is_exec_step)
+        shepherd->host_pidfd = open_host(shepherd);
     struct init init = {
         .spec = spec,
         .log_path_moved = moved_path,
         .command = argv,
         .environment = &environment,
         .is_confined = shepherd->cgroup_fd >= 0 && !spec->is_exec_step,
+        .host_pidfd = shepherd->host_pidfd,
         .status_fd = shepherd->status_fd,
     };
     for (size_t i = 0; i < logs.count; i++)

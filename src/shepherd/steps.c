@@ -64,6 +64,11 @@ static const struct step_row rows[STEPS] = {
     [STEP_RUNTIME] = { "", "", OBJECT_NONE, false },
     [STEP_MOUNT] = { "cannot mount into the container the directory ",
         ", or the home directory: a path contains a colon or comma", OBJECT_CWD, false },
+    [STEP_PRIVATE_TMP] = { "cannot give the job a /tmp of its own", "", OBJECT_NONE, true },
+    [STEP_LOG_PRIVATE] = { "the log ", " is in a directory that only the job has, and would end with it",
+        OBJECT_LOG, false },
+    [STEP_ERROR_PRIVATE] = { "the file of standard error ",
+        " is in a directory that only the job has, and would end with it", OBJECT_ERROR, false },
     [STEP_ENTER] = { "cannot enter the cgroups that limit the job", "", OBJECT_NONE, true },
 };
 

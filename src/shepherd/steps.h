@@ -39,6 +39,9 @@ enum launch_step {
     STEP_LATE,
     STEP_ERROR,
     STEP_INPUT,
+    STEP_PRIVATE_TMP,
+    STEP_LOG_PRIVATE,
+    STEP_ERROR_PRIVATE,
     STEPS,
 };
 

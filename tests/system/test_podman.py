@@ -204,3 +204,20 @@ def test_a_container_has_a_terminal_where_a_job_has_one(box, containers, submit)
     job = submit('[ -t 0 ] && [ -t 1 ] && echo on a terminal', '-g', '0', '--tty')
     assert box.wait(job)['state'] == 'done', box.output(job)
     assert 'on a terminal' in box.output(job)
+
+
+def test_a_container_of_a_job_with_a_tmp_of_its_own_starts_and_leaves_nothing_in_that_of_the_node(ana, message_queues):
+    folder = tempfile.mkdtemp(dir=ana.home)  # a storage below /tmp would not be there
+    os.chown(folder, ana.uid, ana.gid)
+    own = Containers(folder, ana)
+    box = harness.Instance('sim:1x24G', client=ana, parent='/run').start()
+    try:
+        own.make_image()
+        before = set(os.listdir('/tmp'))
+        job = box.submit(*own.options, '--image', IMAGE, '--private-tmp', '-g', '0', '--', 'cat', '/etc/made', cwd=folder)
+        assert box.wait(job)['state'] == 'done', box.output(job)
+        assert box.output(job) == MADE and not any('podman' in name for name in set(os.listdir('/tmp')) - before)
+    finally:
+        box.close()
+        own.podman('unshare', 'rm', '-rf', f'{folder}/store', check=False)
+        shutil.rmtree(folder, ignore_errors=True)

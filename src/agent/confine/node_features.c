@@ -68,6 +68,18 @@ static void describe_devices(const struct feature_facts *facts, struct node_feat
     feature->fix = xstrdup(devices_fix(facts));
 }
 
+static void describe_private_tmp(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = facts->private_tmp_err->code == 0;
+    if (feature->is_on) {
+        feature->text = xstrdup("a job with --private-tmp has a /tmp, /var/tmp and /dev/shm of its own");
+        return;
+    }
+    feature->text = xasprintf("--private-tmp does not work here: %s", facts->private_tmp_err->message);
+    feature->fix = xstrdup(
+        facts->is_root ? "give mgpud CAP_SYS_ADMIN, and a / that is a mount point" : "start mgpud as root");
+}
+
 static void describe_gpu_lock(const struct feature_facts *facts, struct node_feature *feature)
 {
     const char *fix;
@@ -239,6 +251,7 @@ static const struct {
     { "cgroup", describe_cgroup },
     { "gpu", describe_gpu, true },
     { "devices", describe_devices },
+    { "private-tmp", describe_private_tmp },
     { "gpu-lock", describe_gpu_lock, true },
     { "share", describe_share },
     { "memory", describe_memory },

@@ -118,6 +118,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .has_no_new_privs = options->has_no_new_privs,
         .devices = options->devices,
         .is_guarding = options->is_guarding,
+        .private_tmp_err = options->private_tmp_err,
         .shares = options->shares,
         .confine = confine,
         .cells = cells,

@@ -22,6 +22,7 @@ struct launcher {
     bool has_no_new_privs;
     const struct gpu_devices *devices; // NULL: not known
     bool is_guarding;
+    const struct error *private_tmp_err;
     const struct share_ways *shares;
     const struct confine *confine;
     struct confine_state *cells;

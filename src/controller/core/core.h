@@ -130,6 +130,7 @@ struct core_options {
     struct notification_settings notifications;
     struct loss_settings loss;
     struct park_settings park;
+    bool is_tmp_private;                 // each job has a /tmp of its own
     const struct core_account *accounts; // borrowed while the core exists
     size_t n_accounts;
     const struct core_partition *partitions; // likewise: controller/core/partition.h

@@ -103,6 +103,15 @@ static int check_adopted(const struct job *job, const struct job_ask *ask, struc
     return error_hint(err, "cancel it and adopt the other process");
 }
 
+/* Whether its directories and files are in places that only it sees was checked with them. */
+static int check_private_tmp(const struct job *job, const struct job_ask *ask, struct error *err)
+{
+    if (ask->private_tmp == job->ask->private_tmp)
+        return 0;
+    (void)error_set(err, -EINVAL, "private_tmp cannot be edited");
+    return error_hint(err, "cancel it and submit it again");
+}
+
 int core_check_changed(const struct core *core, const struct job *job, const struct job_ask *ask,
     const struct core_facts *facts, uint32_t *ret_gpus, struct error *err)
 {
@@ -140,6 +149,8 @@ static int check_edit(const struct core *core, const struct identity *who, const
         r = check_array(job, ask, err);
     if (r == 0)
         r = check_adopted(job, ask, err);
+    if (r == 0)
+        r = check_private_tmp(job, ask, err);
     if (r == 0)
         r = check_singleton(ask, err);
     if (r == 0)

@@ -159,6 +159,7 @@ static void complete_ask(const struct core *core, const struct identity *who, st
     ask.partition = core_partition_of(core, &ask);
     ask.time_limit_ms = core_limit_of(core, &ask);
     ask.own_priority = core_priority_is_own(core, who, job->ask, &nothing);
+    ask.private_tmp = (ask.private_tmp || core->options.is_tmp_private) && ask.adopted_pid == 0;
     bool is_singleton = ask.after != NULL && strstr(ask.after, AFTER_SINGLETON) != NULL;
     _cleanup_free_ char *after = is_singleton ? replace_singleton(core, job) : NULL;
     ask.after = is_singleton ? after : ask.after;
@@ -188,6 +189,9 @@ static int make_job(const struct core *core, const struct identity *who, const s
     job->gid = who->gid;
     job->submitted_ms = core->now_ms;
     complete_ask(core, who, job);
+    r = job->ask->private_tmp ? job_spec_check_private_tmp(spec, err) : 0;
+    if (r < 0)
+        return r;
     r = core_describe(core, job, facts != NULL ? facts : &none, ret_description, err);
     if (r < 0)
         return r;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/private_tmp.h"
+
+static void what_is_below_a_private_directory_is_told_from_its_neighbours(void **state)
+{
+    static const struct {
+        const char *path, *place;
+    } rows[] = {
+        { "/tmp/x", "/tmp" },
+        { "//tmp///x", "/tmp" },
+        { "/./tmp/./x/y", "/tmp" },
+        { "/var/tmp/x", "/var/tmp" },
+        { "/var//tmp/x", "/var/tmp" },
+        { "/dev/shm/x", "/dev/shm" },
+        { "/tmp/..", "/tmp" },
+        { "/tmp", NULL },
+        { "/tmp/", NULL },
+        { "/tmp/.", NULL },
+        { "/tmpx", NULL },
+        { "/tmpx/y", NULL },
+        { "/home/tmp/x", NULL },
+        { "/var/tm", NULL },
+        { "/var", NULL },
+        { "/dev/shmx", NULL },
+        { "/", NULL },
+        { "", NULL },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *place = private_tmp_place(rows[i].path);
+        if (rows[i].place == NULL ? place != NULL : place == NULL || strcmp(place, rows[i].place) != 0)
+            fail_msg("%s: %s", rows[i].path, place != NULL ? place : "none");
+    }
+}
+
+static void a_node_that_cannot_says_why(void **state)
+{
+    struct error err = { 0 };
+    int r = private_tmp_probe(&err);
+    assert_true(r == 0 || err.message[0] != '\0');
+    if (geteuid() != 0)
+        assert_true(r < 0);
+    assert_false(private_tmp_has(-1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_below_a_private_directory_is_told_from_its_neighbours),
+        cmocka_unit_test(a_node_that_cannot_says_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
