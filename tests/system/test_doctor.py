@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """`mgpu doctor`: what is on, what is off, and how to get it."""
 
+import os
 import re
 
 import harness
@@ -58,3 +59,18 @@ def test_simulated_gpus_are_called_simulated(make_instance):
     assert instance.api('GET', '/nodes').json['nodes'][0]['gpu_backend'] == 'sim'
     assert re.search('simulated|sim', instance.mgpu('doctor').out)
     assert harness.SANITIZER.search(instance.log()) is None
+
+
+def test_doctor_names_shared_memory_that_no_process_uses(box, someone):
+    path = f'/dev/shm/mgpu-left-{os.getpid()}'
+    with someone.acting(), open(path, 'wb') as out:
+        out.write(bytes(3 << 20))
+    try:
+        for user in {someone, box.user}:  # root is told of all users
+            text = box.mgpu('doctor', user=user).out
+            assert re.search(r'off +shared memory .*no process uses: .*' + someone.name, text), text
+        with open(path, 'rb'):
+            text = box.mgpu('doctor', user=box.user).out
+            assert os.path.basename(path) not in text, text
+    finally:
+        os.unlink(path)

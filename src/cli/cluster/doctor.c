@@ -20,6 +20,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/cluster/connectivity_check.h"
 #include "cli/cluster/findings.h"
+#include "cli/cluster/shared_memory_text.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
@@ -382,6 +383,16 @@ static int sum_up(const struct doctor *doctor)
     return status_of(doctor);
 }
 
+/* It stays until a reboot, and is charged to no job. */
+static void check_shared_memory(struct doctor *doctor)
+{
+    _cleanup_free_ char *text = shared_memory_text();
+    if (text != NULL)
+        tell(doctor, VERDICT_OFF, "shared memory", text,
+            "ls -l /dev/shm; rm what its owner does not need, ipcrm -m ID for segments; jobs with "
+            "--private-tmp leave none");
+}
+
 /* mgpud and all its nodes. */
 static int check_all(struct doctor *doctor, struct error *err)
 {
@@ -391,6 +402,7 @@ static int check_all(struct doctor *doctor, struct error *err)
     if (check_controllers(doctor))
         return 0;
     check_settings(doctor);
+    check_shared_memory(doctor);
     return check_nodes(doctor, NULL, err);
 }
 

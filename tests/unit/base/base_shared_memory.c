@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/shared_memory.h"
+
+struct place {
+    char folder[64], table[96];
+};
+
+static void make_place(struct place *place)
+{
+    (void)snprintf(place->folder, sizeof(place->folder), "/tmp/mgpu-shm-XXXXXX");
+    assert_non_null(mkdtemp(place->folder));
+    (void)snprintf(place->table, sizeof(place->table), "%s.table", place->folder);
+}
+
+static void write_table(const struct place *place, const char *lines)
+{
+    FILE *out = fopen(place->table, "w");
+    assert_non_null(out);
+    (void)fprintf(
+        out, "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap\n%s", lines);
+    (void)fclose(out);
+}
+
+static int make_file(const struct place *place, const char *name, size_t bytes)
+{
+    char path[160], byte = 'x';
+    (void)snprintf(path, sizeof(path), "%s/%s", place->folder, name);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    for (size_t at = 0; at < bytes; at += 4096)
+        assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+    return fd;
+}
+
+static void remove_place(const struct place *place)
+{
+    char command[200];
+    (void)snprintf(command, sizeof(command), "rm -rf '%s' '%s'", place->folder, place->table);
+    assert_int_equal(system(command), 0);
+}
+
+static size_t find(const struct place *place, uint32_t uid, int64_t since_ms, struct shared_memory *ret)
+{
+    return shared_memory_find_in(place->folder, place->table, uid, since_ms, ret);
+}
+
+static void files_that_no_process_uses_are_found_with_their_size(void **state)
+{
+    static struct shared_memory found[SHARED_MEMORY_MAX];
+    struct place place;
+    make_place(&place);
+    int opened = make_file(&place, "opened", 4096), mapped = make_file(&place, "mapped", 4096);
+    void *map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, mapped, 0);
+    assert_ptr_not_equal(map, MAP_FAILED);
+    (void)close(mapped);
+    (void)close(make_file(&place, "left", 3 * 4096));
+    assert_int_equal(find(&place, geteuid(), 0, found), 1);
+    assert_string_equal(found[0].name, "left");
+    assert_true(found[0].bytes >= 4096 && found[0].uid == geteuid());
+    (void)munmap(map, 4096);
+    (void)close(opened);
+    assert_int_equal(find(&place, geteuid(), 0, found), 3);
+    assert_int_equal(find(&place, SHARED_MEMORY_ALL, 0, found), 3);
+    assert_int_equal(find(&place, geteuid() + 1, 0, found), 0);
+    assert_int_equal(find(&place, geteuid(), clock_wall_ms() + 60000, found), 0);
+    remove_place(&place);
+}
+
+static void only_segments_to_which_nothing_is_attached_are_found(void **state)
+{
+    static struct shared_memory found[SHARED_MEMORY_MAX];
+    struct place place;
+    make_place(&place);
+    write_table(&place, "0 32768 666 4096 1 1 0 1000 1000 1000 1000 0 0 100 4096 0\n"
+                        "0 32769 666 4096 1 1 2 1000 1000 1000 1000 0 0 100 4096 0\n"
+                        "0 32770 1666 4096 1 1 0 1001 1000 1000 1000 0 0 200 8192 0\n"
+                        "not a line\n\n0 1\n");
+    assert_int_equal(find(&place, 1000, 0, found), 1);
+    assert_string_equal(found[0].name, "segment 32768");
+    assert_int_equal(found[0].bytes, 4096);
+    assert_int_equal(find(&place, SHARED_MEMORY_ALL, 0, found), 2);
+    assert_int_equal(find(&place, SHARED_MEMORY_ALL, 150000, found), 1);
+    assert_int_equal(found[0].bytes, 8192);
+    remove_place(&place);
+}
+
+static void more_files_than_fit_are_cut_off(void **state)
+{
+    static struct shared_memory found[SHARED_MEMORY_MAX];
+    struct place place;
+    make_place(&place);
+    write_table(&place, "0 32768 666 4096 1 1 0 1000 1000 1000 1000 0 0 100 4096 0\n");
+    for (unsigned i = 0; i < SHARED_MEMORY_MAX + 5; i++) {
+        char name[200];
+        (void)snprintf(name, sizeof(name), "%0100u", i);
+        (void)close(make_file(&place, name, 0));
+    }
+    assert_int_equal(find(&place, SHARED_MEMORY_ALL, 0, found), SHARED_MEMORY_MAX);
+    assert_int_equal(strlen(found[0].name), SHARED_MEMORY_NAME - 1);
+    remove_place(&place);
+}
+
+static void a_machine_without_the_folder_has_none(void **state)
+{
+    static struct shared_memory found[SHARED_MEMORY_MAX];
+    assert_int_equal(shared_memory_find_in("/nonexistent", "/nonexistent", 0, 0, found), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_that_no_process_uses_are_found_with_their_size),
+        cmocka_unit_test(only_segments_to_which_nothing_is_attached_are_found),
+        cmocka_unit_test(more_files_than_fit_are_cut_off),
+        cmocka_unit_test(a_machine_without_the_folder_has_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
