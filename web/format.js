@@ -55,9 +55,13 @@ export function gpusOf(job) {
 /** "42" or, of an array, "42.3". */
 export const numberOf = (job) => (job.array_job ? `${job.array_job}.${job.array_index}` : String(job.id));
 
+/** "250 done, 50 failed" of an array, as its own record counts them: not those that happen to be listed. */
+export const elementsOf = (job) => ['done', 'failed', 'cancelled'].filter((state) => job.elements?.[state]).map((state) => `${job.elements[state]} ${state}`).join(', ');
+
 /** The end of a job in a few words. */
 export function outcome(job) {
   if (!job.ended_by) return job.state;
+  if (job.elements && job.ended_by === 'exit') return elementsOf(job);
   if (job.ended_by === 'exit') return job.exit_code === 0 ? 'done' : `exit ${job.exit_code}`;
   if (job.ended_by === 'signal') return `signal ${job.signal}`;
   return job.ended_by.replaceAll('_', ' ');

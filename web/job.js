@@ -4,7 +4,7 @@ import { applyChange, cancel, hold, park, requeue, retry, setPriority, setTimeLi
 import { get, submitKey } from './api.js';
 import { timeChart } from './chart.js';
 import { h, redraw } from './dom.js';
-import { bytes, duration, fullMoment, gpusOf, moment, numberOf, outcome, percent } from './format.js';
+import { bytes, duration, elementsOf, fullMoment, gpusOf, moment, numberOf, outcome, percent } from './format.js';
 import { isOpen, isSplitUp, mayControl, mayRead, state, waits, watchEvents } from './live.js';
 import { logView } from './log.js';
 import { grantText, parkText, progressBar, section, stateBadge, time, userName } from './parts.js';
@@ -26,6 +26,7 @@ function facts(job) {
     ['Priority', String(job.priority)],
     job.after ? ['After', job.after] : null,
     job.array ? ['Array', `${job.array}${job.array_left ? `, not begun: ${job.array_left}` : ''}`] : null,
+    elementsOf(job) ? ['Elements', `${elementsOf(job)} of ${job.elements.all}`] : null,
     job.attempt > 1 ? ['Attempt', String(job.attempt)] : null,
     job.status ? ['Status', job.status] : null,
     usage ? ['GPU load', `${percent(usage.utilization)} on average, peak ${percent(usage.utilization_peak)}`] : null,

@@ -374,6 +374,10 @@ static void on_member(struct job *job, const struct job_event *event)
     /* The exit code of an array is that of its first failed element, and never 0 when one has failed. */
     if (!is_good && job->array_failed++ == 0)
         job->exit_code = event->exit_code != 0 ? event->exit_code : 1;
+    job->array_done += is_good;
+    job->array_cancelled += event->end == END_CANCELLED;
+    if (event->exit_code > job->array_exit_max)
+        job->array_exit_max = event->exit_code;
     job->array_open--;
     if (has_more_elements(job))
         return;
@@ -534,7 +538,11 @@ int job_apply(struct job *job, const struct job_event *event, struct error *err)
 static const char *find_broken_array_rule(const struct job *job)
 {
     if (!job_is_array(job))
-        return job->array_open > 0 || job->array_failed > 0 ? "only an array has elements" : NULL;
+        return job->array_open > 0 || job->array_failed > 0 || job->array_done > 0
+                   ? "only an array has elements"
+                   : NULL;
+    if (job->array_cancelled > job->array_failed)
+        return "a cancelled element has failed";
     if (job_state_is_active(job->state))
         return "an array itself cannot run";
     if (job->array_job != 0)

@@ -33,9 +33,12 @@ struct job {
     int64_t queued_ms;         // wall clock: start of the current wait; 0: since its submit
     int64_t retry_ms;          // wall clock: earliest start of its next attempt; 0: at once
     /* An array never runs itself: its elements are split off, each as a job of its own. */
-    char *array_left;      // of an array: the indexes not yet split off; NULL: not an array
-    uint32_t array_open;   // elements split off and not done
-    uint32_t array_failed; // elements that ended other than exit 0
+    char *array_left;         // of an array: the indexes not yet split off; NULL: not an array
+    uint32_t array_open;      // elements split off and not done
+    uint32_t array_failed;    // elements that ended other than exit 0
+    uint32_t array_cancelled; // of those: cancelled
+    uint32_t array_done;      // elements that ended with exit 0
+    int32_t array_exit_max;   // highest exit status of an ended element
     /* Of an element. */
     uint64_t array_job; // 0: not an element
     uint32_t array_index;

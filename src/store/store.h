@@ -139,10 +139,11 @@ enum store_order { STORE_OLDEST_FIRST, STORE_NEWEST_FIRST };
 
 struct store_ids_query {
     enum store_order order;
-    uint64_t from;    // only higher ids, or with STORE_NEWEST_FIRST lower ones
-    size_t most;      // jobs looked at; the store takes fewer of a large number
-    int64_t uid;      // of this user, or STORE_ANY_USER
-    const char *name; // a pattern; NULL: any
+    uint64_t from;        // only higher ids, or with STORE_NEWEST_FIRST lower ones
+    size_t most;          // jobs looked at; the store takes fewer of a large number
+    int64_t uid;          // of this user, or STORE_ANY_USER
+    const char *name;     // a pattern; NULL: any
+    bool has_no_elements; // leaves out the elements of arrays
 };
 
 /* The ids of jobs that match, among the next ones in this order; `next` is the `from` of those after them, 0

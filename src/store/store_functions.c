@@ -44,16 +44,50 @@ static void usage_milli(sqlite3_context *context, int count, sqlite3_value **val
     job_usage_clear(&usage);
 }
 
-static void requeue_cause(sqlite3_context *context, int count, sqlite3_value **values)
+/* A number of an event, or NULL if the event cannot be read. */
+static void event_number(
+    sqlite3_context *context, sqlite3_value *value, int64_t (*number)(const struct job_event *event))
 {
     struct job_event event;
-    (void)count;
-    if (decode(values[0], &job_event_record, &event) < 0) {
+    if (decode(value, &job_event_record, &event) < 0) {
         sqlite3_result_null(context);
         return;
     }
-    sqlite3_result_int64(context, event.cause);
+    sqlite3_result_int64(context, number(&event));
     job_event_clear(&event);
+}
+
+static int64_t cause_of(const struct job_event *event)
+{
+    return event->cause;
+}
+
+static void requeue_cause(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    event_number(context, values[0], cause_of);
+}
+
+static int64_t end_of(const struct job_event *event)
+{
+    return event->end;
+}
+
+static void event_end(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    event_number(context, values[0], end_of);
+}
+
+static int64_t exit_code_of(const struct job_event *event)
+{
+    return event->exit_code;
+}
+
+static void event_exit_code(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    event_number(context, values[0], exit_code_of);
 }
 
 int store_functions_add(sqlite3 *db, struct error *err)
@@ -65,6 +99,8 @@ int store_functions_add(sqlite3 *db, struct error *err)
         { "granted_milli", granted_milli },
         { "usage_milli", usage_milli },
         { "requeue_cause", requeue_cause },
+        { "event_end", event_end },
+        { "event_exit_code", event_exit_code },
     };
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
     int rc = SQLITE_OK;

@@ -25,6 +25,8 @@ static bool is_wanted(const struct fetch_ids *fetch, sqlite3_stmt *row)
     const char *name = (const char *)sqlite3_column_text(row, 2);
     if (fetch->query.uid != STORE_ANY_USER && sqlite3_column_int64(row, 1) != fetch->query.uid)
         return false;
+    if (fetch->query.has_no_elements && sqlite3_column_int64(row, 3) != 0)
+        return false;
     return fetch->name == NULL || (name != NULL && fnmatch(fetch->name, name, 0) == 0);
 }
 

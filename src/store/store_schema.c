@@ -201,6 +201,19 @@ static const char scopes[] = "ALTER TABLE tokens ADD COLUMN scopes INTEGER NOT N
                              "ALTER TABLE tokens ADD COLUMN max_gpu_ms INTEGER NOT NULL DEFAULT 0;"
                              "ALTER TABLE jobs ADD COLUMN api_token INTEGER NOT NULL DEFAULT 0;";
 
+/* How the elements of an array ended, counted by its own record: 12 is `member`, 1 exit, 3 cancelled. */
+static const char elements[] =
+    "ALTER TABLE jobs ADD COLUMN array_cancelled INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN array_done INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE jobs ADD COLUMN array_exit_max INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE jobs SET"
+    " array_cancelled = (SELECT count(*) FROM events WHERE job = id AND type = 12 AND event_end(event) = 3),"
+    " array_done = (SELECT count(*) FROM events WHERE job = id AND type = 12 AND event_end(event) = 1"
+    "  AND event_exit_code(event) = 0),"
+    " array_exit_max = (SELECT ifnull(max(event_exit_code(event)), 0) FROM events WHERE job = id AND type = "
+    "12)"
+    " WHERE array_left IS NOT NULL;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
     { 2, scheduler },
@@ -209,6 +222,7 @@ const struct schema_step store_schema_steps[] = {
     { 5, requeues },
     { 6, parks },
     { 7, scopes },
+    { 8, elements },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 

@@ -41,8 +41,9 @@ static const char *const texts[STORE_STATEMENTS] = {
                         " ORDER BY id DESC LIMIT ?3",
     [SQL_DELETE_TOKEN] = "DELETE FROM tokens WHERE id = ?1 AND (?2 < 0 OR uid = ?2)",
     [SQL_SELECT_SPEC] = "SELECT spec FROM specs WHERE job = " STORE_SPEC_OF("?1"),
-    [SQL_SELECT_IDS_UP] = "SELECT id, uid, name FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2",
-    [SQL_SELECT_IDS_DOWN] = "SELECT id, uid, name FROM jobs WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
+    [SQL_SELECT_IDS_UP] = "SELECT id, uid, name, array_job FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2",
+    [SQL_SELECT_IDS_DOWN] =
+        "SELECT id, uid, name, array_job FROM jobs WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
     [SQL_SELECT_EVENTS] = "SELECT seq, event FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2",
     [SQL_SELECT_JOB_EVENTS] = "SELECT seq, event FROM events WHERE seq > ?1 AND job = ?3 AND type NOT IN "
                               "(18, 19) ORDER BY seq LIMIT ?2",

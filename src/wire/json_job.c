@@ -8,6 +8,7 @@
 
 #include "base/progress.h"
 #include "job/alias.h"
+#include "job/elements.h"
 #include "job/idle.h"
 #include "wire/json_append.h"
 #include "wire/json_ranks.h"
@@ -91,6 +92,19 @@ static json_t *make_attempt(const struct json_job_view *view)
 static json_t *make_array_left(const struct json_job_view *view)
 {
     return json_text_string(view->job->array_left);
+}
+
+/* Computed by the record of the array: it does not depend on the elements that are listed or kept. */
+static json_t *make_elements(const struct json_job_view *view)
+{
+    if (!job_is_array(view->job))
+        return json_null();
+    struct job_elements elements = job_elements(view->job);
+    bool has_exit = view->job->array_done + view->job->array_failed > 0;
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "all", (json_int_t)elements.all, "waiting",
+        (json_int_t)elements.waiting, "open", (json_int_t)elements.open, "done", (json_int_t)elements.done,
+        "failed", (json_int_t)elements.failed, "cancelled", (json_int_t)elements.cancelled, "exit_code",
+        has_exit ? json_integer(view->job->array_exit_max) : json_null());
 }
 
 static json_t *make_alias(const struct json_job_view *view)
@@ -381,6 +395,11 @@ static const struct {
     { { "state", "string", "queued, starting, running, stopping, done, failed or cancelled" }, make_state },
     { { "attempt", "integer", "number of attempts so far" }, make_attempt },
     { { "array_left", "string|null", "indexes that are not separate jobs yet" }, make_array_left },
+    { { "elements", "object|null",
+          "of an array, its elements by state: all, waiting (no separate jobs yet), open (separate jobs that "
+          "have not ended), done, failed, cancelled; exit_code: the highest exit status of those that "
+          "ended" },
+        make_elements },
     { { "array_job", "integer|null", "the array it is an element of" }, make_array_job },
     { { "array_index", "integer|null", "its index in that array" }, make_array_index },
     { { "idle_s", "number|null", "seconds since it last used any of its GPUs" }, make_idle_s },

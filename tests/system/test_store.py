@@ -131,6 +131,8 @@ def test_a_store_of_an_older_mgpud_has_all_its_jobs_and_goes_on(make_instance, d
         for job in json.load(source):
             now = box.job(job['id'])
             assert {key: now[key] for key in job} == job
+    array = box.job(5)  # its elements were counted from their events
+    assert array['elements'] == {'all': 3, 'waiting': 0, 'open': 0, 'done': 3, 'failed': 0, 'cancelled': 0, 'exit_code': 0}, array
     paused = [gpu['index'] for gpu in box.api('GET', '/gpus').json['gpus'] if gpu['state'] == 'paused']
     assert paused == [3]
     held, after = 9, 10

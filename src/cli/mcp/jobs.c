@@ -85,7 +85,7 @@ int mcp_list_jobs(const struct mcp *mcp, const json_t *arguments, char **ret, st
         return error_set(err, -ERANGE, "limit must be at least 1");
     if (state != NULL && state[strspn(state, "abcdefghijklmnopqrstuvwxyz,")] != '\0')
         return error_set(err, -EINVAL, "'%.60s' is not a list of states", state);
-    buffer_printf(&path, API_PATH "/jobs?sparse=1&limit=%lld", (long long)limit);
+    buffer_printf(&path, API_PATH "/jobs?sparse=1&fold=1&limit=%lld", (long long)limit);
     if (state != NULL)
         buffer_printf(&path, "&state=%s", state);
     if (json_is_true(json_object_get(arguments, "mine")))

@@ -12,7 +12,8 @@ static const struct mcp_tool tools[] = {
         mcp_list_gpus },
     { "list_jobs",
         "Jobs with their state, GPUs, expected start and the reason why they wait. Without arguments: those "
-        "that have not ended, or ended within the last hour.",
+        "that have not ended, or ended within the last hour. An array represents its ended elements: its "
+        "`elements` counts them.",
         {
             { "state", "string",
                 "only these, comma-separated: queued, starting, running, stopping, done, "

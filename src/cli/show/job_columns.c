@@ -219,13 +219,21 @@ static char *running_text(const struct view *view, const json_t *job, enum color
         bar != NULL ? "  " : "", command);
 }
 
+/* Why the rest of an array waits, or how it ended as a whole; then how its elements ended. */
+static char *elements_why(const json_t *job)
+{
+    _cleanup_free_ char *ended = elements_text(job), *start = NULL;
+    if (field_is_known(job, "reason_text"))
+        start = field_shown(job, "reason_text");
+    else if (job_is_done(job) && !field_is(job, "ended_by", "exit"))
+        start = job_outcome(job);
+    return start != NULL ? xasprintf("%s; %s", start, ended) : take_ptr(ended);
+}
+
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
-    if (field_text(job, PS_FOLDED) != NULL) {
-        _cleanup_free_ char *ended = field_shown(job, PS_FOLDED);
-        _cleanup_free_ char *reason = field_shown(job, "reason_text");
-        return field_is_known(job, "reason_text") ? xasprintf("%s; %s", reason, ended) : take_ptr(ended);
-    }
+    if (elements_ended(job) > 0)
+        return elements_why(job);
     char *outcome = job_outcome(job);
     if (outcome != NULL)
         return with_fault(job, outcome);

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
+#include "cli/show/ps_arrays.h"
 #include "job/state.h"
 
 #define NAME_MAX_BYTES 256
@@ -15,9 +16,13 @@
 static char *outcome_exit(const json_t *job)
 {
     bool is_array = field_is_known(job, "array") && !field_is_known(job, "array_job");
-    if (is_array)
-        return xstrdup(field_integer(job, "exit_code", 0) == 0 ? "all of its elements are done"
-                                                               : "some of its elements failed");
+    if (is_array && field_integer(job, "exit_code", 0) == 0)
+        return xstrdup("all of its elements are done");
+    if (is_array) {
+        _cleanup_free_ char *counts = elements_counts(job);
+        return counts == NULL ? xstrdup("some of its elements failed")
+                              : xasprintf("some of its elements failed: %s", counts);
+    }
     return xasprintf("exit %" PRId64, field_integer(job, "exit_code", 0));
 }
 

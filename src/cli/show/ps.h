@@ -13,7 +13,7 @@ struct ps_choice {
     const char *states;          // the value of -s, or NULL
     const struct strings *named; // selected jobs, or NULL
     bool has_user;               // show owners
-    bool has_elements;           // otherwise the ended elements of an array are one line
+    bool is_folded;              // the ended elements of an array are one line
     bool keeps_ended;            // otherwise a terminal shows only the newest ended jobs
 };
 

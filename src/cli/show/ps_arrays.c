@@ -1,122 +1,91 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * mgpud counts the elements of an array by state in the array's own record (`elements` of the API). Sentences
+ * about them are made of that, never of the elements that a list happens to contain.
+ */
 #include "cli/show/ps_arrays.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/strings.h"
 #include "cli/show/job_columns.h"
+#include "cli/term/field.h"
 
-static const char *const ends[] = { "done", "failed", "cancelled" };
+static const char *const ends[] = { "failed", "done", "cancelled" }; // the worst first
 
-#define ENDS    (sizeof(ends) / sizeof(ends[0]))
-#define KEY_MAX 24
+#define ENDS (sizeof(ends) / sizeof(ends[0]))
 
-static void key_of(int64_t array, char *key)
+int64_t elements_ended(const json_t *job)
 {
-    (void)snprintf(key, KEY_MAX, "%" PRId64, array);
-}
-
-/* "12 elements ended: 10 done, 2 failed". */
-static json_t *count_text(const json_t *counts)
-{
-    _cleanup_buffer_ struct buffer text = { 0 };
     int64_t all = 0;
     for (size_t i = 0; i < ENDS; i++)
-        all += field_integer(counts, ends[i], 0);
-    buffer_printf(&text, "%" PRId64 " element%s ended:", all, all == 1 ? "" : "s");
-    const char *comma = " ";
+        all += field_integer(json_object_get(job, "elements"), ends[i], 0);
+    return all;
+}
+
+char *elements_counts(const json_t *job)
+{
+    static const char *const order[ENDS] = { "done", "failed", "cancelled" };
+    struct buffer text = { 0 };
+    if (elements_ended(job) == 0)
+        return NULL;
     for (size_t i = 0; i < ENDS; i++) {
-        int64_t count = field_integer(counts, ends[i], 0);
-        if (count == 0)
-            continue;
-        buffer_printf(&text, "%s%" PRId64 " %s", comma, count, ends[i]);
-        comma = ", ";
+        int64_t count = field_integer(json_object_get(job, "elements"), order[i], 0);
+        if (count > 0)
+            buffer_printf(&text, "%s%" PRId64 " %s", text.length > 0 ? ", " : "", count, order[i]);
     }
-    return json_string(buffer_text(&text));
+    return buffer_take(&text);
 }
 
-/* The line for an array that is not in the list itself: what its elements have in common. */
-static json_t *line_for(int64_t array, const json_t *element)
+char *elements_text(const json_t *job)
 {
-    static const char *const kept[] = { "user", "uid", "name", "gpus", "gpu_share", "command", "state" };
-    json_t *line = json_object();
-    (void)json_object_set_new(line, "id", json_integer(array));
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        (void)json_object_set(line, kept[i], json_object_get(element, kept[i]));
-    return line;
+    _cleanup_free_ char *counts = elements_counts(job);
+    int64_t all = elements_ended(job);
+    return counts == NULL ? NULL
+                          : xasprintf("%" PRId64 " element%s ended: %s", all, all == 1 ? "" : "s", counts);
 }
 
-static bool is_ended_element(const json_t *job)
+static bool is_requested(const char *states, const char *state)
 {
-    return field_integer(job, "array_job", 0) > 0 && job_is_done(job);
-}
-
-static void count_element(json_t *counts, const json_t *job)
-{
-    char key[KEY_MAX];
-    key_of(field_integer(job, "array_job", 0), key);
-    json_t *of_array = json_object_get(counts, key);
-    if (of_array == NULL) {
-        of_array = json_object();
-        (void)json_object_set_new(counts, key, of_array);
+    size_t length = strlen(state);
+    for (const char *p = states; p != NULL; p = strchr(p, ',')) {
+        p += *p == ',';
+        if (strncmp(p, state, length) == 0 && (p[length] == ',' || p[length] == '\0'))
+            return true;
     }
-    const char *state = field_text(job, "state");
-    if (state != NULL)
-        (void)json_object_set_new(of_array, state, json_integer(field_integer(of_array, state, 0) + 1));
+    return states == NULL;
 }
 
-/* One that failed makes the line a failed one. */
-static const char *worst_of(const json_t *counts)
+/* The worst of those that were requested; NULL: no such element has ended. */
+static const char *worst_of(const json_t *job, const char *states)
 {
-    if (field_integer(counts, "failed", 0) > 0)
-        return "failed";
-    return field_integer(counts, "done", 0) > 0 ? "done" : "cancelled";
+    for (size_t i = 0; i < ENDS; i++)
+        if (is_requested(states, ends[i]) && field_integer(json_object_get(job, "elements"), ends[i], 0) > 0)
+            return ends[i];
+    return NULL;
 }
 
-void ps_fold_elements(json_t *jobs)
+/* Of an array of which elements wait, only where waiting jobs were requested. */
+static bool is_shown_as_waiting(const json_t *job, const char *states)
 {
-    json_t *counts = json_object(), *arrays = json_object();
-    char key[KEY_MAX];
-    size_t index = 0;
-    json_t *job = NULL;
-    json_array_foreach(jobs, index, job)
-    {
-        if (is_ended_element(job))
-            count_element(counts, job);
-        if (job_is_split_up(job))
+    return field_is(job, "state", "queued") && !job_is_split_up(job) &&
+           (is_requested(states, "queued") || is_requested(states, "held"));
+}
+
+void ps_describe_arrays(json_t *jobs, const char *states)
+{
+    for (size_t i = json_array_size(jobs); i-- > 0;) {
+        json_t *job = json_array_get(jobs, i);
+        if (!field_is_known(job, "elements"))
             continue;
-        key_of(field_integer(job, "id", 0), key);
-        if (field_is_known(job, "array"))
-            (void)json_object_set(arrays, key, job);
+        const char *worst = worst_of(job, states);
+        bool is_waiting = is_shown_as_waiting(job, states);
+        if (worst == NULL && job_is_split_up(job))
+            (void)json_array_remove(jobs, i);
+        else if (worst != NULL && !is_waiting && (states != NULL || !job_is_done(job)))
+            (void)json_object_set_new(job, "state", json_string(worst));
     }
-    json_t *folded = json_array();
-    json_array_foreach(jobs, index, job)
-    {
-        int64_t array = field_integer(job, "array_job", 0);
-        key_of(array, key);
-        if (job_is_split_up(job))
-            continue;
-        if (!is_ended_element(job)) {
-            (void)json_array_append(folded, job);
-            continue;
-        }
-        if (json_object_get(arrays, key) != NULL)
-            continue;
-        json_t *line = line_for(array, job);
-        (void)json_object_set_new(line, "state", json_string(worst_of(json_object_get(counts, key))));
-        (void)json_object_set(arrays, key, line);
-        (void)json_array_append_new(folded, line);
-    }
-    const char *array = NULL;
-    json_t *of_array = NULL;
-    json_object_foreach(counts, array, of_array)(void)
-        json_object_set_new(json_object_get(arrays, array), PS_FOLDED, count_text(of_array));
-    (void)json_array_clear(jobs);
-    (void)json_array_extend(jobs, folded);
-    json_decref(folded);
-    json_decref(arrays);
-    json_decref(counts);
 }

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays in lists: one line summarizes all ended elements. */
+/* How the elements of an array are doing, in words. */
 #pragma once
 
 #include <jansson.h>
+#include <stdint.h>
 
-#define PS_FOLDED "folded" // member of such a line: "12 elements ended: 10 done, 2 failed"
+/* The number of elements that have ended; 0 for a job that is no array. */
+int64_t elements_ended(const json_t *job);
 
-/* Removes the ended elements from `jobs`, and arrays of which nothing waits any more. The row of their array
- * has the summary; if the array is not in the list, a row for it replaces the first of them. */
-void ps_fold_elements(json_t *jobs);
+/* "10 done, 2 failed"; NULL: none has ended, or it is no array. The caller frees it. */
+char *elements_counts(const json_t *job);
+
+/* "12 elements ended: 10 done, 2 failed"; NULL as above. The caller frees it. */
+char *elements_text(const json_t *job);
+
+/* For a list made with `fold=1`: arrays that are listed only for their ended elements get the state of the
+ * worst of these. `states` is the list that was requested, NULL: any. An array whose elements are all listed
+ * themselves is removed. */
+void ps_describe_arrays(json_t *jobs, const char *states);

@@ -29,7 +29,10 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_free_ char *user = selector_own_user();
     buffer_append_text(&path, API_PATH "/jobs?user=");
     http_append_encoded(&path, user);
-    r = ps_show(call, buffer_text(&path), &(struct ps_choice){ 0 }, stdout, err);
+    struct ps_choice choice = { .is_folded = !list_is_machine(call) };
+    if (choice.is_folded)
+        buffer_append_text(&path, "&fold=1");
+    r = ps_show(call, buffer_text(&path), &choice, stdout, err);
     if (r < 0)
         return r;
     (void)fputs("\n"

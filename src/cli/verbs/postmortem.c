@@ -12,6 +12,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
+#include "cli/show/ps_arrays.h"
 #include "cli/show/jobs_each.h"
 #include "cli/api/show_json.h"
 #include "cli/show/usage_text.h"
@@ -65,38 +66,13 @@ static void print_sentence(const json_t *job, const char *name)
         (void)printf("%s\n", text);
 }
 
-static const char *end_state(const json_t *event)
-{
-    if (field_is(event, "ended_by", "exit") && field_integer(event, "exit_code", 0) == 0)
-        return "done";
-    return field_is(event, "ended_by", "cancelled") ? "cancelled" : "failed";
-}
-
 /* "4 elements ended: 3 done, 1 failed."; an array has no start of its own. */
 static bool print_elements(const json_t *job)
 {
-    static const char *const states[] = { "done", "failed", "cancelled" };
-    size_t counts[sizeof(states) / sizeof(states[0])] = { 0 }, all = 0, index = 0;
-    const json_t *event = NULL;
-    const char *before = " ";
-    if (!field_is_known(job, "array") || field_is_known(job, "array_job"))
+    _cleanup_free_ char *text = elements_text(job);
+    if (text == NULL)
         return false;
-    json_array_foreach(json_object_get(job, "events"), index, event)
-    {
-        for (size_t i = 0; field_is(event, "type", "member") && i < sizeof(states) / sizeof(states[0]); i++)
-            counts[i] += strcmp(end_state(event), states[i]) == 0;
-    }
-    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-        all += counts[i];
-    if (all == 0)
-        return false;
-    (void)printf("%zu element%s ended:", all, all == 1 ? "" : "s");
-    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-        if (counts[i] > 0)
-            (void)printf("%s%zu %s", before, counts[i], states[i]);
-        before = counts[i] > 0 ? ", " : before;
-    }
-    (void)fputs(".\n", stdout);
+    (void)printf("%s.\n", text);
     return true;
 }
 

@@ -127,6 +127,13 @@ static void append_limit(const struct call *call, int argc, struct buffer *path)
     append_filter(path, "top", text);
 }
 
+/* What a person reads has one line for all ended elements of an array. */
+static bool is_folded(const struct call *call, int argc)
+{
+    const struct ps_options *options = call->options;
+    return argc == 0 && !options->has_elements && !list_is_machine(call) && !call->list.is_headless;
+}
+
 /* Builds the query: the selected jobs, or those that match the filters. */
 static int build_path(struct call *call, int argc, char **argv, struct buffer *path, struct strings *named,
     bool *ret_has_user, struct error *err)
@@ -155,6 +162,8 @@ static int build_path(struct call *call, int argc, char **argv, struct buffer *p
         append_filter(path, "all", "1");
     if (!list_is_machine(call))
         append_filter(path, "sparse", "1");
+    if (is_folded(call, argc))
+        append_filter(path, "fold", "1");
     append_limit(call, argc, path);
     return 0;
 }
@@ -277,8 +286,8 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     bool is_plain = screen.is_tty && !list_is_machine(call) && !choice->keeps_ended;
     if (!list_is_machine(call))
         tell_whose(call, jobs, choice->has_user);
-    if (!choice->has_elements && !list_is_machine(call) && !call->list.is_headless)
-        ps_fold_elements(json_object_get(answer, "jobs"));
+    if (choice->is_folded)
+        ps_describe_arrays(jobs, choice->states);
     int missing = tell_missing(call, choice->named, jobs, err);
     if (missing < 0)
         return missing;
@@ -314,7 +323,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     struct ps_view view = { .call = call };
     view.choice = (struct ps_choice){
         .states = options->states,
-        .has_elements = options->has_elements || argc > 0,
+        .is_folded = is_folded(call, argc),
         .keeps_ended = argc > 0 || options->states != NULL || options->is_ended || options->name != NULL ||
                        call->list.sort != NULL,
         .named = argc > 0 ? &named : NULL,

@@ -19,6 +19,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
+#include "cli/show/ps_arrays.h"
 #include "cli/show/jobs_each.h"
 #include "cli/show/progress_text.h"
 #include "cli/submit/setup_text.h"
@@ -241,6 +242,23 @@ static void print_tries(const struct page *page)
     }
 }
 
+/* "250 of 300 ended: 200 done, 50 failed; 12 are jobs of their own" */
+static void print_elements(const struct page *page)
+{
+    _cleanup_free_ char *counts = elements_counts(page->job);
+    const json_t *elements = json_object_get(page->job, "elements");
+    if (!field_is_known(page->job, "elements"))
+        return;
+    struct buffer text = { 0 };
+    buffer_printf(&text, "%" PRId64 " of %" PRId64 " ended%s%s", elements_ended(page->job),
+        field_integer(elements, "all", 0), counts != NULL ? ": " : "", counts != NULL ? counts : "");
+    if (field_integer(elements, "open", 0) > 0)
+        buffer_printf(
+            &text, "; %" PRId64 " started or separate, and not ended", field_integer(elements, "open", 0));
+    show_print_line(page, "elements", buffer_text(&text));
+    buffer_clear(&text);
+}
+
 /* What its start depends on besides resources, and its place in an array. */
 static void print_conditions(const struct page *page)
 {
@@ -251,6 +269,7 @@ static void print_conditions(const struct page *page)
     const char *left = field_text(page->job, "array_left");
     if (left != NULL && left[0] != '\0')
         print_field(page, "not begun", "array_left");
+    print_elements(page);
     print_tries(page);
     print_count(page, "preempted", "preemptions", "");
 }

@@ -6,6 +6,10 @@
  *
  * With `all`, the ids come from the store first, and the scan adds the jobs that have not ended. A job that
  * only the store has is fetched in between.
+ *
+ * With `fold`, arrays represent their ended elements: such an element is never listed, and an array matches
+ * the filter if it has an element that would. The numbers are those of the array's record, so no limit cuts
+ * them.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -23,6 +27,7 @@
 #include "controller/http/slices.h"
 #include "controller/http/fair_queue.h"
 #include "job/array.h"
+#include "job/elements.h"
 #include "wire/limits.h"
 
 #define RECENT_MS 3600000
@@ -39,6 +44,7 @@ struct list {
     struct slices slices;
     uint32_t states, over; // bits; 0: any
     bool has_user, is_deep;
+    bool is_folded; // ended elements are represented by their arrays
     bool is_recent; // only jobs that are not over or ended lately
     uint32_t uid;
     const char *name; // pattern, in the query
@@ -69,11 +75,37 @@ static void release_list(struct request *request)
     free(list);
 }
 
+static bool is_state_wanted(const struct list *list, const struct job *job)
+{
+    if (list->states == 0)
+        return true;
+    return (list->states & (1U << job->state)) != 0 &&
+           (job->state != JOB_DONE || (list->over & jobs_over_bit(job)) != 0);
+}
+
+/* An array whose elements are all jobs of their own is itself of interest for those that have ended. */
+static bool is_array_wanted(const struct list *list, const struct job *job)
+{
+    struct job_elements elements = job_elements(job);
+    bool is_left = elements.waiting > 0;
+    if (list->states == 0)
+        return is_left || job_elements_ended(&elements) > 0;
+    const uint32_t counts[] = {
+        [OVER_DONE] = elements.done, [OVER_FAILED] = elements.failed, [OVER_CANCELLED] = elements.cancelled
+    };
+    if (is_left && is_state_wanted(list, job))
+        return true;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        if (counts[i] > 0 && (list->states & (1U << JOB_DONE)) != 0 && (list->over & (1U << i)) != 0)
+            return true;
+    return false;
+}
+
 static bool is_wanted(const struct list *list, const struct job *job)
 {
-    if (list->states != 0 && (list->states & (1U << job->state)) == 0)
+    if (list->is_folded && job->array_job != 0 && job->state == JOB_DONE)
         return false;
-    if (list->states != 0 && job->state == JOB_DONE && (list->over & jobs_over_bit(job)) == 0)
+    if (!(list->is_folded && job_is_array(job) ? is_array_wanted(list, job) : is_state_wanted(list, job)))
         return false;
     if (list->is_recent && job->state == JOB_DONE && clock_wall_ms() - job->ended_ms > RECENT_MS)
         return false;
@@ -97,7 +129,7 @@ static void collect_job(void *arg, const struct job *job)
     if (!is_wanted(list, job) || (list->is_deep && job->state == JOB_DONE)) // the store has those that ended
         return;
     if (list->top != NULL)
-        list_top_note(list->top, job);
+        list_top_note(list->top, job, list->is_folded && job_is_split_up(job) ? JOB_DONE : job->state);
     else
         add_id(list, job->id);
 }
@@ -229,6 +261,7 @@ static void ask_store(struct request *request, uint64_t from)
         query.uid = list->has_user ? (int64_t)list->uid : STORE_ANY_USER;
         query.name = list->name;
     }
+    query.has_no_elements = list->is_folded;
     request_ref(request);
     store_fetch_ids(request->serve->controller->store, &query, on_ids, request);
 }
@@ -241,13 +274,15 @@ static int read_filters(struct request *request, struct list *list, struct error
     const char *states = query_get(query, "state"), *user = query_get(query, "user");
     const char *ids = query_get(query, "ids"), *limit = query_get(query, "limit");
     const char *after = query_get(query, "after"), *top = query_get(query, "top");
-    bool is_all = false, is_quick = false, is_sparse = false;
+    bool is_all = false, is_quick = false, is_sparse = false, is_folded = false;
     int64_t most = LIMIT_LIST_JOBS, cursor = 0, each = 0;
     int r = query_get_flag(query, "all", &is_all, err);
     if (r == 0)
         r = query_get_flag(query, "quick", &is_quick, err);
     if (r == 0)
         r = query_get_flag(query, "sparse", &is_sparse, err);
+    if (r == 0)
+        r = query_get_flag(query, "fold", &is_folded, err);
     if (r == 0 && states != NULL)
         r = jobs_parse_states(states, &list->states, &list->over, err);
     if (r == 0 && user != NULL)
@@ -266,6 +301,9 @@ static int read_filters(struct request *request, struct list *list, struct error
         r = read_ids(list, ids, err);
     if (r < 0)
         return r;
+    if (is_folded && ids != NULL)
+        return error_set(err, -EINVAL, "fold cannot be combined with ids");
+    list->is_folded = is_folded;
     list->has_user = user != NULL;
     list->name = query_get(query, "name");
     list->limit = (size_t)most;

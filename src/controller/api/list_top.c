@@ -28,14 +28,14 @@ void list_top_free(struct list_top *top)
     free(top);
 }
 
-void list_top_note(struct list_top *top, const struct job *job)
+void list_top_note(struct list_top *top, const struct job *job, enum job_state state)
 {
-    size_t number = top->counts[job->state]++;
-    if (job->state == JOB_QUEUED && number >= top->max)
+    size_t number = top->counts[state]++;
+    if (state == JOB_QUEUED && number >= top->max)
         return;
     if (number == 0)
-        top->ids[job->state] = xcalloc(top->max, sizeof(uint64_t));
-    top->ids[job->state][number % top->max] = job->id;
+        top->ids[state] = xcalloc(top->max, sizeof(uint64_t));
+    top->ids[state][number % top->max] = job->id;
 }
 
 static size_t shown(const struct list_top *top, size_t state)

@@ -16,8 +16,8 @@ struct list_top;
 struct list_top *list_top_new(size_t max);
 void list_top_free(struct list_top *top);
 
-/* A job that matches; in order of ids. */
-void list_top_note(struct list_top *top, const struct job *job);
+/* A job that matches, and the state it counts for; in order of ids. */
+void list_top_note(struct list_top *top, const struct job *job, enum job_state state);
 
 /* After the last of them: passes the ids to `add`, in no order. The jobs in line are those of this user
  * (NULL: of all) for which `is_wanted`. */

@@ -62,6 +62,7 @@ static const struct route routes[] = {
                 "at most so many of each state: of waiting jobs the next in line, of others the newest" },
             { "quick", "1: omit reasons and expected starts, which are expensive" },
             { "sparse", "1: omit members that are null or false" },
+            { "fold", "1: arrays represent their ended elements" },
         },
         NULL, true, .answer = "JobList", .is_of_record = true },
     { "GET", "/api/v1/jobs/{id}", ACTION_LOOK, handle_show,

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "job/array.h"
+#include "job/elements.h"
 #include "job/job.h"
 
 static void apply(struct job *job, struct job_event event)
@@ -158,6 +159,40 @@ static void a_cancelled_array_waits_for_its_open_elements(void **state)
     assert_int_equal(job->stopped_by, 7);
 }
 
+static void an_array_counts_its_elements_by_state(void **state)
+{
+    struct job *job = *state;
+    for (uint32_t i = 0; i < 2; i++)
+        split(job, i);
+    finish(job, 0, END_EXIT, 3);
+    struct job_elements now = job_elements(job);
+    assert_int_equal(now.all, 3);
+    assert_int_equal(now.waiting, 1);
+    assert_int_equal(now.open, 1);
+    assert_int_equal(now.failed, 1);
+    split(job, 2);
+    finish(job, 1, END_CANCELLED, 0);
+    finish(job, 2, END_EXIT, 0);
+    now = job_elements(job);
+    assert_int_equal(job_elements_ended(&now), 3);
+    assert_int_equal(now.done, 1);
+    assert_int_equal(now.failed, 1);
+    assert_int_equal(now.cancelled, 1);
+    assert_int_equal(job->array_exit_max, 3);
+}
+
+static void elements_that_never_became_jobs_end_like_their_array(void **state)
+{
+    struct job *job = *state;
+    split(job, 0);
+    apply(job, (struct job_event){ .type = EVENT_STOP, .uid = 7, .reason = END_CANCELLED });
+    finish(job, 0, END_EXIT, 0);
+    struct job_elements now = job_elements(job);
+    assert_int_equal(now.done, 1);
+    assert_int_equal(now.cancelled, 2);
+    assert_int_equal(now.waiting + now.open + now.failed, 0);
+}
+
 static void an_array_never_runs_itself(void **state)
 {
     struct job *job = *state;
@@ -250,6 +285,8 @@ int main(void)
         with_array(an_element_without_an_exit_code_still_counts_as_failed),
         with_array(an_array_without_open_elements_is_cancelled_at_once),
         with_array(a_cancelled_array_waits_for_its_open_elements),
+        with_array(an_array_counts_its_elements_by_state),
+        with_array(elements_that_never_became_jobs_end_like_their_array),
         with_array(an_array_never_runs_itself),
         with_array(an_edit_changes_how_many_run_at_a_time_but_not_which),
         cmocka_unit_test(an_element_begins_with_what_its_array_asks_for_by_now),

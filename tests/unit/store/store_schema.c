@@ -186,6 +186,10 @@ static void requeue(struct fixture *fixture, struct job *job, enum requeue_cause
     fixture_commit_all(fixture);
 }
 
+#define WITHOUT_ELEMENTS                                                                                     \
+    "ALTER TABLE jobs DROP COLUMN array_cancelled; ALTER TABLE jobs DROP COLUMN array_done;"                 \
+    "ALTER TABLE jobs DROP COLUMN array_exit_max;"
+
 static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
 {
     static const enum requeue_cause causes[] = { REQUEUE_TIME_LIMIT, REQUEUE_NODE_LOST, REQUEUE_TIME_LIMIT,
@@ -200,7 +204,7 @@ static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
         fixture_sql(fixture, "ALTER TABLE jobs DROP COLUMN limit_requeues;"
                              "ALTER TABLE jobs DROP COLUMN loss_requeues;"
                              "ALTER TABLE jobs DROP COLUMN park;"
-                             "ALTER TABLE jobs DROP COLUMN api_token;"
+                             "ALTER TABLE jobs DROP COLUMN api_token;" WITHOUT_ELEMENTS
                              "ALTER TABLE tokens DROP COLUMN scopes;"
                              "ALTER TABLE tokens DROP COLUMN max_gpu_ms; PRAGMA user_version = 4"),
         SQLITE_OK);
@@ -209,6 +213,41 @@ static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
     assert_int_equal(job_run(jobs[1])->limit_requeues, 2);
     assert_int_equal(job_run(jobs[1])->loss_requeues, 1);
     assert_int_equal(fixture_fsck(fixture), 0);
+    job_free(jobs[1]);
+}
+
+static void elements_of_an_older_store_are_counted_from_the_events_of_their_array(void **state)
+{
+    static const struct {
+        enum job_end end;
+        int32_t exit_code;
+    } ends[] = { { END_EXIT, 0 }, { END_EXIT, 3 }, { END_CANCELLED, 0 }, { END_EXIT, 0 },
+        { END_SIGNAL, 137 } };
+    struct fixture *fixture = *state;
+    struct job *jobs[2] = { 0 };
+    struct job_spec spec = { .cwd = TEXT("/"), .ask = { .array = TEXT("0-5") } };
+    strings_add(&spec.command, "train");
+    _cleanup_(job_freep) struct job *array = fixture_submit(fixture, &spec);
+    strings_clear(&spec.command);
+    for (uint32_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        fixture_apply(
+            fixture, array, &(struct job_event){ .type = EVENT_SPLIT, .array_index = i, .element = 100 + i });
+        fixture_apply(fixture, array,
+            &(struct job_event){ .type = EVENT_MEMBER,
+                .array_index = i,
+                .element = 100 + i,
+                .end = ends[i].end,
+                .exit_code = ends[i].exit_code });
+    }
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    assert_int_equal(fixture_sql(fixture, WITHOUT_ELEMENTS "PRAGMA user_version = 7"), SQLITE_OK);
+    fixture_open(fixture);
+    assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
+    assert_int_equal(jobs[1]->array_done, array->array_done);
+    assert_int_equal(jobs[1]->array_done, 2);
+    assert_int_equal(jobs[1]->array_cancelled, 1);
+    assert_int_equal(jobs[1]->array_exit_max, 137);
     job_free(jobs[1]);
 }
 
@@ -429,6 +468,7 @@ int main(void)
         TEST(an_older_store_is_brought_up_to_date_with_all_that_is_in_it),
         TEST(a_store_that_was_brought_up_to_date_goes_on),
         TEST(requeues_of_an_older_store_are_counted_from_its_events),
+        TEST(elements_of_an_older_store_are_counted_from_the_events_of_their_array),
         TEST(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more),
         TEST(gpus_of_several_nodes_are_booked_where_they_are),
         TEST(a_job_that_is_put_back_gives_its_gpus_back),
