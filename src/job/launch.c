@@ -81,6 +81,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(90, RECORD_STRING, struct launch_spec, cwd_fallback, SPEC_PATH_MAX),
     RECORD_FIELD(91, RECORD_U32, struct launch_spec, meeting_port, 0),
     RECORD_FIELD(92, RECORD_DURATION, struct launch_spec, start_ms, 0),
+    RECORD_FIELD(550, RECORD_DURATION, struct launch_spec, files_ms, 0),
     RECORD_FIELD(94, RECORD_STRING, struct launch_spec, error, SPEC_PATH_MAX),
     RECORD_FIELD(95, RECORD_STRING, struct launch_spec, input, SPEC_PATH_MAX),
     RECORD_FIELD(96, RECORD_BOOL, struct launch_spec, is_truncated, 0),
@@ -130,6 +131,7 @@ const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS] = {
     RECORD_FIELD(382, RECORD_U32, struct launch_exit, is_refused, 0),
     RECORD_FIELD(543, RECORD_I64, struct launch_exit, ended_boot_ms, 0),
     RECORD_FIELD(544, RECORD_I64, struct launch_exit, ended_ago_ms, 0),
+    RECORD_FIELD(551, RECORD_U32, struct launch_exit, cause, 0),
 };
 const struct record_type launch_exit_record = RECORD_TYPE(13, "exit", struct launch_exit, launch_exit_fields);
 

@@ -111,6 +111,7 @@ struct launch_spec {
     char *notices;       // the file with notices to the job, or NULL
     char *mps;           // name of its MPS daemon, or NULL
     struct strings dmem; // limits of device memory, as written to dmem.max: "REGION BYTES"
+    int64_t files_ms;    // how long its directory and files are waited for (shepherd/files.c)
     int64_t start_ms;    // time from the shepherd's start until it must be prepared; 0: no limit
     /* Prepared while another job still runs: waits for GO before it touches anything of the user (spool file
      * "ready"). Nobody has decided yet that it runs. */
@@ -141,6 +142,7 @@ struct launch_exit {
     uint32_t signal;
     uint32_t is_executed; // 1 if the command was executed, 0 if the start failed before
     uint32_t is_refused;  // 1 if this node cannot run it, which does not mean that no other can
+    uint32_t cause;       // of a start that failed: enum start_cause
     int64_t started_wall_ms, ended_wall_ms, run_ms;
     int64_t ended_boot_ms; // the end on the boot clock of its node; 0: written by an older version
     int64_t ended_ago_ms;  // EXITED: how long before this message it had ended; 0: unknown; set by the agent
@@ -189,7 +191,7 @@ extern const struct record_type launch_park_record;
 
 /* The field tables, for the messages that carry these structs under their own ids. */
 #define LAUNCH_STARTED_FIELDS 14
-#define LAUNCH_EXIT_FIELDS    22
+#define LAUNCH_EXIT_FIELDS    23
 extern const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS];
 extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];
 

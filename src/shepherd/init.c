@@ -35,7 +35,7 @@
 #include "base/record.h"
 #include "job/spec.h"
 #include "shepherd/exec.h"
-#include "shepherd/output.h"
+#include "shepherd/files.h"
 #include "shepherd/tree.h"
 #include "shepherd/user.h"
 
@@ -78,14 +78,6 @@ static _Noreturn void report_failure(const struct init *init, enum launch_step s
     _exit(1);
 }
 
-/* Where it has come to. */
-struct place {
-    int cwd_error; // positive: why it is in cwd_fallback
-    size_t log;    // which of the names of the log it has
-    int error_fd;  // of its standard error; -1: that of its log
-    int input_fd;  // of its standard input; -1: as it is
-};
-
 /* Ready: the descriptor of the log goes along, so that the shepherd can ask for its size. */
 static void report_ready(const struct init *init, int log_fd, const struct place *place)
 {
@@ -122,87 +114,6 @@ static int enter_private_tmp(const struct init *init)
     if (spec->is_exec_step)
         return private_tmp_join(init->host_pidfd);
     return private_tmp_enter(spec->mps != NULL ? PRIVATE_TMP_FILES : PRIVATE_TMP_ALL);
-}
-
-static int enter_directory(const struct init *init, struct place *place)
-{
-    const struct launch_spec *spec = init->spec;
-    if (chdir(spec->cwd) == 0)
-        return 0;
-    int error = errno;
-    if (spec->cwd_fallback == NULL || chdir(spec->cwd_fallback) < 0)
-        return -error;
-    place->cwd_error = error;
-    strings_set_env(init->environment, "PWD", spec->cwd_fallback);
-    return 0;
-}
-
-/* By the first of its names that can be had. The one that is the attempt's own is there for the case that the
- * one before it is taken. */
-static int open_log(const struct init *init, struct place *place, enum launch_step *ret_step)
-{
-    if (!init->spec->is_output_default)
-        return output_open(
-            place->cwd_error != 0 ? init->log_path_moved : init->logs[0], OUTPUT_NAMED, ret_step);
-    int first = 0, before = 0;
-    for (size_t i = 0; i < INIT_LOGS && init->logs[i] != NULL; i++) {
-        bool is_own = i % 2 == 1;
-        enum launch_step step;
-        if (is_own && before != -EEXIST)
-            continue;
-        int fd = output_open(init->logs[i], is_own ? OUTPUT_OWN : OUTPUT_DEFAULT, &step);
-        place->log = i;
-        if (fd >= 0)
-            return fd;
-        if (first == 0)
-            *ret_step = step;
-        first = first == 0 ? fd : first;
-        before = fd;
-    }
-    return first;
-}
-
-static int empty(const struct init *init, int fd)
-{
-    struct stat st;
-    if (!init->spec->is_truncated || init->spec->is_output_default || fstat(fd, &st) < 0 ||
-        !S_ISREG(st.st_mode))
-        return 0;
-    return ftruncate(fd, 0) < 0 ? -errno : 0;
-}
-
-/* A path that no check at the submit could see through, such as a link. */
-static bool would_end_with_job(const struct init *init, int fd)
-{
-    return launch_ask(init->spec)->private_tmp && !init->spec->is_exec_step && private_tmp_has(fd);
-}
-
-/* The files that the user named for standard input, and for standard error alone. */
-static void open_others(const struct init *init, struct place *place)
-{
-    const struct launch_spec *spec = init->spec;
-    enum launch_step step;
-    if (spec->error != NULL) {
-        place->error_fd = output_open(spec->error, OUTPUT_NAMED, &step);
-        int r = place->error_fd < 0 ? place->error_fd : empty(init, place->error_fd);
-        if (r < 0)
-            report_failure(init, STEP_ERROR, -r);
-        if (would_end_with_job(init, place->error_fd))
-            report_failure(init, STEP_ERROR_PRIVATE, 0);
-    }
-    if (spec->input == NULL)
-        return;
-    place->input_fd = open(spec->input, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (place->input_fd < 0 || fcntl(place->input_fd, F_SETFL, 0) < 0)
-        report_failure(init, STEP_INPUT, errno);
-}
-
-/* A rank of several whose command is missing here keeps the others from starting. The PATH after the setup is
- * unknown before it has run. */
-static int find_command(const struct init *init)
-{
-    const struct launch_spec *spec = init->spec;
-    return spec->setup != NULL ? 0 : exec_check(init->command[0], strings_get_env(&spec->env, "PATH"));
 }
 
 static bool receive_gate(const struct init *init, struct init_gate *ret)
@@ -246,21 +157,9 @@ static int prepare(const struct init *init, struct place *place)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (init->spec->is_prepared)
         await_turn(init);
-    r = enter_directory(init, place);
-    if (r < 0)
-        report_failure(init, STEP_CWD, -r);
-    int log_fd = open_log(init, place, &step);
+    int log_fd = files_open(init, place, &step);
     if (log_fd < 0)
         report_failure(init, step, -log_fd);
-    if (would_end_with_job(init, log_fd))
-        report_failure(init, STEP_LOG_PRIVATE, 0);
-    r = empty(init, log_fd);
-    if (r < 0)
-        report_failure(init, STEP_LOG, -r);
-    open_others(init, place);
-    int error = init->spec->is_gated ? find_command(init) : 0;
-    if (error != 0)
-        report_failure(init, STEP_EXEC, error);
     return log_fd;
 }
 

@@ -118,7 +118,8 @@ static int start_init(struct shepherd *shepherd, struct init *init)
 static int start_init_soon(struct shepherd *shepherd, struct init *init)
 {
     int r = start_init(shepherd, init);
-    for (unsigned i = 0; i < CLONE_TRIES && r < 0 && step_is_transient(STEP_CLONE, -r); i++) {
+    for (unsigned i = 0; i < CLONE_TRIES && r < 0 && step_cause(STEP_CLONE, -r, false) == START_PROCESS;
+         i++) {
         (void)poll(NULL, 0, CLONE_WAIT_MS);
         r = start_init(shepherd, init);
     }
@@ -318,7 +319,8 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
     }
     if (ending->status.step != STEP_NONE) {
         /* INIT_NEVER proves that nothing ran: the job is tried again. */
-        bool is_transient = step_is_transient(ending->status.step, ending->status.error);
+        bool is_transient =
+            step_is_transient(ending->status.step, ending->status.error, shepherd->spec.is_output_default);
         ending->status.phase = is_transient ? INIT_NEVER : INIT_ENDED;
         dismiss_init(shepherd);
         return record_publish(shepherd, ending);

@@ -25,6 +25,7 @@
 #include "base/process.h"
 #include "job/event.h"
 #include "job/state.h"
+#include "job/start_failure.h"
 #include "shepherd/orphan_tail.h"
 
 #define EXIT_TEMPORARY      SPOOL_EXIT ".tmp"
@@ -50,7 +51,20 @@ static bool is_out_of_memory(const struct ending *ending)
                                        : status->phase == INIT_EXECUTING && ending->counts.is_group_killed;
 }
 
-static enum job_end judge(const struct ending *ending)
+/* Of a start that failed. */
+static enum start_cause find_cause(const struct launch_spec *spec, const struct init_status *status)
+{
+    if (status->step == STEP_NONE)
+        return status->phase < INIT_EXECUTING ? START_INIT : START_UNNAMED;
+    return step_cause((enum launch_step)status->step, status->error, spec->is_output_default);
+}
+
+static bool waits_for_another_try(const struct launch_spec *spec, const struct init_status *status)
+{
+    return step_is_transient((enum launch_step)status->step, status->error, spec->is_output_default);
+}
+
+static enum job_end judge(const struct launch_spec *spec, const struct ending *ending)
 {
     const struct init_status *status = &ending->status;
     if (status->phase < INIT_EXECUTING)
@@ -61,7 +75,7 @@ static enum job_end judge(const struct ending *ending)
     if (status->phase == INIT_EXECUTING)
         return ending->stop_signal != 0 ? stopped : END_UNKNOWN;
     if (status->step != STEP_NONE && status->step != STEP_SETUP)
-        return END_START_FAILED;
+        return waits_for_another_try(spec, status) ? END_UNKNOWN : END_START_FAILED;
     if (ending->stop_signal != 0)
         return stopped;
     if (status->step == STEP_SETUP)
@@ -156,7 +170,7 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
     else if (ending->stop_end == END_NODE_LOST && ending->stop_signal != 0)
         (void)snprintf(text, size, "its node had no contact to mgpud for longer than its lease of %lld s",
             (long long)(shepherd->spec.lease_ms / 1000));
-    else if (judge(ending) == END_IDLE_TIMEOUT)
+    else if (judge(&shepherd->spec, ending) == END_IDLE_TIMEOUT)
         describe_idle(&shepherd->spec, text, size);
     else if (status->phase < INIT_EXECUTING && status->step != STEP_NONE)
         step_describe(status->step, status->error, &shepherd->spec, shepherd->log_path, text, size);
@@ -226,12 +240,16 @@ void record_make(const struct shepherd *shepherd, const struct ending *ending, c
 {
     const struct launch_spec *spec = &shepherd->spec;
     const struct init_status *status = &ending->status;
+    enum start_cause cause = find_cause(spec, status);
+    enum start_class class = start_row(cause)->class;
     describe(shepherd, ending, text, size);
     *ret = (struct launch_exit){
         .id = spec->id,
         .token = spec->token,
-        .end = judge(ending),
+        .end = judge(spec, ending),
         .is_executed = status->phase >= INIT_EXECUTING && status->step == STEP_NONE,
+        .is_refused = class == START_SOON || class == START_ELSEWHERE,
+        .cause = cause,
         .ended_wall_ms = status->ended_wall_ms != 0 ? status->ended_wall_ms : clock_wall_ms(),
         .ended_boot_ms = status->ended_boot_ms != 0 ? status->ended_boot_ms : clock_boot_ms(),
         .cpu_ms = status->cpu_ms,

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "job/launch.h"
+#include "job/start_failure.h"
 
 enum launch_step {
     STEP_NONE,
@@ -42,11 +43,15 @@ enum launch_step {
     STEP_PRIVATE_TMP,
     STEP_LOG_PRIVATE,
     STEP_ERROR_PRIVATE,
+    STEP_HOME,
     STEPS,
 };
 
-/* True if a retry may succeed shortly, as for a process that could not be created. */
-bool step_is_transient(enum launch_step step, int error);
+/* Why the attempt did not start. `is_output_default`: the output file was not chosen by the user. */
+enum start_cause step_cause(enum launch_step step, int error, bool is_output_default);
+
+/* True if the job waits for another try after this failure. */
+bool step_is_transient(enum launch_step step, int error, bool is_output_default);
 
 /* The errno with which exec_search() reports that the file exists but its interpreter or loader does not. */
 #define STEP_NO_INTERPRETER ELIBACC

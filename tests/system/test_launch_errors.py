@@ -117,6 +117,23 @@ def test_the_setup_prepares_the_environment_of_the_command(box):
     assert (done.code, done.out) == (0, '1 /usr x y\n'), done
 
 
+@pytest.mark.parametrize('words', [
+    ['-C', '{late}', '--', 'true'], ['-o', '{late}/out', '--', 'true'], ['--error', '{late}/err', '--', 'true'],
+    ['--input', '{late}/tool', '--', 'true'], ['--', '{late}/tool']], ids=['directory', 'output', 'error', 'input', 'command'])
+def test_what_is_made_just_after_the_submission_is_found(box, place, words):
+    late, hidden = f'{place}/late', f'{place}/hidden'
+    job = box.submit(*[word.format(late=late) for word in words])
+    box.wait(job, 'starting,running,failed')  # the node looks for it by now, or soon
+    os.mkdir(hidden)
+    os.chmod(hidden, 0o777)
+    with open(f'{hidden}/tool', 'w', encoding='ascii') as out:
+        out.write('#!/bin/sh\n')
+    os.chmod(f'{hidden}/tool', 0o755)
+    os.rename(hidden, late)
+    done = box.wait(job)
+    assert done['exit_code'] == 0, done
+
+
 def test_an_output_directory_that_does_not_exist_is_told(box, place):
     _, job = start(box, '-o', f'{place}/none/out', '--', 'true')
     assert job['ended_by'] == 'start_failed' and f'{place}/none/out' in job['message'], job

@@ -100,6 +100,19 @@ def test_a_job_reads_the_file_of_input(cluster):
     assert job['ended_by'] == 'start_failed' and 'standard input nosuch' in job['message']
 
 
+def test_a_directory_for_the_output_is_found_that_is_made_when_the_number_is_known(cluster):
+    """As clients do that name a directory after the job: it starts long before they have read the number."""
+    jobs = []
+    for words in (['-o', 'own/%j/out'], ['-o', '/dev/null', '-e', 'own/%j/err'], ['-a', '0-1', '-o', 'own/%A/%a.out']):
+        job = cluster.submit(*words, '--wrap', 'echo here; echo there >&2')
+        cluster.box.wait(job, 'starting,running,failed') if '-a' not in words else None
+        os.makedirs(f'{cluster.place}/own/{job}')
+        os.chmod(f'{cluster.place}/own/{job}', 0o777)
+        jobs.append(job)
+    assert [cluster.finish(job)['exit_code'] for job in jobs] == [0, 0, 0], [cluster.box.job(job) for job in jobs]
+    assert cluster.read(f'own/{jobs[0]}/out') == 'here\nthere\n' and cluster.read(f'own/{jobs[1]}/err') == 'there\n'
+
+
 def test_variables_are_those_of_sbatch(cluster):
     job = cluster.submit('-n', 2, '--ntasks-per-node=2', '-c', 1, '--gres=gpu:2', '--mem=100M', '-A', 'lab',
                          '-o', 'env', '--export=ALL,EXTRA=1', '--wrap', 'env')

@@ -25,6 +25,7 @@
 #include "job/launch.h"
 #include "job/slurm.h"
 #include "job/spec.h"
+#include "job/start_failure.h"
 
 #define DEFAULT_PATH      "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
 #define DEFAULT_PATH_ROOT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -404,6 +405,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .say_pipe = say_pipe_path(launch, node),
         .is_gated = launch->peers.count > 0,
         .start_ms = LAUNCH_START_MS,
+        .files_ms = START_FILES_MS,
         .meeting_port = launch->id.rank == 0 ? launch->port : 0,
         .lease_ms = launch->lease_ms,
         .lease_until_ms = launch->lease_until_ms,

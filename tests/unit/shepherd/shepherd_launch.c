@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "fixture.h"
+#include "job/start_failure.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
 
@@ -261,12 +262,14 @@ static void without_a_place_to_fall_back_to_the_first_one_is_named(void **state)
     assert_string_equal(f->exit.text, "cannot change to directory /nosuchdir: No such file or directory");
 }
 
-static void a_group_that_cannot_be_entered_fails_the_start(void **state)
+static void a_group_that_cannot_be_entered_gives_the_job_back(void **state)
 {
     struct fixture *f = *state;
     strings_add(&f->spec.v1_cgroups, "/nosuchgroup");
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 125);
+    assert_end(f, END_UNKNOWN, 125);
+    assert_int_equal(f->exit.is_executed, 0);
+    assert_int_equal(f->exit.cause, START_CGROUP);
     assert_string_equal(
         f->exit.text, "cannot enter the cgroups that limit the job: No such file or directory");
 }
@@ -517,7 +520,7 @@ int main(void)
         CASE(a_missing_directory_fails_the_start),
         CASE(a_missing_directory_is_replaced_by_the_one_that_was_chosen),
         CASE(without_a_place_to_fall_back_to_the_first_one_is_named),
-        CASE(a_group_that_cannot_be_entered_fails_the_start),
+        CASE(a_group_that_cannot_be_entered_gives_the_job_back),
         CASE(a_directory_that_only_root_may_enter_fails_the_start),
         CASE(a_log_that_is_a_link_is_refused),
         CASE(a_log_that_is_a_fifo_is_refused_at_once),

@@ -22,6 +22,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "fixture.h"
+#include "job/start_failure.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
 
@@ -66,14 +67,15 @@ static void assert_nothing_is_left(struct fixture *f)
     assert_int_equal(confine_cgroup2.is_populated(f->cells, &f->id), 0);
 }
 
-static void a_start_that_is_not_prepared_in_time_fails_and_leaves_no_process(void **state)
+static void a_start_that_is_not_prepared_in_time_is_given_back_and_leaves_no_process(void **state)
 {
     struct fixture *f = *state;
     freeze_cell(f);
     f->spec.start_ms = 200;
     fixture_run(f);
-    assert_int_equal(f->exit.end, END_START_FAILED);
+    assert_int_equal(f->exit.end, END_UNKNOWN);
     assert_int_equal(f->exit.is_executed, 0);
+    assert_int_equal(f->exit.cause, START_SLOW);
     assert_non_null(strstr(f->exit.text, "its start timed out"));
     assert_nothing_is_left(f);
 }
@@ -160,8 +162,9 @@ static void a_shortage_of_processes_that_stays_gives_the_attempt_back(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_start_that_is_not_prepared_in_time_fails_and_leaves_no_process,
-            fixture_setup_cgroup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(
+            a_start_that_is_not_prepared_in_time_is_given_back_and_leaves_no_process, fixture_setup_cgroup,
+            fixture_teardown),
         cmocka_unit_test_setup_teardown(an_attempt_that_is_taken_back_ends_with_an_init_that_stands_still,
             fixture_setup_cgroup, fixture_teardown),
         cmocka_unit_test_setup_teardown(

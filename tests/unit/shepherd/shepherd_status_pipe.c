@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "fixture.h"
+#include "job/start_failure.h"
 #include "job/state.h"
 #include "shepherd/status_pipe.h"
 #include "shepherd/shepherd.h"
@@ -78,12 +79,14 @@ static void the_job_has_no_descriptor_of_the_pipe(void **state)
     assert_string_equal(f->output, "0\n");
 }
 
-static void a_pipe_that_cannot_be_made_is_a_failed_start(void **state)
+static void a_pipe_that_cannot_be_made_gives_the_job_back(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(rmdir(pipes), 0);
     fixture_run(f);
-    assert_int_equal(f->exit.end, END_START_FAILED);
+    assert_int_equal(f->exit.end, END_UNKNOWN);
+    assert_int_equal(f->exit.is_executed, 0);
+    assert_int_equal(f->exit.cause, START_SPOOL);
     assert_non_null(strstr(f->exit.text, "MGPU_NOTIFY"));
 }
 
@@ -276,7 +279,7 @@ int main(void)
         CASE(what_the_job_says_is_in_the_spool_at_its_end),
         CASE(a_job_that_reports_nothing_has_no_file),
         CASE(the_job_has_no_descriptor_of_the_pipe),
-        CASE(a_pipe_that_cannot_be_made_is_a_failed_start),
+        CASE(a_pipe_that_cannot_be_made_gives_the_job_back),
         CASE(one_that_is_left_from_before_is_replaced),
         CASE(a_job_that_saves_its_work_is_ended_at_once),
         CASE(a_job_that_does_not_is_ended_after_the_grace),

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "job/start_failure.h"
+
+#include <errno.h>
+
+static const struct start_row rows[START_CAUSES] = {
+    [START_UNNAMED] = { "unnamed", START_WAITS, START_OF_JOB,
+        "a node with an older mgpu-agent gave no cause, or the attempt was withdrawn" },
+    [START_REQUEST] = { "request", START_FINAL, START_OF_JOB,
+        "the request cannot be carried out on any node: it is unreadable, or names a path that no container "
+        "can "
+        "mount" },
+    [START_COMMAND] = { "command", START_FINAL, START_OF_JOB,
+        "the command, or the shell of the setup command, does not exist or cannot be executed" },
+    [START_PLACE] = { "place", START_FINAL, START_OF_JOB,
+        "its user may not enter the working directory, or may not write or read a file of `--output`, "
+        "`--error` "
+        "or `--input`, or it is no file of theirs" },
+    [START_FILES] = { "files", START_SOON, START_OF_JOB,
+        "the working directory, or a file or directory of `--output`, `--error`, `--input` or the command's "
+        "path "
+        "is missing, or its file server reports an error" },
+    [START_FEATURE] = { "feature", START_ELSEWHERE, START_OF_JOB,
+        "the node lacks what the job requests: a container runtime, or a way to share GPUs" },
+    [START_ACCOUNT] = { "account", START_ELSEWHERE, START_OF_JOB,
+        "the node does not run jobs of this user: root, a system account, or another name for the user id" },
+    [START_USER] = { "user", START_WAITS, START_OF_USER,
+        "the user database of the node does not have the user" },
+    [START_LOOKUP] = { "lookup", START_WAITS, START_OF_USER,
+        "the user database of the node, or the directory of the logs, reports an error or does not respond" },
+    [START_HOME] = { "home", START_WAITS, START_OF_USER,
+        "the home directory of the user is missing on the node, or the default output file cannot be made" },
+    [START_SLOW] = { "slow", START_WAITS, START_OF_USER,
+        "the working directory or the output file does not respond" },
+    [START_SPAWN] = { "spawn", START_WAITS, START_OF_USER,
+        "no process can be created as the user: too many processes, or no memory" },
+    [START_INIT] = { "init", START_WAITS, START_OF_JOB,
+        "the first process of the job was killed before the command" },
+    [START_GPU] = { "gpu", START_WAITS, START_OF_JOB, "a GPU of the job is not ready for it" },
+    [START_CGROUP] = { "cgroup", START_WAITS, START_OF_NODE,
+        "the cgroup that limits the job cannot be made, set or entered" },
+    [START_DEVICE] = { "device", START_WAITS, START_OF_NODE,
+        "the GPUs of other jobs cannot be closed to the job, or its own cannot be opened" },
+    [START_SPOOL] = { "spool", START_WAITS, START_OF_NODE,
+        "the run directory of the node (RUN) cannot be written: its file system is full, for example" },
+    [START_PROCESS] = { "process", START_WAITS, START_OF_NODE,
+        "the node has no process, memory, descriptor or terminal left" },
+    [START_RIGHTS] = { "rights", START_WAITS, START_OF_NODE, "mgpu-shepherd cannot switch to the user" },
+    [START_SHEPHERD] = { "shepherd", START_WAITS, START_OF_NODE,
+        "mgpu-shepherd cannot be executed, or ends before the start" },
+};
+
+static const char *const class_names[] = {
+    [START_FINAL] = "final",
+    [START_SOON] = "soon",
+    [START_ELSEWHERE] = "elsewhere",
+    [START_WAITS] = "waits",
+};
+
+static const char *const scope_names[] = {
+    [START_OF_JOB] = "job",
+    [START_OF_USER] = "user",
+    [START_OF_NODE] = "node",
+};
+
+const struct start_row *start_row(uint32_t cause)
+{
+    return &rows[cause < START_CAUSES ? cause : START_UNNAMED];
+}
+
+const char *start_class_name(enum start_class class)
+{
+    return class_names[class];
+}
+
+const char *start_scope_name(enum start_scope scope)
+{
+    return scope_names[scope];
+}
+
+bool start_error_may_pass(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ESTALE:
+    case EIO:
+    case ETXTBSY:
+    case ENODEV: // an automount that is not ready
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ETIMEDOUT:
+    case ENOTCONN:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EREMOTEIO:
+    case ESHUTDOWN: return true;
+    default: return false;
+    }
+}
