@@ -76,7 +76,8 @@ def test_versions_are_agreed_upon(assistant, wanted, agreed):
 
 def test_tools_describe_their_arguments(assistant):
     tools = {tool['name']: tool for tool in assistant.request('tools/list')['result']['tools']}
-    assert set(tools) == {'list_gpus', 'list_jobs', 'show_job', 'explain_job', 'read_output', 'submit_job', 'cancel_job'}
+    assert set(tools) == {'list_gpus', 'list_jobs', 'show_job', 'explain_job', 'read_output', 'wait_job', 'submit_job', 'retry_job', 'hold_job',
+                          'release_job', 'cancel_job'}
     for tool in tools.values():
         schema = tool['inputSchema']
         assert schema['type'] == 'object' and schema['additionalProperties'] is False
@@ -105,6 +106,45 @@ def test_job_is_checked_submitted_read_and_cancelled(box, assistant, gate):
     assert box.wait(waiting)['state'] == 'done'
 
 
+def test_jobs_are_named_as_answers_and_people_name_them(box, assistant):
+    number = assistant.get('submit_job', command='exit 3', gpus=0, name='by-name')['id']
+    assert isinstance(number, int)
+    for job in (number, str(number), 'by-name', '@'):
+        ended = assistant.get('wait_job', job=job)
+        assert (ended['id'], ended['state'], ended['exit_code']) == (number, 'failed', 3)
+    assert assistant.get('show_job', job=number)['name'] == 'by-name'
+    again = assistant.get('retry_job', job=number)['id']
+    assert again != number and assistant.get('wait_job', job=again)['exit_code'] == 3
+    assistant.get('submit_job', command='true', gpus=0, name='by-name')
+    text, is_error = assistant.call('show_job', job='by-name')
+    assert not is_error or 'names' in text, text
+
+
+def test_waiting_ends_in_time_and_held_jobs_wait(box, assistant):
+    first = assistant.get('submit_job', command='sleep 60', gpus=2)['id']
+    assert assistant.get('wait_job', job=first, seconds=1)['state'] == 'running'
+    number = assistant.get('submit_job', command='true', gpus=1)['id']
+    assistant.get('hold_job', job=number)
+    assistant.get('cancel_job', job=first)
+    assert assistant.get('wait_job', job=first)['state'] == 'cancelled'
+    assert assistant.get('explain_job', job=number)['reasons'][0]['code'] == 'held_user'
+    assistant.get('release_job', job=number)
+    assert assistant.get('wait_job', job=number)['state'] == 'done'
+
+
+def test_answers_are_data_and_text(box, assistant):
+    number = assistant.get('submit_job', command='true', gpus=0)['id']
+    result = assistant.request('tools/call', name='wait_job', arguments={'job': number})['result']
+    assert result['structuredContent'] == json.loads(result['content'][0]['text'])
+    assert '00000000' not in result['content'][0]['text'] and '99999999' not in result['content'][0]['text']
+    assert 'structuredContent' not in assistant.request('tools/call', name='read_output', arguments={'job': number})['result']
+
+
+def test_a_tool_that_is_not_there_is_answered_with_those_that_are(assistant):
+    error = assistant.request('tools/call', name='drain_node', arguments={})['error']
+    assert 'drain_node' in error['message'] and 'submit_job' in error['message']
+
+
 def test_job_has_the_environment_of_the_server(box, place):
     assistant = Assistant(box, env={'FROM_SERVER': 'yes'}, cwd=place)
     number = assistant.get('submit_job', command='echo $FROM_SERVER in $PWD', gpus=0)['id']
@@ -123,6 +163,8 @@ def test_output_that_is_no_text_arrives_as_text(box, assistant):
     ('submit_job', {}, 'needs the argument command'), ('submit_job', {'command': 7}, 'must be of type string'),
     ('submit_job', {'command': 'true', 'uid': 0}, 'no argument uid'), ('submit_job', {'command': 'true', 'gpus': 99}, '99'),
     ('show_job', {'job': '1/cancel'}, 'not the number'), ('show_job', {'job': '999999'}, 'there is no job'),
+    ('show_job', {'job': -1}, 'job'), ('show_job', {'job': True}, 'integer or string'), ('show_job', {'job': 'no-such-name'}, 'no-such-name'),
+    ('wait_job', {'job': 1, 'seconds': 301}, 'between'),
     ('read_output', {'job': '1', 'lines': 0}, 'between'), ('list_jobs', {'state': 'queued&all=1'}, 'not a list of states'),
     ('list_jobs', {'limit': -1}, 'at least 1')])
 def test_bad_arguments_are_explained_to_the_assistant(assistant, tool, arguments, words):
@@ -149,7 +191,7 @@ def test_jobs_of_others_are_neither_read_nor_cancelled_even_by_root(box, gate, b
     for user in (box.client, box.user):
         assistant = Assistant(box, user=user)
         assert not assistant.call('show_job', job=number)[1]
-        for tool in ('read_output', 'cancel_job'):
+        for tool in ('read_output', 'cancel_job', 'hold_job', 'release_job', 'retry_job'):
             text, is_error = assistant.call(tool, job=number)
             assert is_error and f'belongs to {bo.name}' in text
         assistant.close()

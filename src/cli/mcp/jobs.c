@@ -13,6 +13,7 @@
 #include "cli/api/client.h"
 #include "cli/follow/log_tail.h"
 #include "cli/mcp/tools.h"
+#include "cli/options/selector.h"
 #include "cli/submit/submit.h"
 #include "cli/term/escapes.h"
 #include "cli/term/field.h"
@@ -23,60 +24,72 @@
 #define LINES_MAX      2000
 #define OUTPUT_BYTES   (256U << 10) // read from the end of the output at most
 #define OUTPUT_WAIT_MS 30000
+#define WAIT_S         60
+#define WAIT_MAX_S     300
 
-/* The number of a job is part of a path: digits, and of an element of an array a dot. */
-static int read_job(const json_t *arguments, const char **ret, struct error *err)
+/*
+ * The path of the one job that the arguments name, by a number as answers have it, or by a word as on the
+ * command line: "42", "42.3", a name, "@". The caller frees it.
+ */
+static int read_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
 {
-    const char *job = field_text(arguments, "job");
-    if (job[0] == '\0' || job[strspn(job, "0123456789.")] != '\0')
-        return error_set(err, -EINVAL, "'%.60s' is not the number of a job", job);
-    *ret = job;
+    const json_t *value = json_object_get(arguments, "job");
+    _cleanup_strings_ struct strings jobs = { 0 };
+    if (json_is_integer(value)) {
+        *ret = xasprintf(API_PATH "/jobs/%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        return 0;
+    }
+    char *word = (char *)(uintptr_t)json_string_value(value);
+    if (strpbrk(word, "/?#%& ") != NULL)
+        return error_set(err, -EINVAL, "'%.60s' is not the number or name of a job", word);
+    int r = selector_resolve(&mcp->call->client, 1, &word, &jobs, err);
+    if (r < 0)
+        return r;
+    if (jobs.count != 1)
+        return error_set(err, -EINVAL, "'%.60s' names %zu jobs: use the number of one", word, jobs.count);
+    *ret = xasprintf(API_PATH "/jobs/%s", jobs.items[0]);
     return 0;
 }
 
-static int get_text(const struct mcp *mcp, const char *path, char **ret, struct error *err)
+/* An answer about a job; `more` is the rest of its path. */
+static int get_of_job(
+    const struct mcp *mcp, const json_t *arguments, const char *more, json_t **ret, struct error *err)
 {
-    _cleanup_json_ json_t *answer = NULL;
-    int r = client_get(&mcp->call->client, path, &answer, err);
-    if (r == 0)
-        *ret = json_dumps(answer, JSON_COMPACT);
-    return r;
-}
-
-/* The job that the arguments name. The caller owns *ret. */
-static int get_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
-{
-    const char *job = NULL;
-    int r = read_job(arguments, &job, err);
+    _cleanup_free_ char *job = NULL;
+    int r = read_job(mcp, arguments, &job, err);
     if (r < 0)
         return r;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", job);
+    _cleanup_free_ char *path = xasprintf("%s%s", job, more);
     r = client_get(&mcp->call->client, path, ret, err);
     if (r == 0)
         (void)json_object_del(*ret, "env");
     return r;
 }
 
-static int get_own_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+/* Checks that the job is the user's; *ret is its path, which the caller frees. */
+static int find_own_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
-    int r = get_job(mcp, arguments, &job, err);
+    _cleanup_free_ char *path = NULL;
+    int r = read_job(mcp, arguments, &path, err);
+    if (r == 0)
+        r = client_get(&mcp->call->client, path, &job, err);
     if (r < 0)
         return r;
+    _cleanup_free_ char *number = field_shown(job, "id");
     if (field_integer(job, "uid", -1) != mcp->uid)
-        return error_set(err, -EPERM, "job %s belongs to %s, not to you", field_text(arguments, "job"),
-            field_text(job, "user"));
-    *ret = take_ptr(job);
+        return error_set(err, -EPERM, "job %s belongs to %s, not to you", number, field_text(job, "user"));
+    *ret = take_ptr(path);
     return 0;
 }
 
-int mcp_list_gpus(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+int mcp_list_gpus(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
 {
     (void)arguments;
-    return get_text(mcp, API_PATH "/gpus", ret, err);
+    return client_get(&mcp->call->client, API_PATH "/gpus", ret, err);
 }
 
-int mcp_list_jobs(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+int mcp_list_jobs(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer path = { 0 };
     const char *state = field_text(arguments, "state");
@@ -90,26 +103,17 @@ int mcp_list_jobs(const struct mcp *mcp, const json_t *arguments, char **ret, st
         buffer_printf(&path, "&state=%s", state);
     if (json_is_true(json_object_get(arguments, "mine")))
         buffer_printf(&path, "&user=%lld", (long long)mcp->uid);
-    return get_text(mcp, buffer_text(&path), ret, err);
+    return client_get(&mcp->call->client, buffer_text(&path), ret, err);
 }
 
-int mcp_show_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+int mcp_show_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
 {
-    _cleanup_json_ json_t *job = NULL;
-    int r = get_job(mcp, arguments, &job, err);
-    if (r == 0)
-        *ret = json_dumps(job, JSON_COMPACT);
-    return r;
+    return get_of_job(mcp, arguments, "", ret, err);
 }
 
-int mcp_explain_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+int mcp_explain_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
 {
-    const char *job = NULL;
-    int r = read_job(arguments, &job, err);
-    if (r < 0)
-        return r;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/why", job);
-    return get_text(mcp, path, ret, err);
+    return get_of_job(mcp, arguments, "/why", ret, err);
 }
 
 /* The length of the character at the front of text, 0 when its bytes are no UTF-8. */
@@ -146,19 +150,19 @@ static char *shown_output(const struct buffer *bytes, int64_t lines)
     return xstrdup(buffer_text(&valid));
 }
 
-int mcp_read_output(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+int mcp_read_output(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
 {
-    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *job = NULL;
     _cleanup_(http_client_freep) struct http_client *http = NULL;
     int64_t lines = field_integer(arguments, "lines", LINES_SHOWN);
     if (lines < 1 || lines > LINES_MAX)
         return error_set(err, -ERANGE, "lines must be between 1 and %d", LINES_MAX);
-    int r = get_own_job(mcp, arguments, &job, err);
+    int r = find_own_job(mcp, arguments, &job, err);
     if (r == 0)
         r = client_connect(&mcp->call->client, &http, err);
     if (r < 0)
         return r;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log", field_text(arguments, "job"));
+    _cleanup_free_ char *path = xasprintf("%s/log", job);
     _cleanup_free_ char *range = xasprintf("Range: bytes=-%u", OUTPUT_BYTES);
     struct http_request request = { .method = "GET", .path = path, .header = range };
     r = http_client_request(http, &request, OUTPUT_WAIT_MS, err);
@@ -168,7 +172,8 @@ int mcp_read_output(const struct mcp *mcp, const json_t *arguments, char **ret, 
     bool is_empty = answer->status == 404 || answer->status == 416;
     if (!is_empty && answer->status != 200 && answer->status != 206)
         return client_problem(answer, err);
-    *ret = is_empty ? xstrdup("") : shown_output(&answer->body, lines);
+    _cleanup_free_ char *text = is_empty ? xstrdup("") : shown_output(&answer->body, lines);
+    *ret = json_string(text);
     return 0;
 }
 
@@ -183,10 +188,10 @@ static void add_request(json_t *request, const json_t *arguments)
     }
 }
 
-int mcp_submit_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+int mcp_submit_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
 {
     struct submit_options options = { 0 };
-    _cleanup_json_ json_t *request = NULL, *answer = NULL, *command = json_array();
+    _cleanup_json_ json_t *request = NULL, *command = json_array();
     unsigned left_out = 0;
     bool is_dry = json_is_true(json_object_get(arguments, "dry_run"));
     (void)json_array_append_new(command, json_string("/bin/sh"));
@@ -196,26 +201,76 @@ int mcp_submit_job(const struct mcp *mcp, const json_t *arguments, char **ret, s
     if (r < 0)
         return r;
     add_request(request, arguments);
-    r = client_call(&mcp->call->client, "POST", is_dry ? API_PATH "/jobs?dry_run=1" : API_PATH "/jobs",
-        request, &answer, err);
+    r = submit_renew_key(request, err);
     if (r < 0)
         return r;
-    (void)json_object_del(answer, "env");
-    *ret = json_dumps(answer, JSON_COMPACT);
-    return 0;
+    r = client_call(&mcp->call->client, "POST", is_dry ? API_PATH "/jobs?dry_run=1" : API_PATH "/jobs",
+        request, ret, err);
+    if (r == 0)
+        (void)json_object_del(*ret, "env");
+    return r;
 }
 
-int mcp_cancel_job(const struct mcp *mcp, const json_t *arguments, char **ret, struct error *err)
+/* Changes one of the user's jobs: the answer is the job. */
+static int change_job(const struct mcp *mcp, const json_t *arguments, const char *change, json_t *body,
+    json_t **ret, struct error *err)
 {
-    _cleanup_json_ json_t *job = NULL, *body = json_object(), *answer = NULL;
-    int r = get_own_job(mcp, arguments, &job, err);
+    _cleanup_free_ char *job = NULL;
+    int r = find_own_job(mcp, arguments, &job, err);
     if (r < 0)
         return r;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/cancel", field_text(arguments, "job"));
-    r = client_call(&mcp->call->client, "POST", path, body, &answer, err);
+    _cleanup_free_ char *path = xasprintf("%s/%s", job, change);
+    r = client_call(&mcp->call->client, "POST", path, body, ret, err);
+    if (r == 0)
+        (void)json_object_del(*ret, "env");
+    return r;
+}
+
+int mcp_cancel_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    return change_job(mcp, arguments, "cancel", body, ret, err);
+}
+
+int mcp_hold_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    return change_job(mcp, arguments, "hold", body, ret, err);
+}
+
+int mcp_release_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    return change_job(mcp, arguments, "release", body, ret, err);
+}
+
+int mcp_retry_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    int r = submit_renew_key(body, err);
+    return r < 0 ? r : change_job(mcp, arguments, "retry", body, ret, err);
+}
+
+/* A job that has not ended by then is no failure: the answer is the job as it is. */
+int mcp_wait_job(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+{
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    _cleanup_free_ char *job = NULL;
+    int64_t seconds = field_integer(arguments, "seconds", WAIT_S);
+    if (seconds < 1 || seconds > WAIT_MAX_S)
+        return error_set(err, -ERANGE, "seconds must be between 1 and %d", WAIT_MAX_S);
+    int r = read_job(mcp, arguments, &job, err);
+    if (r == 0)
+        r = client_connect(&mcp->call->client, &http, err);
     if (r < 0)
         return r;
-    (void)json_object_del(answer, "env");
-    *ret = json_dumps(answer, JSON_COMPACT);
-    return 0;
+    _cleanup_free_ char *path = xasprintf("%s/wait?timeout=%lld", job, (long long)seconds);
+    struct http_request request = { .method = "GET", .path = path };
+    r = http_client_request(http, &request, seconds * 1000 + OUTPUT_WAIT_MS, err);
+    if (r < 0)
+        return r;
+    const struct http_answer *answer = http_client_answer(http);
+    if (answer->status != 200 && answer->status != 408)
+        return client_problem(answer, err);
+    return get_of_job(mcp, arguments, "", ret, err);
 }

@@ -57,23 +57,32 @@ static json_t *initialize(const json_t *id, const json_t *params)
             "Check with dry_run first; request no more GPUs and time than the job needs."));
 }
 
+/* An object goes along as it is, for clients that read data rather than text. */
+static json_t *make_result(const char *text, bool is_error, const json_t *answer)
+{
+    json_t *result = json_pack("{s:[{s:s,s:o}],s:b}", "content", "type", "text", "text",
+        json_text_string(text), "isError", is_error);
+    if (json_is_object(answer))
+        (void)json_object_set_new(result, "structuredContent", json_deep_copy(answer));
+    return result;
+}
+
 static json_t *call_tool(const struct mcp *mcp, const json_t *id, const json_t *params)
 {
-    const char *name = json_string_value(json_object_get(params, "name"));
     const json_t *arguments = json_object_get(params, "arguments");
-    const struct mcp_tool *tool = name != NULL ? mcp_tool_find(name) : NULL;
+    const struct mcp_tool *tool = NULL;
     struct error err = { 0 };
-    _cleanup_free_ char *text = NULL;
-    if (tool == NULL)
-        return make_error(id, RPC_PARAMS, "there is no such tool");
+    _cleanup_json_ json_t *answer = NULL;
+    if (mcp_tool_find(json_string_value(json_object_get(params, "name")), &tool, &err) < 0)
+        return make_error(id, RPC_PARAMS, err.message);
     int r = mcp_tool_check(tool, arguments, &err);
     if (r == 0)
-        r = tool->run(mcp, arguments, &text, &err);
-    if (r < 0)
-        text = xasprintf("%s%s%s", err.message, err.hint[0] != '\0' ? "\nhint: " : "", err.hint);
-    return make_answer(id, "result",
-        json_pack("{s:[{s:s,s:o}],s:b}", "content", "type", "text", "text", json_text_string(text), "isError",
-            r < 0));
+        r = tool->run(mcp, arguments, &answer, &err);
+    _cleanup_free_ char *text =
+        r < 0 ? xasprintf("%s%s%s", err.message, err.hint[0] != '\0' ? "\nhint: " : "", err.hint)
+        : json_is_string(answer) ? xstrdup(json_string_value(answer))
+                                 : json_text_format(answer);
+    return make_answer(id, "result", make_result(text, r < 0, answer));
 }
 
 static json_t *answer_request(

@@ -7,6 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/memory.h"
+
+#define JOB_HELP "its number, such as 42 or \"42.3\", or its name; \"@\" is the user's newest"
+
 static const struct mcp_tool tools[] = {
     { "list_gpus", "All GPUs: model, memory, load, state, and the jobs on them.", { { NULL } }, true, false,
         mcp_list_gpus },
@@ -24,15 +29,23 @@ static const struct mcp_tool tools[] = {
         },
         true, false, mcp_list_jobs },
     { "show_job", "One job with its request, its use of the GPUs, how it ended, and its events.",
-        { { "job", "string", "its number, such as 42 or 42.3", true } }, true, false, mcp_show_job },
+        { { "job", MCP_JOB, JOB_HELP, true } }, true, false, mcp_show_job },
     { "explain_job", "Why a job waits, when it is expected to start, and what would start it now.",
-        { { "job", "string", "its number", true } }, true, false, mcp_explain_job },
+        { { "job", MCP_JOB, JOB_HELP, true } }, true, false, mcp_explain_job },
     { "read_output", "The end of the output of one of the user's jobs, without colours.",
         {
-            { "job", "string", "its number", true },
+            { "job", MCP_JOB, JOB_HELP, true },
             { "lines", "integer", "the last lines, 1 to 2000; 100", false },
         },
         true, false, mcp_read_output },
+    { "wait_job",
+        "Waits until a job has ended, and answers with the job: exit_code, ended_by, message. If it has not "
+        "ended by then, the answer is the job as it is; call again.",
+        {
+            { "job", MCP_JOB, JOB_HELP, true },
+            { "seconds", "integer", "wait at most this long, 1 to 300; 60", false },
+        },
+        true, false, mcp_wait_job },
     { "submit_job",
         "Submits a job. It runs as the user, with the environment of this server, and only on the GPUs "
         "allocated to it (CUDA_VISIBLE_DEVICES is set). With dry_run, nothing is submitted: the answer says "
@@ -50,18 +63,40 @@ static const struct mcp_tool tools[] = {
             { "dry_run", "boolean", "only check the request", false },
         },
         false, false, mcp_submit_job },
+    { "retry_job", "Submits a copy of one of the user's ended jobs, and answers with the new job.",
+        { { "job", MCP_JOB, JOB_HELP, true } }, false, false, mcp_retry_job },
+    { "hold_job", "Keeps one of the user's waiting jobs from starting until it is released.",
+        { { "job", MCP_JOB, JOB_HELP, true } }, false, false, mcp_hold_job },
+    { "release_job", "Lets a held job of the user start.", { { "job", MCP_JOB, JOB_HELP, true } }, false,
+        false, mcp_release_job },
     { "cancel_job", "Cancels one of the user's jobs: SIGTERM, then SIGKILL.",
-        { { "job", "string", "its number", true } }, false, true, mcp_cancel_job },
+        { { "job", MCP_JOB, JOB_HELP, true } }, false, true, mcp_cancel_job },
 };
 
 #define TOOLS (sizeof(tools) / sizeof(tools[0]))
 
-const struct mcp_tool *mcp_tool_find(const char *name)
+int mcp_tool_find(const char *name, const struct mcp_tool **ret, struct error *err)
 {
-    for (size_t i = 0; i < TOOLS; i++)
-        if (strcmp(tools[i].name, name) == 0)
-            return &tools[i];
-    return NULL;
+    _cleanup_buffer_ struct buffer names = { 0 };
+    for (size_t i = 0; i < TOOLS; i++) {
+        if (name != NULL && strcmp(tools[i].name, name) == 0) {
+            *ret = &tools[i];
+            return 0;
+        }
+        buffer_printf(&names, "%s%s", i > 0 ? ", " : "", tools[i].name);
+    }
+    return error_set(err, -ENOENT, "there is no tool '%.60s'; there are %s", name != NULL ? name : "",
+        buffer_text(&names));
+}
+
+static bool is_job(const char *type)
+{
+    return strcmp(type, MCP_JOB) == 0;
+}
+
+static json_t *describe_type(const char *type)
+{
+    return is_job(type) ? json_pack("[s,s]", "integer", "string") : json_string(type);
 }
 
 static json_t *describe_arguments(const struct mcp_tool *tool)
@@ -69,7 +104,7 @@ static json_t *describe_arguments(const struct mcp_tool *tool)
     json_t *properties = json_object(), *required = json_array();
     for (const struct mcp_argument *argument = tool->arguments; argument->name != NULL; argument++) {
         (void)json_object_set_new(properties, argument->name,
-            json_pack("{s:s,s:s}", "type", argument->type, "description", argument->help));
+            json_pack("{s:o,s:s}", "type", describe_type(argument->type), "description", argument->help));
         if (argument->is_required)
             (void)json_array_append_new(required, json_string(argument->name));
     }
@@ -101,7 +136,8 @@ static bool is_of_type(const json_t *value, const char *type)
     return (strcmp(type, "string") == 0 && json_is_string(value)) ||
            (strcmp(type, "integer") == 0 && json_is_integer(value)) ||
            (strcmp(type, "number") == 0 && json_is_number(value)) ||
-           (strcmp(type, "boolean") == 0 && json_is_boolean(value));
+           (strcmp(type, "boolean") == 0 && json_is_boolean(value)) ||
+           (is_job(type) && (json_is_integer(value) || json_is_string(value)));
 }
 
 int mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments, struct error *err)
@@ -118,7 +154,8 @@ int mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments, struct 
         if (argument == NULL)
             r = error_set(err, -EINVAL, "%s has no argument %.60s", tool->name, name);
         else if (!is_of_type(value, argument->type))
-            r = error_set(err, -EINVAL, "%s of %s must be of type %s", name, tool->name, argument->type);
+            r = error_set(err, -EINVAL, "%s of %s must be of type %s", name, tool->name,
+                is_job(argument->type) ? "integer or string" : argument->type);
         if (r < 0)
             break;
     }
