@@ -22,10 +22,19 @@ struct node_registry; // nodes/registry.h: joined machines
 struct munge_worker;  // munge_worker.h: verifies credentials with munged
 struct node_listener; // nodes/listener.h: the port for nodes
 struct api_gate;      // api/gate.h: the API for other machines
+struct tcp;           // tcp.h: the port of the API
 struct retention;     // retention.h: removes old jobs from the store
 struct cluster;       // cluster/cluster.h: several controllers
 struct standby_view;  // standby_view.h: what a standby answers
 struct turns;         // turns.h: turns of the event loop, and their durations
+
+/* The port of the API (tcp.h), for those who answer requests. */
+struct tcp_state {
+    bool is_bound;
+    bool is_contested;    // a program of another user had one of its addresses since mgpud started
+    bool lacks_localhost; // other programs can have one of the addresses of the name `localhost`
+    struct error trouble; // why it is not bound although it is wanted; code 0: it is
+};
 
 struct controller {
     struct controller_options options;
@@ -38,7 +47,9 @@ struct controller {
     struct streams *streams;
     struct node_registry *registry;
     struct node_listener *node_listener;
-    struct api_gate *api_gate;
+    struct tcp *tcp;
+    struct tcp_state tcp_state;
+    struct api_gate *api_gate;         // NULL: only this machine reaches the port
     struct munge_worker *munge_worker; // NULL: --munge off
     struct agent_process *agent;
     struct gpu_history *history;

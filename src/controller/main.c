@@ -49,6 +49,7 @@
 #include "controller/config/settings.h"
 #include "controller/standby.h"
 #include "controller/nodes/streams.h"
+#include "controller/tcp.h"
 #include "controller/turns.h"
 #include "wire/address.h"
 #include "wire/directory.h"
@@ -191,16 +192,18 @@ static int load(struct program *program, struct error *err)
 /* --- ready --- */
 
 /* What others than this machine can reach has TLS. */
-static int open_tcp(struct program *program, struct error *err)
+static int open_tcp(void *arg, int fd, struct error *err)
 {
-    struct controller *controller = &program->controller;
+    struct controller *controller = arg;
     const struct tls_authority *authority = NULL;
     if (address_is_loopback(controller->options.listen))
-        return serve_listen(controller->serve, program->prepared.tcp_fd, false, err);
+        return serve_listen(controller->serve, fd, false, err);
     int r = node_listener_authority(controller->node_listener, &authority, err);
-    if (r < 0)
+    if (r < 0) {
+        (void)close(fd);
         return r;
-    return api_gate_new(controller, authority, program->prepared.tcp_fd, &controller->api_gate, err);
+    }
+    return api_gate_new(controller, authority, fd, &controller->api_gate, err);
 }
 
 static void become_ready(struct program *program)
@@ -212,21 +215,22 @@ static void become_ready(struct program *program)
     program->is_ready = true;
     (void)event_del(program->timers[0]);
     int r = serve_listen(controller->serve, program->prepared.api_fd, true, &err);
-    if (r == 0 && program->prepared.tcp_fd >= 0)
-        r = open_tcp(program, &err);
+    if (r == 0)
+        r = tcp_serve(controller->tcp, open_tcp, controller, &err);
     if (r < 0) {
         log_error("%s", err.message);
         controller->exit_status = EX_OSERR;
         (void)event_base_loopbreak(controller->loop);
         return;
     }
+    bool has_tcp = controller->tcp_state.is_bound;
     log_info("mgpud %s is ready: %s/mgpud.sock%s%s, epoch %llu, %llu jobs known, %s", MGPU_VERSION,
         controller->options.run_dir,
-        program->prepared.tcp_fd < 0   ? ""
+        !has_tcp                       ? ""
         : controller->api_gate != NULL ? ", https://"
                                        : ", http://",
-        program->prepared.tcp_fd >= 0 ? controller->options.listen : "",
-        (unsigned long long)controller->summary.epoch, (unsigned long long)controller->summary.jobs,
+        has_tcp ? controller->options.listen : "", (unsigned long long)controller->summary.epoch,
+        (unsigned long long)controller->summary.jobs,
         controller->is_root ? "jobs run as their submitters" : "without root: it serves one user");
     daemon_notify_ready("ready");
     detach_ready(&program->prepared.detached);
@@ -370,6 +374,8 @@ static void clear(struct program *program)
     turns_free(take_ptr(program->controller.turns));
     history_keeper_free(program->history);
     results_free(program->results);
+    if (controller->tcp != NULL)
+        tcp_pause(controller->tcp);
     api_gate_free(controller->api_gate);
     struct event *events[] = { program->timers[0], program->timers[1], program->signals[0],
         program->signals[1], program->signals[2], program->leadership };
@@ -393,6 +399,7 @@ static void clear(struct program *program)
     effects_free(program->effects);
     if (controller->loop != NULL)
         event_base_free(controller->loop);
+    tcp_free(controller->tcp);
     settings_clear(&controller->options);
     prepare_clear(&program->prepared);
 }

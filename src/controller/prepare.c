@@ -18,12 +18,11 @@
 #include "base/descriptors.h"
 #include "base/files.h"
 #include "base/listen_unix.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/system_mgpud.h"
 #include "controller/nodes/agent_process.h"
 #include "controller/config/settings.h"
-#include "controller/nodes/sockets.h"
+#include "controller/tcp.h"
 
 #define OPEN_FILES_WANTED 16384U
 
@@ -99,18 +98,6 @@ static int make_directories_for(struct controller *controller, struct prepared *
     return r == 0 ? privileges_make_directory(prepared->store_dir, 0700, prepared->user, err) : r;
 }
 
-static int open_tcp(struct controller *controller, struct prepared *prepared, struct error *err)
-{
-    const struct controller_options *options = &controller->options;
-    if (strcmp(options->listen, "none") == 0)
-        return 0;
-    int r = sockets_listen_tcp("--listen", options->listen, &prepared->tcp_fd, err);
-    if (r == 0 || settings_find_note(options, "listen") != NULL) // set explicitly, so a failure is an error
-        return r;
-    log_warning("no API on TCP: %s", err->message);
-    return 0;
-}
-
 static int open_sockets(struct controller *controller, struct prepared *prepared, struct error *err)
 {
     const char *run_dir = controller->options.run_dir;
@@ -119,7 +106,10 @@ static int open_sockets(struct controller *controller, struct prepared *prepared
     int r = listen_unix(api, 0666, &prepared->api_fd, err);
     if (r == 0)
         r = listen_unix(link, 0600, &prepared->link_fd, err);
-    return r == 0 ? open_tcp(controller, prepared, err) : r;
+    if (r < 0)
+        return r;
+    controller->tcp = tcp_new(controller, prepared->user.uid);
+    return tcp_bind(controller->tcp, err);
 }
 
 /* The GPUs of a machine are allocated by one mgpud, also while that one is stopped, because its jobs

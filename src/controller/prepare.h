@@ -8,8 +8,8 @@
 #include "controller/privileges.h"
 
 struct prepared {
-    int lock_fds[3];             // RUN, STATE, STATE/node; held until exit
-    int api_fd, link_fd, tcp_fd; // listening; the API takes api_fd and tcp_fd
+    int lock_fds[3];     // RUN, STATE, STATE/node; held until exit
+    int api_fd, link_fd; // listening; the API takes api_fd
     struct detached detached;
     struct user_ids user;
     char *store_dir;
@@ -17,11 +17,11 @@ struct prepared {
 
 #define PREPARED_EMPTY                                                                                       \
     {                                                                                                        \
-        .lock_fds = { -1, -1, -1 }, .api_fd = -1, .link_fd = -1, .tcp_fd = -1, .detached = { -1, -1 }        \
+        .lock_fds = { -1, -1, -1 }, .api_fd = -1, .link_fd = -1, .detached = { -1, -1 }                      \
     }
 
-/* Also sets controller->agent and admin_uid. With --detach, the calling parent process does not return from
- * here. */
+/* Also sets controller->agent, tcp and admin_uid. With --detach, the calling parent process does not return
+ * from here. */
 int prepare(struct controller *controller, struct prepared *ret, struct error *err);
 
 void prepare_clear(struct prepared *prepared);

@@ -28,6 +28,7 @@
 #include "controller/identity/rights.h"
 #include "controller/prepare.h"
 #include "controller/standby_view.h"
+#include "controller/tcp.h"
 #include "wire/address.h"
 #include "wire/listening.h"
 
@@ -140,10 +141,10 @@ static int await_identity(struct standby *standby, int fd, struct error *err)
 {
     struct event_base *loop = standby->controller->loop;
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    standby->remote_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    standby->remote_fd = fd;
     if (copy >= 0)
         standby->refusing = listening_new(loop, copy, on_remote, standby);
-    if (standby->refusing == NULL || standby->remote_fd < 0)
+    if (standby->refusing == NULL)
         return error_set_errno(err, -errno, "cannot listen");
     standby->identity = event_new(loop, -1, EV_PERSIST, on_identity, standby);
     return event_add(standby->identity, &(struct timeval){ .tv_usec = IDENTITY_US });
@@ -158,21 +159,26 @@ static int listen_on(struct serve *serve, int fd, bool is_unix, struct error *er
     return copy < 0 ? error_set_errno(err, -errno, "cannot listen") : serve_listen(serve, copy, is_unix, err);
 }
 
+static int open_tcp(void *arg, int fd, struct error *err)
+{
+    struct standby *standby = arg;
+    struct controller *controller = standby->controller;
+    return address_is_loopback(controller->options.listen) ? serve_listen(controller->serve, fd, false, err)
+                                                           : await_identity(standby, fd, err);
+}
+
 static int listen_on_all(struct standby *standby, const struct prepared *prepared, struct error *err)
 {
     struct controller *controller = standby->controller;
     int r = listen_on(controller->serve, prepared->api_fd, true, err);
-    if (r < 0 || prepared->tcp_fd < 0)
-        return r;
-    return address_is_loopback(controller->options.listen)
-               ? listen_on(controller->serve, prepared->tcp_fd, false, err)
-               : await_identity(standby, prepared->tcp_fd, err);
+    return r < 0 ? r : tcp_serve(controller->tcp, open_tcp, standby, err);
 }
 
 static void clear(struct standby *standby)
 {
     struct controller *controller = standby->controller;
     struct event *events[] = { standby->signals[0], standby->signals[1], standby->leads, standby->identity };
+    tcp_pause(controller->tcp);
     api_gate_free(take_ptr(controller->api_gate));
     serve_close(controller->serve);
     standby_view_free(take_ptr(controller->standby));

@@ -155,6 +155,7 @@ const struct record_type acquire_request_record =
 
 static const struct record_field login_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct login_request, host, 256),
+    RECORD_FIELD(2, RECORD_STRING, struct login_request, browser_user, 256),
 };
 const struct record_type login_request_record =
     RECORD_TYPE(264, "login request", struct login_request, login_fields);

@@ -136,7 +136,8 @@ struct acquire_request {
 
 /* POST /logins */
 struct login_request {
-    char *host; // how the browser reaches this machine; NULL: by its name
+    char *host;         // how the browser reaches this machine; NULL: by its name
+    char *browser_user; // name or uid of the user whose browser it is for; NULL: the caller
 };
 
 /* POST /sessions */

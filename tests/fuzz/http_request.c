@@ -26,7 +26,7 @@ static void examine(const struct http_message *message)
         abort();
     if (message->names.count != message->values.count || strlen(message->target) > LIMIT_TARGET_BYTES)
         abort();
-    (void)guard_check_host(message, "box:1", &err);
+    (void)guard_check_host(message, "box:1", false, &err);
     (void)guard_check_site(message, false, &err);
     if (range_parse(http_message_header(message, "range"), &range, &err) == 0)
         (void)range_resolve(&range, 1000, &err);

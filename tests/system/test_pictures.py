@@ -198,7 +198,7 @@ def test_the_picture_of_the_page_is_what_the_page_shows(scene):
     chromium = browser.Chromium(scene.ana, place)
     try:
         chromium.resize(1200, 960)
-        chromium.page.get(f'http://localhost:{scene.port}/#/now')
+        chromium.page.get(f'http://127.0.0.1:{scene.port}/#/now')
         chromium.until_text('live', 'header')
         harness.until(lambda: len(chromium.all('progress')) == 4, 'bars of progress')
         chromium.until_text('requested 7 GPUs', '[aria-label=Queue]')

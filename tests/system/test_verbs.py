@@ -846,13 +846,14 @@ def test_a_wrong_option_of_mgpud_comes_with_a_hint(box, words, sentence, hint):
     assert done.code == 64 and sentence in done.err and f'hint: {hint}' in done.err, done
 
 
-def test_a_port_in_use_is_told_with_its_owner(box, place, someone):
+def test_a_port_in_use_is_told_with_its_owner(make_instance, someone):
     with socket.create_server(('127.0.0.1', 0)) as taken:
         port = taken.getsockname()[1]
-        done = box.mgpu('--listen', f'127.0.0.1:{port}', '--state-dir', f'{place}/s', '--run-dir', f'{place}/r', '--gpus', 'none',
-                        program='mgpud')
-    owner = 'root' if harness.IS_ROOT else someone.name
-    assert done.code == 1 and f'port {port} of 127.0.0.1 is in use by a program of {owner}' in done.err, done
+        box = make_instance('none', listen=f'127.0.0.1:{port}')
+        owner = 'root' if harness.IS_ROOT else someone.name
+        assert f'port {port} of 127.0.0.1 is in use by a program of {owner}' in box.log()
+        done = box.mgpu('web')
+        assert done.code != 0 and f'is in use by a program of {owner}' in done.err, done
 
 
 def test_show_of_an_array_sums_up_the_events_of_its_elements(box):

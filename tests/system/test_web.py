@@ -78,7 +78,7 @@ def new_login(box, user, *arguments):
 def logged_in(box, user, as_user=None, **options):
     """A browser of `user` with a session of `as_user`."""
     browser = Browser(user, **options)
-    answer = browser.log_in(new_login(box, as_user or user))
+    answer = browser.log_in(new_login(box, as_user or user, '--browser-user', user.name))
     assert answer.status == 201, answer
     return browser
 
@@ -275,7 +275,7 @@ def test_stolen_cookie_is_worthless_to_another_user(box, bo):
 
 @pytest.mark.root
 def test_session_belongs_to_the_user_of_the_address_whoever_forwards_it(box, bo):
-    """An administrator's browser may come through `ssh -L` of another account."""
+    """An administrator's browser may come through `ssh -L` of another account, if `mgpu web` is told so."""
     browser = logged_in(box, bo, as_user=box.user)
     assert browser.whoami() == (box.user.name, 'admin', 'session')
 
@@ -385,8 +385,8 @@ def test_session_over_tls(tls_box):
 
 def test_web_over_ssh_prints_the_tunnel(box):
     done = box.mgpu('web', check=True, env={'SSH_CONNECTION': '10.0.0.9 51234 10.0.0.5 22', 'DISPLAY': ':0'})
-    assert done.out.startswith(f'http://localhost:{PORT}/#login=mgpu_')
-    assert f'ssh -L {PORT}:localhost:{PORT} {box.client.name}@10.0.0.5' in done.err
+    assert done.out.startswith(f'http://127.0.0.1:{PORT}/#login=mgpu_')
+    assert f'ssh -L {PORT}:127.0.0.1:{PORT} {box.client.name}@10.0.0.5' in done.err
 
 
 def test_web_opens_a_browser_without_showing_the_address_to_others(box, place):
@@ -427,4 +427,4 @@ def test_a_secret_in_an_address_is_no_login_and_in_no_log(make_instance, someone
             assert answer.headers.get('set-cookie') is None, (path, answer)
         assert browser.whoami()[2] == 'kernel'
         assert secret not in box.log()
-    assert browser.log_in(login).status == 201, 'none of this has used it up'
+    assert Browser(box.user, port=port).log_in(login).status == 201, 'none of this has used it up'

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.real,
 PORT = harness.free_port()
 LISTEN = f'127.0.0.1:{PORT}'
 GPUS = 'sim:4x24G:rtx4090'
-PAGE = f'http://localhost:{PORT}/'
+PAGE = f'http://127.0.0.1:{PORT}/'
 VIEWS = ('now', 'nodes', 'users', 'timeline', 'history', 'submit')
 NARROW = 360  # pixels
 
@@ -300,7 +300,7 @@ def test_page_of_another_version_asks_to_be_loaded_again(web, box):
 
 def test_one_time_address_logs_in_and_leaves_no_trace(web, box, gate):
     number = box.submit('-q', '-J', 'of-a-user', '-g', '1', '--', *gate.command())
-    secret = new_login(box, box.user)
+    secret = new_login(box, box.user, '--browser-user', box.client.name)
     web.page.get('about:blank')
     web.page.get(f'{PAGE}#login={secret}')
     if box.user.uid != box.client.uid:
@@ -339,7 +339,7 @@ def test_browser_that_is_unknown_over_tls_logs_in(chromium, make_instance):
 def test_address_of_another_user_logs_nobody_in_unasked(web, box, bo):
     """A link with somebody else's address would have people submit as that user."""
     web.page.get('about:blank')
-    web.page.get(f'{PAGE}#login={new_login(box, bo)}')
+    web.page.get(f'{PAGE}#login={new_login(box, bo, "--browser-user", box.client.name)}')
     web.until_text(f'logged in as {bo.name}', 'dialog')
     web.button('Back', 'dialog')
     web.until_text(box.client.name, '#who')

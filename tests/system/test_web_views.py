@@ -20,7 +20,7 @@ SHIFT_MAX = 0.1     # "good" for the Web Vitals
 
 def log_in(web, box, user):
     web.page.get('about:blank')
-    web.page.get(f'{PAGE}#login={new_login(box, user)}')
+    web.page.get(f'{PAGE}#login={new_login(box, user, "--browser-user", box.client.name)}')
     if user.uid != box.client.uid:
         web.button(f'Stay {user.name}', 'dialog')
     web.until_text('Log out', 'header')

@@ -146,6 +146,14 @@ static void check_store(struct doctor *doctor, const json_t *version)
         "mgpud --fsck lists all; see docs/store.md, Damage while mgpud runs");
 }
 
+static void check_page(struct doctor *doctor, const json_t *version)
+{
+    const char *trouble = field_text(version, "page_trouble");
+    if (trouble != NULL)
+        tell(doctor, VERDICT_OFF, "web-page", trouble,
+            "end that program or set another port (listen in mgpu.yaml); docs/web.md, If the port is taken");
+}
+
 static void check_version(struct doctor *doctor)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -161,6 +169,7 @@ static void check_version(struct doctor *doctor)
     tell(doctor, is_same ? VERDICT_ON : VERDICT_OFF, "version", text,
         "restart mgpud after an upgrade; running jobs are not affected");
     check_store(doctor, answer);
+    check_page(doctor, answer);
     check_loop(doctor, answer);
     int64_t there = time_parse(field_text(answer, "time")), here = clock_wall_ms();
     if (there != 0 && (there - here > CLOCK_SLACK_MS || here - there > CLOCK_SLACK_MS))

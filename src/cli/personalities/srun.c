@@ -54,7 +54,7 @@ static int connect_server(struct call *call, struct http_client **ret, struct er
     int r = client_connect(&call->client, ret, err);
     if (r != -EHOSTDOWN || call->client.asked_path != NULL)
         return r;
-    return connect_url("http://localhost:" PORT_DEFAULT, ret, err);
+    return connect_url("http://127.0.0.1:" PORT_DEFAULT, ret, err);
 }
 
 /* --- srun --- */

@@ -33,7 +33,7 @@ void browser_print_tunnel(unsigned port)
     char *rest = NULL, *server = words != NULL ? strtok_r(words, " ", &rest) : NULL;
     for (int i = 0; i < 2 && server != NULL; i++)
         server = strtok_r(NULL, " ", &rest);
-    (void)fprintf(stderr, "  first, on your own machine: ssh -L %u:localhost:%u %s@%s\n", port, port,
+    (void)fprintf(stderr, "  first, on your own machine: ssh -L %u:127.0.0.1:%u %s@%s\n", port, port,
         self != NULL ? self->pw_name : "USER", server != NULL ? server : "HOST");
 }
 

@@ -11,7 +11,7 @@ bool browser_is_here(void);
 bool browser_is_over_ssh(void);
 
 /* Prints on standard error the command to type on the machine with the browser, which makes this port of
- * localhost one there. */
+ * 127.0.0.1 one there. Not of localhost: sshd would try ::1 first, where another user may listen. */
 void browser_print_tunnel(unsigned port);
 
 /*

@@ -266,6 +266,7 @@ static const struct member members[] = {
     { "Version", "epoch", "integer", "counts its starts" },
     { "Version", "store_full", "boolean", "the disk is nearly full" },
     { "Version", "store_lacks_inodes", "boolean", "files are what is missing" },
+    { "Version", "page_trouble", "string|null", "why there is no web page although one is wanted" },
     { "Version", "store_check", "object|null", "the last check of the whole store" },
     { "Version", "longest_turn_us", "integer", "of the event loop, in the last ten minutes" },
     { "Version", "longest_step", "string|null", "the longest part of that turn: a route, a message" },

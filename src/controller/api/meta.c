@@ -2,6 +2,7 @@
 /* Information about mgpud itself: its version, its limits and its settings. */
 #include "base/version.h"
 #include "controller/api/routes.h"
+#include "controller/api/sessions.h"
 #include "controller/cluster/cluster.h"
 #include "controller/cluster/status.h"
 #include "controller/config/settings.h"
@@ -35,6 +36,7 @@ void handle_version(struct request *request)
         body, "store_full", json_boolean(store_is_full(request->serve->controller->store)));
     (void)json_object_set_new(
         body, "store_lacks_inodes", json_boolean(store_lacks_inodes(request->serve->controller->store)));
+    (void)json_object_set_new(body, "page_trouble", sessions_write_trouble(request->serve->controller));
     (void)json_object_set_new(body, "store_check", write_check(&request->serve->controller->verification));
     struct turns_worst worst = turns_worst(request->serve->controller->turns);
     _cleanup_free_ char *step = turns_step_name(&worst.step);

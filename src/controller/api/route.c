@@ -459,6 +459,23 @@ static void run_route(struct request *request)
     serve_in_turn(request);
 }
 
+/* Of a request over TCP of this machine. */
+static int check_way(struct request *request, struct error *err)
+{
+    const struct controller *controller = request->serve->controller;
+    const struct tcp_state *tcp = &controller->tcp_state;
+    int r = guard_check_host(&request->message, controller->options.listen, !tcp->lacks_localhost, err);
+    if (r < 0 || !tcp->is_contested || !guard_is_browser(&request->message))
+        return r;
+    request_add_header(request, "Clear-Site-Data", "\"cache\", \"cookies\", \"storage\"");
+    (void)error_set(err, -EPERM,
+        "another user's program had this port when mgpud was started: browsers may still run what it sent "
+        "them");
+    return error_hint(err,
+        "an administrator can restart mgpud, best with another port (--listen); programs other than browsers "
+        "are served");
+}
+
 void route_dispatch(struct request *request)
 {
     struct error err = { 0 };
@@ -471,7 +488,7 @@ void route_dispatch(struct request *request)
     if (is_unix && authorization != NULL && munge_is_scheme(authorization))
         authorization = NULL; // the kernel identifies the caller as well
     if (!is_unix && !is_remote && !is_job)
-        r = guard_check_host(&request->message, request->serve->controller->options.listen, &err);
+        r = check_way(request, &err);
     /* A page of another site has no token; over TLS, a token or the cookie of a session tells who asks. */
     if (r == 0 && !is_unix && !is_job && !(is_remote && authorization != NULL))
         r = guard_check_site(&request->message, is_remote, &err);

@@ -5,9 +5,10 @@
  * and gets a cookie. Both secrets are tokens of the store with a hash of their own kind, so that neither
  * passes as the other nor as a token of the API, and `mgpu token` lists and revokes them.
  *
- * Browsers send a cookie of localhost to every port of it, also to that of another user's program. So the
- * hash of a session includes the user whom the kernel names as the owner of the browser's socket (or that it
- * names none): a cookie that another user got hold of is good for nothing on this machine.
+ * Browsers send a cookie of localhost to every port of it, also to that of another user's program, and give
+ * the fragment of an address to whatever answers there. So the hashes of both secrets include the user whom
+ * the kernel names as the owner of the browser's socket (or that it names none): what another user got hold
+ * of is good for nothing on this machine.
  */
 #include "controller/api/sessions.h"
 
@@ -16,6 +17,7 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -50,13 +52,18 @@ static bool hash_as(const char *kind, const char *secret, uint8_t hash[TOKEN_HAS
     return is_hashed;
 }
 
-/* A session belongs to the user of the browser's connection, whom the kernel names, or to none of them. */
+/* A secret is good on connections of one user, whom the kernel names, or on those of which it names none. */
+static bool hash_for(
+    const char *kind, const struct identity *peer, const char *secret, uint8_t hash[TOKEN_HASH_SIZE])
+{
+    _cleanup_free_ char *text =
+        peer->is_known ? xasprintf("%s of %u", kind, peer->uid) : xasprintf("%s from elsewhere", kind);
+    return hash_as(text, secret, hash);
+}
+
 static bool hash_session(const struct request *request, const char *secret, uint8_t hash[TOKEN_HASH_SIZE])
 {
-    const struct identity *peer = connection_peer(request->connection);
-    _cleanup_free_ char *kind =
-        peer->is_known ? xasprintf("session of %u", peer->uid) : xstrdup("session from elsewhere");
-    return hash_as(kind, secret, hash);
+    return hash_for("session", connection_peer(request->connection), secret, hash);
 }
 
 /* A cookie with this prefix is set over TLS only, for this host only (RFC 6265bis). The instance tells
@@ -98,11 +105,13 @@ static void release_login(struct request *request)
     free(login);
 }
 
-/* "http://localhost:9123", or NULL: no browser can reach this mgpud. */
+/* "http://127.0.0.1:9123", or NULL: no browser can use this mgpud. A name such as localhost could lead to
+ * another program. */
 static char *page_address(const struct controller *controller, const char *host)
 {
     const char *listen = controller->options.listen;
-    if (!serve_has_tcp(controller->serve) && controller->api_gate == NULL)
+    if (controller->tcp_state.is_contested ||
+        (!serve_has_tcp(controller->serve) && controller->api_gate == NULL))
         return NULL;
     _cleanup_address_ struct address bound = { 0 };
     if (controller->api_gate != NULL) {
@@ -111,7 +120,19 @@ static char *page_address(const struct controller *controller, const char *host)
     }
     if (address_parse(listen, API_PORT, &bound, NULL) < 0)
         return NULL;
-    return xasprintf("http://localhost:%s", bound.port);
+    if (strcasecmp(bound.host, "localhost") == 0)
+        return xasprintf("http://127.0.0.1:%s", bound.port);
+    _cleanup_free_ char *where = address_text(&bound);
+    return xasprintf("http://%s", where);
+}
+
+json_t *sessions_write_trouble(const struct controller *controller)
+{
+    const struct tcp_state *tcp = &controller->tcp_state;
+    if (tcp->trouble.code != 0)
+        return json_text_string(tcp->trouble.message);
+    return tcp->is_contested ? json_string("another user's program had its port when mgpud was started")
+                             : json_null();
 }
 
 static void on_login_added(void *arg, uint64_t id, int result)
@@ -130,6 +151,7 @@ static void on_login_added(void *arg, uint64_t id, int result)
             (void)json_object_set_new(body, "login", json_string(login->secret));
             (void)json_object_set_new(body, "page", json_text_string(page));
             (void)json_object_set_new(body, "address", json_text_string(url));
+            (void)json_object_set_new(body, "trouble", sessions_write_trouble(request->serve->controller));
             (void)json_object_set_new(body, "expires_at", json_text_time(login->expires_ms));
             request_reply_json(request, 201, body);
         }
@@ -149,6 +171,17 @@ static int read_login(const struct request *request, struct login *login, struct
     return r < 0 ? r : json_record_read(&login_request_record, body, &login->body, err);
 }
 
+/* Over TLS, the kernel does not know whose browser it is. */
+static int find_browser(
+    const struct request *request, const struct login_request *body, struct identity *ret, struct error *err)
+{
+    *ret = (struct identity){ .uid = request->who.uid };
+    ret->is_known = request->serve->controller->api_gate == NULL;
+    return body->browser_user != NULL
+               ? usernames_uid(request->serve->names, body->browser_user, &ret->uid, err)
+               : 0;
+}
+
 void handle_login(struct request *request)
 {
     struct login *login = xcalloc(1, sizeof(*login));
@@ -156,7 +189,10 @@ void handle_login(struct request *request)
     uint8_t hash[TOKEN_HASH_SIZE];
     request->work = login;
     request->release = release_login;
+    struct identity browser = { 0 };
     int r = read_login(request, login, &err);
+    if (r == 0)
+        r = find_browser(request, &login->body, &browser, &err);
     if (r == 0)
         r = tokens_charge(request, &err);
     if (r == 0)
@@ -167,7 +203,7 @@ void handle_login(struct request *request)
     }
     int64_t now_ms = clock_wall_ms();
     login->expires_ms = now_ms + LIMIT_LOGIN_S * 1000L;
-    (void)hash_as("login", login->secret, hash);
+    (void)hash_for("login", &browser, login->secret, hash);
     char name[] = LOGIN_NAME;
     struct store_token token = { .uid = request->who.uid,
         .gid = request->who.gid,
@@ -196,8 +232,15 @@ static void release_opening(struct request *request)
 static void refuse_login(struct request *request)
 {
     struct error err = { 0 };
-    (void)error_set(&err, -ENOKEY, "the address has expired or was used before");
-    (void)error_hint(&err, "run `mgpu web` again");
+    const struct identity *peer = connection_peer(request->connection);
+    (void)error_set(&err, -ENOKEY, "the address has expired or was used before%s",
+        peer->is_known ? ", or it is for the browser of another user" : "");
+    if (peer->is_known)
+        (void)error_hint(&err,
+            "run `mgpu web` again; with --browser-user %s if that is another user's command",
+            usernames_name(request->serve->names, peer->uid));
+    else
+        (void)error_hint(&err, "run `mgpu web` again");
     request_reply_problem(request, &err);
 }
 
@@ -281,7 +324,8 @@ void handle_open_session(struct request *request)
         r = error_set(&err, -EPERM, "sessions are for browsers: on the unix socket, the kernel knows you");
     if (r < 0) {
         request_reply_problem(request, &err);
-    } else if (body.login == NULL || !hash_as("login", body.login, hash)) {
+    } else if (body.login == NULL ||
+               !hash_for("login", connection_peer(request->connection), body.login, hash)) {
         refuse_login(request);
     } else {
         request->work = xcalloc(1, sizeof(struct opening));

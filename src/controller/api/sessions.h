@@ -3,8 +3,10 @@
  * user. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 
+struct controller;
 struct request;
 
 /* The secret in the request's session cookie, which the caller frees, or NULL. */
@@ -15,3 +17,6 @@ char *sessions_cookie(const struct request *request);
  * ignored. Calls `next` when that is settled, maybe before this returns; answers a forged request itself.
  */
 void sessions_identify(struct request *request, const char *cookie, void (*next)(struct request *request));
+
+/* Why there is no page although one is wanted, for people; null: there is one. */
+json_t *sessions_write_trouble(const struct controller *controller);

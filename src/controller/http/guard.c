@@ -78,14 +78,30 @@ int guard_check_body(const struct http_message *message, struct error *err)
     return error_hint(err, "send Content-Type: application/json");
 }
 
-int guard_check_host(const struct http_message *message, const char *listen, struct error *err)
+bool guard_is_browser(const struct http_message *message)
+{
+    static const char *const names[] = { "origin", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (http_message_header(message, names[i]) != NULL)
+            return true;
+    const char *agent = http_message_header(message, "user-agent");
+    return agent != NULL && strncmp(agent, "Mozilla/", strlen("Mozilla/")) == 0;
+}
+
+int guard_check_host(
+    const struct http_message *message, const char *listen, bool has_localhost, struct error *err)
 {
     const char *host = http_message_header(message, "host");
     if (host == NULL && message->minor >= 1)
         return error_set(err, -EPROTO, "the Host header is missing");
     if (host != NULL && !is_ours(host, listen)) {
         (void)error_set(err, -EPERM, "'%.80s' is not this host", host);
-        return error_hint(err, "use http://localhost");
+        return error_hint(err, "use http://127.0.0.1");
+    }
+    bool is_localhost = host != NULL && is_word(host, "localhost", host_length(host));
+    if (is_localhost && !has_localhost && guard_is_browser(message)) {
+        (void)error_set(err, -EPERM, "programs of other users may answer to '%.80s' as well", host);
+        return error_hint(err, "use http://%s", listen);
     }
     return 0;
 }

@@ -7,12 +7,18 @@
 #include "base/error.h"
 #include "controller/http/parser.h"
 
+/* Is it a browser that asks? One that is recent enough for the page says so, and scripts cannot prevent it.
+ */
+bool guard_is_browser(const struct http_message *message);
+
 /*
  * For a request over TCP without TLS. `listen` is mgpud's listening address (HOST:PORT), or NULL. Refuses a
  * Host that is neither loopback nor that of `listen` (DNS rebinding): -EPERM; a missing Host with HTTP/1.1:
- * -EPROTO.
+ * -EPROTO. Unless `has_localhost`, a browser that has come by the name `localhost` is refused, too: other
+ * programs answer to that name as well, and their pages would be taken for ours.
  */
-int guard_check_host(const struct http_message *message, const char *listen, struct error *err);
+int guard_check_host(
+    const struct http_message *message, const char *listen, bool has_localhost, struct error *err);
 
 /*
  * Of a request over TCP that no Authorization identifies. Refuses what a page of another site sends: -EPERM.
