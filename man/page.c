@@ -22,6 +22,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/api/leaving.h"
 #include "cli/options/commands.h"
 #include "cli/options/list.h"
 #include "cli/submit/submit.h"
@@ -287,6 +288,68 @@ static int put_tables(const struct command *command, void *arg, struct error *er
     return 0;
 }
 
+/* --- what happens to the job when the command goes away --- */
+
+/* "Ctrl-C: SIGINT; again, SIGTERM: ends". What does nothing is left out. */
+static void put_effects(struct buffer *out, const enum leave_effect *effects)
+{
+    bool is_any = false;
+    for (enum leave_effect effect = LEAVE_NOTHING + 1; effect < LEAVE_EFFECTS; effect++) {
+        bool is_named = false;
+        for (enum leave_way way = 0; way < LEAVE_WAYS; way++) {
+            if (effects[way] != effect)
+                continue;
+            buffer_printf(out, "%s%s", is_named ? ", " : is_any ? "; " : "", leaving_way_word(way));
+            is_named = is_any = true;
+        }
+        if (is_named)
+            buffer_printf(out, ": %s", leaving_word(effect));
+    }
+    buffer_append_text(out, is_any ? "" : "nothing");
+}
+
+static void put_leaving_row(
+    struct buffer *table, const struct leaving *leaving, const char *state, const enum leave_effect *effects)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    _cleanup_free_ char *head = xasprintf("%s%sthe job %s", leaving->when != NULL ? leaving->when : "",
+        leaving->when != NULL ? "; " : "", state);
+    put_effects(&text, effects);
+    put_table_row(table, table->length == 0, head, buffer_text(&text));
+}
+
+static void put_leaving(struct buffer *out, const struct command *command)
+{
+    static const enum leave_effect nothing[LEAVE_WAYS] = { 0 };
+    _cleanup_free_ char *typed = xasprintf("mgpu %s", command->name);
+    _cleanup_buffer_ struct buffer table = { 0 };
+    bool is_any = false;
+    for (enum leaver leaver = 0; leaver < LEAVERS; leaver++) {
+        const struct leaving *leaving = leaving_of(leaver);
+        if (leaving->program == NULL || strcmp(leaving->program, typed) != 0)
+            continue;
+        bool is_same = memcmp(leaving->waiting, leaving->running, sizeof(nothing)) == 0;
+        is_any |= memcmp(leaving->running, nothing, sizeof(nothing)) != 0;
+        if (!is_same)
+            put_leaving_row(&table, leaving, "waits", leaving->waiting);
+        put_leaving_row(&table, leaving, is_same ? "waits or runs" : "runs", leaving->running);
+    }
+    if (table.length == 0)
+        return;
+    buffer_append_text(out, "# GOING AWAY\n\n");
+    if (!is_any)
+        buffer_append_text(out,
+            "Nothing happens to the job when this command is interrupted, loses its terminal "
+            "or its reader, or is killed.\n\n");
+    else
+        buffer_printf(out,
+            "What signals for this command do to the job; all others leave it as it is. A signal that the "
+            "command "
+            "was started to ignore, as by nohup, does nothing.\n\n%s\ndocs/leaving.md explains the "
+            "words.\n\n",
+            buffer_text(&table));
+}
+
 static void put_see_also(struct buffer *out, const struct command *self)
 {
     _cleanup_free_ char *text = xstrdup(buffer_text(out));
@@ -323,6 +386,7 @@ static int put_page(struct page *page, const struct command *command, struct buf
         buffer_text(&page->options));
     if (page->own.sections != NULL)
         buffer_printf(out, "%s\n", page->own.sections);
+    put_leaving(out, command);
     (void)visit(command, put_columns, out, err);
     if (page->own.sections == NULL || strstr(page->own.sections, "# EXIT STATUS") == NULL)
         buffer_printf(out, "# EXIT STATUS\n\n%s\n\n",

@@ -25,6 +25,18 @@ void leaving_signals(sigset_t *ret)
         leaving_signals_add(ret, numbers[i]);
 }
 
+bool leaving_ignore_unread(void)
+{
+    static struct {
+        bool is_known, is_ignored;
+    } beginning; // before this program changed it
+    if (!beginning.is_known)
+        beginning.is_ignored = leaving_is_ignored(SIGPIPE);
+    beginning.is_known = true;
+    (void)signal(SIGPIPE, SIG_IGN);
+    return beginning.is_ignored;
+}
+
 int leaving_signals_open(const sigset_t *set, struct error *err)
 {
     if (sigprocmask(SIG_BLOCK, set, NULL) < 0)

@@ -21,5 +21,9 @@ void leaving_signals(sigset_t *ret);
 /* Adds the signal unless it is ignored. */
 void leaving_signals_add(sigset_t *set, int number);
 
+/* From now on, writing without a reader is an error instead of SIGPIPE. True if it was so when the program
+ * began. */
+bool leaving_ignore_unread(void);
+
 /* Blocks the set and returns a signalfd for it (close on exec, never blocks), or a negative errno. */
 int leaving_signals_open(const sigset_t *set, struct error *err);

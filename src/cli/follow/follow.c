@@ -32,6 +32,7 @@
 #include "cli/api/leaving_signals.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow_ranks.h"
+#include "cli/follow/going.h"
 #include "cli/follow/idle_news.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/raw_terminal.h"
@@ -45,7 +46,6 @@
 #define LOG_REASK_MS   200
 #define LOG_BUSY_MS    1000
 #define LOG_REASKS_MAX 25
-#define ESCALATE_MS    2000 // a further Ctrl-C within this time means more
 
 enum channel { CHANNEL_LOG, CHANNEL_WATCH, CHANNEL_CANCEL, CHANNEL_NEWS, CHANNELS };
 
@@ -63,13 +63,12 @@ struct follow {
     struct waiting_line line;
     struct buffer pending; // output that stdout has not taken yet, from `written` on
     size_t written;
+    bool needs_reader; // SIGPIPE was not ignored when this program began
     bool is_stdout_gone, is_output_lost;
-    unsigned stops;      // number of stop requests of the user
-    int stop_signal;     // the first signal that requested a stop
     unsigned log_reasks; // number of times a log that ended early was requested again
     bool is_abandoned;   // the user does not want to wait for the end either
     const struct follow_options *options;
-    int64_t stopped_ms, shown_ms;     // boot clock: the last Ctrl-C, and the last of CTRL_C_TWICE
+    struct going going;               // what signals have done
     bool is_left;                     // the user goes, the job stays
     struct raw_terminal raw;          // while it waits: single keys
     char idle_level[IDLE_LEVEL_SIZE]; // last level reported
@@ -135,64 +134,37 @@ static void post(struct follow *follow, const char *action, const char *body)
     open_channel(follow, CHANNEL_CANCEL, action);
 }
 
-/* The steps of repeated Ctrl-C, each announced with the effect of the next. */
-static const struct {
-    const char *action, *body, *text;
-} escalation[] = {
-    { "/signal", "{\"signal\":\"INT\"}", "received SIGINT; Ctrl-C again within 2 s ends it" },
-    { "/cancel", "{}", "is stopping (SIGTERM); Ctrl-C again kills it" },
-    { "/cancel", "{\"grace_s\":0}", "is being killed; Ctrl-C again stops waiting" },
-};
-#define ESCALATIONS (sizeof(escalation) / sizeof(escalation[0]))
-
-/* The next step: a job that was signalled and continues is signalled again after some time. */
-static size_t next_step(const struct follow *follow, int signal)
-{
-    bool is_direct =
-        signal != SIGINT || follow->phase != FOLLOW_RUNNING || follow->options->ctrl_c == CTRL_C_CANCEL;
-    if (is_direct && follow->stops == 0)
-        return 1;
-    if (follow->stops == 1 && clock_boot_ms() - follow->stopped_ms > ESCALATE_MS && !is_direct)
-        return 0;
-    return follow->stops;
-}
-
 static void leave(struct follow *follow)
 {
     waiting_line_clear(&follow->line);
     follow->is_left = true;
 }
 
-/* `stops` counts the steps that are done, so that a direct one is two at once. */
-static void stop(struct follow *follow, int signal)
+static void request(struct follow *follow, int signal, enum going_step step)
 {
+    const struct going_request *request = going_request(step);
     bool may_talk = !follow->call->is_quiet && signal == SIGINT;
-    if (follow->options->ctrl_c == CTRL_C_DETACH) {
-        leave(follow);
-        return;
-    }
-    size_t step = next_step(follow, signal);
+    if (may_talk && (follow->phase == FOLLOW_RUNNING || step == GOING_KILL))
+        talk_line("job %" PRIu64 " %s", follow->id, request->text);
+    if (follow->going.is_interrupted)
+        post(follow, going_request(GOING_SIGNAL)->action, going_request(GOING_SIGNAL)->body);
+    post(follow, request->action, request->body);
+}
+
+/* Does what the row of this program says about the signal. */
+static void go(struct follow *follow, int signal)
+{
+    enum going_step step =
+        going_next(&follow->going, follow->phase == FOLLOW_QUEUED, signal, clock_boot_ms());
     waiting_line_clear(&follow->line);
-    if (signal == SIGINT && follow->options->ctrl_c == CTRL_C_TWICE && follow->phase == FOLLOW_RUNNING) {
-        if (follow->stops == 0 && !follow_is_again(&follow->shown_ms)) {
-            follow->options->show_state(follow->job);
-            return;
-        }
-        if (step == 0)
-            post(follow, escalation[step].action, escalation[step].body);
-        step += step == 0;
-    }
-    if (follow->stops == 0)
-        follow->stop_signal = signal;
-    if (step >= ESCALATIONS) {
+    if (step == GOING_LEAVE)
+        leave(follow);
+    else if (step == GOING_SHOW)
+        follow->options->show_state(follow->job);
+    else if (step == GOING_ABANDON)
         follow->is_abandoned = true;
-        return;
-    }
-    if (may_talk && (follow->phase == FOLLOW_RUNNING || step > 1))
-        talk_line("job %" PRIu64 " %s", follow->id, escalation[step].text);
-    post(follow, escalation[step].action, escalation[step].body);
-    follow->stops = (unsigned)step + 1;
-    follow->stopped_ms = clock_boot_ms();
+    else
+        request(follow, signal, step);
 }
 
 /* --- keys while it waits --- */
@@ -227,7 +199,7 @@ static void on_signal(struct follow *follow, int signal_fd)
 {
     struct signalfd_siginfo info;
     if (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-        stop(follow, (int)info.ssi_signo);
+        go(follow, (int)info.ssi_signo);
 }
 
 static void write_output(struct follow *follow)
@@ -238,7 +210,7 @@ static void write_output(struct follow *follow)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n < 0) {
-        bool is_reader_gone = errno == EPIPE;
+        bool is_reader_gone = errno == EPIPE && follow->needs_reader;
         if (!is_reader_gone)
             talk_line("cannot write the output: %s; it is still available: mgpu logs %" PRIu64,
                 strerror(errno), follow->id);
@@ -246,7 +218,7 @@ static void write_output(struct follow *follow)
         follow->is_output_lost = !is_reader_gone;
         /* As in a shell pipeline: without a reader the program ends. */
         if (is_reader_gone && follow->phase != FOLLOW_DONE)
-            stop(follow, SIGPIPE);
+            go(follow, SIGPIPE);
         buffer_clear(&follow->pending);
         follow->written = 0;
         return;
@@ -423,6 +395,11 @@ static bool is_attempt_read(const struct follow *follow)
     return is_read && follow->pending.length == 0 && follow_ranks_are_read(&follow->ranks);
 }
 
+static bool leaves_queued(const struct follow_options *options)
+{
+    return leaving_of(options->leaver)->waiting[LEAVE_INTERRUPT] == LEAVE_NOTHING;
+}
+
 static void begin_next_attempt(struct follow *follow)
 {
     follow->phase = FOLLOW_QUEUED;
@@ -435,7 +412,7 @@ static void begin_next_attempt(struct follow *follow)
     waiting_line_clear(&follow->line);
     if (!follow->call->is_quiet)
         talk_line("job %" PRIu64 " was requeued; waiting for its next attempt", follow->id);
-    waiting_line_init(&follow->line, follow->call, follow->options->ctrl_c == CTRL_C_DETACH);
+    waiting_line_init(&follow->line, follow->call, leaves_queued(follow->options));
     watch(follow);
     if (!follow->is_stdout_gone)
         listen_to_log(follow, 0);
@@ -522,14 +499,13 @@ static int open_signals(struct error *err)
 {
     sigset_t set;
     leaving_signals(&set);
-    (void)signal(SIGPIPE, SIG_IGN);
     return leaving_signals_open(&set, err);
 }
 
 static int exit_status(const struct follow *follow)
 {
-    if (follow->stops > 0 && (follow->is_abandoned || field_is(follow->job, "ended_by", "cancelled")))
-        return EXIT_SIGNAL_BASE + follow->stop_signal;
+    if (follow->going.stops > 0 && (follow->is_abandoned || field_is(follow->job, "ended_by", "cancelled")))
+        return EXIT_SIGNAL_BASE + follow->going.first_signal;
     int status = exit_code_of_job(follow->job);
     return status == EXIT_OK && follow->is_output_lost ? EXIT_SELF : status;
 }
@@ -547,18 +523,21 @@ static void follow_clear(struct follow *follow)
 
 int follow_job(struct call *call, const json_t *job, const struct follow_options *options, struct error *err)
 {
+    bool needs_reader = !leaving_ignore_unread();
     _cleanup_close_ int signal_fd = open_signals(err);
     if (signal_fd < 0)
         return signal_fd;
     _cleanup_(
         follow_clear) struct follow follow = { .call = call, .job = json_deep_copy(job), .options = options };
     follow.id = (uint64_t)field_integer(job, "id", 0);
+    follow.needs_reader = needs_reader;
+    follow.going.leaver = options->leaver;
     follow.attempt = field_integer(job, "attempt", 0) > 0 ? field_integer(job, "attempt", 0) : 1;
     (void)snprintf(follow.idle_level, sizeof(follow.idle_level), "none");
     follow.ranks = (struct follow_ranks){ .call = call, .job = follow.id, .attempt = follow.attempt };
     follow.first = (struct labelled){ .label = "0", .put = take_output, .arg = &follow };
     call->client.timeout_ms = CLIENT_PATIENT_MS;
-    waiting_line_init(&follow.line, call, options->ctrl_c == CTRL_C_DETACH);
+    waiting_line_init(&follow.line, call, leaves_queued(options));
     follow.channels[CHANNEL_LOG].offset = options->output_begin;
     watch(&follow);
     if (!options->is_until_start)
@@ -580,7 +559,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
         session_say_detached(call, path);
         return EXIT_OK;
     }
-    bool is_own_stop = follow.stops > 0 && field_is(follow.job, "ended_by", "cancelled");
+    bool is_own_stop = follow.going.stops > 0 && field_is(follow.job, "ended_by", "cancelled");
     bool is_handed_over = options->is_until_start && field_is_known(follow.job, "started_at") && !is_own_stop;
     if (is_handed_over) {
         *options->ret_job = json_incref(follow.job);
@@ -588,7 +567,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     }
     if (!is_own_stop)
         follow_report(call, "run", follow.job);
-    else if (!call->is_quiet && follow.stop_signal == SIGINT)
+    else if (!call->is_quiet && follow.going.first_signal == SIGINT)
         talk_line("job %" PRIu64 " was cancelled", follow.id);
     return exit_status(&follow);
 }

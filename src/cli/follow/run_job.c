@@ -53,6 +53,7 @@ static int attach_once(struct call *call, const char *path, const struct termina
 {
     struct session_options session = { .job = path,
         .rank = options->rank,
+        .leaver = options->leaver,
         .is_tty = true,
         .is_read_only = is_read_only,
         .is_input_shut = isatty(STDIN_FILENO) != 1 && !options->is_interactive,
@@ -93,7 +94,7 @@ int run_attached(struct call *call, const char *path, const struct terminal_opti
         if (!call->is_quiet)
             talk_line("job %s was preempted and requeued", path);
         const struct follow_options follow = {
-            .ctrl_c = options->ctrl_c, .is_until_start = true, .ret_job = &started
+            .leaver = options->leaver, .is_until_start = true, .ret_job = &started
         };
         r = follow_job(call, job, &follow, err);
         if (r < 0 || started == NULL)
@@ -107,7 +108,7 @@ int run_job(struct call *call, const json_t *job, bool is_tty, const struct term
 {
     _cleanup_json_ json_t *started = NULL;
     struct follow_options follow = {
-        .ctrl_c = options->ctrl_c,
+        .leaver = options->leaver,
         .show_state = options->show_state,
         .is_until_start = is_tty,
         .ret_job = &started,

@@ -429,7 +429,7 @@ static int open_signals(struct error *err)
     leaving_signals(&set);
     leaving_signals_add(&set, SIGQUIT);
     (void)sigaddset(&set, SIGWINCH);
-    (void)signal(SIGPIPE, SIG_IGN);
+    (void)leaving_ignore_unread();
     return leaving_signals_open(&set, err);
 }
 
@@ -439,12 +439,14 @@ static void on_signal(struct session *session, int signal_fd)
     if (read(signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
     uint8_t number = (uint8_t)info.ssi_signo;
-    if (number == SIGWINCH)
+    if (number == SIGWINCH) {
         put_size(session);
-    else if (number == SIGHUP || session->options->is_tty)
-        detach(session);
-    else
+        return;
+    }
+    if (leaving_effect(session->options->leaver, false, number) == LEAVE_SIGNALS_PROCESS)
         put_frame(session, TERMINAL_SIGNAL, &number, 1);
+    else
+        detach(session); // which ends a process that `exec` has started
 }
 
 /* --- the loop --- */

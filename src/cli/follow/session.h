@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "cli/api/leaving.h"
 #include "cli/options/call.h"
 #include "cli/term/detach_keys.h"
 
@@ -19,6 +20,7 @@ struct session_options {
     const char *job;    // as in paths of the API
     uint32_t rank;      // of a job on several nodes
     const json_t *exec; // body of an exec, or NULL: the job's own terminal
+    enum leaver leaver; // what signals do
     bool is_tty;        // the other side has a terminal
     bool is_read_only;
     bool is_input_shut;    // standard input is not forwarded

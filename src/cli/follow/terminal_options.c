@@ -4,13 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/term/detach_keys.h"
 #include "job/job_nodes.h"
-
-#define TWICE_MS 1000
 
 int terminal_options_set_keys(
     void *target, const struct option_row *row, const char *value, struct error *err)
@@ -46,11 +43,4 @@ int terminal_options_set_ctrl_c(
             return 0;
         }
     return error_set(err, -EINVAL, "--ctrl-c: '%.40s' is none of forward, detach and cancel", value);
-}
-
-bool follow_is_again(int64_t *last_ms)
-{
-    int64_t before_ms = *last_ms;
-    *last_ms = clock_boot_ms();
-    return before_ms != 0 && *last_ms - before_ms <= TWICE_MS;
 }

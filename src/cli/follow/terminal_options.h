@@ -7,9 +7,13 @@
 #include "base/options.h"
 #include "cli/follow/follow.h"
 
+/* --ctrl-c */
+enum ctrl_c { CTRL_C_FORWARD, CTRL_C_DETACH, CTRL_C_CANCEL, CTRL_C_CHOICES };
+
 struct terminal_options {
     const char *detach_keys; // NULL: the default
     enum ctrl_c ctrl_c;
+    enum leaver leaver;                    // of this program, for struct follow_options
     void (*show_state)(const json_t *job); // as in struct follow_options
     bool is_interactive;
     uint32_t rank;         // of a job on several nodes

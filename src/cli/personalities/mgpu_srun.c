@@ -92,7 +92,7 @@ static int bound_time_limit(struct call *call, struct error *err)
 
 static int srun(struct call *call, int argc, char **argv, struct error *err)
 {
-    static const struct terminal_options detaching = { .ctrl_c = CTRL_C_DETACH };
+    static const struct terminal_options terminal = { .leaver = LEAVER_MGPU_SRUN_INTERACTIVE };
     const struct srun_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
     call->is_followed = options->is_interactive;
@@ -106,7 +106,7 @@ static int srun(struct call *call, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     if (options->is_interactive)
-        return run_job(call, job, false, &detaching, err);
+        return run_job(call, job, false, &terminal, err);
     if (call->is_json)
         submit_print(call, job);
     else

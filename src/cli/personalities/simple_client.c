@@ -107,10 +107,10 @@ static struct session_options *open_session(struct call *call)
 }
 
 /* Shows the job until its end or the session's; the exit status. */
-static int watch(struct call *call, const json_t *job, enum ctrl_c ctrl_c, struct error *err)
+static int watch(struct call *call, const json_t *job, enum leaver leaver, struct error *err)
 {
     struct timeouts *timeouts = &session_of(call)->timeouts;
-    const struct follow_options options = { .ctrl_c = ctrl_c, .timeouts = timeouts };
+    const struct follow_options options = { .leaver = leaver, .timeouts = timeouts };
     timeouts_begin(timeouts);
     int r = follow_job(call, job, &options, err);
     if (r < 0)
@@ -170,7 +170,7 @@ static int show_session(struct call *call, const json_t *job, struct error *err)
 {
     (void)puts("Starting interactive session...\n" RULE);
     (void)fflush(stdout);
-    return watch(call, job, CTRL_C_FORWARD, err);
+    return watch(call, job, LEAVER_SIMPLE_INTERACTIVE, err);
 }
 
 static int check_command(int argc, char **argv, struct error *err)
@@ -245,7 +245,7 @@ static int monitor(struct call *call, int argc, char **argv, struct error *err)
         return r;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", ids.items[0]);
     r = client_get(&call->client, path, &job, err);
-    return r < 0 ? r : watch(call, job, CTRL_C_DETACH, err);
+    return r < 0 ? r : watch(call, job, LEAVER_SIMPLE_MONITOR, err);
 }
 
 static const struct command simple_monitor = {

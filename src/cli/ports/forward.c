@@ -76,7 +76,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_free_ char *job = NULL;
     int r = parse(argc, argv, &targets, err);
     if (r == 0)
-        r = running_job(call, argv[0], &job, err);
+        r = running_job(call, argv[0], LEAVER_FORWARD, &job, err);
     if (r != 0)
         return r;
     _cleanup_(forwarding_close) struct forwarding forwarding = { .job = job, .rank = options->rank };

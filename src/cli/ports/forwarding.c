@@ -27,7 +27,6 @@ struct loop {
     int64_t news_retry_ms; // boot clock; 0: the news are being read
     int signal_fd;
     size_t connections;
-    bool is_stopped;
 };
 
 /* What stops it waits from here on: the caller may announce the listeners before forwarding_run(). */
@@ -76,7 +75,7 @@ static void on_signal(struct loop *loop)
     struct signalfd_siginfo info;
     while (read(loop->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         if (info.ssi_signo != SIGCHLD)
-            loop->is_stopped = true;
+            loop->forwarding->stop_signal = (int)info.ssi_signo;
     while (loop->connections > 0 && waitpid(-1, NULL, WNOHANG) > 0)
         loop->connections--;
 }
@@ -124,7 +123,7 @@ static int run(struct loop *loop, struct pollfd *fds, struct error *err)
 {
     const struct forwarding *forwarding = loop->forwarding;
     size_t n = forwarding->count;
-    while (!loop->is_stopped) {
+    while (forwarding->stop_signal == 0) {
         for (size_t i = 0; i < n; i++)
             fds[i] =
                 (struct pollfd){ .fd = loop->connections < CONNECTIONS_MAX ? forwarding->listeners[i] : -1,

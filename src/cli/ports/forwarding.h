@@ -13,6 +13,7 @@ struct forwarding {
     struct target *targets;
     int *listeners; // one for each target, owned
     size_t count;
+    int stop_signal; // that ended forwarding_run(); 0: none
 };
 
 /* Opens all listeners. `targets` is borrowed; their local port 0 is replaced. */

@@ -3,7 +3,7 @@
  * mgpu notebook: Jupyter in a job, in the caller's browser.
  *
  *   submit ──> wait for its start ──> wait until Jupyter answers ──> print or open the address ──> forward
- *                                                            until Ctrl-C (the job is cancelled, or kept)
+ *                                                            until Ctrl-C (the job ends, or is kept)
  *
  * Jupyter listens on a unix socket that only the job's user can open: on a TCP port of the node every user
  * could try tokens. The folder of the socket has a name that nobody can know before; it and the token are
@@ -24,6 +24,7 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "cli/api/exit_code.h"
+#include "cli/api/leaving.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/options/ask.h"
 #include "cli/options/talk.h"
@@ -91,6 +92,11 @@ static const char server[] =
     "echo 'one with --conda or --venv, or install it: pip install jupyterlab'\n"
     "exit 127\n";
 
+static enum leaver leaver_of(const struct notebook_options *options)
+{
+    return options->connect != NULL || options->is_kept ? LEAVER_NOTEBOOK_KEPT : LEAVER_NOTEBOOK;
+}
+
 /* --- the job --- */
 
 static int make_secret(char text[2 * RANDOM_BYTES + 1], struct error *err)
@@ -146,13 +152,13 @@ static int start(struct call *call, int argc, char **argv, char **ret, struct er
     int r = set_defaults(&options->submit, err);
     if (r == 0)
         r = add_variables(&options->submit, err);
+    call->is_followed = true;
     if (r == 0)
         r = submit_job(call, argc + 4, words, &job, err);
     if (r < 0 || options->submit.is_dry)
         return r;
-    call->is_followed = true;
     *ret = xasprintf("%" PRId64, field_integer(job, "id", 0));
-    return running_wait(call, job, err);
+    return running_wait(call, job, leaver_of(options), err);
 }
 
 /* --- its Jupyter --- */
@@ -215,17 +221,18 @@ static bool has_ended(struct call *call, const char *job)
     return client_get(&call->client, path, &now, &ignored) == 0 && job_is_done(now);
 }
 
-/* Ctrl-C and the like, which have been blocked since the job was submitted. */
-static bool is_interrupted(int wait_ms)
+/* The signal that asked this command to go, or 0. They have been blocked since the job was submitted. */
+static int take_signal(int wait_ms)
 {
     const struct timespec wait = { .tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000L };
     sigset_t set;
     leaving_signals(&set);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    return sigtimedwait(&set, NULL, &wait) > 0;
+    int signal = sigtimedwait(&set, NULL, &wait);
+    return signal > 0 ? signal : 0;
 }
 
-static int leave(struct call *call, const struct jupyter *jupyter, struct error *err);
+static int leave(struct call *call, const struct jupyter *jupyter, int signal, struct error *err);
 
 /* Nothing announces that a server in a job listens, so it is asked. A positive exit status: the job has
  * ended, or the caller has interrupted. */
@@ -246,9 +253,10 @@ static int await_answer(struct call *call, const struct jupyter *jupyter, struct
             talk_line("job %s runs; waiting until Jupyter answers", jupyter->job);
             is_told = true;
         }
-        if (is_interrupted(ASK_AGAIN_MS)) {
-            int r = leave(call, jupyter, err);
-            return r < 0 ? r : EXIT_SIGNAL_BASE + SIGINT;
+        int signal = take_signal(ASK_AGAIN_MS);
+        if (signal != 0) {
+            int r = leave(call, jupyter, signal, err);
+            return r < 0 ? r : EXIT_SIGNAL_BASE + signal;
         }
     }
 }
@@ -278,7 +286,7 @@ static void present(struct call *call, const struct jupyter *jupyter)
     _cleanup_free_ char *address = xasprintf("http://127.0.0.1:%u/?token=%s", port, jupyter->token);
     (void)printf("%s\n", address);
     (void)fflush(stdout);
-    bool ends_job = options->connect == NULL && !options->is_kept;
+    bool ends_job = leaving_effect(leaver_of(options), false, SIGINT) == LEAVE_ENDS;
     if (!call->is_quiet)
         talk_line("Jupyter runs in job %s; Ctrl-C ends this %s", jupyter->job,
             ends_job ? "and the job (--keep leaves it running)" : "command, and the job continues");
@@ -288,10 +296,9 @@ static void present(struct call *call, const struct jupyter *jupyter)
         browser_start(LEADING_FILE, address);
 }
 
-static int leave(struct call *call, const struct jupyter *jupyter, struct error *err)
+static int leave(struct call *call, const struct jupyter *jupyter, int signal, struct error *err)
 {
-    const struct notebook_options *options = call->options;
-    if (options->connect != NULL || options->is_kept) {
+    if (leaving_effect(leaver_of(call->options), false, signal) != LEAVE_ENDS) {
         if (!call->is_quiet)
             talk_line("job %s continues; mgpu notebook --connect %s connects again, mgpu cancel %s ends it",
                 jupyter->job, jupyter->job, jupyter->job);
@@ -321,7 +328,7 @@ static int serve(struct call *call, struct jupyter *jupyter, struct error *err)
     if (r < 0)
         return r;
     return r == FORWARDING_JOB_ENDED ? running_report_end(call, jupyter->job, err)
-                                     : leave(call, jupyter, err);
+                                     : leave(call, jupyter, forwarding.stop_signal, err);
 }
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
@@ -332,7 +339,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         return error_set(err, -EINVAL, "--connect starts nothing, so '%.60s' has no use", argv[0]);
     call->client.timeout_ms = CLIENT_PATIENT_MS;
     char *word = options->connect != NULL ? call_keep(call, options->connect) : NULL;
-    int r = word != NULL ? running_job(call, word, &jupyter.job, err)
+    int r = word != NULL ? running_job(call, word, leaver_of(options), &jupyter.job, err)
                          : start(call, argc, argv, &jupyter.job, err);
     return r != 0 || options->submit.is_dry ? r : serve(call, &jupyter, err);
 }
@@ -345,7 +352,7 @@ const struct command command_notebook = {
     .detail =
         "Takes the options of submit: mgpu notebook -g 1 --venv ~/env. Ctrl-C ends Jupyter and its job, "
         "unless\n"
-        "--keep is given. The job is named notebook and ends after 8 hours unless -J and -t say otherwise.\n"
+        "--keep is given; a lost terminal leaves both. The job is named notebook and ends after 8 hours unless -J and -t say otherwise.\n"
         "Exit status: 0 after Ctrl-C, otherwise that of the job.",
     .makes_jobs = true,
     .tables = { submit_rows, rows },

@@ -11,12 +11,10 @@
 #include "cli/show/job_columns.h"
 #include "cli/term/field.h"
 
-int running_wait(struct call *call, const json_t *job, struct error *err)
+int running_wait(struct call *call, const json_t *job, enum leaver leaver, struct error *err)
 {
     _cleanup_json_ json_t *started = NULL;
-    const struct follow_options follow = {
-        .ctrl_c = CTRL_C_DETACH, .is_until_start = true, .ret_job = &started
-    };
+    const struct follow_options follow = { .leaver = leaver, .is_until_start = true, .ret_job = &started };
     int r = follow_job(call, job, &follow, err);
     if (r < 0)
         return r;
@@ -35,7 +33,7 @@ static int check_owner(struct call *call, const json_t *job, struct error *err)
         field_integer(job, "id", 0), owner);
 }
 
-int running_job(struct call *call, char *word, char **ret, struct error *err)
+int running_job(struct call *call, char *word, enum leaver leaver, char **ret, struct error *err)
 {
     _cleanup_strings_ struct strings jobs = { 0 };
     _cleanup_json_ json_t *job = NULL;
@@ -53,7 +51,7 @@ int running_job(struct call *call, char *word, char **ret, struct error *err)
         return error_set(err, -EALREADY, "job %s has ended", jobs.items[0]);
     r = check_owner(call, job, err);
     if (r == 0 && !field_is_known(job, "started_at"))
-        r = running_wait(call, job, err);
+        r = running_wait(call, job, leaver, err);
     if (r == 0)
         *ret = xstrdup(jobs.items[0]);
     return r;

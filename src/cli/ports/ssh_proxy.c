@@ -148,11 +148,13 @@ static int connect_to(struct call *call, const char *host, struct error *err)
     _cleanup_free_ char *word = job_of_host(host), *job = NULL;
     int r = ssh_keys_load(&keys, err);
     if (r == 0)
-        r = running_job(call, word, &job, err);
+        r = running_job(call, word, LEAVER_SSH_PROXY, &job, err);
     if (r != 0)
         return r;
     _cleanup_json_ json_t *body = make_body(&keys);
-    const struct session_options session = { .job = job, .rank = options->rank, .exec = body };
+    const struct session_options session = {
+        .job = job, .rank = options->rank, .exec = body, .leaver = LEAVER_SSH_PROXY
+    };
     int status = -1;
     uint64_t position = 0;
     r = session_run(call, &session, &status, &position, err);

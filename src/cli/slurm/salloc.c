@@ -2,7 +2,7 @@
 /*
  * salloc: a job that only holds resources while a command runs on this machine: a shell by default. srun in
  * that command starts tasks in the job. If the job ends first, the command runs on, and is told by a message
- * and with --kill-command by a signal. SIGHUP for salloc ends the job.
+ * and with --kill-command by a signal.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "cli/api/leaving.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/follow/follow.h"
 #include "cli/options/talk.h"
@@ -169,7 +170,7 @@ static bool await_command(
             break;
         if (number > 0 && number != SIGCHLD)
             (void)kill(command, number);
-        if (number == SIGHUP)
+        if (leaving_effect(LEAVER_SALLOC, false, number) == LEAVE_ENDS)
             break;
     }
     if (watcher > 0) {
@@ -243,7 +244,9 @@ static int allocate(
     r = slurm_job_await_immediate(job, made, err);
     if (r < 0)
         return r;
-    const struct follow_options follow = { .is_until_start = true, .ret_job = &started };
+    const struct follow_options follow = {
+        .leaver = LEAVER_SALLOC, .is_until_start = true, .ret_job = &started
+    };
     r = follow_job(&job->call, made, &follow, err);
     if (r < 0 || started == NULL)
         return r < 0 ? r : 1;

@@ -332,7 +332,9 @@ static void show_state(const json_t *job)
 static int run_alone(
     const struct slurm_program *program, struct slurm_job *job, int argc, char **argv, struct error *err)
 {
-    const struct terminal_options terminal = { .ctrl_c = job->is_status_off ? CTRL_C_CANCEL : CTRL_C_TWICE,
+    const struct terminal_options terminal = { .leaver = job->is_on_terminal  ? LEAVER_SRUN_TERMINAL
+                                                         : job->is_status_off ? LEAVER_SRUN_QUICK
+                                                                              : LEAVER_SRUN,
         .show_state = show_state };
     _cleanup_json_ json_t *made = NULL;
     json_t *command = NULL;

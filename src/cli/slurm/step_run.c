@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/api/leaving_signals.h"
-#include "cli/follow/terminal_options.h"
+#include "cli/follow/going.h"
 #include "cli/slurm/labels.h"
 #include "cli/slurm/step.h"
 #include "cli/slurm/step_input.h"
@@ -192,7 +192,7 @@ static void print_state(const struct step *step, enum task_state state)
 /* The first Ctrl-C shows the state of the tasks, another within a second ends the step. */
 static void interrupt(struct step *step)
 {
-    bool is_again = follow_is_again(&step->interrupted_ms);
+    bool is_again = going_is_again(&step->interrupted_ms, clock_boot_ms());
     if (!is_again && !step->job->is_status_off) {
         (void)fprintf(stderr, "srun: interrupt (one more within 1 sec to abort)\n");
         for (int state = TASK_RUNNING; state < TASK_STATES; state++)

@@ -33,7 +33,7 @@ static int watch_output(struct call *call, const char *path, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
-    const struct follow_options options = { .ctrl_c = CTRL_C_DETACH };
+    const struct follow_options options = { .leaver = LEAVER_ATTACH };
     int r = client_get(&call->client, request, &job, err);
     if (r < 0)
         return r;
@@ -56,6 +56,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
             err, -EINVAL, "'%.60s' matches %zu jobs; only one terminal can be attached", argv[0], jobs.count);
     struct terminal_options terminal = options->terminal;
     terminal.is_interactive = true;
+    terminal.leaver = options->is_read_only ? LEAVER_ATTACH_READ_ONLY : LEAVER_ATTACH_TERMINAL;
     r = run_attached(call, jobs.items[0], &terminal, options->is_read_only, false, err);
     return r == -ENOTTY ? watch_output(call, jobs.items[0], err) : r;
 }

@@ -222,7 +222,11 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     struct session_options session = {
-        .job = jobs.items[0], .rank = options->terminal.rank, .exec = body, .is_tty = is_tty
+        .job = jobs.items[0],
+        .rank = options->terminal.rank,
+        .exec = body,
+        .leaver = is_tty ? LEAVER_EXEC_TERMINAL : LEAVER_EXEC,
+        .is_tty = is_tty,
     };
     int status = -1;
     uint64_t position = 0;

@@ -42,6 +42,13 @@ static const struct option_row rows[] = {
     { 0 },
 };
 
+/* By --ctrl-c, and whether the job has a terminal. */
+static const enum leaver leavers[CTRL_C_CHOICES][2] = {
+    [CTRL_C_FORWARD] = { LEAVER_RUN, LEAVER_RUN_TERMINAL },
+    [CTRL_C_DETACH] = { LEAVER_RUN_DETACH, LEAVER_RUN_TERMINAL_DETACH },
+    [CTRL_C_CANCEL] = { LEAVER_RUN_CANCEL, LEAVER_RUN_TERMINAL },
+};
+
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     struct run_options *options = call->options;
@@ -55,6 +62,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     bool is_wide = json_integer_value(json_object_get(options->submit.ask, "nodes")) > 1;
     if (!options->is_detached && !options->submit.is_never_tty && !is_wide && session_is_on_terminal())
         options->submit.is_tty = true;
+    options->terminal.leaver = leavers[options->terminal.ctrl_c][options->submit.is_tty];
     options->terminal.output_begin = submit_output_size(&options->submit);
     call->is_followed = !options->is_detached;
     int r = submit_job(call, argc, argv, &job, err);

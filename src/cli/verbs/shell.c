@@ -61,6 +61,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     options->submit.is_tty = true;
+    options->terminal.leaver = LEAVER_SHELL;
     call->is_followed = true;
     bool is_inside = options->submit.image.name != NULL;
     r = submit_job(call, is_inside ? 3 : 1, is_inside ? inside : command, &job, err);
