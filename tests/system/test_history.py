@@ -260,3 +260,16 @@ def test_the_forecast_of_a_start_is_kept_and_compared_with_it(make_instance, gat
     assert 'FORECAST WAIT' in shown and shown.splitlines()[-1].split()[:3] == ['all', '1', '0%'], shown
     refused = box.mgpu('history', '--forecasts', '--by', 'user')
     assert refused.code != 0 and 'cannot be combined' in refused.err
+
+
+def test_a_time_of_day_is_the_last_one(make_instance):
+    box = make_instance()
+    job = box.submit('-g', '0', '--', 'true')
+    box.wait(job)
+    for since in ('00:00', 'today', 'yesterday', '00:00:00', '1h'):
+        listed = box.mgpu('history', '-o', 'id', '-H', '--since', since, check=True).out.split()
+        assert listed == [str(job)], (since, listed)
+    for wrong, words in ((('--since', '+2h'), 'use an age, 12h or 7d'), (('--since', '1h', '--until', '2h'), '--since is after --until')):
+        done = box.mgpu('history', *wrong)
+        assert done.code == 2 and words in done.err, done
+    assert box.mgpu('gpus', '--history', 'today', check=True).out

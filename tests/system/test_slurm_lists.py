@@ -239,3 +239,23 @@ def test_sacct_lists_each_run_of_a_job_that_was_requeued(cluster):
     start, end = cluster.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'Start,End', '--duplicates').splitlines()[0].split('|')
     assert re.fullmatch(r'\d{4}-.*', start) and start <= end
     assert len(cluster.out('sacct', '-X', '-n', '-P', '-j', job).splitlines()) == 1
+
+
+def test_sacct_takes_a_time_of_day_for_todays(cluster):
+    """At the first minute of a day, and after midnight between two commands, these are still true."""
+    job = cluster.wrap('true')
+    cluster.finish(job)
+    today = cluster.out('date', '+%m/%d').strip()
+    for start in ('00:00', 'today', 'midnight', '12:00am', today, today.replace('/', ''), f'{today}-00:00', 'now-1hour', '2026-01-01'):
+        assert str(job) in cluster.out('sacct', '-X', '-n', '-P', '-S', start, '-o', 'JobID').split(), start
+    assert str(job) not in cluster.out('sacct', '-X', '-n', '-P', '-S', '2026-01-01', '-E', '00:00', '-o', 'JobID').split()
+    done = cluster.run('sacct', '-S', '2026-11-02', '-E', '2026-11-01')
+    assert done.code == 1 and 'Start time (2026-11-02T00:00:00) requested is after end time (2026-11-01T00:00:00).' in done.err, done
+
+
+def test_a_day_to_begin_on_is_its_midnight(cluster):
+    job = cluster.wrap('true', '--begin', 'tomorrow')
+    tomorrow = cluster.out('date', '-d', 'tomorrow 00:00', '+%FT%T').strip()
+    assert cluster.out('squeue', '-h', '-j', job, '-o', '%S').strip() == tomorrow
+    cluster.out('scontrol', 'update', f'jobid={job}', 'starttime=now-1hour')
+    cluster.finish(job)

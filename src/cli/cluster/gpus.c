@@ -7,15 +7,18 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "base/utc.h"
 #include "cli/cluster/gpu_topology.h"
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
+#include "cli/term/when.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/gpu_past.h"
 #include "cli/follow/watch.h"
@@ -29,6 +32,7 @@ struct gpus_options {
     int64_t watch_ms;
     const char *gpu; // only this one, or those of this node; NULL: all
     struct gpu_past_question past;
+    char since[32]; // of a moment
 };
 
 static struct gpus_options *options_of(void *target)
@@ -43,10 +47,14 @@ static int set_watch(void *target, const char *value, struct error *err)
 
 static int set_history(void *target, const char *value, struct error *err)
 {
+    struct gpus_options *options = options_of(target);
     int64_t ms = 0;
-    int r = time_parse(value) > 0 ? 0 : parse_duration(value, "--history", &ms, err);
-    if (r == 0)
-        options_of(target)->past.since = value;
+    options->past.since = value; // an age, which moves along with --watch
+    if (parse_duration(value, "--history", &ms, NULL) == 0)
+        return 0;
+    int r = when_parse_past(value, "--history", clock_wall_ms(), &when_local, &ms, err);
+    utc_format(ms, options->since, sizeof(options->since));
+    options->past.since = options->since;
     return r;
 }
 
@@ -72,7 +80,7 @@ static const struct option_row rows[] = {
         OPTION_INNER(flag, struct gpus_options, is_topology) },
     { 0, "limit", "N", "at most N GPUs of each state (200 on a terminal; 0: all)", set_limit },
     { 'w', "watch", "[SECONDS]", "refresh at this interval (2)", set_watch },
-    { 0, "history", "TIME", "load since then: 10m, 24h, 2026-11-21T08:00:00Z; at most a week", set_history },
+    { 0, "history", "TIME", "load since then: 10m, 24h, 18:00, 2026-11-21; at most a week", set_history },
     { 0, "step", "TIME", "duration of a step: 1 to 59 seconds, or minutes", set_step },
     { 0 },
 };

@@ -22,6 +22,7 @@
 #include "cli/slurm/state.h"
 #include "cli/slurm/steps.h"
 #include "cli/slurm/table.h"
+#include "cli/submit/slurm_moment.h"
 #include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
@@ -162,26 +163,6 @@ const struct slurm_option slurm_sacct_options[] = {
 
 /* --- which --- */
 
-static int read_moment(const char *what, const char *text, int64_t *ret_ms, struct error *err)
-{
-    _cleanup_free_ char *moment = slurm_moment(text);
-    /* "now-2hours" is what sacct alone takes. */
-    if (strncmp(text, "now-", 4) == 0) {
-        _cleanup_free_ char *later = xasprintf("now+%s", text + 4);
-        _cleanup_free_ char *distance = slurm_moment(later);
-        int64_t now_ms = clock_wall_ms(), later_ms = 0;
-        int r = when_parse(distance, what, now_ms, &when_local, &later_ms, err);
-        if (r == 0)
-            *ret_ms = 2 * now_ms - later_ms;
-        return r;
-    }
-    /* "2026-11-22T10:00" and "11/22". */
-    char *t = strchr(moment, 'T');
-    if (t != NULL && strchr(moment, 'Z') == NULL && strchr(moment, '+') == NULL)
-        *t = ' ';
-    return when_parse(moment, what, clock_wall_ms(), &when_local, ret_ms, err);
-}
-
 /* True if the text of this field is one of the list, or no list is given. */
 static bool is_among(const char *list, slurm_text_fn *field, const json_t *job)
 {
@@ -255,12 +236,23 @@ static int check_states(const struct sacct *sacct, struct error *err)
     return 0;
 }
 
+/* A window that ends before it begins would be an empty list without a word. */
+static int check_window(const struct sacct *sacct, struct error *err)
+{
+    if (sacct->end == NULL || sacct->start_ms <= sacct->end_ms)
+        return 0;
+    _cleanup_free_ char *start = slurm_time_text(sacct->start_ms, ""),
+                        *end = slurm_time_text(sacct->end_ms, "");
+    return error_set(err, -EINVAL, "Start time (%s) requested is after end time (%s).", start, end);
+}
+
 static int load(struct sacct *sacct, json_t **ret, struct error *err)
 {
     struct client client;
     _cleanup_json_ json_t *found = NULL, *jobs = json_array();
     size_t index = 0;
     json_t *job = NULL;
+    const int64_t now_ms = clock_wall_ms();
     bool is_everybody = sacct->is_all_users || sacct->ids.count > 0;
     const struct slurm_query query = { .ids = &sacct->ids,
         .users = sacct->users != NULL ? sacct->users
@@ -275,11 +267,14 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
     if (r < 0)
         return r;
     if (sacct->start != NULL)
-        r = read_moment("--starttime", sacct->start, &sacct->start_ms, err);
+        r = slurm_parse_moment(
+            "--starttime", sacct->start, SLURM_PAST, now_ms, &when_local, &sacct->start_ms, err);
     else if (sacct->ids.count == 0)
         sacct->start_ms = slurm_midnight_ms();
     if (r == 0 && sacct->end != NULL)
-        r = read_moment("--endtime", sacct->end, &sacct->end_ms, err);
+        r = slurm_parse_moment("--endtime", sacct->end, SLURM_PAST, now_ms, &when_local, &sacct->end_ms, err);
+    if (r == 0)
+        r = check_window(sacct, err);
     if (r < 0)
         return r;
     client_init(&client, NULL, NULL);

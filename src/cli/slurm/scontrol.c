@@ -5,15 +5,18 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/utc.h"
 #include "cli/options/ask.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/programs.h"
 #include "cli/slurm/scontrol_show.h"
 #include "cli/slurm/slurm.h"
 #include "cli/submit/slurm_job.h"
+#include "cli/submit/slurm_moment.h"
 #include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"
 
@@ -151,9 +154,13 @@ static int add_change(json_t *body, struct client *client, const char *key, cons
     if (strcasecmp(key, "priority") == 0)
         return ask_set(body, client, "priority", "Priority", value, err);
     if (strcasecmp(key, "starttime") == 0 || strcasecmp(key, "deadline") == 0) {
-        _cleanup_free_ char *moment = slurm_moment(value);
-        return ask_set(
-            body, client, strcasecmp(key, "deadline") == 0 ? "deadline" : "begin", key, moment, err);
+        char utc[32];
+        int64_t ms = 0;
+        int r = slurm_parse_moment(key, value, SLURM_AHEAD, clock_wall_ms(), &when_local, &ms, err);
+        utc_format(ms, utc, sizeof(utc));
+        return r < 0 ? r
+                     : ask_set(body, client, strcasecmp(key, "deadline") == 0 ? "deadline" : "begin", key,
+                           utc, err);
     }
     if (strcasecmp(key, "dependency") == 0) {
         _cleanup_free_ char *after = NULL;

@@ -11,13 +11,16 @@
 #include <strings.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/signals.h"
+#include "base/utc.h"
 #include "cli/options/ask.h"
 #include "cli/submit/image.h"
 #include "cli/submit/slurm_job.h"
+#include "cli/submit/slurm_moment.h"
 #include "cli/submit/slurm_values.h"
 #include "job/after.h"
 #include "job/ask.h"
@@ -153,8 +156,11 @@ SETTER(moment)
 {
     struct slurm_job *job = target;
     _cleanup_free_ char *name = option_name(option);
-    _cleanup_free_ char *moment = slurm_moment(value);
-    return ask_set(ask_of(job), NULL, option->name, name, moment, err);
+    char utc[32];
+    int64_t ms = 0;
+    int r = slurm_parse_moment(name, value, SLURM_AHEAD, clock_wall_ms(), &when_local, &ms, err);
+    utc_format(ms, utc, sizeof(utc));
+    return r < 0 ? r : ask_set(ask_of(job), NULL, option->name, name, utc, err);
 }
 
 /* "12", "12_3", "12_*" and "12+10" as "12", "12.3", "12" and "12:start+10m". */

@@ -22,9 +22,5 @@ int slurm_parse_gres(const char *value, int64_t *ret_count, char **ret_model, st
 /* Parses "4G", "500", "500M", "1T" or "64K" into bytes: a bare number is MiB. 0 is all memory of a node. */
 int slurm_parse_memory(const char *what, const char *value, uint64_t *ret_bytes, struct error *err);
 
-/* Converts a time to mgpu's syntax: "now+2hours", "teatime", "16:00", "12/26/26-08:00". Others, valid or not,
- * are unchanged. The caller frees it. */
-char *slurm_moment(const char *value);
-
 /* Converts Slurm's codes in a file name to mgpu's. The caller frees it. */
 char *slurm_path(const char *value);

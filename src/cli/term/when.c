@@ -16,6 +16,7 @@
 
 #define DAYS_IN_WEEK 7
 #define HINT         "use 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00' or 2026-11-22T14:00:00Z"
+#define PAST_HINT    "use an age, 12h or 7d, or 18:00, 'Fri 18:00', today, yesterday, '2026-11-22 14:00'"
 
 const struct when_zone when_local = { localtime_r, mktime };
 const struct when_zone when_utc = { gmtime_r, timegm };
@@ -25,13 +26,14 @@ struct reader {
     const char *text, *what, *rest;
     int64_t now_ms;
     const struct when_zone *zone;
+    bool is_past; // a time of day or a day of the week is the last one, not the next
     struct error *err;
 };
 
 static int refuse(const struct reader *reader)
 {
     (void)error_set(reader->err, -EINVAL, "%s: '%.60s' is not a time", reader->what, reader->text);
-    return error_hint(reader->err, HINT);
+    return error_hint(reader->err, "%s", reader->is_past ? PAST_HINT : HINT);
 }
 
 static void skip_blanks(struct reader *reader)
@@ -123,6 +125,8 @@ static int read_relative(struct reader *reader, int64_t *ret_ms)
     int64_t ms = 0;
     if (reader->text[0] != '+')
         return 0;
+    if (reader->is_past)
+        return refuse(reader);
     int r = parse_duration(reader->text + 1, reader->what, &ms, reader->err);
     if (r < 0)
         return refuse(reader);
@@ -178,16 +182,21 @@ static int read_date(struct reader *reader, int64_t *ret_ms)
     return r < 0 ? r : 1;
 }
 
-/* The time on the next such day; `step` days later if today's has passed. */
-static int read_clock_ahead(struct reader *reader, int days, int step, int64_t *ret_ms)
+/* The time on the day `days` from today; `step` days later if that has passed, or of what is past, `step`
+ * days earlier if it has not. Of what is past, a day without a time is its start. */
+static int read_clock_on(struct reader *reader, int days, int step, int64_t *ret_ms)
 {
     struct tm date = today(reader);
     skip_blanks(reader);
-    if (!take_clock(reader, &date) || *reader->rest != '\0')
+    bool is_whole_day = reader->is_past && *reader->rest == '\0' && reader->rest > reader->text;
+    date.tm_hour = date.tm_min = date.tm_sec = 0;
+    if (!is_whole_day && (!take_clock(reader, &date) || *reader->rest != '\0'))
         return refuse(reader);
     int r = join_days(reader, &date, days, ret_ms);
-    if (r == 0 && *ret_ms <= reader->now_ms && step > 0)
+    if (r == 0 && step > 0 && !reader->is_past && *ret_ms <= reader->now_ms)
         r = join_days(reader, &date, days + step, ret_ms);
+    else if (r == 0 && step > 0 && reader->is_past && *ret_ms > reader->now_ms)
+        r = join_days(reader, &date, days - step, ret_ms);
     return r < 0 ? r : 1;
 }
 
@@ -195,46 +204,47 @@ static int read_clock(struct reader *reader, int64_t *ret_ms)
 {
     if (!isdigit((unsigned char)reader->text[0]) || strchr(reader->text, ':') == NULL)
         return 0;
-    return read_clock_ahead(reader, 0, 1, ret_ms);
+    return read_clock_on(reader, 0, 1, ret_ms);
 }
 
 static bool take_word(struct reader *reader, const char *word)
 {
     size_t length = strlen(word);
-    if (strncasecmp(reader->rest, word, length) != 0 || reader->rest[length] != ' ')
+    if (strncasecmp(reader->rest, word, length) != 0 ||
+        (reader->rest[length] != ' ' && reader->rest[length] != '\0'))
         return false;
     reader->rest += length;
     return true;
 }
 
-/* "Fri 18:00", "friday 18:00", "today 18:00", "tomorrow 9:00". */
+/* "Fri 18:00", "friday 18:00", "today 18:00", "tomorrow 9:00", "yesterday", "Fri". */
 static int read_day(struct reader *reader, int64_t *ret_ms)
 {
     static const char *const days[DAYS_IN_WEEK][2] = { { "Sun", "Sunday" }, { "Mon", "Monday" },
         { "Tue", "Tuesday" }, { "Wed", "Wednesday" }, { "Thu", "Thursday" }, { "Fri", "Friday" },
         { "Sat", "Saturday" } };
     if (take_word(reader, "today"))
-        return read_clock_ahead(reader, 0, 0, ret_ms);
+        return read_clock_on(reader, 0, 0, ret_ms);
     if (take_word(reader, "tomorrow"))
-        return read_clock_ahead(reader, 1, 0, ret_ms);
+        return read_clock_on(reader, 1, 0, ret_ms);
+    if (take_word(reader, "yesterday"))
+        return read_clock_on(reader, -1, 0, ret_ms);
     for (int i = 0; i < DAYS_IN_WEEK; i++)
         if (take_word(reader, days[i][0]) || take_word(reader, days[i][1])) {
             int ahead = (i - today(reader).tm_wday + DAYS_IN_WEEK) % DAYS_IN_WEEK;
-            return read_clock_ahead(reader, ahead, DAYS_IN_WEEK, ret_ms);
+            bool is_behind = reader->is_past && ahead > 0;
+            return read_clock_on(reader, is_behind ? ahead - DAYS_IN_WEEK : ahead, DAYS_IN_WEEK, ret_ms);
         }
     return 0;
 }
 
-int when_parse(const char *text, const char *what, int64_t now_ms, const struct when_zone *zone,
-    int64_t *ret_ms, struct error *err)
+static int parse(const struct reader *begin, int64_t *ret_ms)
 {
     static int (*const forms[])(struct reader * reader, int64_t * ret_ms) = { read_now, read_relative,
         read_date, read_clock, read_day };
-    int64_t ms = 0, duration = 0;
+    int64_t ms = 0;
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        struct reader reader = {
-            .text = text, .what = what, .rest = text, .now_ms = now_ms, .zone = zone, .err = err
-        };
+        struct reader reader = *begin;
         int r = forms[i](&reader, &ms);
         if (r < 0)
             return r;
@@ -243,9 +253,32 @@ int when_parse(const char *text, const char *what, int64_t now_ms, const struct 
             return 0;
         }
     }
-    const struct reader whole = { .text = text, .what = what, .err = err };
-    int r = refuse(&whole);
-    if (parse_duration(text, what, &duration, NULL) == 0)
+    return refuse(begin);
+}
+
+int when_parse(const char *text, const char *what, int64_t now_ms, const struct when_zone *zone,
+    int64_t *ret_ms, struct error *err)
+{
+    const struct reader reader = {
+        .text = text, .what = what, .rest = text, .now_ms = now_ms, .zone = zone, .err = err
+    };
+    int64_t duration = 0;
+    int r = parse(&reader, ret_ms);
+    if (r < 0 && parse_duration(text, what, &duration, NULL) == 0)
         return error_hint(err, "for a time from now, use +%.60s", text);
     return r;
+}
+
+int when_parse_past(const char *text, const char *what, int64_t now_ms, const struct when_zone *zone,
+    int64_t *ret_ms, struct error *err)
+{
+    const struct reader reader = {
+        .text = text, .what = what, .rest = text, .now_ms = now_ms, .zone = zone, .is_past = true, .err = err
+    };
+    int64_t age_ms = 0;
+    bool is_clock = strchr(text, ':') != NULL && text[strspn(text, "0123456789:")] == '\0';
+    if (is_clock || parse_duration(text, what, &age_ms, NULL) < 0)
+        return parse(&reader, ret_ms);
+    *ret_ms = now_ms > age_ms ? now_ms - age_ms : 1;
+    return 0;
 }

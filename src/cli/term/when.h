@@ -22,3 +22,10 @@ extern const struct when_zone when_local, when_utc;
  */
 int when_parse(const char *text, const char *what, int64_t now_ms, const struct when_zone *zone,
     int64_t *ret_ms, struct error *err);
+
+/*
+ * The same for a moment in the past: "18:00" is the last one, as is "Fri 18:00"; "today" and "yesterday"
+ * begin at midnight. A duration is an age: "12h" is twelve hours before `now_ms`. Dates may be in the future.
+ */
+int when_parse_past(const char *text, const char *what, int64_t now_ms, const struct when_zone *zone,
+    int64_t *ret_ms, struct error *err);

@@ -52,26 +52,16 @@ static int set_states(void *target, const char *value, struct error *err)
     }
 }
 
-/* How long ago, or a moment. */
-static int read_moment(const char *value, const char *what, int64_t *ret_ms, struct error *err)
-{
-    int64_t ago_ms = 0, now_ms = clock_wall_ms();
-    if (parse_duration(value, what, &ago_ms, NULL) == 0) {
-        *ret_ms = now_ms > ago_ms ? now_ms - ago_ms : 1;
-        return 0;
-    }
-    int r = when_parse(value, what, now_ms, &when_local, ret_ms, err);
-    return r < 0 ? error_hint(err, "use an age, 12h or 7d, or a date, 2026-11-22 or '2026-11-22 14:00'") : 0;
-}
-
 static int set_since(void *target, const char *value, struct error *err)
 {
-    return read_moment(value, "--since", &options_of(target)->since_ms, err);
+    return when_parse_past(
+        value, "--since", clock_wall_ms(), &when_local, &options_of(target)->since_ms, err);
 }
 
 static int set_until(void *target, const char *value, struct error *err)
 {
-    return read_moment(value, "--until", &options_of(target)->until_ms, err);
+    return when_parse_past(
+        value, "--until", clock_wall_ms(), &when_local, &options_of(target)->until_ms, err);
 }
 
 static int set_limit(void *target, const char *value, struct error *err)
@@ -92,7 +82,7 @@ static const struct option_row rows[] = {
     { 'u', "user", "USER", "jobs of this user", OPTION_INNER(text, struct history_options, user) },
     { 'n', "name", "GLOB", "only jobs whose name matches", OPTION_INNER(text, struct history_options, name) },
     { 's', "state", "LIST", "only these states: done,failed,cancelled", set_states },
-    { 0, "since", "TIME", "ended since then: 12h, 7d, 2026-11-22, '2026-11-22 14:00'", set_since },
+    { 0, "since", "TIME", "ended since then: 12h, 7d, 18:00, 'Fri 18:00', today, 2026-11-22", set_since },
     { 0, "until", "TIME", "ended before that", set_until },
     { 0, "limit", "N", "maximum number of jobs, the newest (default " LIMIT_DEFAULT ")", set_limit },
     { 0, "forecasts", NULL, "how good the forecasts of starts were here",
@@ -150,6 +140,8 @@ static int run_forecasts(struct call *call, struct error *err)
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct history_options *options = call->options;
+    if (options->until_ms != 0 && options->since_ms > options->until_ms)
+        return error_set(err, -EINVAL, "--since is after --until");
     const struct list_kind *kind = options->by != NULL ? history_sums(options->by) : history_jobs();
     _cleanup_buffer_ struct buffer path = { 0 };
     _cleanup_json_ json_t *answer = NULL;

@@ -35,11 +35,14 @@ static char *print(const char *name)
 static void every_moment_and_span_is_understood(void **state)
 {
     int64_t ms = 0;
-    bool is_span = false;
+    bool is_span = false, is_past = false;
     (void)state;
     for (const struct topic_row *row = topics_find("time")->rows; row->word != NULL; row++) {
-        if (row->meaning == NULL)
+        if (row->meaning == NULL) {
             is_span = strncmp(row->word, "durations", 9) == 0;
+            is_past = strstr(row->word, "in the past") != NULL;
+        } else if (is_past)
+            assert_int_equal(when_parse_past(row->word, "x", FRIDAY_MS, &when_utc, &ms, NULL), 0);
         else if (is_span)
             assert_int_equal(parse_duration(row->word, "x", &ms, NULL), 0);
         else

@@ -107,6 +107,49 @@ static void an_hour_that_the_clocks_leave_out_is_refused(void **state)
     assert_string_equal(err.message, "--begin: the time '2026-03-29 02:30' does not exist");
 }
 
+static void check_past(const char *text, const char *expected)
+{
+    char utc[64];
+    int64_t ms = 0;
+    struct error err = { 0 };
+    if (when_parse_past(text, "--since", NOW_MS, &when_utc, &ms, &err) < 0)
+        fail_msg("%s: %s", text, err.message);
+    utc_format(ms, utc, sizeof(utc));
+    assert_string_equal(utc, expected);
+}
+
+static void a_time_in_the_past_is_the_last_one(void **state)
+{
+    (void)state;
+    check_past("9:05", "2026-11-21T09:05:00.000Z");
+    check_past("12:30", "2026-11-21T12:30:00.000Z");
+    check_past("18:00", "2026-11-20T18:00:00.000Z");
+    check_past("00:00:00", "2026-11-21T00:00:00.000Z");
+    check_past("Fri 18:00", "2026-11-20T18:00:00.000Z");
+    check_past("Sat 10:00", "2026-11-21T10:00:00.000Z");
+    check_past("Sat 18:00", "2026-11-14T18:00:00.000Z");
+    check_past("sunday", "2026-11-15T00:00:00.000Z");
+    check_past("Sat", "2026-11-21T00:00:00.000Z");
+    check_past("today", "2026-11-21T00:00:00.000Z");
+    check_past("yesterday", "2026-11-20T00:00:00.000Z");
+    check_past("yesterday 18:00", "2026-11-20T18:00:00.000Z");
+    check_past("2h", "2026-11-21T10:30:00.000Z");
+    check_past("1-00:00:00", "2026-11-20T12:30:00.000Z");
+    check_past("2026-11-01", "2026-11-01T00:00:00.000Z");
+    check_past("now", "2026-11-21T12:30:00.000Z");
+}
+
+static void no_time_in_the_past_is_a_distance_ahead(void **state)
+{
+    struct error err = { 0 };
+    int64_t ms = 77;
+    (void)state;
+    assert_int_equal(when_parse_past("+2h", "--since", NOW_MS, &when_utc, &ms, &err), -EINVAL);
+    assert_string_equal(err.message, "--since: '+2h' is not a time");
+    assert_non_null(strstr(err.hint, "an age, 12h"));
+    assert_int_equal(ms, 77);
+}
+
 static void senseless_times_are_refused(void **state)
 {
     static const char *const words[] = { "", "25:00", "12:60", "12", "Fri", "Fri 25:00", "Fry 12:00", "+",
@@ -142,6 +185,8 @@ int main(void)
         cmocka_unit_test(a_date_may_have_a_time_and_an_offset),
         cmocka_unit_test(what_has_no_offset_is_meant_in_the_zone),
         cmocka_unit_test(an_hour_that_the_clocks_leave_out_is_refused),
+        cmocka_unit_test(a_time_in_the_past_is_the_last_one),
+        cmocka_unit_test(no_time_in_the_past_is_a_distance_ahead),
         cmocka_unit_test(senseless_times_are_refused),
         cmocka_unit_test(a_bare_span_is_refused_with_what_was_meant),
     };
