@@ -62,6 +62,12 @@ while True:
 ''' % {'pieces': MEGABYTES * 16}
 
 
+def listening(user, address, port=0):
+    """A socket of that user."""
+    with user.acting():
+        return socket.create_server((address, port), family=socket.AF_INET6 if ':' in address else socket.AF_INET)
+
+
 class Server:
     """A job that serves, and its port."""
 
@@ -103,6 +109,14 @@ class Forward(Running):
 def read_file(path):
     with open(path, encoding='utf-8') as file:
         return file.read()
+
+
+def proc_file(pid, name):
+    """'' when the process, which may be one of another instance, has ended."""
+    try:
+        return read_file(f'/proc/{pid}/{name}')
+    except (FileNotFoundError, ProcessLookupError):
+        return ''
 
 
 def resident_bytes(pid):
@@ -197,8 +211,8 @@ def test_the_connection_is_made_as_the_job_s_user_in_its_cgroup(box, forward):
     with here.connect('echo') as peer:
         peer.sendall(b'x\n')
         assert peer.recv(10) == b'x\n'
-        carriers = [pid for pid in carrying() if f'Uid:\t{uid}\t{uid}\t{uid}\t{uid}' in read_file(f'/proc/{pid}/status')]
-        assert any(read_file(f'/proc/{pid}/cgroup') == job_cgroup for pid in carriers), (carriers, job_cgroup)
+        carriers = [pid for pid in carrying() if f'Uid:\t{uid}\t{uid}\t{uid}\t{uid}' in proc_file(pid, 'status')]
+        assert any(proc_file(pid, 'cgroup') == job_cgroup for pid in carriers), (carriers, job_cgroup)
 
 
 @pytest.mark.parametrize('where', ['::1', 'unix'])
@@ -220,6 +234,41 @@ def test_servers_on_ipv6_and_unix_sockets_are_reached(box, forward, where):
     assert here.ask('digest', b'x') == hashlib.sha256(b'x').hexdigest().encode() + b'\n'
     here.stop()
     assert not os.path.exists(path)
+
+
+@pytest.mark.root
+def test_a_server_on_ipv6_is_reached_beside_a_stranger_on_ipv4(box, bo, forward):
+    server = Server(box, '::1')
+    with listening(bo, '127.0.0.1', server.port):
+        here = forward(server.job, f'0:{server.port}')
+        assert here.ask('digest', b'x') == hashlib.sha256(b'x').hexdigest().encode() + b'\n'
+
+
+@pytest.mark.root
+def test_nobody_else_can_listen_at_a_local_port(box, bo, forward):
+    """`localhost` leads to ::1 as well, which browsers and ssh try first."""
+    server = Server(box)
+    here = forward(server.job, f'0:{server.port}')
+    port = int(here.where.rpartition(':')[2])
+    for address in ('127.0.0.1', '::1'):
+        with pytest.raises(OSError, match='already in use'):
+            listening(bo, address, port)
+    with box.client.acting(), socket.create_connection(('::1', port), DEADLINE_S) as peer:
+        peer.sendall(b'echo\nx\n')
+        assert peer.recv(10) == b'x\n'
+
+
+@pytest.mark.root
+@pytest.mark.parametrize('is_stranger', [True, False])
+def test_a_local_port_that_a_stranger_has_at_one_address_is_not_used(box, bo, forward, is_stranger):
+    server = Server(box)
+    with listening(bo if is_stranger else box.client, '::1') as taken:
+        port = taken.getsockname()[1]
+        if is_stranger:
+            done = box.mgpu('forward', server.job, f'{port}:{server.port}')
+            assert done.code == 1 and f'cannot listen on port {port} of this machine (::1)' in done.err, done
+        else:
+            assert forward(server.job, f'{port}:{server.port}').ask('digest', b'x')
 
 
 def test_a_port_on_which_nobody_listens_is_named_and_the_others_go_on(box, forward):

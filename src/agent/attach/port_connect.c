@@ -113,14 +113,19 @@ int port_connect(uint64_t job, uid_t uid, uint32_t port, const char *path, struc
     const struct sockaddr_in6 six = {
         .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = in6addr_loopback
     };
+    struct error six_err = { 0 };
     int fd = connect_tcp(job, uid, (const struct sockaddr *)&four, sizeof(four), where, err);
-    if (fd == -ECONNREFUSED) { // Jupyter and others listen on ::1 alone when "localhost" leads there
+    if (fd != -ECONNREFUSED && fd != -EPERM)
+        return fd;
+    /* Jupyter and others listen on ::1 alone when "localhost" leads there; any user may then have 127.0.0.1.
+     */
+    int six_fd = connect_tcp(job, uid, (const struct sockaddr *)&six, sizeof(six), where, &six_err);
+    bool is_refused = six_fd == -ECONNREFUSED || six_fd == -EADDRNOTAVAIL || six_fd == -EAFNOSUPPORT;
+    if (is_refused || (fd == -EPERM && six_fd < 0))
+        return fd; // what was found at the first address
+    if (six_fd < 0)
+        *err = six_err;
+    else
         *err = (struct error){ 0 };
-        fd = connect_tcp(job, uid, (const struct sockaddr *)&six, sizeof(six), where, err);
-        if (fd == -EADDRNOTAVAIL || fd == -EAFNOSUPPORT) { // no IPv6 here
-            *err = (struct error){ 0 };
-            return report(-ECONNREFUSED, job, where, err);
-        }
-    }
-    return fd;
+    return six_fd;
 }

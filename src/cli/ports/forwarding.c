@@ -41,23 +41,27 @@ int forwarding_open(struct forwarding *forwarding, struct target *targets, size_
     sigset_t stops;
     block_stops(&stops);
     forwarding->targets = targets;
-    forwarding->listeners = xcalloc(count, sizeof(int));
+    forwarding->listeners = xcalloc(count * LOCAL_SOCKETS_MAX, sizeof(*forwarding->listeners));
     for (size_t i = 0; i < count; i++) {
-        int fd = local_listen(&targets[i].local, err);
-        if (fd < 0)
-            return fd;
-        forwarding->listeners[forwarding->count++] = fd;
+        int fds[LOCAL_SOCKETS_MAX];
+        int n = local_listen(&targets[i].local, fds, err);
+        if (n < 0)
+            return n;
+        for (int k = 0; k < n; k++)
+            forwarding->listeners[forwarding->n_listeners++] =
+                (struct forwarding_listener){ .fd = fds[k], .target = i };
+        forwarding->count++;
     }
     return 0;
 }
 
 void forwarding_close(struct forwarding *forwarding)
 {
-    for (size_t i = 0; i < forwarding->count; i++) {
-        (void)close(forwarding->listeners[i]);
+    for (size_t i = 0; i < forwarding->n_listeners; i++)
+        (void)close(forwarding->listeners[i].fd);
+    for (size_t i = 0; i < forwarding->count; i++)
         if (forwarding->targets[i].local.path != NULL)
             (void)unlink(forwarding->targets[i].local.path);
-    }
     free(forwarding->listeners);
     *forwarding = (struct forwarding){ 0 };
 }
@@ -83,11 +87,13 @@ static void on_signal(struct loop *loop)
 static void on_connection(struct loop *loop, size_t i)
 {
     const struct forwarding *forwarding = loop->forwarding;
+    const struct forwarding_listener *listener = &forwarding->listeners[i];
+    const struct target *target = &forwarding->targets[listener->target];
     struct error err = { 0 };
     const struct carry_to to = {
-        .job = forwarding->job, .rank = forwarding->rank, .remote = &forwarding->targets[i].remote
+        .job = forwarding->job, .rank = forwarding->rank, .remote = &target->remote
     };
-    int fd = local_accept(forwarding->listeners[i], &forwarding->targets[i].local, &err);
+    int fd = local_accept(listener->fd, &target->local, &err);
     if (fd >= 0 && carry_start(loop->call, &to, fd, false) > 0)
         loop->connections++;
     else if (err.code != 0)
@@ -122,11 +128,11 @@ static int wait_ms(const struct loop *loop)
 static int run(struct loop *loop, struct pollfd *fds, struct error *err)
 {
     const struct forwarding *forwarding = loop->forwarding;
-    size_t n = forwarding->count;
+    size_t n = forwarding->n_listeners;
     while (forwarding->stop_signal == 0) {
         for (size_t i = 0; i < n; i++)
             fds[i] =
-                (struct pollfd){ .fd = loop->connections < CONNECTIONS_MAX ? forwarding->listeners[i] : -1,
+                (struct pollfd){ .fd = loop->connections < CONNECTIONS_MAX ? forwarding->listeners[i].fd : -1,
                     .events = POLLIN };
         fds[n] = (struct pollfd){ .fd = loop->signal_fd, .events = POLLIN };
         fds[n + 1] = (struct pollfd){ .fd = stream_fd(&loop->news.stream), .events = POLLIN };
@@ -146,7 +152,7 @@ static int run(struct loop *loop, struct pollfd *fds, struct error *err)
 int forwarding_run(struct call *call, struct forwarding *forwarding, struct error *err)
 {
     struct loop loop = { .call = call, .forwarding = forwarding };
-    _cleanup_free_ struct pollfd *fds = xcalloc(forwarding->count + 2, sizeof(*fds));
+    _cleanup_free_ struct pollfd *fds = xcalloc(forwarding->n_listeners + 2, sizeof(*fds));
     loop.signal_fd = open_signals(err);
     if (loop.signal_fd < 0)
         return loop.signal_fd;

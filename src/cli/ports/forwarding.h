@@ -7,12 +7,18 @@
 #include "cli/options/call.h"
 #include "cli/ports/target.h"
 
+struct forwarding_listener {
+    int fd; // owned
+    size_t target;
+};
+
 struct forwarding {
     const char *job; // as in paths of the API
     uint32_t rank;
     struct target *targets;
-    int *listeners; // one for each target, owned
-    size_t count;
+    size_t count; // targets that are open
+    struct forwarding_listener *listeners;
+    size_t n_listeners;
     int stop_signal; // that ended forwarding_run(); 0: none
 };
 

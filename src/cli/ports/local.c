@@ -2,6 +2,9 @@
 /*
  * All users of a machine can connect to its loopback address, and what is forwarded acts as the job's owner.
  * So the kernel is asked whose process has connected, as mgpud itself does.
+ *
+ * All can listen there as well: who opens `localhost` may be led to ::1 as well as to 127.0.0.1, and another
+ * user's program at one of them would get what is meant for the job. So the port is taken at both.
  */
 #include "cli/ports/local.h"
 
@@ -16,9 +19,11 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "wire/listener_owner.h"
 #include "wire/peer.h"
 
 #define BACKLOG 128
+#define TRIES   16 // for a port that is free at both addresses
 
 static int listen_unix(const struct endpoint *local, struct error *err)
 {
@@ -35,31 +40,71 @@ static int listen_unix(const struct endpoint *local, struct error *err)
     return r < 0 ? error_set_errno(err, r, "cannot listen at %s", local->path) : take_fd(&fd);
 }
 
-static int listen_tcp(struct endpoint *local, struct error *err)
+static int listen_at(const struct sockaddr *address, socklen_t length)
 {
-    static const int again = 1;
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(local->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)
-    };
-    socklen_t length = sizeof(address);
-    _cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    static const int on = 1;
+    _cleanup_close_ int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return error_set_errno(err, -errno, "cannot create a socket");
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &again, sizeof(again));
-    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0) {
-        int code = -errno;
-        (void)error_set_errno(err, code, "cannot listen on port %u of this machine", local->port);
-        return code == -EADDRINUSE ? error_hint(err, "0 takes any free port: 0:PORT") : code;
-    }
-    if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
-        return error_set_errno(err, -errno, "cannot read the port");
-    local->port = ntohs(address.sin_port);
+        return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (address->sa_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+    if (bind(fd, address, length) < 0 || listen(fd, BACKLOG) < 0)
+        return -errno;
     return take_fd(&fd);
 }
 
-int local_listen(struct endpoint *local, struct error *err)
+static int refuse_port(int code, unsigned port, const char *address, struct error *err)
 {
-    return local->path != NULL ? listen_unix(local, err) : listen_tcp(local, err);
+    (void)error_set_errno(err, code, "cannot listen on port %u of this machine (%s)", port, address);
+    return code == -EADDRINUSE ? error_hint(err, "0 takes any free port: 0:PORT") : code;
+}
+
+/* Is the port of ::1 the caller's own, such as that of a job on this machine, or root's? */
+static bool is_own_six(const struct sockaddr_in6 *six)
+{
+    uint32_t owner = 0;
+    return listener_owner((const struct sockaddr *)six, &owner) && (owner == getuid() || owner == 0);
+}
+
+/* At a port that is free at both addresses, if it was not chosen; otherwise at that one. */
+static int listen_once(uint16_t *port, int fds[LOCAL_SOCKETS_MAX], struct error *err)
+{
+    struct sockaddr_in four = {
+        .sin_family = AF_INET, .sin_port = htons(*port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)
+    };
+    struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
+    socklen_t length = sizeof(four);
+    _cleanup_close_ int fd = listen_at((const struct sockaddr *)&four, sizeof(four));
+    if (fd < 0)
+        return refuse_port(fd, *port, "127.0.0.1", err);
+    if (getsockname(fd, (struct sockaddr *)&four, &length) < 0)
+        return error_set_errno(err, -errno, "cannot read the port");
+    six.sin6_port = four.sin_port;
+    fds[1] = listen_at((const struct sockaddr *)&six, sizeof(six));
+    bool is_without =
+        fds[1] == -EAFNOSUPPORT || fds[1] == -EADDRNOTAVAIL || (fds[1] == -EADDRINUSE && is_own_six(&six));
+    if (fds[1] < 0 && !is_without)
+        return refuse_port(fds[1], ntohs(four.sin_port), "::1", err);
+    *port = ntohs(four.sin_port);
+    fds[0] = take_fd(&fd);
+    return 1 + (fds[1] >= 0);
+}
+
+static int listen_tcp(struct endpoint *local, int fds[LOCAL_SOCKETS_MAX], struct error *err)
+{
+    int r = listen_once(&local->port, fds, err);
+    for (int i = 1; r == -EADDRINUSE && local->port == 0 && i < TRIES; i++)
+        r = listen_once(&local->port, fds, err);
+    return r;
+}
+
+int local_listen(struct endpoint *local, int fds[LOCAL_SOCKETS_MAX], struct error *err)
+{
+    if (local->path == NULL)
+        return listen_tcp(local, fds, err);
+    fds[0] = listen_unix(local, err);
+    return fds[0] < 0 ? fds[0] : 1;
 }
 
 int local_accept(int listener, const struct endpoint *local, struct error *err)

@@ -4,9 +4,11 @@
 
 #include "cli/ports/target.h"
 
-/* Listens at the local end; port 0 becomes the one that was found. A descriptor that does not block, or
- * -EADDRINUSE etc. with a sentence. */
-int local_listen(struct endpoint *local, struct error *err);
+#define LOCAL_SOCKETS_MAX 2
+
+/* Listens at the local end, a port at 127.0.0.1 and ::1; port 0 becomes the one that was found. How many
+ * descriptors are in `fds`, none of which blocks, or -EADDRINUSE etc. with a sentence. */
+int local_listen(struct endpoint *local, int fds[LOCAL_SOCKETS_MAX], struct error *err);
 
 /* Accepts a connection: a descriptor; -EAGAIN if there is none; -EPERM with a sentence for one of another
  * user, which has been closed. */

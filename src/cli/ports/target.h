@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* An end of a forward: a TCP port on 127.0.0.1, or a unix socket. */
+/* An end of a forward: a TCP port of the loopback addresses, or a unix socket. */
 struct endpoint {
     uint16_t port;
     char *path; // NULL: the port; locally, port 0 is any free one
