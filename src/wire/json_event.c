@@ -75,6 +75,17 @@ static void add_idle(json_t *object, const struct job_event *event, struct usern
     (void)json_object_set_new(object, "message", json_text_string(event->text));
 }
 
+/* What the attempt used, as far as it was measured: one whose node was lost has no figures. */
+static void add_used(json_t *object, const struct job_event *event)
+{
+    bool is_measured = event->end != END_NODE_LOST && event->end != END_REBOOT && event->end != END_UNKNOWN &&
+                       event->end != END_START_FAILED;
+    (void)json_object_set_new(
+        object, "cpu_seconds", is_measured ? json_text_seconds((int64_t)event->cpu_ms) : json_null());
+    (void)json_object_set_new(object, "max_rss_bytes",
+        is_measured && event->max_rss > 0 ? json_integer((json_int_t)event->max_rss) : json_null());
+}
+
 static void add_requeue(json_t *object, const struct job_event *event, struct usernames *names)
 {
     add_reason(object, event, names);
@@ -87,6 +98,7 @@ static void add_requeue(json_t *object, const struct job_event *event, struct us
         (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
         (void)json_object_set_new(object, "exit_code", json_integer(event->exit_code));
         (void)json_object_set_new(object, "run_seconds", json_text_seconds(event->run_ms));
+        add_used(object, event);
         (void)json_object_set_new(object, "log", json_text_string(event->log_path));
     }
 }

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The columns of squeue, sacct and sinfo, and what scontrol changes: every letter and name of Slurm 22.05."""
 
+import os
 import re
+import signal
 
 import harness
 import pytest
@@ -239,6 +241,85 @@ def test_sacct_lists_each_run_of_a_job_that_was_requeued(cluster):
     start, end = cluster.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'Start,End', '--duplicates').splitlines()[0].split('|')
     assert re.fullmatch(r'\d{4}-.*', start) and start <= end
     assert len(cluster.out('sacct', '-X', '-n', '-P', '-j', job).splitlines()) == 1
+
+
+def test_sacct_has_the_times_of_each_run(cluster, gate):
+    """The first run is longer than the second, and suspended for a second of it."""
+    job = cluster.wrap(' '.join(gate.command()[2:]), '--requeue', '-o', '/dev/null')
+    cluster.box.wait(job, 'running')
+    cluster.out('scontrol', 'suspend', job)
+    harness.until(lambda: seconds_of(cluster, job, 'Suspended', '-X')[-1] >= 2, 'it is suspended for two seconds')
+    cluster.out('scontrol', 'resume', job)
+    cluster.out('scontrol', 'requeue', job)
+    harness.until(lambda: cluster.box.job(job)['attempt'] == 2 and cluster.box.job(job)['state'] == 'running', 'it does not run again')
+    gate.open()
+    cluster.finish(job)
+    elapsed, suspended, cpu = (seconds_of(cluster, job, field, '-X', '-D') for field in ('Elapsed', 'Suspended', 'CPUTimeRAW'))
+    assert elapsed[0] >= 2 > elapsed[1] and suspended[0] >= 2 and suspended[1] == 0, (elapsed, suspended)
+    assert cpu[0] >= 2 > cpu[1], cpu
+
+
+def seconds_of(cluster, job, field, *words):
+    """What sacct says of each line, in seconds."""
+    texts = cluster.out('sacct', '-n', '-P', '-j', job, '-o', field, *words).split()
+    return [sum(int(part) * 60 ** i for i, part in enumerate(reversed(text.split(':')))) for text in texts]
+
+
+def test_sacct_shows_running_from_the_allocation_to_the_end(cluster, gate):
+    """Programs that poll sacct take a state that it never prints in Slurm for an end."""
+    def shown(job):
+        return cluster.out('squeue', '-h', '-j', job, '-o', '%T').strip(), cluster.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'state').strip()
+
+    stopped = cluster.box.agents()
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        job = cluster.wrap('true')
+        harness.until(lambda: cluster.box.job(job)['state'] == 'starting', 'it is starting')
+        assert shown(job) == ('CONFIGURING', 'RUNNING')
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    cluster.finish(job)
+    job = cluster.wrap(f"trap '' TERM; {' '.join(gate.command()[2:])}", '-o', '/dev/null')
+    cluster.box.wait(job, 'running')
+    cluster.box.mgpu('cancel', '--grace', '1h', job, check=True)
+    harness.until(lambda: cluster.box.job(job)['state'] == 'stopping', 'it is stopping')
+    assert shown(job) == ('COMPLETING', 'RUNNING')
+    gate.open()
+    cluster.finish(job)
+
+
+def test_fields_of_sacct_can_be_abbreviated(cluster):
+    job = cluster.wrap('true')
+    cluster.finish(job)
+    assert cluster.out('sacct', '-X', '-P', '-j', job, '--format=job,elap,stat').splitlines()[0] == 'JobID|Elapsed|State'
+    assert cluster.run('sacct', '-o', 'nosuch').code == 1
+
+
+def test_the_directory_of_a_job_is_shown_to_its_owner(cluster, bo):
+    job = cluster.wrap('true', '-H')
+    for words in (('squeue', '-h', '-o', '%Z'), ('squeue', '-h', '-O', 'workdir:200'), ('sacct', '-X', '-n', '-P', '-o', 'workdir')):
+        assert cluster.out(*words, '-j', job).strip() == os.path.realpath(cluster.place), words
+        assert cluster.out(*words, '-j', job, user=bo).strip() == '', words
+    cluster.out('scancel', job)
+
+
+def test_lists_take_thousands_of_ids(cluster):
+    job = cluster.wrap('true', '-H')
+    ids = ','.join(str(number) for number in range(1, 5001))
+    assert str(job) in cluster.out('sacct', '-X', '-n', '-P', '-j', ids, '-o', 'JobID').split()
+    assert cluster.out('squeue', '-h', '-j', ids, '-o', '%i').split() == [str(job)]
+    cluster.out('scancel', job)
+
+
+def test_a_range_that_is_too_long_cancels_nothing(cluster):
+    array = cluster.wrap('true', '-H', '-a', '0-20001')
+    done = cluster.run('scancel', f'{array}_[1-20001]')
+    assert done.code == 1 and 'more than 20000 job ids: name fewer, or a whole array by its number' in done.err, done
+    assert cluster.box.job(array)['array_left'] == '0-20001'
+    cluster.out('scancel', array)
+    assert cluster.out('sacct', '-X', '-n', '-P', '-j', array, '-o', 'JobID,State').startswith(f'{array}_[0-20001]|CANCELLED by ')
 
 
 def test_sacct_takes_a_time_of_day_for_todays(cluster):

@@ -72,6 +72,8 @@ static char *job_id_text(const json_t *job)
             "%" PRId64 "_%" PRId64, field_integer(job, "array_job", 0), field_integer(job, "array_index", 0));
     if (left == NULL)
         return number(field_integer(job, "id", 0));
+    if (left[0] == '\0' && array != NULL) // cancelled before it began
+        return xasprintf("%" PRId64 "_[%.*s]", field_integer(job, "id", 0), (int)strcspn(array, "%"), array);
     const char *limit = array != NULL && strchr(left, '%') == NULL ? strchr(array, '%') : NULL;
     return xasprintf("%" PRId64 "_[%s%s]", field_integer(job, "id", 0), left, limit != NULL ? limit : "");
 }

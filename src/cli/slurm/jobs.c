@@ -20,6 +20,7 @@
 #include "cli/api/client.h"
 #include "cli/term/field.h"
 #include "job/array.h"
+#include "wire/limits.h"
 
 #define IDS_BYTES_MAX 6000U // of one request: less than its path may have
 
@@ -43,6 +44,13 @@ static int refuse(const char *text, struct error *err)
     return error_set(err, -EINVAL, "Invalid job id specified: %.60s", text);
 }
 
+/* All of them or none: a part would be taken for the whole. */
+static int refuse_many(struct error *err)
+{
+    return error_set(
+        err, -E2BIG, "more than %u job ids: name fewer, or a whole array by its number", SLURM_IDS_MAX);
+}
+
 /* "12_[1-3,7%2]": each of them. */
 static int add_elements(
     const char *text, uint64_t job, const char *list, struct slurm_ids *ids, struct error *err)
@@ -52,14 +60,13 @@ static int add_elements(
     _cleanup_free_ char *indexes = xstrndup(list, length);
     if (strchr(list, ']') == NULL || parse_array(indexes, &array, NULL) < 0)
         return refuse(text, err);
-    for (size_t i = 0; i < array.count; i++)
-        for (uint64_t k = array.ranges[i].first;
-             k <= array.ranges[i].last && ids->count<SLURM_IDS_MAX; k += array.ranges[i].step> 0
-                 ? array.ranges[i].step
-                 : 1)
+    int r = ids->count + array_size(&array) > SLURM_IDS_MAX ? refuse_many(err) : 0;
+    for (size_t i = 0; r == 0 && i < array.count; i++)
+        for (uint64_t k = array.ranges[i].first; k <= array.ranges[i].last;
+             k += array.ranges[i].step > 0 ? array.ranges[i].step : 1)
             add(ids, job, (int64_t)k, NULL);
     array_clear(&array);
-    return 0;
+    return r;
 }
 
 static int parse_one(const char *text, struct slurm_ids *ids, struct error *err)
@@ -98,7 +105,7 @@ int slurm_ids_parse(const char *text, struct slurm_ids *ids, struct error *err)
             is_inside = *end == '[' || (is_inside && *end != ']');
         _cleanup_free_ char *one = xstrndup(p, (size_t)(end - p));
         if (ids->count >= SLURM_IDS_MAX)
-            return error_set(err, -E2BIG, "more than %u job ids", SLURM_IDS_MAX);
+            return refuse_many(err);
         r = one[0] == '\0' ? 0 : parse_one(one, ids, err);
         p = *end == '\0' ? end : end + 1;
     }
@@ -177,12 +184,16 @@ const char *slurm_job_note(const json_t *job, const char *name)
     return NULL;
 }
 
-/* True for an array without waiting elements, which is not listed, because its elements are. */
+/* True for an array without waiting elements, which is not listed, because its elements are; unless it was
+ * cancelled before any of them was a job. */
 static bool is_shell(const json_t *job)
 {
     const char *left = field_text(job, "array_left");
+    const json_t *elements = json_object_get(job, "elements");
+    bool was_never_split = field_integer(elements, "cancelled", 0) == field_integer(elements, "all", -1) &&
+                           !field_is_known(elements, "exit_code");
     return field_is_known(job, "array") && !field_is_known(job, "array_job") &&
-           (left == NULL || left[0] == '\0');
+           (left == NULL || left[0] == '\0') && !was_never_split;
 }
 
 /* --- lists --- */
@@ -212,12 +223,16 @@ static int get_ids(struct client *client, const struct slurm_ids *ids, json_t *r
 {
     _cleanup_buffer_ struct buffer query = { 0 };
     int r = 0;
+    size_t count = 0;
     for (size_t i = 0; r == 0 && i < ids->count; i++) {
         bool is_again = i > 0 && ids->items[i].job == ids->items[i - 1].job; // another element
         if (!is_again)
             buffer_printf(&query, "%s%" PRIu64, query.length == 0 ? "&all=1&ids=" : ",", ids->items[i].job);
-        if (query.length == 0 || (query.length < IDS_BYTES_MAX && i + 1 < ids->count))
+        count += !is_again;
+        if (query.length == 0 ||
+            (query.length < IDS_BYTES_MAX && count < LIMIT_LIST_IDS && i + 1 < ids->count))
             continue;
+        count = 0;
         r = get(client, buffer_text(&query), ret, err);
         buffer_clear(&query);
     }
@@ -262,11 +277,38 @@ static int by_id(const void *a, const void *b)
     return (first->id > second->id) - (first->id < second->id);
 }
 
-static bool is_wanted(const struct slurm_query *query, const json_t *job)
+static int by_job_and_index(const void *a, const void *b)
 {
-    bool fits = query->ids == NULL || query->ids->count == 0;
-    for (size_t i = 0; !fits && i < query->ids->count; i++)
-        fits = slurm_id_fits(&query->ids->items[i], job);
+    const struct slurm_id *first = a, *second = b;
+    if (first->job != second->job)
+        return first->job < second->job ? -1 : 1;
+    return (first->index > second->index) - (first->index < second->index);
+}
+
+static bool has_id(const struct slurm_ids *sorted, uint64_t job, int64_t index)
+{
+    const struct slurm_id key = { .job = job, .index = index };
+    return bsearch(&key, sorted->items, sorted->count, sizeof(key), by_job_and_index) != NULL;
+}
+
+/* As slurm_id_fits of any of them, for lists of thousands. */
+static bool fits_any(const struct slurm_ids *sorted, const json_t *job)
+{
+    uint64_t number = (uint64_t)field_integer(job, "id", 0);
+    uint64_t array = (uint64_t)field_integer(job, "array_job", 0);
+    if (has_id(sorted, number, SLURM_NO_INDEX) || (array != 0 && has_id(sorted, array, SLURM_NO_INDEX)))
+        return true;
+    if (array != 0)
+        return has_id(sorted, array, field_integer(job, "array_index", SLURM_NO_INDEX));
+    for (size_t i = 0; field_text(job, "array_left") != NULL && i < sorted->count; i++)
+        if (sorted->items[i].job == number && slurm_id_fits(&sorted->items[i], job))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct slurm_query *query, const struct slurm_ids *sorted, const json_t *job)
+{
+    bool fits = sorted->count == 0 || fits_any(sorted, job);
     _cleanup_free_ char *uid =
         query->users != NULL ? xasprintf("%" PRId64, field_integer(job, "uid", -1)) : NULL;
     bool is_users = query->users == NULL || slurm_list_has(query->users, field_text(job, "user")) ||
@@ -286,8 +328,14 @@ static json_t *sift(const struct slurm_query *query, json_t *jobs)
         sorted[i].id = field_integer(sorted[i].job, "id", 0);
     }
     qsort(sorted, count, sizeof(*sorted), by_id);
+    size_t n_ids = query->ids != NULL ? query->ids->count : 0;
+    _cleanup_free_ struct slurm_id *items = xcalloc(n_ids + 1, sizeof(*items));
+    for (size_t i = 0; i < n_ids; i++)
+        items[i] = query->ids->items[i];
+    qsort(items, n_ids, sizeof(*items), by_job_and_index);
+    const struct slurm_ids ids = { .items = items, .count = n_ids };
     for (size_t i = 0; i < count; i++)
-        if ((i == 0 || sorted[i - 1].id != sorted[i].id) && is_wanted(query, sorted[i].job))
+        if ((i == 0 || sorted[i - 1].id != sorted[i].id) && is_wanted(query, &ids, sorted[i].job))
             (void)json_array_append(ret, sorted[i].job);
     return ret;
 }

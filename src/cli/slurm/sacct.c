@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/slurm/attempts.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/json_form.h"
@@ -236,6 +237,14 @@ static int check_states(const struct sacct *sacct, struct error *err)
     return 0;
 }
 
+/* In the accounts of Slurm a job runs from the time at which it got its resources until it has ended:
+ * programs that poll sacct take CONFIGURING for an end that they do not know. */
+static void settle_state(json_t *job)
+{
+    if (field_is(job, "state", "starting") || field_is(job, "state", "stopping"))
+        (void)json_object_set_new(job, "state", json_string("running"));
+}
+
 /* A window that ends before it begins would be an empty list without a word. */
 static int check_window(const struct sacct *sacct, struct error *err)
 {
@@ -282,14 +291,32 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
     client_clear(&client);
     if (r < 0)
         return r;
-    json_array_foreach(found, index, job) if (is_wanted(sacct, job))(void) json_array_append(jobs, job);
+    json_array_foreach(found, index, job)
+    {
+        settle_state(job);
+        if (is_wanted(sacct, job))
+            (void)json_array_append(jobs, job);
+    }
     *ret = take_ptr(jobs);
     return 0;
 }
 
 /* --- print --- */
 
-/* "JobID,State%20": fields and their widths; names may be abbreviated if unambiguous. */
+/* The first field that begins with the word; the word itself if none does. */
+static const char *whole_name(const char *word)
+{
+    const struct slurm_column *found = NULL;
+    for (const struct slurm_column *column = slurm_sacct_columns; column->name != NULL; column++) {
+        if (strcasecmp(column->name, word) == 0)
+            return column->name;
+        if (found == NULL && strncasecmp(column->name, word, strlen(word)) == 0)
+            found = column;
+    }
+    return found != NULL ? found->name : word;
+}
+
+/* "JobID,State%20": fields and their widths; names may be abbreviated, as in "job,elap,stat". */
 static int read_format(struct slurm_table *table, const char *format, struct error *err)
 {
     _cleanup_free_ char *copy = xstrdup(format);
@@ -301,7 +328,7 @@ static int read_format(struct slurm_table *table, const char *format, struct err
             *percent++ = '\0';
         if (word[0] == '\0')
             continue;
-        buffer_printf(&name, "%s:0", word);
+        buffer_printf(&name, "%s:0", whole_name(word));
         if (slurm_table_read_names(table, buffer_text(&name), NULL) < 0)
             return error_set(err, -EINVAL, "Invalid field requested: \"%.60s\"", word);
         struct slurm_cell *cell = &table->cells[table->count - 1];
@@ -412,14 +439,15 @@ static int print_attempts(const struct sacct *sacct, const struct slurm_table *t
 }
 
 static int print_jobs(
-    const struct sacct *sacct, const struct slurm_table *table, const json_t *jobs, struct error *err)
+    const struct sacct *sacct, const struct slurm_table *table, json_t *jobs, struct error *err)
 {
     struct client client;
     size_t index = 0;
     json_t *job = NULL;
     int64_t now_ms = clock_wall_ms();
-    int r = 0;
     client_init(&client, NULL, NULL);
+    bool has_details = slurm_table_has(table, "WorkDir") || slurm_table_has(table, "Suspended");
+    int r = has_details ? slurm_details_add(&client, jobs, err) : 0;
     if (!sacct->is_headless)
         print_line(sacct, table, NULL, false, now_ms);
     if (!sacct->is_headless && !sacct->is_parsable)

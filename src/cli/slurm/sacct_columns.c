@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/slurm/attempts.h"
 #include "cli/term/field.h"
 
 #define MODEL_MAX 256U
@@ -18,8 +19,10 @@ static char *text_planned(const json_t *job, int64_t now_ms)
 
 static char *text_suspended(const json_t *job, int64_t now_ms)
 {
-    (void)job, (void)now_ms;
-    return xstrdup("00:00:00");
+    (void)now_ms;
+    if (!field_is_known(job, SLURM_SUSPENDED))
+        return xstrdup("");
+    return slurm_duration_text(field_integer(job, SLURM_SUSPENDED, 0), true);
 }
 
 char *slurm_text_constraints(const json_t *job, int64_t now_ms)

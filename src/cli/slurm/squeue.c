@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/slurm/attempts.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/json_form.h"
@@ -446,6 +447,15 @@ static int load_steps(const struct squeue *squeue, json_t **jobs, struct error *
     return r;
 }
 
+static int load_details(json_t *jobs, struct error *err)
+{
+    struct client client;
+    client_init(&client, NULL, NULL);
+    int r = slurm_details_add(&client, jobs, err);
+    client_clear(&client);
+    return r;
+}
+
 static int print_json(const json_t *jobs)
 {
     json_t *list = json_array(), *job = NULL;
@@ -478,6 +488,8 @@ static int print(struct squeue *squeue, struct error *err)
                                                 : FORMAT_USUAL;
     r = squeue->long_format != NULL ? slurm_table_read_names(&table, squeue->long_format, err)
                                     : slurm_table_read_letters(&table, format, err);
+    if (r == 0 && slurm_table_has(&table, "WorkDir"))
+        r = load_details(jobs, err);
     if (r == 0 && !squeue->is_headless && (squeue->is_long || squeue->repeat_s > 0))
         slurm_print_date();
     if (r == 0)

@@ -17,7 +17,3 @@ int slurm_steps_get(
 
 /* True for "42" and "42.0" and this step 42.0. */
 bool slurm_id_fits_step(const struct slurm_id *id, const json_t *step);
-
-/* The attempts of the job before its last one, each in the form of a job that has ended. The caller owns
- * *ret. */
-int slurm_attempts_get(struct client *client, const json_t *job, json_t **ret, struct error *err);

@@ -137,6 +137,14 @@ static void print_end(const struct slurm_cell *cell, const char *text)
         slurm_print_cell(text, cell->width);
 }
 
+bool slurm_table_has(const struct slurm_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (table->cells[i].column != NULL && strcasecmp(table->cells[i].column->name, name) == 0)
+            return true;
+    return false;
+}
+
 void slurm_table_print(const struct slurm_table *table, json_t *jobs)
 {
     struct sorting sorting = { table, clock_wall_ms() };

@@ -38,6 +38,9 @@ int slurm_table_read_letters(struct slurm_table *table, const char *format, stru
 /* Parses "JobID:20,State:.10". Names are case-insensitive. */
 int slurm_table_read_names(struct slurm_table *table, const char *names, struct error *err);
 
+/* True if one of the cells is the column of this name. */
+bool slurm_table_has(const struct slurm_table *table, const char *name);
+
 void slurm_table_print(const struct slurm_table *table, json_t *jobs);
 
 void slurm_table_clear(struct slurm_table *table);
