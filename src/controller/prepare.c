@@ -21,7 +21,7 @@
 #include "base/memory.h"
 #include "base/system_mgpud.h"
 #include "controller/nodes/agent_process.h"
-#include "controller/config/settings.h"
+#include "controller/own_name.h"
 #include "controller/tcp.h"
 
 #define OPEN_FILES_WANTED 16384U
@@ -147,6 +147,8 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
         r = lock_directory(options->state_dir, &prepared->lock_fds[1], err);
     if (r == 0)
         r = lock_node(options, &prepared->lock_fds[2], err);
+    if (r == 0)
+        r = own_name_settle(&controller->options, err);
     if (r == 0)
         r = open_sockets(controller, prepared, err);
     if (r == 0 && !options->has_no_agent && options->cluster.etcd == NULL) // machines of a cluster join it

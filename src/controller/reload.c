@@ -124,6 +124,10 @@ int reload(struct controller *controller, int argc, char **argv)
         settings_clear(&fresh);
         return r;
     }
+    if (settings_find_note(&fresh, "node") == NULL) { // as at the next start (own_name.c)
+        free(fresh.node);
+        fresh.node = xstrdup(controller->options.node);
+    }
     struct reloading reloading = { .options = &controller->options, .fresh = &fresh };
     settings_compare(&controller->options, &fresh, take_change, &reloading);
     take_up(&controller->options, &fresh);
