@@ -190,3 +190,19 @@ def test_one_controller_moves_to_etcd_and_back_without_stopping_jobs(ana, gate):
         node.stop()
         box.close()
         etcd.close()
+
+
+def test_a_second_controller_of_a_name_is_refused_and_never_leads(ana):
+    """Each would overwrite what the other reports, and nodes would learn the address of one of them."""
+    with Controllers(ana, count=2) as controllers:
+        first = controllers.leader()
+        namesake = Controller(first.name, controllers.etcd, ana)
+        try:
+            namesake.start()
+            assert namesake.process.wait(harness.DEADLINE_S) == os.EX_USAGE, namesake.log()
+            assert f'another controller of this cluster is called {first.name} as well' in namesake.log()
+            assert 'leads the cluster' not in namesake.log()
+            shown = harness.until(lambda: (state := first.state()) and len(state['controllers']) == 2 and state, 'both reports')
+            assert {one['api'] for one in shown['controllers']} == {member.listen for member in controllers.members}
+        finally:
+            namesake.close()

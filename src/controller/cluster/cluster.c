@@ -148,11 +148,24 @@ static int append(void *arg, const struct store_entry *entry, struct error *err)
     return 0;
 }
 
+bool cluster_has_namesake(struct cluster *cluster)
+{
+    (void)pthread_mutex_lock(&cluster->mutex);
+    bool has_one = cluster->has_namesake;
+    (void)pthread_mutex_unlock(&cluster->mutex);
+    return has_one;
+}
+
 int cluster_lead(struct cluster *cluster, struct error *err)
 {
     (void)pthread_join(cluster->follower, NULL);
     cluster->has_follower = false;
     atomic_store(&cluster->is_watch_over, true); // it ends by itself
+    if (cluster->leadership == NULL && cluster_has_namesake(cluster)) {
+        (void)error_set(
+            err, -EINVAL, "another controller of this cluster is called %s as well", cluster->name);
+        return error_hint(err, "give each its own name: --node NAME (mgpu cluster lists them)");
+    }
     if (cluster->leadership == NULL)
         return error_set(err, -ECANCELED, "this controller does not lead");
     /* Not when it was elected: what it said until now, it said as a standby. */

@@ -24,7 +24,8 @@ struct cluster {
     struct cluster_status status;
     bool is_news;            // the watcher has seen a change
     atomic_bool is_watching; // the watcher sees changes
-    bool has_namesake;       // another controller has this one's name
+    bool has_namesake;       // another controller has this one's name, and stays
+    atomic_bool may_lead;    // no controller at another address has reported this one's name
     pthread_t follower, snapshots, reporter, watcher;
     bool has_follower, has_snapshots, has_reporter, has_watcher;
     atomic_bool is_watch_over, has_identity;
@@ -35,6 +36,9 @@ struct cluster {
     atomic_ullong appended;        // bytes since the latest snapshot
     struct store_log_writer writer;
 };
+
+/* Has another controller had this one's name for so long that it is no trace of this one before a restart? */
+bool cluster_has_namesake(struct cluster *cluster);
 
 /* follow.c: the standby's thread. */
 void *cluster_follower(void *arg);

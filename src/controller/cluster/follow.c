@@ -229,11 +229,12 @@ void *cluster_follower(void *arg)
     struct follower follower = { .cluster = cluster, .etcd = etcd_new(cluster->curl, &cluster->settings) };
     int64_t wait_ms = 0;
     bool is_leading = false;
-    while (!is_leading && !cluster_wait_for_news(cluster, wait_ms)) {
+    while (!is_leading && !cluster_has_namesake(cluster) && !cluster_wait_for_news(cluster, wait_ms)) {
         struct error err = { 0 };
         int r = step(&follower, &err);
         bool is_current = r == 0;
-        if (r == 0 && follower.view.leader == NULL && (r = campaign(&follower, &err)) == 1)
+        if (r == 0 && follower.view.leader == NULL && atomic_load(&cluster->may_lead) &&
+            (r = campaign(&follower, &err)) == 1)
             is_leading = true;
         if (is_current && !is_leading && !atomic_load(&cluster->has_identity))
             fetch_identity(&follower);
@@ -244,6 +245,8 @@ void *cluster_follower(void *arg)
     }
     if (is_leading)
         lead(&follower);
+    else if (cluster_has_namesake(cluster))
+        (void)eventfd_write(cluster->eventfd, 1); // cluster_lead() says why not
     store_replica_close(follower.replica);
     cluster_view_clear(&follower.view);
     etcd_free(follower.etcd);

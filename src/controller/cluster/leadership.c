@@ -231,3 +231,8 @@ void leadership_free(struct leadership *leadership)
     closep(&leadership->eventfd);
     free(leadership);
 }
+
+void leadership_resign(struct leadership *leadership)
+{
+    end(leadership);
+}

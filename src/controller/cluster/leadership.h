@@ -34,3 +34,6 @@ int leadership_fd(const struct leadership *leadership);
 /* Ends it, stops the thread and gives the key back, so that another controller need not wait for the lease.
  * Nothing may be written after this. NULL is allowed. */
 void leadership_free(struct leadership *leadership);
+
+/* Ends it at once, from any thread: it is not certain any more, and leadership_fd() says so. */
+void leadership_resign(struct leadership *leadership);

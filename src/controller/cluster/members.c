@@ -114,23 +114,34 @@ static int keep_lease(struct reporter *reporter, struct error *err)
     return 0;
 }
 
-/* The key has another lease: of this controller before its restart, which ends soon, or of another one. */
-static bool is_anothers(const struct reporter *reporter, const struct etcd_result *result)
+/* The key has another lease: of this controller before its restart, which ends soon, or of another one. That
+ * at another address certainly is. */
+static bool is_anothers(
+    const struct reporter *reporter, const struct etcd_result *result, bool *ret_is_elsewhere)
 {
+    struct cluster_member member;
     const struct etcd_key *key = etcd_result_find(result, reporter->key);
-    return key != NULL && key->lease != reporter->lease;
+    bool is_clash = key != NULL && key->lease != reporter->lease;
+    *ret_is_elsewhere = is_clash && cluster_member_read(key->value.bytes, key->value.length, &member) &&
+                        strcmp(member.api, reporter->cluster->address) != 0;
+    return is_clash;
 }
 
-static void note_clash(struct reporter *reporter, bool is_clash)
+/* Nodes and clients would not learn the address of this controller, which therefore does not lead. */
+static void note_clash(struct reporter *reporter, bool is_clash, bool is_elsewhere)
 {
     struct cluster *cluster = reporter->cluster;
     int64_t now_ms = clock_boot_ms();
+    atomic_store(&cluster->may_lead, !is_elsewhere);
     if (!is_clash || reporter->clash_ms == 0)
         reporter->clash_ms = is_clash ? now_ms : 0;
     bool is_lasting = is_clash && now_ms - reporter->clash_ms > (LEASE_S + 2) * 1000;
     (void)pthread_mutex_lock(&cluster->mutex);
+    bool is_new = is_lasting && !cluster->has_namesake, is_leading = cluster->status.is_leading;
     cluster->has_namesake = is_lasting;
     (void)pthread_mutex_unlock(&cluster->mutex);
+    if (is_new && is_leading)
+        leadership_resign(cluster->leadership);
 }
 
 static int report(struct reporter *reporter, struct error *err)
@@ -149,12 +160,12 @@ static int report(struct reporter *reporter, struct error *err)
         (strcmp(text, reporter->written) != 0 && clock_boot_ms() - reporter->written_ms >= WRITE_MS);
     etcd_txn_read(&txn, reporter->etcd, KEY_CONTROLLERS, KEY_CONTROLLERS_END, CLUSTER_MEMBERS_MAX);
     r = etcd_commit(reporter->etcd, &txn, CALL_MS, &result, err);
-    bool is_clash = r == 0 && is_anothers(reporter, &result);
+    bool is_elsewhere = false, is_clash = r == 0 && is_anothers(reporter, &result, &is_elsewhere);
     if (r == 0)
         take_members(reporter->cluster, &result);
     etcd_result_clear(&result);
     if (r == 0)
-        note_clash(reporter, is_clash);
+        note_clash(reporter, is_clash, is_elsewhere);
     if (r < 0 || !is_due || is_clash)
         return r;
     etcd_txn_put(&txn, reporter->etcd, reporter->key, text, strlen(text), reporter->lease);
