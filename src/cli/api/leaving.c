@@ -50,7 +50,7 @@ static const struct leaving leavings[LEAVERS] = {
     [LEAVER_SRUN_QUICK] = { "srun", "as a job, -X", { BY_SIGNALS }, { BY_ALL } },
     [LEAVER_SRUN_TERMINAL] = { "srun", "as a job, --pty", { BY_SIGNALS }, { BY_KEYS } },
     [LEAVER_STEP] = { "srun", "as a step", { 0 }, { TO_TASKS } },
-    [LEAVER_SALLOC] = { "salloc", NULL, { BY_SIGNALS }, { TO_COMMAND, LEAVE_ENDS } },
+    [LEAVER_SALLOC] = { "salloc", NULL, { BY_SIGNALS }, { TO_COMMAND, LEAVE_ENDS, LEAVE_SIGNALS_COMMAND } },
     [LEAVER_SBATCH] = { "sbatch", "--wait", { 0 }, { 0 } },
     [LEAVER_SATTACH] = { "sattach", NULL, { 0 }, { 0 } },
     [LEAVER_MGPU_SRUN] = { "mgpu_srun", NULL, { 0 }, { 0 } },
@@ -62,7 +62,7 @@ static const struct leaving leavings[LEAVERS] = {
     [LEAVER_SIMPLE_MONITOR] = { "mgpu_simple_client monitor", NULL, { 0 }, { 0 } },
     [LEAVER_TGPU] = { "tgpu", "submit", { 0 }, { 0 } },
     [LEAVER_ACQUIRER] = { "srun", "of mgpu-compat", { BY_ITS_END },
-        { TO_COMMAND, LEAVE_SIGNALS_COMMAND, LEAVE_NOTHING, LEAVE_ENDS } },
+        { TO_COMMAND, LEAVE_SIGNALS_COMMAND, LEAVE_SIGNALS_COMMAND, LEAVE_ENDS } },
     [LEAVER_SCHEDULER] = { "scheduler start", NULL, { 0 }, { 0 } },
     [LEAVER_TUI] = { "tui", NULL, { 0 }, { 0 } },
 };

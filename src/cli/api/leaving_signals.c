@@ -25,16 +25,23 @@ void leaving_signals(sigset_t *ret)
         leaving_signals_add(ret, numbers[i]);
 }
 
+static struct {
+    bool is_changed, was_ignored;
+} unread; // what this program has done to SIGPIPE
+
 bool leaving_ignore_unread(void)
 {
-    static struct {
-        bool is_known, is_ignored;
-    } beginning; // before this program changed it
-    if (!beginning.is_known)
-        beginning.is_ignored = leaving_is_ignored(SIGPIPE);
-    beginning.is_known = true;
+    if (!unread.is_changed)
+        unread.was_ignored = leaving_is_ignored(SIGPIPE);
+    unread.is_changed = true;
     (void)signal(SIGPIPE, SIG_IGN);
-    return beginning.is_ignored;
+    return unread.was_ignored;
+}
+
+void leaving_restore_unread(void)
+{
+    if (unread.is_changed && !unread.was_ignored)
+        (void)signal(SIGPIPE, SIG_DFL);
 }
 
 int leaving_signals_open(const sigset_t *set, struct error *err)

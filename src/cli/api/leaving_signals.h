@@ -25,5 +25,8 @@ void leaving_signals_add(sigset_t *set, int number);
  * began. */
 bool leaving_ignore_unread(void);
 
+/* For a child that is about to become another program: SIGPIPE as it was when this one began. */
+void leaving_restore_unread(void);
+
 /* Blocks the set and returns a signalfd for it (close on exec, never blocks), or a negative errno. */
 int leaving_signals_open(const sigset_t *set, struct error *err);

@@ -63,6 +63,7 @@ struct follow {
     struct waiting_line line;
     struct buffer pending; // output that stdout has not taken yet, from `written` on
     size_t written;
+    bool has_output;   // of this attempt
     bool needs_reader; // SIGPIPE was not ignored when this program began
     bool is_stdout_gone, is_output_lost;
     unsigned log_reasks; // number of times a log that ended early was requested again
@@ -78,6 +79,7 @@ static int take_output(void *target, const void *bytes, size_t length)
 {
     struct follow *follow = target;
     timeouts_hear(follow->options->timeouts);
+    follow->has_output = true;
     if (!follow->is_stdout_gone)
         buffer_append(&follow->pending, bytes, length);
     return 0;
@@ -140,11 +142,17 @@ static void leave(struct follow *follow)
     follow->is_left = true;
 }
 
+/* Output may arrive before the news of the start. */
+static bool is_waiting(const struct follow *follow)
+{
+    return follow->phase == FOLLOW_QUEUED && !follow->has_output;
+}
+
 static void request(struct follow *follow, int signal, enum going_step step)
 {
     const struct going_request *request = going_request(step);
     bool may_talk = !follow->call->is_quiet && signal == SIGINT;
-    if (may_talk && (follow->phase == FOLLOW_RUNNING || step == GOING_KILL))
+    if (may_talk && (!is_waiting(follow) || step == GOING_KILL))
         talk_line("job %" PRIu64 " %s", follow->id, request->text);
     if (follow->going.is_interrupted)
         post(follow, going_request(GOING_SIGNAL)->action, going_request(GOING_SIGNAL)->body);
@@ -154,8 +162,7 @@ static void request(struct follow *follow, int signal, enum going_step step)
 /* Does what the row of this program says about the signal. */
 static void go(struct follow *follow, int signal)
 {
-    enum going_step step =
-        going_next(&follow->going, follow->phase == FOLLOW_QUEUED, signal, clock_boot_ms());
+    enum going_step step = going_next(&follow->going, is_waiting(follow), signal, clock_boot_ms());
     waiting_line_clear(&follow->line);
     if (step == GOING_LEAVE)
         leave(follow);
@@ -403,6 +410,7 @@ static bool leaves_queued(const struct follow_options *options)
 static void begin_next_attempt(struct follow *follow)
 {
     follow->phase = FOLLOW_QUEUED;
+    follow->has_output = false;
     follow->attempt++;
     follow->log_reasks = 0;
     follow->channels[CHANNEL_LOG].offset = 0;

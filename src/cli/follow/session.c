@@ -310,6 +310,7 @@ static void show_log(struct session *session)
         _cleanup_free_ char *program = program_find("mgpu");
         (void)sigemptyset(&none);
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
+        leaving_restore_unread();
         if (client_export(&session->call->client) < 0)
             _exit(127);
         (void)execl("/bin/sh", "sh", "-c", command, program, (char *)NULL);

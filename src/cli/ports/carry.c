@@ -101,6 +101,7 @@ pid_t carry_start(struct call *call, const struct carry_to *to, int fd, bool is_
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)signal(SIGTERM, SIG_DFL); // it ends by that, whatever this program ignores
     (void)signal(SIGPIPE, SIG_IGN);
     if (getppid() != parent)
         _exit(EXIT_FAILURE);

@@ -148,6 +148,7 @@ static void release_signals(const sigset_t *held, const struct sigaction before[
     sigset_t set;
     for (size_t i = 0; i < KEYS; i++)
         (void)sigaction(keys[i], &before[i], NULL);
+    leaving_restore_unread();
     leaving_signals(&set); // since the job was submitted
     (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
     (void)sigprocmask(SIG_UNBLOCK, held, NULL);
