@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: MIT
 """What happens to a job when the program that shows it, or waits for it, goes away."""
 
+import concurrent.futures
 import os
+import pwd
+import re
 import select
+import shutil
 import signal
+import tempfile
 
 import pytest
 
 import harness
+import leaving
+from leaving_calls import CALLS
+from slurm import Slurm
 
-GPUS = 'sim:8x24G'
+# The folder of the logs of `scheduler start` is one for the machine.
+pytestmark = pytest.mark.xdist_group('test_s2')
+GPUS, ARGUMENTS = 'sim:8x24G', ('--allow-root-jobs',) if harness.IS_ROOT else ()
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
@@ -76,3 +86,145 @@ def test_a_signal_ignored_from_the_start_does_not_withdraw_a_run(box, gate, numb
     gate.open()
     out, err = run.communicate(timeout=harness.DEADLINE_S)
     assert (run.returncode, out) == (0, b'ran\n'), err
+
+
+def test_a_run_under_nohup_survives_the_terminal_that_its_shell_loses(box, place):
+    """As people do it: an interactive shell, which sends SIGHUP to what it has started, too."""
+    folder = leaving.Folder(f'{place}/job')
+    with open(f'{place}/script', 'w', encoding='utf-8') as file:
+        file.write(leaving.SCRIPT)
+    user = harness.User(pwd.getpwuid(os.geteuid()).pw_name)
+    env = {**user.environment(), 'MGPU_SOCKET': box.socket, 'ASAN_OPTIONS': 'exitcode=99', 'PS1': '$ ', 'HISTFILE': ''}
+    shell = leaving.Program(['/bin/bash', '--norc', '-i'], env, place, has_terminal=True, is_on_it=True)
+    shell.type(f'nohup {harness.programs()}/mgpu run -- sh {place}/script {place}/job >out 2>&1 & echo $! >pid\n'.encode())
+    harness.await_text(f'{place}/out', 'one')
+    with open(f'{place}/pid', encoding='utf-8') as file:
+        run = int(file.read())
+    shell.close_terminal()
+    shell.await_end()
+    shell.close()
+    folder.open(2)
+    assert harness.wait_process(run)
+    with open(f'{place}/out', encoding='utf-8') as file:
+        assert [line for line in file.read().split('\n') if ':' not in line] == ['one', 'two', 'three', '']
+    folder.close()
+
+
+# --- the sources ---
+
+# Files of src/cli that may wait for signals, and those that may cancel a job: by the table, or because somebody has said so.
+WAITING = {'api/leaving.c', 'api/leaving_signals.c', 'ports/notebook.c', 'slurm/salloc.c', 'slurm/step_run.c', 'stepd/stepd.c',
+           'top/run.c'}
+CANCELLING = {
+    'follow/going.c': 'by the table', 'ports/notebook.c': 'by the table', 'slurm/salloc.c': 'by the table',
+    'follow/session.c': 'Ctrl-] k, with a question', 'submit/plan.c': 'jobs of a submission that failed',
+    'verbs/cancel.c': 'mgpu cancel'}
+
+
+def sources_with(pattern):
+    """The files of src/cli with code, not comments, that matches."""
+    root, found = f'{harness.ROOT}/src/cli', set()
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith('.c'):
+                with open(f'{folder}/{name}', encoding='utf-8') as file:
+                    text = re.sub(r'^ */\*.*?\*/', '', file.read(), flags=re.S | re.M)
+                if re.search(pattern, text):
+                    found.add(os.path.relpath(f'{folder}/{name}', root))
+    return found
+
+
+def test_no_other_source_waits_for_signals():
+    assert sources_with(r'\b(signalfd|sigwait\w*|sigtimedwait)\(|\{[^}]*\bSIGHUP,') <= WAITING
+
+
+def test_no_other_source_cancels_a_job():
+    assert sources_with(r'/cancel["?]') == set(CANCELLING)
+
+
+# --- the table ---
+
+ROWS = leaving.read_table()
+SIDE_BY_SIDE = 12
+SLURM = ('srun', 'salloc', 'sbatch', 'sattach')
+
+
+def is_walked(row, way):
+    """Not what cannot be: a terminal has no reader that could go alone, and one who has gone gets no second signal."""
+    if way == 'no reader' and CALLS[row[:2]].terminal == 'always':
+        return False
+    return way != 'again' or ROWS[row]['Ctrl-C'] not in ('nothing', 'ends')
+
+
+CASES = [(row, way) for row in ROWS for way in (*leaving.WAYS, leaving.IGNORED) if is_walked(row, way)]
+
+
+class Walk:
+    """All cases, side by side, at two instances: in one, GPUs are free, in the other every job with a GPU waits."""
+
+    rows, calls = ROWS, CALLS
+
+    def __init__(self, place):
+        self.place, self.boxes = place, []
+        self.script = f'{place}/script'
+        with open(self.script, 'w', encoding='utf-8') as file:
+            file.write(leaving.SCRIPT)
+        os.mkdir(f'{place}/slurm')
+        self.free, self.full = self.make_box('sim:64x24G'), self.make_box('sim:1x24G')
+        os.mkdir(f'{place}/compat')
+        self.free.mgpu('compat', 'install', f'{place}/compat', check=True)
+        self.slurm = Slurm(self.free, f'{place}/slurm').folder
+        self.full.wait(self.full.post_job(['sleep', '1000000'], gpus=1), 'running')
+
+    def make_box(self, gpus):
+        arguments = ('--allow-root-jobs',) if harness.IS_ROOT else ()
+        box = harness.Instance(gpus, listen=f'127.0.0.1:{harness.free_port()}', arguments=arguments)
+        self.boxes.append(box)
+        return box.start()
+
+    def find(self, name):
+        """The program of that name: srun is one of Slurm's, or that of mgpu-compat."""
+        folder = self.slurm if name in SLURM else harness.programs() if name == 'mgpu' else f'{self.place}/compat'
+        return f'{folder}/{name.removeprefix("compat ")}'
+
+    def is_deaf(self, case):
+        """Whether it stays, as it has no interest in what comes."""
+        is_typed_into_nothing = case.called == '-r' and case.is_typed()
+        is_step_unread = case.called == 'as a step' and case.way == 'no reader'
+        return is_typed_into_nothing or is_step_unread
+
+    def run(self):
+        cases = [leaving.Case(self, row, way, ROWS[row].get(way, 'nothing'), number)
+                 for number, (row, way) in enumerate(CASES)]
+        with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            return dict(zip(CASES, pool.map(leaving.Case.run, cases), strict=True))
+
+    def close(self):
+        for box in self.boxes:
+            box.close()
+
+
+@pytest.fixture(scope='module')
+def walked():
+    place = tempfile.mkdtemp(prefix='mgpu-p-', dir='/tmp')
+    os.chmod(place, 0o755)
+    walk = Walk(place)
+    results = walk.run()
+    walk.close()
+    shutil.rmtree(place, ignore_errors=True)
+    return results
+
+
+def test_each_row_of_the_table_can_be_called():
+    assert {row[:2] for row in ROWS} == set(CALLS)
+
+
+def test_a_second_ctrl_c_does_no_less_than_the_first():
+    for row, effects in ROWS.items():
+        assert effects['again'] == effects['Ctrl-C'] or effects['Ctrl-C'] in ('SIGINT', 'is shown'), row
+
+
+@pytest.mark.parametrize('row, way', CASES, ids=lambda word: word if isinstance(word, str) else ', '.join(filter(None, word)))
+def test_a_program_that_goes_away_does_to_its_job_what_the_table_says(walked, row, way):
+    failure = walked[row, way]
+    assert failure is None, f'{row}, {way}: expected {ROWS[row].get(way, "nothing")}: {failure}'
