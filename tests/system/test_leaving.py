@@ -8,6 +8,7 @@ import re
 import select
 import shutil
 import signal
+import subprocess
 import tempfile
 
 import pytest
@@ -108,6 +109,22 @@ def test_a_run_under_nohup_survives_the_terminal_that_its_shell_loses(box, place
     with open(f'{place}/out', encoding='utf-8') as file:
         assert [line for line in file.read().split('\n') if ':' not in line] == ['one', 'two', 'three', '']
     folder.close()
+
+
+@pytest.mark.parametrize('words', [('srun', 'true'), ('salloc', 'true')], ids=lambda words: words[0])
+def test_ctrl_c_while_an_immediate_job_waits_withdraws_it(box, gate, place, words):
+    blocker = box.post_job(gate.command(), gpus=8)
+    box.wait(blocker, 'running')
+    name, *command = words
+    slurm = Slurm(box, place)
+    process = subprocess.Popen([f'{slurm.folder}/{name}', '--immediate=600', '--gres=gpu:1', *command], cwd=place,
+                               env=slurm.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               **box.client.popen_arguments())
+    job = box.await_news(lambda: [job for job in box.open_jobs() if job > blocker], process)[0]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(harness.DEADLINE_S) != 0
+    assert box.wait(job)['state'] == 'cancelled', process.communicate()
+    gate.open()
 
 
 # --- the sources ---

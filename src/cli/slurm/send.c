@@ -39,6 +39,10 @@ int slurm_job_await_immediate(struct slurm_job *job, const json_t *made, struct 
         return 0;
     job->call.client.timeout_ms = CLIENT_PATIENT_MS;
     int r = client_get(&job->call.client, path, &now, err);
+    if (r == -EINTR) {
+        *err = (struct error){ 0 };
+        return 0;
+    }
     if (r < 0 || !field_is(now, "ended_by", "deadline"))
         return r;
     return error_set(err, -EBUSY, "Unable to allocate resources: Requested nodes are busy");
