@@ -21,6 +21,7 @@ import harness
 DEADLINE_S = harness.DEADLINE_S
 TABLE = f'{harness.ROOT}/docs/leaving.md'
 WAYS = ('Ctrl-C', 'again', 'SIGTERM', 'SIGHUP', 'no reader', 'SIGKILL', 'cut')
+LOST = 'lost terminal'  # SIGHUP, for a program whose output was on the terminal that has gone, too
 IGNORED = 'ignored'  # all signals were ignored when the program began, and all come
 
 # $1: its folder. "stay" as $2: SIGTERM and SIGHUP are only noted.
@@ -303,7 +304,7 @@ class Case:
             self.relay = Relay(self.box.socket, f'{self.place}/socket')
             env['MGPU_SOCKET'] = self.relay.path
         name, *words = map(str, self.call.words(self))
-        is_on_it = self.call.terminal == 'always'
+        is_on_it = self.call.terminal == 'always' or self.way == LOST
         vanishes = self.way == 'SIGHUP' and not self.call.has_input
         ignored = self.call.refuses if self.way == IGNORED else ()
         self.program = Program([self.walk.find(name), *words], env, self.place, is_on_it or vanishes or self.is_typed(),
@@ -362,7 +363,7 @@ class Case:
 
     def go(self):
         act = {'Ctrl-C': self.interrupt, 'again': self.interrupt_again, 'SIGTERM': lambda: self.program.send(signal.SIGTERM),
-               'SIGHUP': self.hang_up, 'no reader': self.close_reader, 'SIGKILL': lambda: self.program.send(signal.SIGKILL),
+               'SIGHUP': self.hang_up, LOST: self.hang_up, 'no reader': self.close_reader, 'SIGKILL': lambda: self.program.send(signal.SIGKILL),
                'cut': lambda: self.relay.cut(), IGNORED: self.send_ignored}
         act[self.way]()
 
@@ -421,7 +422,7 @@ class Case:
         if self.way == 'no reader':  # of a command whose standard output is that of the program
             self.check_process()
             return
-        word = {'SIGTERM': 'TERM', 'SIGHUP': 'HUP'}.get(self.way, 'INT')
+        word = {'SIGTERM': 'TERM', 'SIGHUP': 'HUP', LOST: 'HUP'}.get(self.way, 'INT')
         self.folder.await_said(*[word] * (2 if self.way == 'again' else 1))
 
     def check_shown(self):
@@ -446,6 +447,7 @@ class Case:
             self.start()
             self.go()
             self.check()
+            assert not harness.SANITIZER.search(self.program.text())
         except Exception as error:  # noqa: BLE001 - of a thread, for the test that asks
             text = self.program.text() if self.program is not None else ''
             return f'{error!r}\nits output:\n{text}'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How each program of docs/leaving.md is called by test_leaving.py: a row here for each command and way of calling it."""
 
-from leaving import Call
+from leaving import LOST, Call
 from test_notebook import STAND_IN
 
 GIVEN, GIVEN_TERMINAL = 'given', 'given on a terminal'
@@ -29,7 +29,7 @@ def slurm(*words):
 
 def is_kept(case):
     """Whether the program's process notes what would end it."""
-    return case.way in ('SIGTERM', 'SIGHUP')
+    return case.way in ('SIGTERM', 'SIGHUP', LOST)
 
 
 def salloc(case):

@@ -168,12 +168,19 @@ SLURM = ('srun', 'salloc', 'sbatch', 'sattach')
 
 def is_walked(row, way):
     """Not what cannot be: a terminal has no reader that could go alone, and one who has gone gets no second signal."""
-    if way == 'no reader' and CALLS[row[:2]].terminal == 'always':
-        return False
+    terminal = CALLS[row[:2]].terminal
+    if way == 'no reader':
+        return terminal != 'always'
+    if way == leaving.LOST:
+        return terminal != 'always' and row[0] not in ('mgpu run', 'mgpu exec') and not CALLS[row[:2]].has_input
     return way != 'again' or ROWS[row]['Ctrl-C'] not in ('nothing', 'ends')
 
 
-CASES = [(row, way) for row in ROWS for way in (*leaving.WAYS, leaving.IGNORED) if is_walked(row, way)]
+def effect_of(row, way):
+    return ROWS[row].get('SIGHUP' if way == leaving.LOST else way, 'nothing')
+
+
+CASES = [(row, way) for row in ROWS for way in (*leaving.WAYS, leaving.LOST, leaving.IGNORED) if is_walked(row, way)]
 
 
 class Walk:
@@ -211,7 +218,7 @@ class Walk:
         return is_typed_into_nothing or is_step_unread
 
     def run(self):
-        cases = [leaving.Case(self, row, way, ROWS[row].get(way, 'nothing'), number)
+        cases = [leaving.Case(self, row, way, effect_of(row, way), number)
                  for number, (row, way) in enumerate(CASES)]
         with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             return dict(zip(CASES, pool.map(leaving.Case.run, cases), strict=True))
@@ -244,4 +251,4 @@ def test_a_second_ctrl_c_does_no_less_than_the_first():
 @pytest.mark.parametrize('row, way', CASES, ids=lambda word: word if isinstance(word, str) else ', '.join(filter(None, word)))
 def test_a_program_that_goes_away_does_to_its_job_what_the_table_says(walked, row, way):
     failure = walked[row, way]
-    assert failure is None, f'{row}, {way}: expected {ROWS[row].get(way, "nothing")}: {failure}'
+    assert failure is None, f'{row}, {way}: expected {effect_of(row, way)}: {failure}'
