@@ -7,7 +7,7 @@ CHECKS ?= build-check build-clang build-fast build-older build-mutants build-kit
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all build run check check-real check-all check-vm soak fuzz dist deb gpu-kit install uninstall clean clean-all distclean regenerate-specs
+.PHONY: all build run check check-real check-all check-vm soak fuzz dist deb release gpu-kit install uninstall clean clean-all distclean regenerate-specs
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -76,6 +76,12 @@ dist:
 deb:
 	tools/install-packages deb
 	tools/make-deb $(DIST)
+
+# What a release offers: packages, a tarball for other distributions, a wheel, checksums (docs/install.md).
+release:
+	tools/install-packages deb
+	tools/install-packages release
+	tools/release $(DIST)
 
 # dist/gpu-kit: checks for a machine with an NVIDIA GPU and nothing else (docs/hardware.md).
 gpu-kit:

@@ -15,5 +15,7 @@ from mgpu._client import Client, MgpuError, Unreachable
 from mgpu._events import Event, events, follow
 from mgpu._executor import Executor, JobFailed
 from mgpu._jobs import Job, gpus, jobs, submit
+from mgpu._version import __version__
 
-__all__ = ['Client', 'Event', 'Executor', 'Job', 'JobFailed', 'MgpuError', 'Unreachable', 'events', 'follow', 'gpus', 'jobs', 'submit']
+__all__ = ['Client', 'Event', 'Executor', 'Job', 'JobFailed', 'MgpuError', 'Unreachable', '__version__', 'events', 'follow', 'gpus', 'jobs',
+           'submit']

@@ -54,7 +54,7 @@ static void add_file(struct search *search, int folder_fd, const char *name, uin
     struct shared_memory *item = &search->items[search->count];
     item->uid = st.st_uid;
     item->bytes = (uint64_t)st.st_blocks * BLOCK_SIZE;
-    (void)snprintf(item->name, sizeof(item->name), "%s", name);
+    (void)snprintf(item->name, sizeof(item->name), "%.*s", SHARED_MEMORY_NAME - 1, name);
     search->files[search->count].device = st.st_dev;
     search->files[search->count].inode = st.st_ino;
     search->files[search->count++].is_used = false;

@@ -192,6 +192,7 @@ def test_the_tarball_builds_without_git(packages, tmp_path):
 def test_every_package_has_one_version(packages):
     version = re.search(r"version: '(.*)'", (ROOT / 'meson.build').read_text()).group(1)
     assert f'"{version}"' in (ROOT / 'src' / 'base' / 'version.h').read_text()
+    assert f"__version__ = '{version}'" in (ROOT / 'python' / 'mgpu' / '_version.py').read_text()
     assert f'\n## {version}' in (ROOT / 'NEWS.md').read_text()
     assert re.search(rf'(?m)^Version: +{re.escape(version)}$', (ROOT / 'contrib' / 'mgpu.spec').read_text())
     assert {version_of(deb) for deb in glob.glob(f'{packages}/*.deb')} == {version}
