@@ -46,6 +46,7 @@ struct job_ask {
     uint64_t gpu_mem;          // bytes needed on each GPU, which may then be shared; 0: not requested
     uint64_t memory;           // host memory on each node, bytes; 0: not requested
     int64_t time_limit_ms;     // 0: none
+    bool no_time_limit;        // no default in place of a missing limit; a maximum of the site applies
     int64_t begin_ms;          // not before, wall clock; 0: at once
     int64_t deadline_ms;       // latest start, wall clock; 0: none
     uint32_t gpus;             // of the whole job
@@ -117,6 +118,8 @@ struct job_ask {
         X(base, 38, RECORD_U32, gpus_per_node, gpus_per_node, 0, "GPUs per node", ASK_SHOWN),                \
         X(base, 39, RECORD_DURATION, time_limit_ms, time_limit, 0,                                           \
             "time limit: 90m, 4h, 2-00:00:00; plain = seconds", ASK_SHOWN_ALSO_AS("time_limit_s")),          \
+        X(base, 393, RECORD_BOOL, no_time_limit, no_time_limit, 0,                                           \
+            "no time limit in place of the default one of the partition or the site", ASK_SHOWN),            \
         X(base, 40, RECORD_TIME, begin_ms, begin, 0, "earliest start", ASK_SHOWN_ALSO_AS("begin_at")),       \
         X(base, 41, RECORD_TIME, deadline_ms, deadline, 0, "give up if not started by then",                 \
             ASK_SHOWN_ALSO_AS("deadline_at")),                                                               \

@@ -319,3 +319,27 @@ def test_an_exclusive_job_of_sbatch(commands):
     job = commands.wrap('true', '--exclusive', '--gres=gpu:1')
     assert commands.finish(job)['exclusive'] is True
     assert commands.box.wait(job)['state'] == 'done'
+
+
+@pytest.mark.parametrize('limit', ['0', '00:00:00', '0:00', '0-0', '0-00:00:00', '-1', 'UNLIMITED', 'infinite'])
+def test_no_limit_is_no_default_limit(commands, limit):
+    """main has a default of one hour and a maximum of eight, mine neither."""
+    for partition, shown in (('mine', 'UNLIMITED'), ('main', '8:00:00')):
+        job = commands.wrap('true', '-H', '-p', partition, f'--time={limit}')
+        assert commands.out('squeue', '-h', '-j', job, '-o', '%l').strip() == shown
+        commands.out('scontrol', 'update', f'jobid={job}', 'timelimit=30')
+        commands.out('scontrol', 'update', f'jobid={job}', f'timelimit={limit if limit != "-1" else "unlimited"}')  # -1: a minute less
+        assert commands.out('squeue', '-h', '-j', job, '-o', '%l').strip() == shown
+        commands.out('scancel', job)
+    plain = commands.wrap('true', '-H')
+    assert commands.out('squeue', '-h', '-j', plain, '-o', '%l').strip() == '1:00:00'
+    commands.out('scancel', plain)
+
+
+def test_a_job_can_decline_the_default_limit(make_instance):
+    box = make_instance(arguments=['--default-time', '1h'])
+    unlimited, usual = (box.submit('-g', '0', '--hold', *words, '--', 'true') for words in (('--no-time-limit',), ()))
+    assert box.job(unlimited)['time_limit'] is None and box.job(unlimited)['no_time_limit'] is True
+    assert box.job(usual)['time_limit'] == 3600
+    box.mgpu('edit', usual, 'no_time_limit=yes', 'time_limit=none', check=True)
+    assert box.job(usual)['time_limit'] is None

@@ -139,9 +139,11 @@ static int add_change(json_t *body, struct client *client, const char *key, cons
     }
     if (strcasecmp(key, "timelimit") == 0) {
         int r = slurm_parse_time("TimeLimit", value, &number, err);
+        bool is_unlimited = number == SLURM_NO_LIMIT;
         if (r == 0)
-            (void)json_object_set_new(
-                body, "time_limit", number == SLURM_NO_LIMIT ? json_null() : json_integer(number));
+            (void)json_object_set_new(body, "time_limit", is_unlimited ? json_null() : json_integer(number));
+        if (r == 0 && is_unlimited)
+            (void)json_object_set_new(body, "no_time_limit", json_true());
         return r;
     }
     if (strcasecmp(key, "name") == 0 || strcasecmp(key, "jobname") == 0)

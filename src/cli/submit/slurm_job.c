@@ -35,7 +35,7 @@ void slurm_job_init(struct slurm_job *job)
         .gpus_per_task = SLURM_UNSET,
         .gpus_per_socket = SLURM_UNSET,
         .sockets = SLURM_UNSET,
-        .time_s = SLURM_NO_LIMIT,
+        .time_s = SLURM_UNSET,
         .immediate_s = SLURM_UNSET,
         .relative = SLURM_UNSET,
         .job_id = SLURM_UNSET };
@@ -263,9 +263,10 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
     if (r == 0)
         r = settle_gpus(job, err);
     settle_host(job);
-    if (job->time_s != SLURM_NO_LIMIT)
-        (void)json_object_set_new(
-            job->submit.ask, "time_limit", json_integer(job->time_s > 0 ? job->time_s : 1));
+    if (job->time_s == SLURM_NO_LIMIT)
+        (void)json_object_set_new(job->submit.ask, "no_time_limit", json_true());
+    else if (job->time_s != SLURM_UNSET)
+        (void)json_object_set_new(job->submit.ask, "time_limit", json_integer(job->time_s));
     if (job->is_exclusive)
         (void)json_object_set_new(job->submit.ask, "exclusive", json_true());
     if (r == 0 && job->immediate_s > 0) {

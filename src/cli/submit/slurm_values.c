@@ -31,7 +31,7 @@ int slurm_parse_time(const char *what, const char *value, int64_t *ret_seconds, 
     _cleanup_free_ char *copy = xstrdup(dash == NULL ? value : dash + 1);
     char *rest = copy;
     *ret_seconds = SLURM_NO_LIMIT;
-    if (strcasecmp(value, "unlimited") == 0 || strcasecmp(value, "infinite") == 0 || strcmp(value, "0") == 0)
+    if (strcasecmp(value, "unlimited") == 0 || strcasecmp(value, "infinite") == 0 || strcmp(value, "-1") == 0)
         return 0;
     if (dash != NULL) {
         _cleanup_free_ char *first = xstrndup(value, (size_t)(dash - value));
@@ -48,7 +48,7 @@ int slurm_parse_time(const char *what, const char *value, int64_t *ret_seconds, 
     bool is_hours = dash != NULL || count == 3;
     for (size_t i = 0; i < 3; i++)
         seconds += parts[i] * units[is_hours][i];
-    *ret_seconds = days * DAY_S + seconds;
+    *ret_seconds = days * DAY_S + seconds; // zero in any form is SLURM_NO_LIMIT
     return 0;
 }
 

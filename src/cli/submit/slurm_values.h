@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 
-#define SLURM_NO_LIMIT (-1)
+#define SLURM_NO_LIMIT 0
 
-/* Parses "30", "30:00", "1:30:00", "2-0", "2-0:30" or "2-0:30:00" into seconds: a bare number is minutes. "0"
- * and "UNLIMITED" are SLURM_NO_LIMIT. */
+/* Parses "30", "30:00", "1:30:00", "2-0", "2-0:30" or "2-0:30:00" into seconds: a bare number is minutes.
+ * Zero in any form, "-1", "UNLIMITED" and "INFINITE" are SLURM_NO_LIMIT. */
 int slurm_parse_time(const char *what, const char *value, int64_t *ret_seconds, struct error *err);
 
 /* Parses "2", "h200:2" or "h200". *ret_model is NULL for any; the caller frees it. */

@@ -238,6 +238,7 @@ const struct option_row submit_rows[] = {
     { 0, "exclude", "NODE[,NODE]", ask_help_exclude, .set_key = set_key, .key = "exclude" },
     { 0, "exclusive", NULL, ask_help_exclusive, .set_key = set_key, .key = "exclusive" },
     { 't', "time", "TIME", ask_help_time_limit, .set_key = set_key, .key = "time_limit" },
+    { 0, "no-time-limit", NULL, ask_help_no_time_limit, .set_key = set_key, .key = "no_time_limit" },
     { 0, "time-limit", "TIME", NULL, .set_key = set_key, .key = "time_limit" },
     { 0, "signal", "SIGNAL[@TIME]", ask_help_warn_signal, .set_key = set_key, .key = "warn_signal" },
     { 0, "grace", "TIME", ask_help_grace, .set_key = set_key, .key = "grace" },

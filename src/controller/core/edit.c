@@ -164,6 +164,7 @@ static bool differs_for_running(const struct job_ask *ask, const struct job_ask 
 {
     struct job_ask same = *ask; // borrowed
     same.time_limit_ms = now->time_limit_ms;
+    same.no_time_limit = now->no_time_limit;
     same.slurm = now->slurm;
     return !job_ask_equal(&same, now);
 }

@@ -107,7 +107,7 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
     core_partition_times(core, ask, &most_ms, &usual_ms);
     if (core->options.max_time_ms != 0 && (most_ms == 0 || core->options.max_time_ms < most_ms))
         most_ms = core->options.max_time_ms;
-    usual_ms = usual_ms != 0 ? usual_ms : core->options.default_time_ms;
+    usual_ms = ask->no_time_limit ? 0 : usual_ms != 0 ? usual_ms : core->options.default_time_ms;
     return most_ms != 0 && (usual_ms == 0 || usual_ms > most_ms) ? most_ms : usual_ms;
 }
 

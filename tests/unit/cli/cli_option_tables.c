@@ -41,7 +41,7 @@ static const struct {
 /* Options whose value is text: only an empty one is wrong. */
 static const char *const texts[] = { "socket", "name", "user", "users", "reason", "chdir", "setup",
     "env-setup-cmd", "after", "module", "conda", "venv", "image", "notify", "status", "host", "node",
-    "replace", "partition", "nodelist", "exclude", NULL };
+    "replace", "partition", "nodelist", "exclude", "browser-user", NULL };
 
 /* Files; -o of lists is no such thing. */
 static bool is_text(const struct option_row *row)

@@ -17,7 +17,9 @@ static void times_are_minutes_unless_they_say_otherwise(void **state)
         int64_t seconds;
     } rows[] = { { "30", 1800 }, { "30:10", 1810 }, { "1:30:10", 5410 }, { "2-0", 172800 },
         { "1-12:30", 131400 }, { "1-1:1:1", 90061 }, { "0", SLURM_NO_LIMIT }, { "UNLIMITED", SLURM_NO_LIMIT },
-        { "0:30", 30 } };
+        { "0:30", 30 }, { "0:00:00", SLURM_NO_LIMIT }, { "00:00", SLURM_NO_LIMIT }, { "0-0", SLURM_NO_LIMIT },
+        { "0-00:00:00", SLURM_NO_LIMIT }, { "00:00:00", SLURM_NO_LIMIT }, { "infinite", SLURM_NO_LIMIT },
+        { "-1", SLURM_NO_LIMIT } };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int64_t seconds = 0;
         assert_int_equal(slurm_parse_time("--time", rows[i].text, &seconds, NULL), 0);
@@ -60,7 +62,7 @@ static void gpus_have_a_number_and_perhaps_a_type(void **state)
 
 static void what_is_no_value_is_refused(void **state)
 {
-    static const char *const times[] = { "", "x", "1:2:3:4", "-1", "1-", "99999999999999999999" };
+    static const char *const times[] = { "", "x", "1:2:3:4", "-2", "1-", "99999999999999999999" };
     static const char *const sizes[] = { "", "x", "4Q", "-1", "4GX", "1.5G", "99999999999999999999" };
     static const char *const gres[] = { "fpga:1", "gpu:2,shard:1", "gpu:x:y", "gpu:-1", "gpu:1025" };
     struct error err = { 0 };
