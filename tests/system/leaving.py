@@ -362,10 +362,11 @@ class Case:
         return 'is stopping' in text or 'sending Ctrl-C' in text or text.count(first) == count
 
     def go(self):
-        act = {'Ctrl-C': self.interrupt, 'again': self.interrupt_again, 'SIGTERM': lambda: self.program.send(signal.SIGTERM),
-               'SIGHUP': self.hang_up, LOST: self.hang_up, 'no reader': self.close_reader, 'SIGKILL': lambda: self.program.send(signal.SIGKILL),
-               'cut': lambda: self.relay.cut(), IGNORED: self.send_ignored}
-        act[self.way]()
+        acts = {'Ctrl-C': self.interrupt, 'again': self.interrupt_again, 'SIGHUP': self.hang_up, LOST: self.hang_up,
+                'no reader': self.close_reader, IGNORED: self.send_ignored,
+                'SIGTERM': lambda: self.program.send(signal.SIGTERM), 'SIGKILL': lambda: self.program.send(signal.SIGKILL),
+                'cut': lambda: self.relay.cut()}
+        acts[self.way]()
 
     def hang_up(self):
         if self.program.master is not None:
