@@ -24,11 +24,14 @@ enum terminal_frame {
         's',            // 8 bytes: how many bytes of output were dropped because the viewer read too slowly
     TERMINAL_END = 'x', // 4 bytes: the exit status; then a message
     TERMINAL_OUTPUT_END = 'f', // of a connection to a port: the job's side sends no more
+    TERMINAL_TAKEN = 't',      // 8 bytes: how many bytes of input have arrived at the step
+    TERMINAL_READ = 'r',       // 8 bytes: how many of them it has read; it reads no more
     /* from the viewer */
     TERMINAL_INPUT = 'i',
     TERMINAL_WINDOW = 'w',    // 2 bytes rows, 2 bytes columns
     TERMINAL_SIGNAL = 'k',    // 1 byte: for a step without a terminal
     TERMINAL_INPUT_END = 'c', // end of input
+    TERMINAL_INPUT_CUT = 'q', // the same, because the sender leaves: it is not all
 };
 
 struct terminal_size {

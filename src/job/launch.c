@@ -85,6 +85,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(94, RECORD_STRING, struct launch_spec, error, SPEC_PATH_MAX),
     RECORD_FIELD(95, RECORD_STRING, struct launch_spec, input, SPEC_PATH_MAX),
     RECORD_FIELD(96, RECORD_BOOL, struct launch_spec, is_truncated, 0),
+    RECORD_FIELD(99, RECORD_BOOL, struct launch_spec, is_input_sent, 0),
     RECORD_FIELD(97, RECORD_U32, struct launch_spec, warn_scope, 0),
     RECORD_FIELD(98, RECORD_BOOL, struct launch_spec, has_no_new_privs, 0),
     RECORD_FIELD(330, RECORD_STRING, struct launch_spec, share, USAGE_SHARE_MAX),

@@ -72,6 +72,7 @@ struct launch_spec {
     char *output;                      // absolute, or relative to cwd
     bool is_output_default;            // the directory of `output` is created if missing, mode 0700
     char *error, *input;               // files for stderr and stdin; NULL: that of stdout, and /dev/null
+    bool is_input_sent;                // instead of a file: standard input is sent by a client
     bool is_truncated;                 // output files named by the user are truncated first
     char *output_fallback;             // used if the default output file cannot be opened, or NULL
     char *job_cgroup;                  // directory of the step's cgroup; NULL without cgroups

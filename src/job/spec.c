@@ -144,6 +144,20 @@ int job_spec_check_private_tmp(const struct job_spec *spec, struct error *err)
     return r == 0 ? check_kept("the file of standard input", spec->input, other, err) : r;
 }
 
+/* One client sends it to one process. */
+static int check_sent_input(const struct job_spec *spec, struct error *err)
+{
+    if (!job_spec_has_sent_input(spec))
+        return 0;
+    if (spec->tty)
+        return error_set(err, -EINVAL, "input: a job on a terminal reads that; '%s' is for jobs without one",
+            SPEC_INPUT_SENT);
+    if (spec->ask.array != NULL)
+        return error_set(
+            err, -EINVAL, "input: '%s' cannot be sent to many jobs; name a file", SPEC_INPUT_SENT);
+    return 0;
+}
+
 int job_spec_validate(const struct job_spec *spec, struct error *err)
 {
     if (spec->command.count == 0 || spec->command.items[0][0] == '\0') {
@@ -188,7 +202,14 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         r = check_printable("name", spec->name, err);
     if (r == 0)
         r = check_image(spec, err);
+    if (r == 0)
+        r = check_sent_input(spec, err);
     return r == 0 ? job_ask_validate(&spec->ask, err) : r;
+}
+
+bool job_spec_has_sent_input(const struct job_spec *spec)
+{
+    return spec->input != NULL && strcmp(spec->input, SPEC_INPUT_SENT) == 0;
 }
 
 char *job_spec_display_name(const struct job_spec *spec)

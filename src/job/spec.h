@@ -29,7 +29,7 @@ struct job_spec {
     char *script;           // text of the script that `command` begins with, or NULL: the file itself is run
     char *output;           // file for stdout and stderr, %j and %n replaced; NULL: the default log
     char *error;            // file for stderr alone, likewise; NULL: that of stdout
-    char *input;            // file for stdin, likewise; NULL: /dev/null
+    char *input;            // file for stdin, likewise; NULL: /dev/null; SPEC_INPUT_SENT: a client sends it
     bool truncate;          // each attempt truncates these output files first; else output is appended
     char *image;            // container image that the command runs in, or NULL
     struct strings image_mounts; // SRC[:DST[:ro]]: additional mounts
@@ -42,8 +42,9 @@ struct job_spec {
     uint32_t tty_rows, tty_columns; // its size at the start; 0: 24 by 80
 };
 
-#define SPEC_CWD_HOME "home"
-#define SPEC_CWD_TMP  "tmp"
+#define SPEC_CWD_HOME   "home"
+#define SPEC_INPUT_SENT "-" // as input: a client sends it (GET /jobs/ID/input)
+#define SPEC_CWD_TMP    "tmp"
 
 /* Checks a fallback directory. On failure sets a sentence that names `what`, and a hint. */
 int job_spec_check_fallback(const char *what, const char *value, struct error *err);
@@ -61,6 +62,9 @@ int job_spec_validate(const struct job_spec *spec, struct error *err);
  * hint.
  */
 int job_spec_check_private_tmp(const struct job_spec *spec, struct error *err);
+
+/* True if a client sends its standard input while it runs. */
+bool job_spec_has_sent_input(const struct job_spec *spec);
 
 /* The job's name in listings: its name, or the last path component of its first word. The caller frees it. */
 char *job_spec_display_name(const struct job_spec *spec);

@@ -290,7 +290,8 @@ static int make_plan(
     const struct launch_spec *spec = init->spec;
     const int files[] = { place->input_fd, log_fd, place->error_fd >= 0 ? place->error_fd : log_fd };
     ret->is_tty = spec->is_tty;
-    memcpy(ret->stdio, init->stdio != NULL ? init->stdio : files, sizeof(ret->stdio));
+    for (size_t i = 0; i < 3; i++)
+        ret->stdio[i] = init->stdio != NULL && init->stdio[i] >= 0 ? init->stdio[i] : files[i];
     ret->environment = init->environment->items;
     ret->request_fd = -1;
     ret->argv = init->command;
@@ -361,6 +362,9 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
     tell_place(init, place, plan.stdio[STDERR_FILENO]);
     int error = 0;
     pid_t leader = spawn(&plan, &error);
+    /* A pipe has a reader as long as the job has it open. */
+    if (init->stdio != NULL && !plan.is_tty)
+        (void)close(plan.stdio[STDIN_FILENO]);
     if (leader < 0)
         return note_failure(status, STEP_SPAWN, (int)-leader);
     if (error != 0) {

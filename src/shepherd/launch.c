@@ -305,7 +305,7 @@ static void finish_terminal(struct shepherd *shepherd, const struct ending *endi
     if (!shepherd->terminal.is_open)
         return;
     record_make(shepherd, ending, text, sizeof(text), &exit_record);
-    terminal_finish(&shepherd->terminal, &exit_record, !shepherd->spec.is_exec_step);
+    terminal_finish(&shepherd->terminal, &exit_record, shepherd->spec.is_tty && !shepherd->spec.is_exec_step);
 }
 
 static int end_launch(struct shepherd *shepherd, struct ending *ending)

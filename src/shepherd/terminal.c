@@ -112,10 +112,12 @@ static int bind_door(struct terminal *terminal)
 
 int terminal_open(struct terminal *terminal, const struct launch_spec *spec)
 {
-    if (!spec->is_tty && !spec->is_exec_step)
+    if (!spec->is_tty && !spec->is_exec_step && !spec->is_input_sent)
         return 0;
     terminal->is_open = true;
-    int r = spec->is_tty ? open_tty(terminal, spec) : open_pipes(terminal, spec);
+    int r = spec->is_tty         ? open_tty(terminal, spec)
+            : spec->is_exec_step ? open_pipes(terminal, spec)
+                                 : open_pipe(&terminal->sink_fd, &terminal->job_fds[0], true, spec);
     if (r == 0 && spec->is_tty && !spec->is_exec_step && launch_ask(spec)->tty_idle_ms > 0) {
         terminal->seen_fd = terminal_idle_make();
         r = terminal->seen_fd < 0 ? terminal->seen_fd : 0;
@@ -154,6 +156,24 @@ static pid_t clone_silently(int *ret_pidfd)
     return pid < 0 ? -errno : pid;
 }
 
+void terminal_keep_only(const struct terminal_setup *setup)
+{
+    int kept[] = { STDERR_FILENO, setup->sink_fd, setup->source_fds[0], setup->source_fds[1], setup->door_fd,
+        setup->channel_fd, setup->log_fd, setup->seen_fd };
+    const size_t count = sizeof(kept) / sizeof(kept[0]);
+    for (size_t i = 1; i < count; i++)
+        for (size_t k = i; k > 0 && kept[k] < kept[k - 1]; k--) {
+            int other = kept[k];
+            kept[k] = kept[k - 1];
+            kept[k - 1] = other;
+        }
+    for (size_t i = 0; i < count; i++) {
+        unsigned first = (unsigned)(kept[i] + 1), next = i + 1 < count ? (unsigned)kept[i + 1] : ~0U;
+        if (kept[i] >= STDERR_FILENO && first < next)
+            (void)close_range(first, i + 1 < count ? next - 1 : ~0U, 0);
+    }
+}
+
 int terminal_start(struct terminal *terminal, const struct launch_spec *spec, int log_fd)
 {
     int pair[2];
@@ -171,7 +191,9 @@ int terminal_start(struct terminal *terminal, const struct launch_spec *spec, in
             .channel_fd = pair[1],
             .log_fd = log_fd,
             .seen_fd = terminal->seen_fd };
-        terminal_run(&setup);
+        if (spec->is_tty || spec->is_exec_step)
+            terminal_run(&setup);
+        input_run(&setup);
     }
     (void)close(pair[1]);
     terminal->channel_fd = pair[0];

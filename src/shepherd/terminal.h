@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The terminal of a step (or the pipes of an exec step), as seen by the shepherd. A separate process, T
+ * The terminal of a step, the pipes of an exec step, or the pipe of a job whose standard input is sent by a
+ * client, as seen by the shepherd. A separate process, T
  * (terminal_process.c), moves the bytes: a hanging disk must not keep S from carrying out commands, and the
  * death of S must not hang up the job.
  */
@@ -40,7 +41,7 @@ struct terminal_end {
 
 void terminal_init(struct terminal *terminal);
 
-/* Creates the terminal, or the pipes of an exec step without one, and binds the socket for visits in the
+/* Creates the terminal or the pipes, and binds the socket for visits in the
  * working directory. */
 int terminal_open(struct terminal *terminal, const struct launch_spec *spec);
 
@@ -64,5 +65,11 @@ struct terminal_setup {
     int door_fd, channel_fd, log_fd, seen_fd;
 };
 
+/* Closes everything else: nothing of S's may live on in T, above all not the lock. */
+void terminal_keep_only(const struct terminal_setup *setup);
+
 /* The main function of T. */
 _Noreturn void terminal_run(const struct terminal_setup *setup);
+
+/* That of T for a job whose standard input is sent by a client (input_process.c). It has no sources. */
+_Noreturn void input_run(const struct terminal_setup *setup);

@@ -18,13 +18,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <termios.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/memory.h"
 #include "base/spool.h"
+#include "shepherd/death_timer.h"
+#include "shepherd/input_pipe.h"
 #include "shepherd/terminal.h"
 #include "shepherd/terminal_history.h"
 #include "shepherd/terminal_idle.h"
@@ -44,15 +45,14 @@ struct process {
     const struct terminal_setup *setup;
     bool is_kept, is_tty;
     enum phase phase;
-    int sink_fd, source_fds[TERMINAL_SOURCES], door_fd, channel_fd;
-    bool is_sink_full; // input waits for room
-    bool has_visit;    // an exec step's viewer came
-    bool is_hung_up;   // and has gone
+    struct input_pipe input; // or the terminal's own side
+    int source_fds[TERMINAL_SOURCES], door_fd, channel_fd;
+    bool has_visit;  // an exec step's viewer came
+    bool is_hung_up; // and has gone
     bool has_end;
     struct terminal_end end;
     int64_t deadline_ms; // boot clock; 0: none
-    timer_t death_timer;
-    bool has_death_timer;
+    struct death_timer death;
     uint64_t serial;
     struct terminal_warning warning;
     struct history history;
@@ -75,15 +75,8 @@ static void tell_shepherd(struct process *p, int number, int64_t grace_ms)
 static size_t on_input(void *arg, const uint8_t *bytes, size_t length)
 {
     struct process *p = arg;
-    if (p->sink_fd < 0)
-        return length;
-    ssize_t n = write(p->sink_fd, bytes, length);
     terminal_warning_byte(&p->warning);
-    if (n < 0 && errno == EAGAIN) {
-        p->is_sink_full = true;
-        return 0;
-    }
-    return n < 0 ? length : (size_t)n; // the step reads no more
+    return input_pipe_write(&p->input, bytes, length);
 }
 
 static void on_input_end(void *arg)
@@ -93,14 +86,14 @@ static void on_input_end(void *arg)
     if (p->is_tty)
         (void)on_input(p, &end_of_file, 1);
     else
-        closep(&p->sink_fd);
+        input_pipe_shut(&p->input);
 }
 
 static void set_size(struct process *p, const struct terminal_size *size)
 {
     struct winsize wanted = { .ws_row = size->rows, .ws_col = size->columns };
-    if (p->is_tty && size->rows > 0 && size->columns > 0 && p->sink_fd >= 0)
-        (void)ioctl(p->sink_fd, TIOCSWINSZ, &wanted);
+    if (p->is_tty && size->rows > 0 && size->columns > 0 && p->input.sink_fd >= 0)
+        (void)ioctl(p->input.sink_fd, TIOCSWINSZ, &wanted);
 }
 
 /* The newest viewer that may type determines the size. */
@@ -288,19 +281,10 @@ static bool is_drained(const struct process *p)
     return viewer_is_idle(&p->viewers[0]);
 }
 
-/* The kernel's part ends also a process that its user has stopped: nothing of a step outlives it for long. */
 static void leave_within(struct process *p, int64_t ms)
 {
-    const struct itimerspec last = { .it_value.tv_sec = (ms + KILL_MARGIN_MS) / 1000 };
     p->deadline_ms = clock_boot_ms() + ms;
-    if (p->has_death_timer)
-        (void)timer_settime(p->death_timer, 0, &last, NULL);
-}
-
-static void open_death_timer(struct process *p)
-{
-    struct sigevent death = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
-    p->has_death_timer = timer_create(CLOCK_BOOTTIME, &death, &p->death_timer) == 0;
+    death_timer_set(&p->death, ms + KILL_MARGIN_MS);
 }
 
 static void begin_flushing(struct process *p)
@@ -311,6 +295,15 @@ static void begin_flushing(struct process *p)
     closep(&p->door_fd);
     p->phase = TERMINAL_FLUSHING;
     leave_within(p, FLUSH_MS);
+}
+
+/* How much of its standard input the step has read. */
+static void put_read(struct process *p, struct viewer *viewer)
+{
+    uint8_t read[8];
+    input_pipe_end(&p->input);
+    terminal_put(read, sizeof(read), p->input.read);
+    (void)viewer_add(viewer, TERMINAL_READ, read, sizeof(read));
 }
 
 /* All output has gone to this viewer: the end follows it. True while there is something to do. */
@@ -327,7 +320,9 @@ static bool tell_end(struct process *p, struct viewer *viewer)
         terminal_put(payload, 4, (uint32_t)p->end.code);
         memcpy(payload + 4, p->end.text, length);
         viewer->has_end = true;
-        viewer_put(viewer, TERMINAL_END, payload, 4 + length);
+        if (!p->is_tty)
+            put_read(p, viewer);
+        (void)viewer_add(viewer, TERMINAL_END, payload, 4 + length);
         (void)viewer_send(viewer);
         return viewer_is_open(viewer) && !viewer_is_idle(viewer);
     }
@@ -357,7 +352,7 @@ static void fill(const struct process *p, struct pollfd fds[SOURCES])
     bool is_held = !p->is_kept && (viewer_is_open(only) ? !viewer_is_idle(only) : !p->is_hung_up);
     fds[SOURCE_DOOR] = (struct pollfd){ p->door_fd, POLLIN, 0 };
     fds[SOURCE_CHANNEL] = (struct pollfd){ p->channel_fd, POLLIN, 0 };
-    fds[SOURCE_SINK] = (struct pollfd){ p->is_sink_full ? p->sink_fd : -1, POLLOUT, 0 };
+    fds[SOURCE_SINK] = (struct pollfd){ p->input.is_full ? p->input.sink_fd : -1, POLLOUT, 0 };
     for (int i = 0; i < TERMINAL_SOURCES; i++)
         fds[SOURCE_OUT + i] = (struct pollfd){ is_held ? -1 : p->source_fds[i], POLLIN, 0 };
     for (size_t i = 0; i < VIEWERS_MAX; i++) {
@@ -386,7 +381,7 @@ static void serve_viewer(struct process *p, struct viewer *viewer, short events)
 
 static void resume_input(struct process *p)
 {
-    p->is_sink_full = false;
+    p->input.is_full = false;
     for (size_t i = 0; i < VIEWERS_MAX; i++)
         if (viewer_is_open(&p->viewers[i]) && viewer_is_waiting(&p->viewers[i]) &&
             !viewer_resume(&p->viewers[i], &acts))
@@ -504,40 +499,21 @@ static bool is_abandoned(const struct process *p)
     return p->channel_fd < 0 && p->source_fds[0] < 0 && p->source_fds[1] < 0;
 }
 
-/* Nothing else of S's may live on here, above all not the lock. */
-static void keep_only(const struct terminal_setup *setup)
-{
-    int kept[] = { STDERR_FILENO, setup->sink_fd, setup->source_fds[0], setup->source_fds[1], setup->door_fd,
-        setup->channel_fd, setup->log_fd, setup->seen_fd };
-    const size_t count = sizeof(kept) / sizeof(kept[0]);
-    for (size_t i = 1; i < count; i++)
-        for (size_t k = i; k > 0 && kept[k] < kept[k - 1]; k--) {
-            int other = kept[k];
-            kept[k] = kept[k - 1];
-            kept[k - 1] = other;
-        }
-    for (size_t i = 0; i < count; i++) {
-        unsigned first = (unsigned)(kept[i] + 1), next = i + 1 < count ? (unsigned)kept[i + 1] : ~0U;
-        if (kept[i] >= STDERR_FILENO && first < next)
-            (void)close_range(first, i + 1 < count ? next - 1 : ~0U, 0);
-    }
-}
-
 _Noreturn void terminal_run(const struct terminal_setup *setup)
 {
     struct process *p = &process;
     enum launch_step step;
     (void)prctl(PR_SET_NAME, "mgpu-terminal");
     (void)setsid();
-    keep_only(setup);
+    terminal_keep_only(setup);
     if (user_become(setup->spec, &step) < 0)
         _exit(1);
     (void)prctl(PR_SET_DUMPABLE, 0);
-    open_death_timer(p);
+    death_timer_open(&p->death);
     p->setup = setup;
     p->is_tty = setup->spec->is_tty;
     p->is_kept = !setup->spec->is_exec_step;
-    p->sink_fd = setup->sink_fd;
+    input_pipe_init(&p->input, setup->sink_fd);
     p->door_fd = setup->door_fd;
     p->channel_fd = setup->channel_fd;
     for (int i = 0; i < TERMINAL_SOURCES; i++)

@@ -60,6 +60,19 @@ void viewer_put(struct viewer *viewer, enum terminal_frame type, const void *pay
     viewer_commit(viewer, type, length);
 }
 
+bool viewer_add(struct viewer *viewer, enum terminal_frame type, const void *payload, size_t length)
+{
+    if (viewer_is_idle(viewer))
+        viewer->out_length = viewer->out_sent = 0;
+    uint8_t *at = viewer->out + viewer->out_length;
+    if (sizeof(viewer->out) - viewer->out_length < TERMINAL_HEAD_SIZE + length)
+        return false;
+    terminal_head(at, type, length);
+    memcpy(at + TERMINAL_HEAD_SIZE, payload, length);
+    viewer->out_length += TERMINAL_HEAD_SIZE + length;
+    return true;
+}
+
 bool viewer_send(struct viewer *viewer)
 {
     while (!viewer_is_idle(viewer)) {
@@ -126,6 +139,13 @@ static void on_input_end(struct viewer *viewer, const struct viewer_acts *acts, 
         acts->input_end(acts->arg);
 }
 
+static void on_input_cut(struct viewer *viewer, const struct viewer_acts *acts, const uint8_t *payload)
+{
+    (void)payload;
+    if (!viewer->is_read_only && acts->input_cut != NULL)
+        acts->input_cut(acts->arg);
+}
+
 /* Frames of a fixed length, which are waited for. */
 static const struct {
     uint8_t type;
@@ -135,6 +155,7 @@ static const struct {
     { TERMINAL_WINDOW, 4, on_window },
     { TERMINAL_SIGNAL, 1, on_signal },
     { TERMINAL_INPUT_END, 0, on_input_end },
+    { TERMINAL_INPUT_CUT, 0, on_input_cut },
 };
 
 /* What follows the head comes in pieces. */

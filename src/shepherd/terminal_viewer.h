@@ -37,6 +37,7 @@ struct viewer_acts {
     /* Accepts input; returns how much, which is less than `length` if the step does not read. */
     size_t (*input)(void *arg, const uint8_t *bytes, size_t length);
     void (*input_end)(void *arg);
+    void (*input_cut)(void *arg); // or NULL: ignored
     void (*window)(void *arg, struct viewer *viewer);
     void (*signal)(void *arg, int number);
 };
@@ -57,6 +58,9 @@ static inline bool viewer_is_idle(const struct viewer *viewer)
 
 /* Sets the next frame to be sent; only if the viewer is idle. */
 void viewer_put(struct viewer *viewer, enum terminal_frame type, const void *payload, size_t length);
+
+/* Adds a frame to the one being sent. False if there is no room for it. */
+bool viewer_add(struct viewer *viewer, enum terminal_frame type, const void *payload, size_t length);
 
 /* The buffer in which the next frame's payload is built; viewer_commit() completes it. */
 uint8_t *viewer_payload(struct viewer *viewer);

@@ -40,6 +40,10 @@
     X(LIMIT_USER_FOLLOWS, "user_log_streams", 64, "streams", "logs being read by one user; more is 429")     \
     X(LIMIT_TERMINALS, "terminals", 1024, "terminals", "terminals and execs open, all users; more is 429")   \
     X(LIMIT_USER_TERMINALS, "user_terminals", 64, "terminals", "terminals and execs of one user; 429")       \
+    X(LIMIT_INPUTS, "inputs", 2048, "connections",                                                           \
+        "standard inputs of jobs being sent, all users; more is 429")                                        \
+    X(LIMIT_USER_INPUTS, "user_inputs", 256, "connections",                                                  \
+        "standard inputs of jobs being sent by one user; 429")                                               \
     X(LIMIT_PORTS, "port_connections", 2048, "connections",                                                  \
         "connections to ports of jobs, all users; more is 429")                                              \
     X(LIMIT_USER_PORTS, "user_port_connections", 256, "connections",                                         \

@@ -329,6 +329,7 @@ static const struct record_field open_terminal_fields[] = {
     RECORD_FIELD(8, RECORD_U32, struct message_open_terminal, rows, 0),
     RECORD_FIELD(9, RECORD_U32, struct message_open_terminal, columns, 0),
     RECORD_FIELD(10, RECORD_U64, struct message_open_terminal, position, 0),
+    RECORD_FIELD(11, RECORD_U32, struct message_open_terminal, is_input, 0),
 };
 const struct record_type message_open_terminal_record =
     RECORD_TYPE(MESSAGE_OPEN_TERMINAL, "OPEN_TERMINAL", struct message_open_terminal, open_terminal_fields);

@@ -449,6 +449,7 @@ struct message_open_terminal {
     uint32_t is_read_only;
     uint32_t rows, columns; // of the viewer; 0: unknown
     uint64_t position;      // where the output begins, or TERMINAL_LAST_SCREEN
+    uint32_t is_input;      // not to a terminal: the caller sends standard input
 };
 
 /* An additional process in a running job: the next free step of its attempt. */

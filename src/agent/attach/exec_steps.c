@@ -286,6 +286,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     replace_text(&spec->output_fallback, NULL);
     replace_text(&spec->error, NULL);
     replace_text(&spec->input, NULL);
+    spec->is_input_sent = false;
     spec->is_truncated = false;
     replace_text(&spec->exit_copy_dir, NULL);
     (void)snprintf(number, sizeof(number), "%u", spec->id.step);

@@ -71,12 +71,16 @@ static int check(int spool_fd, const struct message_open_terminal *request, stru
     spool_name(&request->id, name);
     (void)snprintf(path, sizeof(path), "%s/" SPOOL_SPEC, name);
     int r = file_read_record(spool_fd, path, &launch_spec_record, &spec, NULL);
-    bool is_ours = r == 0 && spec.token == request->token, is_tty = r == 0 && spec.is_tty;
+    bool is_ours = r == 0 && spec.token == request->token;
+    bool is_tty = r == 0 && spec.is_tty, is_input_sent = r == 0 && spec.is_input_sent;
     if (r == 0)
         record_clear(&launch_spec_record, &spec);
     if (!is_ours)
         return error_set(err, -EALREADY, "job %" PRIu64 " is no longer running", request->id.job);
-    if (!is_tty)
+    if (request->is_input && !is_input_sent)
+        return error_set(
+            err, -EINVAL, "the standard input of job %" PRIu64 " is not sent by a client", request->id.job);
+    if (!request->is_input && !is_tty)
         return error_set(err, -ENOTTY, "job %" PRIu64 " has no terminal", request->id.job);
     return 0;
 }

@@ -221,7 +221,8 @@ static void set_files(const struct message_launch *launch, const struct job_spec
     ret->is_truncated = job->truncate;
     if (job->error != NULL)
         ret->error = expand_output(job->error, launch, job_name, node);
-    if (job->input != NULL)
+    ret->is_input_sent = job_spec_has_sent_input(job) && launch->id.rank == 0;
+    if (job->input != NULL && !job_spec_has_sent_input(job))
         ret->input = launch_expand_path(job->input, launch, job_name, node->name);
 }
 

@@ -282,11 +282,13 @@ static int on_watch(struct follow *follow, struct error *err)
     listen_to_ranks(follow); // also if its end is the first state received
     if (job_is_done(job)) {
         follow->phase = FOLLOW_DONE;
+        input_feed_over(follow->options->input);
         follow->line.next_ms = 0;
         waiting_line_clear(&follow->line);
         return 0;
     }
     follow->phase = FOLLOW_RUNNING;
+    input_feed_run(follow->options->input, follow->attempt);
     tell_idleness(follow);
     watch(follow);
     return 0;

@@ -10,13 +10,15 @@
 #include "cli/options/call.h"
 #include "cli/api/leaving.h"
 #include "cli/api/timeouts.h"
+#include "cli/follow/input.h"
 
 struct follow_options {
     enum leaver leaver;                    // what signals and a closed stdout do to the job
     void (*show_state)(const json_t *job); // for LEAVE_SHOWS
     /* Return as soon as the job has started: *ret_job is its state at that time. */
     bool is_until_start;
-    uint64_t output_begin; // size of the file of -o before the job
+    struct input_feed *input; // standard input for the job, or NULL
+    uint64_t output_begin;    // size of the file of -o before the job
     json_t **ret_job;
     /* -ETIME when reached; the job continues. NULL: no timeouts. */
     struct timeouts *timeouts;

@@ -107,14 +107,22 @@ int run_job(struct call *call, const json_t *job, bool is_tty, const struct term
     struct error *err)
 {
     _cleanup_json_ json_t *started = NULL;
+    struct input_feed feed = { 0 };
     struct follow_options follow = {
         .leaver = options->leaver,
         .show_state = options->show_state,
         .is_until_start = is_tty,
         .ret_job = &started,
+        .input = options->is_input_sent ? &feed : NULL,
         .output_begin = options->output_begin,
     };
+    if (options->is_input_sent) {
+        int r = input_feed_start(&feed, call, (uint64_t)field_integer(job, "id", 0), err);
+        if (r < 0)
+            return r;
+    }
     int r = follow_job(call, job, &follow, err);
+    input_feed_end(&feed);
     if (r < 0 || started == NULL)
         return r;
     _cleanup_free_ char *path = xasprintf("%" PRId64, field_integer(job, "id", 0));

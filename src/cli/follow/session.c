@@ -33,6 +33,7 @@
 #include "base/terminal.h"
 #include "cli/term/field.h"
 #include "cli/follow/idle_news.h"
+#include "cli/follow/input.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/raw_terminal.h"
 #include "cli/options/talk.h"
@@ -56,6 +57,8 @@ struct session {
     int terminal_fd;   // standard output again, which never blocks; -1: it is no terminal
     bool has_joined;   // once
     bool is_stdin_over;
+    uint64_t keyed;          // bytes read from standard input
+    uint64_t unused;         // of these, those that the other side has not read
     bool is_over, is_asking; // to cancel the job: y or n?
     enum session_result result;
     int status;
@@ -205,6 +208,12 @@ static void on_skipped(struct session *session, const uint8_t *payload, size_t l
         session->position += terminal_get(payload, 8);
 }
 
+static void on_read(struct session *session, const uint8_t *payload, size_t length)
+{
+    uint64_t read = length == 8 ? terminal_get(payload, 8) : session->keyed;
+    session->unused = read <= session->keyed ? session->keyed - read : 0;
+}
+
 static void on_end(struct session *session, const uint8_t *payload, size_t length)
 {
     if (length < 4)
@@ -226,6 +235,7 @@ static const struct {
     { TERMINAL_ERRORS, on_errors },
     { TERMINAL_POSITION, on_position },
     { TERMINAL_SKIPPED, on_skipped },
+    { TERMINAL_READ, on_read },
     { TERMINAL_END, on_end },
 };
 
@@ -404,7 +414,10 @@ static void on_stdin(struct session *session)
     if (n <= 0) {
         session->is_stdin_over = true;
         put_frame(session, TERMINAL_INPUT_END, "", 0);
-    } else if (session->raw.is_set) {
+        return;
+    }
+    session->keyed += (uint64_t)n;
+    if (session->raw.is_set) {
         take_keys(session, bytes, (size_t)n);
     } else {
         put_frame(session, TERMINAL_INPUT, bytes, (size_t)n);
@@ -568,6 +581,8 @@ int session_run(struct call *call, const struct session_options *options, int *r
         return r;
     if (options->is_tty && !options->is_input_shut)
         raw_terminal_set(&session.raw);
+    if (options->exec != NULL && options->is_input_shut)
+        put_frame(&session, TERMINAL_INPUT_END, "", 0);
     if (options->is_told_idleness)
         idle_news_start(&session.news, &call->client, options->job, call->times);
     r = take_frames(&session, err);
@@ -577,6 +592,7 @@ int session_run(struct call *call, const struct session_options *options, int *r
         r = turn(&session, signal_fd, err);
     if (session.result == SESSION_DETACHED && session.raw.is_set)
         (void)fputs("\r\n", stderr);
+    input_leave_rest(session.keyed, session.unused);
     *ret_status = session.status;
     *ret_position = session.position;
     return r < 0 ? r : (int)session.result;

@@ -16,6 +16,7 @@ struct terminal_options {
     enum leaver leaver;                    // of this program, for struct follow_options
     void (*show_state)(const json_t *job); // as in struct follow_options
     bool is_interactive;
+    bool is_input_sent;    // standard input goes to a job without a terminal
     uint32_t rank;         // of a job on several nodes
     uint64_t output_begin; // size of the file of -o before the job
 };

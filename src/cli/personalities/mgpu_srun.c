@@ -25,6 +25,7 @@
 #include "cli/follow/run_job.h"
 #include "cli/submit/submit.h"
 #include "cli/options/talk.h"
+#include "job/spec.h"
 #include "wire/http_client.h"
 
 #define OLD_SOCKET "/tmp/mgpu_scheduler.sock"
@@ -92,10 +93,13 @@ static int bound_time_limit(struct call *call, struct error *err)
 
 static int srun(struct call *call, int argc, char **argv, struct error *err)
 {
-    static const struct terminal_options terminal = { .leaver = LEAVER_MGPU_SRUN_INTERACTIVE };
-    const struct srun_options *options = call->options;
+    struct terminal_options terminal = { .leaver = LEAVER_MGPU_SRUN_INTERACTIVE };
+    struct srun_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
     call->is_followed = options->is_interactive;
+    terminal.is_input_sent = options->is_interactive && input_is_there(INPUT_NO_TERMINAL);
+    if (terminal.is_input_sent)
+        options->submit.input = SPEC_INPUT_SENT;
     int r = compat_go_home(call, err);
     if (r == 0)
         r = compat_set(call, "on-timeout", "--time-limit", "requeue", err);

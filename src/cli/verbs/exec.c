@@ -20,7 +20,7 @@
 
 struct exec_options {
     struct terminal_options terminal;
-    bool is_tty, is_never_tty;
+    bool is_tty, is_never_tty, has_no_input;
     const char *directory;
     struct strings env;
     bool is_step, is_overlapping;
@@ -78,6 +78,8 @@ static const struct option_row rows[] = {
     { 'T', "tty", NULL, "run on a terminal (default if this is one)",
         OPTION_INNER(flag, struct exec_options, is_tty) },
     { 0, "no-tty", NULL, "do not run on a terminal", OPTION_INNER(flag, struct exec_options, is_never_tty) },
+    { 0, "no-input", NULL, "do not pass standard input to the process",
+        OPTION_INNER(flag, struct exec_options, has_no_input) },
     { 'C', "chdir", "DIR", "run in this directory instead of the job's", set_directory },
     { 'e', "env", "NAME=VALUE", "set a variable; can be repeated", set_env },
     { 0, "step", NULL, "run tasks with a share of the job, as srun does",
@@ -169,6 +171,8 @@ static int run_step(struct call *call, const char *job, int argc, char **argv, s
         strings_add(&words, "--overlap");
     if (options->is_tty)
         strings_add(&words, "--pty");
+    if (options->has_no_input)
+        strings_add(&words, "--input=none");
     strings_add(&words, "--");
     for (int i = 0; i < argc; i++)
         strings_add(&words, argv[i]);
@@ -216,7 +220,10 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         r = error_set(err, -EINVAL, "'%.60s' matches %zu jobs; give one", argv[0], jobs.count);
     if (r == 0 && options->is_step)
         return run_step(call, jobs.items[0], argc - 1, argv + 1, err);
-    bool is_tty = options->is_tty || (!options->is_never_tty && session_is_on_terminal());
+    bool is_tty =
+        options->is_tty || (!options->is_never_tty && !options->has_no_input && session_is_on_terminal());
+    if (r == 0 && options->is_tty && options->has_no_input)
+        r = error_set(err, -EINVAL, "-T and --no-input exclude each other: keys are standard input");
     if (r == 0)
         r = make_body(options, is_tty, argc - 1, argv + 1, &body, err);
     if (r < 0)
@@ -227,6 +234,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         .exec = body,
         .leaver = is_tty ? LEAVER_EXEC_TERMINAL : LEAVER_EXEC,
         .is_tty = is_tty,
+        .is_input_shut = options->has_no_input,
     };
     int status = -1;
     uint64_t position = 0;

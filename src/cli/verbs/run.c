@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu run: submits a job and waits until it ends. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/option_values.h"
@@ -9,12 +10,14 @@
 #include "cli/term/field.h"
 #include "cli/follow/run_job.h"
 #include "cli/follow/session.h"
+#include "job/spec.h"
 #include "cli/submit/submit.h"
+#include "cli/verbs/own_input.h"
 
 struct run_options {
     struct submit_options submit;
     struct terminal_options terminal;
-    bool is_detached;
+    bool is_detached, has_no_input;
 };
 
 static struct run_options *options_of(void *target)
@@ -35,6 +38,8 @@ static const struct option_row rows[] = {
     { 'd', "detach", NULL, "print the job number and return, like submit",
         OPTION_INNER(flag, struct run_options, is_detached) },
     { 'i', "interactive", NULL, "run on a terminal, and pass standard input to it", set_interactive },
+    { 0, "no-input", NULL, "do not pass standard input to the job",
+        OPTION_INNER(flag, struct run_options, has_no_input) },
     { 0, "ctrl-c", "forward|detach|cancel", "what Ctrl-C does to a job without a terminal (forward)",
         TERMINAL_CTRL_C(struct run_options) },
     { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)",
@@ -48,6 +53,27 @@ static const enum leaver leavers[CTRL_C_CHOICES][2] = {
     [CTRL_C_DETACH] = { LEAVER_RUN_DETACH, LEAVER_RUN_TERMINAL_DETACH },
     [CTRL_C_CANCEL] = { LEAVER_RUN_CANCEL, LEAVER_RUN_TERMINAL },
 };
+
+/* Of a job without a terminal, which has that. */
+static int settle_input(struct run_options *options, struct error *err)
+{
+    struct submit_options *submit = &options->submit;
+    bool is_asked = submit->input != NULL && strcmp(submit->input, SPEC_INPUT_SENT) == 0;
+    bool may_be_sent = !submit->is_tty && !options->is_detached;
+    if (is_asked && options->has_no_input)
+        return error_set(err, -EINVAL, "--input - and --no-input exclude each other");
+    if (is_asked && !may_be_sent)
+        return submit_refuse_input(err);
+    bool is_free = submit->input == NULL && !options->has_no_input;
+    bool is_sent = is_asked ? input_is_there(INPUT_TERMINAL)
+                            : is_free && may_be_sent && input_is_there(INPUT_NO_TERMINAL);
+    if (is_free && options->is_detached)
+        submit_note_input();
+    if (is_asked || is_sent)
+        submit->input = is_sent ? SPEC_INPUT_SENT : NULL;
+    options->terminal.is_input_sent = is_sent;
+    return 0;
+}
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
@@ -65,7 +91,9 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     options->terminal.leaver = leavers[options->terminal.ctrl_c][options->submit.is_tty];
     options->terminal.output_begin = submit_output_size(&options->submit);
     call->is_followed = !options->is_detached;
-    int r = submit_job(call, argc, argv, &job, err);
+    int r = options->submit.is_dry ? 0 : settle_input(options, err);
+    if (r == 0)
+        r = submit_job(call, argc, argv, &job, err);
     if (r < 0 || options->submit.is_dry)
         return r;
     if (!options->is_detached)

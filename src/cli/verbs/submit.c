@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "cli/submit/command_file.h"
+#include "cli/verbs/own_input.h"
 #include "cli/verbs/verbs.h"
 #include "cli/term/field.h"
 #include "cli/submit/job_file.h"
@@ -103,6 +104,11 @@ static int make_plan(struct call *call, int argc, char **argv, struct plan *plan
 static int submit(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_plan_ struct plan plan = { 0 };
+    const struct submit_options *options = call->options;
+    if (options->input != NULL && strcmp(options->input, SPEC_INPUT_SENT) == 0)
+        return submit_refuse_input(err);
+    if (options->input == NULL && options->list == NULL && !call->is_quiet)
+        submit_note_input();
     int r = make_plan(call, argc, argv, &plan, err);
     return r < 0 ? r : plan_run(call, &plan, err);
 }

@@ -22,6 +22,7 @@ void handle_continue(struct request *request); // api/control.c
 void handle_requeue(struct request *request);  // api/control.c
 void handle_retry(struct request *request);    // api/retry.c
 void handle_terminal(struct request *request); // api/terminal.c
+void handle_input(struct request *request);
 void handle_exec(struct request *request);
 void handle_port(struct request *request);
 void handle_steps(struct request *request);

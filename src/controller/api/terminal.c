@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /jobs/ID/terminal, POST /jobs/ID/exec and GET /jobs/ID/port: the node gets OPEN_TERMINAL, OPEN_STEP or
+ * GET /jobs/ID/terminal and its like: the node gets OPEN_TERMINAL, OPEN_STEP or
  * OPEN_PORT, connects back, and the client's connection is connected to that stream (http/relay.c). The
  * frames in it are not interpreted here.
  *
@@ -34,13 +34,14 @@
 
 #define PROTOCOL "mgpu-terminal"
 
-enum visit_kind { VISIT_TERMINAL, VISIT_EXEC, VISIT_PORT };
+enum visit_kind { VISIT_TERMINAL, VISIT_INPUT, VISIT_EXEC, VISIT_PORT };
 
 static const struct {
     enum user_share share;
     const char *only_owner; // "only its owner may ..."
 } kinds[] = {
     [VISIT_TERMINAL] = { SHARE_TERMINALS, "use its terminal" },
+    [VISIT_INPUT] = { SHARE_INPUTS, "send its standard input" },
     [VISIT_EXEC] = { SHARE_TERMINALS, "run something in it" },
     [VISIT_PORT] = { SHARE_PORTS, "connect to its ports" },
 };
@@ -159,7 +160,8 @@ static void send_open_terminal(struct request *request, const struct job *job, u
         .is_read_only = client->is_read_only,
         .rows = client->size.rows,
         .columns = client->size.columns,
-        .position = client->position };
+        .position = client->position,
+        .is_input = client->kind == VISIT_INPUT };
     links_send(request->serve->controller->links, link, &message_open_terminal_record, &message);
 }
 
@@ -196,6 +198,7 @@ static void send_open(struct request *request, const struct job *job, uint32_t l
 {
     static void (*const send[])(struct request * request, const struct job *job, uint32_t link) = {
         [VISIT_TERMINAL] = send_open_terminal,
+        [VISIT_INPUT] = send_open_terminal,
         [VISIT_EXEC] = send_open_step,
         [VISIT_PORT] = send_open_port,
     };
@@ -328,6 +331,19 @@ void handle_terminal(struct request *request)
     }
     client->size = (struct terminal_size){ (uint16_t)rows, (uint16_t)columns };
     jobs_find(request, request->job, open_for);
+}
+
+void handle_input(struct request *request)
+{
+    struct terminal_client *client = make_client(request, VISIT_INPUT);
+    struct error err = { 0 };
+    int r = check_upgrade(request, &err);
+    if (r == 0)
+        r = read_number(request, "rank", JOB_NODES_MAX - 1, &client->rank, &err);
+    if (r < 0)
+        request_reply_problem(request, &err);
+    else
+        jobs_find(request, request->job, open_for);
 }
 
 static int check_wish(const struct exec_request *wish, struct error *err)

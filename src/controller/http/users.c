@@ -57,6 +57,7 @@ static const struct {
     [SHARE_LISTS] = { -EUSERS, "long lists" },
     [SHARE_BODIES] = { -EUSERS, "bytes of requests" },
     [SHARE_TERMINALS] = { -EUSERS, "terminals" },
+    [SHARE_INPUTS] = { -EUSERS, "standard inputs of jobs" },
     [SHARE_PORTS] = { -EUSERS, "connections to ports of jobs" },
 };
 
@@ -93,6 +94,8 @@ struct users *users_new(size_t max_connections)
     users->most_each[SHARE_BODIES] = LIMIT_USER_BODIES_BYTES;
     users->most[SHARE_TERMINALS] = LIMIT_TERMINALS;
     users->most_each[SHARE_TERMINALS] = LIMIT_USER_TERMINALS;
+    users->most[SHARE_INPUTS] = LIMIT_INPUTS;
+    users->most_each[SHARE_INPUTS] = LIMIT_USER_INPUTS;
     users->most[SHARE_PORTS] = LIMIT_PORTS;
     users->most_each[SHARE_PORTS] = LIMIT_USER_PORTS;
     return users;

@@ -21,6 +21,7 @@ enum user_share {
     SHARE_LISTS,
     SHARE_BODIES,
     SHARE_TERMINALS,
+    SHARE_INPUTS,
     SHARE_PORTS,
     SHARES
 };
