@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * srun: inside a job, a step of it (step.h). Outside, it submits a job and waits for its end; with several
- * tasks the job's command is srun again, which is then inside.
+ * srun: inside a job, a step of it (step.h). Outside, it submits a job and waits for its end; the job's
+ * command is srun again, which is then inside.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -261,49 +262,78 @@ static int run_step(const struct slurm_job *job, char **command, struct error *e
 
 /* --- outside --- */
 
-/* The command of the job: that of the user, or this program with the same number of tasks. */
+enum word_kind { WORD_FLAG, WORD_NUMBER, WORD_TEXT };
+
+/* Options of the step. Those of the job (nodes, memory, time and so on) are not repeated. */
+static const struct {
+    const char *option;
+    enum word_kind kind;
+    size_t member;
+} step_options[] = {
+    { "ntasks", WORD_NUMBER, offsetof(struct slurm_job, tasks) },
+    { "cpus-per-task", WORD_NUMBER, offsetof(struct slurm_job, cpus_per_task) },
+    { "ntasks-per-node", WORD_NUMBER, offsetof(struct slurm_job, tasks_per_node) },
+    { "gpus-per-task", WORD_NUMBER, offsetof(struct slurm_job, gpus_per_task) },
+    { "wait", WORD_NUMBER, offsetof(struct slurm_job, wait_s) },
+    { "label", WORD_FLAG, offsetof(struct slurm_job, is_labelled) },
+    { "multi-prog", WORD_FLAG, offsetof(struct slurm_job, has_multiple_programs) },
+    { "kill-on-bad-exit", WORD_FLAG, offsetof(struct slurm_job, is_killed_on_exit) },
+    { "pty", WORD_FLAG, offsetof(struct slurm_job, is_on_terminal) },
+    { "quiet", WORD_FLAG, offsetof(struct slurm_job, is_quiet) },
+    { "disable-status", WORD_FLAG, offsetof(struct slurm_job, is_status_off) },
+    { "mpi", WORD_TEXT, offsetof(struct slurm_job, mpi) },
+    { "input", WORD_TEXT, offsetof(struct slurm_job, input) },
+    { "output", WORD_TEXT, offsetof(struct slurm_job, output) },
+    { "error", WORD_TEXT, offsetof(struct slurm_job, error) },
+    { "open-mode", WORD_TEXT, offsetof(struct slurm_job, open_mode) },
+    { "prolog", WORD_TEXT, offsetof(struct slurm_job, prolog) },
+    { "epilog", WORD_TEXT, offsetof(struct slurm_job, epilog) },
+    { "gpu-bind", WORD_TEXT, offsetof(struct slurm_job, gpu_bind) },
+};
+
+static void add_step_options(const struct slurm_job *job, struct strings *words)
+{
+    for (size_t i = 0; i < sizeof(step_options) / sizeof(step_options[0]); i++) {
+        const char *option = step_options[i].option;
+        const void *member = (const char *)job + step_options[i].member;
+        const char *text = step_options[i].kind == WORD_TEXT ? *(const char *const *)member : NULL;
+        int64_t number = step_options[i].kind == WORD_NUMBER ? *(const int64_t *)member : 0;
+        bool is_set = step_options[i].kind == WORD_FLAG && *(const bool *)member;
+        if (text != NULL)
+            strings_take(words, xasprintf("--%s=%s", option, text));
+        else if (number > 0)
+            strings_take(words, xasprintf("--%s=%" PRId64, option, number));
+        else if (is_set)
+            strings_take(words, xasprintf("--%s", option));
+    }
+}
+
+/* The command of the job: this program, which is then inside. */
 static int make_command(const struct slurm_job *job, int argc, char **argv, json_t **ret, struct error *err)
 {
     _cleanup_strings_ struct strings words = { 0 };
     char self[PATH_MAX] = { 0 };
-    if (job->tasks > 1 || job->nodes > 1 || job->is_labelled || job->mpi != NULL ||
-        job->has_multiple_programs) {
-        if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-            return error_set_errno(err, -errno, "cannot find this program");
-        strings_add(&words, self);
-        strings_add(&words, "srun");
-        strings_take(&words, xasprintf("--ntasks=%" PRId64, job->tasks));
-        if (job->is_labelled)
-            strings_add(&words, "--label");
-        if (job->has_multiple_programs)
-            strings_add(&words, "--multi-prog");
-        if (job->mpi != NULL)
-            strings_take(&words, xasprintf("--mpi=%s", job->mpi));
-        if (job->input != NULL)
-            strings_take(&words, xasprintf("--input=%s", job->input));
-        if (job->open_mode != NULL)
-            strings_take(&words, xasprintf("--open-mode=%s", job->open_mode));
-        if (job->prolog != NULL)
-            strings_take(&words, xasprintf("--prolog=%s", job->prolog));
-        if (job->epilog != NULL)
-            strings_take(&words, xasprintf("--epilog=%s", job->epilog));
-        if (job->wait_s > 0)
-            strings_take(&words, xasprintf("--wait=%" PRId64, job->wait_s));
-        if (job->is_killed_on_exit)
-            strings_add(&words, "--kill-on-bad-exit");
-        if (job->gpu_bind != NULL)
-            strings_take(&words, xasprintf("--gpu-bind=%s", job->gpu_bind));
-        if (job->gpus_per_task > 0)
-            strings_take(&words, xasprintf("--gpus-per-task=%" PRId64, job->gpus_per_task));
-        if (job->output != NULL)
-            strings_take(&words, xasprintf("--output=%s", job->output));
-        if (job->error != NULL)
-            strings_take(&words, xasprintf("--error=%s", job->error));
-        strings_add(&words, "--");
-    }
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+        return error_set_errno(err, -errno, "cannot find this program");
+    strings_add(&words, self);
+    strings_add(&words, "srun");
+    add_step_options(job, &words);
+    strings_add(&words, "--");
     for (int i = 0; i < argc; i++)
         strings_add(&words, argv[i]);
     return submit_words((int)words.count, words.items, ret, err);
+}
+
+/* Files named by options are opened by the step. Standard input of this process is sent to the job, unless
+ * the tasks read another; on a terminal of its own the job reads that. */
+static bool settle_streams(struct slurm_job *job)
+{
+    const char *input = job->input;
+    bool is_own = input == NULL || strcmp(input, "all") == 0 || input[strspn(input, "0123456789")] == '\0';
+    bool is_sent = is_own && !job->is_on_terminal && input_is_there(INPUT_TERMINAL);
+    job->submit.output = job->submit.error = NULL;
+    job->submit.input = is_sent ? SPEC_INPUT_SENT : NULL;
+    return is_sent;
 }
 
 /* Slurm's status for a program that cannot be executed, if that is why the job failed. */
@@ -332,9 +362,9 @@ static void show_state(const json_t *job)
 static int run_alone(
     const struct slurm_program *program, struct slurm_job *job, int argc, char **argv, struct error *err)
 {
-    const struct terminal_options terminal = { .leaver = job->is_on_terminal  ? LEAVER_SRUN_TERMINAL
-                                                         : job->is_status_off ? LEAVER_SRUN_QUICK
-                                                                              : LEAVER_SRUN,
+    struct terminal_options terminal = { .leaver = job->is_on_terminal  ? LEAVER_SRUN_TERMINAL
+                                                   : job->is_status_off ? LEAVER_SRUN_QUICK
+                                                                        : LEAVER_SRUN,
         .show_state = show_state };
     _cleanup_json_ json_t *made = NULL;
     json_t *command = NULL;
@@ -348,8 +378,7 @@ static int run_alone(
         r = make_command(job, argc, argv, &command, err);
     if (r < 0)
         return r;
-    if (job->tasks > 1 || job->nodes > 1)
-        job->submit.output = job->submit.error = NULL; // those of the tasks are opened by the step
+    terminal.is_input_sent = settle_streams(job);
     job->submit.is_tty = job->is_on_terminal;
     job->call.is_followed = true;
     r = slurm_job_send(job, command, NULL, &made, err);
