@@ -15,12 +15,14 @@
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/verbs/compat_names.h"
+#include "cli/verbs/compat_python.h"
 #include "cli/api/programs.h"
 #include "cli/options/talk.h"
 
 struct compat_options {
     bool is_forced;
-    bool is_slurm; // the commands of Slurm, which are another program
+    bool is_slurm;  // the commands of Slurm, which are another program
+    bool is_python; // a folder of Python files instead of links
 };
 
 static const struct option_row install_rows[] = {
@@ -28,6 +30,8 @@ static const struct option_row install_rows[] = {
         OPTION_INNER(flag, struct compat_options, is_forced) },
     { 0, "slurm", NULL, "the commands of Slurm: sbatch, squeue, srun and others",
         OPTION_INNER(flag, struct compat_options, is_slurm) },
+    { 0, "python", NULL, "a folder of Python files, as in: python src/mgpu_srun.py",
+        OPTION_INNER(flag, struct compat_options, is_python) },
     { 0 },
 };
 
@@ -108,6 +112,17 @@ static int find_program(const char *name, char path[PATH_MAX], struct error *err
     return 0;
 }
 
+static int install_python(struct call *call, int argc, char **argv, const char *self, struct error *err)
+{
+    const struct compat_options *options = call->options;
+    if (argc != 1 || options->is_slurm)
+        return error_set(err, -EINVAL, "--python takes one folder, and no names");
+    int made = compat_python_install(argv[0], self, options->is_forced, err);
+    if (made >= 0 && !call->is_quiet)
+        talk_line("%d files in %s", made, argv[0]);
+    return made < 0 ? made : EXIT_OK;
+}
+
 static int run_install(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct compat_options *options = call->options;
@@ -118,6 +133,8 @@ static int run_install(struct call *call, int argc, char **argv, struct error *e
         return error_set(err, -EINVAL, "no folder given; use one in PATH, such as /usr/local/bin");
     if (find_program(options->is_slurm ? SLURM_COMPAT_PROGRAM : COMPAT_PROGRAM, self, err) < 0)
         return err->code;
+    if (options->is_python)
+        return install_python(call, argc, argv, self, err);
     for (int i = 1; i < argc; i++)
         if (find_or_refuse(names, argv[i], err) == NULL)
             return -EINVAL;
@@ -180,7 +197,7 @@ static const struct command list_command = {
 
 static const struct command install_command = {
     .name = "compat install",
-    .usage = "[--force] [--slurm] FOLDER [NAME...]",
+    .usage = "[--force] [--slurm|--python] FOLDER [NAME...]",
     .help = "Create links with these names, or all names, in a folder",
     .detail = "A name used by another program in PATH is omitted, unless --force is given.",
     .tables = { install_rows },
