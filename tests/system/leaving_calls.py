@@ -81,7 +81,7 @@ CALLS = {
     ('mgpu run', 'without a terminal'): Call(run()),
     ('mgpu run', '--ctrl-c detach, without a terminal'): Call(run('--ctrl-c', 'detach')),
     ('mgpu run', '--ctrl-c cancel, without a terminal'): Call(run('--ctrl-c', 'cancel')),
-    ('mgpu run', 'on a terminal'): Call(run(), terminal='always'),
+    ('mgpu run', 'on a terminal, or -i'): Call(run(), terminal='always'),
     ('mgpu run', '--ctrl-c detach, on a terminal'): Call(run('--ctrl-c', 'detach'), terminal='always'),
     ('mgpu shell', ''): Call(shell, terminal='always', env=lambda case: {'SHELL': f'{case.place}/shell'}),
     ('mgpu submit', ''): Call(lambda case: ['mgpu', 'submit', '-g', 1, '--', *case.script()], ends=True),

@@ -111,6 +111,36 @@ def test_a_run_under_nohup_survives_the_terminal_that_its_shell_loses(box, place
     folder.close()
 
 
+def test_a_terminal_that_sends_two_hangups_leaves_the_job_its_grace_period(box, place, gate):
+    """The kernel sends one, and the shell another; and what read the output has gone, too."""
+    text = f'trap "read word < {gate.path}; echo saved > {place}/saved; exit 3" TERM; echo one; sleep 1000 & wait'
+    run = box.popen('run', '--', 'sh', '-c', text)
+    assert read_line(run) == b'one\n'
+    run.send_signal(signal.SIGHUP)
+    run.stdout.close()
+    job = max(box.open_jobs())
+    box.wait(job, 'stopping')
+    run.send_signal(signal.SIGHUP)
+    run.send_signal(signal.SIGTERM)
+    assert box.job(job)['state'] == 'stopping'
+    gate.open()
+    assert run.wait(harness.DEADLINE_S) == 128 + signal.SIGHUP
+    with open(f'{place}/saved', encoding='utf-8') as file:
+        assert file.read() == 'saved\n'
+
+
+def test_a_run_that_ignores_the_loss_of_its_reader_goes_on(box, gate):
+    text = f'echo one; read word < {gate.path}; echo two; read word < {gate.path}; echo three'
+    run = box.popen('run', '--', 'sh', '-c', text, preexec_fn=ignore(signal.SIGPIPE))
+    assert read_line(run) == b'one\n'
+    job = max(box.open_jobs())
+    run.stdout.close()
+    gate.open(2)
+    assert run.wait(harness.DEADLINE_S) == 125
+    assert 'Broken pipe; it is still available: mgpu logs' in run.stderr.read().decode()
+    assert box.job(job)['state'] == 'done' and box.output(job) == 'one\ntwo\nthree\n'
+
+
 @pytest.mark.parametrize('words', [('srun', 'true'), ('salloc', 'true')], ids=lambda words: words[0])
 def test_ctrl_c_while_an_immediate_job_waits_withdraws_it(box, gate, place, words):
     blocker = box.post_job(gate.command(), gpus=8)

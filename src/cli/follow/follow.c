@@ -170,7 +170,7 @@ static void go(struct follow *follow, int signal)
         follow->options->show_state(follow->job);
     else if (step == GOING_ABANDON)
         follow->is_abandoned = true;
-    else
+    else if (step != GOING_WAIT)
         request(follow, signal, step);
 }
 

@@ -48,6 +48,8 @@ static enum going_step stop(struct going *going, int signal, enum going_step ste
 /* By Ctrl-C, a job whose state was shown before gets SIGINT first. */
 static enum going_step end(struct going *going, int signal, int64_t now_ms)
 {
+    if (going->stops > GOING_CANCEL && signal != SIGINT)
+        return GOING_WAIT;
     going->is_interrupted = going->stops == 0 && going->shown_ms != 0 && signal == SIGINT;
     enum going_step step = going->stops > GOING_CANCEL ? (enum going_step)going->stops : GOING_CANCEL;
     return stop(going, signal, step, now_ms);

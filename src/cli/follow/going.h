@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a signal for a program that follows a job does to the job, by the row of the program
- * (cli/api/leaving.h) and by the signals before it: a job that the user ends again is killed, and then not
- * waited for.
+ * (cli/api/leaving.h) and by the signals before it: a job that the user ends again by Ctrl-C is killed, and
+ * then not waited for. No other signal shortens its grace period: a terminal that goes away sends several.
  */
 #pragma once
 
@@ -18,6 +18,7 @@ enum going_step {
     GOING_ABANDON, // nothing more: its end is not waited for
     GOING_LEAVE,   // the program goes, the job stays
     GOING_SHOW,    // its state is printed
+    GOING_WAIT,    // nothing: it is ending already
 };
 
 struct going {

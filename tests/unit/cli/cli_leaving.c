@@ -117,7 +117,21 @@ static void a_run_that_waits_is_ended_at_once(void **state)
 {
     struct going going = { .leaver = LEAVER_RUN };
     assert_int_equal(going_next(&going, true, SIGINT, 1000), GOING_CANCEL);
-    assert_int_equal(going_next(&going, true, SIGTERM, 1000), GOING_KILL);
+    assert_int_equal(going_next(&going, true, SIGINT, 1000), GOING_KILL);
+}
+
+static void only_ctrl_c_shortens_the_grace_period(void **state)
+{
+    static const int signals[] = { SIGTERM, SIGHUP, SIGPIPE };
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        struct going going = { .leaver = LEAVER_RUN };
+        assert_int_equal(going_next(&going, false, signals[i], 1000), GOING_CANCEL);
+        assert_int_equal(going_next(&going, false, SIGHUP, 1001), GOING_WAIT);
+        assert_int_equal(going_next(&going, false, SIGPIPE, 1002), GOING_WAIT);
+        assert_int_equal(going_next(&going, false, SIGINT, 1003), GOING_KILL);
+        assert_int_equal(going_next(&going, false, SIGTERM, 1004), GOING_WAIT);
+        assert_int_equal(going.first_signal, signals[i]);
+    }
 }
 
 static void the_job_of_an_srun_is_shown_then_interrupted_and_ended(void **state)
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_run_is_interrupted_then_ended_then_killed),
         cmocka_unit_test(a_run_is_interrupted_again_after_some_time),
         cmocka_unit_test(a_run_that_waits_is_ended_at_once),
+        cmocka_unit_test(only_ctrl_c_shortens_the_grace_period),
         cmocka_unit_test(the_job_of_an_srun_is_shown_then_interrupted_and_ended),
         cmocka_unit_test(a_viewer_leaves_by_any_signal),
         cmocka_unit_test(what_is_ignored_is_not_waited_for),
