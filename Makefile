@@ -7,7 +7,7 @@ CHECKS ?= build-check build-clang build-fast build-older build-mutants build-kit
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all build run check check-real check-all check-vm soak fuzz dist deb release gpu-kit install uninstall clean clean-all distclean regenerate-specs
+.PHONY: all build run run-training check check-real check-all check-vm soak fuzz dist deb release gpu-kit install uninstall clean clean-all distclean regenerate-specs
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -32,6 +32,12 @@ run:
 	tools/install-packages run
 	$(MAKE) all
 	examples/demo $(BUILD)
+
+# The same with a training with torchrun on two of the GPUs; for it python3-torch is installed (300 MB).
+run-training:
+	tools/install-packages training
+	$(MAKE) all
+	examples/demo --training $(BUILD)
 
 # Installs what the tests need, builds three times, runs every test; the last line is "N passed, N failed".
 # QUICK=1: one build and the short tests, and which are left out.

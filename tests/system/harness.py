@@ -23,6 +23,8 @@ import tempfile
 import threading
 import time
 
+import pytest
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAMS = ('mgpu', 'mgpu-compat', 'mgpu-slurm', 'mgpu-tls', 'mgpud', 'mgpu-agent', 'mgpu-shepherd',
             'mgpu-gpu-test')
@@ -34,6 +36,20 @@ LEAVING_S = 5   # for a process that has nothing left to do
 
 # A finding in any of these in a log is a failed test.
 SANITIZER = re.compile(r'ERROR: (Address|Leak|Undefined)\w*Sanitizer|runtime error:|Assertion .* failed')
+
+
+@functools.lru_cache(maxsize=None)
+def namespaces_missing(options='-m'):
+    """Why a program cannot have these namespaces (options of unshare) here; empty when it can."""
+    done = subprocess.run(['unshare', *options.split(), 'true'], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return f'needs namespaces of its own: {done.stderr.strip()}' if done.returncode else ''
+
+
+def require_namespaces(options='-m'):
+    """Skips the test where it cannot have them."""
+    why = namespaces_missing(options)
+    if why:
+        pytest.skip(why)
 
 
 def free_port():
