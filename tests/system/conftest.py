@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fixtures: users, private instances, and gates at which jobs wait for the test."""
 
+import ctypes
 import os
 import shutil
 import signal
@@ -11,11 +12,29 @@ import pytest
 import harness
 
 
+CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 0x40000  # of sched.h and sys/mount.h
+
+
+def bind_root():
+    """In a plain chroot / is no mount point, and programs that change its propagation, as unshare does, are refused. There
+    all that runs from here on gets a / that is one, in a mount namespace of its own."""
+    with open('/proc/self/mountinfo', encoding='utf-8') as mounts:
+        if os.geteuid() != 0 or any(line.split()[4] == '/' for line in mounts):
+            return
+    libc, here, aside = ctypes.CDLL(None), os.getcwd(), b'/tmp'  # where only the old / has it
+    if libc.unshare(CLONE_NEWNS) == 0 and libc.mount(b'/', aside, None, MS_BIND | MS_REC, None) == 0:
+        os.chdir(aside)
+        os.chroot('.')
+        libc.mount(None, b'/', None, MS_REC | MS_PRIVATE, None)
+        os.chdir(here)
+
+
 def pytest_configure(config):
     config.addinivalue_line('markers', 'root: needs root (several users)')
     config.addinivalue_line('markers', 'gpu: needs an NVIDIA GPU')
     config.addinivalue_line('markers', 'real: needs a package that only make check-real installs')
     config.addinivalue_line('markers', 'smoke: short, and shows that most works: make check QUICK=1')
+    bind_root()
     # A shell without job control has what it starts in the background ignore SIGINT, and so would all that is tested.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -146,6 +146,7 @@ exec sleep infinity
 @contextlib.contextmanager
 def own_machine(user, folder, starter):
     """A terminal of `user` on a machine where mgpu was never started; what `starter` has started is stopped at the end."""
+    harness.require_namespaces('-m -n')
     with contextlib.ExitStack() as kept:
         # Cgroups are not the machine's own: two mgpud with the usual directories would share those of their jobs.
         lock = kept.enter_context(open('/tmp/mgpu-own-machine.lock', 'w', encoding='ascii'))
@@ -157,6 +158,7 @@ def own_machine(user, folder, starter):
         with subprocess.Popen(
                 ['unshare', '--mount', '--net', '--propagation', 'private', 'sh', '-c', SETUP, 'sh', place, user.home,
                  str(user.uid), str(user.gid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as holder:
+            terminal = None
             try:
                 assert holder.stdout.readline() == b'ready\n', holder.stderr.read()
                 prefix = ['nsenter', f'--target={holder.pid}', '--mount', '--net']
@@ -167,7 +169,8 @@ def own_machine(user, folder, starter):
                 terminal = Terminal(prefix, user, environment, folder)
                 yield terminal
             finally:
-                terminal.type('mgpud --stop', starter)
+                if terminal:
+                    terminal.type('mgpud --stop', starter)
                 holder.send_signal(signal.SIGKILL)
 
 

@@ -5,7 +5,6 @@ statically linked and keeps the true time, as on a node whose clock differs from
 import datetime
 import os
 import shutil
-import subprocess
 import time
 
 import pytest
@@ -33,8 +32,7 @@ def cuda(place):
 
 @pytest.fixture
 def box(make_instance, ana, cuda):
-    if subprocess.run(['unshare', '-m', 'true'], check=False).returncode:
-        pytest.skip('needs mount namespaces')
+    harness.require_namespaces()
     made = make_instance(gpus='sim:2x8G', client=ana, arguments=cuda.arguments, start=False)
     os.mkdir(f'{made.place}/mnt')
     os.mkdir(f'{made.place}/etc')

@@ -3,7 +3,6 @@
 
 import os
 import pwd
-import subprocess
 
 import pytest
 
@@ -42,8 +41,7 @@ def write_database(folder, home):
 
 @pytest.fixture
 def box(make_instance):
-    if subprocess.run(['unshare', '-m', 'true'], check=False).returncode:
-        pytest.skip('needs mount namespaces')
+    harness.require_namespaces()
     made = make_instance(gpus='sim:2x8G', start=False)
     made.far_home = f'{made.place}/far'
     for path in (made.far_home, f'{made.place}/extrausers'):

@@ -142,6 +142,7 @@ def test_stop_ends_the_daemon_and_returns_when_it_has_left(make_instance, someon
 
 @pytest.mark.skipif(not harness.IS_ROOT, reason='needs a mount namespace')
 def test_a_user_does_not_start_a_second_mgpud_for_the_gpus_of_the_machine(make_instance, someone, place):
+    harness.require_namespaces()
     box = make_instance(gpus='sim:2x8G')  # as that of the machine, in a namespace where it lies in the usual place
     inside = f'mount -t tmpfs none /run && mkdir /run/mgpu && mount --bind {box.run_dir} /run/mgpu && exec "$@"'
     own = [f'{place}/own-state', f'{place}/runtime/mgpu']

@@ -153,6 +153,7 @@ exec chroot --userspec=$user $root /kit/run -o /out "$@"
 @pytest.mark.parametrize('user', ['0:0', '12345:12345'])
 def test_a_system_with_nothing_but_glibc_has_jobs(kit, place, user):
     """No shell, no user database, no configuration: a container made from nothing."""
+    harness.require_namespaces()
     kit.install()
     root = f'{place}/root'
     for folder in ('proc', 'dev', 'sys', 'tmp', 'out', 'driver', 'kit'):

@@ -9,7 +9,6 @@ import random
 import shutil
 import signal
 import struct
-import subprocess
 
 import pytest
 
@@ -48,8 +47,7 @@ class Allocations:
 
 @pytest.fixture
 def box(make_instance, ana):
-    if subprocess.run(['unshare', '-m', 'true'], check=False).returncode:
-        pytest.skip('needs mount namespaces')
+    harness.require_namespaces()
     made = make_instance(gpus='sim:2x8G', client=ana, start=False)
     for name in ('mnt', 'etc'):
         os.mkdir(f'{made.place}/{name}')

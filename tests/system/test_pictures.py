@@ -57,6 +57,7 @@ class Scene:
 
     def __init__(self, make_instance, ana, bo, place):
         self.ana, self.bo, self.place = ana, bo, place
+        harness.require_namespaces()
         self.port = harness.free_port()
         self.gate = harness.Gate(place)
         self.holder = subprocess.Popen(['unshare', '--mount', '--propagation', 'private', 'sh', '-c', NAMES, 'sh', place],

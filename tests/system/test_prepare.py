@@ -262,6 +262,7 @@ def test_a_job_prepared_for_a_gpu_that_fails_waits_for_it(make_instance, gate, p
 
 @pytest.mark.root
 def test_a_prepared_job_whose_user_is_deleted_does_not_run(make_instance, gate, place, ana, bo):
+    harness.require_namespaces()
     passwd = f'{place}/passwd'
     shutil.copy('/etc/passwd', passwd)
     instance = make_instance('sim:1x24G', start=False)

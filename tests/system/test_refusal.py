@@ -3,6 +3,7 @@
 
 import pytest
 
+import harness
 from cluster import Cluster
 
 pytestmark = pytest.mark.root  # mounts another /etc/passwd
@@ -11,6 +12,7 @@ pytestmark = pytest.mark.root  # mounts another /etc/passwd
 @pytest.fixture(scope='module')
 def strangers(someone, tmp_path_factory):
     """Nodes n1, n2 and n3 with four GPUs each. On n1 nobody but root exists."""
+    harness.require_namespaces()
     passwd = tmp_path_factory.mktemp('users') / 'passwd'
     with open('/etc/passwd', encoding='utf-8') as lines:
         passwd.write_text(''.join(line for line in lines if not line.startswith(f'{someone.name}:')))

@@ -80,6 +80,7 @@ def test_the_exit_status_and_standard_input_are_those_of_the_command(box, shell)
 
 def changed(make_instance, commands):
     """An instance whose machine was changed in a mount namespace of its own."""
+    harness.require_namespaces()
     box = make_instance('sim:4x24G', start=False)
     box.command = ['unshare', '--mount', 'sh', '-c', f'{commands} && exec "$@"', 'sh', *box.command]
     return box.start()

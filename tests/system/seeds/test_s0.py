@@ -140,6 +140,7 @@ def test_S0_5_the_old_socket(place):
 @pytest.mark.root
 def test_S0_5_the_old_socket_leads_users_to_roots_server(names, ana, bo):
     """Also where another user has left a link that leads nowhere; a second start changes nothing."""
+    harness.require_namespaces()
     os.symlink('/nonexistent/socket', OLD_SOCKET)
     os.lchown(OLD_SOCKET, bo.uid, bo.gid)
     start = ('mount -t tmpfs -o mode=755 none /run && mount -t tmpfs -o mode=755 none /var/lib && '
