@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 
 #include "agent/host/options.h"
+#include "agent/host/scope.h"
 #include "agent/keeper.h"
 #include "agent/uplink/uplink.h"
 #include "agent/worker.h"
@@ -30,6 +31,10 @@ static int run(const struct agent_options *options, int argc, char **argv)
         return EXIT_SUCCESS;
     }
     log_open("mgpu-agent", options->is_verbose);
+    /* A worker is where its keeper is; the token of --join is not to be seen in another command line. */
+    bool is_first = options->keep_fd >= 0 || agent_options_is_node(options);
+    if (is_first && options->cgroup == NULL && options->join == NULL && options->join_file == NULL)
+        scope_enter(argv);
     if (options->node != NULL)
         log_set_node(options->node);
     if (agent_options_is_node(options)) {

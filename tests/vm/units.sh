@@ -51,9 +51,32 @@ the_confined_controller_serves() {
     await mgpu doctor >/dev/null
 }
 
+# As from a shell of a session, whose cgroup others share: it gets a scope of its own.
+who_types_mgpud_has_all_limits() {
+    systemctl stop mgpud
+    systemctl stop mgpu-jobs
+    rm -f /run/mgpu/cgroup
+    systemd-run --scope --quiet --unit=session-77 sh -c 'mgpud --detach; sleep 30' &
+    await mgpu doctor >/dev/null
+    await limits_are_on
+    id=$(submit ta -g 0 -M 64M -- dd if=/dev/zero of=/dev/null bs=200M count=1)
+    ended "$id" 137
+    the_job_is_in "/system.slice/mgpu-agent-*.scope/mgpu.*"
+    mgpud --stop
+    await no_scope_is_left
+    rm -f /run/mgpu/cgroup
+    systemctl start mgpud
+    await mgpu doctor >/dev/null
+}
+
+no_scope_is_left() {
+    [ -z "$(ls -d $groups/system.slice/mgpu-agent-*.scope 2>/dev/null)" ]
+}
+
 hold unit -g 1
 check "mgpu-jobs has no process of its own, and a fifth of the tasks is for others" the_unit_leaves_tasks_to_others
 check "a job outlives mgpud while it is stopped" stopping_mgpud_leaves_jobs_alone "$id" "$cgroup" "$pid"
 check "stopping mgpu-jobs ends all jobs" stopping_mgpu_jobs_ends_them "$id" "$cgroup"
 check "jobs start in a cgroup that was made anew" the_holder_may_be_killed
 check "mgpud is confined where no jobs run" the_confined_controller_serves
+check "root's mgpud that somebody types has all limits, in a scope that goes with it" who_types_mgpud_has_all_limits

@@ -9,8 +9,8 @@
  *     j42.1/                                   an attempt
  *       step0.0/                               one step's rank: only processes of the job
  *
- * The parent is the agent's own cgroup, or one that a service manager keeps for jobs, so that the agent's may
- * be removed before them. The attempt's directory has no processes of its own: limits for all its steps are
+ * The parent is chosen in agent/confine/place.h, or is one that a service manager keeps for jobs, so that the
+ * agent's may be removed before them. The attempt's directory has no processes of its own: limits for all its steps are
  * set there. Nothing is deleted recursively: rmdir(2) refuses a directory with a process or a child, which
  * proves that a removed one was empty.
  */
@@ -37,6 +37,7 @@
 #include "agent/confine/limits.h"
 #include "agent/confine/devices.h"
 #include "agent/confine/name.h"
+#include "agent/confine/place.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -45,7 +46,6 @@
 #define SHEPHERDS      "shepherds"
 #define REMEMBERED     "cgroup" // file in the run dir
 #define OWN_CGROUP     "/proc/self/cgroup"
-#define OWN_CGROUP_MAX 65536U
 #define CELL_NAME_SIZE 96
 
 struct confine_state {
@@ -71,23 +71,20 @@ static const char *find_mount(void)
     return NULL;
 }
 
-/* Path of our own cgroup within the hierarchy, or NULL. The caller frees it. */
-static char *own_cgroup(void)
+/* Whether the instance has cgroups of attempts: "jJOB.ATTEMPT". */
+static bool has_attempts(const char *path)
 {
-    _cleanup_buffer_ struct buffer text = { 0 };
-    if (file_read(AT_FDCWD, OWN_CGROUP, OWN_CGROUP_MAX, &text) < 0)
-        return NULL;
-    for (char *line = buffer_text(&text); line != NULL && *line != '\0';) {
-        char *end = strchrnul(line, '\n');
-        if (strncmp(line, "0::/", 4) == 0)
-            return xstrndup(line + 3, (size_t)(end - line) - 3);
-        line = *end == '\n' ? end + 1 : end;
-    }
-    return NULL;
+    DIR *instance = opendir(path);
+    bool found = false;
+    for (const struct dirent *entry; instance != NULL && !found && (entry = readdir(instance)) != NULL;)
+        found = entry->d_name[0] == 'j' && entry->d_name[1] >= '1' && entry->d_name[1] <= '9';
+    if (instance != NULL)
+        (void)closedir(instance);
+    return found;
 }
 
-/* Where an earlier agent of this instance found its place: the cgroups of running jobs are there, even if
- * this agent was started elsewhere. */
+/* Where an earlier agent of this instance found its place, while the cgroups of jobs are there: this agent may
+ * have been started elsewhere. */
 static char *remembered_path(const char *run_dir)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -96,7 +93,7 @@ static char *remembered_path(const char *run_dir)
     if (file_read(AT_FDCWD, name, PATH_MAX, &text) < 0)
         return NULL;
     char *path = buffer_text(&text);
-    bool is_usable = statfs(path, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+    bool is_usable = statfs(path, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC && has_attempts(path);
     return is_usable ? buffer_take(&text) : NULL;
 }
 
@@ -106,20 +103,18 @@ static int remember_path(const char *run_dir, const char *path)
     return file_write(AT_FDCWD, name, path, strlen(path), false);
 }
 
-/*
- * The instance's directory. An agent that runs inside an instance's cgroup (a test within a job) makes its
- * own below that.
- */
+/* The instance's directory: below `parent`, or where place_choose() finds. */
 static char *instance_path(const char *mount, const char *parent, const char *run_dir)
 {
-    _cleanup_free_ char *own = own_cgroup();
-    if (parent == NULL)
-        parent = own;
-    if (parent == NULL)
-        return NULL;
+    struct place_facts facts = { 0 };
     char name[CONFINE_NAME_SIZE];
+    place_facts_read(mount, &facts);
+    _cleanup_free_ char *place = parent != NULL ? xstrdup(parent) : place_choose(&facts);
+    place_facts_clear(&facts);
+    if (place == NULL)
+        return NULL;
     confine_name_read(run_dir, name);
-    return xasprintf("%s%s/%s", mount, strcmp(parent, "/") == 0 ? "" : parent, name);
+    return xasprintf("%s%s/%s", mount, strcmp(place, "/") == 0 ? "" : place, name);
 }
 
 static int make_directory(int dirfd, const char *name)

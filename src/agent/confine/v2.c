@@ -23,21 +23,24 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/*
- * True of every cgroup with processes of its own but the root, which has no type. The kernel refuses to
- * enable memory there. It enables pids and cpu, but makes the cgroup a threaded domain, below which no
- * process can be started.
- */
-static bool has_processes(const char *dir)
+bool v2_has_processes(const char *dir)
 {
     char text[LIST_SIZE];
     return limit_files_read(dir, "cgroup.type", text, sizeof(text)) &&
            limit_files_read(dir, "cgroup.procs", text, sizeof(text)) && text[0] != '\0';
 }
 
+bool v2_has_controller(const char *dir, const char *controller)
+{
+    char list[LIST_SIZE];
+    return limit_files_read(dir, "cgroup.controllers", list, sizeof(list)) && has_word(list, controller);
+}
+
 static int refuse(const char *dir, const char *controller, int r, struct error *err)
 {
     (void)error_set_errno(err, r, "%s cannot enable the %s controller for its children", dir, controller);
+    if (r == -EBUSY && geteuid() != 0)
+        return error_hint(err, "loginctl enable-linger, then start mgpud again");
     if (r == -EBUSY)
         return error_hint(
             err, "start mgpud with its systemd unit, or use --cgroup with a cgroup without processes");
@@ -49,11 +52,11 @@ static int enable(const char *dir, const char *controller, struct error *err)
     char list[LIST_SIZE], word[64];
     if (limit_files_read(dir, "cgroup.subtree_control", list, sizeof(list)) && has_word(list, controller))
         return 0;
-    if (!limit_files_read(dir, "cgroup.controllers", list, sizeof(list)) || !has_word(list, controller)) {
+    if (!v2_has_controller(dir, controller)) {
         (void)error_set(err, -ENOSYS, "%s has no %s controller", dir, controller);
         return error_hint(err, "delegate it (systemd: Delegate=yes in its unit)");
     }
-    if (has_processes(dir))
+    if (v2_has_processes(dir))
         return refuse(dir, controller, -EBUSY, err);
     _cleanup_free_ char *path = xasprintf("%s/cgroup.subtree_control", dir);
     int n = snprintf(word, sizeof(word), "+%s", controller);

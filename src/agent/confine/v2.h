@@ -2,7 +2,17 @@
 /* Enables controllers of cgroup v2, which must be done from the top of the tree downwards. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
+
+/* True of every cgroup with processes of its own but the root, which has no type. The kernel refuses to
+ * enable memory there. It enables pids and cpu, but makes the cgroup a threaded domain, below which no
+ * process can be started. */
+bool v2_has_processes(const char *dir);
+
+/* Whether this directory has the controller, and could enable it for its children. */
+bool v2_has_controller(const char *dir, const char *controller);
 
 /* Enables the controller for the children of `instance`, and before that for `instance` in its parent, unless
  * it is enabled already. Only these two are ever changed. */
