@@ -59,6 +59,7 @@ static void copy_accounts(struct fairshare *to, const struct fairshare *from, in
         copy->shares = account->shares;
         copy->limits = account->limits;
         copy->factor = account->factor;
+        copy->had_turn = account->had_turn;
         copy->usage = fairshare_usage(from, account, now_ms);
         copy->charged = fairshare_charged(from, account, now_ms);
         copy->at_ms = now_ms;
@@ -203,6 +204,7 @@ static void begin_try(struct sched_copying *copying)
     cluster_postpone(&copy->cluster);
     cluster_set_partitions(&copy->cluster, from->cluster.partitions, from->cluster.n_partitions);
     copy_accounts(&copy->fairshare, &from->fairshare, copy->now_ms);
+    copy->is_head_start_due = from->is_head_start_due;
     copying->copy = copy;
     copying->version = from->cluster.version;
     copying->tries++;

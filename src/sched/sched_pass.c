@@ -328,6 +328,7 @@ void sched_pass(struct sched *sched, int64_t now_ms)
     if (sched->rerank_timer == 0 && is_ranked && sched->queue.root != NULL)
         timers_set(&sched->timers, sched->now_ms + RERANK_MS, TIMER_RERANK, sched, &sched->rerank_timer);
     look_at_dirty(sched);
+    sched_head_starts_return(sched);
     uint64_t n_over;
     do { // again if preempted jobs stopped at once
         n_over = sched->n_over;
@@ -337,6 +338,7 @@ void sched_pass(struct sched *sched, int64_t now_ms)
         decide(sched);
         sched->is_deciding = false;
     } while (sched->n_over != n_over || was_passed_over(sched));
+    sched_head_starts_return(sched);
     sched_own_settle(sched); // for queries of the order
     sched->cluster.n_dirty = 0;
     sched->is_dirty = false;

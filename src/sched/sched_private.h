@@ -114,6 +114,7 @@ struct sched {
     struct sched_run **runs;
     size_t n_runs, runs_capacity;
     uint64_t n_over;               // incremented when a run ends
+    bool is_head_start_due;        // of an account that had its turn
     size_t n_preemptible;          // runs that may be preempted
     struct learnt_failure failure; // of this pass
     struct node_runs *nodes;
@@ -190,8 +191,10 @@ int64_t sched_limit_to_precede(
 /* Its user has nothing running, and has not had more than its share: on a small machine the shares would
  * otherwise be those of the head start. */
 bool sched_has_head_start(const struct queue_class *class);
-/* The user has got its first running job, or has lost its last one. */
-void sched_head_start_changed(struct sched *sched, struct account *account);
+/* The user has got its first running job, or has lost its last one: then it has had its turn. */
+void sched_head_start_changed(struct sched *sched, struct account *account, bool is_over);
+/* Gives head starts to users who have had their turn, once nobody else waits with one. */
+void sched_head_starts_return(struct sched *sched);
 void sched_rerank_timer(struct sched *sched);
 /* Moves it in the tree; `is_shorter`: the expected run time has decreased. */
 void sched_move_class(struct sched *sched, struct queue_class *class, double rank, bool is_shorter);

@@ -90,9 +90,14 @@ static double factor_of_group(const struct account *group)
     return group->factor + (group->parent != NULL ? group->parent->factor : 0);
 }
 
+/* Who gets what comes free is decided as of before the end that frees it, and users who have had their turn
+ * get another head start after those who still wait for theirs. Otherwise the user of a flood, who has
+ * nothing running whenever one of its jobs has ended or another user's runs, would be ahead of newcomers for
+ * ever. */
 bool sched_has_head_start(const struct queue_class *class)
 {
-    return class->account->running == 0 && class->account->factor + factor_of_group(class->group) <= 0;
+    return class->account->running == 0 && !class->account->had_turn &&
+           class->account->factor + factor_of_group(class->group) <= 0;
 }
 
 static void view_of(
@@ -367,10 +372,40 @@ void sched_join_class(struct sched *sched, struct sched_job *job, const struct c
     fairshare_set_parent(&sched->fairshare, class->account, class->group, sched->now_ms);
 }
 
-void sched_head_start_changed(struct sched *sched, struct account *account)
+void sched_head_start_changed(struct sched *sched, struct account *account, bool is_over)
 {
-    if (sched->settings.policy->uses_fairshare)
+    if (!sched->settings.policy->uses_fairshare)
+        return;
+    account->had_turn = is_over;
+    sched->is_head_start_due |= is_over; // the next pass gives it, or keeps it back
+    if (!is_over)
         rerank_user(sched, account);
+}
+
+/* Whether a job waits of a user who has a head start. */
+static bool is_newcomer_waiting(const struct sched *sched)
+{
+    for (const struct account *account = sched->fairshare.first; account != NULL; account = account->next)
+        for (const struct queue_class *class = account->classes; class != NULL; class = class->peer_after)
+            if (class->length > 0 && !class->is_parked) {
+                if (sched_has_head_start(class))
+                    return true;
+                break; // its other classes have none either, unless groups differ
+            }
+    return false;
+}
+
+void sched_head_starts_return(struct sched *sched)
+{
+    if (!sched->is_head_start_due || is_newcomer_waiting(sched))
+        return;
+    for (struct account *account = sched->fairshare.first; account != NULL; account = account->next) {
+        if (!account->had_turn)
+            continue;
+        account->had_turn = false;
+        rerank_user(sched, account);
+    }
+    sched->is_head_start_due = false;
 }
 
 void sched_leave_class(struct sched *sched, struct sched_job *job)

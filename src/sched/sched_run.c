@@ -279,7 +279,7 @@ static void charge(struct sched *sched, struct sched_run *run, bool is_over)
             sched_unpark(sched, accounts[i]);
     }
     if (accounts[0]->running == (is_over ? 0 : 1))
-        sched_head_start_changed(sched, accounts[0]);
+        sched_head_start_changed(sched, accounts[0], is_over);
 }
 
 void sched_tell_placement(struct sched *sched, const struct allocation *allocation)
