@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "base/spool.h"
 #include "base/system_mgpud.h"
+#include "job/inherited.h"
 #include "job/interpreter.h"
 #include "job/launch.h"
 #include "job/slurm.h"
@@ -419,6 +420,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
     gpu_grants_copy(&ret->gpus, &launch->gpus);
     strings_copy(&ret->command, &job->command);
     strings_copy(&ret->env, &job->env);
+    inherited_drop(&ret->env);
     complete_environment(&ret->env, launch, user, ret->cwd);
     set_assignment(&ret->gpu_env, launch, job_name, node, ret->say_pipe);
     slurm_env_set(&ret->gpu_env, launch, job, job_name, node->name);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "cli/term/field.h"
 #include "cli/term/words.h"
+#include "job/inherited.h"
 
 #define EXPORT_ALL     "all"
 #define EXPORT_MINIMAL "minimal"
@@ -74,8 +75,26 @@ bool environment_is_exported(const char *what, const char *name)
     return is_minimal(name) || is_listed(what, name);
 }
 
+static const char *get_entry(const void *environment, const char *name)
+{
+    size_t length = strlen(name);
+    for (char *const *entry = environment; entry != NULL && *entry != NULL; entry++)
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+            return *entry + length + 1;
+    return NULL;
+}
+
+/* It describes the job in which this command runs, and was not asked for by its name. */
+static bool is_of_job_around(char *const *environment, const char *what, const char *name)
+{
+    bool is_named = what != NULL && !is_keyword(what) && is_listed(what, name);
+    return !is_named && inherited_describes(name, environment, get_entry);
+}
+
 static unsigned add_entries(json_t *env, const char *what, bool is_inherited, char *const *entries)
 {
+    char *const *const all = entries;
+    bool is_in_job = is_inherited && inherited_is_in_job(all, get_entry);
     unsigned left_out = 0;
     for (; entries != NULL && *entries != NULL; entries++) {
         const char *equals = strchr(*entries, '=');
@@ -83,6 +102,8 @@ static unsigned add_entries(json_t *env, const char *what, bool is_inherited, ch
             continue;
         _cleanup_free_ char *name = xstrndup(*entries, (size_t)(equals - *entries));
         if (is_inherited && !environment_is_exported(what, name))
+            continue;
+        if (is_in_job && is_of_job_around(all, what, name))
             continue;
         json_t *value = json_string(equals + 1);
         if (value == NULL || json_object_set_new(env, name, value) < 0)

@@ -13,6 +13,7 @@
 
 #include "agent/launch/launch_spec.h"
 #include "base/memory.h"
+#include "job/inherited.h"
 #include "job/spec.h"
 
 struct request {
@@ -311,6 +312,54 @@ static void rank_receives_the_nodes_of_the_others(void **state)
     assert_null(strings_get_env(env, "WORLD_SIZE")); // its launcher says how many processes there are
 }
 
+static const char *get_entry(const void *environment, const char *name)
+{
+    return strings_get_env(environment, name);
+}
+
+/* Of a job that has everything: nodes, an array, a script, options of Slurm. */
+static void all_that_is_set_for_a_job_is_known_as_its_own(void **state)
+{
+    /* These mean the same in every job. */
+    static const char *const general[] = { "CUDA_DEVICE_ORDER", "MGPU_SOCKET" };
+    struct request *request = *state;
+    struct launch_peer peers[2];
+    add_peers(request, peers);
+    request->launch.array_job = 40;
+    request->launch.array_index = 2;
+    request->job.script = xstrdup("#!/bin/sh");
+    strings_add(&request->job.ask.slurm, "kind=sbatch");
+    strings_add(&request->job.ask.slurm, "ntasks=4");
+    strings_add(&request->job.ask.slurm, "array=0-3");
+    make(request);
+    const struct strings *env = &request->spec.gpu_env;
+    assert_non_null(strings_get_env(env, "SLURM_ARRAY_TASK_COUNT"));
+    assert_non_null(strings_get_env(env, "MGPU_NNODES"));
+    for (size_t i = 0; i < env->count; i++) {
+        _cleanup_free_ char *name = xstrndup(env->items[i], strcspn(env->items[i], "="));
+        bool is_general = strcmp(name, general[0]) == 0 || strcmp(name, general[1]) == 0;
+        if (!is_general && !inherited_describes(name, env, get_entry))
+            fail_msg("%s would reach a job submitted in this one: job/inherited.c", name);
+    }
+}
+
+static void a_job_submitted_in_a_job_is_told_nothing_of_that(void **state)
+{
+    struct request *request = *state;
+    strings_set_env(&request->job.env, "MGPU_JOB_ID", "7");
+    strings_set_env(&request->job.env, "MGPU_NNODES", "2");
+    strings_set_env(&request->job.env, "PET_NNODES", "2");
+    strings_set_env(&request->job.env, "MGPU_ARRAY_INDEX", "3");
+    strings_set_env(&request->job.env, "SLURM_JOB_ID", "7");
+    strings_set_env(&request->job.env, "MINE", "1");
+    make(request);
+    static const char *const names[] = { "MGPU_NNODES", "PET_NNODES", "MGPU_ARRAY_INDEX", "SLURM_JOB_ID" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        assert_null(strings_get_env(&request->spec.env, names[i]));
+    assert_string_equal(strings_get_env(&request->spec.env, "MINE"), "1");
+    assert_string_equal(strings_get_env(&request->spec.gpu_env, "MGPU_JOB_ID"), "42");
+}
+
 static void rank_0_selects_the_port(void **state)
 {
     struct request *request = *state;
@@ -380,6 +429,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(the_assignment_names_the_gpus_in_the_order_asked),
         CASE(the_request_is_handed_on_whole),
+        CASE(all_that_is_set_for_a_job_is_known_as_its_own),
+        CASE(a_job_submitted_in_a_job_is_told_nothing_of_that),
         CASE(a_script_is_run_from_its_copy),
         CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another),
         CASE(it_says_what_the_step_may_use),
