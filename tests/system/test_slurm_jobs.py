@@ -3,6 +3,7 @@
 
 import datetime
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -467,3 +468,17 @@ def test_a_test_of_a_job_names_the_only_node(cluster):
     done = cluster.run('sbatch', '--test-only', '--wrap', 'true')
     name = cluster.box.api('GET', '/nodes').json['nodes'][0]['name']
     assert done.code == 0 and f' using 1 processors on nodes {name} in partition gpu\n' in done.err, done
+
+
+@pytest.mark.parametrize('command', ['srun', 'sbatch'])
+def test_test_only_says_where_and_when_and_runs_nothing(cluster, command):
+    script = cluster.script('#!/bin/sh\ntouch ran\n')
+    words = ('touch', 'ran') if command == 'srun' else (script,)
+    before = cluster.box.api('GET', '/jobs').json['jobs']
+    done = cluster.run(command, '--test-only', '-n', 1, '--gres=gpu:1', *words)
+    node = cluster.box.api('GET', '/nodes').json['nodes'][0]['name']
+    partition = cluster.box.api('GET', '/partitions').json['partitions'][0]['name']
+    assert done.code == 0 and done.out == '', done
+    assert re.fullmatch(rf'{command}: Job \d+ to start at \d{{4}}-\S+ using 1 processors on nodes {node} in partition {partition}\n', done.err), done
+    assert not os.path.exists(f'{cluster.place}/ran')
+    assert cluster.box.api('GET', '/jobs').json['jobs'] == before

@@ -7,20 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
 #include "cli/show/job_end.h"
-#include "cli/slurm/fields.h"
-#include "cli/slurm/nodes.h"
-#include "cli/slurm/partitions.h"
 #include "cli/slurm/script.h"
 #include "cli/slurm/send.h"
 #include "cli/slurm/slurm.h"
 #include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_lines.h"
 #include "cli/term/field.h"
-#include "cli/term/time_text.h"
 #include "job/spec.h"
 
 static int read_options(const struct slurm_program *program, int argc, char **argv, struct slurm_job *job,
@@ -67,55 +62,6 @@ static json_t *make_command(const struct slurm_script *script, int argc, char **
     return command;
 }
 
-/* The node that the job will have, if the partition has no other; NULL: mgpud does not tell which. */
-static const char *find_only_node(const json_t *nodes, const json_t *partitions, const char *partition)
-{
-    const json_t *wanted = NULL;
-    const char *only = NULL;
-    size_t index = 0, count = 0;
-    json_t *row = NULL;
-    json_array_foreach(partitions, index, row) if (field_is(row, "name", partition)) wanted = row;
-    json_array_foreach(
-        nodes, index, row) if (wanted != NULL && slurm_partition_has(wanted, field_text(row, "name")))
-    {
-        only = field_text(row, "name");
-        count++;
-    }
-    return count == 1 ? only : NULL;
-}
-
-/* "sbatch: Job 12 to start at ... using 1 processors on nodes box in partition gpu". */
-static int test_only(struct slurm_job *job, json_t *command, const char *script, struct error *err)
-{
-    _cleanup_json_ json_t *request = NULL, *why = NULL, *taken = command;
-    unsigned left_out = 0;
-    job->call.options = &job->submit;
-    int r = submit_request(&job->call, taken, &request, &left_out, err);
-    job->call.options = NULL;
-    if (r < 0)
-        return r;
-    (void)json_object_set_new(request, "script", json_string(script));
-    r = client_call(&job->call.client, "POST", API_PATH "/jobs?dry_run=1", request, &why, err);
-    if (r < 0) {
-        slurm_partition_explain(&job->call.client, job->program, request, err);
-        return error_wrap(err, "allocation failure");
-    }
-    const char *eta = field_text(why, "eta");
-    _cleanup_free_ char *start = slurm_time_text(eta != NULL ? time_parse(eta) : clock_wall_ms(), "now");
-    _cleanup_free_ char *partition = slurm_text_partition(request, 0);
-    _cleanup_json_ json_t *nodes = NULL, *partitions = NULL;
-    r = slurm_nodes_get(&job->call.client, &nodes, err);
-    if (r == 0)
-        r = slurm_partitions_get(&job->call.client, &partitions, err);
-    if (r < 0)
-        return r;
-    const char *named = field_text(request, "nodelist"), *only = find_only_node(nodes, partitions, partition);
-    const char *on = named != NULL ? named : only;
-    (void)fprintf(stderr, "sbatch: Job 0 to start at %s using %" PRId64 " processors%s%s in partition %s\n",
-        start, job->tasks, on != NULL ? " on nodes " : "", on != NULL ? on : "", partition);
-    return 0;
-}
-
 /* The status of the job; of an array that of the worst element is the array's. */
 static int await(struct slurm_job *job, int64_t id, struct error *err)
 {
@@ -140,7 +86,7 @@ static int submit(const struct slurm_program *program, struct slurm_job *job, st
     forget_job_around();
     json_t *command = make_command(script, argc, argv, job->wrap != NULL ? argc : first);
     if (job->is_tested)
-        return test_only(job, command, script->text, err);
+        return slurm_job_test(job, command, script->text, err);
     r = slurm_job_send(job, command, script->text, &made, err);
     if (r < 0)
         return error_wrap(err, "Batch job submission failed");

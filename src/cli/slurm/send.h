@@ -15,3 +15,7 @@ int slurm_exit_immediate(const struct error *err, int status);
  * messages. */
 int slurm_job_send(
     struct slurm_job *job, json_t *command, const char *script, json_t **ret, struct error *err);
+
+/* --test-only: prints where and when the job would start, and submits nothing. Takes `command`; `script` may
+ * be NULL. */
+int slurm_job_test(struct slurm_job *job, json_t *command, const char *script, struct error *err);

@@ -378,6 +378,8 @@ static int run_alone(
         r = make_command(job, argc, argv, &command, err);
     if (r < 0)
         return r;
+    if (job->is_tested)
+        return slurm_job_test(job, command, NULL, err);
     terminal.is_input_sent = settle_streams(job);
     job->submit.is_tty = job->is_on_terminal;
     job->call.is_followed = true;
