@@ -141,6 +141,21 @@ def test_a_run_that_ignores_the_loss_of_its_reader_goes_on(box, gate):
     assert box.job(job)['state'] == 'done' and box.output(job) == 'one\ntwo\nthree\n'
 
 
+def test_a_step_from_outside_takes_signals_of_everybody(box, place, gate):
+    """A supervisor of the system is in no session of the user."""
+    job = box.submit('-g', '1', '--', *gate.command())
+    box.wait(job, 'running')
+    slurm = Slurm(box, place)
+    step = subprocess.Popen(
+        [f'{slurm.folder}/srun', f'--jobid={job}', 'sh', '-c', 'trap "echo two; exit 3" TERM; echo one; sleep 1000 & wait'],
+        cwd=place, env=slurm.environment(), stdout=subprocess.PIPE, start_new_session=True, **box.client.popen_arguments())
+    assert read_line(step) == b'one\n'
+    step.send_signal(signal.SIGTERM)
+    assert read_line(step) == b'two\n' and step.wait(harness.DEADLINE_S) == 3
+    assert box.job(job)['state'] == 'running'
+    gate.open()
+
+
 @pytest.mark.parametrize('words', [('srun', 'true'), ('salloc', 'true')], ids=lambda words: words[0])
 def test_ctrl_c_while_an_immediate_job_waits_withdraws_it(box, gate, place, words):
     blocker = box.post_job(gate.command(), gpus=8)

@@ -2,7 +2,8 @@
 /*
  * The tasks of a step, from their start to the exit status of srun. Signals for srun are forwarded to its
  * tasks. Signals sent by mgpu reach the tasks directly, because they are for every process of the job; only
- * those of the job's own processes (a script's `kill`) and of the terminal are srun's.
+ * those of the job's own processes (a script's `kill`) and of the terminal are srun's. Where srun does not
+ * run in a job, all are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -258,13 +259,21 @@ static bool is_refused(const struct signalfd_siginfo *info)
            (info->ssi_signo == SIGHUP || info->ssi_code == SI_KERNEL);
 }
 
+/* With a terminal of its own, the task gets the keys itself. */
+static bool is_for_task(const struct step *step, const struct signalfd_siginfo *info)
+{
+    bool is_key = info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT;
+    return step->job->is_on_terminal && is_key && info->ssi_code == SI_KERNEL;
+}
+
 static void take_signals(struct step *step, int fd)
 {
     struct signalfd_siginfo info;
     while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         int number = (int)info.ssi_signo;
-        bool is_ours = info.ssi_code == SI_USER && is_of_session((pid_t)info.ssi_pid);
-        if (number == SIGCHLD || number == SIGPIPE || is_refused(&info))
+        bool is_inside = getenv("MGPU_JOB_ID") != NULL; // elsewhere mgpu signals nobody
+        bool is_ours = info.ssi_code == SI_USER && (!is_inside || is_of_session((pid_t)info.ssi_pid));
+        if (number == SIGCHLD || number == SIGPIPE || is_refused(&info) || is_for_task(step, &info))
             continue;
         if (number == SIGINT && info.ssi_code == SI_KERNEL)
             interrupt(step);
