@@ -303,6 +303,12 @@ static void effect_open_step(void *arg, const struct message_open_step *request)
     exec_steps_open(effects->parts.exec_steps, request);
 }
 
+static void effect_rejoin_step(void *arg, const struct message_rejoin_step *request)
+{
+    struct effects *effects = arg;
+    exec_steps_rejoin(effects->parts.exec_steps, request);
+}
+
 static void effect_open_port(void *arg, const struct message_open_port *request)
 {
     struct effects *effects = arg;
@@ -381,6 +387,7 @@ struct effects *effects_new(const struct effects_parts *parts, uint64_t epoch)
         .open_log = effect_open_log,
         .open_terminal = effect_open_terminal,
         .open_step = effect_open_step,
+        .rejoin_step = effect_rejoin_step,
         .open_port = effect_open_port,
         .arm = effect_arm,
         .inspect = effect_inspect,

@@ -15,6 +15,13 @@
 #define TERMINAL_TEXT_MAX    400U       // of the message of an end
 #define TERMINAL_REFUSED     UINT32_MAX // exit status for a viewer that was refused
 
+/* Of the process of an exec that has a key, whose client can return after its connection was lost. */
+#define TERMINAL_KEEP_MS      60000        // how long the process waits for it; a restart takes less
+#define TERMINAL_KEPT_SIZE    (1U << 20)   // bytes of frames that are not confirmed yet, in each direction
+#define TERMINAL_CONFIRM_SIZE (64U << 10)  // bytes of frames after which they are confirmed
+#define TERMINAL_SPARE_SIZE   4096U        // of the kept bytes: for frames other than input and output
+#define TERMINAL_INPUT_SIZE   (256U << 10) // bytes of frames from the client that the process has not read yet
+
 enum terminal_frame {
     /* from the step */
     TERMINAL_POSITION = 'p', // 8 bytes: how many bytes of output precede what follows
@@ -32,6 +39,11 @@ enum terminal_frame {
     TERMINAL_SIGNAL = 'k',    // 1 byte: for a step without a terminal
     TERMINAL_INPUT_END = 'c', // end of input
     TERMINAL_INPUT_CUT = 'q', // the same, because the sender leaves: it is not all
+    TERMINAL_LEAVE = 'l',     // of an exec: the client will not return
+    /* From both: 8 bytes, how many bytes of frames have arrived since the start of the exec; those of the
+     * client, once the process has read its input. The first frame of a connection to an exec with a key is
+     * one that itself is not counted, and does not wait for the process. */
+    TERMINAL_CONFIRMED = 'a',
 };
 
 struct terminal_size {
@@ -57,7 +69,9 @@ struct terminal_visit {
     uint32_t is_read_only;
     struct terminal_size size; // rows 0: unknown
     uint32_t unused;           // 0: instead of padding, which nobody sets
-    uint64_t position;         // where the output begins, or TERMINAL_LAST_SCREEN
+    uint64_t
+        position; // where the output begins, or TERMINAL_LAST_SCREEN; of an exec with a key: bytes of frames
 };
-#define TERMINAL_VISIT_MAGIC 0x6d677476U
-#define TERMINAL_LAST_SCREEN UINT64_MAX
+#define TERMINAL_VISIT_MAGIC    0x6d677476U
+#define TERMINAL_FAREWELL_MAGIC 0x6d677466U // without a socket: the client of an exec has gone for good
+#define TERMINAL_LAST_SCREEN    UINT64_MAX

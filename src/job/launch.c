@@ -65,6 +65,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(51, RECORD_U32, struct launch_spec, tty_rows, 0),
     RECORD_FIELD(52, RECORD_U32, struct launch_spec, tty_columns, 0),
     RECORD_FIELD(53, RECORD_BOOL, struct launch_spec, is_exec_step, 0),
+    RECORD_FIELD(545, RECORD_U64, struct launch_spec, exec_key, 0),
     RECORD_FIELD(60, RECORD_DURATION, struct launch_spec, time_limit_ms, 0),
     RECORD_FIELD(61, RECORD_DURATION, struct launch_spec, grace_ms, 0),
     RECORD_FIELD(62, RECORD_U32, struct launch_spec, warn_signal, 0),

@@ -102,7 +102,8 @@ struct launch_spec {
     uint32_t tty_rows, tty_columns; // 0: default size
     /* `mgpu exec`: runs beside step 0 in its cgroup and ends with it; its output goes to the caller. */
     bool is_exec_step;
-    struct record_list ask;   // struct job_ask: launch_ask()
+    uint64_t exec_key;      // by which the caller returns to it after a lost connection; 0: it ends with that
+    struct record_list ask; // struct job_ask: launch_ask()
     struct record_list image; // at most one struct launch_image: the command runs in a container
     char *script;             // the script file that the command runs; NULL: none
     /* One of several ranks: reports when it is prepared (spool file "ready") and waits for GO. */

@@ -297,7 +297,8 @@ static bool prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     return has_turn;
 }
 
-/* All output is in the log before the end is reported; an exec step has none there. */
+/* All output is in the log before the end is reported; that of an exec step is with its client, if this can
+ * return. */
 static void finish_terminal(struct shepherd *shepherd, const struct ending *ending)
 {
     char text[EVENT_TEXT_MAX];
@@ -305,7 +306,12 @@ static void finish_terminal(struct shepherd *shepherd, const struct ending *endi
     if (!shepherd->terminal.is_open)
         return;
     record_make(shepherd, ending, text, sizeof(text), &exit_record);
-    terminal_finish(&shepherd->terminal, &exit_record, shepherd->spec.is_tty && !shepherd->spec.is_exec_step);
+    const struct launch_spec *spec = &shepherd->spec;
+    bool is_kept = spec->is_exec_step && spec->exec_key != 0;
+    terminal_finish(&shepherd->terminal, &exit_record,
+        is_kept                               ? TERMINAL_AWAIT_CLIENT
+        : spec->is_tty && !spec->is_exec_step ? TERMINAL_AWAIT_LOG
+                                              : TERMINAL_AWAIT_NOTHING);
 }
 
 static int end_launch(struct shepherd *shepherd, struct ending *ending)

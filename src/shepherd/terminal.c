@@ -28,6 +28,7 @@
 #include "shepherd/terminal_idle.h"
 
 #define DRAIN_MS 3000 // a disk may take this long for the last output; then the end is reported without it
+#define GONE_MS  (TERMINAL_KEEP_MS + 15000) // T leaves by itself before
 
 void terminal_init(struct terminal *terminal)
 {
@@ -222,6 +223,13 @@ static bool await_drained(int channel_fd)
     }
 }
 
+/* False: it is still there. */
+static bool await_gone(int pidfd)
+{
+    struct pollfd wanted = { .fd = pidfd, .events = POLLIN };
+    return poll(&wanted, 1, GONE_MS) > 0;
+}
+
 /* By a signal of its user. One that waits for a disk is not, and finishes its work. */
 static bool is_stopped(pid_t pid)
 {
@@ -234,7 +242,8 @@ static bool is_stopped(pid_t pid)
     return end != NULL && sscanf(end, ") %c", &state) == 1 && (state == 'T' || state == 't');
 }
 
-void terminal_finish(struct terminal *terminal, const struct launch_exit *exit_record, bool is_waited)
+void terminal_finish(
+    struct terminal *terminal, const struct launch_exit *exit_record, enum terminal_await await)
 {
     struct terminal_end end = { .magic = TERMINAL_END_MAGIC, .code = exit_record->exit_code };
     if (terminal->channel_fd < 0)
@@ -242,7 +251,11 @@ void terminal_finish(struct terminal *terminal, const struct launch_exit *exit_r
     (void)snprintf(end.text, sizeof(end.text), "%s", exit_record->text != NULL ? exit_record->text : "");
     ssize_t n = send(terminal->channel_fd, &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)process_signal(terminal->pidfd, SIGCONT);
-    bool is_drained = n == (ssize_t)sizeof(end) && is_waited && await_drained(terminal->channel_fd);
+    bool is_told = n == (ssize_t)sizeof(end), is_drained = false;
+    if (is_told && await == TERMINAL_AWAIT_LOG)
+        is_drained = await_drained(terminal->channel_fd);
+    if (is_told && await == TERMINAL_AWAIT_CLIENT)
+        is_drained = await_gone(terminal->pidfd);
     if (!is_drained && is_stopped(terminal->pid))
         (void)process_signal(terminal->pidfd, SIGKILL);
 }

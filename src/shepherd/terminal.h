@@ -48,9 +48,17 @@ int terminal_open(struct terminal *terminal, const struct launch_spec *spec);
 /* Starts T, which takes over this side's ends. */
 int terminal_start(struct terminal *terminal, const struct launch_spec *spec, int log_fd);
 
-/* Tells T how the step ended, and waits a short time until all output is in the log. A T that its user has
- * stopped is continued, and killed if that does not help. */
-void terminal_finish(struct terminal *terminal, const struct launch_exit *exit_record, bool is_waited);
+enum terminal_await {
+    TERMINAL_AWAIT_NOTHING,
+    TERMINAL_AWAIT_LOG,    // a short time, until all output is in the log
+    TERMINAL_AWAIT_CLIENT, // until the client has the end, or has not come back: it finds T in the spool
+                           // directory
+};
+
+/* Tells T how the step ended, and waits. A T that its user has stopped is continued, and killed if that does
+ * not help. */
+void terminal_finish(
+    struct terminal *terminal, const struct launch_exit *exit_record, enum terminal_await await);
 
 /* In a child other than T: closes all ends that belong to S. */
 void terminal_drop(const struct terminal *terminal);

@@ -7,258 +7,28 @@
  * The output of a job's terminal goes to the log, whether or not there are viewers, and each viewer reads it
  * at its own speed (terminal_history.c). A viewer that stops reading costs nothing, and is dropped if it
  * still does not read after the job has ended. The output of an exec step (`mgpu exec`) goes to its single
- * viewer and to no log; the command waits while the viewer does not read, and gets a hangup when it leaves.
+ * viewer and to no log (terminal_exec.c); the command waits while the viewer does not read, and gets a hangup
+ * when it leaves. A viewer whose connection was lost, and that has a key, has not left: it may come back
+ * within TERMINAL_KEEP_MS, also for the end.
  */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/descriptors.h"
 #include "base/memory.h"
 #include "base/spool.h"
-#include "shepherd/death_timer.h"
-#include "shepherd/input_pipe.h"
-#include "shepherd/terminal.h"
-#include "shepherd/terminal_history.h"
-#include "shepherd/terminal_idle.h"
-#include "shepherd/terminal_viewer.h"
+#include "shepherd/terminal_private.h"
 #include "shepherd/user.h"
 
-#define VIEWERS_MAX    16
-#define READ_MAX       (64U << 10) // of the step's output in one turn
-#define FLUSH_MS       10000       // without progress, at the end
-#define FIRST_VISIT_MS 20000       // an exec step is started for a viewer
-#define KILL_MARGIN_MS 2000        // after FLUSH_MS, by which it leaves by itself
-#define HANGUP_MS      5000        // between SIGHUP and SIGKILL
-
-enum phase { TERMINAL_OPEN, TERMINAL_DRAINING, TERMINAL_FLUSHING };
-
-struct process {
-    const struct terminal_setup *setup;
-    bool is_kept, is_tty;
-    enum phase phase;
-    struct input_pipe input; // or the terminal's own side
-    int source_fds[TERMINAL_SOURCES], door_fd, channel_fd;
-    bool has_visit;  // an exec step's viewer came
-    bool is_hung_up; // and has gone
-    bool has_end;
-    struct terminal_end end;
-    int64_t deadline_ms; // boot clock; 0: none
-    struct death_timer death;
-    uint64_t serial;
-    struct terminal_warning warning;
-    struct history history;
-    struct viewer viewers[VIEWERS_MAX];
-};
+#define FIRST_VISIT_MS 20000 // an exec step is started for a viewer
 
 static struct process process;
-
-static void tell_shepherd(struct process *p, int number, int64_t grace_ms)
-{
-    struct spool_command command = {
-        .magic = SPOOL_COMMAND_MAGIC, .signal = (uint32_t)number, .grace_ms = grace_ms
-    };
-    if (p->channel_fd >= 0 && number > 0 && number < NSIG)
-        (void)send(p->channel_fd, &command, sizeof(command), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-/* --- what viewers do --- */
-
-static size_t on_input(void *arg, const uint8_t *bytes, size_t length)
-{
-    struct process *p = arg;
-    terminal_warning_byte(&p->warning);
-    return input_pipe_write(&p->input, bytes, length);
-}
-
-static void on_input_end(void *arg)
-{
-    struct process *p = arg;
-    static const uint8_t end_of_file = 4; // Ctrl-D
-    if (p->is_tty)
-        (void)on_input(p, &end_of_file, 1);
-    else
-        input_pipe_shut(&p->input);
-}
-
-static void set_size(struct process *p, const struct terminal_size *size)
-{
-    struct winsize wanted = { .ws_row = size->rows, .ws_col = size->columns };
-    if (p->is_tty && size->rows > 0 && size->columns > 0 && p->input.sink_fd >= 0)
-        (void)ioctl(p->input.sink_fd, TIOCSWINSZ, &wanted);
-}
-
-/* The newest viewer that may type determines the size. */
-static struct viewer *newest(struct process *p)
-{
-    struct viewer *found = NULL;
-    for (size_t i = 0; i < VIEWERS_MAX; i++) {
-        struct viewer *viewer = &p->viewers[i];
-        if (viewer_is_open(viewer) && !viewer->is_read_only && viewer->size.rows > 0 &&
-            (found == NULL || viewer->serial > found->serial))
-            found = viewer;
-    }
-    return found;
-}
-
-static void on_window(void *arg, struct viewer *viewer)
-{
-    struct process *p = arg;
-    if (newest(p) == viewer)
-        set_size(p, &viewer->size);
-}
-
-static void on_signal(void *arg, int number)
-{
-    struct process *p = arg;
-    if (!p->is_kept)
-        tell_shepherd(p, number, -1);
-}
-
-static const struct viewer_acts acts = {
-    .arg = &process, .input = on_input, .input_end = on_input_end, .window = on_window, .signal = on_signal
-};
-
-static void hang_up(struct process *p)
-{
-    p->is_hung_up = true;
-    if (p->phase == TERMINAL_OPEN)
-        tell_shepherd(p, SIGHUP, HANGUP_MS);
-}
-
-static void on_gone(struct process *p)
-{
-    struct viewer *next = newest(p);
-    if (next != NULL)
-        set_size(p, &next->size);
-    if (!p->is_kept)
-        hang_up(p);
-}
-
-/* Programs that fill the screen repaint it when the size changes, so it is changed. */
-static void ask_for_repaint(struct process *p, const struct terminal_size *size)
-{
-    struct terminal_size other = { (uint16_t)(size->rows + 1), size->columns };
-    set_size(p, &other);
-    set_size(p, size);
-}
-
-/* --- visits --- */
-
-static struct viewer *find_place(struct process *p)
-{
-    if (!p->is_kept)
-        return p->has_visit ? NULL : &p->viewers[0];
-    for (size_t i = 0; i < VIEWERS_MAX; i++)
-        if (!viewer_is_open(&p->viewers[i]))
-            return &p->viewers[i];
-    return NULL;
-}
-
-static void greet(struct process *p, struct viewer *viewer)
-{
-    uint8_t position[8];
-    if (viewer->position == TERMINAL_LAST_SCREEN)
-        viewer->position = history_last_screen(&p->history);
-    else if (viewer->position > p->history.end)
-        viewer->position = p->history.end;
-    terminal_put(position, sizeof(position), viewer->position);
-    viewer_put(viewer, TERMINAL_POSITION, position, sizeof(position));
-}
-
-static void on_visit(struct process *p)
-{
-    struct terminal_visit visit;
-    int fd = -1;
-    if (descriptor_receive(p->door_fd, &visit, sizeof(visit), &fd) != 1 || fd < 0)
-        return;
-    struct viewer *viewer = visit.magic == TERMINAL_VISIT_MAGIC ? find_place(p) : NULL;
-    if (viewer == NULL) {
-        /* The connection ends after a word that everybody understands. */
-        static const char full[] = "this terminal has the maximum number of viewers";
-        uint8_t frame[TERMINAL_HEAD_SIZE + 4 + sizeof(full) - 1] = { 0 };
-        terminal_head(frame, TERMINAL_END, sizeof(frame) - TERMINAL_HEAD_SIZE);
-        terminal_put(frame + TERMINAL_HEAD_SIZE, 4, TERMINAL_REFUSED);
-        memcpy(frame + TERMINAL_HEAD_SIZE + 4, full, sizeof(full) - 1);
-        (void)send(fd, frame, sizeof(frame), MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void)close(fd);
-        return;
-    }
-    bool is_return = visit.position == TERMINAL_LAST_SCREEN;
-    p->has_visit = true;
-    p->deadline_ms = 0;
-    viewer_open(viewer, fd, &visit, ++p->serial);
-    greet(p, viewer);
-    if (newest(p) != viewer)
-        return;
-    if (is_return)
-        ask_for_repaint(p, &viewer->size);
-    else
-        set_size(p, &viewer->size);
-}
-
-/* --- output --- */
-
-/* True when something came. The end of a source closes it. */
-static bool read_source(struct process *p, int index, uint8_t *bytes, size_t room, size_t *ret_length)
-{
-    ssize_t n;
-    do
-        n = read(p->source_fds[index], bytes, room);
-    while (n < 0 && errno == EINTR);
-    *ret_length = n > 0 ? (size_t)n : 0;
-    if (n == 0 || (n < 0 && errno != EAGAIN))
-        closep(&p->source_fds[index]);
-    return n > 0;
-}
-
-/* A terminal gives at most 4 KiB at a time: they are collected, so that the log gets larger pieces. */
-static bool keep_output(struct process *p)
-{
-    size_t room, length = 0, n;
-    uint8_t *bytes = history_room(&p->history, &room);
-    if (room > READ_MAX)
-        room = READ_MAX;
-    while (length < room && p->source_fds[0] >= 0 && read_source(p, 0, bytes + length, room - length, &n))
-        length += n;
-    if (length > 0) {
-        history_take(&p->history, length);
-        terminal_warning_byte(&p->warning);
-    }
-    return length > 0;
-}
-
-/* One frame at a time: the step waits for the viewer. Without a viewer the output is dropped. */
-static bool pass_on(struct process *p)
-{
-    static const enum terminal_frame types[TERMINAL_SOURCES] = { TERMINAL_OUTPUT, TERMINAL_ERRORS };
-    static uint8_t dropped[READ_MAX];
-    struct viewer *viewer = &p->viewers[0];
-    bool has_moved = false;
-    for (int i = 0; i < TERMINAL_SOURCES; i++) {
-        size_t n;
-        bool is_there = viewer_is_open(viewer);
-        if (p->source_fds[i] < 0 || (is_there && !viewer_is_idle(viewer)) || (!is_there && !p->is_hung_up))
-            continue;
-        if (!read_source(p, i, is_there ? viewer_payload(viewer) : dropped, READ_MAX, &n))
-            continue;
-        has_moved = true;
-        if (!is_there)
-            continue;
-        viewer_commit(viewer, types[i], n);
-        if (!viewer_send(viewer))
-            on_gone(p);
-    }
-    return has_moved;
-}
 
 /* --- the end --- */
 
@@ -276,15 +46,7 @@ static void on_channel(struct process *p)
 
 static bool is_drained(const struct process *p)
 {
-    if (p->is_kept || !viewer_is_open(&p->viewers[0]))
-        return true;
-    return viewer_is_idle(&p->viewers[0]);
-}
-
-static void leave_within(struct process *p, int64_t ms)
-{
-    p->deadline_ms = clock_boot_ms() + ms;
-    death_timer_set(&p->death, ms + KILL_MARGIN_MS);
+    return p->is_kept || terminal_exec_room(p) > 0;
 }
 
 static void begin_flushing(struct process *p)
@@ -292,18 +54,49 @@ static void begin_flushing(struct process *p)
     if (p->channel_fd >= 0)
         (void)send(p->channel_fd, TERMINAL_DRAINED, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     closep(&p->channel_fd);
-    closep(&p->door_fd);
     p->phase = TERMINAL_FLUSHING;
-    leave_within(p, FLUSH_MS);
+    if (p->exec.can_return && !p->is_hung_up && !viewer_is_open(&p->viewers[0])) {
+        terminal_leave_within(p, TERMINAL_KEEP_MS);
+        return;
+    }
+    if (!p->exec.can_return)
+        closep(&p->door_fd);
+    terminal_leave_within(p, TERMINAL_FLUSH_MS);
 }
 
 /* How much of its standard input the step has read. */
-static void put_read(struct process *p, struct viewer *viewer)
+static void count_read(struct process *p, uint8_t read[8])
 {
-    uint8_t read[8];
     input_pipe_end(&p->input);
-    terminal_put(read, sizeof(read), p->input.read);
-    (void)viewer_add(viewer, TERMINAL_READ, read, sizeof(read));
+    terminal_put(read, 8, p->input.read);
+}
+
+static size_t write_end(const struct process *p, uint8_t payload[4 + TERMINAL_TEXT_MAX])
+{
+    size_t length = strlen(p->end.text);
+    terminal_put(payload, 4, (uint32_t)p->end.code);
+    memcpy(payload + 4, p->end.text, length);
+    return 4 + length;
+}
+
+/* The same for an exec step: the end is one of its frames. */
+static bool tell_exec_end(struct process *p)
+{
+    uint8_t payload[4 + TERMINAL_TEXT_MAX];
+    struct viewer *viewer = &p->viewers[0];
+    if (!p->exec.has_end && p->has_end) {
+        if (!p->is_tty) {
+            count_read(p, payload);
+            exec_stream_put(&p->exec, TERMINAL_READ, payload, 8);
+        }
+        exec_stream_put(&p->exec, TERMINAL_END, payload, write_end(p, payload));
+    }
+    p->exec.has_end = true;
+    if (viewer_is_open(viewer))
+        terminal_send_exec(p);
+    bool is_awaited = viewer_is_open(viewer) || (p->exec.can_return && !p->is_hung_up);
+    return is_awaited && (p->has_end ? !exec_stream_is_over(&p->exec, viewer)
+                                     : viewer_is_open(viewer) && exec_stream_has_more(&p->exec, viewer));
 }
 
 /* All output has gone to this viewer: the end follows it. True while there is something to do. */
@@ -312,17 +105,11 @@ static bool tell_end(struct process *p, struct viewer *viewer)
     uint8_t payload[4 + TERMINAL_TEXT_MAX];
     if (!viewer_is_open(viewer))
         return false;
-    bool is_behind = p->is_kept && viewer->position < p->history.end;
-    if (!viewer_is_idle(viewer) || is_behind)
+    if (!viewer_is_idle(viewer) || viewer->position < p->history.end)
         return true;
     if (!viewer->has_end && p->has_end) {
-        size_t length = strlen(p->end.text);
-        terminal_put(payload, 4, (uint32_t)p->end.code);
-        memcpy(payload + 4, p->end.text, length);
         viewer->has_end = true;
-        if (!p->is_tty)
-            put_read(p, viewer);
-        (void)viewer_add(viewer, TERMINAL_END, payload, 4 + length);
+        viewer_put(viewer, TERMINAL_END, payload, write_end(p, payload));
         (void)viewer_send(viewer);
         return viewer_is_open(viewer) && !viewer_is_idle(viewer);
     }
@@ -339,26 +126,26 @@ enum source {
     SOURCE_OUT,
     SOURCE_VIEWERS = SOURCE_OUT + TERMINAL_SOURCES
 };
-#define SOURCES (SOURCE_VIEWERS + VIEWERS_MAX)
+#define SOURCES (SOURCE_VIEWERS + TERMINAL_VIEWERS_MAX)
 
 static bool is_wanted(const struct process *p, const struct viewer *viewer)
 {
-    return p->phase != TERMINAL_FLUSHING && !viewer_is_waiting(viewer);
+    bool is_heard = p->phase != TERMINAL_FLUSHING || p->exec.can_return; // it confirms the end
+    return is_heard && !viewer_is_waiting(viewer);
 }
 
 static void fill(const struct process *p, struct pollfd fds[SOURCES])
 {
-    const struct viewer *only = &p->viewers[0];
-    bool is_held = !p->is_kept && (viewer_is_open(only) ? !viewer_is_idle(only) : !p->is_hung_up);
+    bool is_held = !p->is_kept && terminal_exec_room(p) == 0;
     fds[SOURCE_DOOR] = (struct pollfd){ p->door_fd, POLLIN, 0 };
     fds[SOURCE_CHANNEL] = (struct pollfd){ p->channel_fd, POLLIN, 0 };
     fds[SOURCE_SINK] = (struct pollfd){ p->input.is_full ? p->input.sink_fd : -1, POLLOUT, 0 };
     for (int i = 0; i < TERMINAL_SOURCES; i++)
         fds[SOURCE_OUT + i] = (struct pollfd){ is_held ? -1 : p->source_fds[i], POLLIN, 0 };
-    for (size_t i = 0; i < VIEWERS_MAX; i++) {
+    for (size_t i = 0; i < TERMINAL_VIEWERS_MAX; i++) {
         const struct viewer *viewer = &p->viewers[i];
-        bool is_behind = p->is_kept && viewer->position < p->history.end;
-        bool has_more = !viewer_is_idle(viewer) || is_behind;
+        bool has_more = p->is_kept ? !viewer_is_idle(viewer) || viewer->position < p->history.end
+                                   : exec_stream_has_more(&p->exec, viewer);
         fds[SOURCE_VIEWERS + i] = (struct pollfd){ viewer->fd,
             (short)((is_wanted(p, viewer) ? POLLIN : 0) | (has_more ? POLLOUT : 0)), 0 };
     }
@@ -368,39 +155,32 @@ static void serve_viewer(struct process *p, struct viewer *viewer, short events)
 {
     bool is_here = true;
     if ((events & POLLOUT) != 0)
-        is_here = p->is_kept ? viewer_follow(viewer, &p->history) : viewer_send(viewer);
+        is_here = p->is_kept ? viewer_follow(viewer, &p->history) : exec_stream_send(&p->exec, viewer);
     if (is_here && (events & (POLLHUP | POLLERR)) != 0 && (events & POLLIN) == 0) {
         viewer_close(viewer);
         is_here = false;
     }
     if (is_here && (events & POLLIN) != 0 && is_wanted(p, viewer))
-        is_here = viewer_receive(viewer, &acts);
+        is_here = viewer_receive(viewer, &p->acts);
     if (!is_here)
-        on_gone(p);
-}
-
-static void resume_input(struct process *p)
-{
-    p->input.is_full = false;
-    for (size_t i = 0; i < VIEWERS_MAX; i++)
-        if (viewer_is_open(&p->viewers[i]) && viewer_is_waiting(&p->viewers[i]) &&
-            !viewer_resume(&p->viewers[i], &acts))
-            on_gone(p);
+        terminal_on_gone(p);
+    else if (!p->is_kept)
+        terminal_send_exec(p);
 }
 
 static void follow_all(struct process *p)
 {
-    for (size_t i = 0; i < VIEWERS_MAX; i++)
+    for (size_t i = 0; i < TERMINAL_VIEWERS_MAX; i++)
         if (viewer_is_open(&p->viewers[i]) && viewer_is_idle(&p->viewers[i]) &&
             !viewer_follow(&p->viewers[i], &p->history))
-            on_gone(p);
+            terminal_on_gone(p);
 }
 
 static void show_output(struct process *p)
 {
     if (!p->is_kept)
-        (void)pass_on(p);
-    else if (keep_output(p))
+        (void)terminal_pass_on(p);
+    else if (terminal_keep_output(p))
         follow_all(p);
 }
 
@@ -422,7 +202,7 @@ static void on_deadline(struct process *p)
 {
     if (p->phase == TERMINAL_FLUSHING)
         _exit(0);
-    hang_up(p);
+    terminal_hang_up(p);
     p->deadline_ms = 0;
 }
 
@@ -449,21 +229,21 @@ static void turn(struct process *p)
         warn_if_idle(p);
     if (n <= 0)
         return;
-    for (size_t i = 0; i < VIEWERS_MAX; i++)
+    for (size_t i = 0; i < TERMINAL_VIEWERS_MAX; i++)
         if (fds[SOURCE_VIEWERS + i].revents != 0 && viewer_is_open(&p->viewers[i])) {
             if (p->phase == TERMINAL_FLUSHING)
-                leave_within(p, FLUSH_MS);
+                terminal_leave_within(p, TERMINAL_FLUSH_MS);
             serve_viewer(p, &p->viewers[i], fds[SOURCE_VIEWERS + i].revents);
         }
     if (fds[SOURCE_SINK].revents != 0)
-        resume_input(p);
+        terminal_on_sink(p);
     for (int i = 0; i < TERMINAL_SOURCES; i++)
         if (fds[SOURCE_OUT + i].revents != 0) {
             show_output(p);
             break;
         }
     if (fds[SOURCE_DOOR].revents != 0)
-        on_visit(p);
+        terminal_on_visit(p);
     if (fds[SOURCE_CHANNEL].revents != 0)
         on_channel(p);
 }
@@ -476,7 +256,7 @@ static void drain(struct process *p)
         turn(p);
         return;
     }
-    bool has_moved = p->is_kept ? keep_output(p) : pass_on(p);
+    bool has_moved = p->is_kept ? terminal_keep_output(p) : terminal_pass_on(p);
     if (!has_moved && is_drained(p))
         begin_flushing(p);
     else if (!has_moved)
@@ -486,7 +266,9 @@ static void drain(struct process *p)
 static void flush(struct process *p)
 {
     bool is_busy = false;
-    for (size_t i = 0; i < VIEWERS_MAX; i++)
+    if (!p->is_kept)
+        is_busy = tell_exec_end(p);
+    for (size_t i = 0; p->is_kept && i < TERMINAL_VIEWERS_MAX; i++)
         is_busy |= tell_end(p, &p->viewers[i]);
     if (!is_busy)
         _exit(0);
@@ -512,13 +294,15 @@ _Noreturn void terminal_run(const struct terminal_setup *setup)
     death_timer_open(&p->death);
     p->setup = setup;
     p->is_tty = setup->spec->is_tty;
+    terminal_set_acts(p);
     p->is_kept = !setup->spec->is_exec_step;
+    exec_stream_init(&p->exec, setup->spec->is_exec_step && setup->spec->exec_key != 0);
     input_pipe_init(&p->input, setup->sink_fd);
     p->door_fd = setup->door_fd;
     p->channel_fd = setup->channel_fd;
     for (int i = 0; i < TERMINAL_SOURCES; i++)
         p->source_fds[i] = setup->source_fds[i];
-    for (size_t i = 0; i < VIEWERS_MAX; i++)
+    for (size_t i = 0; i < TERMINAL_VIEWERS_MAX; i++)
         p->viewers[i].fd = -1;
     terminal_warning_open(&p->warning, setup->spec, setup->seen_fd);
     if (p->is_kept)

@@ -23,8 +23,21 @@ void viewer_open(struct viewer *viewer, int fd, const struct terminal_visit *vis
     viewer->position = visit->position;
     viewer->out_length = viewer->out_sent = 0;
     viewer->in_at = viewer->in_length = 0;
+    viewer->taken = 0;
     viewer->type = 0;
     viewer->left = 0;
+}
+
+void viewer_return(struct viewer *viewer, int fd, const struct terminal_visit *visit, uint64_t serial)
+{
+    uint64_t taken = viewer->taken;
+    uint8_t type = viewer->type;
+    size_t left = viewer->left;
+    viewer_close(viewer);
+    viewer_open(viewer, fd, visit, serial);
+    viewer->taken = taken;
+    viewer->type = type;
+    viewer->left = left;
 }
 
 void viewer_close(struct viewer *viewer)
@@ -146,6 +159,27 @@ static void on_input_cut(struct viewer *viewer, const struct viewer_acts *acts, 
         acts->input_cut(acts->arg);
 }
 
+static void on_leave(struct viewer *viewer, const struct viewer_acts *acts, const uint8_t *payload)
+{
+    (void)viewer;
+    (void)payload;
+    if (acts->leave != NULL)
+        acts->leave(acts->arg);
+}
+
+static void on_confirmed(struct viewer *viewer, const struct viewer_acts *acts, const uint8_t *payload)
+{
+    (void)viewer;
+    if (acts->confirmed != NULL)
+        acts->confirmed(acts->arg, terminal_get(payload, 8));
+}
+
+static void take(struct viewer *viewer, size_t length)
+{
+    viewer->in_at += length;
+    viewer->taken += length;
+}
+
 /* Frames of a fixed length, which are waited for. */
 static const struct {
     uint8_t type;
@@ -156,12 +190,14 @@ static const struct {
     { TERMINAL_SIGNAL, 1, on_signal },
     { TERMINAL_INPUT_END, 0, on_input_end },
     { TERMINAL_INPUT_CUT, 0, on_input_cut },
+    { TERMINAL_LEAVE, 0, on_leave },
+    { TERMINAL_CONFIRMED, 8, on_confirmed },
 };
 
 /* What follows the head comes in pieces. */
 static void begin_body(struct viewer *viewer, uint8_t type, size_t length)
 {
-    viewer->in_at += TERMINAL_HEAD_SIZE;
+    take(viewer, TERMINAL_HEAD_SIZE);
     viewer->type = type;
     viewer->left = length;
 }
@@ -176,9 +212,9 @@ static int obey(struct viewer *viewer, const struct viewer_acts *acts, uint8_t t
             return -1;
         if (viewer->in_length - viewer->in_at < TERMINAL_HEAD_SIZE + length)
             return 0;
-        viewer->in_at += TERMINAL_HEAD_SIZE;
+        take(viewer, TERMINAL_HEAD_SIZE);
         controls[i].on(viewer, acts, viewer->in + viewer->in_at);
-        viewer->in_at += length;
+        take(viewer, length);
         return 1;
     }
     begin_body(viewer, type, length); // of a newer viewer, which this step can do without
@@ -194,7 +230,7 @@ static int advance(struct viewer *viewer, const struct viewer_acts *acts)
         size_t n = there < viewer->left ? there : viewer->left;
         bool is_dropped = viewer->is_read_only || viewer->type != TERMINAL_INPUT || n == 0;
         size_t taken = is_dropped ? n : acts->input(acts->arg, viewer->in + viewer->in_at, n);
-        viewer->in_at += taken;
+        take(viewer, taken);
         viewer->left -= taken;
         return taken > 0;
     }

@@ -26,6 +26,7 @@ struct viewer {
     uint8_t out[TERMINAL_HEAD_SIZE + TERMINAL_PAYLOAD_MAX];
     /* receiving: bytes of `in` from `in_at` on; `left` bytes of the frame `type` are missing */
     size_t in_at, in_length;
+    uint64_t taken; // bytes of frames, over all connections of an exec
     uint8_t type;
     size_t left;
     uint8_t in[VIEWER_INPUT_SIZE];
@@ -40,10 +41,15 @@ struct viewer_acts {
     void (*input_cut)(void *arg); // or NULL: ignored
     void (*window)(void *arg, struct viewer *viewer);
     void (*signal)(void *arg, int number);
+    void (*leave)(void *arg); // or NULL, as the next
+    void (*confirmed)(void *arg, uint64_t position);
 };
 
 void viewer_open(struct viewer *viewer, int fd, const struct terminal_visit *visit, uint64_t serial);
 void viewer_close(struct viewer *viewer);
+
+/* The same viewer on a new connection: it goes on where the frames taken so far ended. */
+void viewer_return(struct viewer *viewer, int fd, const struct terminal_visit *visit, uint64_t serial);
 
 static inline bool viewer_is_open(const struct viewer *viewer)
 {

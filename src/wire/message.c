@@ -345,9 +345,22 @@ static const struct record_field open_step_fields[] = {
     RECORD_FIELD(12, RECORD_U32, struct message_open_step, columns, 0),
     RECORD_FIELD(405, RECORD_U32, struct message_open_step, cpus, 0),
     RECORD_FIELD(406, RECORD_SIZE, struct message_open_step, memory, 0),
+    RECORD_FIELD(545, RECORD_U64, struct message_open_step, key, 0),
 };
 const struct record_type message_open_step_record =
     RECORD_TYPE(MESSAGE_OPEN_STEP, "OPEN_STEP", struct message_open_step, open_step_fields);
+
+static const struct record_field rejoin_step_fields[] = {
+    ATTEMPT_FIELDS(struct message_rejoin_step),
+    RECORD_FIELD(6, RECORD_U64, struct message_rejoin_step, stream, 0),
+    RECORD_FIELD(545, RECORD_U64, struct message_rejoin_step, key, 0),
+    RECORD_FIELD(546, RECORD_U64, struct message_rejoin_step, position, 0),
+    RECORD_FIELD(11, RECORD_U32, struct message_rejoin_step, rows, 0),
+    RECORD_FIELD(12, RECORD_U32, struct message_rejoin_step, columns, 0),
+    RECORD_FIELD(547, RECORD_BOOL, struct message_rejoin_step, is_farewell, 0),
+};
+const struct record_type message_rejoin_step_record =
+    RECORD_TYPE(MESSAGE_REJOIN_STEP, "REJOIN_STEP", struct message_rejoin_step, rejoin_step_fields);
 
 static const struct record_field open_port_fields[] = {
     ATTEMPT_FIELDS(struct message_open_port),
@@ -466,6 +479,7 @@ static const struct record_type *const types[] = {
     &message_process_info_record,
     &message_open_terminal_record,
     &message_open_step_record,
+    &message_rejoin_step_record,
     &message_open_port_record,
     &message_signal_record,
     &message_update_record,

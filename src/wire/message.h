@@ -25,10 +25,10 @@
  *                              <───────  RELEASE_GPUS         the whole list; resent until GPUS shows it
  *                              <───────  NOTIFY               once per try
  *   NOTIFIED (result)          ───────>
- *                              <───────  OPEN_LOG, OPEN_TERMINAL, OPEN_STEP, OPEN_PORT (stream id)
- *   second connection: STREAM (that id, size), then raw bytes. The controller shuts down its sending side to
- *   request the end at the end of the file, and closes the connection to end at once.
- *   another one, which no message requested: JOB_CLIENT (attempt), then HTTP of a process in that attempt.
+ *                              <───────  OPEN_LOG, OPEN_TERMINAL, OPEN_STEP, REJOIN_STEP, OPEN_PORT (stream
+ * id) second connection: STREAM (that id, size), then raw bytes. The controller shuts down its sending side
+ * to request the end at the end of the file, and closes the connection to end at once. another one, which no
+ * message requested: JOB_CLIENT (attempt), then HTTP of a process in that attempt.
  *
  *   a machine that is not a node yet: JOIN (token, certificate request) ──> JOINED, or PROBE ──> PROBED.
  *   Each of them, and HELLO, may be answered by REFUSED (reason and hint), after which the link is closed.
@@ -98,6 +98,7 @@ enum message_id {
     MESSAGE_OPEN_PORT = 220,
     MESSAGE_PREPARE = 230,
     MESSAGE_JOB_CLIENT = 240,
+    MESSAGE_REJOIN_STEP = 250,
 };
 
 /* Added to the signal of STOP: the signal is sent to the adopted process. Without this bit, the end of an
@@ -464,6 +465,18 @@ struct message_open_step {
     uint32_t rows, columns;
     uint32_t cpus;   // limit of its own, below that of the attempt; 0: none
     uint64_t memory; // bytes, the same
+    uint64_t key;    // by which its client can return (REJOIN_STEP); 0: it cannot
+};
+
+/* The client of an exec step has lost its connection, and is back or has gone for good. */
+struct message_rejoin_step {
+    struct spool_id id; // of the attempt's step 0
+    uint64_t token;
+    uint64_t stream;
+    uint64_t key;
+    uint64_t position; // bytes of frames that the client has
+    uint32_t rows, columns;
+    bool is_farewell; // it will not return: no stream
 };
 
 #define SOCKET_PATH_MAX 107U // of a unix socket: sun_path
@@ -567,6 +580,7 @@ extern const struct record_type message_inspect_record;
 extern const struct record_type message_process_info_record;
 extern const struct record_type message_open_terminal_record;
 extern const struct record_type message_open_step_record;
+extern const struct record_type message_rejoin_step_record;
 extern const struct record_type message_open_port_record;
 extern const struct record_type message_job_client_record;
 extern const struct record_type message_notify_record;

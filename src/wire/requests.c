@@ -63,6 +63,7 @@ static const struct record_field exec_fields[] = {
     RECORD_FIELD(6, RECORD_U32, struct exec_request, columns, 0),
     RECORD_FIELD(405, RECORD_U32, struct exec_request, cpus, 0),
     RECORD_FIELD(406, RECORD_SIZE, struct exec_request, memory, 0),
+    RECORD_FIELD(545, RECORD_U64, struct exec_request, key, 0),
 };
 const struct record_type exec_request_record =
     RECORD_TYPE(230, "exec request", struct exec_request, exec_fields);

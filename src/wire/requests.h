@@ -55,6 +55,7 @@ struct exec_request {
     uint32_t rows, columns;
     uint32_t cpus;   // limit of its own, below that of the job; 0: none
     uint64_t memory; // bytes, the same
+    uint64_t key;    // chosen by the client, which can return by it; 0: it cannot
 };
 
 /* POST /jobs/ID/steps */

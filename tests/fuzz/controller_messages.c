@@ -205,6 +205,10 @@ static void no_step(void *arg, const struct message_open_step *request)
 {
     (void)arg, (void)request;
 }
+static void no_return(void *arg, const struct message_rejoin_step *request)
+{
+    (void)arg, (void)request;
+}
 static void no_port(void *arg, const struct message_open_port *request)
 {
     (void)arg, (void)request;
@@ -256,6 +260,7 @@ static struct agent_core *new_core(struct node *node)
         .open_log = no_log,
         .open_terminal = no_terminal,
         .open_step = no_step,
+        .rejoin_step = no_return,
         .open_port = no_port,
         .arm = no_timer,
         .inspect = no_inspection,

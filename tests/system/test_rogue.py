@@ -196,6 +196,7 @@ CASES = {
     'GO': attempt_orders(port=1),
     'OPEN_TERMINAL': attempt_orders(stream=8, rows=1, columns=1),
     'OPEN_STEP': with_step,
+    'REJOIN_STEP': attempt_orders(stream=8, key=1, position=0, rows=1, columns=1),
     'OPEN_PORT': attempt_orders(stream=8, port=22, path=''),
     'OPEN_LOG': logs,
     'NOTIFY': notifications,

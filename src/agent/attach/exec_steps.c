@@ -6,6 +6,9 @@
  *
  *   STAGED ──shepherd reports "started"──> VISITED (the terminal has the stream) ──"exit"──> removed
  *      └─────────"exit": it could not start, the stream gets the error ─────────────────────────^
+ *
+ * A client that has given the exec step a key can lose its connection and return (REJOIN_STEP): the terminal
+ * gets the new stream, or the exec step keeps it until it is VISITED.
  */
 #include "agent/attach/exec_steps.h"
 
@@ -32,9 +35,11 @@ struct exec_step {
     struct exec_steps *exec_steps;
     struct spool_id id;
     uint32_t uid;
+    uint64_t token, key; // of its attempt; of its client, 0: none
     uint64_t stream;
     int stream_fd; // -1: it is the terminal's, or the exec step is an earlier agent's
     struct terminal_size size;
+    uint64_t position; // of the output from which its client continues
     struct child *child;
     struct exec_step *next, **where;
 };
@@ -74,12 +79,15 @@ void exec_steps_free(struct exec_steps *exec_steps)
     free(exec_steps);
 }
 
-static struct exec_step *exec_step_add(struct exec_steps *exec_steps, const struct spool_id *id, uint32_t uid)
+static struct exec_step *exec_step_add(
+    struct exec_steps *exec_steps, const struct spool_id *id, const struct launch_spec *spec)
 {
     struct exec_step *exec_step = xcalloc(1, sizeof(*exec_step));
     *exec_step = (struct exec_step){ .exec_steps = exec_steps,
         .id = *id,
-        .uid = uid,
+        .uid = spec->uid,
+        .token = spec->token,
+        .key = spec->exec_key,
         .stream_fd = -1,
         .where = &exec_steps->list,
         .next = exec_steps->list };
@@ -96,6 +104,20 @@ static struct exec_step *find(const struct exec_steps *exec_steps, const struct 
     while (exec_step != NULL && !spool_id_equal(&exec_step->id, id))
         exec_step = exec_step->next;
     return exec_step;
+}
+
+/* The one that the client with this key has started in this attempt, or NULL. */
+static struct exec_step *find_key(
+    const struct exec_steps *exec_steps, const struct spool_id *host, uint64_t token, uint64_t key)
+{
+    struct exec_step *exec_step = exec_steps->list;
+    for (; key != 0 && exec_step != NULL; exec_step = exec_step->next) {
+        struct spool_id id = exec_step->id;
+        id.step = 0;
+        if (exec_step->key == key && exec_step->token == token && spool_id_equal(&id, host))
+            return exec_step;
+    }
+    return NULL;
 }
 
 static void discard(const struct exec_steps *exec_steps, const struct spool_id *id)
@@ -136,7 +158,9 @@ static void tell_exit(const struct exec_step *exec_step, int dirfd)
 
 static void bring(struct exec_step *exec_step)
 {
-    const struct terminal_visit visit = { .magic = TERMINAL_VISIT_MAGIC, .size = exec_step->size };
+    const struct terminal_visit visit = {
+        .magic = TERMINAL_VISIT_MAGIC, .size = exec_step->size, .position = exec_step->position
+    };
     int r = terminal_visit_say(exec_step->stream_fd, exec_step->stream, NULL);
     if (r == 0)
         r = terminal_visit_bring(
@@ -145,6 +169,20 @@ static void bring(struct exec_step *exec_step)
         log_job(LOG_WARNING, exec_step->id.job, "cannot pass input to its step %u: %s", exec_step->id.step,
             strerror(-r));
     closep(&exec_step->stream_fd);
+}
+
+/* Its client is at a new connection. */
+static void join(struct exec_step *exec_step, uint64_t stream, uint64_t position, struct terminal_size size,
+    int *stream_fd)
+{
+    _cleanup_close_ int dirfd = launcher_open_entry(exec_step->exec_steps->launcher, &exec_step->id);
+    closep(&exec_step->stream_fd);
+    exec_step->stream_fd = take_fd(stream_fd);
+    exec_step->stream = stream;
+    exec_step->position = position;
+    exec_step->size = size;
+    if (dirfd >= 0 && faccessat(dirfd, SPOOL_STARTED, F_OK, 0) == 0)
+        bring(exec_step);
 }
 
 static void end(struct exec_step *exec_step, int dirfd)
@@ -206,12 +244,17 @@ void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id)
     if (pidfd < 0)
         return;
     (void)file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL);
-    struct exec_step *exec_step = exec_step_add(exec_steps, id, spec.uid);
+    struct exec_step *exec_step = exec_step_add(exec_steps, id, &spec);
     record_clear(&launch_spec_record, &spec);
     exec_step->child = child_watch(exec_steps->base, pidfd, on_shepherd_end, exec_step);
 }
 
 /* --- start --- */
+
+static void clear_spec(struct launch_spec *spec)
+{
+    record_clear(&launch_spec_record, spec);
+}
 
 /* Where the ranks of the job meet was not known yet when its spec was written. */
 static void find_port(int dirfd, struct launch_spec *spec)
@@ -293,6 +336,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     strings_set_env(&spec->gpu_env, "MGPU_STEP", number);
     spec->is_output_default = false;
     spec->is_exec_step = true;
+    spec->exec_key = request->key;
     spec->is_gated = spec->is_prepared = false;
     spec->time_limit_ms = 0; // it ends with the job
     spec->files_ms = 0; // somebody waits for it
@@ -368,37 +412,30 @@ static int check_room(const struct exec_steps *exec_steps, uint32_t uid, struct 
                      "you have %zu additional processes on this node, the limit of one user", of_user);
 }
 
-/* On failure nothing of it is left. */
+/* `spec` is that of the host, and becomes that of the exec step. On failure nothing of it is left. */
 static int stage(struct exec_steps *exec_steps, const struct message_open_step *request,
-    struct spool_id *ret_id, uint32_t *ret_uid, struct error *err)
+    struct launch_spec *spec, struct spool_id *id, struct error *err)
 {
-    struct launch_spec spec;
-    struct spool_id id = { .job = request->id.job, .attempt = request->id.attempt, .rank = request->id.rank };
-    int r = read_host(exec_steps, request, &spec, err);
+    int r = check_room(exec_steps, spec->uid, err);
+    if (r == 0)
+        r = make_entry(exec_steps, id, err);
     if (r < 0)
         return r;
-    *ret_uid = spec.uid;
-    r = check_room(exec_steps, spec.uid, err);
-    if (r == 0)
-        r = make_entry(exec_steps, &id, err);
-    if (r == 0) {
-        r = fill_entry(exec_steps, request, &id, &spec, err);
-        if (r < 0)
-            discard(exec_steps, &id);
-    }
-    record_clear(&launch_spec_record, &spec);
-    if (r == 0)
-        *ret_id = id;
+    r = fill_entry(exec_steps, request, id, spec, err);
+    if (r < 0)
+        discard(exec_steps, id);
     return r;
 }
 
 static int start(
     struct exec_steps *exec_steps, const struct message_open_step *request, int *stream_fd, struct error *err)
 {
-    struct spool_id id;
+    struct spool_id id = { .job = request->id.job, .attempt = request->id.attempt, .rank = request->id.rank };
     struct launcher_process shepherd;
-    uint32_t uid = 0;
-    int r = stage(exec_steps, request, &id, &uid, err);
+    _cleanup_(clear_spec) struct launch_spec spec = { 0 };
+    int r = read_host(exec_steps, request, &spec, err);
+    if (r == 0)
+        r = stage(exec_steps, request, &spec, &id, err);
     if (r < 0)
         return r;
     r = launcher_start(exec_steps->launcher, &id, &shepherd, err);
@@ -406,7 +443,7 @@ static int start(
         discard(exec_steps, &id);
         return r;
     }
-    struct exec_step *exec_step = exec_step_add(exec_steps, &id, uid);
+    struct exec_step *exec_step = exec_step_add(exec_steps, &id, &spec);
     exec_step->stream = request->stream;
     exec_step->stream_fd = take_fd(stream_fd);
     exec_step->size = (struct terminal_size){ (uint16_t)request->rows, (uint16_t)request->columns };
@@ -417,9 +454,46 @@ static int start(
 void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_step *request)
 {
     struct error err = { 0 };
+    struct exec_step *same = find_key(exec_steps, &request->id, request->token, request->key);
     _cleanup_close_ int fd = terminal_visit_dial(exec_steps->link_path);
     if (fd < 0)
         log_warning("cannot connect to the controller for a process: %s", strerror(-fd));
+    else if (same != NULL)
+        join(same, request->stream, 0,
+            (struct terminal_size){ (uint16_t)request->rows, (uint16_t)request->columns }, &fd);
     else if (start(exec_steps, request, &fd, &err) < 0)
         (void)terminal_visit_say(fd, request->stream, &err);
+}
+
+/* --- clients that return --- */
+
+static void say_farewell(const struct exec_step *exec_step)
+{
+    const struct terminal_visit farewell = { .magic = TERMINAL_FAREWELL_MAGIC };
+    /* A terminal that is no more has no client to wait for. */
+    (void)terminal_visit_bring(
+        launcher_spool_fd(exec_step->exec_steps->launcher), &exec_step->id, &farewell, -1);
+}
+
+void exec_steps_rejoin(struct exec_steps *exec_steps, const struct message_rejoin_step *request)
+{
+    struct error err = { 0 };
+    struct exec_step *exec_step = find_key(exec_steps, &request->id, request->token, request->key);
+    if (request->is_farewell) {
+        if (exec_step != NULL)
+            say_farewell(exec_step);
+        return;
+    }
+    _cleanup_close_ int fd = terminal_visit_dial(exec_steps->link_path);
+    if (fd < 0) {
+        log_warning("cannot connect to the controller for a process: %s", strerror(-fd));
+        return;
+    }
+    if (exec_step != NULL) {
+        join(exec_step, request->stream, request->position,
+            (struct terminal_size){ (uint16_t)request->rows, (uint16_t)request->columns }, &fd);
+        return;
+    }
+    (void)error_set(&err, -ENOENT, "the process in job %" PRIu64 " has ended", request->id.job);
+    (void)terminal_visit_say(fd, request->stream, &err);
 }

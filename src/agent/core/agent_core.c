@@ -368,6 +368,12 @@ static int on_open_step(struct agent_core *core, int64_t boot_ms, const void *me
     return 0;
 }
 
+static int on_rejoin_step(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
+{
+    core->effects.rejoin_step(core->effects.arg, message);
+    return 0;
+}
+
 static int on_open_port(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     core->effects.open_port(core->effects.arg, message);
@@ -426,6 +432,7 @@ static const struct {
     { MESSAGE_INSPECT, LINK_OBEYING, on_inspect },
     { MESSAGE_OPEN_TERMINAL, LINK_OBEYING, on_open_terminal },
     { MESSAGE_OPEN_STEP, LINK_OBEYING, on_open_step },
+    { MESSAGE_REJOIN_STEP, LINK_OBEYING, on_rejoin_step },
     { MESSAGE_OPEN_PORT, LINK_OBEYING, on_open_port },
     { MESSAGE_SIGNAL, LINK_OBEYING, on_signal },
     { MESSAGE_UPDATE, LINK_OBEYING, on_update },

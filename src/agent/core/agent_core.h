@@ -58,6 +58,7 @@ struct agent_effects {
      * result. */
     void (*open_terminal)(void *arg, const struct message_open_terminal *request);
     void (*open_step)(void *arg, const struct message_open_step *request);
+    void (*rejoin_step)(void *arg, const struct message_rejoin_step *request);
     void (*open_port)(void *arg, const struct message_open_port *request);
     /* One timer: call agent_core_timer() at that time; replaces the previous setting. */
     void (*arm)(void *arg, int64_t boot_ms);

@@ -431,12 +431,17 @@ static bool is_interrupted(const struct client *client)
     return client->interrupt_fd > 0 && poll(&signals, 1, 0) > 0;
 }
 
-void client_back_off(int *delay_ms)
+bool client_back_off_until(struct pollfd *source, int *delay_ms)
 {
     *delay_ms = *delay_ms == 0 ? DELAY_FIRST_MS : *delay_ms * 2;
     if (*delay_ms > DELAY_MAX_MS)
         *delay_ms = DELAY_MAX_MS;
-    (void)poll(NULL, 0, *delay_ms);
+    return poll(source, source != NULL, *delay_ms) > 0;
+}
+
+void client_back_off(int *delay_ms)
+{
+    (void)client_back_off_until(NULL, delay_ms);
 }
 
 /* Keeps the sentence: it is not known whether the request was carried out. */

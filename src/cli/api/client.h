@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,3 +102,6 @@ bool client_is_loss(int code);
 
 /* Sleeps before the next try: 20 ms at first, doubling up to a second. */
 void client_back_off(int *delay_ms);
+
+/* The same, but no longer than until `source` is ready; true: it is. NULL: none. */
+bool client_back_off_until(struct pollfd *source, int *delay_ms);

@@ -29,9 +29,9 @@ struct session_options {
     struct detach_keys keys;
 };
 
-/* Runs until one side ends. The connection to a terminal is reopened after a restart of mgpud; that of an
- * exec cannot be, because its process ends with it. *ret_position: how much of the output was shown. A
- * negative errno: connecting failed, or the connection was lost permanently. */
+/* Runs until one side ends. A connection that was lost, for example by a restart of mgpud, is reopened.
+ * *ret_position: how much of the output was shown. A negative errno: connecting failed, or the connection was
+ * lost permanently. */
 int session_run(struct call *call, const struct session_options *options, int *ret_status,
     uint64_t *ret_position, struct error *err);
 

@@ -133,7 +133,10 @@ static const struct route routes[] = {
         { { "rank", "rank of a job on several nodes; 0" } }, NULL },
     { "POST", "/api/v1/jobs/{id}/exec", ACTION_CONTROL, handle_exec,
         "Runs another process in a running job; requires Upgrade: mgpu-terminal.",
-        { { "rank", "rank of a job on several nodes; 0" } }, &exec_request_record },
+        { { "rank", "rank of a job on several nodes; 0" },
+            { "received",
+                "a lost connection: bytes of frames received; with the key of the first request" } },
+        &exec_request_record },
     { "GET", "/api/v1/jobs/{id}/port", ACTION_CONTROL, handle_port,
         "Connects to a port of a running job; requires Upgrade: mgpu-terminal.",
         {

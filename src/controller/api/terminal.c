@@ -51,21 +51,38 @@ struct terminal_client {
     struct terminal_client *next, **where; // among those of the API
     bool is_counted;
     enum visit_kind kind;
+    bool is_local; // connected through the unix socket
     bool is_read_only;
     struct terminal_size size;
     uint64_t position;
-    uint64_t rank;            // of a job on several nodes: on which
-    struct exec_request wish; // of an exec
-    uint64_t port;            // of a port; 0: the unix socket `path`
-    const char *path;         // borrowed from the query
-    uint64_t expected;        // id of the stream that has not come yet, or 0
-    int64_t since_wall_ms;    // 0: not joined yet
+    uint64_t rank;  // of a job on several nodes: on which
+    bool is_return; // of an exec: the client has lost its connection; `position` counts frames
+    uint32_t link;  // of the node, for what follows the first message
+    struct message_rejoin_step farewell; // of an exec
+    struct exec_request wish;            // of an exec
+    uint64_t port;                       // of a port; 0: the unix socket `path`
+    const char *path;                    // borrowed from the query
+    uint64_t expected;                   // id of the stream that has not come yet, or 0
+    int64_t since_wall_ms;               // 0: not joined yet
 };
+
+/* The kernel reports on a unix socket that the process has gone. On other connections it may return, and when
+ * mgpud itself leaves, it will. */
+static void say_farewell(const struct request *request)
+{
+    const struct terminal_client *client = request->work;
+    const struct serve *serve = request->serve;
+    bool is_final = client->kind == VISIT_EXEC && client->is_local && client->since_wall_ms != 0 &&
+                    client->wish.key != 0 && !serve->is_closing;
+    if (is_final)
+        links_send(serve->controller->links, client->link, &message_rejoin_step_record, &client->farewell);
+}
 
 static void release(struct request *request)
 {
     struct terminal_client *client = request->work;
     struct serve *serve = request->serve;
+    say_farewell(request);
     relay_free(take_ptr(request->work_relay));
     if (client->expected != 0)
         streams_forget(serve->controller->streams, client->expected);
@@ -85,6 +102,7 @@ static struct terminal_client *make_client(struct request *request, enum visit_k
     *client = (struct terminal_client){
         .request = request, .kind = kind, .next = serve->terminals, .where = &serve->terminals
     };
+    client->is_local = connection_is_unix(request->connection);
     if (client->next != NULL)
         client->next->where = &client->next;
     serve->terminals = client;
@@ -115,6 +133,7 @@ static const struct {
     int given, shown;
 } stream_errors[] = {
     { EALREADY, -ENOTCONN },
+    { ENOENT, -ENOENT },
     { ENOTTY, -ENOTTY },
     { EBUSY, -EUSERS },
     { ECONNREFUSED, -EADDRNOTAVAIL },
@@ -178,7 +197,22 @@ static void send_open_step(struct request *request, const struct job *job, uint3
         .rows = client->wish.rows,
         .columns = client->wish.columns,
         .cpus = client->wish.cpus,
-        .memory = client->wish.memory };
+        .memory = client->wish.memory,
+        .key = client->wish.key };
+    client->link = link;
+    client->farewell = (struct message_rejoin_step){
+        .id = message.id, .token = message.token, .key = message.key, .is_farewell = true
+    };
+    if (client->is_return) {
+        struct message_rejoin_step rejoin = client->farewell;
+        rejoin.is_farewell = false;
+        rejoin.stream = client->expected;
+        rejoin.position = client->position;
+        rejoin.rows = message.rows;
+        rejoin.columns = message.columns;
+        links_send(request->serve->controller->links, link, &message_rejoin_step_record, &rejoin);
+        return;
+    }
     links_send(request->serve->controller->links, link, &message_open_step_record, &message);
 }
 
@@ -272,7 +306,7 @@ static void open_for(struct request *request, const struct job *job)
     struct terminal_client *client = request->work;
     struct error err = { 0 };
     int r = check_rights(request, job, &err);
-    if (r == 0)
+    if (r == 0 && !client->is_return) // the end of its process may not have arrived yet
         r = check_state(job, &err);
     const struct core_node *node = r == 0 ? find_node(request, job, &err) : NULL;
     if (node == NULL ||
@@ -346,8 +380,13 @@ void handle_input(struct request *request)
         jobs_find(request, request->job, open_for);
 }
 
-static int check_wish(const struct exec_request *wish, struct error *err)
+static int check_wish(const struct terminal_client *client, struct error *err)
 {
+    const struct exec_request *wish = &client->wish;
+    if (client->is_return && wish->key == 0)
+        return error_set(err, -EINVAL, "received= needs the key with which the process was started");
+    if (client->is_return)
+        return 0;
     if (wish->command.count == 0 || wish->command.items[0][0] == '\0')
         return error_set(err, -EINVAL, "no command was given");
     if (wish->cwd != NULL && wish->cwd[0] != '/')
@@ -370,8 +409,11 @@ void handle_exec(struct request *request)
         r = request_parse_body(request, &body, &err);
     if (r == 0)
         r = json_record_read(&exec_request_record, body, &client->wish, &err);
+    client->is_return = query_get(&request->query, "received") != NULL;
     if (r == 0)
-        r = check_wish(&client->wish, &err);
+        r = read_number(request, "received", INT64_MAX, &client->position, &err);
+    if (r == 0)
+        r = check_wish(client, &err);
     if (r < 0)
         request_reply_problem(request, &err);
     else

@@ -46,6 +46,7 @@ struct serve {
     size_t n_listeners;
     struct allowance accepting; // time that this may take before the rest
     struct connection *connections;
+    bool is_closing;          // mgpud leaves: clients lose their connections, and may return
     size_t n_job_connections; // of commands in jobs on joined machines
     struct departures *departures;
     struct fair_queue *queue;

@@ -87,6 +87,7 @@ void serve_close(struct serve *serve)
     for (size_t i = 0; i < serve->n_listeners; i++)
         listening_free(serve->listeners[i].listening);
     serve->n_listeners = 0;
+    serve->is_closing = true;
     while (serve->connections != NULL)
         connection_close(serve->connections);
 }

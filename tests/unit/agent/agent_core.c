@@ -24,7 +24,7 @@ struct node {
     struct agent_core *core;
     struct attempt_sight spool; // of attempt 5.1.0.0
     bool is_there;
-    int stages, starts, adopts, commands, kills, removes, logs, terminals, exec_steps, ports;
+    int stages, starts, adopts, commands, kills, removes, logs, terminals, exec_steps, rejoins, ports;
     uint32_t signal;
     int64_t grace_ms;
     int stage_fails, start_fails, command_fails, epoch_fails, remove_fails; // negative errno
@@ -201,6 +201,12 @@ static void node_open_guest(void *arg, const struct message_open_step *request)
     node->exec_steps++;
 }
 
+static void node_rejoin(void *arg, const struct message_rejoin_step *request)
+{
+    struct node *node = arg;
+    node->rejoins++;
+}
+
 static void node_open_port(void *arg, const struct message_open_port *request)
 {
     struct node *node = arg;
@@ -272,9 +278,10 @@ static struct node *node_new(uint64_t epoch)
     struct node *node = xcalloc(1, sizeof(*node));
     struct agent_effects effects = { node, node_send, node_observe, node_stage, node_start, node_watch,
         node_settle, node_command, node_kill, node_remove, node_save_epoch, node_open_log, node_open_terminal,
-        node_open_guest, node_open_port, node_arm, .notify = node_notify, .release = node_release,
-        .restore = node_restore, .save_seen = node_save_seen, .prepare = node_prepare, .take = node_take,
-        .admit = node_admit, .recall = node_recall, .update = node_update };
+        node_open_guest, node_rejoin, node_open_port, node_arm, .notify = node_notify,
+        .release = node_release, .restore = node_restore, .save_seen = node_save_seen,
+        .prepare = node_prepare, .take = node_take, .admit = node_admit, .recall = node_recall,
+        .update = node_update };
     node->core = agent_core_new(&effects, epoch);
     return node;
 }
@@ -1165,6 +1172,7 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
     struct node *node = node_connected();
     struct message_open_terminal terminal = { .id.job = 5, .id.attempt = 1, .stream = 1 };
     struct message_open_step exec_step = { .id.job = 5, .id.attempt = 1, .stream = 2 };
+    struct message_rejoin_step rejoin = { .id.job = 5, .id.attempt = 1, .stream = 4, .key = 9 };
     struct message_open_port port = { .id.job = 5, .id.attempt = 1, .stream = 3, .port = 80 };
     struct message_signal wish = { .id.job = 5, .id.attempt = 1, .token = 77, .signal = 2 };
     struct error err = { 0 };
@@ -1172,6 +1180,8 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_STEP, &exec_step, &err), 0);
     assert_int_equal(node->terminals, 1);
     assert_int_equal(node->exec_steps, 1);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_REJOIN_STEP, &rejoin, &err), 0);
+    assert_int_equal(node->rejoins, 1);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_PORT, &port, &err), 0);
     assert_int_equal(node->ports, 1);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_SIGNAL, &wish, &err), 0);

@@ -152,6 +152,25 @@ static void exec_step_that_cannot_be_limited_leaves_nothing(void **state)
     expect_refusal(*state, ENOSPC, "no cgroup for it");
 }
 
+/* A client that returns to an exec step of which this node knows nothing: it does not start one. */
+static void client_of_an_exec_step_that_is_gone_is_told(void **state)
+{
+    struct scene *scene = *state;
+    const struct message_rejoin_step request = { .id = host, .token = TOKEN, .stream = 6, .key = 9 };
+    const struct message_rejoin_step farewell = { .id = host, .token = TOKEN, .key = 9, .is_farewell = true };
+    struct message_stream head;
+    uint8_t bytes[1024];
+    exec_steps_rejoin(scene->exec_steps, &farewell);
+    exec_steps_rejoin(scene->exec_steps, &request);
+    _cleanup_close_ int fd = accept4(scene->listener, NULL, NULL, SOCK_CLOEXEC);
+    ssize_t length = read(fd, bytes, sizeof(bytes));
+    assert_true(length > 0);
+    assert_int_equal(record_decode(&message_stream_record, bytes, (size_t)length, &head, NULL), 0);
+    assert_int_equal(head.stream, 6);
+    assert_int_equal(head.error, ENOENT);
+    record_clear(&message_stream_record, &head);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -159,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(exec_step_whose_directory_cannot_be_opened_is_refused),
         CASE(exec_step_that_cannot_be_limited_leaves_nothing),
+        CASE(client_of_an_exec_step_that_is_gone_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

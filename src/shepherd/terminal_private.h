@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of T (terminal_process.c): its viewers (terminal_visits.c) and the output of its step
+ * (terminal_output.c). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shepherd/death_timer.h"
+#include "shepherd/input_pipe.h"
+#include "shepherd/terminal.h"
+#include "shepherd/terminal_exec.h"
+#include "shepherd/terminal_history.h"
+#include "shepherd/terminal_idle.h"
+#include "shepherd/terminal_viewer.h"
+
+#define TERMINAL_VIEWERS_MAX 16
+#define TERMINAL_FLUSH_MS    10000 // without progress, at the end
+enum phase { TERMINAL_OPEN, TERMINAL_DRAINING, TERMINAL_FLUSHING };
+
+struct process {
+    const struct terminal_setup *setup;
+    bool is_kept, is_tty;
+    enum phase phase;
+    struct input_pipe input; // or the terminal's own side
+    int source_fds[TERMINAL_SOURCES], door_fd, channel_fd;
+    bool has_visit;  // an exec step's viewer came
+    bool is_hung_up; // and has gone for good
+    bool has_end;
+    struct terminal_end end;
+    int64_t deadline_ms; // boot clock; 0: none
+    struct death_timer death;
+    uint64_t serial;
+    struct terminal_warning warning;
+    struct history history;
+    struct exec_stream exec;
+    struct viewer_acts acts;
+    struct viewer viewers[TERMINAL_VIEWERS_MAX];
+};
+
+/* Sends the shepherd a signal for the step. */
+void terminal_tell_shepherd(struct process *p, int number, int64_t grace_ms);
+
+/* Leaves for good after this time, unless it is set anew. */
+void terminal_leave_within(struct process *p, int64_t ms);
+
+/* The viewer of an exec step has gone for good. */
+void terminal_hang_up(struct process *p);
+
+/* A viewer has gone. */
+void terminal_on_gone(struct process *p);
+
+/* A visit is at the door. */
+void terminal_on_visit(struct process *p);
+
+/* Once, at the start. */
+void terminal_set_acts(struct process *p);
+
+/* The step reads again. */
+void terminal_on_sink(struct process *p);
+
+/* How much output of an exec step may be read: it waits for its viewer, and if that has gone, output is
+ * dropped. */
+size_t terminal_exec_room(const struct process *p);
+
+/* Sends the viewer of an exec step what it takes now. */
+void terminal_send_exec(struct process *p);
+
+/* True when output came. */
+bool terminal_keep_output(struct process *p);
+bool terminal_pass_on(struct process *p);
