@@ -44,7 +44,7 @@
 #define SPOOL_TERMS     "terms"     // struct spool_terms: changes to the attempt since its spec was written
 #define SPOOL_READY     "ready"     // struct launch_started of a shepherd that waits for GO (is_gated)
 #define SPOOL_RENEWED   "renewed"   // struct spool_renewed: the current lease of the attempt
-#define SPOOL_STOP      "stop"      // struct spool_stop: why the shepherd is ending the step
+#define SPOOL_STOP      "stop"      // of a shepherd of the last version: it was ending the step
 #define SPOOL_PARK      "park"      // struct park_entry of a job that is parked (agent/park/helper.h)
 #define SPOOL_PARK_LOCK "park-lock" // OFD lock held by the process that parks or restores it
 #define SPOOL_HINTS     "hints"
@@ -56,10 +56,13 @@ enum spool_verdict { VERDICT_NONE, VERDICT_GO, VERDICT_NOGO };
 
 /* A command from the agent to a shepherd: one datagram on ctl. */
 struct spool_command {
-    uint32_t magic;   // SPOOL_COMMAND_MAGIC
-    uint32_t signal;  // sent to all processes of the step at once
+    uint32_t magic; // SPOOL_COMMAND_MAGIC
+    uint32_t signal;
     int64_t grace_ms; // SIGKILL follows after this time; < 0: only the signal is sent and the job continues
-    uint64_t port;    // of SPOOL_GO_MAGIC: rendezvous port; 0: as in the environment
+    union {
+        uint64_t port;  // of SPOOL_GO_MAGIC: rendezvous port; 0: as in the environment
+        uint64_t scope; // of a signal that ends nothing: enum signal_scope (job/launch.h)
+    };
 };
 #define SPOOL_COMMAND_MAGIC 0x6d67706bU
 #define SPOOL_LOOK_MAGIC    0x6d67706cU // instead of a signal: the file "terms" has changed
@@ -109,14 +112,6 @@ struct spool_renewed {
 int spool_renew(int dirfd, int64_t until_ms);
 /* False if there is no such file or an incomplete one; *ret_ms is then unchanged. */
 bool spool_read_renewed(int dirfd, int64_t *ret_ms);
-
-/* Why a step is being stopped; the shepherd that records its end needs this. */
-struct spool_stop {
-    uint32_t magic;  // SPOOL_STOP_MAGIC
-    uint32_t signal; // the first signal sent
-    uint32_t end;    // enum job_end, as in struct ending
-};
-#define SPOOL_STOP_MAGIC 0x6d677073U
 
 /*
  * Settles the verdict of the attempt in `dirfd`: writes a file with the verdict and link(2)s it to "verdict".

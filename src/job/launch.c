@@ -2,6 +2,7 @@
 #include "job/launch.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "job/event.h"
 #include "job/image.h"
@@ -134,8 +135,31 @@ const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS] = {
     RECORD_FIELD(543, RECORD_I64, struct launch_exit, ended_boot_ms, 0),
     RECORD_FIELD(544, RECORD_I64, struct launch_exit, ended_ago_ms, 0),
     RECORD_FIELD(551, RECORD_U32, struct launch_exit, cause, 0),
+    RECORD_FIELD(560, RECORD_STRING, struct launch_exit, signals, EVENT_TEXT_MAX),
 };
 const struct record_type launch_exit_record = RECORD_TYPE(13, "exit", struct launch_exit, launch_exit_fields);
+
+static const char *const scope_names[SIGNAL_SCOPES] = {
+    [SIGNAL_HANDLERS] = "handlers",
+    [SIGNAL_OTHERS] = "steps",
+    [SIGNAL_COMMAND] = "script",
+    [SIGNAL_ALL] = "all",
+};
+
+const char *signal_scope_name(uint32_t scope)
+{
+    return scope_names[scope < SIGNAL_SCOPES ? scope : SIGNAL_HANDLERS];
+}
+
+bool signal_scope_find(const char *name, uint32_t *ret)
+{
+    for (uint32_t scope = 0; scope < SIGNAL_SCOPES; scope++)
+        if (strcmp(name, scope_names[scope]) == 0) {
+            *ret = scope;
+            return true;
+        }
+    return false;
+}
 
 int64_t launch_started_boot_ms(const struct launch_started *started, int64_t boot_ms, int64_t wall_ms)
 {

@@ -23,11 +23,18 @@
 #define SLURM_TASK_PID      "SLURM_TASK_PID"
 #define SLURM_TASK_PID_ROOM "0000000000"
 
-/* Recipients of the signal before the time limit. */
-enum warn_scope {
-    WARN_ALL,     // every process
-    WARN_OTHERS,  // all but the command itself: the steps of a batch script
-    WARN_COMMAND, // the command itself
+/*
+ * Who gets a signal that is not meant to end the job: the one before the time limit, and those of people. The
+ * processes that handle it; if none does, and a person has sent it, all of them, as kill(1) would. HUP, INT,
+ * QUIT and TERM of a person reach those as well that neither handle it nor stand above, or read from, one
+ * that does.
+ */
+enum signal_scope {
+    SIGNAL_HANDLERS, // as above
+    SIGNAL_OTHERS,   // all but the command itself: the steps of a batch script
+    SIGNAL_COMMAND,  // the command itself
+    SIGNAL_ALL,      // every process
+    SIGNAL_SCOPES,
 };
 
 struct group_id {
@@ -42,6 +49,11 @@ struct device_rule {
 
 #define LAUNCH_DEVICES_MAX 1024U // rules of one step
 #define LAUNCH_MINOR_MAX   0xfffffU
+
+/* "handlers", "steps", "script", "all". */
+const char *signal_scope_name(uint32_t scope);
+/* False if `name` is none of them. */
+bool signal_scope_find(const char *name, uint32_t *ret);
 
 /* How a step runs in a container. */
 struct launch_image {
@@ -89,7 +101,7 @@ struct launch_spec {
     int64_t grace_ms;                  // between SIGTERM and SIGKILL at the limit
     uint32_t warn_signal;              // sent before the limit; 0: none
     int64_t warn_before_ms;            // time before the limit
-    uint32_t warn_scope;               // enum warn_scope
+    uint32_t warn_scope;               // enum signal_scope
     uint32_t checkpoint_signal; // asks the job to save its work and report CHECKPOINTED; 0: not supported by
                                 // the job
     bool is_requeued_at_limit;  // the time limit also requests a checkpoint
@@ -151,6 +163,7 @@ struct launch_exit {
     uint64_t cpu_ms, max_rss, log_bytes;
     char *log_path;
     char *text;               // the failure: the step of the launch and the errno
+    char *signals;            // who was signalled, by whatever ended it or warned it, and who was killed
     char *tail;               // the last lines of its output when it failed, at most USAGE_TAIL_MAX bytes
     struct record_list usage; // at most one struct job_usage; added by the agent
 };
@@ -193,7 +206,7 @@ extern const struct record_type launch_park_record;
 
 /* The field tables, for the messages that carry these structs under their own ids. */
 #define LAUNCH_STARTED_FIELDS 14
-#define LAUNCH_EXIT_FIELDS    23
+#define LAUNCH_EXIT_FIELDS    24
 extern const struct record_field launch_started_fields[LAUNCH_STARTED_FIELDS];
 extern const struct record_field launch_exit_fields[LAUNCH_EXIT_FIELDS];
 

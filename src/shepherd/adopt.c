@@ -14,7 +14,6 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "shepherd/record.h"
-#include "shepherd/stopping.h"
 #include "shepherd/watch.h"
 
 /* Sets the fields known from `started`. False if the gate was never opened. */
@@ -37,10 +36,9 @@ static int adopt(struct shepherd *shepherd)
     shepherd->is_adopting = true;
     if (shepherd_prepare(shepherd, &err) < 0)
         return shepherd_complain(&err);
-    shepherd->status_fd = openat(shepherd->spool_fd, SPOOL_STATUS, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    shepherd->status_fd = openat(shepherd->spool_fd, SPOOL_STATUS, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     status_pipe_adopt(&shepherd->status_pipe, &shepherd->spec, shepherd->spool_fd);
     bool is_started = read_started(shepherd);
-    stopping_read(shepherd, &ending);
     watch_step(shepherd, &ending);
     /* `started` is written before the gate opens: without it nothing ran, whatever the init still did. */
     if (!is_started)

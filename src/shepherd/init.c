@@ -36,10 +36,13 @@
 #include "job/spec.h"
 #include "shepherd/exec.h"
 #include "shepherd/files.h"
-#include "shepherd/tree.h"
+#include "shepherd/rest.h"
 #include "shepherd/user.h"
 
 #define STATUS_COVERED offsetof(struct init_status, crc)
+#define STOP_COVERED   offsetof(struct init_stop, crc)
+#define STOP_OFFSET    ((off_t)(sizeof(struct init_status) + TAIL_SIZE))
+#define LEFT_OFFSET    ((off_t)(STOP_OFFSET + (off_t)sizeof(struct init_stop)))
 
 int init_write_status(int fd, struct init_status *status)
 {
@@ -67,6 +70,40 @@ void init_read_tail(int fd, const struct init_status *status, char text[TAIL_SIZ
     size_t wanted = status->tail_bytes < TAIL_SIZE ? status->tail_bytes : USAGE_TAIL_MAX;
     ssize_t n = wanted > 0 ? pread(fd, text, wanted, sizeof(*status)) : 0;
     text[n > 0 ? n : 0] = '\0';
+}
+
+int init_write_stop(int fd, struct init_stop *stop)
+{
+    stop->magic = INIT_STOP_MAGIC;
+    stop->crc = crc32c(0, stop, STOP_COVERED);
+    ssize_t n = pwrite(fd, stop, sizeof(*stop), STOP_OFFSET);
+    return n == (ssize_t)sizeof(*stop) ? 0 : n < 0 ? -errno : -EIO;
+}
+
+bool init_read_stop(int fd, struct init_stop *ret)
+{
+    struct init_stop stop;
+    if (pread(fd, &stop, sizeof(stop), STOP_OFFSET) != (ssize_t)sizeof(stop) ||
+        stop.magic != INIT_STOP_MAGIC || stop.crc != crc32c(0, &stop, STOP_COVERED))
+        return false;
+    *ret = stop;
+    return true;
+}
+
+void init_write_left(int fd, const struct roll *roll)
+{
+    const struct init_left left = { .magic = INIT_LEFT_MAGIC, .roll = *roll };
+    (void)!pwrite(fd, &left, sizeof(left), LEFT_OFFSET);
+}
+
+void init_read_left(int fd, struct roll *ret)
+{
+    struct init_left left;
+    *ret = (struct roll){ 0 };
+    if (pread(fd, &left, sizeof(left), LEFT_OFFSET) != (ssize_t)sizeof(left) || left.magic != INIT_LEFT_MAGIC)
+        return;
+    *ret = left.roll;
+    ret->names[sizeof(ret->names) - 1] = '\0';
 }
 
 /* --- before the gate --- */
@@ -219,7 +256,8 @@ static int run_command(const struct plan *plan)
     int r = note_leader(plan);
     if (r < 0)
         return -r;
-    if (plan->is_tty ? setsid() < 0 || ioctl(plan->stdio[0], TIOCSCTTY, 0) < 0 : setpgid(0, 0) < 0)
+    /* A session of its own: if the init dies, the kernel does not hang up a command that is suspended. */
+    if (setsid() < 0 || (plan->is_tty && ioctl(plan->stdio[0], TIOCSCTTY, 0) < 0))
         return errno;
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (plan->stdio[fd] >= 0 && dup2(plan->stdio[fd], fd) < 0)
@@ -394,31 +432,18 @@ static void keep_tail(const struct init *init, int log_fd, off_t start, struct i
         status->tail_bytes = (uint32_t)length;
 }
 
-/* Without a cgroup: kills every descendant. The children of each become children of init. */
-static void end_rest(void)
-{
-    struct tree tree = { .cgroup_fd = -1, .root = getpid() };
-    for (;;) {
-        /* Processes of another user (sudo) are left to the shepherd, which may be root. */
-        if (tree_signal(&tree, SIGKILL) == -EPERM)
-            return;
-        pid_t pid = waitpid(-1, NULL, 0);
-        if (pid < 0 && errno != EINTR)
-            return;
-    }
-}
-
 _Noreturn void init_run(const struct init *init)
 {
     struct place place = { .error_fd = -1, .input_fd = -1 };
     int log_fd = prepare(init, &place);
     report_ready(init, log_fd, &place);
     struct init_status status = { .phase = INIT_NEVER };
+    off_t start = 0;
     if (is_gate_open(init)) {
         status.phase = INIT_EXECUTING;
         status.started_wall_ms = clock_wall_ms();
         status.started_boot_ms = clock_boot_ms();
-        off_t start = log_size(log_fd);
+        start = log_size(log_fd);
         /* From here on the command counts as possibly executed. */
         int r = init_write_status(init->status_fd, &status);
         if (r < 0)
@@ -430,7 +455,12 @@ _Noreturn void init_run(const struct init *init)
         keep_tail(init, log_fd, start, &status);
     }
     (void)init_write_status(init->status_fd, &status);
-    if (!init->is_confined)
-        end_rest();
+    if (!init->is_confined && rest_end(init->status_fd)) {
+        status.ended_wall_ms = clock_wall_ms();
+        status.ended_boot_ms = clock_boot_ms();
+        status.log_bytes = (uint64_t)log_size(log_fd);
+        keep_tail(init, log_fd, start, &status);
+        (void)init_write_status(init->status_fd, &status);
+    }
     _exit(0);
 }

@@ -6,10 +6,12 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "job/launch.h"
+#include "shepherd/roll.h"
 #include "shepherd/steps.h"
 #include "shepherd/tail.h"
 
@@ -40,6 +42,27 @@ struct init_status {
     uint32_t tail_bytes;      // of the last lines of output, which follow this struct
     uint32_t crc;             // CRC-32C of everything before it
 };
+
+/* In the same file, behind the room for the lines: from S to I and to an adopting shepherd. The step is being
+ * stopped. Written before the first signal, so that an end by that signal is known for what it is. */
+struct init_stop {
+    uint32_t magic;
+    uint32_t signal;      // the first one sent
+    uint32_t end;         // enum job_end, as in struct ending
+    uint32_t is_sent;     // the signal is out
+    int64_t kill_boot_ms; // SIGKILL follows then
+    int64_t grace_ms;     // the time that was given
+    uint32_t reserved;    // no padding
+    uint32_t crc;         // CRC-32C of everything before it
+};
+#define INIT_STOP_MAGIC 0x6d677375U
+
+/* Behind that, without a cgroup: what the command left running and I has killed. */
+struct init_left {
+    uint32_t magic;
+    struct roll roll;
+};
+#define INIT_LEFT_MAGIC 0x6d677376U
 
 /* First packet from I: ready, with the descriptor of the log, or the step that failed. */
 struct init_report {
@@ -80,6 +103,14 @@ _Noreturn void init_run(const struct init *init);
 /* Write and read the status file. Reading returns -EBADMSG if it was never completely written. */
 int init_write_status(int fd, struct init_status *status);
 int init_read_status(int fd, struct init_status *ret);
+
+/* The same for the note of a stop; `false` if there is none. */
+int init_write_stop(int fd, struct init_stop *stop);
+bool init_read_stop(int fd, struct init_stop *ret);
+
+/* And for the processes left running; `roll` is empty if there were none. */
+void init_write_left(int fd, const struct roll *roll);
+void init_read_left(int fd, struct roll *ret);
 
 /* The last lines of output that I stored with that status; `text` is empty if there are none. */
 void init_read_tail(int fd, const struct init_status *status, char text[TAIL_SIZE]);

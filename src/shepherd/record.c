@@ -23,13 +23,14 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/process.h"
+#include "base/signals.h"
 #include "job/event.h"
 #include "job/state.h"
 #include "job/start_failure.h"
 #include "shepherd/orphan_tail.h"
 
 #define EXIT_TEMPORARY      SPOOL_EXIT ".tmp"
-#define EXIT_RECORD_MAX     (SPEC_PATH_MAX + EVENT_TEXT_MAX + USAGE_TAIL_MAX + 1024U)
+#define EXIT_RECORD_MAX     (SPEC_PATH_MAX + EVENT_TEXT_MAX + USAGE_TAIL_MAX + SIGNALS_TEXT_MAX + 1024U)
 #define FETCH_SECONDS       1 // how long the agent has before the record is copied to disk
 #define EXIT_CODE_UNKNOWN   125
 #define EXIT_CODE_PODMAN    125
@@ -142,6 +143,38 @@ static void describe_idle(const struct launch_spec *spec, char *text, size_t siz
     (void)snprintf(text, size, "its terminal was unused for %s", limit);
 }
 
+void ending_add_signal(struct ending *ending, int signal, const struct roll *reached)
+{
+    char processes[ROLL_NAMES_MAX + 32], name[32];
+    size_t used = strlen(ending->signals);
+    const char *known = signal_name(signal);
+    roll_format(reached, processes, sizeof(processes));
+    if (known != NULL)
+        (void)snprintf(name, sizeof(name), "SIG%s", known);
+    else
+        (void)snprintf(name, sizeof(name), "signal %d", signal);
+    (void)snprintf(ending->signals + used, sizeof(ending->signals) - used, "%s%s to %s", used > 0 ? "; " : "",
+        name, reached->count > 0 ? processes : "no process: none handles it");
+}
+
+/* What the end of the step did to others than the command. */
+static void describe_rolls(const struct ending *ending, char *text, size_t size)
+{
+    char processes[ROLL_NAMES_MAX + 32], grace[32];
+    size_t used = strlen(text);
+    const char *between = used > 0 ? "; " : "";
+    if (ending->killed.count > 0) {
+        roll_format(&ending->killed, processes, sizeof(processes));
+        format_duration(ending->grace_ms, grace, sizeof(grace));
+        (void)snprintf(text + used, size - used, "%s%s had to be killed after the grace period of %s",
+            between, processes, grace);
+    } else if (ending->left.count > 0) {
+        roll_format(&ending->left, processes, sizeof(processes));
+        (void)snprintf(text + used, size - used, "%s%s that the command left running %s ended", between,
+            processes, ending->left.count == 1 ? "was" : "were");
+    }
+}
+
 static bool was_killed_by_others(const struct ending *ending)
 {
     int wait_status = ending->status.wait_status;
@@ -243,6 +276,8 @@ void record_make(const struct shepherd *shepherd, const struct ending *ending, c
     enum start_cause cause = find_cause(spec, status);
     enum start_class class = start_row(cause)->class;
     describe(shepherd, ending, text, size);
+    if (status->step == STEP_NONE)
+        describe_rolls(ending, text, size);
     *ret = (struct launch_exit){
         .id = spec->id,
         .token = spec->token,
@@ -258,6 +293,7 @@ void record_make(const struct shepherd *shepherd, const struct ending *ending, c
         /* A launch that failed before its log was open has none. */
         .log_path = shepherd->log_fd >= 0 || shepherd->is_adopting ? shepherd->log_path : NULL,
         .text = text[0] != '\0' ? text : NULL,
+        .signals = ending->signals[0] != '\0' ? (char *)(uintptr_t)ending->signals : NULL,
     };
     set_exit_code(ending, ret);
     if (ret->is_executed != 0 || status->step == STEP_SETUP) {
@@ -342,8 +378,9 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     counted.counts.node_oom_kills = count_node_kills(shepherd, ending);
     record_make(shepherd, &counted, text, sizeof(text), &exit_record);
     init_read_tail(shepherd->status_fd, &ending->status, tail);
-    /* The kernel killed the init with the rest. */
-    if (tail[0] == '\0' && exit_record.end == END_OOM)
+    /* The kernel killed the init with the rest; or others have written after it looked. */
+    bool has_more = ending->is_outlived && exit_record.exit_code != 0;
+    if ((tail[0] == '\0' && exit_record.end == END_OOM) || has_more)
         orphan_tail_read(shepherd, tail);
 
     /* What went through a terminal was still on its way when the init looked. */

@@ -8,14 +8,24 @@
 #include "shepherd/init.h"
 #include "shepherd/shepherd.h"
 
+#define SIGNALS_TEXT_MAX 400U
+
 /* How the step ended. */
 struct ending {
     struct init_status status;
-    bool is_killed;        // by the shepherd, or by a user's SIGKILL
-    enum job_end stop_end; // the end if the shepherd itself stopped it; END_NONE: it did not
-    uint32_t stop_signal;  // first signal of a stop command that reached the step, 0: none
-    struct counts counts;  // from the kernel; set by record_publish()
+    bool is_killed;                 // by the shepherd, or by a user's SIGKILL
+    enum job_end stop_end;          // the end if the shepherd itself stopped it; END_NONE: it did not
+    uint32_t stop_signal;           // first signal of a stop command that reached the step, 0: none
+    int64_t grace_ms;               // of the stop
+    bool is_outlived;               // others ended after the command in a stop, and may have written since
+    struct roll killed;             // at the end of the grace period
+    struct roll left;               // left running by a command that ended by itself
+    char signals[SIGNALS_TEXT_MAX]; // "SIGTERM to 2 processes (bash, python3)"; terminated
+    struct counts counts;           // from the kernel; set by record_publish()
 };
+
+/* Notes who got a signal. */
+void ending_add_signal(struct ending *ending, int signal, const struct roll *reached);
 
 /* Creates the record; the failure is written to `text`. Nothing in *ret is owned. */
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,10 +23,13 @@
 
 #include "base/memory.h"
 #include "base/process.h"
+#include "shepherd/roles.h"
 
 #define FIRST_PROCESS    "Name:\tpodman-init\n"
 #define PROCESSES_MAX    16384U // found in one walk of the tree
 #define CGROUP_PATH_MAX  4096
+#define SURVEY_LOOKS     2 // a shell blocks signals while it starts a program
+#define SETTLE_MS        10
 #define CGROUP_NAMES_MAX 3 // last components of a cgroup's path that name a step: instance, attempt, step
 
 /* Calls `visit` for each number in a file of numbers. */
@@ -61,18 +65,39 @@ struct pass {
     const struct tree *tree;
     const char *cgroup; // whose processes are visited
     bool is_inner;      // only those in a PID namespace of their own
+    void (*act)(struct pass *pass, pid_t pid, int pidfd);
     int signal;
     int count;
     bool is_denied;
 };
 
-static void send_signal(struct pass *pass, int pidfd)
+/* The name is read before the process can end by the signal. */
+static void send_signal(struct pass *pass, pid_t pid, int pidfd)
 {
+    struct roll before = { 0 };
+    if (pass->tree->roll != NULL) {
+        before = *pass->tree->roll;
+        roll_add(pass->tree->roll, pid);
+    }
     int r = process_signal(pidfd, pass->signal);
     if (r == -EPERM)
         pass->is_denied = true;
     if (r == 0)
         pass->count++;
+    else if (pass->tree->roll != NULL)
+        *pass->tree->roll = before;
+}
+
+static void survey(struct pass *pass, pid_t pid, int pidfd)
+{
+    roles_add(pid);
+    pass->count++;
+}
+
+static void list(struct pass *pass, pid_t pid, int pidfd)
+{
+    roll_add(pass->tree->roll, pid);
+    pass->count++;
 }
 
 /* --- in a container --- */
@@ -101,7 +126,9 @@ static bool is_inner(pid_t pid)
 
 static bool is_passed_over(const struct pass *pass, pid_t pid)
 {
-    return pid == pass->tree->spare || pid == pass->tree->command || pid == pass->tree->terminal ||
+    const struct tree *tree = pass->tree;
+    return pid == tree->spare || pid == tree->command || pid == tree->terminal ||
+           (tree->roles != 0 && (tree->roles & ROLE_MASK(roles_of(pid))) == 0) ||
            (pass->is_inner && !is_inner(pid));
 }
 
@@ -134,18 +161,18 @@ static bool is_in_cgroup(pid_t pid, const char *cgroup)
     return length >= tail_length && strncmp(line + 1 + length - tail_length, tail, tail_length) == 0;
 }
 
-static void signal_member(void *arg, pid_t pid)
+static void visit_member(void *arg, pid_t pid)
 {
     struct pass *pass = arg;
     if (is_passed_over(pass, pid))
         return;
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd >= 0 && is_in_cgroup(pid, pass->cgroup))
-        send_signal(pass, pidfd);
+        pass->act(pass, pid, pidfd);
 }
 
 /* Steps with limits of their own have cgroups beside that of the command. */
-static void signal_siblings(struct pass *pass)
+static void visit_siblings(struct pass *pass)
 {
     const char *own = pass->tree->cgroup, *slash = strrchr(own, '/');
     _cleanup_close_ int dirfd = openat(pass->tree->cgroup_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -162,7 +189,7 @@ static void signal_siblings(struct pass *pass)
                 continue;
             (void)snprintf(procs, sizeof(procs), "%.255s/cgroup.procs", entry->d_name);
             pass->cgroup = path;
-            visit_pids(dirfd, procs, signal_member, pass);
+            visit_pids(dirfd, procs, visit_member, pass);
         }
     pass->cgroup = own;
 }
@@ -226,7 +253,7 @@ static bool is_still_ours(const struct tree *tree, const struct found *one)
     return parent == one->parent || parent == tree->root || (tree->spare > 0 && parent == tree->spare);
 }
 
-static void signal_descendants(struct pass *pass)
+static void visit_descendants(struct pass *pass)
 {
     n_found = 0;
     collect_children(pass->tree->root);
@@ -236,28 +263,56 @@ static void signal_descendants(struct pass *pass)
             continue;
         _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, found[i].pid, 0);
         if (pidfd >= 0 && is_still_ours(pass->tree, &found[i]))
-            send_signal(pass, pidfd);
+            pass->act(pass, found[i].pid, pidfd);
     }
 }
 
-static void signal_all(struct pass *pass)
+static void visit_all(struct pass *pass)
 {
     if (pass->tree->cgroup_fd >= 0) {
-        visit_pids(pass->tree->cgroup_fd, "cgroup.procs", signal_member, pass);
-        signal_siblings(pass);
+        visit_pids(pass->tree->cgroup_fd, "cgroup.procs", visit_member, pass);
+        visit_siblings(pass);
     } else if (pass->tree->root > 0)
-        signal_descendants(pass);
+        visit_descendants(pass);
+}
+
+/* A container's runtime must outlive the container to report its exit status. */
+static void visit(struct pass *pass)
+{
+    pass->cgroup = pass->tree->cgroup;
+    pass->is_inner = pass->tree->is_contained && pass->signal != SIGKILL;
+    visit_all(pass);
+    if (pass->is_inner && pass->count == 0 && !pass->is_denied) {
+        pass->is_inner = false;
+        visit_all(pass);
+    }
 }
 
 int tree_signal(const struct tree *tree, int signal)
 {
-    struct pass pass = { .tree = tree, .cgroup = tree->cgroup, .signal = signal };
-    /* A container's runtime must outlive the container to report its exit status. */
-    pass.is_inner = tree->is_contained && signal != SIGKILL;
-    signal_all(&pass);
-    if (pass.is_inner && pass.count == 0 && !pass.is_denied) {
-        pass.is_inner = false;
-        signal_all(&pass);
-    }
+    struct pass pass = { .tree = tree, .act = send_signal, .signal = signal };
+    visit(&pass);
     return pass.is_denied ? -EPERM : pass.count;
+}
+
+void tree_survey(const struct tree *tree, int signal)
+{
+    for (int looks = 0; looks < SURVEY_LOOKS; looks++) {
+        struct pass pass = { .tree = tree, .act = survey, .signal = signal };
+        if (looks > 0)
+            (void)poll(NULL, 0, SETTLE_MS);
+        roles_begin(signal);
+        visit(&pass);
+        if (!roles_are_unsettled())
+            break;
+    }
+    roles_decide();
+}
+
+void tree_list(const struct tree *tree, struct roll *roll)
+{
+    struct tree listed = *tree;
+    listed.roll = roll;
+    struct pass pass = { .tree = &listed, .act = list, .signal = SIGKILL };
+    visit(&pass);
 }

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+#include "shepherd/roll.h"
 
 struct tree {
     int cgroup_fd;      // directory of the step's cgroup, or -1
@@ -13,6 +16,8 @@ struct tree {
     bool is_contained;  // only those in a PID namespace of their own, if there are any
     pid_t command;      // excluded, if the signal is not for the command itself; 0: for all
     pid_t terminal;     // also never signalled: the process that moves the bytes of its terminal, 0: none
+    uint32_t roles;     // only processes of these roles in the last survey; 0: all
+    struct roll *roll;  // takes the names of those signalled, or NULL
 };
 
 /*
@@ -20,3 +25,9 @@ struct tree {
  * number of processes signalled, or -EPERM if the caller may not signal some. Allocates nothing.
  */
 int tree_signal(const struct tree *tree, int signal);
+
+/* Looks at all processes that tree_signal() would signal, for roles_of(). */
+void tree_survey(const struct tree *tree, int signal);
+
+/* Adds the names of the processes to `roll`. */
+void tree_list(const struct tree *tree, struct roll *roll);

@@ -335,7 +335,7 @@ static void set_warning(const struct job_ask *ask, struct launch_spec *ret)
         ret->warn_signal = (uint32_t)signal;
     const char *slurm = slurm_note(&ask->slurm, SLURM_NOTE_SIGNAL);
     if (slurm != NULL && slurm_is_batch(&ask->slurm))
-        ret->warn_scope = strncmp(slurm, "B:", 2) == 0 ? WARN_COMMAND : WARN_OTHERS;
+        ret->warn_scope = strncmp(slurm, "B:", 2) == 0 ? SIGNAL_COMMAND : SIGNAL_OTHERS;
     if (!ask->checkpoint)
         return;
     ret->checkpoint_signal = ret->warn_signal != 0 ? ret->warn_signal : (uint32_t)SIGTERM;

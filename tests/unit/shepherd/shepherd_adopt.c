@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "fixture.h"
 #include "job/state.h"
@@ -96,14 +97,63 @@ static void a_stop_is_known_to_who_adopts_the_step(void **state)
 static void so_is_why_it_was_stopped(void **state)
 {
     struct fixture *f = *state;
-    const struct spool_stop stop = { .magic = SPOOL_STOP_MAGIC, .signal = SIGTERM, .end = END_NODE_LOST };
+    struct init_stop stop = {
+        .signal = SIGTERM, .end = END_NODE_LOST, .is_sent = true, .kill_boot_ms = clock_boot_ms() + 15000
+    };
     start_and_kill(f, "echo ready; sleep 0.2; exit 8");
     int fd = open_spool(f);
-    assert_int_equal(file_write(fd, SPOOL_STOP, &stop, sizeof(stop), false), 0);
+    int status_fd = openat(fd, SPOOL_STATUS, O_RDWR | O_CLOEXEC);
+    assert_int_equal(init_write_stop(status_fd, &stop), 0);
+    (void)close(status_fd);
     (void)close(fd);
     fixture_adopt(f);
     fixture_finish(f);
     assert_end(f, END_NODE_LOST, 8);
+}
+
+/* The command has ended, another process saves its work, and the shepherd dies. */
+static void stop_and_kill(struct fixture *f, const char *script, int64_t grace_ms)
+{
+    fixture_script(f, script);
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGTERM, grace_ms);
+    fixture_await_output(f, "left");
+    fixture_kill_shepherd(f);
+    fixture_adopt(f);
+    fixture_finish(f);
+}
+
+static void the_grace_goes_on_with_who_adopts_the_step(void **state)
+{
+    struct fixture *f = *state;
+    stop_and_kill(f,
+        "trap 'echo left; exit 7' TERM; (trap 'sleep 0.5; echo saved; exit 0' TERM; echo ready; "
+        "while :; do sleep 0.05; done) & wait",
+        15000);
+    assert_end(f, END_CANCELLED, 7);
+    assert_non_null(strstr(f->output, "saved\n"));
+}
+
+static void and_ends_with_him(void **state)
+{
+    struct fixture *f = *state;
+    stop_and_kill(
+        f, "trap 'echo left; exit 7' TERM; (trap '' TERM; echo ready; exec sleep 98717) & wait", 600);
+    assert_end(f, END_CANCELLED, 7);
+    assert_int_equal(fixture_count_sleepers(f, "98717"), 0);
+}
+
+static void who_was_held_is_let_go_by_who_adopts_the_step(void **state)
+{
+    struct fixture *f = *state;
+    stop_and_kill(f,
+        "(trap 'echo left; sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done); "
+        "echo went on",
+        15000);
+    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    assert_non_null(strstr(f->output, "saved\n"));
+    assert_null(strstr(f->output, "went on"));
 }
 
 static void an_adopter_ends_what_the_command_left(void **state)
@@ -215,6 +265,9 @@ int main(void)
         CASE(an_adopter_stops_the_job),
         CASE(a_stop_is_known_to_who_adopts_the_step),
         CASE(so_is_why_it_was_stopped),
+        CASE(the_grace_goes_on_with_who_adopts_the_step),
+        CASE(and_ends_with_him),
+        CASE(who_was_held_is_let_go_by_who_adopts_the_step),
         CASE(an_adopter_ends_what_the_command_left),
         CASE(a_lost_status_is_unknown_and_never_zero),
         CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing),

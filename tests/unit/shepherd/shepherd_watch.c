@@ -65,6 +65,100 @@ static void a_stop_that_is_ignored_becomes_a_kill(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98703"), 0);
 }
 
+/* A process that takes its time after SIGTERM. */
+#define SAVER "(trap 'sleep 0.4; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done)"
+
+static void assert_told(const char *text, const char *part)
+{
+    if (text == NULL || strstr(text, part) == NULL)
+        fail_msg("no '%s' in '%s'", part, text != NULL ? text : "");
+}
+
+static void the_grace_is_for_those_who_outlive_the_command(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "trap 'exit 7' TERM; " SAVER " & wait");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGTERM, 15000);
+    fixture_finish(f);
+    assert_end(f, END_CANCELLED, 7);
+    assert_told(f->output, "saved\n");
+    assert_told(f->exit.signals, "SIGTERM to ");
+    assert_null(f->exit.text);
+    assert_true(f->exit.run_ms >= 400);
+}
+
+static void who_would_only_die_waits_for_those_below(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, SAVER "; echo went on; exit 9");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGTERM, 15000);
+    fixture_finish(f);
+    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    assert_told(f->output, "saved\n");
+    assert_null(strstr(f->output, "went on"));
+}
+
+static void who_outlasts_the_grace_is_killed_and_named(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "trap 'exit 7' TERM; (trap '' TERM; echo ready; exec sleep 98714) & wait");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGTERM, 300);
+    fixture_finish(f);
+    assert_int_equal(f->exit.end, END_CANCELLED);
+    assert_int_equal(f->exit.exit_code, 7);
+    assert_int_equal(fixture_count_sleepers(f, "98714"), 0);
+    if (f->cells != NULL) // without a cgroup nobody knows which of them the init leaves
+        assert_told(f->exit.text, "1 process (sleep) had to be killed after the grace period of 300ms");
+}
+
+static void what_the_command_leaves_running_is_named(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "sleep 98715 & exit 0");
+    fixture_run(f);
+    assert_end(f, END_EXIT, 0);
+    assert_told(f->exit.text, "1 process (sleep) that the command left running was ended");
+}
+
+static void what_leaves_by_itself_is_not_named(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "sleep 0.01 & exit 0");
+    fixture_run(f);
+    assert_end(f, END_EXIT, 0);
+    assert_null(f->exit.text);
+}
+
+static void a_signal_spares_who_would_only_die_of_it(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "(trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 0.05; done); exit 3");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGUSR1, -1);
+    fixture_finish(f);
+    assert_end(f, END_EXIT, 3);
+    assert_string_equal(f->output, "ready\nusr1\n");
+    assert_told(f->exit.signals, "SIGUSR1 to ");
+}
+
+static void a_signal_that_nobody_handles_is_for_all(void **state)
+{
+    struct fixture *f = *state;
+    fixture_script(f, "echo ready; sleep 98716; exit 3");
+    fixture_start(f);
+    fixture_await_output(f, "ready");
+    fixture_stop(f, SIGUSR1, -1);
+    fixture_finish(f);
+    assert_end(f, END_SIGNAL, 128 + SIGUSR1);
+}
+
 static void a_stopped_job_can_be_cancelled(void **state)
 {
     struct fixture *f = *state;
@@ -169,6 +263,13 @@ int main(void)
         CASE(daemons_end_with_the_command),
         CASE(a_stop_sends_its_signal),
         CASE(a_stop_that_is_ignored_becomes_a_kill),
+        CASE(the_grace_is_for_those_who_outlive_the_command),
+        CASE(who_would_only_die_waits_for_those_below),
+        CASE(who_outlasts_the_grace_is_killed_and_named),
+        CASE(what_the_command_leaves_running_is_named),
+        CASE(what_leaves_by_itself_is_not_named),
+        CASE(a_signal_spares_who_would_only_die_of_it),
+        CASE(a_signal_that_nobody_handles_is_for_all),
         CASE(a_stopped_job_can_be_cancelled),
         CASE(a_plain_signal_lets_the_job_go_on),
         CASE(a_stop_right_after_the_start_is_not_lost),

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The number of processes of one kind, and their names: "3 processes (bash, python3, tee)". */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define ROLL_NAMES_MAX 120U
+
+struct roll {
+    uint32_t count;
+    char names[ROLL_NAMES_MAX]; // different ones, separated by ", "; terminated
+};
+
+/* Counts the process unless it has ended, and takes its name as the kernel shows it; what is no printable
+ * ASCII becomes "?". Allocates nothing. */
+void roll_add(struct roll *roll, pid_t pid);
+
+/* "1 process (python3)". */
+void roll_format(const struct roll *roll, char *text, size_t size);
