@@ -212,9 +212,16 @@ void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 
 /* --- requeue --- */
 
-static bool is_started(const struct job *job)
+/* It is being ended for a requeue already, in which it may ask for one itself: a handler of SIGTERM calls
+ * scontrol requeue. */
+static bool is_on_its_way(const struct job *job)
 {
-    return job->state == JOB_STARTING || job->state == JOB_RUNNING;
+    return job->state == JOB_STOPPING && job->is_requeued;
+}
+
+static bool can_requeue(const struct job *job)
+{
+    return job->state == JOB_STARTING || job->state == JOB_RUNNING || is_on_its_way(job);
 }
 
 static void requeue(struct core *core, struct core_entry *entry, const struct identity *who, int64_t grace_ms)
@@ -229,7 +236,8 @@ static void requeue(struct core *core, struct core_entry *entry, const struct id
         event.stop_terms = STOP_TERMS_GRACE;
         event.stop_grace_ms = grace_ms;
     }
-    core_change(core, entry, &event, NULL);
+    if (!is_on_its_way(entry->job))
+        core_change(core, entry, &event, NULL);
 }
 
 /* The hold is part of the same change: between the two it could start again. */
@@ -244,8 +252,8 @@ static void requeue_held(
     core_change(core, entry, &event, NULL);
 }
 
-static const struct control requeueing = { "requeued", false, is_started, requeue };
-static const struct control requeueing_held = { "requeued", false, is_started, requeue_held };
+static const struct control requeueing = { "requeued", false, can_requeue, requeue };
+static const struct control requeueing_held = { "requeued", false, can_requeue, requeue_held };
 
 void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t id, int64_t grace_ms, bool is_held, void *request)
