@@ -47,6 +47,7 @@ struct step {
     bool is_ending;         // its tasks have been told to end
     int64_t late_ms;        // boot time at which --wait ends the others; 0: never
     int64_t kill_ms;        // boot time at which they are killed; 0: never
+    int64_t limit_ms;       // boot time at which --time is over; 0: never, or it is told
     int64_t interrupted_ms; // boot time of the last Ctrl-C; 0: none
     int64_t started_ms;     // boot time
     uint32_t samples;       // of its usage

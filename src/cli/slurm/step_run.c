@@ -23,6 +23,7 @@
 #include "base/memory.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/follow/going.h"
+#include "cli/slurm/fields.h"
 #include "cli/slurm/labels.h"
 #include "cli/slurm/step.h"
 #include "cli/slurm/step_input.h"
@@ -141,6 +142,19 @@ static void reap(struct step *step)
     }
 }
 
+/* Of --time, in Slurm's words. */
+static void end_at_limit(struct step *step)
+{
+    if (step->limit_ms == 0 || clock_boot_ms() < step->limit_ms || !is_running(step))
+        return;
+    step->limit_ms = 0;
+    _cleanup_free_ char *when = slurm_time_text(clock_wall_ms(), "now");
+    (void)fprintf(stderr,
+        "slurmstepd: error: *** STEP %" PRIu64 ".%" PRId64 " ON %s CANCELLED AT %s DUE TO TIME LIMIT ***\n",
+        step->job_id, step_id(step), step->nodes.items[0], when);
+    step_terminate(step);
+}
+
 /* With --wait, the other tasks may outlive the first for so long; and those told to end, for KILL_MS. */
 static void end_late(struct step *step)
 {
@@ -239,6 +253,7 @@ static int wait_ms(const struct step *step, const struct step_record *record)
     int64_t earliest_ms = step->started_ms + usage_next_ms(step->samples);
     take_earlier(&earliest_ms, step->late_ms);
     take_earlier(&earliest_ms, step->kill_ms);
+    take_earlier(&earliest_ms, step->limit_ms);
     int64_t left_ms = earliest_ms - clock_boot_ms();
     left_ms = left_ms < 0 ? 0 : left_ms > INT32_MAX ? INT32_MAX : left_ms;
     return most_ms >= 0 && most_ms < left_ms ? most_ms : (int)left_ms;
@@ -321,6 +336,7 @@ static bool turn(struct loop *loop)
         step_signal(step, signal);
     take_signals(step, loop->signal_fd);
     reap(step);
+    end_at_limit(step);
     end_late(step);
     sample(step, loop->record);
     return true;
@@ -378,6 +394,8 @@ static int run_tasks(struct step *step, struct step_record *record, struct error
         return r;
     loop.signal_fd = open_signals(&before);
     step->started_ms = clock_boot_ms();
+    if (step->job->time_s > 0)
+        step->limit_ms = step->started_ms + step->job->time_s * 1000;
     step->oom_kills = oom_kills();
     labels_init(&loop.labels, step);
     loop.sources = xcalloc(count_sources(step), sizeof(*loop.sources));
