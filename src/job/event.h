@@ -80,6 +80,8 @@ struct job_event {
     uint32_t cause;            // preempted, requeued: enum requeue_cause
     int64_t retry_ms;          // requeued: earliest next start, wall clock; 0: at once
     uint32_t sent;             // signalled: the signal
+    uint32_t scope;            // signalled: to whom, enum signal_scope (job/launch.h)
+    char *signals;             // ended, requeued: who was signalled, and who had to be killed
     struct record_list
         nodes; // allocated, ended: struct job_node of an attempt on several nodes, in order of rank
     int64_t node_lease_ms; // allocated: the attempt ends after its node has had no contact for this time; 0:

@@ -6,6 +6,7 @@
 
 #include "job/cluster_change.h"
 #include "job/idle.h"
+#include "job/launch.h"
 #include "job/step.h"
 #include "wire/json_job.h"
 #include "wire/json_text.h"
@@ -32,6 +33,13 @@ static void add_reason(json_t *object, const struct job_event *event, struct use
     (void)json_object_set_new(object, "message", json_text_string(event->text));
 }
 
+/* Who was signalled in the attempt: most jobs end by themselves. */
+static void add_signals(json_t *object, const struct job_event *event)
+{
+    if (event->signals != NULL)
+        (void)json_object_set_new(object, "signals", json_text_string(event->signals));
+}
+
 static void add_end(json_t *object, const struct job_event *event, struct usernames *names)
 {
     (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
@@ -40,6 +48,7 @@ static void add_end(json_t *object, const struct job_event *event, struct userna
         object, "signal", event->signal != 0 ? json_integer(event->signal) : json_null());
     (void)json_object_set_new(object, "run_seconds", json_text_seconds(event->run_ms));
     (void)json_object_set_new(object, "message", json_text_string(event->text));
+    add_signals(object, event);
 }
 
 static void add_stop(json_t *object, const struct job_event *event, struct usernames *names)
@@ -100,6 +109,7 @@ static void add_requeue(json_t *object, const struct job_event *event, struct us
         (void)json_object_set_new(object, "run_seconds", json_text_seconds(event->run_ms));
         add_used(object, event);
         (void)json_object_set_new(object, "log", json_text_string(event->log_path));
+        add_signals(object, event);
     }
 }
 
@@ -121,6 +131,7 @@ static void add_signal(json_t *object, const struct job_event *event, struct use
 {
     add_user(object, event, names);
     (void)json_object_set_new(object, "signal", json_integer(event->sent));
+    (void)json_object_set_new(object, "to", json_string(signal_scope_name(event->scope)));
 }
 
 static void add_step(json_t *object, const struct job_event *event, struct usernames *names)

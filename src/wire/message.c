@@ -212,6 +212,7 @@ const struct record_type message_stop_record =
 static const struct record_field signal_fields[] = {
     ATTEMPT_FIELDS(struct message_signal),
     RECORD_FIELD(6, RECORD_U32, struct message_signal, signal, 0),
+    RECORD_FIELD(7, RECORD_U32, struct message_signal, scope, 0),
 };
 const struct record_type message_signal_record =
     RECORD_TYPE(MESSAGE_SIGNAL, "SIGNAL", struct message_signal, signal_fields);

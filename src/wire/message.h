@@ -107,6 +107,10 @@ enum message_id {
 /* Added to the signal of STOP: the job will be requeued and ends as soon as it has saved its work; the signal
  * is the checkpoint signal of its spec. */
 #define STOP_CHECKPOINT 0x20000U
+/* Within controller and agent, the scope of a signal that ends nothing is added to it. */
+#define SIGNAL_WITH_SCOPE(signal, scope) ((signal) | (scope) << 20)
+#define SIGNAL_SCOPE_OF(signal)          ((signal) >> 20)
+#define SIGNAL_NUMBER_OF(signal)         ((signal)&0xffffU)
 
 enum gpu_vendor { GPU_VENDOR_NONE, GPU_VENDOR_NVIDIA, GPU_VENDOR_AMD };
 
@@ -346,6 +350,7 @@ struct message_signal { // sent once: not repeated if lost
     struct spool_id id;
     uint64_t token;
     uint32_t signal;
+    uint32_t scope; // enum signal_scope
 };
 
 struct message_update { // new settings of a running attempt

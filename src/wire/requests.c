@@ -124,6 +124,7 @@ const struct record_type step_signal_request_record =
 
 static const struct record_field signal_fields[] = {
     RECORD_FIELD(1, RECORD_STRING, struct signal_request, signal, 16),
+    RECORD_FIELD(2, RECORD_STRING, struct signal_request, to, 16),
 };
 const struct record_type signal_request_record =
     RECORD_TYPE(260, "signal request", struct signal_request, signal_fields);

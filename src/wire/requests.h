@@ -112,6 +112,7 @@ struct empty_request {
 /* POST /jobs/ID/signal */
 struct signal_request {
     char *signal; // "USR1", or a number as text
+    char *to;     // signal_scope_find(); NULL: those that handle it
 };
 
 /* POST /jobs/ID/requeue */

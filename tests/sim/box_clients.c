@@ -208,7 +208,7 @@ static void control(void *arg, uint64_t number, void *object)
     case 0:
         core_requeue(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, 0, false, NULL);
         break;
-    case 1: core_signal(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, 10, NULL); break;
+    case 1: core_signal(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, 10, 0, NULL); break;
     case 2: core_unpark(box->core, now, world_wall_ms(&box->world), ask->who, ask->job, NULL); break;
     case 3:
     case 4:

@@ -276,7 +276,10 @@ static int on_signal(struct agent_core *core, int64_t boot_ms, const void *messa
     struct spool_id id = ID_OF(order);
     if (find_running(core, &id, order->token) == NULL)
         return 0;
-    int r = core->effects.command(core->effects.arg, &id, order->signal, -1);
+    if (order->signal > 0xffffU || order->scope >= SIGNAL_SCOPES)
+        return 0; // of a newer controller
+    uint32_t signal = SIGNAL_WITH_SCOPE(order->signal, order->scope);
+    int r = core->effects.command(core->effects.arg, &id, signal, -1);
     if (r < 0)
         log_job(LOG_WARNING, id.job, "signal %u could not be sent: %s", order->signal, strerror(-r));
     return 0;

@@ -288,8 +288,9 @@ int launcher_command(struct launcher *launcher, const struct spool_id *id, uint3
 {
     bool is_checkpoint = (signal & STOP_CHECKPOINT) != 0;
     struct spool_command command = { .magic = is_checkpoint ? SPOOL_CHECKPOINT_MAGIC : SPOOL_COMMAND_MAGIC,
-        .signal = signal & ~STOP_CHECKPOINT,
-        .grace_ms = grace_ms };
+        .signal = SIGNAL_NUMBER_OF(signal),
+        .grace_ms = grace_ms,
+        .scope = SIGNAL_SCOPE_OF(signal) };
     return send_command(launcher, id, &command);
 }
 

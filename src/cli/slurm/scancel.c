@@ -17,7 +17,7 @@
 struct scancel {
     struct slurm_ids ids;
     const char *users, *name, *states, *signal, *partition, *account, *nodes, *qos, *wckey, *reservation;
-    bool is_mine, is_quiet, is_verbose, is_batch, is_asking;
+    bool is_mine, is_quiet, is_verbose, is_batch, is_full, is_asking;
 };
 
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -44,6 +44,7 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     struct scancel *scancel = target;
     (void)value, (void)err;
     scancel->is_batch |= option->letter == 'b';
+    scancel->is_full |= option->letter == 'f';
     scancel->is_asking |= option->letter == 'i';
     scancel->is_mine |= strcmp(option->name, "me") == 0;
     scancel->is_quiet |= option->letter == 'Q';
@@ -54,11 +55,11 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 const struct slurm_option slurm_scancel_options[] = {
     SLURM_ROW(SLURM_SCANCEL, "account", 'A', "name", set_text, "ACCOUNT", "jobs of this account"),
     SLURM_ROW(SLURM_SCANCEL, "batch", 'b', NULL, set_flag, "BATCH",
-        "end the batch script, and with it the job; refused with --signal"),
+        "end the batch script, and with it the job; with --signal, signal the script alone"),
     SLURM_ROW(SLURM_SCANCEL, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "ctld", 0, NULL, "CTLD", "through the controller"),
-    SLURM_NO_EFFECT(SLURM_SCANCEL, "full", 'f', NULL, "FULL",
-        "signal the batch script and its steps, as every signal does here"),
+    SLURM_ROW(SLURM_SCANCEL, "full", 'f', NULL, set_flag, "FULL",
+        "with --signal, signal the batch script as well as its steps"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "hurry", 'H', NULL, "HURRY", "no stage-out"),
     SLURM_ROW(SLURM_SCANCEL, "interactive", 'i', NULL, set_flag, "INTERACTIVE", "ask before each job"),
     SLURM_ROW(SLURM_SCANCEL, "jobname", 0, "name", set_text, NULL, "jobs with this name"),
@@ -87,10 +88,13 @@ static int end_one(struct client *client, const struct scancel *scancel, const c
     bool is_signal = scancel->signal != NULL && strcmp(scancel->signal, "KILL") != 0 &&
                      strcmp(scancel->signal, "SIGKILL") != 0 && strcmp(scancel->signal, "9") != 0;
     const char *action = is_signal ? "signal" : "cancel";
-    if (is_signal)
+    /* Both options: all, as the script is one of them. */
+    const char *to = scancel->is_full ? "all" : scancel->is_batch ? "script" : "steps";
+    if (is_signal) {
         (void)json_object_set_new(body, "signal",
             json_string(strncmp(scancel->signal, "SIG", 3) == 0 ? scancel->signal + 3 : scancel->signal));
-    else if (scancel->signal != NULL)
+        (void)json_object_set_new(body, "to", json_string(to));
+    } else if (scancel->signal != NULL)
         (void)json_object_set_new(body, "grace_s", json_integer(0));
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
     int r = client_call(client, "POST", request, body, NULL, err);
@@ -223,11 +227,6 @@ int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     for (int i = first; r == 0 && i < argc; i++)
         r = slurm_ids_parse(argv[i], &scancel.ids, &err);
-    if (r == 0 && scancel.is_batch && scancel.signal != NULL)
-        r = error_set(&err, -ENOTSUP,
-            "--batch with --signal is not supported: a signal reaches all processes of a job (sbatch "
-            "--signal=B:USR1@60 "
-            "reaches the script alone)");
     if (r == 0 && scancel.ids.count == 0 && !has_filter(&scancel))
         r = error_set(&err, -EINVAL, "No job identification provided");
     if (r == 0)

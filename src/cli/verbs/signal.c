@@ -17,11 +17,33 @@
 #include "cli/options/selector.h"
 #include "cli/options/talk.h"
 #include "job/ask.h"
+#include "job/launch.h"
 
 /* --- signal --- */
 
+struct signal_options {
+    const char *to;
+};
+
+static int set_to(void *target, const char *value, struct error *err)
+{
+    struct signal_options *options = ((struct call *)target)->options;
+    uint32_t scope;
+    options->to = value;
+    if (signal_scope_find(value, &scope))
+        return 0;
+    (void)error_set(err, -EINVAL, "--to: nobody is called %.60s", value);
+    return error_hint(err, "handlers, steps, script or all");
+}
+
+static const struct option_row signal_rows[] = {
+    { 0, "to", "WHO", "handlers (default), steps or script of a job of sbatch, or all", set_to },
+    { 0 },
+};
+
 static int run_signal(struct call *call, int argc, char **argv, struct error *err)
 {
+    const struct signal_options *options = call->options;
     _cleanup_json_ json_t *body = json_object();
     if (argc < 2) {
         (void)error_set(err, -EINVAL, "no signal given");
@@ -34,6 +56,8 @@ static int run_signal(struct call *call, int argc, char **argv, struct error *er
         return error_hint(err, "give the signal last: mgpu signal %.60s USR1", argv[0]);
     }
     (void)json_object_set_new(body, "signal", json_string(word));
+    if (options->to != NULL)
+        (void)json_object_set_new(body, "to", json_string(options->to));
     const char *name = signal_name(signal);
     _cleanup_free_ char *done =
         name != NULL ? xasprintf("got SIG%s", name) : xasprintf("got signal %d", signal);
@@ -53,9 +77,11 @@ static void complete_operand(const struct completion *completion)
 
 const struct command command_signal = {
     .name = "signal",
-    .usage = "JOB... SIGNAL",
-    .help = "Send a signal to all processes of running jobs",
+    .usage = "[OPTIONS] JOB... SIGNAL",
+    .help = "Send a signal to running jobs",
     .detail = "SIGNAL is a name such as USR1, or a number. STOP and CONT suspend and continue the job.",
+    .tables = { signal_rows },
+    .options_size = sizeof(struct signal_options),
     .takes_jobs = true,
     .job_states = "running",
     .complete_operand = complete_operand,

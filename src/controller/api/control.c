@@ -9,6 +9,7 @@
 #include "base/signals.h"
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
+#include "job/launch.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
@@ -42,14 +43,18 @@ static int read_body(
     return r == 0 ? json_record_read(type, *ret_body, ret, err) : r;
 }
 
-static int read_signal(struct request *request, int *ret, struct error *err)
+static int read_signal(struct request *request, int *ret, uint32_t *ret_scope, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
     struct signal_request wish = { 0 };
     int r = read_body(request, &signal_request_record, &wish, &body, err);
     if (r < 0)
         return r;
-    _cleanup_free_ char *name = wish.signal;
+    _cleanup_free_ char *name = wish.signal, *to = wish.to;
+    if (to != NULL && !signal_scope_find(to, ret_scope)) {
+        (void)error_set(err, -EINVAL, "to: nobody is called %.60s", to);
+        return error_hint(err, "handlers, steps, script or all");
+    }
     *ret = name != NULL ? signal_find(name) : 0;
     if (*ret != 0)
         return 0;
@@ -62,13 +67,14 @@ static void send_signal(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     int signal = 0;
+    uint32_t scope = SIGNAL_HANDLERS;
     if (!jobs_check(request, ACTION_CONTROL, job, "signal it"))
         return;
-    int r = read_signal(request, &signal, &err);
+    int r = read_signal(request, &signal, &scope, &err);
     if (!begin(request, job, r, &err))
         return;
     core_signal(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
-        signal, request);
+        signal, scope, request);
 }
 
 static void set_suspended(struct request *request, const struct job *job, bool is_continue)

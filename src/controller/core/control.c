@@ -24,6 +24,8 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 #include "job/array.h"
+#include "job/launch.h"
+#include "job/slurm.h"
 
 struct control {
     const char *done; // completes "cannot be"
@@ -102,11 +104,15 @@ static bool is_running(const struct job *job)
 }
 
 static void send_signal(
-    struct core *core, struct core_entry *entry, const struct identity *who, int64_t signal)
+    struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
 {
     const struct job *job = entry->job;
+    uint32_t signal = SIGNAL_NUMBER_OF((uint32_t)argument), scope = SIGNAL_SCOPE_OF((uint32_t)argument);
+    /* Only sbatch knows steps. */
+    if (scope == SIGNAL_OTHERS && !slurm_is_batch(&job->ask->slurm))
+        scope = SIGNAL_HANDLERS;
     struct job_event event = {
-        .type = EVENT_SIGNALLED, .attempt = job->attempt, .uid = who->uid, .sent = (uint32_t)signal
+        .type = EVENT_SIGNALLED, .attempt = job->attempt, .uid = who->uid, .sent = signal, .scope = scope
     };
     core_change(core, entry, &event, NULL);
     core_defer(core, (struct deferred){ .kind = DEFERRED_SIGNAL,
@@ -114,7 +120,8 @@ static void send_signal(
                          .signal = { .id.job = job->id,
                              .id.attempt = job->attempt,
                              .token = job->token,
-                             .signal = (uint32_t)signal } });
+                             .signal = signal,
+                             .scope = scope } });
 }
 
 /* --- suspend, continue --- */
@@ -201,13 +208,13 @@ void core_unpark(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 static const struct control signalling = { "signalled", true, is_running, send_signal };
 
 void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t job, int signal, void *request)
+    uint64_t job, int signal, uint32_t scope, void *request)
 {
     core_begin(core, boot_ms, wall_ms);
     const struct control *control = signal == SIGSTOP   ? &suspending
                                     : signal == SIGCONT ? &continuing
                                                         : &signalling;
-    control_job(core, control, who, job, signal, request);
+    control_job(core, control, who, job, SIGNAL_WITH_SCOPE((uint32_t)signal, scope), request);
 }
 
 /* --- requeue --- */

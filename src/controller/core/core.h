@@ -209,7 +209,7 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
  * running), -EHOSTDOWN (its node is not connected: signals are not kept).
  */
 void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t job, int signal, void *request);
+    uint64_t job, int signal, uint32_t scope, void *request);
 void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, bool is_continue, void *request);
 void core_requeue(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,

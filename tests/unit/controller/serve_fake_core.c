@@ -380,7 +380,7 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
 }
 
 void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t job, int signal, void *request)
+    uint64_t job, int signal, uint32_t scope, void *request)
 {
     answer_job(job, request);
 }

@@ -54,7 +54,7 @@ static void a_signal_is_sent_when_it_is_durable(void **state)
 {
     struct bench *b = *state;
     (void)run_first(b);
-    core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, &two);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, 0, &two);
     bench_turn(b);
     assert_null(bench_sent(b, MESSAGE_SIGNAL, 11));
     assert_int_equal(code(b, &two), 0);
@@ -65,7 +65,7 @@ static void signal_is_not_sent_to_the_next_attempt(void **state)
 {
     struct bench *b = *state;
     struct sent launch = *run_first(b);
-    core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, &two);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, 0, &two);
     bench_turn(b); // not durable yet
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &three);
     assert_int_equal(bench_exited(b, 1, &launch, END_CANCELLED, 143), 0);
@@ -80,7 +80,7 @@ static void a_signal_to_a_node_that_is_away_is_refused(void **state)
     struct bench *b = *state;
     (void)run_first(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
-    core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, &two);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, 0, &two);
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
@@ -107,7 +107,7 @@ static void what_does_not_run_is_refused(void **state)
     (void)submit(b, 0, &one); // it starts
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
     assert_int_equal(code(b, &two), -EALREADY);
-    core_signal(b->core, b->now_ms, b->now_ms, &owner, 99, SIGUSR1, &three);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, 99, SIGUSR1, 0, &three);
     assert_int_equal(code(b, &three), -ENOENT);
 }
 
@@ -115,9 +115,9 @@ static void it_is_for_the_owner_and_for_operators(void **state)
 {
     struct bench *b = *state;
     (void)run_first(b);
-    core_signal(b->core, b->now_ms, b->now_ms, &other, 11, SIGUSR1, &two);
+    core_signal(b->core, b->now_ms, b->now_ms, &other, 11, SIGUSR1, 0, &two);
     assert_int_equal(code(b, &two), -EPERM);
-    core_signal(b->core, b->now_ms, b->now_ms, &operating, 11, SIGUSR1, &three);
+    core_signal(b->core, b->now_ms, b->now_ms, &operating, 11, SIGUSR1, 0, &three);
     assert_int_equal(code(b, &three), 0);
 }
 

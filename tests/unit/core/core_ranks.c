@@ -490,7 +490,7 @@ static void signal_and_update_reach_every_rank(void **state)
 {
     struct bench *b = *state;
     run_both(b);
-    core_signal(b->core, b->now_ms, b->now_ms, &owner, JOB, 10, &two);
+    core_signal(b->core, b->now_ms, b->now_ms, &owner, JOB, 10, 0, &two);
     bench_settle(b);
     assert_int_equal(find_sent(b, MESSAGE_SIGNAL, 0)->link, 1);
     assert_int_equal(find_sent(b, MESSAGE_SIGNAL, 1)->link, 2);

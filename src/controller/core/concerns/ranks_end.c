@@ -136,6 +136,20 @@ static char *tell_end(const struct job *job, uint32_t number, const struct core_
     return xasprintf("rank %u on %s", number, node);
 }
 
+/* "rank 1 on gpu2: SIGTERM to 1 process (python3)", for each rank that has something to tell; NULL: none. */
+static char *tell_signals(const struct job *job, const struct core_ranks *ranks)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    for (uint32_t number = 0; number < ranks->count; number++) {
+        const char *signals =
+            ranks->items[number].state == RANK_ENDED ? ranks->items[number].exit.signals : NULL;
+        const char *node = job_node_name(job, number);
+        if (signals != NULL && text.length + strlen(signals) + strlen(node) + 32 < EVENT_TEXT_MAX)
+            buffer_printf(&text, "%srank %u on %s: %s", text.length > 0 ? "; " : "", number, node, signals);
+    }
+    return text.length > 0 ? buffer_take(&text) : NULL;
+}
+
 static void add_up(const struct core_ranks *ranks, struct job_event *event)
 {
     for (size_t i = 0; i < ranks->count; i++) {
@@ -220,7 +234,7 @@ void core_ranks_end(struct core *core, struct core_entry *entry)
     const struct job *job = entry->job;
     uint32_t number = find_deciding(entry);
     const struct core_rank *rank = &ranks->items[number];
-    _cleanup_free_ char *text = tell_end(job, number, rank);
+    _cleanup_free_ char *text = tell_end(job, number, rank), *signals = tell_signals(job, ranks);
     bool has_any_run = ranks->may_have_gone && rank->state == RANK_LOST;
     for (size_t i = 0; i < ranks->count; i++)
         has_any_run = has_any_run || core_rank_has_run(&ranks->items[i]);
@@ -237,6 +251,7 @@ void core_ranks_end(struct core *core, struct core_entry *entry)
         set_end(entry, rank, &event);
         add_up(ranks, &event);
         event.text = text;
+        event.signals = signals;
         event.log_path = ranks->items[0].log_path;
         event.nodes = describe_nodes(&was, ranks);
         core_make_extra(entry)->ranks = ranks;

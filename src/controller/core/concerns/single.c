@@ -113,6 +113,7 @@ static void on_exited(struct core *core, struct core_node *node, const void *mes
             .log_bytes = record->log_bytes,
             .log_path = record->log_path,
             .text = record->text,
+            .signals = record->signals,
         };
         take_usage(record, &event.usage);
         core_close_attempt(core, entry, &event);
