@@ -21,8 +21,15 @@ void follow_report(const struct call *call, const char *verb, const json_t *job)
     _cleanup_free_ char *outcome = job_outcome(job);
     int64_t id = field_integer(job, "id", 0);
     bool is_exit = field_is(job, "ended_by", "exit");
-    if (outcome == NULL || (is_exit && (call->is_quiet || isatty(STDERR_FILENO) != 1)))
+    if (outcome == NULL || (is_exit && call->is_quiet))
         return;
+    if (is_exit && isatty(STDERR_FILENO) != 1) {
+        /* Such as that processes were left running: nothing else says so. */
+        _cleanup_free_ char *message = field_is_known(job, "message") ? field_shown(job, "message") : NULL;
+        if (message != NULL)
+            talk_line("job %" PRId64 ": %s", id, message);
+        return;
+    }
     if (!is_exit) {
         struct error err = { 0 };
         (void)error_set(&err, -EIO, "job %" PRId64 ": %s", id, outcome);
