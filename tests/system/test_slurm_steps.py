@@ -194,10 +194,8 @@ def test_a_step_is_signalled_and_cancelled_by_its_number(cluster, bell):
     assert cluster.out('scancel', f'{job}.7') == ''
 
 
-def test_a_signal_for_the_script_alone_is_refused(cluster, gate):
+def test_scancel_batch_without_a_signal_ends_the_job(cluster, gate):
     job = cluster.wrap(gate.command()[2], '-n', 1)
-    done = cluster.run('scancel', '--batch', '-s', 'USR1', job)
-    assert done.code == 1 and '--batch with --signal is not supported' in done.err, done
     assert cluster.out('scancel', '--batch', job) == ''
     assert cluster.finish(job)['state'] == 'cancelled'
 
