@@ -201,6 +201,16 @@ static bool is_deceptive(const unsigned char *p, size_t n)
            (point >= 0x2066 && point <= 0x2069) || point == 0xfeff;
 }
 
+bool text_is_shown(const char *character, size_t length)
+{
+    unsigned char p[5] = { 0 };
+    if (length == 0 || length > 4)
+        return false;
+    memcpy(p, character, length);
+    bool is_control = p[0] < 0x20 || p[0] == 0x7f || (length == 2 && p[0] == 0xc2 && p[1] < 0xa0);
+    return utf8_length(p) == length && !is_control && !is_deceptive(p, length);
+}
+
 /* At most `limit` bytes of the text are read; the result has at most `size`. */
 static char *escape(const char *text, size_t limit, size_t size)
 {

@@ -43,6 +43,9 @@ char *text_quote_command(const struct strings *command);
  * result can be longer than `limit`: an escape takes four bytes, an ellipsis three. The caller frees it. */
 char *text_escape(const char *text, size_t limit);
 
+/* Is this one character of UTF-8, which neither drives a terminal nor changes the order of other text? */
+bool text_is_shown(const char *character, size_t length);
+
 /* The same, but limits the result to `size` bytes (3 or more), escapes and ellipsis included. */
 char *text_escape_fit(const char *text, size_t size);
 

@@ -32,6 +32,7 @@
 #include "cli/api/leaving_signals.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow_ranks.h"
+#include "cli/follow/foreign.h"
 #include "cli/follow/going.h"
 #include "cli/follow/idle_news.h"
 #include "cli/show/job_columns.h"
@@ -61,6 +62,7 @@ struct follow {
     struct follow_ranks ranks; // its outputs on further nodes
     struct labelled first;     // and then that on the first one
     struct waiting_line line;
+    struct foreign filter;
     struct buffer pending; // output that stdout has not taken yet, from `written` on
     size_t written;
     bool has_output;   // of this attempt
@@ -81,7 +83,7 @@ static int take_output(void *target, const void *bytes, size_t length)
     timeouts_hear(follow->options->timeouts);
     follow->has_output = true;
     if (!follow->is_stdout_gone)
-        buffer_append(&follow->pending, bytes, length);
+        foreign_append(&follow->filter, &follow->pending, bytes, length);
     return 0;
 }
 
@@ -547,6 +549,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     follow.ranks = (struct follow_ranks){ .call = call, .job = follow.id, .attempt = follow.attempt };
     follow.first = (struct labelled){ .label = "0", .put = take_output, .arg = &follow };
     call->client.timeout_ms = CLIENT_PATIENT_MS;
+    follow.filter.mode = foreign_mode(call, NULL, job, STDOUT_FILENO, false);
     waiting_line_init(&follow.line, call, leaves_queued(options));
     follow.channels[CHANNEL_LOG].offset = options->output_begin;
     watch(&follow);

@@ -12,12 +12,16 @@
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/job_end.h"
+#include "cli/follow/follow.h"
+#include "cli/follow/foreign.h"
 #include "cli/follow/session.h"
 #include "cli/api/stream.h"
 #include "cli/options/talk.h"
 
 static int write_out(void *target, const void *bytes, size_t length)
 {
+    _cleanup_buffer_ struct buffer out = { 0 };
+    foreign_filter(target, &out, &bytes, &length);
     return write_all(STDOUT_FILENO, bytes, length);
 }
 
@@ -25,7 +29,10 @@ static int write_out(void *target, const void *bytes, size_t length)
 static int print_rest(struct call *call, const char *path, uint32_t rank, const json_t *job,
     uint64_t position, struct error *err)
 {
-    _cleanup_(stream_clear) struct stream stream = { .sink = write_out, .offset = position };
+    struct foreign filter = { .mode = foreign_mode(call, path, job, STDOUT_FILENO, true) };
+    _cleanup_(stream_clear) struct stream stream = {
+        .sink = write_out, .sink_target = &filter, .offset = position
+    };
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/log?rank=%u", path, rank);
     if (field_is_known(job, "output")) {
         talk_line("the rest of the output of job %s is in its log: mgpu logs %s", path, path);

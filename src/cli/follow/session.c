@@ -194,12 +194,12 @@ static int join(struct session *session, struct error *err)
 static void on_output(struct session *session, const uint8_t *payload, size_t length)
 {
     session->position += length;
-    buffer_append(&session->pending[0], payload, length);
+    foreign_append(&session->filters[0], &session->pending[0], payload, length);
 }
 
 static void on_errors(struct session *session, const uint8_t *payload, size_t length)
 {
-    buffer_append(&session->pending[1], payload, length);
+    foreign_append(&session->filters[1], &session->pending[1], payload, length);
 }
 
 static void on_position(struct session *session, const uint8_t *payload, size_t length)
@@ -459,6 +459,8 @@ int session_run(struct call *call, const struct session_options *options, int *r
     r = join(&session, err);
     if (r < 0)
         return r;
+    if (options->exec == NULL) // only the owner may run something in a job
+        foreign_init(session.filters, call, options->job, options->is_tty);
     if (options->is_tty && !options->is_input_shut)
         raw_terminal_set(&session.raw);
     if (options->exec != NULL && options->is_input_shut)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "cli/follow/foreign.h"
 #include "cli/follow/idle_news.h"
 #include "cli/follow/session.h"
 #include "cli/follow/session_stream.h"
@@ -20,6 +21,7 @@ struct session {
     size_t taken;
     struct buffer pending[2]; // for stdout and stderr, from `written` on
     size_t written[2];
+    struct foreign filters[2];
     struct session_stream stream;
     bool is_start_unknown; // an exec: the connection was lost before its answer
     uint64_t position;     // of the output: position of the next byte

@@ -19,10 +19,10 @@
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
-#include "cli/term/escapes.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow.h"
+#include "cli/follow/foreign.h"
 #include "cli/follow/log_elements.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/labelled.h"
@@ -69,7 +69,7 @@ static const struct option_row follow_rows[] = {
 static const struct option_row rows[] = {
     { 'n', "lines", "N", "only the last N lines, and everything after them", set_lines },
     { 0, "rank", "N", "for a job on several nodes: only the output of rank N, from 0", set_rank },
-    { 0, "raw", NULL, "every byte, even if terminal output is not printed on a terminal",
+    { 0, "raw", NULL, "every byte, also terminal output elsewhere and that of other users",
         OPTION_INNER(flag, struct logs_options, is_raw) },
     { 0, "strip", NULL, "remove colours and other terminal control sequences",
         OPTION_INNER(flag, struct logs_options, is_strip) },
@@ -88,12 +88,11 @@ struct log {
     struct call *call;
     struct log_list *list; // it is one of these
     struct stream stream;
-    struct escapes escapes;
+    struct foreign filter;
     struct labelled lines;  // with several
     bool is_one_of_several; // jobs
     bool is_awaited;        // what is asked now is the job itself, until it has started
     bool is_prefixed;
-    bool is_stripped;
     bool is_last; // what is asked now was asked when the job was over
     bool is_over;
     bool is_away_told; // that its node is unreachable
@@ -109,11 +108,7 @@ static int take_bytes(void *target, const void *bytes, size_t length)
 {
     struct log *log = target;
     _cleanup_buffer_ struct buffer kept = { 0 };
-    if (log->is_stripped) {
-        escapes_strip(&log->escapes, bytes, length, &kept);
-        bytes = kept.bytes;
-        length = kept.length;
-    }
+    foreign_filter(&log->filter, &kept, &bytes, &length);
     if (length == 0)
         return 0;
     return log->is_prefixed ? labelled_take(&log->lines, bytes, length) : write_out(NULL, bytes, length);
@@ -135,16 +130,22 @@ static void on_unavailable(void *target)
         log->is_away_told = node_away_tell(log->call, log->job, log->rank);
 }
 
-/* What a program wrote for a terminal is made plain for everything else. */
-static bool is_to_be_stripped(const struct log *log)
+/* What a program wrote for a terminal is made plain for everything else, and what another user wrote for that
+ * of the caller. */
+static enum foreign_mode find_mode(const struct log *log)
 {
     const struct logs_options *options = log->call->options;
-    if (options->is_strip || options->is_raw || isatty(STDOUT_FILENO) == 1)
-        return options->is_strip && !options->is_raw;
+    if (options->is_raw)
+        return FOREIGN_PASS;
+    if (options->is_strip)
+        return FOREIGN_STRIP;
     struct error err = { 0 };
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", log->job);
-    return client_get(&log->call->client, path, &job, &err) == 0 && json_is_true(json_object_get(job, "tty"));
+    int r = client_get(&log->call->client, path, &job, &err);
+    if (isatty(STDOUT_FILENO) == 1)
+        return foreign_mode(log->call, log->job, job, STDOUT_FILENO, false);
+    return r == 0 && json_is_true(json_object_get(job, "tty")) ? FOREIGN_STRIP : FOREIGN_PASS;
 }
 
 static void await_start(struct log *log)
@@ -160,7 +161,7 @@ static int start(struct log *log, struct error *err)
         await_start(log);
         return 0;
     }
-    log->is_stripped = is_to_be_stripped(log);
+    log->filter.mode = find_mode(log);
     if (options->has_lines) {
         int r = log_tail_find(
             &log->call->client, log->job, log->rank, (uint64_t)options->lines, &log->stream.offset, err);
