@@ -278,6 +278,7 @@ void record_make(const struct shepherd *shepherd, const struct ending *ending, c
     describe(shepherd, ending, text, size);
     if (status->step == STEP_NONE)
         describe_rolls(ending, text, size);
+    leftovers_describe(&ending->leftovers, text, size);
     *ret = (struct launch_exit){
         .id = spec->id,
         .token = spec->token,
@@ -376,6 +377,7 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     struct ending counted = *ending;
     counts_read(&shepherd->spec, &counted.counts);
     counted.counts.node_oom_kills = count_node_kills(shepherd, ending);
+    leftovers_find(&shepherd->spec, ending->status.started_wall_ms, &counted.leftovers);
     record_make(shepherd, &counted, text, sizeof(text), &exit_record);
     init_read_tail(shepherd->status_fd, &ending->status, tail);
     /* The kernel killed the init with the rest; or others have written after it looked. */

@@ -6,6 +6,7 @@
 #include "job/state.h"
 #include "shepherd/counts.h"
 #include "shepherd/init.h"
+#include "shepherd/leftovers.h"
 #include "shepherd/shepherd.h"
 
 #define SIGNALS_TEXT_MAX 400U
@@ -22,6 +23,7 @@ struct ending {
     struct roll left;               // left running by a command that ended by itself
     char signals[SIGNALS_TEXT_MAX]; // "SIGTERM to 2 processes (bash, python3)"; terminated
     struct counts counts;           // from the kernel; set by record_publish()
+    struct leftovers leftovers;     // likewise
 };
 
 /* Notes who got a signal. */

@@ -15,6 +15,12 @@ PARENT = '/run'  # of the instance: its socket must be there in jobs, too
 
 
 @pytest.fixture(scope='module')
+def ana():
+    """A user whom no other test has: jobs of his name what he leaves in /dev/shm, whichever of them did."""
+    return harness.make_user('mgpu-tc')
+
+
+@pytest.fixture(scope='module')
 def shared(ana):
     made = harness.Instance(GPUS, client=ana, parent=PARENT).start()
     yield made
@@ -90,6 +96,20 @@ def hold(box):
         os.mkfifo(path)
         os.chmod(path, 0o666)
     return path
+
+
+def test_a_job_without_it_says_what_shared_memory_it_leaves(box, mark):
+    script = f'dd if=/dev/zero of=/dev/shm/{mark} bs=1M count=3 2>/dev/null'
+    job = box.submit('-g', '0', '--', 'sh', '-c', script, cwd=box.client.home)
+    ended = box.wait(job)
+    assert (ended['state'], ended['exit_code']) == ('done', 0) and f'3 MiB of shared memory left on the node: {mark} in /dev/shm' in ended['message'], ended
+    again = box.wait(box.submit('-g', '0', '--', 'true', cwd=box.client.home))
+    assert mark not in (again['message'] or ''), 'of an earlier job'
+    os.unlink(f'/dev/shm/{mark}')
+    with_own = box.wait(box.submit('-g', '0', '--private-tmp', '--', 'sh', '-c', script, cwd=box.client.home))
+    assert with_own['message'] is None, with_own
+    tidy = box.wait(box.submit('-g', '0', '--', 'sh', '-c', f'{script}; rm /dev/shm/{mark}', cwd=box.client.home))
+    assert tidy['message'] is None, tidy
 
 
 def test_what_it_writes_counts_against_its_memory(box):

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared memory that a job leaves on its node: it stays until it is removed, and is charged to nobody. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/shared_memory.h"
+#include "job/launch.h"
+
+struct leftovers {
+    uint32_t count;
+    uint64_t bytes;
+    char name[SHARED_MEMORY_NAME]; // of the largest; printable, terminated
+};
+
+/* Finds what the job's user has left since `started_wall_ms` and no process uses; nothing for an exec step,
+ * or a job that had a /dev/shm of its own. Called once no process of the job is left. */
+void leftovers_find(const struct launch_spec *spec, int64_t started_wall_ms, struct leftovers *ret);
+
+/* Appends a clause to the text, if there is anything. */
+void leftovers_describe(const struct leftovers *leftovers, char *text, size_t size);
