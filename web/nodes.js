@@ -12,7 +12,7 @@ function gpuRow(gpu) {
   const isPaused = ['paused', 'drained', 'released'].includes(gpu.state);
   return h('tr', null, h('th', { scope: 'row' }, String(gpu.index)), h('td', null, stateBadge(gpu.state)), h('td', { title: gpu.uuid }, gpu.model),
     h('td', { class: 'num' }, percent(gpu.utilization)), h('td', { class: 'num' }, `${bytes(gpu.memory_used_bytes)} / ${bytes(gpu.memory_bytes)}`),
-    h('td', { class: 'num' }, gpu.temperature_c === null ? '–' : `${gpu.temperature_c} °C`), h('td', { class: 'num' }, gpu.power_w === null ? '–' : `${Math.round(gpu.power_w)} / ${Math.round(gpu.power_limit_w ?? 0)} W`),
+    h('td', { class: 'num' }, gpu.temperature_c === null ? '–' : `${gpu.temperature_c} °C`), h('td', { class: 'num' }, gpu.power_w === null ? '–' : `${Math.round(gpu.power_w)} / ${gpu.power_limit_w === null ? '–' : Math.round(gpu.power_limit_w)} W`),
     h('td', { class: 'num' }, gpu.ecc_uncorrected === null ? '–' : `${gpu.ecc_corrected} / ${gpu.ecc_uncorrected}`),
     h('td', { class: 'why' }, trouble.length ? h('span', { class: 'bad' }, trouble.join('; ')) : null, external.map((process) => h('div', { class: 'warn' }, `${process.user ?? '?'}: ${process.command ?? ''} (pid ${process.pid}, ${bytes(process.memory_bytes)})`))),
     mayManage() ? h('td', null, h('button', { type: 'button', onclick: () => toggleGpu(gpu) }, isPaused ? 'Resume' : 'Pause')) : null);
@@ -37,8 +37,8 @@ function nodeSection(node) {
     node.features?.length ? featureList(node) : null);
 }
 
-const signature = (node) => [{ ...node }, mayManage(), state.gpus.filter((gpu) => gpu.node === node.name).map((gpu) => [gpu.state, gpu.reason, gpu.trouble, gpu.fault, gpu.xid, Math.round((gpu.utilization ?? -1) * 20), Math.round((gpu.memory_used_bytes ?? 0) / 2 ** 28),
-  gpu.temperature_c, Math.round((gpu.power_w ?? 0) / 10), gpu.ecc_uncorrected, gpu.ecc_corrected, gpu.processes.map((process) => [process.pid, process.job])])];
+const signature = (node) => [{ ...node }, mayManage(), state.gpus.filter((gpu) => gpu.node === node.name).map((gpu) => [gpu.state, gpu.reason, gpu.trouble, gpu.fault, gpu.xid, Math.round((gpu.utilization ?? -1) * 20), Math.round((gpu.memory_used_bytes ?? -1) / 2 ** 28),
+  gpu.temperature_c, Math.round((gpu.power_w ?? -1) / 10), gpu.ecc_uncorrected, gpu.ecc_corrected, gpu.processes.map((process) => [process.pid, process.job])])];
 
 export function mount(root) {
   const places = new Map();

@@ -89,7 +89,7 @@ function gpuCard(gpu) {
     h('footer', null, h('span'), h('span')));
 }
 
-const gpuSignature = (gpu) => [gpu.state, gpu.jobs, gpu.reason, gpu.trouble, gpu.wasted, Math.floor((gpu.idle_s ?? 0) / 60), gpu.processes.length];
+const gpuSignature = (gpu) => [gpu.state, gpu.jobs, gpu.reason, gpu.trouble, gpu.wasted, Math.floor((gpu.idle_s ?? -1) / 60), gpu.processes.length];
 
 /** The filter of the lists: words in number, user, name or state; "mine" alone are one's own. */
 function matcher(text, mineOnly) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Pieces that several views show: states, users, links to jobs, tables of jobs.
 import { h } from './dom.js';
-import { colourOf, duration, elementsOf, fullMoment, gpusOf, moment, numberOf, outcome } from './format.js';
+import { colourOf, duration, elementsOf, fullMoment, gpusOf, moment, numberOf, outcome, percent } from './format.js';
 import { isMine } from './live.js';
 
 // A shape for each state, so that colour is never the only difference.
@@ -37,7 +37,7 @@ export function loadOf(job) {
   if (job.suspended_at) return h('span', { class: 'warn' }, 'suspended');
   if (job.unreachable_since) return h('span', { class: 'warn' }, 'node unreachable');
   if (job.idle_s >= 60) return h('span', { class: job.idle_s >= 600 ? 'warn' : 'quiet' }, `idle ${duration(job.idle_s)}`);
-  return job.usage ? h('span', null, `${Math.round((job.usage.utilization ?? 0) * 100)}%`) : '–';
+  return h('span', null, percent(job.usage?.utilization));
 }
 
 /** The GPUs of a job: "box:0,1". */
@@ -99,8 +99,8 @@ export function jobRow(job, columns) {
 
 /** What a row of jobs depends on: the members that it shows, and the minute for those that grow. */
 export const jobSignature = (job) => [job.state, job.position, job.name, job.array_left, elementsOf(job), job.status, job.progress, job.reason_text, job.eta && moment(job.eta), job.hold,
-  job.gpus, job.gpu_share, job.time_limit, job.granted?.length, job.suspended_at, job.park, job.unreachable_since, Math.floor((job.idle_s ?? 0) / 60),
-  Math.round((job.usage?.utilization ?? 0) * 20), job.outcome, isMine(job), grow(job)];
+  job.gpus, job.gpu_share, job.time_limit, job.granted?.length, job.suspended_at, job.park, job.unreachable_since, Math.floor((job.idle_s ?? -1) / 60),
+  Math.round((job.usage?.utilization ?? -1) * 20), job.outcome, isMine(job), grow(job)];
 
 /** A number that changes as often as the durations of the job look different. */
 function grow(job) {

@@ -129,7 +129,7 @@ bool gpu_oom_enlarge(
 {
     struct gpu_oom_retry retry;
     struct error ignored;
-    uint64_t peak = usage != NULL ? usage->gpu_memory_peak : 0;
+    uint64_t peak = usage_gpu_memory_peak(usage).value; // not known: what was requested is the base
     if (ask->retry_oom == NULL || ask->adopted_pid != 0 || ask->nodes > 1 || ask->gpus != 1 ||
         (ask->gpu_mem == 0 && ask->gpu_share == 0) ||
         gpu_oom_parse_retry(ask->retry_oom, &retry, &ignored) < 0)

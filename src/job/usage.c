@@ -45,6 +45,47 @@ static const struct record_field fields[] = {
 };
 const struct record_type job_usage_record = RECORD_TYPE(7, "usage", struct job_usage, fields);
 
+static bool is_valid(const struct job_usage *usage, enum usage_value value)
+{
+    return usage != NULL && (usage->valid & (uint32_t)value) != 0;
+}
+
+struct optional usage_utilization_milli(const struct job_usage *usage)
+{
+    bool is_known = is_valid(usage, USAGE_UTILIZATION);
+    return optional_if(is_known, is_known ? usage->utilization_milli : 0);
+}
+
+struct optional usage_utilization_peak_milli(const struct job_usage *usage)
+{
+    bool is_known = is_valid(usage, USAGE_UTILIZATION);
+    return optional_if(is_known, is_known ? usage->utilization_peak_milli : 0);
+}
+
+struct optional usage_gpu_memory_peak(const struct job_usage *usage)
+{
+    bool is_known = is_valid(usage, USAGE_GPU_MEMORY) && usage->gpu_memory_peak > 0;
+    return optional_if(is_known, is_known ? usage->gpu_memory_peak : 0);
+}
+
+struct optional usage_gpu_memory_size(const struct job_usage *usage)
+{
+    bool is_known = is_valid(usage, USAGE_GPU_MEMORY) && usage->gpu_memory_size > 0;
+    return optional_if(is_known, is_known ? usage->gpu_memory_size : 0);
+}
+
+struct optional usage_energy_mj(const struct job_usage *usage)
+{
+    bool is_known = is_valid(usage, USAGE_ENERGY);
+    return optional_if(is_known, is_known ? usage->energy_mj : 0);
+}
+
+struct optional usage_memory_peak(const struct job_usage *usage)
+{
+    bool is_known = is_valid(usage, USAGE_MEMORY) && usage->memory_peak > 0;
+    return optional_if(is_known, is_known ? usage->memory_peak : 0);
+}
+
 static size_t count_buckets(const struct job_usage *usage)
 {
     return usage->timeline == NULL ? 0 : strlen(usage->timeline) / USAGE_BUCKET_SIZE;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/optional.h"
 #include "base/record.h"
 
 #define USAGE_BUCKETS     60U // of the timeline
@@ -68,6 +69,18 @@ struct job_usage {
 };
 
 extern const struct record_type job_usage_record;
+
+/*
+ * The measured values. `valid` and its values above are for those that measure, store and merge
+ * (tools/check-numbers has the list): all others use these, which are not known when nothing was measured. A
+ * peak of GPU memory of 0 is none: a program that uses a GPU has memory on it, so no sample has seen it.
+ */
+struct optional usage_utilization_milli(const struct job_usage *usage);
+struct optional usage_utilization_peak_milli(const struct job_usage *usage);
+struct optional usage_gpu_memory_peak(const struct job_usage *usage);
+struct optional usage_gpu_memory_size(const struct job_usage *usage);
+struct optional usage_energy_mj(const struct job_usage *usage);
+struct optional usage_memory_peak(const struct job_usage *usage);
 
 /* One bucket of the timeline, each value in percent or USAGE_NOT_KNOWN. */
 struct usage_bucket {

@@ -124,7 +124,8 @@ static void add_park(json_t *object, const struct job_event *event, struct usern
 static void add_parked(json_t *object, const struct job_event *event, struct usernames *names)
 {
     add_reason(object, event, names);
-    (void)json_object_set_new(object, "gpu_bytes", json_integer((json_int_t)event->park_bytes));
+    (void)json_object_set_new(object, "gpu_bytes",
+        event->park_bytes > 0 ? json_integer((json_int_t)event->park_bytes) : json_null());
 }
 
 static void add_signal(json_t *object, const struct job_event *event, struct usernames *names)

@@ -26,6 +26,12 @@ static bool has_run(const struct job *job)
     return is_over(job) && job->started_ms != 0;
 }
 
+/* Of an attempt that ended where nobody could look, what it used is not known. */
+static bool is_measured(const struct job *job)
+{
+    return has_run(job) && job->end != END_NODE_LOST && job->end != END_REBOOT && job->end != END_UNKNOWN;
+}
+
 /* True when the exit code and signal of the command are known. */
 static bool has_status(const struct job *job)
 {
@@ -304,12 +310,12 @@ static json_t *make_log_bytes(const struct json_job_view *view)
 
 static json_t *make_cpu_seconds(const struct json_job_view *view)
 {
-    return has_run(view->job) ? json_text_seconds((int64_t)job_run(view->job)->cpu_ms) : json_null();
+    return is_measured(view->job) ? json_text_seconds((int64_t)job_run(view->job)->cpu_ms) : json_null();
 }
 
 static json_t *make_max_rss(const struct json_job_view *view)
 {
-    return has_run(view->job) ? json_integer((json_int_t)job_run(view->job)->max_rss) : json_null();
+    return is_measured(view->job) ? json_or_null(job_run(view->job)->max_rss) : json_null();
 }
 
 static json_t *make_usage(const struct json_job_view *view)

@@ -3,12 +3,15 @@
 
 #include "wire/json_text.h"
 
-static json_t *measured(const struct job_usage *usage, enum usage_value value, json_t *number)
+static json_t *number(struct optional value)
 {
-    if ((usage->valid & (uint32_t)value) != 0)
-        return number;
-    json_decref(number);
-    return json_null();
+    return value.is_known ? json_integer((json_int_t)value.value) : json_null();
+}
+
+/* Of thousandths; json_text_milli and json_text_seconds have the same form. */
+static json_t *thousandths(struct optional value)
+{
+    return value.is_known ? json_text_seconds((int64_t)value.value) : json_null();
 }
 
 static json_t *percent(uint8_t value)
@@ -48,15 +51,12 @@ json_t *json_usage_write(const struct job_usage *usage, bool is_whole)
         json_t *value;
     } rows[] = {
         { "sampled_seconds", json_text_seconds((int64_t)usage->sampled_ms) },
-        { "utilization", measured(usage, USAGE_UTILIZATION, json_text_milli(usage->utilization_milli)) },
-        { "utilization_peak",
-            measured(usage, USAGE_UTILIZATION, json_text_milli(usage->utilization_peak_milli)) },
-        { "gpu_memory_peak_bytes",
-            measured(usage, USAGE_GPU_MEMORY, json_integer((json_int_t)usage->gpu_memory_peak)) },
-        { "gpu_memory_bytes",
-            measured(usage, USAGE_GPU_MEMORY, json_integer((json_int_t)usage->gpu_memory_size)) },
-        { "energy_joules", measured(usage, USAGE_ENERGY, json_text_seconds((int64_t)usage->energy_mj)) },
-        { "memory_peak_bytes", measured(usage, USAGE_MEMORY, json_integer((json_int_t)usage->memory_peak)) },
+        { "utilization", thousandths(usage_utilization_milli(usage)) },
+        { "utilization_peak", thousandths(usage_utilization_peak_milli(usage)) },
+        { "gpu_memory_peak_bytes", number(usage_gpu_memory_peak(usage)) },
+        { "gpu_memory_bytes", number(usage_gpu_memory_size(usage)) },
+        { "energy_joules", thousandths(usage_energy_mj(usage)) },
+        { "memory_peak_bytes", number(usage_memory_peak(usage)) },
         { "idle_gpu_seconds", json_text_seconds((int64_t)usage->idle_gpu_ms) },
         { "idle_since", json_text_time(usage->idle_since_ms) },
         { "idle_s", json_text_seconds((int64_t)usage->idle_ms) },

@@ -164,7 +164,7 @@ def test_a_gpu_can_be_named(make_instance, nvml):
 
 @pytest.mark.parametrize('arguments, sentence', [
     (('--step', '1'), '--step requires --history'), (('--history', '1h', '--line'), '--line and --history cannot be combined'),
-    (('--history', 'soon'), "--history: 'soon' is not a duration"), (('0', '1'), 'only one GPU or node can be given'),
+    (('--history', 'soon'), "--history: 'soon' is not a time"), (('0', '1'), 'only one GPU or node can be given'),
     (('--history', '1h', '-o', 'idle'), "no column 'idle'"),
 ])
 def test_options_that_make_no_sense_are_refused(box, arguments, sentence):

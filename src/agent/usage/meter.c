@@ -188,15 +188,17 @@ static void add_energy(struct meter_gpu *last, const struct gpu_grant *grant, co
 {
     bool has_counter = (gpu->valid & GPU_ENERGY) != 0;
     uint64_t drawn = 0;
+    bool is_measured = true;
     if (has_counter && last->energy_mj != 0 && gpu->energy_mj >= last->energy_mj)
         drawn = gpu->energy_mj - last->energy_mj;
-    else if ((gpu->valid & GPU_POWER) != 0)
+    else if ((gpu->valid & GPU_POWER) != 0 && passed_ms > 0)
         drawn = gpu->power_mw * passed_ms / 1000;
-    else if (!has_counter)
-        return;
+    else
+        is_measured = false; // the first look at the counter is where the count begins
     last->energy_mj = has_counter ? gpu->energy_mj : 0;
     usage->energy_mj += drawn * share_milli(grant, gpu) / 1000;
-    usage->valid |= USAGE_ENERGY;
+    if (is_measured)
+        usage->valid |= USAGE_ENERGY;
 }
 
 static void add_busy(struct usage_meter *meter, const struct gpu_state *gpu, uint64_t passed_ms,
@@ -209,8 +211,9 @@ static void add_busy(struct usage_meter *meter, const struct gpu_state *gpu, uin
     sum->n_busy++;
     if (milli > usage->utilization_peak_milli)
         usage->utilization_peak_milli = milli;
-    if (meter->gpu_ms > 0)
-        usage->utilization_milli = (uint32_t)(meter->busy_ms / meter->gpu_ms);
+    if (meter->gpu_ms == 0)
+        return; // a mean over no time
+    usage->utilization_milli = (uint32_t)(meter->busy_ms / meter->gpu_ms);
     usage->valid |= USAGE_UTILIZATION;
 }
 

@@ -50,8 +50,9 @@ static void print_etcd(const json_t *answer)
         bool is_up = json_is_true(json_object_get(server, "up")),
              has_trouble = field_is_known(server, "trouble");
         (void)printf("%s %s, %s", i == 0 ? "etcd      " : "          ", url, is_up ? "up" : "DOWN");
-        if (is_up)
-            (void)printf(", %" PRId64 " MiB", field_integer(server, "used_bytes", 0) >> 20);
+        double used = 0;
+        if (is_up && field_measured(server, "used_bytes", &used))
+            (void)printf(", %" PRId64 " MiB", (int64_t)used >> 20);
         (void)printf("%s%s\n", has_trouble ? ": " : "", has_trouble ? trouble : "");
     }
 }

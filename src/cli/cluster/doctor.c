@@ -224,18 +224,18 @@ static void check_etcd(struct doctor *doctor, const json_t *answer)
 
 static void check_lease(struct doctor *doctor, const json_t *answer)
 {
-    int64_t lease_ms = field_integer(answer, "lease_ms", 0),
-            left_ms = field_integer(answer, "lease_left_ms", 0);
-    int64_t age_ms = field_integer(answer, "age_ms", 0);
+    int64_t lease_ms = field_integer(answer, "lease_ms", 0);
+    double left_ms = 0, age_ms = 0;
+    bool has_left = field_measured(answer, "lease_left_ms", &left_ms);
+    bool has_age = field_measured(answer, "age_ms", &age_ms);
     bool is_leader = text_equal(field_text(answer, "role"), "leader");
     _cleanup_free_ char *lease =
-        xasprintf("%" PRId64 " of %" PRId64 " ms left: it is renewed late", left_ms, lease_ms);
-    _cleanup_free_ char *age =
-        xasprintf("this standby last had the whole log %" PRId64 " s ago", age_ms / 1000);
-    if (is_leader && left_ms < lease_ms / LEASE_LOW)
+        xasprintf("%.0f of %" PRId64 " ms left: it is renewed late", left_ms, lease_ms);
+    _cleanup_free_ char *age = xasprintf("this standby last had the whole log %.0f s ago", age_ms / 1000);
+    if (is_leader && has_left && left_ms < (double)lease_ms / LEASE_LOW)
         tell(doctor, VERDICT_OFF, "lease", lease,
             "etcd or its disks are slow: etcdctl check perf; or set a longer --cluster-lease");
-    if (!is_leader && age_ms >= AGE_BAD_MS)
+    if (!is_leader && has_age && age_ms >= AGE_BAD_MS)
         tell(doctor, VERDICT_BAD, "standby", age, "see the log of mgpud: journalctl -u mgpud");
 }
 

@@ -70,11 +70,12 @@ static char *name_nic(const json_t *nic)
     char speed[32] = "down";
     _cleanup_free_ char *name = field_shown(nic, "name");
     _cleanup_free_ char *rdma = field_is_known(nic, "rdma") ? field_shown(nic, "rdma") : NULL;
-    int64_t megabits = field_integer(nic, "speed_mbit", 0);
-    if (json_is_true(json_object_get(nic, "up")) && megabits == 0)
+    double megabits = 0;
+    bool has_speed = field_measured(nic, "speed_mbit", &megabits);
+    if (json_is_true(json_object_get(nic, "up")) && !has_speed)
         (void)snprintf(speed, sizeof(speed), "up");
     else if (json_is_true(json_object_get(nic, "up")))
-        (void)snprintf(speed, sizeof(speed), "%g Gb/s", (double)megabits / 1000);
+        (void)snprintf(speed, sizeof(speed), "%g Gb/s", megabits / 1000);
     return rdma != NULL ? xasprintf("%s (%s, %s)", name, rdma, speed) : xasprintf("%s (%s)", name, speed);
 }
 

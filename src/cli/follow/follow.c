@@ -305,8 +305,9 @@ static bool is_wide(const struct follow *follow)
 static bool is_output_whole(const struct follow *follow)
 {
     uint64_t here = follow->channels[CHANNEL_LOG].offset;
-    return follow->phase == FOLLOW_DONE && !is_wide(follow) &&
-           here >= (uint64_t)field_integer(follow->job, "log_bytes", 0);
+    double written = 0; // not known: nothing was written
+    (void)field_measured(follow->job, "log_bytes", &written);
+    return follow->phase == FOLLOW_DONE && !is_wide(follow) && here >= (uint64_t)written;
 }
 
 /* Whether an answer that ended was the last. With several nodes each has its own end. "None" may have been
@@ -336,9 +337,10 @@ static int on_log(struct follow *follow, struct error *err)
     if (is_log_at_its_end(follow, is_absent))
         return labelled_flush(&follow->first);
     if (follow->phase == FOLLOW_DONE && ++follow->log_reasks > LOG_REASKS_MAX) {
-        talk_line("%" PRId64 " bytes of the output could not be read; see: mgpu logs %" PRIu64,
-            field_integer(follow->job, "log_bytes", 0) - (int64_t)follow->channels[CHANNEL_LOG].offset,
-            follow->id);
+        double written = 0;
+        if (field_measured(follow->job, "log_bytes", &written))
+            talk_line("%" PRId64 " bytes of the output could not be read; see: mgpu logs %" PRIu64,
+                (int64_t)written - (int64_t)follow->channels[CHANNEL_LOG].offset, follow->id);
         return 0;
     }
     listen_to_log(follow, LOG_REASK_MS);

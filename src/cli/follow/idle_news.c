@@ -23,8 +23,8 @@ char *idle_news_sentence(const json_t *job, enum time_style times)
 {
     char idle[32], at[64];
     int64_t id = field_integer(job, "id", 0), now_ms = clock_wall_ms();
-    double idle_s = field_number(job, "idle_s", 0), end_s = field_number(job, "idle_end_s", 0);
-    if (!field_is_known(job, "idle"))
+    double idle_s = 0, end_s = field_number(job, "idle_end_s", 0);
+    if (!field_is_known(job, "idle") || !field_measured(job, "idle_s", &idle_s))
         return xasprintf("job %" PRId64 " uses its GPUs again", id);
     format_duration((int64_t)(idle_s * 1000), idle, sizeof(idle));
     time_format_short(now_ms + (int64_t)((end_s - idle_s) * 1000), now_ms, times, at, sizeof(at));

@@ -38,7 +38,8 @@ static int print_rest(struct call *call, const char *path, uint32_t rank, const 
         talk_line("the rest of the output of job %s is in its log: mgpu logs %s", path, path);
         return 0;
     }
-    if ((uint64_t)field_integer(job, "log_bytes", 0) <= position)
+    double written = 0;
+    if (!field_measured(job, "log_bytes", &written) || (uint64_t)written <= position)
         return 0;
     stream_start(&stream, &call->client, request);
     int r = stream_advance(&stream, false, err);

@@ -42,10 +42,10 @@ static char *bare_right(const json_t *row)
 static char *render_interval(const struct view *view, const json_t *row, enum color *color)
 {
     (void)view, (void)color;
-    if (!field_is_known(row, "factor_from"))
+    double from = 0, until = 0;
+    if (!field_measured(row, "factor_from", &from) || !field_measured(row, "factor_until", &until))
         return xstrdup("");
-    return xasprintf(
-        "%.2g to %.2g times", field_number(row, "factor_from", 0), field_number(row, "factor_until", 0));
+    return xasprintf("%.2g to %.2g times", from, until);
 }
 
 static const struct list_column columns[] = {

@@ -64,11 +64,11 @@ void show_print_notifications(const struct page *page)
 static void print_step_usage(const struct page *page, const json_t *step)
 {
     char size[32], cpu[32];
-    int64_t bytes = field_integer(step, "max_rss_bytes", 0);
-    if (bytes <= 0)
+    double bytes = 0, seconds = 0;
+    if (!field_measured(step, "max_rss_bytes", &bytes) || !field_measured(step, "cpu_seconds", &seconds))
         return;
     format_size((uint64_t)bytes, size, sizeof(size));
-    format_duration((int64_t)(field_number(step, "cpu_seconds", 0) * 1000), cpu, sizeof(cpu));
+    format_duration((int64_t)(seconds * 1000), cpu, sizeof(cpu));
     (void)fprintf(page->out, "; at most %s in a task, %s of CPU time", size, cpu);
 }
 

@@ -22,16 +22,15 @@ static void add_part(struct buffer *out)
 char *usage_sentence(const json_t *usage)
 {
     struct buffer out = { 0 };
-    if (field_is_known(usage, "utilization"))
-        buffer_printf(&out, "%.0f %% busy (peak %.0f %%)", field_number(usage, "utilization", 0) * 100,
-            field_number(usage, "utilization_peak", 0) * 100);
-    if (field_is_known(usage, "gpu_memory_peak_bytes")) {
+    double busy = 0, peak = 0, used = 0, all = 0, joules = 0;
+    if (field_measured(usage, "utilization", &busy) && field_measured(usage, "utilization_peak", &peak))
+        buffer_printf(&out, "%.0f %% busy (peak %.0f %%)", busy * 100, peak * 100);
+    if (field_measured(usage, "gpu_memory_peak_bytes", &used) &&
+        field_measured(usage, "gpu_memory_bytes", &all)) {
         add_part(&out);
-        buffer_printf(&out, "at most %.1f of %.1f GiB", field_number(usage, "gpu_memory_peak_bytes", 0) / GIB,
-            field_number(usage, "gpu_memory_bytes", 0) / GIB);
+        buffer_printf(&out, "at most %.1f of %.1f GiB", used / GIB, all / GIB);
     }
-    double joules = field_number(usage, "energy_joules", 0);
-    if (joules > 0) {
+    if (field_measured(usage, "energy_joules", &joules)) {
         add_part(&out);
         if (joules < JOULES_PER_KWH / 100)
             buffer_printf(&out, "%.1f Wh", joules / JOULES_PER_KWH * 1000);
@@ -81,8 +80,8 @@ char *usage_idle_mark(const struct screen *screen, const json_t *job)
 char *usage_idle(const json_t *job)
 {
     char text[32], end[32] = "";
-    double idle = field_number(job, "idle_s", 0), timeout = field_number(job, "idle_end_s", 0);
-    if (idle < IDLE_SHOWN_S && !field_is_known(job, "idle"))
+    double idle = 0, timeout = field_number(job, "idle_end_s", 0);
+    if (!field_measured(job, "idle_s", &idle) || (idle < IDLE_SHOWN_S && !field_is_known(job, "idle")))
         return NULL;
     format_duration((int64_t)(idle * 1000), text, sizeof(text));
     if (timeout > 0)

@@ -551,7 +551,7 @@ static char *cpu_text(const json_t *job, const char *member)
 TEXT(total_cpu)
 {
     (void)now_ms;
-    return field_is_known(job, "cpu_seconds") ? cpu_text(job, "cpu_seconds") : xstrdup("00:00:00");
+    return cpu_text(job, "cpu_seconds");
 }
 
 TEXT(user_cpu)
@@ -570,9 +570,11 @@ TEXT(system_cpu)
 TEXT(ave_cpu)
 {
     int64_t tasks = field_integer(job, SLURM_STEP_TASKS, 1);
+    double seconds = 0;
     (void)now_ms;
-    return slurm_duration_text(
-        (int64_t)(field_number(job, "cpu_seconds", 0) / (double)(tasks > 0 ? tasks : 1)), true);
+    return field_measured(job, "cpu_seconds", &seconds)
+               ? slurm_duration_text((int64_t)(seconds / (double)(tasks > 0 ? tasks : 1)), true)
+               : xstrdup("");
 }
 
 TEXT(account_nodes)

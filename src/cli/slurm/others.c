@@ -394,9 +394,10 @@ static int stat_job(struct client *client, const struct others *others, const ch
         r = slurm_steps_get(client, job, true, &steps, err);
     json_array_foreach(steps, index, step)
     {
-        int64_t peak = field_integer(json_object_get(job, "usage"), "memory_peak_bytes", 0);
-        if (field_is(step, SLURM_STEP_WORD, "batch") && peak > 0)
-            (void)json_object_set_new(step, "max_rss_bytes", json_integer(peak));
+        double peak = 0;
+        if (field_is(step, SLURM_STEP_WORD, "batch") &&
+            field_measured(json_object_get(job, "usage"), "memory_peak_bytes", &peak))
+            (void)json_object_set_new(step, "max_rss_bytes", json_integer((json_int_t)peak));
         bool is_fitting = slurm_id_fits_step(id, step) && (id->step != NULL || others->is_all || !is_shown);
         if (is_fitting)
             print_stat(others, format, step);

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/slurm/attempts.h"
+#include "cli/slurm/steps.h"
 #include "cli/term/field.h"
 
 #define MODEL_MAX 256U

@@ -135,8 +135,8 @@ static struct peak highest(const json_t *jobs, const struct likeness *likeness)
     json_array_foreach(jobs, index, job)
     {
         const char *other = field_text(job, "command");
-        int64_t used = field_integer(json_object_get(job, "usage"), "gpu_memory_peak_bytes", 0);
-        if (used <= 0 || other == NULL)
+        double used = 0;
+        if (other == NULL || !field_measured(json_object_get(job, "usage"), "gpu_memory_peak_bytes", &used))
             continue;
         if (strcmp(other, likeness->command) == 0)
             add_job(&exact, (uint64_t)used);

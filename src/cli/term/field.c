@@ -38,6 +38,12 @@ bool field_is_known(const json_t *object, const char *name)
     return value != NULL && !json_is_null(value);
 }
 
+bool field_measured(const json_t *object, const char *name, double *ret)
+{
+    *ret = field_number(object, name, 0);
+    return json_is_number(json_object_get(object, name));
+}
+
 char *field_shown(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);

@@ -16,6 +16,10 @@ bool field_is(const json_t *object, const char *name, const char *text);
 /* True if it exists and is not null. */
 bool field_is_known(const json_t *object, const char *name);
 
+/* Something that was measured: false if it is missing or null, and *ret is 0 then. tools/check-numbers sees
+ * to it that nothing measured is read with a default of 0, which would be shown as a measurement. */
+bool field_measured(const json_t *object, const char *name, double *ret);
+
 /* The member, safe for a terminal, or "-"; the caller frees it. */
 char *field_shown(const json_t *object, const char *name);
 

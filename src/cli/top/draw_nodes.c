@@ -51,7 +51,8 @@ static int mark_of(const json_t *gpu)
             return states[i].mark;
     if (field_is(gpu, "state", "free"))
         return is_used_externally(gpu) ? MARK_EXTERNAL : MARK_FREE;
-    return field_number(gpu, "idle_s", 0) >= 60 ? MARK_IDLE : MARK_BUSY;
+    double idle = 0;
+    return field_measured(gpu, "idle_s", &idle) && idle >= 60 ? MARK_IDLE : MARK_BUSY;
 }
 
 /* Draws the cells of a node's GPUs and "5/8"; returns the columns used. */

@@ -38,14 +38,16 @@ static void print_resources(const struct jobs_pages *pages, const json_t *job, c
 {
     char text[32];
     _cleanup_free_ char *sentence = usage_sentence(usage), *stray = usage_stray(usage);
-    int64_t peak = field_integer(usage, "memory_peak_bytes", field_integer(job, "max_rss_bytes", 0));
+    double peak = 0;
+    bool has_peak =
+        field_measured(usage, "memory_peak_bytes", &peak) || field_measured(job, "max_rss_bytes", &peak);
     if (sentence != NULL)
         (void)printf("Its GPUs were %s.\n", sentence);
     if (field_number(usage, "idle_gpu_seconds", 0) >= 1) {
         format_duration((int64_t)(field_number(usage, "idle_gpu_seconds", 0) * 1000), text, sizeof(text));
         (void)printf("GPU time allocated but not used: %s.\n", text);
     }
-    if (peak > 0) {
+    if (has_peak) {
         format_size((uint64_t)peak, text, sizeof(text));
         (void)printf("Peak host memory: %s", text);
         if (field_integer(job, "memory", 0) > 0) {

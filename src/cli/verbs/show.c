@@ -203,9 +203,9 @@ static void print_count(const struct page *page, const char *label, const char *
 static void print_park(const struct page *page)
 {
     char size[32];
-    int64_t bytes = field_integer(page->job, "parked_bytes", 0);
+    double bytes = 0;
     print_time(page, "parked", "parked_at");
-    if (bytes > 0) {
+    if (field_measured(page->job, "parked_bytes", &bytes)) {
         format_size((uint64_t)bytes, size, sizeof(size));
         _cleanup_free_ char *text = xasprintf("%s of GPU memory are in host memory", size);
         show_print_line(page, "saved", text);
@@ -337,11 +337,14 @@ static void print_timeline(const struct page *page)
 static void print_use(const struct page *page)
 {
     char cpu[32], memory[32];
-    if (!field_is_known(page->job, "cpu_seconds"))
+    double seconds = 0, bytes = 0;
+    if (!field_measured(page->job, "cpu_seconds", &seconds))
         return;
-    format_duration((int64_t)(field_number(page->job, "cpu_seconds", 0) * 1000), cpu, sizeof(cpu));
-    format_size((uint64_t)field_integer(page->job, "max_rss_bytes", 0), memory, sizeof(memory));
-    (void)fprintf(page->out, "%-10s %s of CPU time, peak memory %s\n", "used", cpu, memory);
+    format_duration((int64_t)(seconds * 1000), cpu, sizeof(cpu));
+    bool has_peak = field_measured(page->job, "max_rss_bytes", &bytes);
+    format_size((uint64_t)bytes, memory, sizeof(memory));
+    (void)fprintf(page->out, "%-10s %s of CPU time%s%s\n", "used", cpu, has_peak ? ", peak memory " : "",
+        has_peak ? memory : "");
 }
 
 static void print_reported(const struct page *page)

@@ -37,11 +37,14 @@ static char *idle_text(const struct core *core, const struct job *job)
 static char *share_text(const struct core_entry *entry, const struct job_event *event)
 {
     const struct job_usage *usage = event->usage.count > 0 ? event->usage.items : core_extra(entry)->usage;
+    struct optional used = usage_gpu_memory_peak(usage);
     char peak[32], cap[32];
     if (usage == NULL)
         return NULL;
-    format_size(usage->gpu_memory_peak, peak, sizeof(peak));
+    format_size(used.value, peak, sizeof(peak));
     format_size(usage->gpu_memory_cap, cap, sizeof(cap));
+    if (!used.is_known)
+        return xasprintf("it used more GPU memory than its share, %s", cap);
     return xasprintf("it used up to %s of GPU memory, and its share is %s", peak, cap);
 }
 

@@ -21,11 +21,13 @@ char *core_gpu_oom_recognise(struct job_event *event)
     if (line == NULL)
         return NULL;
     event->end = END_GPU_OOM;
-    if ((usage->valid & USAGE_GPU_MEMORY) == 0 || usage->gpu_memory_size == 0)
+    struct optional used = usage_gpu_memory_peak(usage), all = usage_gpu_memory_size(usage);
+    if (!used.is_known ||
+        !all.is_known) // it was too quick for the samples; the line has the figures of its own
         return take_ptr(line);
     char peak[32], size[32];
-    format_size(usage->gpu_memory_peak, peak, sizeof(peak));
-    format_size(usage->gpu_memory_size, size, sizeof(size));
+    format_size(used.value, peak, sizeof(peak));
+    format_size(all.value, size, sizeof(size));
     return xasprintf("it used up to %s of %s; its output: %s", peak, size, line);
 }
 

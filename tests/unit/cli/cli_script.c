@@ -86,7 +86,7 @@ static void options_of_slurm_become_ours(void **state)
         { "-t 1-2", "{\"time_limit\":93600}" },
         { "-t 1-2:30", "{\"time_limit\":95400}" },
         { "-t 1-2:30:10", "{\"time_limit\":95410}" },
-        { "--time=UNLIMITED", "{}" },
+        { "--time=UNLIMITED", "{\"no_time_limit\":true}" },
         { "-c 4 --mem=8G", "{\"cpus\":4,\"memory\":8589934592}" },
         { "--mem=100", "{\"memory\":104857600}" },
         { "--mem=0", "{}" },

@@ -120,7 +120,7 @@ static void next_try_asks_for_more_until_it_has_the_whole_gpu(void **state)
         { NULL, 8 * GIB, 0, 1, 0, 0, 0, false, 0, 0 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct job_usage usage = { .gpu_memory_peak = rows[i].peak };
+        const struct job_usage usage = { .valid = USAGE_GPU_MEMORY, .gpu_memory_peak = rows[i].peak };
         const struct job_ask ask = { .gpus = rows[i].gpus,
             .gpu_mem = rows[i].gpu_mem,
             .gpu_share = rows[i].share,

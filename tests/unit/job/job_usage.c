@@ -58,6 +58,39 @@ static void a_copy_is_its_own(void **state)
     assert_null(job_usage_copy(NULL));
 }
 
+static void what_was_not_measured_is_not_known(void **state)
+{
+    static struct optional (*const readers[])(const struct job_usage *usage) = { usage_utilization_milli,
+        usage_utilization_peak_milli, usage_gpu_memory_peak, usage_gpu_memory_size, usage_energy_mj,
+        usage_memory_peak };
+    const struct job_usage nothing = { 0 };
+    const struct job_usage all = { .valid =
+                                       USAGE_UTILIZATION | USAGE_GPU_MEMORY | USAGE_ENERGY | USAGE_MEMORY,
+        .utilization_milli = 5,
+        .utilization_peak_milli = 5,
+        .gpu_memory_peak = 5,
+        .gpu_memory_size = 5,
+        .energy_mj = 5,
+        .memory_peak = 5 };
+    for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+        assert_false(readers[i](NULL).is_known);
+        assert_false(readers[i](&nothing).is_known);
+        assert_true(readers[i](&all).is_known);
+        assert_int_equal(readers[i](&all).value, 5);
+    }
+}
+
+/* A GPU in use has memory in use: 0 means that all samples came before. */
+static void a_peak_of_nothing_is_not_known(void **state)
+{
+    const struct job_usage usage = { .valid = USAGE_GPU_MEMORY | USAGE_MEMORY | USAGE_UTILIZATION,
+        .gpu_memory_size = 5 };
+    assert_false(usage_gpu_memory_peak(&usage).is_known);
+    assert_false(usage_memory_peak(&usage).is_known);
+    assert_true(usage_gpu_memory_size(&usage).is_known);
+    assert_true(usage_utilization_milli(&usage).is_known); // it was idle
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -65,6 +98,8 @@ int main(void)
         cmocka_unit_test(a_full_timeline_becomes_coarser_and_keeps_its_peaks),
         cmocka_unit_test(a_damaged_timeline_is_not_read),
         cmocka_unit_test(a_copy_is_its_own),
+        cmocka_unit_test(what_was_not_measured_is_not_known),
+        cmocka_unit_test(a_peak_of_nothing_is_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
