@@ -184,3 +184,13 @@ def test_assistant_is_held_to_its_token(box, tmp_path_factory):
     assert is_error and 'GPU-hours' in text, text
     process.close()
     box.cancel_all()
+
+
+@pytest.mark.parametrize(('restriction', 'words'), [
+    ({'max_gpu_hours': 0}, 'max_gpu_hours is 0'), ({'max_gpu_hours': 0.0}, 'max_gpu_hours is 0'), ({'max_gpu_hours': 0.0001}, 'less than 0.001'),
+    ({'max_gpu_hours': -1}, 'outside'), ({'scopes': []}, 'scopes is empty'), ({'scopes': ['']}, "scope ''"), ({'expires_s': 0}, 'outside'),
+], ids=str)
+def test_a_restriction_that_is_given_empty_makes_no_token(box, restriction, words):
+    answer = box.api('POST', '/tokens', {'name': 'given-empty', **restriction})
+    assert answer.status == 400 and words in answer.json['detail'], answer
+    assert 'given-empty' not in box.mgpu('token', 'list', '--json', check=True).out

@@ -129,6 +129,17 @@ static int read_scopes(const struct strings *names, unsigned *ret, struct error 
     return 0;
 }
 
+/* Restrictions that are given, but empty, would be none: a record reads 0 and [] as absent. */
+static int check_restrictions(const json_t *body, struct error *err)
+{
+    const json_t *hours = json_object_get(body, "max_gpu_hours"), *scopes = json_object_get(body, "scopes");
+    if (json_is_number(hours) && json_number_value(hours) == 0)
+        return error_set(err, -ERANGE, "max_gpu_hours is 0: leave it out for a token without limit");
+    if (json_is_array(scopes) && json_array_size(scopes) == 0)
+        return error_set(err, -EINVAL, "scopes is empty: leave it out for a token that may do everything");
+    return 0;
+}
+
 static int read_making(struct request *request, struct making *making, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
@@ -140,6 +151,8 @@ static int read_making(struct request *request, struct making *making, struct er
     int r = request_parse_body(request, &body, err);
     if (r == 0)
         r = json_record_read(&token_request_record, body, &making->body, err);
+    if (r == 0)
+        r = check_restrictions(body, err);
     if (r < 0)
         return r;
     const char *name = making->body.name;
