@@ -7,7 +7,12 @@
  *   terminal.c  the terminal, and T, the process that moves its bytes
  *   meeting.c S: of rank 0: the rendezvous port
  *   ready.c   S: of a rank of several: waits until the others are ready too
- *   watch.c   S: waits for the end, carries out commands of the agent, kills what is left
+ *   watch.c   S: waits for the end, carries out commands of the agent
+ *   watch_stop.c  S: signals and stops
+ *   watch_rest.c  S: the end of the command, and what it left running
+ *   rest.c    I: the same without a cgroup
+ *   roles.c   S: which processes a signal is for
+ *   roll.c    S, I: their number and names, for the exit record
  *   record.c  S: the exit record, and whether it was fetched
  *   terms.c   S: time limit and suspension of the step
  *   status_pipe.c  S: status reports of the job
