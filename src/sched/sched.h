@@ -146,6 +146,13 @@ void sched_settle(struct sched *sched, int64_t now_ms, uint64_t job, bool is_ok)
  * after their delay. Called for jobs that sched_started() is not called for, before sched_settle(). */
 void sched_began(struct sched *sched, int64_t now_ms, uint64_t job, int64_t since_ms);
 
+/* --- nodes on which starts fail --- */
+/* No job of this user (CLUSTER_ALL_USERS: of any) starts on the node before that time; `why` is for people.
+ */
+void sched_bar(
+    struct sched *sched, int64_t now_ms, const char *node, uint32_t uid, int64_t until_ms, const char *why);
+void sched_unbar(struct sched *sched, int64_t now_ms, const char *node, uint32_t uid);
+
 /* --- reservations --- */
 struct sched_reservation {
     uint64_t id;

@@ -232,6 +232,7 @@ static void complete(struct sched_copying *copying)
         copy_nodes(&copy->known, &from->known, 0, SIZE_MAX);
     }
     cluster_catch_up(&copy->cluster);
+    sched_bars_copy(copy, from);
     sched_calendar_copy(copy, from);
     copy_waiting(copy, from, copying->max_jobs, copying->always);
 }

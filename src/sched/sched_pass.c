@@ -254,6 +254,7 @@ static void run_timers(struct sched *sched)
         case TIMER_RESERVATION: sched_reservation_timer(sched); break;
         case TIMER_LIMIT: sched_unpark_all(sched); break;
         case TIMER_START: sched_run_start_over(sched, owner); break;
+        case TIMER_BAR: sched_bar_timer(sched); break;
         }
     }
 }

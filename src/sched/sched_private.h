@@ -16,7 +16,8 @@ enum timer_kind {
     TIMER_RERANK,
     TIMER_RESERVATION,
     TIMER_LIMIT,
-    TIMER_START
+    TIMER_START,
+    TIMER_BAR
 };
 
 /* Data that only some jobs have. */
@@ -129,7 +130,7 @@ struct sched {
     struct sched_reservation *reservations;
     size_t n_reservations, reservation_timer;
     struct timers timers;
-    size_t rerank_timer, limit_timer;
+    size_t rerank_timer, limit_timer, bar_timer;
     int64_t limit_ms; // of limit_timer
     bool is_dirty;
     bool is_deciding;           // in a pass
@@ -257,6 +258,10 @@ void sched_reservation_used(struct sched *sched, const struct sched_run *run);
 void sched_calendar_clear(struct sched *sched);
 void sched_calendar_copy(struct sched *to, const struct sched *from);
 
+/* --- sched_bars.c --- */
+void sched_bar_timer(struct sched *sched);
+void sched_bars_copy(struct sched *to, const struct sched *from);
+
 /* --- sched_limit.c --- */
 /* Its position in the queue, 1 is next; 0: not in the queue, or held back by a limit. */
 uint64_t sched_position(const struct sched *sched, const struct sched_job *job);
@@ -278,7 +283,10 @@ void sched_fit_of(const struct sched *sched, const struct queue_class *class, ui
     size_t max, struct fit *ret);
 void sched_start(struct sched *sched, struct sched_job *job, struct allocation *allocation);
 
-/* --- why.c, why_order.c, why_ahead.c --- */
+/* --- why.c, why_bars.c, why_order.c, why_ahead.c --- */
+/* The nodes on which starts of this user fail, in a list only if no other node is left. True if none is. */
+bool why_explain_bars(
+    const struct sched *sched, const struct queue_class *class, bool is_brief, struct why *why);
 /* Which jobs are ahead of it, and what its expected and latest start are based on. */
 struct why_reason *why_add(struct why *why, enum why_code code, int64_t until_ms); // NULL: no space left
 void why_add_job(struct why_reason *reason, uint64_t job);

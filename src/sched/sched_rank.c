@@ -337,11 +337,13 @@ static void leave_burst_classes(struct sched *sched, struct queue_class *class)
     history_burst_set_owner(sched->history, class->key.burst, first);
 }
 
-/* The bits and the priority of its partitions, which are in the cluster's table. */
+/* The bits and the priority of its partitions, which are in the cluster's table, and whose jobs it has. */
 static void place_class(const struct sched *sched, struct queue_class *class)
 {
     struct sched_request *request = &class->key.request;
     request->partitions = cluster_partition_bits(&sched->cluster, request->partition, &class->tier);
+    request->heeds_bars = true;
+    request->uid = class->key.uid;
 }
 
 void sched_place_classes(struct sched *sched)

@@ -125,15 +125,17 @@ static void explain_blockers(const struct sched *sched, const struct sched_job *
         { BLOCK_HELD_USER, WHY_HELD_USER, "held by its owner", TIME_NEVER },
         { BLOCK_BEGIN, WHY_BEGIN_TIME, "waiting for its begin time",
             job->rules != NULL ? job->rules->begin_ms : 0 },
-        { BLOCK_BACKOFF, WHY_BACKOFF, "its start failed; retrying soon",
+        { BLOCK_BACKOFF, WHY_BACKOFF, "its last attempt failed; it will be tried again",
             job->rules != NULL ? job->rules->backoff_ms : 0 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if ((job->blockers & rows[i].bit) == 0)
             continue;
         struct why_reason *reason = why_add(why, rows[i].code, rows[i].until_ms);
-        if (reason != NULL)
-            (void)snprintf(reason->text, sizeof(reason->text), "%s", rows[i].text);
+        if (reason == NULL)
+            continue;
+        reason->is_own_failure = rows[i].code == WHY_BACKOFF;
+        (void)snprintf(reason->text, sizeof(reason->text), "%s", rows[i].text);
     }
     if ((job->blockers & (BLOCK_DEPENDENCY | BLOCK_NEVER)) != 0)
         explain_dependency(sched, job, why);
@@ -467,16 +469,20 @@ static void explain_cluster(struct sched *sched, const struct sched_job *job, bo
     const struct queue_class *class = job->class;
     struct error err = { 0 };
     struct tally tally = { 0 };
-    if (explain_partition(sched, &class->key.request, why))
+    struct sched_request request = class->key.request; // borrowed
+    request.heeds_bars = false;
+    if (explain_partition(sched, &request, why))
         return;
-    if (cluster_check(&sched->cluster, &class->key.request, &err) < 0) {
-        if (explain_missing_nodes(sched, &class->key.request, why))
+    if (cluster_check(&sched->cluster, &request, &err) < 0) {
+        if (explain_missing_nodes(sched, &request, why))
             return;
         struct why_reason *reason = why_add(why, WHY_NEVER_FITS, TIME_NEVER);
         if (reason != NULL)
             (void)snprintf(reason->text, sizeof(reason->text), "%.250s", err.message);
         return;
     }
+    if (why_explain_bars(sched, class, is_brief, why))
+        return;
     int64_t shadow = TIME_NEVER;
     for (size_t i = 0; i < sched->n_holds; i++)
         if (sched->holds[i].class == class && class->first == &job->entry)

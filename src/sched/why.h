@@ -40,7 +40,8 @@ struct why_reason {
     size_t n_jobs;
     struct alloc_gpu gpus[8];
     size_t n_gpus;
-    int64_t until_ms; // TIME_NEVER: unknown
+    int64_t until_ms;    // TIME_NEVER: unknown
+    bool is_own_failure; // of the job's last attempt: its record says why
 };
 
 struct why_run;

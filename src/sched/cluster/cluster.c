@@ -47,6 +47,9 @@ static void clear_node(struct cluster_node *node)
         free(node->gpus[k].bookings);
     }
     free(node->gpus);
+    for (size_t k = 0; k < node->n_bars; k++)
+        free(node->bars[k].why);
+    free(node->bars);
     free(node->name);
 }
 

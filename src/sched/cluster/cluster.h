@@ -58,12 +58,23 @@ struct cluster_gpu {
     uint64_t links; // bit k: NVLink to the GPU at position k of the same node
 };
 
+/* Why no job of a user starts on a node for a while, although there is room: their starts fail there. */
+struct cluster_bar {
+    uint32_t uid;     // CLUSTER_ALL_USERS: no job of any user
+    int64_t until_ms; // removed then by the scheduler
+    char *why;
+};
+
+#define CLUSTER_ALL_USERS UINT32_MAX
+
 struct cluster_node {
     char *name;
     uint32_t position;
     bool is_up;
-    bool is_described;   // it has reported its hardware; before that, it is unknown what it cannot run
-    bool is_drained;     // drained by an administrator
+    bool is_described; // it has reported its hardware; before that, it is unknown what it cannot run
+    bool is_drained;   // drained by an administrator
+    struct cluster_bar *bars;
+    size_t n_bars;
     bool is_gone;        // removed from the cluster; it keeps its position, and bookings until they end
     bool is_counted;     // in cluster->widths
     bool is_exclusive;   // one job has it alone
@@ -165,8 +176,19 @@ void cluster_set_partitions(
     struct cluster *cluster, const struct cluster_partition *partitions, size_t count);
 /* Those named in "a,b" as bits, and the highest of their priorities; unknown names have none. NULL: 0. */
 uint64_t cluster_partition_bits(const struct cluster *cluster, const char *names, int32_t *ret_priority);
-/* True if the request's partitions and lists of nodes allow the node, and it has not been removed. */
+/* True if the request's partitions and lists of nodes allow the node, it has not been removed, and no bar
+ * that the request heeds is in the way. */
 bool cluster_node_admits(const struct cluster_node *node, const struct sched_request *request);
+
+/* --- bars: bars.c --- */
+
+/* The bar that keeps this user's jobs from the node; NULL: none. */
+const struct cluster_bar *cluster_find_bar(const struct cluster_node *node, uint32_t uid);
+/* Sets the bar for this user, or for CLUSTER_ALL_USERS; replaces an earlier one. `why` is copied. */
+void cluster_bar(
+    struct cluster *cluster, struct cluster_node *node, uint32_t uid, int64_t until_ms, const char *why);
+/* Removes it; false if there is none. */
+bool cluster_unbar(struct cluster *cluster, struct cluster_node *node, uint32_t uid);
 
 /* Maximum number of attempts on each node; 0: no limit. */
 void cluster_limit_jobs(struct cluster *cluster, uint32_t jobs_max);

@@ -102,5 +102,6 @@ bool cluster_node_admits(const struct cluster_node *node, const struct sched_req
     return !node->is_gone && (request->partition == NULL || (node->partitions & request->partitions) != 0) &&
            (request->nodelist == NULL || is_named(request->nodelist, node->name)) &&
            (request->exclude == NULL || !is_named(request->exclude, node->name)) &&
-           enforces(node, request->share_kind);
+           enforces(node, request->share_kind) &&
+           (!request->heeds_bars || node->n_bars == 0 || cluster_find_bar(node, request->uid) == NULL);
 }

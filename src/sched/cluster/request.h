@@ -30,10 +30,13 @@ struct sched_request {
     size_t n_picks;
     uint32_t *allow; // only GPUs with these indexes, ascending; NULL: any
     size_t n_allow;
-    char *partition;      // "debug", or "a,b": only nodes in one of these; NULL: any
-    char *nodelist;       // "gpu1,gpu3": only these nodes; NULL: any
-    char *exclude;        // "gpu2": not these; NULL: none
-    uint64_t partitions;  // these as bits, set by the scheduler; no part of the value
+    char *partition;     // "debug", or "a,b": only nodes in one of these; NULL: any
+    char *nodelist;      // "gpu1,gpu3": only these nodes; NULL: any
+    char *exclude;       // "gpu2": not these; NULL: none
+    uint64_t partitions; // these as bits, set by the scheduler; no part of the value
+    /* Set by the scheduler, no part of the value: bars of nodes for this user are heeded. */
+    bool heeds_bars;
+    uint32_t uid;
     bool is_exclusive;    // nodes that run no other job
     uint32_t share_kind;  // enum share_kind: only nodes that enforce shares by it; 0, AUTO: any
     uint32_t adopted_pid; // pid of the process to adopt; 0: no adoption
