@@ -27,6 +27,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "job/start_failure.h"
 #include "job/state.h"
 
 struct effects {
@@ -110,7 +111,7 @@ static int admit(struct effects *effects, const struct spool_id *id, struct erro
 
 static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
 {
-    return admit(arg, id, err);
+    return error_mark(err, START_GPU, admit(arg, id, err));
 }
 
 /* While the machine's GPUs are locked, its user can open those of the attempt from now on. */
@@ -136,10 +137,10 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
     }
     int r = adopt ? 0 : admit(effects, id, err);
     if (r < 0)
-        return r;
+        return error_mark(err, START_GPU, r);
     r = adopt ? 0 : open_gpus(effects, id, dirfd, err);
     if (r < 0)
-        return r;
+        return error_mark(err, START_DEVICE, r);
     r = adopt ? launcher_adopt(effects->parts.launcher, id, &process, err)
               : launcher_start(effects->parts.launcher, id, &process, err);
     if (r < 0)

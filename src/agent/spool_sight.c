@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include "agent/launch/adopted.h"
+#include "agent/launch/launcher.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "job/start_failure.h"
 #include "job/state.h"
 
 /* By itself: an error of the driver may be why. */
@@ -52,6 +54,8 @@ static void read_exit(
     sight->has_exit = r == 0;
     if (!sight->has_exit)
         return;
+    if (sight->exit.cause == START_HOME)
+        launcher_forget_users(parts->launcher);
     sight->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
     if (!sight->is_populated) {
         gpu_check_end(parts->check, id, clock_boot_ms());

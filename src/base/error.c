@@ -16,6 +16,7 @@ int error_set(struct error *err, int code, const char *format, ...)
     va_end(args);
     err->code = code;
     err->hint[0] = '\0';
+    err->kind = 0;
     return code;
 }
 
@@ -31,6 +32,7 @@ int error_set_errno(struct error *err, int code, const char *format, ...)
         (void)snprintf(err->message + n, sizeof(err->message) - (size_t)n, ": %s", strerror(-code));
     err->code = code;
     err->hint[0] = '\0';
+    err->kind = 0;
     return code;
 }
 
@@ -58,4 +60,11 @@ int error_hint(struct error *err, const char *format, ...)
     (void)vsnprintf(err->hint, sizeof(err->hint), format, args);
     va_end(args);
     return err->code;
+}
+
+int error_mark(struct error *err, unsigned kind, int code)
+{
+    if (err != NULL)
+        err->kind = kind;
+    return code;
 }

@@ -6,6 +6,7 @@ struct error {
     int code;          // negative errno of the first failure, 0 when nothing failed
     char message[512]; // one sentence that names the object and the value
     char hint[256];    // what to type or check next; empty if there is no hint
+    unsigned kind;     // by which a caller may tell failures apart that a table of its own names; 0: not set
 };
 
 /* Writes the message and returns `code`, so that a caller can `return error_set(...)`. `err` may be NULL. */
@@ -17,6 +18,9 @@ int error_set_errno(struct error *err, int code, const char *format, ...)
 
 /* Prepends "context: " to the message and returns its code. */
 int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Sets the kind and returns `code`. `err` may be NULL. */
+int error_mark(struct error *err, unsigned kind, int code);
 
 /* Sets the hint and returns the existing code. */
 int error_hint(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -31,6 +31,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .loss = options->loss,
         .park = options->park,
         .is_tmp_private = options->is_tmp_private,
+        .start_patience_ms = options->start_patience_ms,
         .max_time_ms = options->max_time_ms,
         .default_time_ms = options->default_time_ms,
         .accounts = options->accounts,
@@ -91,6 +92,7 @@ static void take_up(struct controller_options *options, struct controller_option
     options->max_time_ms = after.max_time_ms;
     options->default_time_ms = after.default_time_ms;
     options->grace_ms = after.grace_ms;
+    options->start_patience_ms = after.start_patience_ms;
     options->keep_jobs_ms = after.keep_jobs_ms;
     options->keep_max = after.keep_max;
     options->user_max_queued = after.user_max_queued;

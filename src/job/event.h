@@ -78,7 +78,7 @@ struct job_event {
     uint32_t idle_level;       // idle: enum idle_level
     int64_t idle_ms;           // idle: how long its GPUs have been unused
     uint32_t cause;            // preempted, requeued: enum requeue_cause
-    int64_t retry_ms;          // requeued: earliest next start, wall clock; 0: at once
+    int64_t retry_ms;          // requeued, returned: earliest next start, wall clock; 0: at once
     uint32_t sent;             // signalled: the signal
     uint32_t scope;            // signalled: to whom, enum signal_scope (job/launch.h)
     char *signals;             // ended, requeued: who was signalled, and who had to be killed

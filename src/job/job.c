@@ -243,6 +243,7 @@ static void on_returned(struct job *job, const struct job_event *event)
     uint32_t cause = job->is_requeued ? job_run(job)->requeue_cause : REQUEUE_PREEMPTED;
     go_back(job);
     note_restart(job, cause, event->wall_ms);
+    job->retry_ms = event->retry_ms;
     set_text(&job->text, event->text);
     if (is_over) {
         job->end = job->stop_reason;

@@ -56,6 +56,7 @@ struct start_row {
     const char *name; // as in the API and the documentation
     enum start_class class;
     enum start_scope scope; // of START_WAITS
+    bool is_met_by_all;     // by every start in that scope: one that succeeds shows that it is over
     const char *meaning;    // a line of the documentation
 };
 

@@ -113,6 +113,12 @@ static void add_requeue(json_t *object, const struct job_event *event, struct us
     }
 }
 
+static void add_return(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    add_reason(object, event, names);
+    (void)json_object_set_new(object, "not_before", json_text_time(event->retry_ms));
+}
+
 static void add_park(json_t *object, const struct job_event *event, struct usernames *names)
 {
     (void)json_object_set_new(object, "cause", json_string(park_cause_name(event->park_cause)));
@@ -267,7 +273,7 @@ static const struct {
     [EVENT_ALLOCATED] = { after_allocation, add_allocation },
     [EVENT_STARTED] = { after_start, add_start },
     [EVENT_STOP] = { after_stop, add_stop },
-    [EVENT_RETURNED] = { after_return, add_reason },
+    [EVENT_RETURNED] = { after_return, add_return },
     [EVENT_ENDED] = { after_end, add_end },
     [EVENT_EDITED] = { after_edit, add_user },
     [EVENT_HELD] = { after_hold, add_hold },

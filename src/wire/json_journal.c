@@ -117,6 +117,7 @@ static void add_stop(json_t *object, const struct job_event *event, uint64_t ste
 
 static void add_returned(json_t *object, const struct job_event *event, uint64_t stem)
 {
+    (void)json_object_set_new(object, "retry_ms", json_integer(event->retry_ms));
     if (event->reason != END_NONE)
         (void)json_object_set_new(object, "reason", json_string(job_end_name((enum job_end)event->reason)));
 }

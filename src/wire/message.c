@@ -258,6 +258,7 @@ const struct record_type message_release_attempt_record = RECORD_TYPE(
 static const struct record_field returned_fields[] = {
     ATTEMPT_FIELDS(struct message_returned),
     RECORD_FIELD(6, RECORD_STRING, struct message_returned, text, EVENT_TEXT_MAX),
+    RECORD_FIELD(552, RECORD_U32, struct message_returned, cause, 0),
 };
 const struct record_type message_returned_record =
     RECORD_TYPE(MESSAGE_RETURNED, "RETURNED", struct message_returned, returned_fields);

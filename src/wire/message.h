@@ -395,6 +395,7 @@ struct message_returned { // verdict is nogo: this attempt never executed its co
     struct spool_id id;
     uint64_t token;
     char *text;
+    uint32_t cause; // enum start_cause
 };
 
 struct message_gpus {

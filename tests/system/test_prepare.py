@@ -265,7 +265,7 @@ def test_a_prepared_job_whose_user_is_deleted_does_not_run(make_instance, gate, 
     harness.require_namespaces()
     passwd = f'{place}/passwd'
     shutil.copy('/etc/passwd', passwd)
-    instance = make_instance('sim:1x24G', start=False)
+    instance = make_instance('sim:1x24G', start=False, arguments=('--start-patience', '2s'))
     instance.command[:0] = ['unshare', '-m', 'sh', '-c', f'mount --bind {passwd} /etc/passwd && exec "$@"', 'sh']
     instance.start()
     instance.wait(instance.post_job(gate.command(), gpus=1, user=bo), 'running')
@@ -278,5 +278,6 @@ def test_a_prepared_job_whose_user_is_deleted_does_not_run(make_instance, gate, 
     gate.open()
     ended = instance.wait(job)
     assert ended['ended_by'] == 'start_failed' and f'unknown user id on this node: {ana.uid}' in ended['message'], ended
+    assert 'given up' in ended['message'], ended
     dropped(instance, job)
     assert not os.path.exists(f'{place}/ran')

@@ -339,7 +339,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     spec->exec_key = request->key;
     spec->is_gated = spec->is_prepared = false;
     spec->time_limit_ms = 0; // it ends with the job
-    spec->files_ms = 0; // somebody waits for it
+    spec->files_ms = 0;      // somebody waits for it
     spec->lease_ms = 0;
     spec->warn_signal = 0;
     replace_text(&spec->say_pipe, NULL); // its status reports go to the job's pipe

@@ -14,6 +14,7 @@
 #include "agent/core/heartbeat.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "job/start_failure.h"
 #include "job/state.h"
 
 #define REMOVAL_MS        1    // by which a removal may be put off
@@ -49,13 +50,14 @@ static enum next retry_later(struct look *look)
 }
 
 /* Wins "nogo", so that "it never ran" is true; or loses against the shepherd, which the next look shows. */
-static enum next give_back(struct look *look, const char *why)
+static enum next give_back(struct look *look, uint32_t cause, const char *why)
 {
     struct error err = { 0 };
     struct agent_effects *effects = &look->core->effects;
     struct attempt *attempt = look->attempt;
     free(attempt->why_returned);
     attempt->why_returned = xstrdup(why);
+    attempt->cause_returned = cause;
     if (effects->settle_nogo(effects->arg, &attempt->id, attempt->token, &err) >= 0) {
         if (look->sight.is_alive) // it finds the verdict against it, and ends
             (void)effects->release(effects->arg, &attempt->id, 0);
@@ -118,7 +120,7 @@ static enum next act_stage(struct look *look)
     struct agent_effects *effects = &look->core->effects;
     struct attempt *attempt = look->attempt;
     if (look->launch == NULL && attempt->launch == NULL)
-        return give_back(look, "its spool entry is missing");
+        return give_back(look, START_UNNAMED, "its spool entry is missing");
     struct message_launch launch = look->launch != NULL ? *look->launch : *attempt->launch;
     launch.lease_until_ms = attempt->lease_ms > 0 ? attempt->renewed_ms : 0;
     attempt->is_prepared = attempt->want == WANT_PREPARED;
@@ -134,15 +136,19 @@ static enum next act_stage(struct look *look)
     if (r == 0)
         return LOOK_AGAIN;
     log_at_failure(attempt, &err);
-    return give_back(look, err.message);
+    return give_back(look, err.kind, err.message);
 }
 
 static enum next act_start(struct look *look)
 {
     struct error err = { 0 };
     struct agent_effects *effects = &look->core->effects;
-    if (look->attempt->starts >= (look->attempt->want == WANT_PREPARED ? 1U : AGENT_STARTS_MAX))
-        return give_back(look, "its shepherd died repeatedly before the start");
+    if (look->attempt->starts >= (look->attempt->want == WANT_PREPARED ? 1U : AGENT_STARTS_MAX)) {
+        (void)error_set(
+            &err, -ECHILD, "mgpu-shepherd ends before the start, each of %u times", look->attempt->starts);
+        log_at_failure(look->attempt, &err);
+        return give_back(look, START_SHEPHERD, err.message);
+    }
     int r = effects->start(effects->arg, &look->attempt->id, false, &err);
     if (r == -EINPROGRESS) {
         agent_core_look_by(look->core, look->attempt, look->boot_ms + CHECKING_MS);
@@ -156,7 +162,7 @@ static enum next act_start(struct look *look)
         return DONE;
     }
     log_at_failure(look->attempt, &err);
-    return give_back(look, err.message);
+    return give_back(look, err.kind, err.message);
 }
 
 static enum next act_adopt(struct look *look)
@@ -180,7 +186,7 @@ static enum next act_settle(struct look *look)
 {
     if (is_too_early(look))
         return DONE;
-    return give_back(look, "stopped before it started");
+    return give_back(look, START_UNNAMED, "stopped before it started");
 }
 
 static void tell(
@@ -225,7 +231,7 @@ static enum next act_release(struct look *look)
     }
     if (r < 0) {
         log_job(LOG_WARNING, look->attempt->id.job, "%s", err.message);
-        return give_back(look, err.message);
+        return give_back(look, err.kind, err.message);
     }
     (void)effects->release(effects->arg, &look->attempt->id, look->attempt->port);
     agent_core_look_by(look->core, look->attempt, look->boot_ms + RELEASED_MS);
@@ -248,6 +254,7 @@ static enum next act_report_returned(struct look *look)
         .id = attempt->id,
         .token = attempt->token,
         .text = attempt->why_returned != NULL ? attempt->why_returned : given_up,
+        .cause = attempt->cause_returned,
     };
     tell(look, TOLD_END, &message_returned_record, &returned);
     return DONE;

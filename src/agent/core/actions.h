@@ -14,16 +14,17 @@ struct attempt {
     enum attempt_told told; // since the last HELLO
     uint32_t signal;        // of the last STOP
     int64_t grace_ms;
-    uint32_t port;      // of the last GO
-    uint32_t terms;     // number of the last UPDATE
-    uint32_t starts;    // shepherds started by this agent without a verdict
-    int64_t look_at;    // time of the next check; 0: none needed
-    int64_t not_before; // failing actions are not retried earlier
-    int64_t retry_ms;   // next retry interval
-    char *why_returned; // for RETURNED
-    bool has_run;       // its verdict "go" has been seen
-    bool is_prepared;   // by PREPARE: its GPUs are checked at the gate
-    bool is_launched;   // a speculative attempt whose LAUNCH has arrived
+    uint32_t port;           // of the last GO
+    uint32_t terms;          // number of the last UPDATE
+    uint32_t starts;         // shepherds started by this agent without a verdict
+    int64_t look_at;         // time of the next check; 0: none needed
+    int64_t not_before;      // failing actions are not retried earlier
+    int64_t retry_ms;        // next retry interval
+    char *why_returned;      // for RETURNED
+    uint32_t cause_returned; // likewise: enum start_cause
+    bool has_run;            // its verdict "go" has been seen
+    bool is_prepared;        // by PREPARE: its GPUs are checked at the gate
+    bool is_launched;        // a speculative attempt whose LAUNCH has arrived
     /* While staging is in progress, or until the prepared entry was removed; else NULL. */
     struct message_launch *launch;
     struct spool_terms *terms_kept; // received meanwhile; there is no entry yet to write them to

@@ -122,6 +122,12 @@ bool user_cache_find(struct user_cache *cache, int64_t boot_ms, uid_t uid, const
     return true;
 }
 
+void user_cache_forget(struct user_cache *cache)
+{
+    for (size_t i = 0; i < ENTRIES; i++)
+        entry_clear(&cache->entries[i]);
+}
+
 /* A free one, or the oldest: a free one has the stamp 0. */
 static struct entry *pick(struct user_cache *cache)
 {

@@ -39,6 +39,9 @@ bool user_stamp_is_same(const struct user_stamp *a, const struct user_stamp *b);
 bool user_cache_find(struct user_cache *cache, int64_t boot_ms, uid_t uid, const char *name, const char *logs,
     struct user *ret);
 
+/* Forgets all answers: a directory that was made for a user may be gone. */
+void user_cache_forget(struct user_cache *cache);
+
 /* Copies everything. */
 void user_cache_add(struct user_cache *cache, const struct user_stamp *stamp, uid_t uid, const char *name,
     const char *logs, const struct user *user);

@@ -530,6 +530,11 @@ void user_resolver_drop(struct user_resolver *resolver, const struct spool_id *i
     assign(resolver);
 }
 
+void user_resolver_forget(struct user_resolver *resolver)
+{
+    user_cache_forget(resolver->cache);
+}
+
 struct user_resolver *user_resolver_new(struct event_base *base, const struct job_users *users,
     int64_t answer_ms, user_resolved_fn *on_resolved, void *arg)
 {

@@ -27,6 +27,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/launch.h"
+#include "job/start_failure.h"
 
 #define SPOOL_DIR         "spool"
 #define OPEN_FILES_WANTED (NODE_ATTEMPTS_MAX + 4096U) // one for each shepherd, and some for the rest
@@ -152,6 +153,12 @@ void launcher_set_resolver(struct launcher *launcher, struct user_resolver *reso
     launcher->resolver = resolver;
 }
 
+void launcher_forget_users(struct launcher *launcher)
+{
+    if (launcher->resolver != NULL)
+        user_resolver_forget(launcher->resolver);
+}
+
 void launcher_set_mps(struct launcher *launcher, struct mps *mps)
 {
     launcher->mps = mps;
@@ -236,7 +243,7 @@ static int start(struct launcher *launcher, const struct spool_id *id, bool is_a
     if (r == 0 && !is_adopter)
         r = check_cell(launcher, id, err);
     if (r < 0)
-        return r;
+        return error_mark(err, START_CGROUP, r);
     char *argv[] = { program, is_adopter ? adopt : dir, is_adopter ? dir : NULL, NULL };
     if (launcher->forks == NULL)
         launcher->forks = fork_client_open(launcher->shepherd);
@@ -249,7 +256,11 @@ static int start(struct launcher *launcher, const struct spool_id *id, bool is_a
         r = spawn_program(
             launcher->shepherd, argv, shepherd_environment, shepherd_fd, &ret->pid, &ret->end_fd);
     }
-    return r < 0 ? error_set_errno(err, r, "cannot start %s", launcher->shepherd) : 0;
+    if (r >= 0)
+        return 0;
+    bool is_short = r == -EAGAIN || r == -ENOMEM || r == -EMFILE || r == -ENFILE;
+    return error_mark(err, is_short ? START_PROCESS : START_SHEPHERD,
+        error_set_errno(err, r, "cannot start %s", launcher->shepherd));
 }
 
 int launcher_start(

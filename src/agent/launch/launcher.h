@@ -68,6 +68,9 @@ void launcher_set_gpus(struct launcher *launcher, const struct record_list *gpus
  * lookup itself and blocks. */
 void launcher_set_resolver(struct launcher *launcher, struct user_resolver *resolver);
 
+/* A place that was made for a user is not there: the next launch makes sure of it again. */
+void launcher_forget_users(struct launcher *launcher);
+
 /* Sets the MPS daemons, borrowed while the launcher is open. Without them no job uses MPS. */
 void launcher_set_mps(struct launcher *launcher, struct mps *mps);
 

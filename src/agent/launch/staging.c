@@ -24,6 +24,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/launch.h"
+#include "job/start_failure.h"
 #include "job/state.h"
 #include "wire/order_check.h"
 
@@ -38,21 +39,23 @@ static int make_entry(const struct launcher *launcher, const struct spool_id *id
     return launcher_open_entry(launcher, id);
 }
 
-/* This can never run here, and elsewhere only if it `is_refused`. The record comes first: a verdict "go"
- * without one would ask for an adopter. */
-static int refuse(
-    const struct launcher *launcher, const struct message_launch *launch, bool is_refused, struct error *err)
+/* This can never run here, and elsewhere only if the class of its cause says so. The record comes first: a
+ * verdict "go" without one would ask for an adopter. */
+static int refuse(const struct launcher *launcher, const struct message_launch *launch,
+    enum start_cause cause, struct error *err)
 {
     const struct spool_id *id = &launch->id;
     _cleanup_close_ int fd = make_entry(launcher, id);
     if (fd < 0)
-        return error_set_errno(
-            err, fd, "cannot create the spool directory of job %llu", (unsigned long long)id->job);
+        return error_mark(err, START_SPOOL,
+            error_set_errno(
+                err, fd, "cannot create the spool directory of job %llu", (unsigned long long)id->job));
     struct launch_exit record = { .id = *id,
         .token = launch->token,
         .end = END_START_FAILED,
         .exit_code = EXIT_CODE_REFUSED,
-        .is_refused = is_refused,
+        .is_refused = start_row(cause)->class == START_ELSEWHERE,
+        .cause = cause,
         .ended_wall_ms = clock_wall_ms(),
         .ended_boot_ms = clock_boot_ms(),
         .text = err->message };
@@ -60,7 +63,8 @@ static int refuse(
     if (r == 0)
         r = spool_settle(fd, VERDICT_GO);
     if (r < 0)
-        return error_set_errno(err, r, "cannot write the end of job %llu", (unsigned long long)id->job);
+        return error_mark(err, START_SPOOL,
+            error_set_errno(err, r, "cannot write the end of job %llu", (unsigned long long)id->job));
     return r == VERDICT_GO ? LAUNCHER_REFUSED : LAUNCHER_STAGED;
 }
 
@@ -123,15 +127,15 @@ static int write_entry(struct launcher *launcher, const struct message_launch *l
     if (r == 0 && spec->notices != NULL)
         r = notices_make(launcher->run_dir, id, spec->uid, spec->gid, launcher->users.is_root, err);
     if (r < 0)
-        return r;
+        return error_mark(err, START_SPOOL, r);
     r = launcher->confine->prepare(launcher->cells, id, &spec->job_cgroup, &shepherd_fd, err);
     if (r >= 0)
         r = launcher->confine->limit(launcher->cells, id, spec, err);
     if (r < 0)
-        return r;
+        return error_mark(err, START_CGROUP, r);
     r = launcher->confine->guard(launcher->cells, id, spec, err);
     if (r < 0)
-        return r;
+        return error_mark(err, START_DEVICE, r);
     _cleanup_close_ int fd = make_entry(launcher, id);
     if (fd >= 0)
         (void)unlinkat(
@@ -140,7 +144,8 @@ static int write_entry(struct launcher *launcher, const struct message_launch *l
     if (r == 0)
         r = fd < 0 ? fd : file_write_record(fd, SPOOL_SPEC, &launch_spec_record, spec, false);
     if (r < 0)
-        return error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job);
+        return error_mark(err, START_SPOOL,
+            error_set_errno(err, r, "cannot write the spool of job %llu", (unsigned long long)id->job));
     launcher->guarded = *id;
     return LAUNCHER_STAGED;
 }
@@ -257,16 +262,17 @@ static int stage(struct launcher *launcher, const struct message_launch *launch,
     _cleanup_user_ struct user user = { 0 };
     bool is_adopted = job->ask.adopted_pid != 0;
     int r = find_user(launcher, launch, job, &user, err);
-    if (r == -EPERM || (r == -ENOENT && !is_adopted))
-        return refuse(launcher, launch, !is_adopted, err);
+    if (r == -EPERM) // an adopted process is on this node, and no other
+        return refuse(launcher, launch, is_adopted ? START_REQUEST : START_ACCOUNT, err);
     if (is_adopted && (r == 0 || r == -ENOENT)) // nothing runs as its owner, who need not exist here
         return stage_adopted(launcher, launch, job, err);
     if (r < 0)
-        return r;
+        return error_mark(err, r == -ENOENT ? START_USER : START_LOOKUP, r);
     struct launch_spec spec = { 0 };
     r = make_spec(launcher, launch, job, &user, &spec, err);
     if (r != -EINPROGRESS)
-        r = r < 0 ? refuse(launcher, launch, true, err) : write_entry(launcher, launch, job, &spec, err);
+        r = r < 0 ? refuse(launcher, launch, START_FEATURE, err)
+                  : write_entry(launcher, launch, job, &spec, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
@@ -279,7 +285,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
     if (is_staged(launcher, &launch->id))
         return LAUNCHER_STAGED;
     if (read_request(launch, &job, err) < 0)
-        return refuse(launcher, launch, false, err);
+        return refuse(launcher, launch, START_REQUEST, err);
     int r = stage(launcher, launch, &job, err);
     job_spec_clear(&job);
     return r;

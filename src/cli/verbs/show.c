@@ -224,7 +224,8 @@ static void print_tries(const struct page *page)
     const json_t *event = NULL;
     print_count(page, "restarted", "restarts", "");
     print_count(page, "retried", "retries", " of these, because it had failed");
-    print_time(page, "next try", "retry_at");
+    if (time_parse(field_text(page->job, "retry_at")) > page->view.now_ms) // until then; later it is its turn
+        print_time(page, "next try", "retry_at");
     print_time(page, "suspended", "suspended_at");
     print_park(page);
     _cleanup_free_ char *away = node_unreachable_sentence(&page->view, page->job);

@@ -96,12 +96,15 @@ static void append_marks(
         buffer_append_text(text, ")");
 }
 
-static json_t *write_reason(struct serve *serve, const struct why_reason *reason)
+static json_t *write_reason(struct serve *serve, const struct job *job, const struct why_reason *reason)
 {
     const struct core *core = serve->controller->core;
     int64_t until_ms = reason->until_ms;
     _cleanup_buffer_ struct buffer text = { 0 };
-    buffer_append_text(&text, reason->text);
+    if (reason->is_own_failure && job->text != NULL)
+        buffer_printf(&text, "its last attempt failed: %s", job->text);
+    else
+        buffer_append_text(&text, reason->text);
     append_marks(core, reason, &text, &until_ms);
     append_states(serve, reason, &text);
     json_t *jobs = json_array(), *gpus = json_array(), *object = json_object();
@@ -240,7 +243,7 @@ json_t *why_write(
     if (from_ms != 0 && from_ms < ask->begin_ms)
         from_ms = ask->begin_ms < until_ms ? ask->begin_ms : until_ms;
     for (size_t i = 0; i < from->n_reasons; i++)
-        (void)json_array_append_new(reasons, write_reason(serve, &from->reasons[i]));
+        (void)json_array_append_new(reasons, write_reason(serve, job, &from->reasons[i]));
     for (size_t i = 0; i < from->n_ahead; i++)
         (void)json_array_append_new(ahead, write_ahead(serve, &from->ahead[i]));
     (void)json_object_set_new(object, "job", job != NULL ? json_integer((json_int_t)job->id) : json_null());

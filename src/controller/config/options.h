@@ -66,6 +66,7 @@ struct controller_options {
     struct cluster_settings cluster;
     int64_t max_time_ms, default_time_ms; // 0: no limit
     int64_t grace_ms;                     // between SIGTERM and SIGKILL
+    int64_t start_patience_ms;            // 0: for ever
     struct core_account *accounts;        // users and groups with their own limits
     size_t n_accounts;
     struct core_partition *partitions; // the default one among them once the files are read

@@ -9,6 +9,8 @@
 #include "controller/config/options.h"
 #include "job/ask.h"
 
+#define PATIENCE_MIN_MS 1000
+
 static int set_time(int64_t *field, const char *what, const char *value, struct error *err)
 {
     int64_t ms = 0;
@@ -49,10 +51,26 @@ static int set_grace(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_patience(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    int64_t ms = 0;
+    bool is_none = strcmp(value, "none") == 0;
+    int r = is_none ? 0 : parse_duration(value, "--start-patience", &ms, err);
+    if (r < 0)
+        return r;
+    if (ms < PATIENCE_MIN_MS && !is_none)
+        return error_set(err, -ERANGE, "--start-patience: '%.40s' is less than a second", value);
+    options->start_patience_ms = ms;
+    return 0;
+}
+
 const struct option_row time_rows[] = {
     { 0, "max-time", "TIME|none", "maximum time limit of a job", set_max, "none" },
     { 0, "default-time", "TIME|none", "time limit of jobs that request none", set_default, "none" },
     { 0, "grace", "TIME", "time between SIGTERM and SIGKILL, unless set by the job or the cancel", set_grace,
         ASK_GRACE_DEFAULT },
+    { 0, "start-patience", "TIME|none",
+        "how long a job waits while nodes cannot start it through no fault of it", set_patience, "15m" },
     { 0, NULL, NULL, NULL, NULL },
 };

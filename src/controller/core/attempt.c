@@ -21,9 +21,11 @@
 #include "controller/core/tables.h"
 #include "controller/core/usage.h"
 
-#define EXIT_TIME_LIMIT 124 // as timeout(1)
-#define EXIT_GPU_MEM    137 // as a job that exceeds its host memory
-#define ATTEMPTS_MAX    8U  // starts of one job that return before it is given up
+#define EXIT_TIME_LIMIT 124  // as timeout(1)
+#define EXIT_GPU_MEM    137  // as a job that exceeds its host memory
+#define ATTEMPTS_MAX    8U   // starts of one job that return before it is given up
+#define RETURN_WAIT_MS  1000 // after the first return; doubles
+#define RETURN_WAIT_MAX 60000
 
 /* The message for the end of a job that did not use its GPUs; the caller frees it. */
 static char *idle_text(const struct core *core, const struct job *job)
@@ -129,6 +131,8 @@ void core_begin_attempt(struct core *core, struct core_entry *entry, const char 
     };
     core_change(core, entry, &event, NULL);
     job_event_clear(&event);
+    if (entry->extra != NULL)
+        entry->extra->returns = 0;
 }
 
 void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end end, const char *text)
@@ -179,23 +183,41 @@ static enum job_end reason_in_attempt(const struct job *job)
     }
 }
 
-/* When that happens too often the job ends. */
+static int64_t return_wait_ms(uint32_t returns)
+{
+    int64_t wait_ms = (int64_t)RETURN_WAIT_MS << (returns > 0 && returns < 7 ? returns - 1 : 6);
+    return wait_ms < RETURN_WAIT_MAX ? wait_ms : RETURN_WAIT_MAX;
+}
+
+static void give_back(struct core *core, struct core_entry *entry, int64_t wait_ms, const char *text)
+{
+    struct job_event event = { .type = EVENT_RETURNED,
+        .attempt = entry->job->attempt,
+        .reason = reason_in_attempt(entry->job),
+        .retry_ms = core->now_ms + wait_ms,
+        .text = xstrdup(text) };
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
+void core_give_back_paced(struct core *core, struct core_entry *entry, const char *text)
+{
+    give_back(core, entry, RETURN_WAIT_MS, text);
+}
+
 void core_give_back(struct core *core, struct core_entry *entry, const char *text)
 {
-    struct job *job = entry->job;
-    enum job_end voided = reason_in_attempt(job);
-    bool is_tried_again = job->state != JOB_STOPPING || voided != END_NONE;
-    if (is_tried_again && job->attempt - job->preemptions >= ATTEMPTS_MAX) {
-        _cleanup_free_ char *sentence = xasprintf("given up after %u attempts to start it: %.800s",
-            job->attempt, text != NULL ? text : "no reason");
+    const struct job *job = entry->job;
+    bool is_tried_again = job->state != JOB_STOPPING || reason_in_attempt(job) != END_NONE;
+    uint32_t returns = core_extra(entry)->returns + is_tried_again;
+    if (is_tried_again && returns >= ATTEMPTS_MAX) {
+        _cleanup_free_ char *sentence = xasprintf(
+            "given up after %u attempts to start it: %.800s", returns, text != NULL ? text : "no reason");
         core_end_attempt(core, entry, END_START_FAILED, sentence);
         return;
     }
-    struct job_event event = {
-        .type = EVENT_RETURNED, .attempt = job->attempt, .reason = voided, .text = xstrdup(text)
-    };
-    core_change(core, entry, &event, NULL);
-    job_event_clear(&event);
+    core_make_extra(entry)->returns = returns;
+    give_back(core, entry, return_wait_ms(returns), text);
 }
 
 uint64_t core_next_token(const struct core *core, const struct core_entry *entry)

@@ -16,8 +16,11 @@ void core_begin_attempt(struct core *core, struct core_entry *entry, const char 
 void core_close_attempt(struct core *core, struct core_entry *entry, struct job_event *event);
 /* Ends an attempt whose end no node has reported: `text` says why it must have ended. */
 void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end end, const char *text);
-/* Requeues the job: the attempt provably never ran. */
+/* Requeues the job: the attempt provably never ran. The delay doubles with each time, and after some the job
+ * ends. */
 void core_give_back(struct core *core, struct core_entry *entry, const char *text);
+/* The same where something else paces the next attempt, and bounds their number. */
+void core_give_back_paced(struct core *core, struct core_entry *entry, const char *text);
 
 /* The rank of its current attempt. */
 static inline struct spool_id core_attempt_id(const struct job *job, uint32_t rank)

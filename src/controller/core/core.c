@@ -14,6 +14,7 @@
 #include "controller/core/outlook.h"
 #include "controller/core/owners.h"
 #include "controller/core/settings.h"
+#include "controller/core/refusal.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 #include "controller/core/watches.h"
@@ -53,6 +54,7 @@ void core_free(struct core *core)
     free(core->link_hints);
     core_clear_node_jobs(core);
     core_clear_outlook(core);
+    core_clear_troubles(core);
     core_clear_marks(core);
     core_clear_owners(core);
     key_table_clear(&core->keys);

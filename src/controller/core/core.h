@@ -121,7 +121,9 @@ struct core_options {
     uint64_t user_day_bytes; // bytes of requests stored per user and day; 0: unlimited
     size_t recent_done_max;  // ended jobs kept in memory
     int64_t grace_ms;        // between SIGTERM and SIGKILL, unless a cancel specifies it
-    int64_t max_time_ms;     // maximum time limit; 0: none
+    int64_t
+        start_patience_ms; // for which a job waits while its starts fail through no fault of it; 0: for ever
+    int64_t max_time_ms;   // maximum time limit; 0: none
     int64_t default_time_ms; // for jobs without a time limit; 0: none
     struct sched_settings sched;
     struct external_settings external;

@@ -40,6 +40,7 @@ struct core_extra {
     struct core_stop stop;
     uint64_t next_token;                // of its next attempt, which a node prepares; 0: none does
     char *refused_by;                   // "gpu1,gpu3": nodes that cannot run it; NULL: none known
+    uint32_t returns;                   // attempts since its last start that were given back
     int64_t active_ms;                  // wall clock: since when it has held resources, or the start of mgpud
     struct job_usage *usage;            // while it runs: last report of its agent; else NULL
     uint64_t usage_token;               // of the attempt concerned

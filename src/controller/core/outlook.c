@@ -125,8 +125,11 @@ const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t 
         return word;
     why_reasons(core->sched, core_look_ms(core, wall_ms), id, true, &why);
     if (why.n_reasons > 0) {
+        const struct job *job = core_find(core, id)->job;
         word = why_code_name(why.reasons[0].code);
         (void)snprintf(text, size, "%s", why.reasons[0].text);
+        if (why.reasons[0].is_own_failure && job->text != NULL)
+            (void)snprintf(text, size, "its last attempt failed: %s", job->text);
     }
     why_clear(&why);
     return word;

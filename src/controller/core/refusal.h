@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that cannot run a job although they have what it requests: its user does not exist there, for
- * example. */
+/* Starts that failed: what follows is the class of their cause (job/start_failure.h). */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "job/launch.h"
+#include "job/start_failure.h"
 
 struct core;
 struct core_entry;
+struct job;
+
+/* The class of a record of an attempt that never ran; from nodes with an older agent, it has no cause. */
+enum start_class core_start_class(const struct launch_exit *record);
 
 /*
- * The node refused the job's current attempt, which never ran; `text` is why. Requeues the job for the other
- * nodes and returns true; false if none of them could run it: the attempt is to be ended. Not stored: after a
- * restart of mgpud the node may be tried once more.
+ * The job's current attempt did not start on the node, and never ran; `text` is why. Requeues the job: for a
+ * later time, or for other nodes. The nodes to be left out are not stored: after a restart of mgpud each may
+ * be tried once more. False: the attempt is to be ended, because it would fail everywhere.
  */
-bool core_leave_out(struct core *core, struct core_entry *entry, const char *node, const char *text);
+bool core_start_failed(struct core *core, struct core_entry *entry, const char *node, enum start_class class,
+    uint32_t cause, const char *text);
+
+/* The job has started on its nodes: whatever every start there needs, works again. */
+void core_forget_trouble(struct core *core, const struct job *job);
+
+void core_clear_troubles(struct core *core);

@@ -11,6 +11,7 @@
 #include "sched/sched.h"
 
 struct core_concern;
+struct core_trouble;
 
 /* Changes of single GPUs or nodes, one entry each; see marks.c. */
 struct change_list {
@@ -53,6 +54,9 @@ struct core {
     struct change_list policies; // of GPUs with their own policy
     struct change_list faults;   // of GPUs drained by mgpu
     int64_t health_due_ms;       // when some node's health_due_ms comes at the earliest
+
+    struct core_trouble *troubles; // nodes on which starts fail: see refusal.c
+    size_t n_troubles;
 
     /* The concerns, see concern.h, and their private state. */
     const struct core_concern *const *concerns;

@@ -352,9 +352,10 @@ static int tell_returned(
     unsigned doublings = returns > 0 && returns < 7 ? returns - 1 : 6;
     int64_t wait_ms = (int64_t)RETURN_BACKOFF_MS << doublings;
     wait_ms = wait_ms < RETURN_BACKOFF_MAX ? wait_ms : RETURN_BACKOFF_MAX;
+    int64_t until_ms = job->retry_ms != 0 ? job->retry_ms : replay->at_ms + wait_ms; // 0: of an older mgpud
     int r = stop_run(replay, job, err);
     set_hold(replay, job);
-    sched_block(replay->sched, replay->at_ms, job->id, BLOCK_BACKOFF, 0, replay->at_ms + wait_ms);
+    sched_block(replay->sched, replay->at_ms, job->id, BLOCK_BACKOFF, 0, until_ms);
     return r;
 }
 

@@ -108,7 +108,7 @@ struct in_force {
     const void *field;
 };
 
-#define LIST_MAX 64
+#define LIST_MAX 80
 
 static size_t list_fields(
     const struct controller_options *o, const struct core_options *c, struct in_force *ret)
@@ -165,6 +165,7 @@ static size_t list_fields(
         { "max-time", MS, &c->max_time_ms },
         { "default-time", MS, &c->default_time_ms },
         { "grace", MS, &c->grace_ms },
+        { "start-patience", MS, &c->start_patience_ms },
         { "notices", BOOLEAN, &c->notifications.is_off },
         { "notices-per-hour", COUNT, &c->notifications.per_hour },
         { "notice-time", MS, &c->notifications.time_ms },

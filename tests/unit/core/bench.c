@@ -333,6 +333,18 @@ int bench_refused(struct bench *bench, uint32_t link, const struct sent *launch)
     return say(bench, link, MESSAGE_EXITED, &record);
 }
 
+int bench_troubled(struct bench *bench, uint32_t link, const struct sent *launch, uint32_t cause)
+{
+    char text[] = "unknown user id on this node: 1000";
+    struct message_returned returned = { .id.job = launch->job,
+        .id.attempt = launch->attempt,
+        .id.rank = launch->rank,
+        .token = launch->token,
+        .cause = cause,
+        .text = text };
+    return say(bench, link, MESSAGE_RETURNED, &returned);
+}
+
 int bench_returned(struct bench *bench, uint32_t link, const struct sent *launch)
 {
     char text[] = "fork: try again";

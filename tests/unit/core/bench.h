@@ -90,6 +90,8 @@ int bench_started(struct bench *bench, uint32_t link, const struct sent *launch)
 int bench_exited(
     struct bench *bench, uint32_t link, const struct sent *launch, enum job_end end, int exit_code);
 /* The node cannot run it. */
+/* The node could not start it, for a cause of enum start_cause. */
+int bench_troubled(struct bench *bench, uint32_t link, const struct sent *launch, uint32_t cause);
 int bench_refused(struct bench *bench, uint32_t link, const struct sent *launch);
 int bench_returned(struct bench *bench, uint32_t link, const struct sent *launch);
 

@@ -333,13 +333,15 @@ static void note_started(
     act(core, entry);
 }
 
-static void note_return(struct core *core, struct core_entry *entry, uint32_t number, const char *text)
+static void note_return(
+    struct core *core, struct core_entry *entry, uint32_t number, uint32_t cause, const char *text)
 {
     struct core_rank *rank = find_open(entry, number);
     if (rank == NULL)
         return;
     free(rank->text);
     rank->text = xstrdup(text);
+    rank->cause = cause;
     settle(core, entry, rank, RANK_RETURNED);
 }
 
@@ -361,7 +363,7 @@ static void note_exit(struct core *core, struct core_entry *entry, const struct 
         return;
     record_clear(&launch_exit_record, &rank->exit);
     if (record->is_executed == 0 && record->end == END_UNKNOWN) {
-        note_return(core, entry, number, record->text);
+        note_return(core, entry, number, record->cause, record->text);
         return;
     }
     record_copy(&launch_exit_record, &rank->exit, record);
@@ -497,7 +499,7 @@ static void on_returned(struct core *core, struct core_node *node, const void *m
     if (entry == NULL || !job_is_wide(entry->job))
         return;
     if (!has_started(entry, returned->id.rank) && !is_lost(entry, returned->id.rank)) {
-        note_return(core, entry, returned->id.rank, returned->text);
+        note_return(core, entry, returned->id.rank, returned->cause, returned->text);
         return; // it is released with the others
     }
     /* What has started cannot have been returned: its agent has lost what it knew of it. */

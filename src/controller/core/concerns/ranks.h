@@ -33,6 +33,7 @@ struct core_rank {
     uint32_t port;    // of rank 0, once ready: rendezvous port
     char *log_path;   // NULL: unknown
     char *text;       // returned, lost: the reason
+    uint32_t cause;   // returned: enum start_cause
     enum job_end end; // lost: the resulting end
     struct launch_exit exit; // ended
     struct job_usage *usage; // last report of its agent; NULL: unknown

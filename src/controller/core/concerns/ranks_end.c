@@ -243,10 +243,9 @@ void core_ranks_end(struct core *core, struct core_entry *entry)
         .id = job->id, .attempt = job->attempt, .node = NULL, .run = &(struct job_run){ .nodes = nodes }
     };
     core_make_extra(entry)->ranks = NULL;
-    bool is_refused = !has_any_run && rank->state == RANK_ENDED && rank->exit.is_refused != 0;
-    if (!has_any_run && rank->state != RANK_ENDED) {
-        core_give_back(core, entry, text);
-    } else if (!is_refused || !core_leave_out(core, entry, job_node_name(&was, number), text)) {
+    enum start_class class = rank->state == RANK_ENDED ? core_start_class(&rank->exit) : START_WAITS;
+    uint32_t cause = rank->state == RANK_ENDED ? rank->exit.cause : rank->cause;
+    if (has_any_run || !core_start_failed(core, entry, job_node_name(&was, number), class, cause, text)) {
         struct job_event event = { .attempt = job->attempt };
         set_end(entry, rank, &event);
         add_up(ranks, &event);

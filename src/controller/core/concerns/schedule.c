@@ -16,6 +16,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
 #include "controller/core/park.h"
+#include "controller/core/refusal.h"
 #include "controller/core/split.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
@@ -24,8 +25,6 @@
 #include "job/idle.h"
 #include "sched/from_record.h"
 
-#define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
-#define RETURN_BACKOFF_MAX 60000
 #define RESTORE_BACKOFF_MS 10000 // after a node could not begin to restore a job
 
 struct core_schedule {
@@ -158,6 +157,7 @@ static int64_t learnt_run_ms(const struct job_event *event)
 static void on_started(struct core *core, const struct job *job, const struct job_event *event)
 {
     sched_started(core->sched, core->now_ms, job->id);
+    core_forget_trouble(core, job);
 }
 
 /* It is parked, and not to return. */
@@ -178,15 +178,6 @@ static void on_stop(struct core *core, const struct job *job, const struct job_e
 static void on_preempted(struct core *core, const struct job *job, const struct job_event *event)
 {
     stay_parked(core, job);
-}
-
-static void back_off(struct core *core, const struct job *job)
-{
-    uint32_t returns = job->attempt - job->preemptions;
-    unsigned doublings = returns > 0 && returns < 7 ? returns - 1 : 6;
-    int64_t wait_ms = (int64_t)RETURN_BACKOFF_MS << doublings;
-    wait_ms = wait_ms < RETURN_BACKOFF_MAX ? wait_ms : RETURN_BACKOFF_MAX;
-    sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, core->now_ms + wait_ms);
 }
 
 /* It is requeued with other properties: it was preemptible because it was idle, had another time limit, or
@@ -224,7 +215,7 @@ static void on_returned(struct core *core, const struct job *job, const struct j
     }
     stop_run(core, job);
     set_hold(core, job);
-    back_off(core, job);
+    core_await_retry(core, job);
 }
 
 static void on_requeued(struct core *core, const struct job *job, const struct job_event *event)

@@ -97,10 +97,8 @@ static void on_exited(struct core *core, struct core_node *node, const void *mes
         return;
     if (record->is_executed != 0)
         core_begin_attempt(core, entry, record->log_path, NULL);
-    if (record->is_executed == 0 && record->end == END_UNKNOWN) {
-        core_give_back(core, entry, record->text);
-    } else if (record->is_refused == 0 || record->is_executed != 0 ||
-               !core_leave_out(core, entry, node->name, record->text)) {
+    if (record->is_executed != 0 ||
+        !core_start_failed(core, entry, node->name, core_start_class(record), record->cause, record->text)) {
         struct job_event event = {
             .attempt = record->id.attempt,
             .end = record->end > END_NONE && record->end < END_KINDS ? record->end : END_UNKNOWN,
@@ -132,7 +130,7 @@ static void on_returned(struct core *core, struct core_node *node, const void *m
     if (entry->job->started_ms != 0)
         core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
     else
-        core_give_back(core, entry, returned->text);
+        (void)core_start_failed(core, entry, node->name, START_WAITS, returned->cause, returned->text);
     core_forget_stated(core, node, &returned->id, returned->token);
 }
 
