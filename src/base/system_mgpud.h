@@ -8,6 +8,10 @@
 #define SYSTEM_STATE_DIR "/var/lib/mgpu"
 #define SYSTEM_SOCKET    SYSTEM_RUN_DIR "/mgpud.sock"
 
+/* In each run directory: held by the mgpud that uses it, whose process id it holds; empty once that was
+ * stopped. */
+#define RUN_LOCK "mgpud.lock"
+
 /* In the run directory of a machine that has joined: mgpud for commands in jobs (agent/attach/job_socket.h).
  */
 #define JOB_SOCKET        "jobs.sock"

@@ -401,6 +401,7 @@ static void clear(struct program *program)
         event_base_free(controller->loop);
     tcp_free(controller->tcp);
     settings_clear(&controller->options);
+    prepare_note_stop(&program->prepared);
     prepare_clear(&program->prepared);
 }
 

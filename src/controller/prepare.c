@@ -29,7 +29,7 @@
 /* Allows one mgpud, and so one agent, per directory; taken before anything in it is changed. */
 static int lock_directory(const char *directory, int *ret_fd, struct error *err)
 {
-    _cleanup_free_ char *path = xasprintf("%s/mgpud.lock", directory);
+    _cleanup_free_ char *path = xasprintf("%s/" RUN_LOCK, directory);
     _cleanup_close_ int fd = -1;
     int r = lock_path(path, &fd);
     if (r < 0 && r != -EAGAIN)
@@ -159,6 +159,12 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
         r = privileges_drop(prepared->user, controller->is_root, err);
     controller->admin_uid = controller->is_root ? 0 : (uint32_t)getuid();
     return r;
+}
+
+void prepare_note_stop(const struct prepared *prepared)
+{
+    if (prepared->lock_fds[0] >= 0)
+        (void)!ftruncate(prepared->lock_fds[0], 0);
 }
 
 void prepare_clear(struct prepared *prepared)

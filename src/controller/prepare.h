@@ -24,4 +24,7 @@ struct prepared {
  * from here. */
 int prepare(struct controller *controller, struct prepared *ret, struct error *err);
 
+/* Shows clients when this mgpud left (cli/api/absence.c). */
+void prepare_note_stop(const struct prepared *prepared);
+
 void prepare_clear(struct prepared *prepared);

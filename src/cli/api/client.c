@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@
 #include "base/memory.h"
 #include "base/system_mgpud.h"
 #include "cli/term/field.h"
+#include "cli/api/absence.h"
 #include "cli/api/controllers.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/api/loopback.h"
@@ -31,6 +33,7 @@
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS   1000
 #define CONNECT_MS     30000
+#define TELL_MS        300 // an absence that is over by then is not worth a word
 
 static const char *extra_place;    // searched after the usual ones; NULL: none
 static const char *server_command; // named in hints; NULL: mgpud
@@ -48,7 +51,8 @@ void client_look_also(const char *path)
 void client_init(struct client *client, const char *socket, const char *host)
 {
     const char *from_environment = getenv("MGPU_SOCKET"), *elsewhere = getenv("MGPU_HOST");
-    *client = (struct client){ .asked_path = socket, .host = host, .age_ms = -1 };
+    *client =
+        (struct client){ .asked_path = socket, .host = host, .age_ms = -1, .timeout_ms = ABSENCE_RESTART_MS };
     /* The more specific setting wins: an option before the environment, a socket before a host. */
     if (socket == NULL && host == NULL && elsewhere != NULL && *elsewhere != '\0')
         client->host = elsewhere;
@@ -204,6 +208,54 @@ static int find(struct client *client, struct http_client **ret, struct error *e
     return is_told ? first.code : explain_unreachable(client, err);
 }
 
+void client_hurry(struct client *client)
+{
+    client->is_impatient = true;
+    client->timeout_ms = 0;
+}
+
+void client_tell_absence(struct client *client, int64_t first_ms)
+{
+    if (client->has_told || clock_boot_ms() - first_ms < TELL_MS)
+        return;
+    client->has_told = true;
+    (void)fprintf(
+        stderr, "%s: mgpud does not answer; waiting for it to come back\n", program_invocation_short_name);
+}
+
+static int64_t restart_wait_ms(const struct client *client)
+{
+    _cleanup_strings_ struct strings places = { 0 };
+    int64_t longest_ms = 0;
+    if (client->host != NULL || client->is_impatient)
+        return 0;
+    client_places(client, &places);
+    for (size_t i = 0; i < places.count; i++) {
+        int64_t wait_ms = is_url(places.items[i]) ? 0 : absence_wait_ms(places.items[i]);
+        longest_ms = wait_ms > longest_ms ? wait_ms : longest_ms;
+    }
+    return longest_ms;
+}
+
+/* A machine on which there never was an mgpud is told so at once. */
+static int find_patiently(struct client *client, struct http_client **ret, struct error *err)
+{
+    int64_t first_ms = clock_boot_ms(), until_ms = 0;
+    struct pollfd interrupt = { .fd = client->interrupt_fd > 0 ? client->interrupt_fd : -1,
+        .events = POLLIN };
+    int delay_ms = 0, r;
+    while ((r = find(client, ret, err)) == -EHOSTDOWN) {
+        if (until_ms == 0)
+            until_ms = first_ms + restart_wait_ms(client);
+        if (clock_boot_ms() >= until_ms)
+            return r;
+        client_tell_absence(client, first_ms);
+        if (client_back_off_until(&interrupt, &delay_ms))
+            return error_set(err, -EINTR, "interrupted while mgpud was away");
+    }
+    return r;
+}
+
 /* One may be a link to the other. */
 static bool is_same_place(const char *a, const char *b)
 {
@@ -273,7 +325,7 @@ int client_connect(struct client *client, struct http_client **ret, struct error
         return connect_to_host(client, hosts, ret, err);
     }
     if (client->path == NULL)
-        return find(client, ret, err);
+        return find_patiently(client, ret, err);
     int r = connect_to(client, client->path, ret, &client->server_uid, err);
     return r == 0 || r == -EPERM || r == -EINVAL ? r : explain_unreachable(client, err);
 }
@@ -399,7 +451,7 @@ static int call_once(
     int r = http == NULL ? client_connect(client, &http, err) : 0;
     if (r < 0)
         return r;
-    int wait_ms = client->answer_ms > 0 ? client->answer_ms : ANSWER_WAIT_MS;
+    int wait_ms = client->answer_ms != 0 ? client->answer_ms : ANSWER_WAIT_MS;
     if (client->interrupt_fd > 0)
         http_client_interrupt_by(http, client->interrupt_fd);
     r = http_client_request(http, request, wait_ms, err);
@@ -483,6 +535,7 @@ int client_call(struct client *client, const char *method, const char *path, con
             continue;
         if (client->path == NULL || clock_boot_ms() - first_ms >= client->timeout_ms)
             return r == -EHOSTDOWN ? r : give_up(err);
+        client_tell_absence(client, first_ms);
         client_back_off(&delay_ms);
     }
 }

@@ -12,8 +12,11 @@
 #include "base/strings.h"
 #include "wire/http_client.h"
 
-#define API_PATH          "/api/v1"
-#define CLIENT_PATIENT_MS 60000 // how long a waiting verb tolerates the absence of mgpud
+#define API_PATH "/api/v1"
+
+#define CLIENT_WAITS_FOR_EVER (-1)
+#define CLIENT_PATIENT_MS                                                                                    \
+    60000 // how long a waiting verb tolerates the absence of mgpud; others wait ABSENCE_RESTART_MS
 
 struct client {
     const char *host;         // --server or MGPU_HOST: another machine; NULL: this one
@@ -24,14 +27,23 @@ struct client {
     uid_t server_uid;
     struct http_client *http; // a connection to reuse, or NULL
     int connect_ms;           // timeout of connecting; 0: the default
-    int answer_ms;            // timeout of an answer; 0: the default
+    int answer_ms;            // timeout of an answer; 0: the default, or CLIENT_WAITS_FOR_EVER
     int64_t conflict_job;     // after -EEXIST: the job that was submitted with this key; 0: unknown
     const char *header;       // an additional header line of each request, or NULL
     int interrupt_fd;         // client_hold_interrupts(); 0: none
     char *leader;             // where a standby referred to; NULL: nowhere
     int64_t age_ms;           // of the last answer of a standby; -1: none has answered
     int64_t timeout_ms;       // after mgpud was reached: retry for this long when it goes away
+    bool is_impatient;        // an mgpud that may be restarting is not waited for
+    bool has_told;            // that it is waited for
 };
+
+/* From now on, the client neither waits for an mgpud that is restarting nor repeats a request. */
+void client_hurry(struct client *client);
+
+/* Says once, on standard error, that mgpud is waited for; not in the first moments of its absence, since
+ * `first_ms` of the boot clock. */
+void client_tell_absence(struct client *client, int64_t first_ms);
 
 /* `socket` is the value of --socket or NULL, `host` that of --server. */
 void client_init(struct client *client, const char *socket, const char *host);
@@ -58,8 +70,9 @@ int client_hint_other(const struct client *client, struct error *err);
 void client_places(const struct client *client, struct strings *places);
 
 /*
- * Opens a new connection. The first one searches for the socket; later ones use the same. -EHOSTDOWN if
- * nothing answers, -EPERM if the listener is a user who must not get the caller's environment.
+ * Opens a new connection. The first one searches for the socket, and waits for an mgpud that is restarting;
+ * later ones use the same, and do not wait. -EHOSTDOWN if nothing answers, -EPERM if the listener is a user
+ * who must not get the caller's environment.
  */
 int client_connect(struct client *client, struct http_client **ret, struct error *err);
 

@@ -464,6 +464,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     struct doctor doctor = { .call = call, .is_connected = true };
     const struct doctor_options *options = call->options;
     screen_open(&doctor.screen, STDOUT_FILENO, call->color);
+    client_hurry(&call->client); // an mgpud that is away is a finding
     if (options->node != NULL && argc > 0)
         return error_set(err, -EINVAL, "--node checks the connection to a machine, not to '%.60s'", argv[0]);
     return call->is_json ? show_json(&doctor, argc, argv, err) : show_text(&doctor, argc, argv, err);

@@ -174,6 +174,7 @@ void complete_line(struct client *client, int argc, char *const *argv, FILE *out
         client_init(client, line.socket, NULL);
     }
     client->answer_ms = COMPLETE_ANSWER_MS;
+    client_hurry(client);
     const struct completion completion = {
         .client = client,
         .command = line.command,

@@ -71,6 +71,7 @@ static bool take_usual_place(struct call *call, const char *port)
     _cleanup_json_ json_t *status = NULL;
     client_init(&client, NULL, NULL);
     client.host = NULL;
+    client_hurry(&client);
     bool is_there = client_get(&client, "/status", &status, NULL) == 0 &&
                     (port == NULL || field_integer(status, "port", 0) == strtoll(port, NULL, 10));
     if (is_there) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
@@ -74,18 +75,47 @@ static const struct option_row srun_rows[] = {
     { 0 },
 };
 
+static int ask(
+    struct call *call, const char *path, const char *body, struct http_client **ret, struct error *err)
+{
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    const struct http_request request = {
+        .method = "POST", .path = path, .body = body, .body_length = strlen(body)
+    };
+    int r = connect_server(call, &http, err);
+    if (r == 0)
+        r = http_client_request(http, &request, -1, err);
+    *ret = take_ptr(http);
+    return r;
+}
+
+/* A server that was restarted still has the request. */
+static int ask_patiently(struct call *call, const char *body, struct http_client **ret, struct error *err)
+{
+    int64_t lost_ms = 0;
+    int delay_ms = 0;
+    int r = ask(call, "/acquire", body, ret, err);
+    while (r < 0 && client_is_loss(r)) {
+        bool was_there = r != -EHOSTDOWN;
+        if (was_there)
+            lost_ms = clock_boot_ms();
+        if (lost_ms == 0 || clock_boot_ms() - lost_ms > CLIENT_PATIENT_MS)
+            return r;
+        client_tell_absence(&call->client, lost_ms);
+        client_back_off(&delay_ms);
+        http_client_free(take_ptr(*ret));
+        r = ask(call, "/acquire?return=1", body, ret, err);
+    }
+    return r;
+}
+
 /* Waits without a timeout. A Ctrl-C ends this process, which closes the connection and cancels the
  * request. */
 static int acquire(struct call *call, int64_t gpus, json_t **ret, struct error *err)
 {
     _cleanup_(http_client_freep) struct http_client *http = NULL;
     _cleanup_free_ char *body = xasprintf("{\"pid\": %d, \"num_gpus\": %d}", (int)getpid(), (int)gpus);
-    const struct http_request request = {
-        .method = "POST", .path = "/acquire", .body = body, .body_length = strlen(body)
-    };
-    int r = connect_server(call, &http, err);
-    if (r == 0)
-        r = http_client_request(http, &request, -1, err);
+    int r = ask_patiently(call, body, &http, err);
     if (r < 0)
         return r;
     const struct http_answer *answer = http_client_answer(http);

@@ -33,6 +33,7 @@ struct acquire {
     uint64_t job;   // 0: unknown
     uint64_t after; // its job has a higher number
     bool is_given;
+    uint32_t uid;
 };
 
 /* Its job may exist before the answer, which waits for the disk. */
@@ -49,7 +50,7 @@ static void release_acquire(struct request *request)
     struct acquire *acquire = request->work;
     if (acquire->job == 0 && acquire->pid != 0)
         core_each_job(request->serve->controller->core, find_job, acquire);
-    if (acquire->job != 0 && !acquire->is_given)
+    if (acquire->job != 0 && !acquire->is_given && !request->serve->is_closing) // else the client returns
         core_cancel(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
             acquire->job, -1, NULL);
     free(acquire);
@@ -102,6 +103,25 @@ static void on_changed(struct request *request, const struct core_answer *answer
         jobs_find(request, answer->job, give);
 }
 
+/* The acquisition of a client that has lost its connection, for example because mgpud was restarted. */
+static void find_returned(void *arg, const struct job *job)
+{
+    struct acquire *acquire = arg;
+    bool is_open = job->state == JOB_QUEUED || job->state == JOB_STARTING || job->state == JOB_RUNNING;
+    if (is_open && job->ask->adopted_pid == acquire->pid && job->uid == acquire->uid)
+        acquire->job = job->id;
+}
+
+static void await_gpus(struct request *request, uint64_t job)
+{
+    struct acquire *acquire = request->work;
+    acquire->job = job;
+    request->job = job;
+    request->is_patient = true;
+    request->on_answer = on_changed;
+    core_wait(request->serve->controller->core, job, 1U << JOB_RUNNING | 1U << JOB_DONE, request);
+}
+
 static void on_accepted(struct request *request, const struct core_answer *answer)
 {
     struct acquire *acquire = request->work;
@@ -110,11 +130,7 @@ static void on_accepted(struct request *request, const struct core_answer *answe
         request_reply_problem(request, &answer->err);
         return;
     }
-    acquire->job = answer->job;
-    request->job = answer->job;
-    request->is_patient = true;
-    request->on_answer = on_changed;
-    core_wait(request->serve->controller->core, answer->job, 1U << JOB_RUNNING | 1U << JOB_DONE, request);
+    await_gpus(request, answer->job);
 }
 
 static int read_acquire(struct request *request, struct job_spec *spec, struct error *err)
@@ -138,11 +154,15 @@ static int read_acquire(struct request *request, struct job_spec *spec, struct e
 void handle_acquire(struct request *request)
 {
     struct error err = { 0 };
+    bool is_return = false;
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     job_spec_init(spec);
     request->work = xcalloc(1, sizeof(struct acquire));
     request->release = release_acquire;
-    if (read_acquire(request, spec, &err) < 0) {
+    int r = query_get_flag(&request->query, "return", &is_return, &err);
+    if (r == 0)
+        r = read_acquire(request, spec, &err);
+    if (r < 0) {
         job_spec_free(spec);
         request_reply_problem(request, &err);
         return;
@@ -150,6 +170,14 @@ void handle_acquire(struct request *request)
     request->on_answer = on_accepted;
     struct acquire *acquire = request->work;
     acquire->pid = spec->ask.adopted_pid;
+    acquire->uid = request->who.uid;
+    if (is_return)
+        core_each_job(request->serve->controller->core, find_returned, acquire);
+    if (acquire->job != 0) {
+        job_spec_free(spec);
+        await_gpus(request, acquire->job);
+        return;
+    }
     acquire->after = core_last_job(request->serve->controller->core);
     core_adopt(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, spec, NULL,
         request);

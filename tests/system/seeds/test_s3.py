@@ -383,3 +383,25 @@ def test_S3_29_the_srun_of_slurm_stays(names, place):
     assert done.returncode != 0 and 'belongs to Slurm' in done.stderr and os.listdir(f'{place}/bin') == []
     done = subprocess.run([*call[:3], '--force', *call[3:]], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and os.path.islink(f'{place}/bin/srun')
+
+
+@pytest.mark.parametrize('leave', ['kill', 'stop'])
+def test_a_waiting_srun_keeps_its_place_while_the_server_restarts(make_instance, gate, leave):
+    """Its request is found again, and not made twice."""
+    box = make_instance(gpus='sim:2x24G')
+    blocker = box.post_job(gate.command(), gpus=2)
+    box.wait(blocker, 'running')
+    waiting = box.popen('-n', '2', 'sh', '-c', 'echo ran', program='srun')
+    job = box.await_news(lambda: [job for job in box.open_jobs() if job > blocker], waiting)[0]
+    getattr(box, leave)()
+    seen = ''
+    while 'mgpud does not answer; waiting' not in seen:
+        line = waiting.stderr.readline().decode()
+        assert line, f'it ended: {seen}'
+        seen += line
+    box.start()
+    gate.open()
+    out, err = waiting.communicate(timeout=harness.DEADLINE_S)
+    assert (waiting.returncode, out) == (0, b'ran\n'), err
+    box.wait(job)
+    assert [made['id'] for made in box.api('GET', '/jobs').json['jobs']] == [blocker, job]
