@@ -108,6 +108,7 @@ static pid_t watch_job(int64_t id)
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64 "/wait?states=done,failed,cancelled", id);
     client_init(&client, NULL, NULL);
     client.timeout_ms = CLIENT_PATIENT_MS;
+    client.answer_ms = CLIENT_WAITS_FOR_EVER; // the answer is the end of the job
     for (;;) {
         int r = client_get(&client, path, &ended, &err);
         if (r == 0)

@@ -118,7 +118,7 @@ static int end_step(struct client *client, const struct scancel *scancel, const 
 /* Slurm's words for what a client may look for. */
 static int complain(const struct slurm_program *program, const char *path, const struct error *err)
 {
-    if (slurm_is_away(err))
+    if (slurm_away_words(err) != NULL)
         return slurm_fail_load("slurm_kill_job2", err);
     bool is_denied = err->code == -EPERM || err->code == -EACCES;
     (void)fprintf(stderr, "%s: error: Kill job error on job id %s: %s\n", program->name, path,

@@ -87,8 +87,9 @@ static const char *tell_late(struct client *client, const char *path)
 /* In the words that clients look for. */
 static int complain(struct client *client, const char *what, const char *path, const struct error *err)
 {
-    const char *why = slurm_is_away(err)     ? "Unable to contact slurm controller (connect failure)"
-                      : err->code == -ENOENT ? "Invalid job id specified"
+    const char *away = slurm_away_words(err);
+    const char *why = away != NULL                                  ? away
+                      : err->code == -ENOENT                        ? "Invalid job id specified"
                       : err->code == -EPERM || err->code == -EACCES ? "Access/permission denied"
                       : err->code == -EALREADY                      ? tell_late(client, path)
                                                                     : err->message;
@@ -306,6 +307,7 @@ static int ping(struct client *client)
 {
     struct error err = { 0 };
     _cleanup_json_ json_t *version = NULL;
+    client_hurry(client);
     bool is_up = client_get(client, API_PATH "/version", &version, &err) == 0;
     (void)printf("Slurmctld(primary) at %s is %s\n", client->host != NULL ? client->host : "localhost",
         is_up ? "UP" : "DOWN");
@@ -385,6 +387,6 @@ int slurm_run_scontrol(const struct slurm_program *program, int argc, char **arg
     client_clear(&client);
     if (r >= 0)
         return r;
-    bool is_load = err.code == -ENOENT || slurm_is_away(&err);
+    bool is_load = err.code == -ENOENT || slurm_away_words(&err) != NULL;
     return is_load ? slurm_fail_load("slurm_load_jobs", &err) : slurm_fail(program, &err);
 }

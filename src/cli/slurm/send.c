@@ -30,7 +30,7 @@ int slurm_job_send(
         r = error_set(err, -EINVAL, "the script is not UTF-8 text");
     if (r == 0)
         r = submit_send(&job->call, request, ret, err);
-    if (r < 0 && request != NULL && !slurm_is_away(err))
+    if (r < 0 && request != NULL && slurm_away_words(err) == NULL)
         slurm_partition_explain(&job->call.client, job->program, request, err);
     job->call.options = NULL;
     return r;
@@ -45,6 +45,7 @@ int slurm_job_await_immediate(struct slurm_job *job, const json_t *made, struct 
     if (job->immediate_s <= 0)
         return 0;
     job->call.client.timeout_ms = CLIENT_PATIENT_MS;
+    job->call.client.answer_ms = CLIENT_WAITS_FOR_EVER;
     int r = client_get(&job->call.client, path, &now, err);
     if (r == -EINTR) {
         *err = (struct error){ 0 };

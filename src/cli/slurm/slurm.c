@@ -11,8 +11,6 @@
 #include "base/strings.h"
 #include "cli/api/client.h"
 
-#define AWAY "Unable to contact slurm controller (connect failure)"
-
 const struct slurm_program *slurm_program_find(const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -25,6 +23,13 @@ const struct slurm_program *slurm_program_find(const char *name)
 bool slurm_is_away(const struct error *err)
 {
     return err->code == -EHOSTDOWN || client_is_loss(err->code);
+}
+
+const char *slurm_away_words(const struct error *err)
+{
+    if (err->code == -ETIMEDOUT)
+        return "Socket timed out on send/recv operation";
+    return slurm_is_away(err) ? "Unable to contact slurm controller (connect failure)" : NULL;
 }
 
 void slurm_umask(void)
@@ -45,18 +50,32 @@ static int exit_status(const struct slurm_program *program)
     return (int)number;
 }
 
+/* What Slurm's commands that submit print before the words. */
+static const char *what_failed(const struct slurm_program *program, const struct error *err)
+{
+    if ((program->bit & SLURM_SUBMITS) == 0 || err->code != -ETIMEDOUT)
+        return "";
+    return strcmp(program->name, "sbatch") == 0 ? "Batch job submission failed: "
+                                                : "Unable to allocate resources: ";
+}
+
 int slurm_fail(const struct slurm_program *program, const struct error *err)
 {
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
     _cleanup_free_ char *hint = text_escape(err->hint, sizeof(err->hint));
+    bool is_late = (program->bit & SLURM_SUBMITS) != 0 && err->code == -ETIMEDOUT;
     /* getopt_long() has printed the error. */
     if (err->code == -ENOENT && strncmp(message, "Try \"", 5) == 0)
         (void)fprintf(stderr, "%s\n", message);
-    else if (slurm_is_away(err))
-        (void)fprintf(stderr, "%s: error: " AWAY "\n", program->name);
+    else if (slurm_away_words(err) != NULL)
+        (void)fprintf(
+            stderr, "%s: error: %s%s\n", program->name, what_failed(program, err), slurm_away_words(err));
     else
         (void)fprintf(stderr, "%s: error: %s\n", program->name, message);
-    if (hint[0] != '\0' && !slurm_is_away(err))
+    if (is_late)
+        (void)fprintf(
+            stderr, "%s: error: the job may have been accepted all the same: see squeue\n", program->name);
+    else if (hint[0] != '\0' && slurm_away_words(err) == NULL)
         (void)fprintf(stderr, "%s: error: %s\n", program->name, hint);
     return exit_status(program);
 }
@@ -64,6 +83,7 @@ int slurm_fail(const struct slurm_program *program, const struct error *err)
 int slurm_fail_load(const char *what, const struct error *err)
 {
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
-    (void)fprintf(stderr, "%s error: %s\n", what, slurm_is_away(err) ? AWAY : message);
+    (void)fprintf(
+        stderr, "%s error: %s\n", what, slurm_away_words(err) != NULL ? slurm_away_words(err) : message);
     return 1;
 }

@@ -36,6 +36,9 @@ void slurm_umask(void);
 /* True if the error means that mgpud does not answer. */
 bool slurm_is_away(const struct error *err);
 
+/* Slurm's words for a controller that is away, or did not answer in time; NULL: the error is another one. */
+const char *slurm_away_words(const struct error *err);
+
 int slurm_run_sbatch(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_srun(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv);

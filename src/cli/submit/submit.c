@@ -23,6 +23,7 @@
 #include "cli/api/environment.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
+#include "cli/term/standard.h"
 #include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"
 #include "cli/submit/gpu_peak.h"
@@ -30,9 +31,8 @@
 #include "cli/options/talk.h"
 #include "cli/show/why_text.h"
 
-#define KEY_BYTES         16
-#define SUBMIT_PATIENT_MS 15000
-#define SHELL_CHARACTERS  " \t\n|&;<>()$`\\\"'*?[]#~{}!"
+#define KEY_BYTES        16
+#define SHELL_CHARACTERS " \t\n|&;<>()$`\\\"'*?[]#~{}!"
 
 static int add_text(json_t *request, const char *key, const char *what, const char *value, struct error *err)
 {
@@ -246,19 +246,20 @@ static void tell_own_priority(struct call *call, const json_t *job)
 
 int submit_send(struct call *call, const json_t *request, json_t **ret, struct error *err)
 {
-    call->client.timeout_ms = SUBMIT_PATIENT_MS;
     call->client.header = call->is_json ? NULL : "Prefer: return=minimal";
     int r = call->is_followed ? client_hold_interrupts(&call->client, err) : 0;
     if (r == 0)
         r = client_call(&call->client, "POST", API_PATH "/jobs", request, ret, err);
     call->client.header = NULL;
-    if (r == -EAGAIN || r == -EINTR) {
+    if (r == -EAGAIN || r == -EINTR || r == -ETIMEDOUT) {
         (void)error_wrap(err, "the job may or may not have been accepted");
         return error_hint(err, "check with mgpu ps");
     }
-    if (r == 0)
-        tell_own_priority(call, *ret);
-    return r;
+    if (r < 0)
+        return r;
+    standard_note_submitted(field_integer(*ret, "id", 0));
+    tell_own_priority(call, *ret);
+    return 0;
 }
 
 /* A request with a number of GPUs uses that; one without uses those of the process. */

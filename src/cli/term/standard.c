@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/term/standard.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 void standard_descriptors_hold(void)
@@ -12,10 +16,36 @@ void standard_descriptors_hold(void)
             (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+static struct {
+    int64_t first, last;
+    size_t count;
+} submitted;
+
+void standard_note_submitted(int64_t job)
+{
+    if (submitted.count++ == 0)
+        submitted.first = job;
+    submitted.last = job;
+}
+
+/* Somebody who believes that nothing was submitted would do it again. */
+static void tell_submitted(void)
+{
+    if (submitted.count == 1)
+        (void)fprintf(stderr, "mgpu: job %" PRId64 " was submitted\n", submitted.first);
+    else if (submitted.count > 1)
+        (void)fprintf(stderr, "mgpu: %zu jobs were submitted, from %" PRId64 " to %" PRId64 "\n",
+            submitted.count, submitted.first, submitted.last);
+}
+
 int standard_output_end(int status)
 {
-    if (fflush(stdout) == 0 || status != 0)
+    bool is_lost = fflush(stdout) != 0;
+    int error = errno;
+    if (!is_lost && ferror(stdout) == 0)
         return status;
-    perror("mgpu: cannot write the output");
-    return 1;
+    (void)fprintf(
+        stderr, "mgpu: cannot write the output%s%s\n", is_lost ? ": " : "", is_lost ? strerror(error) : "");
+    tell_submitted();
+    return status != 0 ? status : 1;
 }

@@ -194,6 +194,8 @@ void handle_submit(struct request *request)
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     bool is_dry = false;
     int r = query_get_flag(&request->query, "dry_run", &is_dry, &err);
+    if (r == 0 && connection_has_left(request->connection))
+        r = error_set(&err, -ETIMEDOUT, "the client has left before its job was read");
     if (r == 0)
         r = read_spec(request, spec, &err);
     if (r == 0)

@@ -22,6 +22,7 @@
 #include <event2/bufferevent.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -478,6 +479,12 @@ void connection_accept_job(struct serve *serve, struct bufferevent *stream, cons
 const struct job_peer *connection_job(const struct connection *connection)
 {
     return connection->kind == CONNECTION_JOB ? &connection->job : NULL;
+}
+
+bool connection_has_left(const struct connection *connection)
+{
+    struct pollfd peer = { .fd = bufferevent_getfd(connection->stream), .events = 0 };
+    return poll(&peer, 1, 0) > 0 && (peer.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 bool connection_is_unix(const struct connection *connection)

@@ -30,6 +30,10 @@ void connection_accept(struct serve *serve, int fd, enum connection_kind kind);
 /* For http/departures.h: the client of a connection that is not being read has left. */
 void connection_on_departure(void *arg, bool is_gone);
 
+/* True if the client has closed the connection, so that it cannot learn of anything done for it. Of a client
+ * of TCP, whose end is not told from the end of its request, this is not known. */
+bool connection_has_left(const struct connection *connection);
+
 /* Closes it at once; a request on it is notified that its client has left. */
 void connection_close(struct connection *connection);
 
