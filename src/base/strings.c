@@ -2,6 +2,7 @@
 /* Lists always have a terminating NULL, so they can be passed to execve. */
 #include "base/strings.h"
 
+#include <errno.h>
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -298,4 +299,27 @@ const char *text_nearest(const char *word, const char *const *candidates)
     }
     size_t allowed = length < 3 ? 1 : (length + 2) / 3;
     return best_distance <= allowed ? best : NULL;
+}
+
+static const char utf8[] = "\xef\xbb\xbf";
+static const char *const wide[] = { "\xff\xfe", "\xfe\xff" };
+
+size_t text_mark_length(const void *bytes, size_t length)
+{
+    const size_t mark = sizeof(utf8) - 1;
+    return length >= mark && memcmp(bytes, utf8, mark) == 0 ? mark : 0;
+}
+
+bool text_mark_is_wide(const void *bytes, size_t length)
+{
+    for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
+        if (length >= 2 && memcmp(bytes, wide[i], 2) == 0)
+            return true;
+    return false;
+}
+
+int text_mark_refuse(const char *name, struct error *err)
+{
+    (void)error_set(err, -EINVAL, "%.200s is UTF-16 text, and UTF-8 is expected", name);
+    return error_hint(err, "iconv -f UTF-16 -t UTF-8 %.100s > FILE converts it", name);
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
+
 #include "base/memory.h"
 
 struct strings {
@@ -52,3 +54,14 @@ char *text_escape_fit(const char *text, size_t size);
 /* The candidate closest to `word` if it is close enough to be a typing error (Damerau-Levenshtein distance of
  * at most a third of the word), else NULL. `candidates` is terminated by NULL. */
 const char *text_nearest(const char *word, const char *const *candidates);
+
+/* --- byte order marks, which editors of other systems write at the beginning of a text --- */
+
+/* Length of the mark of UTF-8 at the beginning, which is no part of the text: 3 or 0. */
+size_t text_mark_length(const void *bytes, size_t length);
+
+/* True if the bytes begin with a mark of UTF-16 or UTF-32. */
+bool text_mark_is_wide(const void *bytes, size_t length);
+
+/* Returns -EINVAL with the sentence about such a text, and how to convert it. */
+int text_mark_refuse(const char *name, struct error *err);

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/strings.h"
 
 #define BLANKS " \t"
 
 void interpreter_add(const char *text, struct strings *words)
 {
     size_t mark = strlen(INTERPRETER_MARK);
+    text += text_mark_length(text, strlen(text));
     if (strncmp(text, INTERPRETER_MARK, mark) != 0) {
         strings_add(words, INTERPRETER_SHELL);
         return;

@@ -15,6 +15,7 @@
 #include "agent/host/user_file.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/strings.h"
 
 #define PASS_MODE   0711
 #define SCRIPT_MODE 0500
@@ -41,6 +42,7 @@ static int write_script(int dirfd, const char *name, const char *text, uid_t uid
     _cleanup_close_ int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -errno;
+    text += text_mark_length(text, strlen(text)); // a client may send a file as it is
     int r = write_all(fd, text, strlen(text));
     return r < 0 ? r : user_file_share(fd, uid, gid, SCRIPT_MODE);
 }

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "base/parse.h"
 #include "cli/term/words.h"
 
@@ -63,9 +64,11 @@ static int read_lines(
     int r = 0;
     while (r == 0 && (length = getline(&line, &size, file)) >= 0) {
         number++;
+        size_t mark = number == 1 ? text_mark_length(line, (size_t)length) : 0;
         length -= length > 0 && line[length - 1] == '\n';
+        length -= length > 0 && line[length - 1] == '\r';
         bool is_broken = length > 0 && line[length - 1] == '\\';
-        buffer_append(&whole, line, (size_t)(length - is_broken));
+        buffer_append(&whole, line + mark, (size_t)length - mark - is_broken);
         if (whole.length > LINE_MAX_BYTES)
             r = error_set(err, -E2BIG, "the line has more than %u bytes", LINE_MAX_BYTES);
         if (!is_broken && r == 0)

@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/strings.h"
 #include "cli/slurm/slurm.h"
 #include "job/spec.h"
 
@@ -54,6 +55,8 @@ static int check(const struct buffer *text, const char *words, struct error *err
 {
     if (text->length == 0)
         return error_set(err, -EINVAL, "Batch script is empty!");
+    if (text_mark_is_wide(text->bytes, text->length))
+        return text_mark_refuse("Batch script", err);
     if (strlen(words) < text->length)
         return error_set(
             err, -EINVAL, "The Slurm controller does not allow scripts that contain a NULL character '\\0'.");
@@ -81,6 +84,9 @@ int slurm_script_read(struct slurm_script *script, const char *file, struct erro
     if (fd < 0)
         return error_set(err, -errno, "Unable to open file %.200s", is_input ? "standard input" : file);
     int r = read_all(fd, &text, err);
+    size_t mark = text_mark_length(text.bytes, text.length);
+    if (mark > 0)
+        memmove(text.bytes, text.bytes + mark, text.length -= mark);
     if (r == 0)
         r = check(&text, buffer_text(&text), err);
     if (r < 0)

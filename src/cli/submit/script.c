@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/strings.h"
 #include "cli/term/field.h"
 #include "cli/submit/sbatch.h"
 #include "cli/submit/slurm_lines.h"
@@ -79,7 +80,7 @@ static ssize_t read_text(int fd, char *head, size_t length, size_t count)
 }
 
 /* Most programs are no text, which their first bytes show. */
-static char *read_head(const char *path, bool *ret_is_executable)
+static char *read_head(struct script *script, const char *path)
 {
     struct stat st;
     _cleanup_free_ char *head = NULL;
@@ -91,9 +92,13 @@ static char *read_head(const char *path, bool *ret_is_executable)
     ssize_t n = read_text(fd, head, 0, FIRST_BYTES);
     if (n == FIRST_BYTES)
         n = read_text(fd, head, FIRST_BYTES, SCRIPT_HEAD_MAX - FIRST_BYTES);
-    if (n < 0)
+    script->is_wide = n < 0 && text_mark_is_wide(head, FIRST_BYTES);
+    if (n < 0 && !script->is_wide)
         return NULL;
-    *ret_is_executable = access(path, X_OK) == 0;
+    size_t mark = n < 0 ? 0 : text_mark_length(head, (size_t)n);
+    memmove(head, head + mark, strlen(head + mark) + 1);
+    script->is_marked = mark > 0;
+    script->is_executable = access(path, X_OK) == 0;
     return take_ptr(head);
 }
 
@@ -113,9 +118,11 @@ bool script_is_in_path(const char *word)
 bool script_open(struct script *script, const char *word)
 {
     *script = (struct script){ .path = word };
-    script->head = read_head(word, &script->is_executable);
+    script->head = read_head(script, word);
     if (script->head == NULL)
         return false;
+    if (script->is_wide)
+        return true;
     (void)each_line(script->head, true, look_for_options, script, NULL);
     if (script->has_options)
         return true;
@@ -195,6 +202,18 @@ static bool names_itself(const char *text)
         if (strstr(text, words[i]) != NULL)
             return true;
     return false;
+}
+
+int script_check(const struct script *script, bool is_in_place, struct error *err)
+{
+    if (script->is_wide)
+        return text_mark_refuse(script->path, err);
+    bool is_sent = !is_in_place && access(script->path, W_OK) == 0;
+    if (!script->is_marked || is_sent)
+        return 0;
+    (void)error_set(err, -EINVAL,
+        "%.200s begins with a byte order mark, so its first line names no interpreter", script->path);
+    return error_hint(err, "sed -i '1s/^\\xef\\xbb\\xbf//' %.100s removes it", script->path);
 }
 
 static bool is_utf8(const char *text)

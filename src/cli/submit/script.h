@@ -21,7 +21,9 @@ struct script {
     char *head;       // its first bytes
     char *text;       // the whole text, if it is sent; NULL: the file is run in place
     bool is_executable, has_options;
-    bool is_slurm; // it has #SBATCH lines
+    bool is_slurm;  // it has #SBATCH lines
+    bool is_wide;   // UTF-16: it cannot be run
+    bool is_marked; // begins with a byte order mark, which `head` and `text` do not have
 };
 
 /*
@@ -33,6 +35,10 @@ bool script_open(struct script *script, const char *word);
 
 /* True if PATH has an executable with that name. */
 bool script_is_in_path(const char *word);
+
+/* -EINVAL if it cannot be run because of its encoding: UTF-16, or a byte order mark in a file that is run in
+ * place. */
+int script_check(const struct script *script, bool is_in_place, struct error *err);
 
 /* A call_layer_fn: sets the options of its lines; `arg` is the struct script. Errors include file and
  * line. */

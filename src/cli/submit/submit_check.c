@@ -105,6 +105,15 @@ static bool has_foreign_line_ends(const char *path)
     return end != NULL && end[-1] == '\r';
 }
 
+/* Neither is executed as the script that it looks like. */
+static bool has_byte_order_mark(const char *path)
+{
+    char head[3];
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t n = fd < 0 ? 0 : pread(fd, head, sizeof(head), 0);
+    return n > 0 && (text_mark_length(head, (size_t)n) > 0 || text_mark_is_wide(head, (size_t)n));
+}
+
 /* The path of a program that is named by it. */
 static void check_path(const struct submit_options *options, const char *word)
 {
@@ -116,6 +125,8 @@ static void check_path(const struct submit_options *options, const char *word)
         talk_line("warning: %s is a directory", name);
     else if (stat(path, &st) == 0 && access(path, X_OK) < 0)
         talk_line("warning: %s is not executable: chmod +x %s", name, name);
+    else if (has_byte_order_mark(path))
+        talk_line("warning: %s begins with a byte order mark, so its first line names no interpreter", name);
     else if (has_foreign_line_ends(path))
         talk_line(
             "warning: %s has Windows line endings, so its interpreter is not found: sed -i 's/\\r$//' %s",

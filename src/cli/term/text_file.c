@@ -44,6 +44,11 @@ int text_file_open(struct text_file *file, const char *path, size_t limit, struc
         (void)close(fd);
     if (r < 0)
         return r;
+    if (text_mark_is_wide(bytes.bytes, bytes.length))
+        return text_mark_refuse(file->path, err);
+    size_t mark = text_mark_length(bytes.bytes, bytes.length);
+    if (mark > 0)
+        memmove(bytes.bytes, bytes.bytes + mark, bytes.length -= mark);
     if (bytes.length > 0 && memchr(bytes.bytes, '\0', bytes.length) != NULL)
         return error_set(err, -EINVAL, "%.200s is not text: it contains a zero byte", file->path);
     file->text = bytes.length > 0 ? buffer_take(&bytes) : xstrdup("");

@@ -15,7 +15,8 @@ struct text_file {
 };
 
 /* Reads `path`, or standard input if it is "-". May be a pipe. -EFBIG above `limit` bytes, -EINVAL if it is
- * not text. To be cleared with text_file_clear, also after a failure. */
+ * not text, or UTF-16. A byte order mark of UTF-8 is left out. To be cleared with text_file_clear, also after
+ * a failure. */
 int text_file_open(struct text_file *file, const char *path, size_t limit, struct error *err);
 
 /* The next line without its end, or NULL. Owned by the file. */
