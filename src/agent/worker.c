@@ -315,6 +315,7 @@ static int open_launcher(struct worker *worker, struct error *err)
         .has_joined = options->uplink_fd >= 0,
         .has_no_new_privs = options->has_no_new_privs,
         .pids_max = options->pids_max,
+        .limits = options->job_limits,
         .devices = worker->devices,
         .shares = &worker->shares.ways,
         .is_guarding = worker->devices_err.code == 0,

@@ -36,6 +36,13 @@ static const struct record_field image_fields[] = {
 const struct record_type launch_image_record =
     RECORD_TYPE(15, "launch image", struct launch_image, image_fields);
 
+static const struct record_field limit_fields[] = {
+    RECORD_FIELD(1, RECORD_U32, struct launch_limit, resource, 0),
+    RECORD_FIELD(2, RECORD_U64, struct launch_limit, soft, 0),
+    RECORD_FIELD(3, RECORD_U64, struct launch_limit, hard, 0),
+};
+static const struct record_type limit_record = RECORD_TYPE(343, "limit", struct launch_limit, limit_fields);
+
 static const struct record_field spec_fields[] = {
     ATTEMPT_FIELDS(struct launch_spec),
     RECORD_FIELD(6, RECORD_U32, struct launch_spec, uid, 0),
@@ -88,6 +95,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(95, RECORD_STRING, struct launch_spec, input, SPEC_PATH_MAX),
     RECORD_FIELD(96, RECORD_BOOL, struct launch_spec, is_truncated, 0),
     RECORD_FIELD(99, RECORD_BOOL, struct launch_spec, is_input_sent, 0),
+    RECORD_SUBLIST(370, struct launch_spec, limits, LAUNCH_LIMITS_MAX, &limit_record),
     RECORD_FIELD(97, RECORD_U32, struct launch_spec, warn_scope, 0),
     RECORD_FIELD(98, RECORD_BOOL, struct launch_spec, has_no_new_privs, 0),
     RECORD_FIELD(330, RECORD_STRING, struct launch_spec, share, USAGE_SHARE_MAX),

@@ -41,6 +41,13 @@ struct group_id {
     uint32_t gid;
 };
 
+/* A limit of the kernel for each process. */
+struct launch_limit {
+    uint32_t resource; // RLIMIT_..., as the node numbers them
+    uint64_t soft, hard;
+};
+#define LAUNCH_LIMITS_MAX 16U
+
 /* Access to character devices: the first matching rule applies; without a match, access is allowed. */
 struct device_rule {
     uint32_t major, minor_first, minor_last;
@@ -97,6 +104,7 @@ struct launch_spec {
     uint64_t numas;                    // bit k: one of its GPUs is on NUMA node k; 0: not known
     struct record_list devices;        // struct device_rule; empty: all devices are allowed
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE; 0: inherited from the shepherd
+    struct record_list limits;         // struct launch_limit: others of the kernel
     int64_t time_limit_ms;             // from the start of the command; 0: none
     int64_t grace_ms;                  // between SIGTERM and SIGKILL at the limit
     uint32_t warn_signal;              // sent before the limit; 0: none

@@ -43,7 +43,7 @@ static const struct step_row rows[STEPS] = {
         START_INIT },
     [STEP_SESSION] = { "cannot create a session", "", OBJECT_NONE, true, START_RIGHTS },
     [STEP_OOM] = { "cannot reset the out-of-memory score", "", OBJECT_NONE, true, START_RIGHTS },
-    [STEP_LIMITS] = { "cannot set the limit on open files", "", OBJECT_NONE, true, START_RIGHTS },
+    [STEP_LIMITS] = { "cannot set the limits of the job (--job-limits)", "", OBJECT_NONE, true, START_RIGHTS },
     [STEP_GROUPS] = { "cannot set the groups of uid ", "", OBJECT_USER, true, START_RIGHTS },
     [STEP_GID] = { "cannot switch to the group of uid ", "", OBJECT_USER, true, START_RIGHTS },
     [STEP_UID] = { "cannot switch to uid ", "", OBJECT_USER, true, START_RIGHTS },

@@ -93,9 +93,29 @@ static int set_limits(const struct launch_spec *spec)
     return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
 }
 
+/* Raising a hard limit takes CAP_SYS_RESOURCE, which root in a container may lack: then it stays. */
+static int set_other_limits(const struct launch_spec *spec)
+{
+    const struct launch_limit *limits = spec->limits.items;
+    for (size_t i = 0; i < spec->limits.count; i++) {
+        struct rlimit limit = { .rlim_cur = limits[i].soft, .rlim_max = limits[i].hard }, now;
+        if (setrlimit((__rlimit_resource_t)limits[i].resource, &limit) == 0)
+            continue;
+        if (errno != EPERM || getrlimit((__rlimit_resource_t)limits[i].resource, &now) < 0)
+            return -errno;
+        limit.rlim_max = limit.rlim_max > now.rlim_max ? now.rlim_max : limit.rlim_max;
+        limit.rlim_cur = limit.rlim_cur > limit.rlim_max ? limit.rlim_max : limit.rlim_cur;
+        if (setrlimit((__rlimit_resource_t)limits[i].resource, &limit) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
 int user_become(const struct launch_spec *spec, enum launch_step *ret_step)
 {
     int r = set_limits(spec);
+    if (r == 0)
+        r = set_other_limits(spec);
     if (r < 0)
         return fail(ret_step, STEP_LIMITS, -r);
     (void)umask(spec->umask & 0777);

@@ -17,6 +17,7 @@
 #include "base/uid_min.h"
 #include "wire/address.h"
 #include "wire/node_name.h"
+#include "wire/resource_limits.h"
 
 #define SHEPHERD_NAME "mgpu-shepherd"
 
@@ -158,6 +159,12 @@ static int set_pids_max(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_job_limits(void *target, const char *value, struct error *err)
+{
+    int r = value[0] != '\0' ? resource_limits_parse(value, "--job-limits", NULL, err) : 0;
+    return r < 0 ? r : set_text(&((struct agent_options *)target)->job_limits, value);
+}
+
 static int set_min_uid(void *target, const char *value, struct error *err)
 {
     return uid_min_parse(value, "--min-uid", &((struct agent_options *)target)->min_uid, err);
@@ -216,6 +223,8 @@ const struct option_row agent_option_rows[] = {
     { 0, "cgroup", "GROUP", "cgroup for the cgroups of jobs (default: the agent's own)", set_cgroup },
     { 0, "pids-max", "auto|N", "maximum processes and threads of a job; 0: unlimited; auto: at most 32768",
         set_pids_max, "auto" },
+    { 0, "job-limits", "LIST", "limits of jobs: memlock=unlimited,nofile=4096:65536,stack=64M,core=0",
+        set_job_limits },
     { 0, "shepherd", "PATH", "the mgpu-shepherd to start (default: beside this program)",
         OPTION_VALUE(path, struct agent_options, shepherd) },
     { 0, "allow-root-jobs", NULL, "allow jobs of root, which are otherwise refused",
@@ -361,6 +370,7 @@ void agent_options_clear(struct agent_options *options)
     free(options->device_dir);
     free(options->sysfs_root);
     free(options->cgroup);
+    free(options->job_limits);
     free(options->sendmail);
     if (options->join != NULL)
         OPENSSL_cleanse(options->join, strlen(options->join));

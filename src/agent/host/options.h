@@ -35,6 +35,7 @@ struct agent_options {
     char *cgroup;   // parent of the jobs' cgroups; NULL: below the agent's own
     struct gpu_spec gpus;
     uint32_t pids_max; // of a job; 0: unlimited
+    char *job_limits;  // of the kernel, for jobs (wire/resource_limits.h); NULL: those of the agent
     uint32_t min_uid;  // lowest of job owners other than root
     bool is_root_job_allowed;
     bool has_no_new_privs; // jobs cannot gain rights by executing a program

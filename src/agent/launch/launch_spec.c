@@ -26,6 +26,7 @@
 #include "job/launch.h"
 #include "job/slurm.h"
 #include "job/spec.h"
+#include "wire/resource_limits.h"
 #include "job/start_failure.h"
 
 #define DEFAULT_PATH      "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
@@ -342,6 +343,17 @@ static void set_warning(const struct job_ask *ask, struct launch_spec *ret)
     ret->is_requeued_at_limit = ask->requeue_on_timeout;
 }
 
+/* Those of the site were checked when the agent began. */
+static void set_limits(const struct launch_node *node, struct launch_spec *ret)
+{
+    struct error ignored;
+    ret->nofile_soft = node->nofile_soft;
+    ret->nofile_hard = node->nofile_hard;
+    ret->pids_max = node->pids_max;
+    if (node->limits != NULL && node->limits[0] != '\0')
+        (void)resource_limits_parse(node->limits, "limits", &ret->limits, &ignored);
+}
+
 static char *fallback_directory(const char *wish, const struct user *user)
 {
     if (wish == NULL || wish[0] == '/')
@@ -393,11 +405,8 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .cwd_fallback = fallback_directory(job->cwd_fallback, user),
         .setup = xstrdup(job->setup),
         .exit_copy_dir = xstrdup(node->exit_dir),
-        .nofile_soft = node->nofile_soft,
-        .nofile_hard = node->nofile_hard,
         .memory_limit = job->ask.memory,
         .cpu_milli = job->ask.cpu_milli,
-        .pids_max = node->pids_max,
         .has_no_new_privs = node->has_no_new_privs,
         .is_tty = job->tty,
         .tty_rows = job->tty_rows,
@@ -417,6 +426,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
     ret->ask = (struct record_list){ ask, 1 };
     set_warning(&job->ask, ret);
     set_identity(launch, user, ret);
+    set_limits(node, ret);
     gpu_grants_copy(&ret->gpus, &launch->gpus);
     strings_copy(&ret->command, &job->command);
     strings_copy(&ret->env, &job->env);

@@ -21,6 +21,7 @@ struct launch_node {
     bool is_root;
     bool has_joined; // mgpud is on another machine
     uint64_t nofile_soft, nofile_hard;
+    const char *limits;
     uint32_t pids_max;
     bool has_no_new_privs;
 };

@@ -115,6 +115,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .nofile_soft =
             options->nofile_soft != 0 ? options->nofile_soft : descriptors_allow(OPEN_FILES_WANTED),
         .nofile_hard = options->nofile_hard,
+        .limits = options->limits,
         .pids_max = options->pids_max,
         .has_no_new_privs = options->has_no_new_privs,
         .devices = options->devices,

@@ -30,6 +30,7 @@ struct launcher_options {
     struct job_users users;
     bool has_joined;                   // mgpud is on another machine
     uint64_t nofile_soft, nofile_hard; // RLIMIT_NOFILE of jobs; 0: as found, before launcher_open() raises it
+    const char *limits;                // others of the kernel for jobs, borrowed; NULL: as found
     uint32_t pids_max;                 // processes and threads of a job; 0: unlimited
     bool has_no_new_privs;             // jobs cannot gain rights by executing a program
     const struct gpu_devices *devices; // of this node's GPUs; borrowed, NULL: unknown

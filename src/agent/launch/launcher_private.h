@@ -18,6 +18,7 @@ struct launcher {
     bool has_joined;
     struct job_users users;
     uint64_t nofile_soft, nofile_hard;
+    const char *limits;
     uint32_t pids_max;
     bool has_no_new_privs;
     const struct gpu_devices *devices; // NULL: not known

@@ -206,6 +206,7 @@ static int make_spec(const struct launcher *launcher, const struct message_launc
         .has_joined = launcher->has_joined,
         .nofile_soft = launcher->nofile_soft,
         .nofile_hard = launcher->nofile_hard,
+        .limits = launcher->limits,
         .pids_max = launcher->pids_max,
         .has_no_new_privs = launcher->has_no_new_privs };
     if (job->ask.private_tmp && launcher->private_tmp_err != NULL && launcher->private_tmp_err->code != 0)

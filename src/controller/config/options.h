@@ -47,14 +47,15 @@ struct controller_options {
     int64_t gpu_scrub_ms, gpu_test_every_ms; // of this node; 0: never
     char *sendmail;                          // on nodes
     char *munge_socket;
-    char *user;           // user to run as when started as root
-    char *node;           // name of the local node
-    char *log_dir;        // "home", or a directory with one subdirectory per user
-    char *cgroup;         // parent cgroup for jobs, NULL: below that of mgpud
-    char *min_uid;        // lowest of job owners other than root: "auto" or a number
-    uint32_t lowest_uid;  // its value on this machine
-    char *pids_max;       // processes and threads of one job: "auto" or a number
-    char *program_dir;    // directory of mgpu-agent and mgpu-shepherd
+    char *user;          // user to run as when started as root
+    char *node;          // name of the local node
+    char *log_dir;       // "home", or a directory with one subdirectory per user
+    char *cgroup;        // parent cgroup for jobs, NULL: below that of mgpud
+    char *min_uid;       // lowest of job owners other than root: "auto" or a number
+    uint32_t lowest_uid; // its value on this machine
+    char *pids_max;      // processes and threads of one job: "auto" or a number
+    char *job_limits;  // limits of the kernel for jobs (wire/resource_limits.h); NULL: as the agent has them
+    char *program_dir; // directory of mgpu-agent and mgpu-shepherd
     char *priority_group; // members may raise priorities, NULL: only administrators
     struct sched_settings sched;
     struct external_settings external;

@@ -33,6 +33,7 @@
 #include "controller/config/settings_sched.h"
 #include "wire/address.h"
 #include "wire/gpu_spec.h"
+#include "wire/resource_limits.h"
 
 #define SYSTEM_CONFIG        "/etc/mgpu/mgpu.yaml"
 #define DROP_INS             ".d"
@@ -157,6 +158,12 @@ static int set_min_uid(void *target, const char *value, struct error *err)
     return r < 0 ? r : replace(&options->min_uid, value);
 }
 
+static int set_job_limits(void *target, const char *value, struct error *err)
+{
+    int r = value[0] != '\0' ? resource_limits_parse(value, "--job-limits", NULL, err) : 0;
+    return r < 0 ? r : replace(&((struct parsed *)target)->options->job_limits, value);
+}
+
 static int set_pids_max(void *target, const char *value, struct error *err)
 {
     int64_t number = 0;
@@ -215,6 +222,8 @@ static const struct option_row setting_rows[] = {
     { 0, "cgroup", "GROUP", "cgroup for the cgroups of jobs (default: mgpud's own)", set_cgroup },
     { 0, "pids-max", "auto|N", "maximum processes and threads of a job; 0: unlimited; auto: at most 32768",
         set_pids_max, "auto" },
+    { 0, "job-limits", "LIST", "limits of jobs: memlock=unlimited,nofile=4096:65536,stack=64M,core=0",
+        set_job_limits },
     { 0, "min-uid", "auto|N", "lowest user id that jobs may have; auto: UID_MIN of login.defs", set_min_uid,
         "auto" },
     { 0, "allow-root-jobs", NULL, "allow root to submit jobs that run as root",
@@ -466,9 +475,9 @@ void settings_clear(struct controller_options *options)
         options->nodes_listen, options->munge_socket, options->gpus, options->nvml_library,
         options->cuda_library, options->mps_control, options->rocm_library, options->device_dir,
         options->sysfs_root, options->user, options->node, options->log_dir, options->min_uid,
-        options->pids_max, options->program_dir, options->priority_group, options->cgroup, options->sendmail,
-        options->cluster.etcd, options->cluster.address, options->cluster.ca, options->cluster.cert,
-        options->cluster.key };
+        options->pids_max, options->job_limits, options->program_dir, options->priority_group,
+        options->cgroup, options->sendmail, options->cluster.etcd, options->cluster.address,
+        options->cluster.ca, options->cluster.cert, options->cluster.key };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
         free(fields[i]);
     for (size_t i = 0; i < options->n_notes; i++) {

@@ -62,6 +62,8 @@ static void build_command(const struct controller_options *options, int keep_fd,
     if (options->cgroup != NULL)
         strings_take(command, xasprintf("--cgroup=%s", options->cgroup));
     strings_take(command, xasprintf("--pids-max=%s", options->pids_max));
+    if (options->job_limits != NULL)
+        strings_take(command, xasprintf("--job-limits=%s", options->job_limits));
     strings_take(command, xasprintf("--min-uid=%s", options->min_uid));
     if (options->allow_root_jobs)
         strings_add(command, "--allow-root-jobs");
