@@ -125,6 +125,31 @@ static int64_t clock_form(const char *text)
     return (int64_t)(((part[0] * 24 + part[1]) * 60 + part[2]) * 60 + part[3]) * 1000;
 }
 
+/* "1h30m", "1d00h", as durations are printed: each unit once, the larger ones first; -1 for any other text.
+ */
+static int64_t compound_form(const char *text)
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = { { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 }, { "s", 1000 } };
+    int64_t sum = 0;
+    size_t next = 0;
+    while (*text != '\0') {
+        size_t digits = strspn(text, "0123456789"), i = next;
+        while (i < sizeof(units) / sizeof(units[0]) && text[digits] != units[i].name[0])
+            i++;
+        if (digits == 0 || digits > 9 || i == sizeof(units) / sizeof(units[0]))
+            return -1;
+        sum += strtoll(text, NULL, 10) * units[i].ms;
+        if (sum > DURATION_MAX_MS)
+            return -1;
+        text += digits + 1;
+        next = i + 1;
+    }
+    return sum;
+}
+
 int parse_duration(const char *text, const char *what, int64_t *ret_ms, struct error *err)
 {
     int64_t ms = -1;
@@ -138,6 +163,8 @@ int parse_duration(const char *text, const char *what, int64_t *ret_ms, struct e
             return error_set(err, -ERANGE, "%s: %.60s is longer than %dd", what, text, DURATION_MAX_DAYS);
         if (unit > 0)
             ms = (int64_t)(value * (double)unit);
+        else
+            ms = compound_form(text);
     }
     if (ms < 0) {
         (void)error_set(err, -EINVAL, "%s: '%.60s' is not a duration", what, text);

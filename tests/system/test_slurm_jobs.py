@@ -482,3 +482,41 @@ def test_test_only_says_where_and_when_and_runs_nothing(cluster, command):
     assert re.fullmatch(rf'{command}: Job \d+ to start at \d{{4}}-\S+ using 1 processors on nodes {node} in partition {partition}\n', done.err), done
     assert not os.path.exists(f'{cluster.place}/ran')
     assert cluster.box.api('GET', '/jobs').json['jobs'] == before
+
+
+def test_wait_ends_with_the_highest_status_of_an_array(cluster):
+    done = cluster.run('sbatch', '-W', '-a', '0-2', '-o', '/dev/null', '--wrap', 'exit $SLURM_ARRAY_TASK_ID')
+    assert done.code == 2, done
+
+
+@pytest.mark.parametrize('value', ['', '0'])
+def test_an_empty_dependency_is_none(cluster, value):
+    job = cluster.wrap('true', '-d', value)
+    assert cluster.finish(job)['after'] is None
+
+
+def test_a_bare_number_is_a_dependency_on_the_end(cluster):
+    first = cluster.wrap('false')
+    for words in (f'{first}', f'afterany:{first}:{first}', f'afterany:{first},afterany:{first}'):
+        assert cluster.finish(cluster.wrap('true', '-d', words))['state'] == 'done', words
+
+
+def test_indexes_of_an_array_may_overlap_and_have_brackets(cluster):
+    for text, indexes in (('[1-3]', '1-3'), ('1,1,2', '1-2'), ('1-3,2-4', '1-4'), ('4,2%1', '2,4%1')):
+        job = cluster.wrap('true', '-H', '-a', text)
+        assert cluster.box.job(job)['array'] == indexes, text
+        cluster.out('scancel', job)
+
+
+def test_other_names_of_options_mean_the_same(cluster):
+    job = cluster.wrap('true', '-H', '--tasks-per-node=2', '-A', 'acct')
+    assert cluster.out('squeue', '-h', '-j', job, '--partitions=gpu', '--accounts=acct', '-O', 'NumTasks').strip() == '2'
+    assert cluster.out('squeue', '-h', '-j', job, '--accounts=other') == ''
+    assert cluster.out('squeue', '-h', '-j', job, '--nodes=nosuch') == ''
+    assert cluster.out('sacct', '-X', '-n', '-P', '-j', job, '--fields=JobID').strip() == str(job)
+    assert 'JobID' in cluster.out('sacct', '--help-fields')
+    cluster.out('sprio', '--users', cluster.box.client.name)
+    cluster.out('scancel', job)
+    assert cluster.out('srun', '--cpu_bind=none', 'echo', 'bound') == 'bound\n'
+    for command in ('srun', 'salloc', 'sbatch'):
+        assert '--tasks-per-node' in cluster.out(command, '--help'), command

@@ -704,6 +704,23 @@ def test_an_array_of_which_nothing_waits_is_shown_by_its_elements(box, gate):
     box.wait(array)
 
 
+@pytest.mark.root
+def test_a_user_counts_more_than_all_users(make_instance, ana, bo):
+    box = make_instance(client=ana)
+    for user in (ana, bo):
+        box.wait(box.submit('-g', '0', '-J', f'of-{user.name}', '--', 'true', user=user))
+    for verb in ('ps', 'history'):
+        shown = box.mgpu(verb, '-a', '-u', bo.name, check=True).out
+        assert f'of-{bo.name}' in shown and f'of-{ana.name}' not in shown, (verb, shown)
+        assert f'of-{ana.name}' in box.mgpu(verb, '-a', check=True).out
+
+
+def test_a_line_without_utf8_has_no_byte_of_it(box):
+    for words in (('run', '-g', '0', '--', 'true'), ('submit', '-g', '0', '--', 'true')):
+        shown, _ = on_terminal(box, [*words], {'LC_ALL': 'C'})
+        assert shown.isascii() and ' - ' in shown, shown
+
+
 def test_the_ended_elements_of_an_array_are_one_line(box):
     array = box.submit('-g', '0', '-a', '0-3', '-J', 'swept', '--', 'sh', '-c', 'exit $((MGPU_ARRAY_INDEX == 2))')
     box.wait(array)

@@ -9,6 +9,7 @@
 #include "agent/launch/rendezvous.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
@@ -26,7 +27,9 @@ static char *list_nodes(const struct record_list *list, bool has_slots)
     struct buffer text = { 0 };
     const struct launch_peer *peers = list->items;
     for (size_t i = 0; i < list->count; i++) {
-        buffer_printf(&text, "%s%s", i > 0 ? "," : "", has_slots ? peers[i].address : peers[i].name);
+        const char *word = has_slots ? peers[i].address : peers[i].name;
+        bool is_ipv6 = has_slots && strchr(word, ':') != NULL; // fd77::2:1 is an address itself
+        buffer_printf(&text, "%s%s%s%s", i > 0 ? "," : "", is_ipv6 ? "[" : "", word, is_ipv6 ? "]" : "");
         if (has_slots)
             buffer_printf(&text, ":%u", peers[i].gpus > 0 ? peers[i].gpus : 1);
     }

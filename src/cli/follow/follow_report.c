@@ -43,10 +43,11 @@ void follow_report(const struct call *call, const char *verb, const json_t *job)
         format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
     bool is_success = field_integer(job, "exit_code", 1) == 0;
     _cleanup_free_ char *usage = usage_sentence(json_object_get(job, "usage"));
-    (void)fprintf(stderr, "%s%s job %" PRId64 " %s%s%s · %s%s%s%s\n", screen_color(&screen, job_color(job)),
-        job_glyph(&screen, job), id, is_success ? "done" : "failed", ran[0] != '\0' ? " in " : "", ran,
-        outcome, usage == NULL ? "" : " · GPUs ", usage == NULL ? "" : usage,
-        screen_color(&screen, COLOR_NONE));
+    _cleanup_free_ char *dot = xasprintf(" %s ", screen_dot(&screen));
+    (void)fprintf(stderr, "%s%s job %" PRId64 " %s%s%s %s %s%s%s%s%s\n",
+        screen_color(&screen, job_color(job)), job_glyph(&screen, job), id, is_success ? "done" : "failed",
+        ran[0] != '\0' ? " in " : "", ran, screen_dot(&screen), outcome, usage == NULL ? "" : dot,
+        usage == NULL ? "" : "GPUs ", usage == NULL ? "" : usage, screen_color(&screen, COLOR_NONE));
 }
 
 void follow_show_why(struct call *call, const json_t *job, const struct screen *screen)

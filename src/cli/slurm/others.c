@@ -114,6 +114,7 @@ const struct slurm_option slurm_sprio_options[] = {
     SLURM_ROW(
         SLURM_SPRIO, "sort", 'S', "letters", set_text, NULL, "order: by letters of -o, '-' for descending"),
     SLURM_ROW(SLURM_SPRIO, "user", 'u', "list", set_text, NULL, "jobs of these users"),
+    SLURM_ROW(SLURM_SPRIO, "users", 0, "list", set_text, NULL, "jobs of these users"),
     SLURM_NO_EFFECT(SLURM_SPRIO, "verbose", 'v', NULL, NULL, "increase verbosity"),
     SLURM_REFUSE(SLURM_SPRIO, "weights", 'w', NULL, "a place in the queue is no sum of weights: mgpu why"),
     { 0 },

@@ -59,14 +59,14 @@ static int set_text(void *target, const struct slurm_option *option, const char 
     const struct {
         const char *name;
         const char **text;
-    } texts[] = { { "format", &sacct->format }, { "state", &sacct->states }, { "user", &sacct->users },
-        { "uid", &sacct->users }, { "name", &sacct->name }, { "starttime", &sacct->start },
-        { "endtime", &sacct->end }, { "delimiter", &sacct->delimiter }, { "partition", &sacct->partitions },
-        { "accounts", &sacct->accounts }, { "qos", &sacct->qos }, { "nodelist", &sacct->nodes },
-        { "gid", &sacct->groups }, { "group", &sacct->groups }, { "reason", &sacct->reasons },
-        { "wckeys", &sacct->keys }, { "constraints", &sacct->constraints }, { "ncpus", &sacct->cpu_range },
-        { "nnodes", &sacct->node_range }, { "timelimit-min", &sacct->least_limit },
-        { "timelimit-max", &sacct->most_limit } };
+    } texts[] = { { "format", &sacct->format }, { "fields", &sacct->format }, { "state", &sacct->states },
+        { "user", &sacct->users }, { "uid", &sacct->users }, { "name", &sacct->name },
+        { "starttime", &sacct->start }, { "endtime", &sacct->end }, { "delimiter", &sacct->delimiter },
+        { "partition", &sacct->partitions }, { "accounts", &sacct->accounts }, { "qos", &sacct->qos },
+        { "nodelist", &sacct->nodes }, { "gid", &sacct->groups }, { "group", &sacct->groups },
+        { "reason", &sacct->reasons }, { "wckeys", &sacct->keys }, { "constraints", &sacct->constraints },
+        { "ncpus", &sacct->cpu_range }, { "nnodes", &sacct->node_range },
+        { "timelimit-min", &sacct->least_limit }, { "timelimit-max", &sacct->most_limit } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].name, option->name) == 0)
             *texts[i].text = value;
@@ -83,9 +83,9 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     } flags[] = { { "noheader", &sacct->is_headless }, { "allocations", &sacct->is_job_alone },
         { "allusers", &sacct->is_all_users }, { "brief", &sacct->is_brief }, { "long", &sacct->is_long },
         { "json", &sacct->is_json }, { "helpformat", &sacct->is_help_format },
-        { "parsable2", &sacct->is_parsable }, { "parsable", &sacct->is_parsable },
-        { "batch-script", &sacct->is_script }, { "env-vars", &sacct->is_environment },
-        { "duplicates", &sacct->has_attempts } };
+        { "help-fields", &sacct->is_help_format }, { "parsable2", &sacct->is_parsable },
+        { "parsable", &sacct->is_parsable }, { "batch-script", &sacct->is_script },
+        { "env-vars", &sacct->is_environment }, { "duplicates", &sacct->has_attempts } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(flags[i].name, option->name) == 0)
             *flags[i].flag = true;
@@ -123,6 +123,8 @@ const struct slurm_option slurm_sacct_options[] = {
     SLURM_REFUSE(SLURM_SACCT, "file", 'f', "file", "there is no log of completions beside the jobs"),
     SLURM_REFUSE(
         SLURM_SACCT, "flags", 'F', "list", "which part of the scheduler started a job is not recorded"),
+    SLURM_ROW(SLURM_SACCT, "fields", 0, "fields", set_text, NULL, "the same as --format"),
+    SLURM_ROW(SLURM_SACCT, "help-fields", 0, NULL, set_flag, NULL, "print the names of all fields"),
     SLURM_ROW(SLURM_SACCT, "format", 'o', "fields", set_text, "FORMAT", "fields, each with %width"),
     SLURM_ROW(SLURM_SACCT, "gid", 'g', "list", set_text, NULL, "jobs of these groups"),
     SLURM_ROW(SLURM_SACCT, "group", 0, "list", set_text, NULL, "the same"),

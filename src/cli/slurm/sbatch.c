@@ -62,13 +62,16 @@ static json_t *make_command(const struct slurm_script *script, int argc, char **
     return command;
 }
 
-/* The status of the job; of an array that of the worst element is the array's. */
+/* The status of the job; of an array the highest of all its elements. */
 static int await(struct slurm_job *job, int64_t id, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%" PRId64, id);
     _cleanup_json_ json_t *ended = NULL;
     job->call.client.timeout_ms = CLIENT_PATIENT_MS;
     int r = job_end_await(&job->call, path, JOB_END_FOR_EVER, &ended, err);
+    const json_t *elements = json_object_get(ended, "elements");
+    if (r == 0 && field_is_known(elements, "exit_code") && field_is(ended, "ended_by", "exit"))
+        return (int)field_integer(elements, "exit_code", 0);
     return r < 0 ? r : exit_code_of_job(ended);
 }
 

@@ -213,6 +213,7 @@ static int set_text(void *target, const struct slurm_option *option, const char 
     } texts[] = { { "format", &squeue->format }, { "Format", &squeue->long_format },
         { "user", &squeue->users }, { "users", &squeue->users }, { "name", &squeue->name },
         { "partition", &squeue->partitions }, { "nodelist", &squeue->nodes },
+        { "partitions", &squeue->partitions }, { "nodes", &squeue->nodes }, { "accounts", &squeue->accounts },
         { "account", &squeue->accounts }, { "qos", &squeue->qos }, { "sort", &squeue->sort } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].key, option->name) == 0)
@@ -257,6 +258,7 @@ static int set_repeat(void *target, const struct slurm_option *option, const cha
 
 const struct slurm_option slurm_squeue_options[] = {
     SLURM_ROW(SLURM_SQUEUE, "account", 'A', "list", set_text, "ACCOUNT", "jobs of these accounts"),
+    SLURM_ROW(SLURM_SQUEUE, "accounts", 0, "list", set_text, NULL, "jobs of these accounts"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "all", 'a', NULL, NULL, "jobs of all partitions"),
     SLURM_ROW(SLURM_SQUEUE, "array", 'r', NULL, set_flag, "ARRAY", "one line for each element of an array"),
     SLURM_ROW(SLURM_SQUEUE, "array-unique", 0, NULL, set_flag, "ARRAY_UNIQUE",
@@ -278,9 +280,11 @@ const struct slurm_option slurm_squeue_options[] = {
     SLURM_ROW(SLURM_SQUEUE, "me", 0, NULL, set_flag, NULL, "your own jobs"),
     SLURM_ROW(SLURM_SQUEUE, "name", 'n', "list", set_text, "NAMES", "jobs with these names"),
     SLURM_ROW(SLURM_SQUEUE, "nodelist", 'w', "list", set_text, NULL, "jobs on these nodes"),
+    SLURM_ROW(SLURM_SQUEUE, "nodes", 0, "list", set_text, NULL, "jobs on these nodes"),
     SLURM_ROW(SLURM_SQUEUE, "noheader", 'h', NULL, set_flag, NULL, "no header"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
     SLURM_ROW(SLURM_SQUEUE, "partition", 'p', "list", set_text, "PARTITION", "jobs of these partitions"),
+    SLURM_ROW(SLURM_SQUEUE, "partitions", 0, "list", set_text, NULL, "jobs of these partitions"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "priority", 'P', NULL, "PRIORITY", "a line for each partition"),
     SLURM_ROW(SLURM_SQUEUE, "qos", 'q', "list", set_text, "QOS", "jobs of these QOS"),
     SLURM_ROW(SLURM_SQUEUE, "reservation", 'R', "name", set_absent, NULL,

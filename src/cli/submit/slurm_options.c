@@ -74,6 +74,7 @@ const struct slurm_option slurm_submit_options[] = {
     DONE("ntasks", 'n', "n", ANY, slurm_set_number, "NTASKS", "number of tasks"),
     DONE("ntasks-per-gpu", 0, "n", ANY, slurm_set_number, "NTASKS_PER_GPU", "tasks for each GPU"),
     DONE("ntasks-per-node", 0, "n", ANY, slurm_set_number, "NTASKS_PER_NODE", "tasks on each node"),
+    DONE("tasks-per-node", 0, "n", ANY, slurm_set_number, NULL, "the same as --ntasks-per-node"),
     DONE("open-mode", 0, "append|truncate", S | R, slurm_set_open_mode, "OPEN_MODE",
         "append to an existing output file, or truncate it"),
     DONE("output", 'o', "file", S | R, slurm_set_text, "OUTPUT", "file for standard output (slurm-%j.out)"),
@@ -104,6 +105,7 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("core-spec", 'S', "n", ANY, "CORE_SPEC", "cores for the system"),
     ACCEPTED("cores-per-socket", 0, "n", ANY, NULL, "cores of a socket"),
     ACCEPTED("cpu-bind", 0, "kind", R, "CPU_BIND", "which CPUs a task is bound to"),
+    ACCEPTED("cpu_bind", 0, "kind", R, NULL, "the same as --cpu-bind"),
     ACCEPTED("cpu-freq", 0, "range", ANY, "CPU_FREQ_REQ", "frequency of the CPUs"),
     ACCEPTED("delay-boot", 0, "minutes", ANY, "DELAY_BOOT", "when nodes are booted"),
     DONE(
@@ -187,6 +189,7 @@ const struct slurm_option slurm_submit_options[] = {
     REFUSED("container", 0, "path", ANY, "containers are --container-image=IMAGE"),
     REFUSED("gid", 0, "group", ANY, "a job has the groups of its user"),
     REFUSED("het-group", 0, "list", R, "there are no heterogeneous jobs"),
+    REFUSED("pack-group", 0, "list", R, "there are no heterogeneous jobs"),
     DONE(
         "multi-prog", 0, NULL, R, slurm_set_flag, NULL, "the command is a file with a program for each task"),
     REFUSED("network", 0, "kind", ANY, "there is no such network"),

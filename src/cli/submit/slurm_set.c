@@ -62,6 +62,7 @@ SETTER(number)
     } numbers[] = {
         { "ntasks", offsetof(struct slurm_job, tasks), 1, 65536 },
         { "ntasks-per-node", offsetof(struct slurm_job, tasks_per_node), 0, 65536 },
+        { "tasks-per-node", offsetof(struct slurm_job, tasks_per_node), 0, 65536 },
         { "ntasks-per-gpu", offsetof(struct slurm_job, tasks_per_gpu), 1, 65536 },
         { "cpus-per-task", offsetof(struct slurm_job, cpus_per_task), 1, ASK_CPUS_MAX },
         { "cpus-per-gpu", offsetof(struct slurm_job, cpus_per_gpu), 1, ASK_CPUS_MAX },
@@ -163,6 +164,15 @@ SETTER(moment)
     return r < 0 ? r : ask_set(ask_of(job), NULL, option->name, name, utc, err);
 }
 
+static bool is_in_list(const char *list, char separator, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *p = list; p != NULL && *p != '\0'; p = strchr(p, separator), p += p != NULL)
+        if (strncmp(p, word, length) == 0 && (p[length] == separator || p[length] == '\0'))
+            return true;
+    return false;
+}
+
 /* "12", "12_3", "12_*" and "12+10" as "12", "12.3", "12" and "12:start+10m". */
 static int add_after_job(char *id, const char *kind, const char *separator, struct buffer *out)
 {
@@ -178,6 +188,9 @@ static int add_after_job(char *id, const char *kind, const char *separator, stru
         *strchr(id, '_') = '\0';
     if (strchr(id, '_') != NULL)
         *strchr(id, '_') = '.';
+    _cleanup_free_ char *same = xasprintf("%s:%s", id, kind);
+    if (minutes == NULL && is_in_list(buffer_text(out), separator[0], same))
+        return 0; // listed twice
     bool is_delayed = minutes != NULL && strspn(minutes, "0") != strlen(minutes);
     buffer_printf(out, "%s%s:%s%s%s%s", out->length > 0 ? separator : "", id, kind, is_delayed ? "+" : "",
         is_delayed ? minutes : "", is_delayed ? "m" : "");
@@ -219,7 +232,13 @@ int slurm_parse_dependency(const char *value, char **ret, struct error *err)
     const char *separator = strchr(value, '?') != NULL ? "?" : ",";
     char *rest = copy;
     bool is_mixed = separator[0] == '?' && strchr(value, ',') != NULL;
-    for (char *one = NULL; value[0] != '\0' && (one = strsep(&rest, separator)) != NULL;) {
+    bool is_none = value[0] == '\0' || strcmp(value, "0") == 0; // scripts with an empty variable
+    bool is_id = !is_none && value[strspn(value, "0123456789")] == '\0';
+    if (is_id) { // the old form: after it has ended
+        *ret = xasprintf("%s:any", value);
+        return 0;
+    }
+    for (char *one = NULL; !is_none && (one = strsep(&rest, separator)) != NULL;) {
         int r = is_mixed ? -EINVAL : add_after(one, separator, &out);
         if (r == -ENOTSUP)
             return error_set(err, r,
@@ -295,7 +314,8 @@ SETTER(array)
 {
     struct slurm_job *job = target;
     (void)option;
-    int r = ask_set(ask_of(job), NULL, "array", "--array", value, err);
+    _cleanup_free_ char *indexes = slurm_array_indexes(value);
+    int r = ask_set(ask_of(job), NULL, "array", "--array", indexes, err);
     if (r < 0)
         return error_set(err, r, "Batch job submission failed: Invalid job array specification");
     slurm_job_note_set(job, SLURM_NOTE_ARRAY, value);

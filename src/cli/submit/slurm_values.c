@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "job/array.h"
 #include "job/ask.h"
 
 #define MINUTE_S      60
@@ -100,6 +101,62 @@ int slurm_parse_memory(const char *what, const char *value, uint64_t *ret_bytes,
     if (r == 0)
         *ret_bytes = (uint64_t)number << (10 * (unsigned)(unit - units + 1));
     return r;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t first = *(const uint32_t *)a, second = *(const uint32_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* Appends the indexes of one part, "4" or "1-9:2"; false if it is neither, or there are too many. */
+static bool add_indexes(const char *part, uint32_t *indexes, size_t *count)
+{
+    struct array one = { 0 };
+    if (parse_array(part, &one, NULL) < 0)
+        return false;
+    bool fits = one.limit == 0 && *count + array_size(&one) <= ARRAY_MAX;
+    for (size_t i = 0; fits && i < one.count; i++)
+        for (uint64_t k = one.ranges[i].first; k <= one.ranges[i].last;
+             k += one.ranges[i].step > 0 ? one.ranges[i].step : 1)
+            indexes[(*count)++] = (uint32_t)k;
+    array_clear(&one);
+    return fits;
+}
+
+static char *join_indexes(const uint32_t *indexes, size_t count, const char *limit)
+{
+    struct buffer out = { 0 };
+    for (size_t i = 0, last = 0; i < count; i = last + 1) {
+        for (last = i; last + 1 < count && indexes[last + 1] <= indexes[last] + 1; last++) {
+        }
+        buffer_printf(&out, "%s%u", i > 0 ? "," : "", indexes[i]);
+        if (indexes[last] > indexes[i])
+            buffer_printf(&out, "-%u", indexes[last]);
+    }
+    buffer_append_text(&out, limit);
+    return buffer_take(&out);
+}
+
+char *slurm_array_indexes(const char *value)
+{
+    size_t length = strcspn(value, "%");
+    bool is_bracketed = value[0] == '[' && length > 1 && value[length - 1] == ']';
+    _cleanup_free_ char *list = is_bracketed ? xstrndup(value + 1, length - 2) : xstrndup(value, length);
+    _cleanup_free_ char *plain = xasprintf("%s%s", list, value + length);
+    struct array whole = { 0 };
+    int r = parse_array(list, &whole, NULL);
+    array_clear(&whole);
+    if (r == 0)
+        return take_ptr(plain);
+    _cleanup_free_ uint32_t *indexes = xcalloc(ARRAY_MAX, sizeof(*indexes));
+    size_t count = 0;
+    char *rest = list;
+    for (char *part = NULL; (part = strsep(&rest, ",")) != NULL;)
+        if (!add_indexes(part, indexes, &count))
+            return xstrdup(value);
+    qsort(indexes, count, sizeof(*indexes), by_value);
+    return join_indexes(indexes, count, value + length);
 }
 
 char *slurm_path(const char *value)

@@ -356,8 +356,12 @@ void submit_print(struct call *call, const json_t *job)
         return;
     (void)fflush(stdout);
     tell_place(call, id);
-    _cleanup_free_ char *next = xasprintf(
-        "  mgpu logs -f %" PRId64 " · mgpu why %" PRId64 " · mgpu cancel %" PRId64 "\n", id, id, id);
+    struct screen screen;
+    screen_open(&screen, STDERR_FILENO, call->color);
+    const char *dot = screen_dot(&screen);
+    _cleanup_free_ char *next =
+        xasprintf("  mgpu logs -f %" PRId64 " %s mgpu why %" PRId64 " %s mgpu cancel %" PRId64 "\n", id, dot,
+            id, dot, id);
     _cleanup_free_ char *own = talk_in_own_words(next);
     (void)fputs(own, stderr);
 }

@@ -61,6 +61,11 @@ void screen_open(struct screen *screen, int fd, enum color_when when)
     };
 }
 
+const char *screen_dot(const struct screen *screen)
+{
+    return screen->is_utf8 ? "·" : "-";
+}
+
 const char *screen_color(const struct screen *screen, enum color color)
 {
     static const char *const codes[COLORS] = { [COLOR_NONE] = "\033[0m",

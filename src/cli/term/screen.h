@@ -18,6 +18,9 @@ struct screen {
 void screen_open(struct screen *screen, int fd, enum color_when when);
 
 /* The escape sequence of a colour, or of none for COLOR_NONE; empty without colours. */
+/* Between the parts of a line: "·", or "-" where that cannot be shown. */
+const char *screen_dot(const struct screen *screen);
+
 const char *screen_color(const struct screen *screen, enum color color);
 
 /* The columns of UTF-8 text on a terminal. Requires screen_open, which sets the locale. */

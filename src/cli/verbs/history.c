@@ -115,7 +115,7 @@ static void build_path(const struct history_options *options, struct buffer *pat
     _cleanup_free_ char *limit =
         options->limit > 0 ? xasprintf("%" PRId64, options->limit) : xstrdup(LIMIT_DEFAULT);
     buffer_append_text(path, API_PATH "/history");
-    append_filter(path, "user", options->is_everybody ? NULL : is_own ? own : options->user);
+    append_filter(path, "user", is_own ? own : options->user);
     append_filter(path, "name", options->name);
     append_filter(path, "state", options->states);
     append_moment(path, "since", options->since_ms);

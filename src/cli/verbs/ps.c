@@ -150,7 +150,7 @@ static int build_path(struct call *call, int argc, char **argv, struct buffer *p
             buffer_printf(path, "%s%s", i > 0 ? "," : "", named->items[i]);
     }
     _cleanup_free_ char *own = *ret_has_user ? NULL : selector_own_user();
-    const char *user = options->is_everybody ? NULL : options->user != NULL ? options->user : own;
+    const char *user = options->user != NULL ? options->user : options->is_everybody ? NULL : own;
     if (user != NULL)
         append_filter(path, "user", user);
     _cleanup_free_ char *states = options->states == NULL ? NULL : api_states(options->states);

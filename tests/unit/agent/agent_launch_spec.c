@@ -292,6 +292,17 @@ static void add_peers(struct request *request, struct launch_peer peers[2])
     request->launch.id.rank = 1;
 }
 
+static void an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus(void **state)
+{
+    static char address[] = "fd77::2";
+    struct request *request = *state;
+    struct launch_peer peers[2];
+    add_peers(request, peers);
+    peers[1].address = address;
+    make(request);
+    assert_string_equal(strings_get_env(&request->spec.gpu_env, "MGPU_HOSTS"), "10.0.0.1:2,[fd77::2]:2");
+}
+
 static void rank_receives_the_nodes_of_the_others(void **state)
 {
     struct request *request = *state;
@@ -445,6 +456,7 @@ int main(void)
         CASE(a_group_that_is_not_the_users_is_not_given),
         CASE(a_setup_gets_a_shell_that_understands_it),
         CASE(a_message_without_a_command_is_refused),
+        CASE(an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus),
         CASE(rank_receives_the_nodes_of_the_others),
         CASE(rank_0_selects_the_port),
         CASE(a_place_to_fall_back_to_becomes_a_directory_of_this_node),

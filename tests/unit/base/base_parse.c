@@ -96,7 +96,8 @@ static void durations_are_read_in_every_form(void **state)
         int64_t ms;
     } cases[] = { { "10", 10000 }, { "10s", 10000 }, { "250ms", 250 }, { "90m", 5400000 }, { "4h", 14400000 },
         { "2d", 172800000 }, { "1.5h", 5400000 }, { "1:30", 90000 }, { "1:30:00", 5400000 },
-        { "2-00:00:00", 172800000 }, { "1-12:30", 86400000 + 750000 }, { "0", 0 } };
+        { "2-00:00:00", 172800000 }, { "1-12:30", 86400000 + 750000 }, { "0", 0 }, { "1h30m", 5400000 },
+        { "1d00h", 86400000 }, { "2m05s", 125000 }, { "1d2h3m4s", 93784000 } };
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t ms = -7;
         assert_int_equal(parse_duration(cases[i].text, "--timeout", &ms, NULL), 0);
@@ -106,8 +107,9 @@ static void durations_are_read_in_every_form(void **state)
 
 static void text_that_is_no_duration_is_refused_with_a_hint(void **state)
 {
-    static const char *const cases[] = { "", "h", "-1", "1x", "1:", ":30", "1:2:3:4",
-        "1:30:00:", "1-0:0:0:", "2-", "2-5", "1-2-3:00", "1:x", "5-1:00x", "9999999999:00:00" };
+    static const char *const cases[] = { "", "h", "-1", "1x", "1:", ":30", "1:2:3:4", "1h30", "1m2h", "1h2h",
+        "1.5h30m", "h30m", "1:30:00:", "1-0:0:0:", "2-", "2-5", "1-2-3:00", "1:x", "5-1:00x",
+        "9999999999:00:00" };
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t ms = -7;
         struct error err = { 0 };

@@ -88,6 +88,17 @@ static void names_become_ours(void **state)
     }
 }
 
+static void indexes_are_in_order_and_each_once(void **state)
+{
+    static const char *const rows[][2] = { { "[1-3]", "1-3" }, { "1,1,2", "1-2" }, { "1-3,2-4", "1-4" },
+        { "5,1-2", "1-2,5" }, { "0-9:2%3", "0-9:2%3" }, { "[0-3]%2", "0-3%2" }, { "3,1%1", "1,3%1" },
+        { "x", "x" }, { "", "" }, { "1-", "1-" }, { "9-1", "9-1" } };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_free_ char *text = slurm_array_indexes(rows[i][0]);
+        assert_string_equal(text, rows[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +107,7 @@ int main(void)
         cmocka_unit_test(gpus_have_a_number_and_perhaps_a_type),
         cmocka_unit_test(what_is_no_value_is_refused),
         cmocka_unit_test(names_become_ours),
+        cmocka_unit_test(indexes_are_in_order_and_each_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
