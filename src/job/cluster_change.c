@@ -18,6 +18,7 @@ static const struct record_field device_fields[] = {
     RECORD_FIELD(8, RECORD_BOOL, struct cluster_device, is_lost, 0),
     RECORD_FIELD(9, RECORD_U32, struct cluster_device, closed, 0),
     RECORD_FIELD(10, RECORD_SIZE, struct cluster_device, memory_external, 0),
+    RECORD_FIELD(11, RECORD_BOOL, struct cluster_device, has_external, 0),
     RECORD_FIELD(50, RECORD_U32, struct cluster_device, adoptee, 0),
 };
 

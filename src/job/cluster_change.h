@@ -59,6 +59,7 @@ struct cluster_device {
     int32_t numa, pcie_switch; // -1: unknown
     bool is_lost;
     uint32_t closed;          // bits of enum device_closed: why no new job may start on it
+    bool has_external;        // external processes are on it, however small: others are preferred
     uint64_t memory_external; // bytes used by external processes, rounded up so that it seldom changes
     uint32_t adoptee; // pid of the process of a waiting adoption, if it is the only external process on the
                       // GPU; 0: none

@@ -107,6 +107,7 @@ struct cluster_node *cluster_take_node(struct cluster *cluster, const struct clu
     for (size_t i = 0; i < count; i++) {
         struct cluster_gpu *gpu = cluster_find_gpu(node, devices[i].uuid);
         gpu->closed = devices[i].closed;
+        gpu->has_external = devices[i].has_external;
         gpu->memory_external = devices[i].memory_external;
         gpu->adoptee = devices[i].adoptee;
         gpu->numa = (int16_t)devices[i].numa;

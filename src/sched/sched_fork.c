@@ -26,6 +26,7 @@ static void copy_gpu(
     copy->is_known = gpu->is_known;
     copy->is_paused = gpu->is_paused;
     copy->closed = gpu->closed;
+    copy->has_external = gpu->has_external;
     copy->memory_external = gpu->memory_external;
     copy->adoptee = gpu->adoptee;
     copy->numa = gpu->numa;

@@ -223,6 +223,8 @@ static void add_members(const struct json_gpu_view *view, struct json_members *m
     json_members_add(members, "trouble", json_text_string(gpu->trouble));
     json_members_add(members, "processes", processes(view));
     json_members_add(members, "policy", json_text_string(view->external_policy));
+    json_members_add(members, "avoided",
+        view->is_sparse && !view->is_avoided ? json_null() : json_boolean(view->is_avoided));
     json_members_add(members, "state", json_string(json_gpu_state(view)));
     const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
     json_members_add(members, "reason", json_text_string(reason(view)));

@@ -25,6 +25,7 @@ struct json_gpu_view {
     const struct cluster_change *pause, *drain; // by an administrator, for it and for its node; NULL: none
     const struct cluster_change *fault;         // drained by mgpu; NULL: not drained
     const char *external_policy;                // policy for external processes
+    bool is_avoided;                            // because of these, no new job starts on it
     struct usernames *names;
     bool is_sparse;          // omit members that are null, false or empty
     struct gpu_twins *twins; // to compare its tests with; NULL: these are not compared

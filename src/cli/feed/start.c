@@ -16,6 +16,7 @@
 #include "cli/options/talk.h"
 #include "job/ask.h"
 
+#define PERCENT       100
 #define THRESHOLD     "0.8" // no preset: an option that was not given does not apply to a running mgpud
 #define INTERVAL_MAX  86400
 #define ATTEMPTS_MAX  101
@@ -132,11 +133,19 @@ static void compare_thresholds(struct feed *feed, const json_t *config)
     }
 }
 
+static double part_of(const char *threshold)
+{
+    const char *text = threshold != NULL ? threshold : THRESHOLD;
+    return strtod(text, NULL) / (strchr(text, '%') != NULL ? PERCENT : 1);
+}
+
 static void set_daemon_words(struct feed *feed, int argc, char **argv)
 {
     static const struct wording wording[] = {
         { "--share-max-memory", "--mem-threshold" },
         { "--share-max-load", "--load-threshold" },
+        { "--foreign-memory", "--mem-threshold" },
+        { "--foreign-load", "--load-threshold" },
         { 0 },
     };
     const struct feed_settings *settings = feed->settings;
@@ -147,6 +156,9 @@ static void set_daemon_words(struct feed *feed, int argc, char **argv)
                             settings->mem_threshold != NULL ? settings->mem_threshold : THRESHOLD));
     strings_take(words, xasprintf("--share-max-load=%s",
                             settings->load_threshold != NULL ? settings->load_threshold : THRESHOLD));
+    /* Others use GPUs, too: the thresholds are for all that is on them. */
+    strings_take(words, xasprintf("--foreign-memory=%.0f%%", PERCENT * part_of(settings->mem_threshold)));
+    strings_take(words, xasprintf("--foreign-load=%.0f%%", PERCENT * part_of(settings->load_threshold)));
     compat_complete_server(feed->call, "scheduler start", wording, words, argc, argv);
 }
 
@@ -155,6 +167,8 @@ static int find_daemon(struct feed *feed, int argc, char **argv, struct error *e
 {
     _cleanup_json_ json_t *config = NULL;
     struct client *client = &feed->call->client;
+    if (client->asked_path == NULL && client->host == NULL)
+        client->asked_path = compat_find_socket(feed->call, argc, argv);
     int r = client_get(client, API_PATH "/config", &config, err);
     if (r == 0) {
         feed_log_say(&feed->log, "using the mgpud at %s", client->path);

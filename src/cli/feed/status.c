@@ -21,15 +21,6 @@ static char *render_id(const struct view *view, const json_t *gpu, enum color *c
     return field_is_known(gpu, "label") ? field_shown(gpu, "label") : field_shown(gpu, "index");
 }
 
-static bool is_used_by_others(const json_t *gpu)
-{
-    size_t index = 0;
-    json_t *process = NULL;
-    json_array_foreach(
-        json_object_get(gpu, "processes"), index, process) if (!field_is_known(process, "job")) return true;
-    return false;
-}
-
 static char *render_state(const struct view *view, const json_t *gpu, enum color *color)
 {
     (void)view, (void)color;
@@ -37,7 +28,7 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
     if (field_is(gpu, "state", "used") || field_is(gpu, "state", "shared"))
         return xasprintf("BUSY (%.0f%%)", part * PERCENT);
     if (field_is(gpu, "state", "free"))
-        return xstrdup(is_used_by_others(gpu) ? "BUSY (others)" : "AVAILABLE");
+        return xstrdup(json_is_true(json_object_get(gpu, "avoided")) ? "BUSY (others)" : "AVAILABLE");
     if (field_is(gpu, "state", "paused"))
         return xstrdup("PAUSED");
     char *state = field_shown(gpu, "state");

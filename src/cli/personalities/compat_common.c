@@ -94,6 +94,13 @@ const char *compat_find_value(int argc, char *const *argv, const char *option)
     return value;
 }
 
+const char *compat_find_socket(struct call *call, int argc, char *const *argv)
+{
+    const char *directory = compat_find_value(argc, argv, "--run-dir");
+    _cleanup_free_ char *path = directory != NULL ? xasprintf("%s/mgpud.sock", directory) : NULL;
+    return path != NULL ? call_keep(call, path) : NULL;
+}
+
 void compat_allow_root(struct strings *words)
 {
     if (geteuid() == 0)

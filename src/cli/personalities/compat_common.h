@@ -32,6 +32,10 @@ int compat_execute(const struct strings *words, struct error *err);
 /* The last value of an option ("--run-dir") among arguments of another program, or NULL. */
 const char *compat_find_value(int argc, char *const *argv, const char *option);
 
+/* The socket of the mgpud that has a --run-dir of its own among these arguments; NULL: it has none. Kept by
+ * the call. */
+const char *compat_find_socket(struct call *call, int argc, char *const *argv);
+
 /*
  * Allows root jobs if the server is started as root, as in a container or on a personal machine, and prints a
  * message. mgpud itself refuses jobs of root unless configured otherwise. No effect without root.

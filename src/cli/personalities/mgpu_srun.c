@@ -222,6 +222,7 @@ static int serve(struct call *call, int argc, char **argv, struct error *err)
     const struct server_options *options = call->options;
     _cleanup_strings_ struct strings words = { 0 };
     strings_add(&words, "mgpud");
+    strings_add(&words, "--foreign=fit-around"); // a job with --mem starts where enough memory is free
     if (options->max_time != NULL) {
         strings_take(&words, xasprintf("--max-time=%s", options->max_time));
         strings_take(&words, xasprintf("--default-time=%s", options->max_time));

@@ -88,14 +88,6 @@ static void complete_words(struct call *call, int argc, char **argv, struct stri
     compat_complete_server(call, "mgpu_simple_master", wording, words, argc, argv);
 }
 
-/* The socket of a mgpud that has a --run-dir of its own among its words; NULL: it is found by its port. */
-static const char *find_socket(struct call *call, int argc, char **argv)
-{
-    const char *directory = compat_find_value(argc, argv, "--run-dir");
-    _cleanup_free_ char *path = directory != NULL ? xasprintf("%s/mgpud.sock", directory) : NULL;
-    return path != NULL ? call_keep(call, path) : NULL;
-}
-
 /* The events of mgpud, of which those of the cluster are a reason to look at its nodes. */
 struct news {
     struct call *call;
@@ -177,7 +169,7 @@ static int master(struct call *call, int argc, char **argv, struct error *err)
     int r = simple_child_start(&child, &words, -1, false, err);
     if (r < 0)
         return r;
-    call->socket = find_socket(call, argc, argv);
+    call->socket = compat_find_socket(call, argc, argv);
     return watch(call, &child);
 }
 

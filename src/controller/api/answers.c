@@ -123,6 +123,7 @@ static const struct member members[] = {
     { "GpuTest", "on_gpu_gb_per_s", "number", "copies on the GPU", true },
     { "GpuTest", "multiply_gflop_per_s", "number", "products of matrices", true },
     { "GpuTest", "wrong", "integer", "wrong words and products", true },
+    { "Gpu", "avoided", "boolean", "external processes keep new jobs away from it" },
     { "Gpu", "idle_s", "number|null", "allocated, and unused for so long" },
     { "Gpu", "wasted", "boolean", "it is idle longer than the warning" },
     { "Gpu", "jobs", "GpuJob[]", "jobs on it" },

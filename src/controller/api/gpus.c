@@ -117,6 +117,8 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         n_wasted += core_gpu_is_wasted(core, ids[i], gpu->uuid);
         n += jobs[n] != NULL;
     }
+    const struct gpu_watch *watch = gpu->uuid != NULL ? core_gpu_watch(node, gpu->uuid) : NULL;
+    enum external_policy policy = core_gpu_policy(core, node->name, gpu->uuid, NULL);
     struct json_gpu_view view = {
         .node = node->name,
         .is_node_up = node->is_up,
@@ -129,7 +131,8 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .pause = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL,
         .drain = core_mark(core, node->name, NULL),
         .fault = gpu->uuid != NULL ? core_fault(core, node->name, gpu->uuid) : NULL,
-        .external_policy = external_policy_name(core_gpu_policy(core, node->name, gpu->uuid, NULL)),
+        .external_policy = external_policy_name(policy),
+        .is_avoided = policy == EXTERNAL_AVOID && watch != NULL && watch->is_used_externally,
         .names = listing->serve->names,
         .is_sparse = listing->is_sparse,
         .twins = listing->twins,

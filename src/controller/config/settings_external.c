@@ -43,7 +43,14 @@ static int set_external(void *target, const char *value, struct error *err)
 
 static int set_external_memory(void *target, const char *value, struct error *err)
 {
-    return parse_size(value, "--foreign-memory", &settings_of(target)->external_memory, err);
+    struct external_settings *settings = settings_of(target);
+    settings->external_part = 0;
+    if (strchr(value, '%') == NULL)
+        return parse_size(value, "--foreign-memory", &settings->external_memory, err);
+    int r = set_part(&settings->external_part, "--foreign-memory", value, err);
+    if (r == 0 && settings->external_part == 0)
+        settings->external_memory = 0; // the same as 0 bytes of one process
+    return r;
 }
 
 static int set_external_load(void *target, const char *value, struct error *err)
@@ -64,8 +71,8 @@ static int set_share_load(void *target, const char *value, struct error *err)
 const struct option_row external_rows[] = {
     { 0, "foreign", "POLICY", "GPUs with external processes: avoid, fit-around, ignore", set_external,
         "avoid" },
-    { 0, "foreign-memory", "SIZE", "memory above which an external process counts", set_external_memory,
-        "512M" },
+    { 0, "foreign-memory", "SIZE", "memory above which a process counts, or N% for all of a GPU",
+        set_external_memory, "512M" },
     { 0, "foreign-load", "PART", "load above which they count on a GPU without jobs", set_external_load,
         "5%" },
     { 0, "share-max-memory", "PART", "memory use above which a shared GPU gets no more jobs",

@@ -11,7 +11,8 @@
 /* Thresholds, in percent and bytes. */
 struct external_settings {
     enum external_policy policy; // of GPUs without their own policy
-    uint64_t external_memory;    // bytes of one process
+    uint64_t external_memory;    // bytes of one process; used if external_part is 0
+    uint32_t external_part;      // percent of the GPU's memory, of all external processes together
     uint32_t external_load;      // percent of the GPU, while no job is on it
     uint32_t share_memory;       // percent of its memory: a shared GPU accepts no further job
     uint32_t share_load;         // percent
@@ -20,6 +21,7 @@ struct external_settings {
 /* Results of the samples of one GPU. */
 struct gpu_watch {
     char *uuid;
+    bool has_external;       // any external process
     bool is_used_externally; // an external process above the thresholds
     bool is_crowded;         // shared, and too full or too busy for another job
     uint32_t adoptee;    // pid that a waiting adoption is for, if it is the only external process above the
@@ -29,6 +31,7 @@ struct gpu_watch {
     bool is_one_process; // its mode admits one process
     uint64_t external_memory; // of all external processes, rounded up; 0 if none is above the thresholds
     /* Consecutive samples. */
+    uint32_t alone;    // without any external process
     uint32_t calm;     // without an external process above the thresholds
     uint32_t unknown;  // without a list of processes
     uint32_t loaded;   // with a load and no job

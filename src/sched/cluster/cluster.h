@@ -39,6 +39,7 @@ struct cluster_gpu {
     bool is_present;      // known, and its node reports it as working
     bool is_paused;       // paused by an administrator
     uint32_t closed;      // bits of enum device_closed: why no new job may start on it
+    bool has_external;    // external processes are on it: others are preferred
     bool is_exclusive;    // allocated to one job as a whole
     uint64_t share_slots; // bit n: slot n is taken, n in 1..63; slot 0 means the whole GPU
     uint32_t share_booked;

@@ -163,6 +163,8 @@ static bool is_tighter(
     const struct cluster_gpu *a, const struct cluster_gpu *b, const struct sched_request *request)
 {
     uint64_t memory_a = cluster_gpu_memory_left(a), memory_b = cluster_gpu_memory_left(b);
+    if (a->has_external != b->has_external)
+        return b->has_external;
     if (request->share > 0 && a->share_booked != b->share_booked)
         return a->share_booked > b->share_booked;
     if (memory_a != memory_b)
@@ -200,6 +202,21 @@ static uint32_t held_first(const struct cluster_node *node, uint32_t *at, uint32
     return kept;
 }
 
+/* GPUs that only jobs use come before those that others use a little. */
+static uint32_t undisturbed_first(const struct cluster_node *node, uint32_t *at, uint32_t n, uint32_t count)
+{
+    uint32_t undisturbed = 0;
+    for (uint32_t i = 0; i < n; i++)
+        undisturbed += !node->gpus[at[i]].has_external;
+    if (undisturbed < count || undisturbed == n)
+        return n;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!node->gpus[at[i]].has_external)
+            at[kept++] = at[i];
+    return kept;
+}
+
 void fit_take(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, const struct fit *fit, uint32_t count, int64_t first,
     struct allocation *allocation)
@@ -215,7 +232,7 @@ void fit_take(const struct cluster *cluster, const struct cluster_node *node,
     if (request_is_shared(request))
         tightest_first(node, request, first, at, n, count);
     else
-        topology_choose(node, at, held_first(node, at, n, count), count);
+        topology_choose(node, at, undisturbed_first(node, at, held_first(node, at, n, count), count), count);
     allocation->gpus = xreallocarray(allocation->gpus, allocation->n_gpus + count, sizeof(*allocation->gpus));
     for (uint32_t i = 0; i < count; i++)
         add_gpu(node, at[i], request, allocation);

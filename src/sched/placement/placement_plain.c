@@ -25,11 +25,15 @@ static bool place_first_fit(void *state, const struct cluster *cluster, const st
     return false;
 }
 
-/* Thousandths, or bytes when no thousandths are asked, that the GPU would have left. */
+#define DISTURBED (1ULL << 62) // more than any GPU has left
+
+/* Thousandths, or bytes when no thousandths are asked, that the GPU would have left; those that others use,
+ * too, come last. */
 static uint64_t left_over(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
-    return request->share > 0 ? SHARE_WHOLE - gpu->share_booked - request->share
-                              : cluster_gpu_memory_left(gpu) - request->gpu_mem;
+    uint64_t left = request->share > 0 ? SHARE_WHOLE - gpu->share_booked - request->share
+                                       : cluster_gpu_memory_left(gpu) - request->gpu_mem;
+    return gpu->has_external ? left | DISTURBED : left;
 }
 
 static bool place_share(const struct cluster *cluster, const struct sched_request *request,

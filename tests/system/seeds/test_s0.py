@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 import harness
+import nvml
 
 GPUS = 'sim:4x24G'
 JOB = re.compile(r'Job ([A-F][0-9A-F]{7}) submitted \(number (\d+)\)\n')
@@ -457,14 +458,45 @@ def test_S0_34_starts_when_there_is_room(box, gate):
 
 
 @pytest.mark.root
-def test_S0_35_fair_among_users(make_instance, bo, gate):
-    """Who has had less comes first."""
-    box = make_instance(GPUS)
-    mine = [srun(box, '--gpu-ids', '0', '--', *gate.command())[1] for _ in range(4)]
-    _, other = srun(box, '--gpu-ids', '0', '--', 'true', user=bo)
-    gate.open(4)
+@pytest.mark.parametrize('gpus', ['0', '0,1,2,3,4,5,6,7'])
+def test_S0_35_fair_among_users(make_instance, bo, gate, gpus):
+    """Who has had less comes first: after the job that runs, as the queue shows, and not after the flood."""
+    box = make_instance('sim:8x24G')
+    mine = [srun(box, '--gpu-ids', gpus, '--', *gate.command())[1] for _ in range(5)]
+    box.wait(mine[0], 'running')
+    _, other = srun(box, '--gpu-ids', gpus, '--', 'true', user=bo)
+    line = next(line for line in box.mgpu(program='mgpu_queue').out.splitlines() if f' {other} ' in line)
+    assert 'queued #1' in line, line
+    gate.open(5)
     ended = [box.wait(job) for job in (*mine, other)]
-    assert sorted(ended, key=lambda job: job['started_at']).index(ended[-1]) < 4, ended
+    assert sorted(ended, key=lambda job: job['started_at']).index(ended[-1]) == 1, ended
+
+
+@in_turn
+def test_S0_a_job_with_mem_starts_where_enough_is_free_whoever_uses_the_rest(place):
+    machine = nvml.Nvml(place)
+    machine.add(bus=1, uuid='GPU-a', memory_mib=12288, used_mib=4096)
+    stranger = subprocess.Popen(['sleep', '1000'])
+    machine.say(f'process 0 compute {stranger.pid} 4096')
+    machine.write()
+    process = own_server(place, '--', '--listen', 'none', '--gpus', 'auto', *machine.arguments)
+    lines_until(process, 'is ready')
+    env = {'MGPU_SOCKET': f'{place}/run/mgpu/mgpud.sock', 'HOME': place, 'PATH': '/usr/bin:/bin', 'ASAN_OPTIONS': 'detect_leaks=0'}
+    user = harness.User('nobody').popen_arguments() if harness.IS_ROOT else {}
+
+    def call(program, *words):
+        return subprocess.run([f'{harness.programs()}/{program}', *words], env=env, check=True, capture_output=True, text=True,
+                              cwd=place, timeout=harness.DEADLINE_S, **user).stdout
+    try:
+        harness.until(lambda: str(stranger.pid) in call('mgpu', 'gpus', '--json'), 'the sample')
+        call('mgpu_srun', '--gpu-ids', '0', '--mem', '10000', '--', 'true')
+        call('mgpu_srun', '--gpu-ids', '0', '--mem', '8000', '--', 'true')
+        call('mgpu', 'wait', '--timeout', '20', '2')
+        assert 'queued' in call('mgpu', 'ps', '1')
+    finally:
+        stranger.kill()
+        stranger.wait()
+        end(process)
 
 
 @pytest.mark.root

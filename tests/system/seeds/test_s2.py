@@ -539,6 +539,33 @@ def test_S2_32_S2_33_busy_gpus_wait(make_instance, place, gate):
     desk.close()
 
 
+def test_S2_32_S2_33_thresholds_are_for_what_others_use_too(place):
+    """The scheduler's own mgpud, in a run directory of its own; a GPU of which another program uses a third, and one that it fills."""
+    machine = nvml.Nvml(place)
+    machine.add(bus=1, uuid='GPU-a', memory_mib=12288, used_mib=4096)
+    machine.add(bus=2, uuid='GPU-b', memory_mib=12288, used_mib=11800)
+    stranger = subprocess.Popen(['sleep', '1000'])
+    machine.say(f'process 0 compute {stranger.pid} 4096')
+    machine.say(f'process 1 compute {stranger.pid} 11800')
+    machine.write()
+    desk, env = lonely(place)
+    own = ('--run-dir', f'{place}/elsewhere', '--gpus', 'auto', *machine.arguments)
+    scheduler = desk.start('--mem-threshold', '0.9', '--load-threshold', '0.9', env=env, after=('--', *own))
+    try:
+        assert any(f'mgpud was started, at {place}/elsewhere/mgpud.sock' in line for line in scheduler.said), scheduler.said
+        there = {**env, 'MGPU_SOCKET': f'{place}/elsewhere/mgpud.sock'}
+        harness.until(lambda: 'BUSY (others)' in desk.call('status', env=there).out, 'the sample')
+        shown = desk.call('status', env=there).out
+        assert re.search(r'(?m)^ *0 +AVAILABLE', shown) and re.search(r'(?m)^ *1 +BUSY \(others\)', shown), shown
+        desk.lines('0,job.py')
+        assert 'GPU 0' in scheduler.until('job 1 started on GPU')
+        scheduler.until('job 1 done')
+    finally:
+        scheduler.stop()
+        stranger.kill()
+        stranger.wait()
+
+
 def test_S2_34_attempts(desk, gate):
     scheduler = desk.start('--max-assign-attempts', '3', '--assign-retry-wait', '1', '--gpus', '1')
     desk.lines(f'0,job.py,,gate={gate.path}', '0,job.py,,x')

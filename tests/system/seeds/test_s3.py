@@ -207,18 +207,23 @@ def test_S3_14_ctrl_c_withdraws(served):
 
 # --- scheduling ---
 
-def test_S3_16_S3_27_gpus_that_others_use_are_left_alone(make_instance, place):
-    """On a stand-in for the driver's library: a process of nobody's is on GPU 0."""
+@pytest.mark.parametrize('mib', [4096, 400])
+def test_S3_16_S3_27_gpus_that_others_use_are_left_alone(make_instance, place, mib):
+    """On a stand-in for the driver's library: a process of nobody's is on GPU 0. One that is too small to count keeps no job away
+    for ever, but comes last."""
     machine = nvml.Nvml(place)
     machine.add(bus=1, uuid='GPU-a')
     machine.add(bus=2, uuid='GPU-b')
     stranger = subprocess.Popen(['sleep', '1000'])
-    machine.say(f'process 0 compute {stranger.pid} 4096')
+    machine.say(f'process 0 compute {stranger.pid} {mib}')
     machine.write()
     box = make_instance(gpus='auto', arguments=machine.arguments)
     box.await_gpus(lambda gpus: len(gpus) == 2 and gpus[0]['processes'])
     done = box.mgpu('sh', '-c', 'echo $CUDA_VISIBLE_DEVICES', program='srun')
     assert done.out == '1\n', done
+    assert [gpu['avoided'] for gpu in box.gpus()] == [mib > 512, False]
+    if mib <= 512:
+        assert box.mgpu('-n', '2', 'sh', '-c', 'echo $CUDA_VISIBLE_DEVICES', program='srun').out == '0,1\n'
     stranger.kill()
     stranger.wait()
 

@@ -103,6 +103,20 @@ static void a_small_idle_process_and_those_of_jobs_block_nothing(void **state)
     assert_true(books(b)->memory_external == 0);
 }
 
+static void a_small_process_is_noted_until_it_has_been_gone_for_a_while(void **state)
+{
+    struct bench *b = *state;
+    assert_false(books(b)->has_external);
+    see(b, (struct sample){ .memory = 400 * MIB });
+    assert_true(books(b)->has_external && books(b)->closed == 0);
+    see_often(b, (struct sample){ 0 }, 2);
+    assert_true(books(b)->has_external);
+    see(b, (struct sample){ 0 });
+    assert_false(books(b)->has_external);
+    see(b, (struct sample){ .memory = 400 * MIB, .job = 9 });
+    assert_false(books(b)->has_external);
+}
+
 static void a_load_without_jobs_counts_when_it_lasts(void **state)
 {
     struct bench *b = *state;
@@ -290,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_large_process_of_others_closes_its_gpu_at_once),
         CASE(a_small_idle_process_and_those_of_jobs_block_nothing),
+        CASE(a_small_process_is_noted_until_it_has_been_gone_for_a_while),
         CASE(a_load_without_jobs_counts_when_it_lasts),
         CASE(the_load_of_a_job_is_not_taken_for_anothers),
         CASE(a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away),

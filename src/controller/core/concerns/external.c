@@ -89,29 +89,46 @@ static void follow_memory(struct gpu_watch *watch, uint64_t sum)
     }
 }
 
+/* The bytes above which external processes count, and how many of theirs are compared with it. */
+static uint64_t limit_of(const struct external_settings *settings, const struct gpu_state *gpu)
+{
+    return settings->external_part > 0 ? gpu->memory_bytes / 100 * settings->external_part
+                                       : settings->external_memory;
+}
+
+static void watch_any(const struct external_use *use, struct gpu_watch *watch)
+{
+    watch->alone = use->count > 0 ? 0 : watch->alone + 1;
+    if (use->count > 0 || watch->alone >= SAMPLES_HOLD)
+        watch->has_external = use->count > 0;
+}
+
 static void watch_others(
     const struct core *core, const struct gpu_state *gpu, bool is_empty, struct gpu_watch *watch)
 {
     const struct external_settings *settings = &core->options.external;
     if (!is_valid(gpu, GPU_PROCESSES)) {
         watch->loaded = 0;
-        if (++watch->unknown >= SAMPLES_UNKNOWN)
+        if (++watch->unknown >= SAMPLES_UNKNOWN) {
+            watch->has_external = false;
             forget_others(watch);
+        }
         return;
     }
     watch->unknown = 0;
     struct external_use use = count_external(core, gpu, is_empty);
     bool is_loaded = is_empty && use.count > 0 && is_valid(gpu, GPU_UTILIZATION) &&
                      gpu->utilization_percent > settings->external_load;
+    uint64_t limit = limit_of(settings, gpu), memory = settings->external_part > 0 ? use.sum : use.most;
+    watch_any(&use, watch);
     watch->loaded = is_loaded ? watch->loaded + 1 : 0;
-    if (use.most > settings->external_memory || watch->loaded >= SAMPLES_HOLD) {
+    if (memory > limit || watch->loaded >= SAMPLES_HOLD) {
         watch->is_used_externally = true;
         watch->calm = 0;
     } else if (++watch->calm >= SAMPLES_HOLD) {
         forget_others(watch);
     }
-    watch->adoptee =
-        watch->is_used_externally && use.most_unadopted <= settings->external_memory ? use.adoptee : 0;
+    watch->adoptee = watch->is_used_externally && use.most_unadopted <= limit ? use.adoptee : 0;
     if (watch->is_used_externally)
         follow_memory(watch, use.sum);
 }
@@ -162,6 +179,7 @@ static void close_device(const struct core *core, const struct core_node *node, 
     enum external_policy policy = core_gpu_policy(core, node->name, device->uuid, NULL);
     if (watch == NULL)
         return;
+    device->has_external = watch->has_external && policy != EXTERNAL_IGNORE;
     if (watch->is_used_externally && policy == EXTERNAL_AVOID)
         device->closed |= DEVICE_EXTERNAL;
     if (watch->is_used_externally && policy == EXTERNAL_FIT_AROUND)
