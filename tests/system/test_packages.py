@@ -9,27 +9,19 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 
 import pytest
 
+import bare_debian
 import harness
+from bare_debian import run
 
 ROOT = pathlib.Path(__file__).parents[2]
-TOOLS = ('dh', 'lintian', 'debootstrap', 'unshare', 'nsenter')
-MISSING = [name for name in TOOLS if not shutil.which(name)]
+MISSING = [*bare_debian.MISSING, *(name for name in ('dh', 'lintian') if not shutil.which(name))]
 pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.xdist_group('packages'),
               pytest.mark.skipif(bool(MISSING), reason=f'{", ".join(MISSING)} not installed: tools/install-packages real')]
 
-BUILD_S = 1800  # of a build or of a bare Debian on a busy machine
 JOB = 'sleep 4321'
-
-
-def run(*command, check=True, **options):
-    done = subprocess.run([*map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, check=False, timeout=BUILD_S, **options)
-    assert not check or done.returncode == 0, f'{command} ended with {done.returncode}\n{done.stdout}'
-    return done
 
 
 def version_of(deb):
@@ -40,6 +32,8 @@ def version_of(deb):
 def packages(tmp_path_factory):
     if os.environ.get('MGPU_PACKAGES'):  # those of an earlier `make deb`
         return pathlib.Path(os.environ['MGPU_PACKAGES'])
+    if bare_debian.built_packages:
+        return bare_debian.built_packages[0]
     place = tmp_path_factory.mktemp('debs')
     harness.open_folder(place)
     run(ROOT / 'tools' / 'make-deb', place)
@@ -64,54 +58,15 @@ def older(packages, tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def bare_debian(tmp_path_factory):
-    if os.environ.get('MGPU_DEBIAN'):  # of an earlier debootstrap; nothing is changed in it
-        return pathlib.Path(os.environ['MGPU_DEBIAN'])
-    place = tmp_path_factory.mktemp('debian') / 'root'
-    run('debootstrap', '--variant=minbase', 'bookworm', place, 'http://deb.debian.org/debian')
-    return place
+def debian(tmp_path_factory):
+    return bare_debian.debian(tmp_path_factory)
 
 
-MOUNTS = r'''
-set -e
-mount --make-rprivate /
-mount -t overlay overlay -o lowerdir=$1,upperdir=$2/upper,workdir=$2/work $2/root
-mount -t proc proc $2/root/proc
-mount --rbind /dev $2/root/dev
-mount -t tmpfs tmpfs $2/root/run
-mount --bind $3 $2/root/mnt
-echo ready
-exec sleep infinity
-'''
-
-
-class Machine:
-    """A Debian over other layers, in which everything is thrown away at the end, its processes too."""
-
-    def __init__(self, layers, place, debs):
-        for name in ('upper', 'work', 'root'):
-            (place / name).mkdir(parents=True)
-        self.root = place / 'root'
-        self.holder = subprocess.Popen(
-            ['unshare', '--mount', '--pid', '--ipc', '--uts', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', MOUNTS,
-             'sh', layers, place, debs], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-        assert self.holder.stdout.readline() == 'ready\n'
-        children = pathlib.Path(f'/proc/{self.holder.pid}/task/{self.holder.pid}/children').read_text().split()
-        self.init = int(children[0])
-        self.sh('cat > /etc/resolv.conf', input=pathlib.Path('/etc/resolv.conf').read_text())
-        self.sh('printf "#!/bin/sh\nexit 101\n" > /usr/sbin/policy-rc.d; chmod +x /usr/sbin/policy-rc.d')
-
-    def sh(self, text, user='root', check=True, input=None):
-        command = ['nsenter', '-t', str(self.init), '-m', '-p', '-i', '-u', 'chroot', str(self.root), 'env', '-i',
-                   'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'DEBIAN_FRONTEND=noninteractive', 'LC_ALL=C.UTF-8']
-        command += ['sh', '-c', text] if user == 'root' else ['su', '-', user, '-c', text]
-        done = subprocess.run(command, input=input or '', stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              check=False, timeout=BUILD_S)
-        assert not check or done.returncode == 0, f'{text}: ended with {done.returncode}\n{done.stdout}'
-        return done
+class Machine(bare_debian.Machine):
+    """A Debian in which packages are installed; those under test are its /mnt."""
 
     def install(self, deb, check=True):
-        shutil.copy(deb, f'/proc/{self.init}/root{self.root}/tmp')
+        shutil.copy(deb, self.path('/tmp'))
         return self.sh('apt-get install -qq -y --no-install-recommends --allow-downgrades -o Dpkg::Use-Pty=0 '
                        f'/tmp/{pathlib.Path(deb).name}', check=check)
 
@@ -129,20 +84,16 @@ class Machine:
     def has_process(self):
         return self.sh('grep -lszx 4321 /proc/[0-9]*/cmdline', check=False).returncode == 0
 
-    def close(self):
-        self.holder.kill()
-        self.holder.wait(harness.DEADLINE_S)
-
 
 @pytest.fixture(scope='module')
-def installed(bare_debian, packages, tmp_path_factory):
+def installed(debian, packages, tmp_path_factory):
     """The layers of a Debian in which mgpu was installed by one command, and that has a user."""
     place = tmp_path_factory.mktemp('installed') / 'machine'
-    made = Machine(bare_debian, place, packages)
+    made = Machine(debian, place, packages)
     made.install(the_deb(packages, 'mgpu'))
     made.sh('useradd -m ana')
     made.close()
-    return f'{place}/upper:{bare_debian}'
+    return f'{place}/upper:{debian}'
 
 
 @pytest.fixture
