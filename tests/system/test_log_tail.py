@@ -60,3 +60,16 @@ def test_a_long_line_below_the_limit_is_whole(box, write_log):
     assert tail(box, job, 1)[0] == b'three'
     assert tail(box, job, 2)[0] == text[4:]
     assert tail(box, job, 3)[0] == text
+
+
+@pytest.mark.parametrize('make', [os.mkfifo, os.mkdir], ids=['pipe', 'directory'])
+def test_a_log_that_was_replaced_by_something_else_is_refused_at_once(box, make):
+    job = box.submit('-g', '0', '--', 'echo', 'first')
+    path = box.wait(job)['log']
+    with box.client.acting():
+        os.unlink(path)
+        make(path)
+    answer = box.api('GET', f'/jobs/{job}/log')
+    assert answer.status == 403 and 'is not a regular file' in answer.json['detail'], answer
+    done = box.mgpu('logs', job)
+    assert done.code != 0 and 'is not a regular file' in done.err and 'waited' not in done.err, done

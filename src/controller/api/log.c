@@ -216,7 +216,8 @@ static int error_of_open(const struct message_stream *first, uint64_t job, struc
 {
     static const struct {
         int given, shown;
-    } codes[] = { { ENOENT, -ENOENT }, { EACCES, -EPERM }, { EPERM, -EPERM }, { ELOOP, -EPERM } };
+    } codes[] = { { ENOENT, -ENOENT }, { ENOTDIR, -ENOENT }, { EACCES, -EPERM }, { EPERM, -EPERM },
+        { ELOOP, -EPERM }, { EINVAL, -EPERM }, { ENXIO, -EPERM } }; // a link, no regular file, a socket
     int code = -EHOSTDOWN;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (codes[i].given == first->error)
