@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/confine/program_check.h"
 #include "agent/gpu/access.h"
 #include "base/buffer.h"
 #include "base/log.h"
@@ -222,11 +223,19 @@ static void describe_park(const struct feature_facts *facts, struct node_feature
     feature->fix = xstrdup("mgpu suspend stops a job that keeps its GPUs");
 }
 
-/* As after a clone into root's home: users of this machine cannot go where the programs are. */
+/* As after a clone into root's home: users of this machine cannot go where the programs are. Without its
+ * shepherd a node starts nothing. */
 static void describe_programs(const struct feature_facts *facts, struct node_feature *feature)
 {
     _cleanup_free_ char *path = xstrdup(facts->shepherd);
     struct stat status;
+    struct error err = { 0 };
+    if (program_check(facts->shepherd, &err) < 0) {
+        feature->is_on = 0;
+        feature->text = xasprintf("no job can start here: %s", err.message);
+        feature->fix = xstrdup("install mgpu again, with programs for this machine");
+        return;
+    }
     feature->is_on = 1;
     while (facts->is_root && feature->is_on && path[0] == '/') {
         *strrchr(path, '/') = '\0';
