@@ -132,3 +132,44 @@ def test_a_marked_file_that_is_run_itself_is_refused_or_warned_about(box, place)
     assert done.code != 0 and 'begins with a byte order mark, so its first line names no interpreter' in done.err, done
     done = box.mgpu('run', '-g', 0, './job.sh', cwd=place)
     assert 'warning: ./job.sh begins with a byte order mark' in done.err, done
+
+
+@pytest.mark.parametrize('words, sentence', [
+    (('-o', '~/x', 'true'), 'warning: -o ~/x: ~ is not replaced here'),
+    (('-C', '~/x', 'true'), 'warning: -C ~/x: ~ is not replaced here'),
+    (('--input', '~/x', 'true'), 'warning: --input ~/x: ~ is not replaced here'),
+    (('FOO=1', 'true'), 'FOO=1: command not found in PATH; to set a variable: -e FOO=1'),
+    (('-e', 'CUDA_VISIBLE_DEVICES=5', 'true'), 'warning: -e CUDA_VISIBLE_DEVICES has no effect'),
+])
+def test_what_a_shell_would_have_done_is_named(box, place, words, sentence):
+    done = box.mgpu('submit', '--hold', '-g', 0, *words, cwd=place)
+    assert done.code == 0 and sentence in done.err, done
+
+
+@pytest.mark.parametrize('path', ['./tools:/usr/bin:/bin', 'tools:/usr/bin:/bin'])
+def test_a_relative_entry_of_path_is_no_reason_for_a_warning(box, place, path):
+    os.mkdir(f'{place}/tools')
+    write(f'{place}/tools', 'tool2', b'#!/bin/sh\necho ran\n')
+    done = box.mgpu('run', '-g', 0, 'tool2', cwd=place, env={'PATH': path})
+    assert done.code == 0 and done.out == 'ran\n' and 'warning' not in done.err, done
+
+
+def test_a_removed_directory_has_a_hint(box, place):
+    folder = f'{place}/gone'
+    line = f'mkdir {folder}; cd {folder}; rmdir {folder}; exec {harness.programs()}/mgpu submit -g 0 true'
+    done = os.popen(f"MGPU_SOCKET={box.socket} sh -c '{line}' 2>&1").read()
+    assert 'cannot determine the current directory' in done and '-C DIR' in done, done
+
+
+@pytest.mark.parametrize('output', ['own.lnk', '/dev/stdout'])
+def test_an_output_file_that_is_a_link_is_named(box, place, output):
+    write(place, 'real.out', b'')
+    os.symlink('real.out', f'{place}/own.lnk')
+    done = box.mgpu('submit', '--hold', '-g', 0, '-o', output, 'true', cwd=place)
+    assert done.code == 0 and 'is a symbolic link, which the output of a job does not follow' in done.err, done
+
+
+@pytest.mark.parametrize('command', [('sbatch', '-H', '--wrap', 'true'), ('srun', 'true')])
+def test_slurm_commands_name_variables_that_are_left_out(cluster, command):
+    done = cluster.run(*command, env={'RAW': b'\xff\xfe'.decode('utf-8', 'surrogateescape')})
+    assert done.code == 0 and 'warning: 1 environment variable is not UTF-8 text and omitted' in done.err, done

@@ -26,6 +26,9 @@ int slurm_job_send(
     job->call.options = &job->submit;
     job->call.is_quiet = true;
     int r = submit_request(&job->call, taken, &request, &left_out, err);
+    if (r == 0 && left_out > 0)
+        (void)fprintf(stderr, "%s: warning: %u environment variable%s not UTF-8 text and omitted\n",
+            job->program, left_out, left_out == 1 ? " is" : "s are");
     if (r == 0 && script != NULL && json_object_set_new(request, "script", json_string(script)) < 0)
         r = error_set(err, -EINVAL, "the script is not UTF-8 text");
     if (r == 0)

@@ -104,12 +104,20 @@ static char *read_head(struct script *script, const char *path)
 
 bool script_is_in_path(const char *word)
 {
+    return script_find_in_path(word, ".", true);
+}
+
+bool script_find_in_path(const char *word, const char *directory, bool is_absolute_only)
+{
     const char *path = getenv("PATH");
-    _cleanup_free_ char *copy = xstrdup(path == NULL ? "" : path);
+    _cleanup_free_ char *copy = xstrdup(path == NULL ? "/usr/local/bin:/usr/bin:/bin" : path);
     char *rest = copy;
-    for (char *directory = NULL; (directory = strsep(&rest, ":")) != NULL;) {
-        _cleanup_free_ char *file = xasprintf("%s/%s", directory, word);
-        if (directory[0] == '/' && access(file, X_OK) == 0)
+    for (char *entry = NULL; (entry = strsep(&rest, ":")) != NULL;) {
+        bool is_relative = entry[0] != '/';
+        _cleanup_free_ char *file =
+            is_relative ? xasprintf("%s/%s/%s", directory, entry[0] != '\0' ? entry : ".", word)
+                        : xasprintf("%s/%s", entry, word);
+        if ((!is_relative || !is_absolute_only) && access(file, X_OK) == 0)
             return true;
     }
     return false;

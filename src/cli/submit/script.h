@@ -36,6 +36,9 @@ bool script_open(struct script *script, const char *word);
 /* True if PATH has an executable with that name. */
 bool script_is_in_path(const char *word);
 
+/* The same with entries that are relative to `directory`, unless `is_absolute_only`. */
+bool script_find_in_path(const char *word, const char *directory, bool is_absolute_only);
+
 /* -EINVAL if it cannot be run because of its encoding: UTF-16, or a byte order mark in a file that is run in
  * place. */
 int script_check(const struct script *script, bool is_in_place, struct error *err);

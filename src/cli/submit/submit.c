@@ -93,8 +93,11 @@ static int add_directory(json_t *request, const char *directory, struct error *e
     bool is_usable = logical != NULL && logical[0] == '/' && is_same_directory(logical, ".");
     _cleanup_free_ char *physical = is_usable ? NULL : getcwd(NULL, 0);
     const char *here = is_usable ? logical : physical;
-    if (here == NULL)
-        return error_set_errno(err, -errno, "cannot determine the current directory");
+    if (here == NULL) {
+        (void)error_set_errno(err, -errno, "cannot determine the current directory");
+        return error_hint(
+            err, "it may have been removed: cd to another one, or name one for the job: -C DIR");
+    }
     _cleanup_json_ json_t *text = json_string(here);
     if (text == NULL) {
         (void)error_set(err, -EINVAL, "the name of the current directory is not UTF-8 text: %.200s", here);

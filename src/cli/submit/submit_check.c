@@ -77,6 +77,27 @@ static void check_output_folder(const struct submit_options *options, bool is_ne
         talk_line("warning: you may not create files in %s; the job cannot write its output there", name);
 }
 
+/* A shell replaces it only at the beginning of a word, and nobody in an option line. */
+static void check_tilde(const char *option, const char *path)
+{
+    _cleanup_free_ char *name = path != NULL ? shown(path) : NULL;
+    if (path != NULL && path[0] == '~' && (path[1] == '/' || path[1] == '\0'))
+        talk_line(
+            "warning: %s %s: ~ is not replaced here and names a directory of that name; write the whole path",
+            option, name);
+}
+
+/* Nobody else's choice of GPUs or numbers counts in a job. */
+static void check_variables(const struct submit_options *options)
+{
+    static const char *const set[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+        "MGPU_JOB_ID", "MGPU_GPUS", "MGPU_NUM_GPUS" };
+    for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++)
+        if (strings_get_env(&options->env, set[i]) != NULL)
+            talk_line(
+                "warning: -e %s has no effect: the job has that of its own GPUs; -G chooses them", set[i]);
+}
+
 static void check_output(const struct submit_options *options)
 {
     struct stat st;
@@ -85,6 +106,12 @@ static void check_output(const struct submit_options *options)
     _cleanup_free_ char *path = from_directory(options, options->output), *name = shown(path);
     bool is_new = strchr(options->output, '%') != NULL || stat(path, &st) < 0;
     check_output_folder(options, is_new);
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+        talk_line(
+            "warning: %s is a symbolic link, which the output of a job does not follow; name the file itself",
+            name);
+        return;
+    }
     if (is_new)
         return;
     if (S_ISDIR(st.st_mode))
@@ -142,8 +169,14 @@ static void check_name(const struct submit_options *options, const char *word)
     for (size_t i = 0; i < options->env.count; i++)
         if (strncmp(options->env.items[i], "PATH=", 5) == 0)
             return;
-    if (setup != NULL || options->env_files != NULL || script_is_in_path(word))
+    const char *directory = options->directory != NULL ? options->directory : ".";
+    const char *equals = strchr(word, '=');
+    if (setup != NULL || options->env_files != NULL || script_find_in_path(word, directory, false))
         return;
+    if (equals != NULL && equals > word && stat(file, &st) < 0) {
+        talk_line("warning: %s: command not found in PATH; to set a variable: -e %s", name, name);
+        return;
+    }
     if (stat(file, &st) < 0 || !S_ISREG(st.st_mode))
         talk_line("warning: %s: command not found in PATH", name);
     else if (access(file, X_OK) == 0)
@@ -185,6 +218,11 @@ void submit_check(const struct call *call, const json_t *command)
     submit_check_begin(call, options->ask);
     if (call->is_quiet || call->client.host != NULL)
         return;
+    check_tilde("-C", options->directory);
+    check_tilde("-o", options->output);
+    check_tilde("--error", options->error);
+    check_tilde("--input", options->input);
+    check_variables(options);
     bool has_directory = check_directory(options);
     if (!has_directory && options->fallback == NULL)
         return;
