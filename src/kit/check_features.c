@@ -64,7 +64,8 @@ static void check_oom(struct kit *kit, struct result *result)
 {
     char share[PROBE_SIZE];
     probe_size(kit, LESS_PERCENT, GIB_MIB, share);
-    const char *const options[] = { "-G", "0", "-m", share, "--retry-oom", "x1.5", NULL };
+    /* From 1 GiB to all of a large GPU in a few attempts. */
+    const char *const options[] = { "-G", "0", "-m", share, "--retry-oom", "x4", NULL };
     const json_t *gpu = json_array_get(kit->nvml_gpus, 0);
     char memory[NUMBER];
     (void)snprintf(memory, sizeof(memory), "%lldG",
@@ -222,7 +223,7 @@ static void check_mps(struct kit *kit, struct result *result)
         result_skip(result, "nvidia-cuda-mps-control is not installed");
         return;
     }
-    const char *const arguments[] = { "submit", "--share", "mps", "--dry-run", "true", NULL };
+    const char *const arguments[] = { "submit", "-m", "1G", "--share", "mps", "--dry-run", "true", NULL };
     struct error err = { 0 };
     if (instance_ask(kit, arguments, ASK_MS, NULL, &err) != 0) {
         result_skip(result, "this mgpu cannot share by MPS here: %s", err.message);
