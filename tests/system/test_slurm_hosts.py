@@ -71,3 +71,24 @@ def test_srun_outside_a_job_runs_its_tasks_on_three_hosts(cluster):
     out = cluster.out('srun', '-N', 3, '--gres=gpu:1', 'bash', '-c', 'echo $SLURMD_NODENAME')
     assert sorted(out.split()) == ['n1', 'n2', 'n3']
     assert cluster.out('squeue', '-h') == ''
+
+
+def test_the_tasks_of_a_step_on_all_hosts_save_their_work_when_the_job_is_cancelled(cluster):
+    cluster.script('''import os, signal, sys, time
+def save(number, frame):
+    time.sleep(0.7)
+    print('saved', os.environ['SLURM_PROCID'], flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print('up', flush=True)
+while True:
+    time.sleep(0.05)
+''', 'save.py')
+    job = cluster.wrap('srun -l python3 save.py; echo not reached', '-N', 3, '-o', 'saved')
+    harness.await_text(f'{cluster.place}/saved', 'up')
+    harness.until(lambda: cluster.read('saved').count('up') == 3, 'all tasks are up')
+    cluster.out('scancel', job)
+    ended = cluster.finish(job)
+    out = cluster.read('saved')
+    assert ended['state'] == 'cancelled' and 'not reached' not in out, (ended, out)
+    assert {line for line in out.splitlines() if 'saved' in line} == {f'{rank}: saved {rank}' for rank in range(3)}, out

@@ -92,9 +92,13 @@ static _Noreturn void run_peer(const struct step *step, uint32_t node, int fd, c
     bool is_here = step->ranks[node] == step->here && !has_limits(step);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
     (void)setpgid(0, 0); // Ctrl-C is for srun
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)prctl(PR_SET_PDEATHSIG, is_here ? SIGTERM : SIGKILL);
     if (is_here)
         _exit(stepd_run(fd, fd));
+    /* A signal for all processes of the job is not for the connection: it lasts as long as the tasks do. */
+    static const int others[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        (void)signal(others[i], SIG_IGN);
     if (dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0)
         _exit(1);
     (void)close(fd);
