@@ -15,7 +15,10 @@
 #include "store/store_write.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "store/store_batch.h"
 #include "store/store_ids.h"
@@ -243,6 +246,19 @@ static int outcome_unknown(struct error *err)
     return -EIO;
 }
 
+/* The files are open, and so commits succeed without them; but the next start would not find what they
+ * stored. */
+static int check_files(const struct store *store, struct error *err)
+{
+    int has_moved = 0;
+    (void)sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+    bool has_log = faccessat(store->dirfd, STORE_DATABASE "-wal", F_OK, 0) == 0 || errno != ENOENT;
+    if (!has_moved && has_log)
+        return 0;
+    return error_set(err, -EIO, "%s/%s%s was removed or replaced while mgpud runs: the change is not stored",
+        store->dir, STORE_DATABASE, has_moved ? "" : "-wal");
+}
+
 static int try_transaction(struct store *store,
     int (*write)(struct store *store, void *arg, struct error *err), void *arg, struct error *err)
 {
@@ -256,6 +272,8 @@ static int try_transaction(struct store *store,
     store_recording_end(store);
     if (r == 0)
         r = run(store, SQL_COMMIT, "the change may or may not have been stored", err);
+    if (r == 0)
+        r = check_files(store, err);
     if (r < 0 && store->is_appended)
         r = outcome_unknown(err);
     /* After a failed COMMIT this only releases what the connection holds; it writes nothing. */

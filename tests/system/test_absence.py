@@ -134,3 +134,15 @@ def test_a_number_that_cannot_be_written_is_said_on_standard_error(make_instance
             done = subprocess.run([path, *words[1:]], env=commands.environment(), cwd=place, stdin=subprocess.DEVNULL, stdout=full,
                                   stderr=subprocess.PIPE, text=True, check=False, timeout=DEADLINE_S, **box.client.popen_arguments())
         assert done.returncode == 1 and f'job {number} was submitted' in done.stderr, done
+
+
+@pytest.mark.parametrize('names', [('mgpu.db', 'mgpu.db-wal', 'mgpu.db-shm'), ('mgpu.db',), ('mgpu.db-wal',)], ids=' '.join)
+def test_nothing_is_acknowledged_without_the_files_of_the_store(make_instance, names):
+    box = make_instance(gpus='sim:2x24G')
+    box.submit('-g', '0', '--hold', '--', 'true')
+    for name in names:
+        os.unlink(f'{box.state_dir}/store/{name}')
+    answer = box.api('POST', '/jobs', {'command': ['true'], 'gpus': 0, 'hold': True})
+    assert answer.status == 503 and answer.json['outcome'] == 'unknown', answer
+    assert box.process.wait(DEADLINE_S) != 0
+    assert 'was removed or replaced while mgpud runs' in box.log(), box.log()
