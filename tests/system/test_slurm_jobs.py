@@ -520,3 +520,10 @@ def test_other_names_of_options_mean_the_same(cluster):
     assert cluster.out('srun', '--cpu_bind=none', 'echo', 'bound') == 'bound\n'
     for command in ('srun', 'salloc', 'sbatch'):
         assert '--tasks-per-node' in cluster.out(command, '--help'), command
+
+
+@pytest.mark.parametrize('word', ['hetjob', 'packjob'])
+def test_a_heterogeneous_job_is_refused(cluster, word):
+    script = cluster.script(f'#!/bin/sh\n#SBATCH -n 1\n#SBATCH {word}\n#SBATCH -n 2\ntrue\n')
+    done = cluster.run('sbatch', script)
+    assert done.code == 1 and 'there are no heterogeneous jobs' in done.err and 'line 3' in done.err, done

@@ -2,6 +2,7 @@
 #include "cli/submit/slurm_lines.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,14 @@ static int apply(const char *line, const char *where, const struct slurm_reading
     int r = words_split(line, &words, err);
     if (r < 0)
         return error_wrap(err, "%s", where);
+    bool is_component =
+        words.count > 0 && (strcmp(words.items[0], "hetjob") == 0 || strcmp(words.items[0], "packjob") == 0);
+    if (is_component) { // its lines would be read as those of one job
+        (void)error_set(err, -ENOTSUP, "%s: there are no heterogeneous jobs", words.items[0]);
+        (void)error_hint(
+            err, "submit its components as jobs of their own, or as one job with the largest request");
+        return error_wrap(err, "%s", where);
+    }
     int argc = (int)words.count + 1;
     _cleanup_free_ char **argv = xcalloc(words.count + 2, sizeof(char *));
     argv[0] = (char *)(uintptr_t)reading->program->name;
