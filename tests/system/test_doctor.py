@@ -4,6 +4,8 @@
 import os
 import re
 
+import pytest
+
 import harness
 
 
@@ -61,6 +63,7 @@ def test_simulated_gpus_are_called_simulated(make_instance):
     assert harness.SANITIZER.search(instance.log()) is None
 
 
+@pytest.mark.xdist_group('test_private_tmp')  # whose jobs would name the file
 def test_doctor_names_shared_memory_that_no_process_uses(box, someone):
     path = f'/dev/shm/mgpu-left-{os.getpid()}'
     owner = harness.make_user('mgpu-tc') if harness.IS_ROOT else someone  # jobs of others would name it
