@@ -46,7 +46,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/private_tmp.h"
+#include "base/node/private_tmp.h"
 #include "base/process.h"
 #include "base/strings.h"
 #include "base/version.h"

@@ -63,7 +63,7 @@ struct job_ask {
     bool park_on_timeout;      // parked when it reaches its time limit, and runs again later
     bool park_on_preempt;      // parked instead of requeued when other jobs need its GPUs
     bool park_anywhere;        // a parked one may return on other GPUs of its node
-    bool private_tmp;          // /tmp, /var/tmp, /dev/shm and System V IPC are its own: base/private_tmp.h
+    bool private_tmp;          // /tmp, /var/tmp, /dev/shm and System V IPC are its own: base/private_places.h
     bool requeue_on_timeout;   // requeued when it reaches its time limit
     bool requeue_on_node_lost; // requeued when its node is lost or rebooted
     int64_t idle_timeout_ms;   // ends after its GPUs were unused for this time; 0: the site's default

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/private_tmp.h"
+#include "base/private_places.h"
 #include "job/image.h"
 
 #define TAG_SUBMIT_KEY 12
@@ -123,7 +123,7 @@ int job_spec_check_fallback(const char *what, const char *value, struct error *e
 /* `what` is the path, relative to the directory of the job or absolute. */
 static int check_kept(const char *what, const char *path, const char *advice, struct error *err)
 {
-    const char *place = path != NULL && path[0] == '/' ? private_tmp_place(path) : NULL;
+    const char *place = path != NULL && path[0] == '/' ? private_place_of(path) : NULL;
     if (place == NULL)
         return 0;
     (void)error_set(err, -EINVAL, "%s %s is in %s, and the job has a %s of its own, which ends with it", what,
@@ -134,7 +134,7 @@ static int check_kept(const char *what, const char *path, const char *advice, st
 int job_spec_check_private_tmp(const struct job_spec *spec, struct error *err)
 {
     static const char other[] = "name one in another directory";
-    int r = spec->cwd_fallback == NULL || private_tmp_place(spec->cwd_fallback) != NULL
+    int r = spec->cwd_fallback == NULL || private_place_of(spec->cwd_fallback) != NULL
                 ? check_kept("the working directory", spec->cwd, "use -C DIR with another directory", err)
                 : 0;
     if (r == 0)

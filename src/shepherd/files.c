@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/private_tmp.h"
+#include "base/node/private_tmp.h"
 #include "base/strings.h"
 #include "job/start_failure.h"
 #include "shepherd/exec.h"

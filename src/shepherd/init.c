@@ -30,7 +30,7 @@
 #include "base/favours.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/private_tmp.h"
+#include "base/node/private_tmp.h"
 #include "base/process.h"
 #include "base/record.h"
 #include "job/spec.h"

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "job/launch.h"
-#include "shepherd/roll.h"
+#include "shepherd/processes/roll.h"
 #include "shepherd/steps.h"
 #include "shepherd/tail.h"
 

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/memory.h"
-#include "shepherd/death_timer.h"
+#include "shepherd/processes/death_timer.h"
 #include "shepherd/input_pipe.h"
 #include "shepherd/terminal.h"
 #include "shepherd/terminal_viewer.h"

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "job/state.h"
-#include "shepherd/counts.h"
+#include "shepherd/processes/counts.h"
 #include "shepherd/init.h"
-#include "shepherd/leftovers.h"
+#include "shepherd/processes/leftovers.h"
 #include "shepherd/shepherd.h"
 
 #define SIGNALS_TEXT_MAX 400U

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "shepherd/init.h"
-#include "shepherd/tree.h"
+#include "shepherd/processes/tree.h"
 
 #define BACKSTOP_MS 2000 // after the end of the grace period, which is the shepherd's
 

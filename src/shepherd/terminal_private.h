@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shepherd/death_timer.h"
+#include "shepherd/processes/death_timer.h"
 #include "shepherd/input_pipe.h"
 #include "shepherd/terminal.h"
 #include "shepherd/terminal_exec.h"

@@ -565,47 +565,18 @@ struct message_probed {
 };
 
 /* STARTED carries struct launch_started and EXITED struct launch_exit under their message ids. */
-extern const struct record_type message_hello_record;
-extern const struct record_type message_welcome_record;
-extern const struct record_type message_launch_record;
+extern const struct record_type message_hello_record, message_welcome_record, message_launch_record;
 extern const struct record_type message_prepare_record; // struct message_launch
-extern const struct record_type message_stop_record;
-extern const struct record_type message_release_attempt_record;
-extern const struct record_type message_signal_record;
-extern const struct record_type message_update_record;
-extern const struct record_type message_started_record;
-extern const struct record_type message_exited_record;
-extern const struct record_type message_returned_record;
-extern const struct record_type message_gpus_record;
-extern const struct record_type message_park_record;
-extern const struct record_type message_park_result_record;
-extern const struct record_type message_release_gpus_record;
-extern const struct record_type message_open_log_record;
-extern const struct record_type message_stream_record;
-extern const struct record_type message_inspect_record;
-extern const struct record_type message_process_info_record;
-extern const struct record_type message_open_terminal_record;
-extern const struct record_type message_open_step_record;
-extern const struct record_type message_rejoin_step_record;
-extern const struct record_type message_open_port_record;
-extern const struct record_type message_job_client_record;
-extern const struct record_type message_notify_record;
-extern const struct record_type message_notified_record;
-extern const struct record_type message_join_record;
-extern const struct record_type message_joined_record;
-extern const struct record_type message_refused_record;
-extern const struct record_type message_probe_record;
-extern const struct record_type message_probed_record;
-extern const struct record_type message_ready_record;
-extern const struct record_type message_go_record;
-extern const struct record_type launch_peer_record;
-extern const struct record_type message_heartbeat_record;
-extern const struct record_type message_heartbeat_ack_record;
-extern const struct record_type gpu_state_record;
-extern const struct record_type gpu_test_record;
-extern const struct record_type node_nic_record;
-extern const struct record_type gpu_process_record;
-extern const struct record_type attempt_usage_record;
+extern const struct record_type message_stop_record, message_release_attempt_record, message_signal_record,
+    message_update_record, message_started_record, message_exited_record, message_returned_record,
+    message_gpus_record, message_park_record, message_park_result_record, message_release_gpus_record,
+    message_open_log_record, message_stream_record, message_inspect_record, message_process_info_record,
+    message_open_terminal_record, message_open_step_record, message_rejoin_step_record,
+    message_open_port_record, message_job_client_record, message_notify_record, message_notified_record,
+    message_join_record, message_joined_record, message_refused_record, message_probe_record,
+    message_probed_record, message_ready_record, message_go_record, launch_peer_record,
+    message_heartbeat_record, message_heartbeat_ack_record, gpu_state_record, gpu_test_record,
+    node_nic_record, gpu_process_record, attempt_usage_record;
 
 /* The record type of a message id, NULL if unknown. */
 const struct record_type *message_type(uint16_t id);

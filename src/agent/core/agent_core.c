@@ -21,11 +21,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define ID_OF(message)                                                                                       \
-    (struct spool_id)                                                                                        \
-    {                                                                                                        \
-        (message)->id.job, (message)->id.attempt, (message)->id.step, (message)->id.rank                     \
-    }
+#define ID_OF(m) ((struct spool_id){ (m)->id.job, (m)->id.attempt, (m)->id.step, (m)->id.rank })
 
 static const struct spool_id *id_at(const void *list, size_t index)
 {

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/private_tmp.h"
+#include "base/node/private_tmp.h"
+#include "base/private_places.h"
 
 static void what_is_below_a_private_directory_is_told_from_its_neighbours(void **state)
 {
@@ -35,7 +36,7 @@ static void what_is_below_a_private_directory_is_told_from_its_neighbours(void *
         { "", NULL },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *place = private_tmp_place(rows[i].path);
+        const char *place = private_place_of(rows[i].path);
         if (rows[i].place == NULL ? place != NULL : place == NULL || strcmp(place, rows[i].place) != 0)
             fail_msg("%s: %s", rows[i].path, place != NULL ? place : "none");
     }

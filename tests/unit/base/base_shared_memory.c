@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/shared_memory.h"
+#include "base/node/shared_memory.h"
 
 struct place {
     char folder[64], table[96];

@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "shepherd/counts.h"
+#include "shepherd/processes/counts.h"
 
 static char root[64];
 

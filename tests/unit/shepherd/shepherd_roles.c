@@ -17,8 +17,8 @@
 
 #include "fixture.h"
 #include "job/state.h"
-#include "shepherd/roles.h"
-#include "shepherd/roll.h"
+#include "shepherd/processes/roles.h"
+#include "shepherd/processes/roll.h"
 
 static void on_signal(int number)
 {

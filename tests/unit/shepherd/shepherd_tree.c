@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shepherd/tree.h"
+#include "shepherd/processes/tree.h"
 
 /* A child with a grandchild in another session; both wait for a signal. Returns when both are there. */
 static pid_t start_family(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names come from /proc/PID/stat; a process chooses its own, so they are only shown. */
-#include "shepherd/roll.h"
+#include "shepherd/processes/roll.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -5,12 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-
-/* Which of a process's surroundings become its own. */
-enum private_tmp {
-    PRIVATE_TMP_FILES, // /tmp and /var/tmp
-    PRIVATE_TMP_ALL,   // also /dev/shm, System V IPC and POSIX message queues
-};
+#include "base/private_places.h"
 
 /*
  * Moves the calling process, which has one thread and CAP_SYS_ADMIN, into namespaces of its own, in which
@@ -30,7 +25,3 @@ bool private_tmp_has(int fd);
 
 /* Tries private_tmp_enter() in a child. Returns 0, or a negative errno with the reason in `err`. */
 int private_tmp_probe(struct error *err);
-
-/* The private directory that an absolute path is below, such as "/var/tmp", or NULL. Links are not resolved.
- */
-const char *private_tmp_place(const char *path);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "shepherd/roll.h"
+#include "shepherd/processes/roll.h"
 
 struct tree {
     int cgroup_fd;      // directory of the step's cgroup, or -1

@@ -3,7 +3,7 @@
  * First the files of the folder are collected, then the processes cross out what they have open or mapped. A
  * machine without such files, which is the usual case, costs one look at a folder and one at a table.
  */
-#include "base/shared_memory.h"
+#include "base/node/shared_memory.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -3,7 +3,7 @@
  * A file does not tell which program made it. What was made while the job ran, belongs to its user, and is
  * used by no process any more is the job's, or that of another program that the user has ended meanwhile.
  */
-#include "shepherd/leftovers.h"
+#include "shepherd/processes/leftovers.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * Runs after the gate: the process tree is collected in a fixed array, and processes that do not fit are
  * found by the next call, because the callers repeat until none is left.
  */
-#include "shepherd/tree.h"
+#include "shepherd/processes/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #include "base/memory.h"
 #include "base/process.h"
-#include "shepherd/roles.h"
+#include "shepherd/processes/roles.h"
 
 #define FIRST_PROCESS    "Name:\tpodman-init\n"
 #define PROCESSES_MAX    16384U // found in one walk of the tree

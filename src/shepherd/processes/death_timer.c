@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shepherd/death_timer.h"
+#include "shepherd/processes/death_timer.h"
 
 #include <signal.h>
 

@@ -5,7 +5,7 @@
  * count `oom`; v1 has no equivalent on every kernel, but there the peak then equals the limit, up to what the
  * kernel charges in advance.
  */
-#include "shepherd/counts.h"
+#include "shepherd/processes/counts.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

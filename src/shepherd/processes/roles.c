@@ -6,7 +6,7 @@
  * /proc/PID/stat, which shows the signals up to 31, and from the links in /proc/PID/fd, which ask no file
  * system.
  */
-#include "shepherd/roles.h"
+#include "shepherd/processes/roles.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/shared_memory.h"
+#include "base/node/shared_memory.h"
 #include "job/launch.h"
 
 struct leftovers {

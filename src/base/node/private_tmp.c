@@ -4,12 +4,11 @@
  * directories of a user. The namespaces belong to the user namespace of the machine, so a job cannot change
  * what is mounted in its own.
  */
-#include "base/private_tmp.h"
+#include "base/node/private_tmp.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,16 +17,6 @@
 #define SOURCE  "mgpu-private-tmp" // shown by mount(8) in the job
 #define QUEUES  "/dev/mqueue"
 #define OPTIONS "mode=1777"
-
-static const struct {
-    const char *path;
-    enum private_tmp since;
-} places[] = {
-    { "/tmp", PRIVATE_TMP_FILES },
-    { "/var/tmp", PRIVATE_TMP_FILES },
-    { "/dev/shm", PRIVATE_TMP_ALL },
-};
-#define PLACES (sizeof(places) / sizeof(places[0]))
 
 /* A machine may lack one of them, which is then not there in a job either. */
 static int cover(const char *path, const char *type, const char *options)
@@ -51,8 +40,8 @@ int private_tmp_enter(enum private_tmp which)
     int separated = separate();
     if (separated < 0)
         return separated;
-    for (size_t i = 0; i < PLACES; i++) {
-        int r = places[i].since <= which ? cover(places[i].path, "tmpfs", OPTIONS) : 0;
+    for (const struct private_place *place = private_places; place->path != NULL; place++) {
+        int r = place->since <= which ? cover(place->path, "tmpfs", OPTIONS) : 0;
         if (r < 0)
             return r;
     }
@@ -68,9 +57,11 @@ int private_tmp_join(int pidfd)
 
 bool private_tmp_has(int fd)
 {
-    struct stat file, place;
-    for (size_t i = 0; i < PLACES && fstat(fd, &file) == 0; i++)
-        if (stat(places[i].path, &place) == 0 && place.st_dev == file.st_dev)
+    struct stat file, there;
+    if (fstat(fd, &file) < 0)
+        return false;
+    for (const struct private_place *place = private_places; place->path != NULL; place++)
+        if (stat(place->path, &there) == 0 && there.st_dev == file.st_dev)
             return true;
     return false;
 }
@@ -92,36 +83,4 @@ int private_tmp_probe(struct error *err)
     if (WEXITSTATUS(status) == 0)
         return 0;
     return error_set_errno(err, -WEXITSTATUS(status), "cannot mount a tmpfs in a mount namespace");
-}
-
-/* Skips slashes, and components that are ".". */
-static const char *next_name(const char *path)
-{
-    for (;;) {
-        while (*path == '/')
-            path++;
-        if (path[0] != '.' || (path[1] != '/' && path[1] != '\0'))
-            return path;
-        path++;
-    }
-}
-
-static bool is_below(const char *path, const char *place)
-{
-    for (path = next_name(path), place = next_name(place); *place != '\0'; place = next_name(place)) {
-        size_t length = strcspn(place, "/");
-        if (strncmp(path, place, length) != 0 || (path[length] != '/' && path[length] != '\0'))
-            return false;
-        path = next_name(path + length);
-        place += length;
-    }
-    return *path != '\0';
-}
-
-const char *private_tmp_place(const char *path)
-{
-    for (size_t i = 0; i < PLACES; i++)
-        if (is_below(path, places[i].path))
-            return places[i].path;
-    return NULL;
 }
