@@ -2,8 +2,8 @@
 /*
  * Podman is told not to create cgroups, which requires a PID namespace. Its processes are then members of the
  * attempt's cgroup like any other, and limits, device filter and the end of the job apply to them. Signals
- * are sent to the processes inside (shepherd/processes/tree.c), not through podman. Variables are passed by name, so
- * that no value appears on a command line.
+ * are sent to the processes inside (shepherd/processes/tree.c), not through podman. Variables are passed by
+ * name, so that no value appears on a command line.
  *
  * The directories that a user expects (home and the working directory) are mounted at the same paths.
  */
