@@ -27,7 +27,8 @@ static char *list_nodes(const struct record_list *list, bool has_slots)
     struct buffer text = { 0 };
     const struct launch_peer *peers = list->items;
     for (size_t i = 0; i < list->count; i++) {
-        const char *word = has_slots ? peers[i].address : peers[i].name;
+        const char *named = has_slots ? peers[i].address : peers[i].name;
+        const char *word = named != NULL ? named : "";         // an mgpud that has gone wrong may send none
         bool is_ipv6 = has_slots && strchr(word, ':') != NULL; // fd77::2:1 is an address itself
         buffer_printf(&text, "%s%s%s%s", i > 0 ? "," : "", is_ipv6 ? "[" : "", word, is_ipv6 ? "]" : "");
         if (has_slots)
