@@ -40,6 +40,8 @@ struct core_extra {
     struct core_stop stop;
     uint64_t next_token;                // of its next attempt, which a node prepares; 0: none does
     char *refused_by;                   // "gpu1,gpu3": nodes that cannot run it; NULL: none known
+    int64_t refused_since_ms;           // wall clock: when the first of them refused it; 0: none has
+    int64_t readmits_ms;                // wall clock: when they are tried again; 0: never
     uint32_t returns;                   // attempts since its last start that were given back
     int64_t active_ms;                  // wall clock: since when it has held resources, or the start of mgpud
     struct job_usage *usage;            // while it runs: last report of its agent; else NULL

@@ -6,6 +6,9 @@
  * only when a second user met it, so that no user can close a node to others with requests that it cannot
  * carry out.
  *
+ * A job may be left with nodes that are down, perhaps for ever. If they still are after the patience of the
+ * site, the nodes that refused it are tried once more, and then only nodes that are up count as others.
+ *
  * All of it is kept in memory: a controller that starts learns it again from the next failure.
  */
 #include "controller/core/refusal.h"
@@ -17,6 +20,7 @@
 #include "base/strings.h"
 #include "controller/core/attempt.h"
 #include "controller/core/describe.h"
+#include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "job/start_failure.h"
@@ -124,8 +128,34 @@ static bool note_trouble(
 
 /* --- nodes that cannot run it --- */
 
-static bool could_run_elsewhere(const struct core *core, const struct job *job)
+static void exclude(struct sched_request *request, const char *node)
 {
+    char *all = request->exclude == NULL ? xstrdup(node) : xasprintf("%s,%s", request->exclude, node);
+    free(request->exclude);
+    request->exclude = all;
+}
+
+/* The nodes that start no jobs now: down, drained, or not connected since the start of mgpud. */
+static void exclude_absent(const struct core *core, struct sched_request *request)
+{
+    const struct cluster *known = sched_known(core->sched), *cluster = sched_cluster(core->sched);
+    for (size_t i = 0; i < cluster->n_nodes; i++)
+        if (!cluster->nodes[i].is_up || cluster->nodes[i].is_drained)
+            exclude(request, cluster->nodes[i].name);
+    for (size_t i = 0; i < known->n_nodes; i++)
+        if (cluster_find(sched_cluster(core->sched), known->nodes[i].name) == NULL)
+            exclude(request, known->nodes[i].name);
+}
+
+static bool has_waited_for_others(const struct core *core, const struct core_extra *extra)
+{
+    int64_t patience_ms = core->options.start_patience_ms;
+    return patience_ms > 0 && core->now_ms - extra->refused_since_ms >= patience_ms;
+}
+
+static bool could_run_elsewhere(const struct core *core, const struct core_entry *entry)
+{
+    const struct job *job = entry->job;
     const struct core_facts none = { 0 };
     struct description description;
     struct error err = { 0 };
@@ -135,9 +165,17 @@ static bool could_run_elsewhere(const struct core *core, const struct job *job)
     waiting.ask = &ask;
     if (core_describe(core, &waiting, &none, &description, &err) < 0)
         return false;
+    if (has_waited_for_others(core, core_extra(entry)))
+        exclude_absent(core, &description.spec.key.request);
     int r = sched_check(core->sched, &description.spec, &err);
     description_clear(&description);
     return r == 0;
+}
+
+static void set_readmission(const struct core *core, struct core_extra *extra)
+{
+    int64_t patience_ms = core->options.start_patience_ms;
+    extra->readmits_ms = patience_ms > 0 ? core->now_ms + patience_ms : 0;
 }
 
 /* The attempt never ran; true: it is requeued for the other nodes. False: none of them could run it. */
@@ -148,12 +186,32 @@ static bool leave_out(struct core *core, struct core_entry *entry, const char *n
     char *all = extra->refused_by == NULL ? xstrdup(node) : xasprintf("%s,%s", extra->refused_by, node);
     free(extra->refused_by);
     extra->refused_by = all;
-    if (is_stopping || !could_run_elsewhere(core, entry->job)) {
+    if (extra->refused_since_ms == 0)
+        extra->refused_since_ms = core->now_ms;
+    if (is_stopping || !could_run_elsewhere(core, entry)) {
         core_admit_again(entry);
         return false;
     }
+    set_readmission(core, extra);
     core_give_back_paced(core, entry, text);
     return true;
+}
+
+void core_readmit_nodes(struct core *core, struct core_entry *entry)
+{
+    struct core_extra *extra = core_make_extra(entry);
+    const struct job_ask *asked = entry->job->ask;
+    struct job_ask ask = *asked;
+    if (could_run_elsewhere(core, entry)) { // when others have left it room
+        set_readmission(core, extra);
+        return;
+    }
+    free(take_ptr(extra->refused_by));
+    extra->readmits_ms = 0;
+    ask.after = NULL; // it has started before
+    entry->job->ask = &ask;
+    core_enqueue(core, entry, NULL, true);
+    entry->job->ask = asked;
 }
 
 /* Its node cannot start it now: the job waits, or goes elsewhere when it has waited for too long. */

@@ -23,6 +23,11 @@ enum start_class core_start_class(const struct launch_exit *record);
 bool core_start_failed(struct core *core, struct core_entry *entry, const char *node, enum start_class class,
     uint32_t cause, const char *text);
 
+/* The waiting job has been left with other nodes than those that refused it for as long as
+ * `start_patience_ms`. If none of them is up, it may be tried on any node again, and ends if it then fails.
+ */
+void core_readmit_nodes(struct core *core, struct core_entry *entry);
+
 /* The job has started on its nodes: whatever every start there needs, works again. */
 void core_forget_trouble(struct core *core, const struct job *job);
 

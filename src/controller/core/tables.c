@@ -39,8 +39,10 @@ struct core_extra *core_make_extra(struct core_entry *entry)
 
 void core_admit_again(struct core_entry *entry)
 {
-    if (entry->extra != NULL)
-        free(take_ptr(entry->extra->refused_by));
+    if (entry->extra == NULL)
+        return;
+    free(take_ptr(entry->extra->refused_by));
+    entry->extra->refused_since_ms = entry->extra->readmits_ms = 0;
 }
 
 static struct core_entry *find(const struct job_table *table, uint64_t id)

@@ -194,6 +194,114 @@ static void a_wide_job_ends_when_too_few_nodes_are_left(void **state)
     assert_non_null(strstr(core_job(b->core, 11)->text, names[refusing - 1]));
 }
 
+/* --- nodes that are down --- */
+
+#define PATIENCE_MS (10 * BACKOFF_MS)
+
+static void set_patience(struct bench *b, int64_t ms)
+{
+    b->options.start_patience_ms = ms;
+    core_configure(b->core, b->now_ms, b->now_ms, &b->options);
+    bench_settle(b);
+}
+
+/* The job was refused by one node; the other is down. Returns the link of the first. */
+static uint32_t open_with_node_down(void **state, int64_t patience_ms)
+{
+    struct bench *b = open_with_nodes(state, 2);
+    set_patience(b, patience_ms);
+    uint32_t up = started_on(b, 11);
+    core_link_down(b->core, b->now_ms, b->now_ms, 3 - up);
+    refuse_on(b, up);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    return up;
+}
+
+/* The link of the node on which the job starts when the patience is over; 0: on none. */
+static uint32_t started_at_last(struct bench *b)
+{
+    uint32_t link = 0;
+    for (unsigned i = 0; link == 0 && i < PATIENCE_MS / BACKOFF_MS + 1; i++)
+        link = started_on(b, 11);
+    return link;
+}
+
+static void a_job_does_not_wait_for_ever_for_a_node_that_is_down(void **state)
+{
+    uint32_t up = open_with_node_down(state, PATIENCE_MS);
+    struct bench *b = *state;
+    for (unsigned i = 0; i < PATIENCE_MS / BACKOFF_MS - 1; i++)
+        assert_int_equal(started_on(b, 11), 0);
+    assert_int_equal(started_at_last(b), up);
+    refuse_on(b, up);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
+    assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
+    assert_non_null(strstr(core_job(b->core, 11)->text, "there is no user"));
+}
+
+static void a_node_that_refused_a_job_may_run_it_after_the_patience(void **state)
+{
+    uint32_t up = open_with_node_down(state, PATIENCE_MS);
+    struct bench *b = *state;
+    assert_int_equal(started_at_last(b), up);
+    assert_int_equal(bench_started(b, up, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
+    bench_settle(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
+}
+
+static void a_node_that_comes_back_runs_what_waited_for_it(void **state)
+{
+    uint32_t up = open_with_node_down(state, PATIENCE_MS);
+    struct bench *b = *state;
+    assert_int_equal(started_on(b, 11), 0);
+    assert_int_equal(bench_hello_as(b, 4, names[3 - up - 1], 1), 0);
+    assert_int_equal(started_on(b, 11), 4);
+}
+
+static void without_an_end_of_patience_a_job_waits_for_the_node(void **state)
+{
+    (void)open_with_node_down(state, 0);
+    assert_int_equal(started_at_last(*state), 0);
+    assert_int_equal(core_job(((struct bench *)*state)->core, 11)->state, JOB_QUEUED);
+}
+
+/* The node that did not refuse it runs another job all the time. */
+static void a_job_waits_for_a_busy_node_for_longer_than_the_patience(void **state)
+{
+    struct bench *b = open_with_nodes(state, 2);
+    set_patience(b, PATIENCE_MS);
+    uint32_t refusing = started_on(b, 11);
+    bench_submit(b, 1000, 1, NULL, &two);
+    bench_settle(b);
+    struct sent other = *bench_sent(b, MESSAGE_LAUNCH, 12);
+    assert_int_equal(bench_started(b, other.link, &other), 0);
+    refuse_on(b, refusing);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(started_at_last(b), 0);
+    core_link_down(b->core, b->now_ms, b->now_ms, other.link);
+    bench_settle(b);
+    assert_int_equal(started_at_last(b), refusing);
+    refuse_on(b, refusing);
+    assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
+}
+
+static void a_wide_job_ends_when_one_of_the_nodes_it_needs_stays_down(void **state)
+{
+    struct bench *b = open_with_wide_job(state, 3);
+    set_patience(b, PATIENCE_MS);
+    uint32_t used = 0;
+    for (size_t i = 0; i < b->n_sent; i++)
+        if (b->sent[i].id == MESSAGE_LAUNCH)
+            used += b->sent[i].link;
+    core_link_down(b->core, b->now_ms, b->now_ms, 1 + 2 + 3 - used);
+    (void)refuse_last_rank(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
+    assert_int_not_equal(started_at_last(b), 0);
+    (void)refuse_last_rank(b);
+    assert_int_equal(core_job(b->core, 11)->state, JOB_DONE);
+    assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +313,12 @@ int main(void)
         cmocka_unit_test_teardown(a_job_that_was_refused_once_may_use_that_node_after_a_failure, bench_close),
         cmocka_unit_test_teardown(a_wide_job_runs_on_the_nodes_that_do_not_refuse_it, bench_close),
         cmocka_unit_test_teardown(a_wide_job_ends_when_too_few_nodes_are_left, bench_close),
+        cmocka_unit_test_teardown(a_job_does_not_wait_for_ever_for_a_node_that_is_down, bench_close),
+        cmocka_unit_test_teardown(a_node_that_refused_a_job_may_run_it_after_the_patience, bench_close),
+        cmocka_unit_test_teardown(a_node_that_comes_back_runs_what_waited_for_it, bench_close),
+        cmocka_unit_test_teardown(without_an_end_of_patience_a_job_waits_for_the_node, bench_close),
+        cmocka_unit_test_teardown(a_job_waits_for_a_busy_node_for_longer_than_the_patience, bench_close),
+        cmocka_unit_test_teardown(a_wide_job_ends_when_one_of_the_nodes_it_needs_stays_down, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers of single jobs: the deadline while a job waits, its time limit while it runs. The shepherd enforces
- * the limit; here it is enforced for jobs without a shepherd, and for others it detects that they should have
- * ended. Two binary heaps: time limits are on the boot clock, so setting a clock neither extends nor ends a
- * job, and deadlines are times of the core's clock.
+ * Timers of single jobs: the deadline while a job waits, and when nodes that refused it are tried again; its
+ * time limit while it runs. The shepherd enforces the limit; here it is enforced for jobs without a shepherd,
+ * and for others it detects that they should have ended. Two binary heaps: time limits are on the boot clock,
+ * so setting a clock neither extends nor ends a job, and what ends a wait is a time of the core's clock.
  */
 #include <stdlib.h>
 
@@ -13,6 +13,7 @@
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/park.h"
+#include "controller/core/refusal.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
 
@@ -104,12 +105,22 @@ static bool has_deadline(const struct job *job)
     return job->state == JOB_QUEUED && job->ask->deadline_ms != 0 && !job_is_split_up(job);
 }
 
+/* While it waits: its deadline, or when nodes that refused it are tried again; 0: neither. */
+static int64_t waiting_due_ms(const struct core_entry *entry)
+{
+    int64_t deadline_ms = has_deadline(entry->job) ? entry->job->ask->deadline_ms : 0;
+    int64_t readmits_ms = entry->job->state == JOB_QUEUED ? core_extra(entry)->readmits_ms : 0;
+    bool is_sooner = readmits_ms != 0 && (deadline_ms == 0 || readmits_ms < deadline_ms);
+    return is_sooner ? readmits_ms : deadline_ms;
+}
+
 /* According to its state and request. */
 static void set_due(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;
-    if (has_deadline(job))
-        set(core, entry, true, job->ask->deadline_ms);
+    int64_t waits_until_ms = waiting_due_ms(entry);
+    if (waits_until_ms != 0)
+        set(core, entry, true, waits_until_ms);
     else if (job->state != JOB_RUNNING || job->ask->time_limit_ms == 0 || job_park(job)->phase != PARK_NONE)
         clear_due(core, entry);
     else if (core_extra(entry)->due.place == 0 || core_extra(entry)->due.limit_ms != job->ask->time_limit_ms)
@@ -143,6 +154,18 @@ static void end_at_limit(struct core *core, struct core_entry *entry)
         core_stop_job(core, entry, core->options.admin_uid, END_TIME_LIMIT);
 }
 
+static void end_wait(struct core *core, struct core_entry *entry)
+{
+    if (has_deadline(entry->job) && entry->job->ask->deadline_ms <= core->now_ms) {
+        core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
+        return;
+    }
+    int64_t readmits_ms = core_extra(entry)->readmits_ms;
+    if (readmits_ms != 0 && readmits_ms <= core->now_ms)
+        core_readmit_nodes(core, entry);
+    set_due(core, entry);
+}
+
 static void run_due(struct core *core)
 {
     struct timers *limits = &core->limits->limits, *deadlines = &core->limits->deadlines;
@@ -154,7 +177,7 @@ static void run_due(struct core *core)
     while (first_ms(deadlines) <= core->now_ms) {
         struct core_entry *entry = deadlines->heap[0];
         clear_due(core, entry);
-        core_stop_job(core, entry, core->options.admin_uid, END_DEADLINE);
+        end_wait(core, entry);
     }
 }
 
