@@ -124,6 +124,19 @@ static struct pollfd wait_for(const struct flow *in, const struct flow *out)
     return (struct pollfd){ .fd = in->from, .events = (short)(events | (out->end > 0 ? POLLOUT : 0)) };
 }
 
+/* The client has closed its side, or its job has ended: nobody reads an answer, but what was said before
+ * still counts, such as that an exit status has come. */
+static void pass_last_words(struct flow *up)
+{
+    for (;;) {
+        struct pollfd room = { .fd = up->to, .events = POLLOUT };
+        flow_read(up);
+        if (up->end == 0 || poll(&room, 1, LINGER_MS) <= 0)
+            return;
+        flow_write(up);
+    }
+}
+
 /* False if mgpud closed the connection without an answer. */
 static bool relay(int client_fd, int stream_fd, int init_fd)
 {
@@ -138,8 +151,10 @@ static bool relay(int client_fd, int stream_fd, int init_fd)
             fds[1].fd = -1; // its hang-up is not news
         if (poll(fds, 3, -1) < 0 && errno != EINTR)
             break;
-        if (fds[2].revents != 0 || (fds[0].revents & (POLLHUP | POLLERR)) != 0)
-            return true; // nobody is left to answer
+        if (fds[2].revents != 0 || (fds[0].revents & (POLLHUP | POLLERR)) != 0) {
+            pass_last_words(&up);
+            return true;
+        }
         flow_read(&up);
         flow_write(&up);
         flow_read(&down);

@@ -178,7 +178,7 @@ static int join(struct session *session, struct error *err)
             continue;
         }
         bool is_loss = client_is_loss(r) || r == -EHOSTUNREACH;
-        bool is_lost_start = is_exec && client_is_loss(r) && r != -EHOSTDOWN;
+        bool is_lost_start = is_exec && client_is_loss(r) && r != -EHOSTDOWN && r != -EAGAIN; // a refusal
         session->is_start_unknown |= is_lost_start && !is_return;
         bool is_patient = is_return || session->is_start_unknown;
         if (r == 0 || !is_loss || !is_patient || clock_boot_ms() - first_ms > CLIENT_PATIENT_MS)
