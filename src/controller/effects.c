@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/cluster/cluster.h"
+#include "controller/config/groups.h"
 #include "controller/nodes/links.h"
 #include "controller/api/api.h"
 #include "controller/turns.h"
@@ -181,6 +182,12 @@ static const char *user_name(void *arg, uint32_t uid)
     return serve_user_name(effects->controller->serve, uid);
 }
 
+static uint32_t group_of(void *arg, uint32_t uid, uint32_t gid)
+{
+    struct effects *effects = arg;
+    return group_that_counts(&effects->controller->options, uid, gid);
+}
+
 struct effects *effects_new(struct controller *controller, struct core_effects *ret_table)
 {
     struct effects *effects = xcalloc(1, sizeof(*effects));
@@ -201,6 +208,7 @@ struct effects *effects_new(struct controller *controller, struct core_effects *
         .random = random_number,
         .describe = describe,
         .user_name = user_name,
+        .group_of = group_of,
     };
     return effects;
 }

@@ -19,6 +19,7 @@
 #include "controller/api/refer.h"
 #include "controller/api/route.h"
 #include "controller/cluster/cluster.h"
+#include "controller/config/groups.h"
 #include "controller/http/connection.h"
 #include "controller/http/request.h"
 #include "controller/http/server.h"
@@ -92,6 +93,12 @@ static const char *user_name(void *arg, uint32_t uid)
     return serve_user_name(view->controller->serve, uid);
 }
 
+static uint32_t group_of(void *arg, uint32_t uid, uint32_t gid)
+{
+    struct standby_view *view = arg;
+    return group_that_counts(&view->controller->options, uid, gid);
+}
+
 static const struct core_effects no_effects = {
     .commit = drop_batch,
     .send = send_nothing,
@@ -104,6 +111,7 @@ static const struct core_effects no_effects = {
     .random = no_random,
     .describe = describe_nothing,
     .user_name = user_name,
+    .group_of = group_of,
 };
 
 /* --- loading --- */

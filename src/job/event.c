@@ -85,6 +85,7 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(410, RECORD_STRING, struct job_event, signals, EVENT_TEXT_MAX),
     RECORD_FIELD(411, RECORD_U32, struct job_event, scope, 0),
     RECORD_SUBLIST(480, struct job_event, credential, 1, &credential_record),
+    RECORD_FIELD(490, RECORD_U32, struct job_event, account, 0),
 };
 
 const struct record_type job_event_record = RECORD_TYPE(3, "job event", struct job_event, event_fields);

@@ -49,6 +49,7 @@ struct job_event {
     int64_t boot_ms;           // time, on the controller's boot clock
     uint32_t uid;              // submitted: the owner; stop and other requests: the caller
     uint32_t gid;              // submitted: the owner's group
+    uint32_t account;          // submitted: the group that it counts for, plus 1; 0: `gid`
     uint64_t token;            // allocated: identifies the attempt in every message about it
     char *node;                // allocated, restoring: the node
     char *boot_id;             // allocated: boot id of that node

@@ -111,6 +111,7 @@ static void on_submitted(struct job *job, const struct job_event *event)
 {
     job->uid = event->uid;
     job->gid = event->gid;
+    job->account = event->account;
     job->submitted_ms = event->wall_ms;
     if (event->credential.count > 0)
         job->api_token = ((const struct event_credential *)event->credential.items)->token;

@@ -23,6 +23,7 @@
 struct job {
     uint64_t id;
     uint32_t uid, gid;
+    uint32_t account; // the group it counts for, plus 1; 0: `gid` (job_group())
     enum job_state state;
     uint32_t attempt;          // number of the latest attempt, 0 before the first
     const struct job_ask *ask; // of job/ask_shared.h
@@ -106,6 +107,12 @@ void job_set_ask(struct job *job, const struct job_ask *ask);
 static inline uint64_t job_submitted_as(const struct job *job)
 {
     return job->array_job != 0 ? job->array_job : job->id;
+}
+
+/* The group for whose limits, shares and statistics it counts: not always the one it runs with, `gid`. */
+static inline uint32_t job_group(const struct job *job)
+{
+    return job->account != 0 ? job->account - 1 : job->gid;
 }
 
 static inline bool job_is_array(const struct job *job)

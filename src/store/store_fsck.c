@@ -324,7 +324,7 @@ static int check_totals(struct fsck *fsck, struct error *err)
             "GPUs have shares above 1000 thousandths" },
         { "SELECT count(*) FROM events WHERE seq < 1", "events have no sequence number" },
         { "SELECT count(*) FROM (SELECT " STORE_ENDED_COLUMNS
-          " FROM ended EXCEPT " STORE_ENDED_OF("true") ")",
+          " FROM ended EXCEPT " STORE_ENDED_OF(STORE_GROUP, "true") ")",
             "rows of ended jobs differ from the jobs" },
         { "SELECT count(*) FROM jobs WHERE state = 5 AND id NOT IN (SELECT job FROM ended)",
             "ended jobs have no row in ended" },

@@ -64,6 +64,7 @@ static const struct column columns[] = {
     FIXED(COLUMN_64, id),
     FIXED(COLUMN_U32, uid),
     FIXED(COLUMN_U32, gid),
+    FIXED(COLUMN_U32, account),
     FIXED(COLUMN_64, array_job),
     FIXED(COLUMN_U32, array_index),
     FIXED(COLUMN_TEXT, summary),

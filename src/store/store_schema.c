@@ -164,7 +164,7 @@ static const char usage[] =
     " is_array INTEGER NOT NULL, wait_ms INTEGER, held_ms INTEGER NOT NULL,"
     " measured_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL, node TEXT,"
     " name TEXT NOT NULL, PRIMARY KEY (ended_ms, job)) STRICT, WITHOUT ROWID;"
-    "INSERT INTO ended (" STORE_ENDED_COLUMNS ") " STORE_ENDED_OF(
+    "INSERT INTO ended (" STORE_ENDED_COLUMNS ") " STORE_ENDED_OF("j.gid",
         "true") ";CREATE TABLE kept_days (day INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL, "
                 "node TEXT NOT NULL, jobs INTEGER NOT NULL, held_ms INTEGER NOT NULL, measured_ms INTEGER "
                 "NOT NULL, used_ms INTEGER NOT NULL, PRIMARY KEY (day, uid, gid, node)) STRICT, WITHOUT "
@@ -214,6 +214,9 @@ static const char elements[] =
     "12)"
     " WHERE array_left IS NOT NULL;";
 
+/* The group that a job counts for, plus 1; 0: `gid`. */
+static const char groups[] = "ALTER TABLE jobs ADD COLUMN account INTEGER NOT NULL DEFAULT 0;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
     { 2, scheduler },
@@ -223,6 +226,7 @@ const struct schema_step store_schema_steps[] = {
     { 6, parks },
     { 7, scopes },
     { 8, elements },
+    { 9, groups },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 

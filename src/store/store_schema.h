@@ -32,9 +32,11 @@ enum store_mark {
     " WHERE t.job = j.id AND " which ")"
 #define STORE_HELD_ALL  STORE_HELD("true")
 #define STORE_HELD_LAST STORE_HELD("t.attempt = j.attempt")
-#define STORE_ENDED_OF(where)                                                                                \
+#define STORE_GROUP     "iif(j.account = 0, j.gid, j.account - 1)" // job_group()
+#define STORE_ENDED_OF(group, where)                                                                         \
     "SELECT id, uid, gid, ended_ms, outcome, is_array, wait_ms, held / 1000, measured / 1000,"               \
-    " measured / 1000 * ifnull(busy, 0) / 1000, node, name FROM (SELECT j.id, j.uid, j.gid, j.ended_ms,"     \
+    " measured / 1000 * ifnull(busy, 0) / 1000, node, name FROM (SELECT j.id, j.uid, " group                 \
+    " AS gid, j.ended_ms,"                                                                                   \
     "  CASE WHEN j.\"end\" = 3 THEN 2 WHEN j.\"end\" = 14 OR (j.\"end\" = 1 AND j.exit_code = 0) THEN 0"     \
     "   ELSE 1 END AS outcome, j.array_left IS NOT NULL AS is_array,"                                        \
     "  iif(j.started_ms = 0, NULL, max(0, j.started_ms - j.submitted_ms)) AS wait_ms,"                       \

@@ -51,7 +51,7 @@ static const char *const texts[STORE_STATEMENTS] = {
     [SQL_SELECT_STEP_EVENTS] = "SELECT seq, event FROM events WHERE seq > ?1 AND job = ?3 AND type IN (4, 5, "
                                "10, 18, 19) ORDER BY seq LIMIT ?2",
     [SQL_INSERT_ENDED] =
-        "INSERT OR REPLACE INTO ended (" STORE_ENDED_COLUMNS ") " STORE_ENDED_OF("j.id = ?1"),
+        "INSERT OR REPLACE INTO ended (" STORE_ENDED_COLUMNS ") " STORE_ENDED_OF(STORE_GROUP, "j.id = ?1"),
     /* Newest first; ?1 and ?2 are the position to continue at, ?3 the oldest time included. */
     [SQL_SCAN_ENDED] = "SELECT " STORE_ENDED_COLUMNS " FROM ended WHERE (ended_ms, job) < (?1, ?2)"
                        " AND ended_ms >= ?3 ORDER BY ended_ms DESC, job DESC LIMIT ?4",

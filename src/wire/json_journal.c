@@ -32,7 +32,8 @@ static void add_ask(json_t *object, const struct job_event *event)
 static void add_submitted(json_t *object, const struct job_event *event, uint64_t stem)
 {
     (void)json_object_set_new(object, "uid", json_integer(event->uid));
-    (void)json_object_set_new(object, "gid", json_integer(event->gid));
+    (void)json_object_set_new(
+        object, "gid", json_integer(event->account != 0 ? event->account - 1 : event->gid));
     (void)json_object_set_new(object, "stem", json_integer((json_int_t)stem));
     (void)json_object_set_new(object, "hold", json_integer(event->hold));
     (void)json_object_set_new(object, "array_job",

@@ -2,6 +2,7 @@
 """MUNGE in the place of tokens: munged itself, without rights, with a key and a socket of its own."""
 
 import base64
+import grp
 import http.client
 import os
 import shutil
@@ -110,6 +111,24 @@ def test_the_user_is_the_one_who_made_the_credential(served, munged, ana):
     answer = connection.getresponse()
     text = answer.read().decode()
     assert answer.status == 201 and f'"user":"{ana.name}"' in text, text
+    connection.close()
+
+
+@pytest.mark.root
+def test_a_credential_does_not_say_which_group_of_its_user_counts(make_instance, munged, ana, place):
+    with open(f'{place}/mgpu.yaml', 'w', encoding='utf-8') as out:
+        out.write(f'groups: {{ {grp.getgrgid(ana.gid).gr_name}: {{ max-gpus: 1 }} }}\n')
+    served = Served(lambda gpus, **options: make_instance(gpus='sim:2x8G', **options), '--munge', 'on', '--munge-socket', munged.socket,
+                    '--config', f'{place}/mgpu.yaml')
+    supplementary = next(group for group in ana.groups if group != ana.gid)
+    made = subprocess.run([MUNGE, '--socket', munged.socket, '--string', served.payload('POST', '/api/v1/jobs')], check=True,
+                          capture_output=True, text=True, **{**ana.popen_arguments(), 'group': supplementary})
+    connection = http.client.HTTPConnection('127.0.0.1', served.port, timeout=harness.DEADLINE_S)
+    connection.request('POST', '/api/v1/jobs', '{"command": ["true"], "gpus": 2}', {
+        'Authorization': f'MUNGE {made.stdout.strip()}', 'Content-Type': 'application/json'})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    assert answer.status == 400 and 'the limit of its group is 1' in text, (answer.status, text)
     connection.close()
 
 

@@ -108,6 +108,7 @@ static void reply_created(struct request *request, const struct job *job)
         .id = job->id,
         .uid = job->uid,
         .gid = job->gid,
+        .account = job->account,
         .state = JOB_QUEUED,
         .ask = job->ask,
         .hold = job->hold,

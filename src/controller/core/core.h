@@ -71,6 +71,9 @@ struct core_effects {
     /* The name of a user on this machine, valid until the next call; NULL if it has none. May be NULL: nodes
      * are then sent no names. */
     const char *(*user_name)(void *arg, uint32_t uid);
+    /* The group whose limits and shares count for new jobs of a user whose process has the group `gid`. May
+     * be NULL: that group. */
+    uint32_t (*group_of)(void *arg, uint32_t uid, uint32_t gid);
 };
 
 /* The hint for callers whose role does not suffice. */

@@ -154,7 +154,7 @@ int core_describe(const struct core *core, const struct job *job, const struct c
         .preemptions = job->preemptions,
         .key = {
             .uid = job->uid,
-            .gid = job->gid,
+            .gid = job_group(job),
             .priority = ask_priority_of_all(ask),
             .own_priority = ask_priority_of_own(ask),
             .is_preemptible = ask->preemptible,

@@ -109,6 +109,15 @@ uint64_t core_first_own(struct core *core, uint32_t uid)
     return was_another ? last->first_job : 0;
 }
 
+uint32_t core_account(const struct core *core, const struct identity *who)
+{
+    const struct core_effects *effects = &core->effects;
+    if (effects->group_of == NULL)
+        return 0;
+    uint32_t group = effects->group_of(effects->arg, who->uid, who->gid);
+    return group != who->gid ? group + 1 : 0;
+}
+
 char *core_user_name(struct core *core, uint32_t uid)
 {
     return core->effects.user_name != NULL ? xstrdup(core->effects.user_name(core->effects.arg, uid)) : NULL;

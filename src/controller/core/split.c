@@ -38,6 +38,7 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
         .type = EVENT_SUBMITTED,
         .uid = array->job->uid,
         .gid = array->job->gid,
+        .account = array->job->account,
         .array_job = array->job->id,
         .array_index = index,
         .hold = array->job->hold,

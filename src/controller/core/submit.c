@@ -187,6 +187,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
     _cleanup_(job_freep) struct job *job = job_new(core->last_job + 1, spec);
     job->uid = who->uid;
     job->gid = who->gid;
+    job->account = core_account(core, who);
     job->submitted_ms = core->now_ms;
     complete_ask(core, who, job);
     r = job->ask->private_tmp ? job_spec_check_private_tmp(spec, err) : 0;
@@ -240,6 +241,7 @@ static void record_submit(
         .type = EVENT_SUBMITTED,
         .uid = job->uid,
         .gid = job->gid,
+        .account = job->account,
         .hold = job->hold,
         .ask = { .items = &ask, .count = 1 },
         .credential = { .items = &credential, .count = credential.token != 0 },

@@ -38,7 +38,7 @@ struct class_key replay_key(const struct job *job, uint64_t stem)
 {
     return (struct class_key){
         .uid = job->uid,
-        .gid = job->gid,
+        .gid = job_group(job),
         .priority = ask_priority_of_all(job->ask),
         .own_priority = ask_priority_of_own(job->ask),
         .is_preemptible = job->ask->preemptible,

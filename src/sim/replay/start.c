@@ -162,7 +162,7 @@ void replay_keep_accounts(struct replay *replay, const struct job *job, uint64_t
     struct class_key key = replay_key(job, stem);
     struct error err;
     keep_account(replay, job->uid, false);
-    keep_account(replay, job->gid, true);
+    keep_account(replay, job_group(job), true);
     if (job->state != JOB_DONE || request_from_ask(job->ask, &key.request, &err) < 0)
         return;
     sched_history_key(replay->sched, &key, &history_key);

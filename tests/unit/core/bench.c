@@ -49,6 +49,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         sent->n_gpus = (uint32_t)launch->gpus.count;
     if (type->id == MESSAGE_LAUNCH || type->id == MESSAGE_PREPARE)
         sent->has_spec = launch->spec.length > 0;
+    if (type->id == MESSAGE_LAUNCH)
+        sent->gid = launch->gid;
     if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
         (void)snprintf(sent->user, sizeof(sent->user), "%s", launch->user);
     if (type->id == MESSAGE_PARK) {
@@ -74,6 +76,12 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
 static const char *user_name(void *arg, uint32_t uid)
 {
     return uid == 1000 ? ((struct bench *)arg)->user : NULL;
+}
+
+static uint32_t group_of(void *arg, uint32_t uid, uint32_t gid)
+{
+    uint32_t group = ((struct bench *)arg)->group;
+    return group != 0 ? group : gid;
 }
 
 static void close_link(void *arg, uint32_t link)
@@ -147,6 +155,7 @@ int bench_open(void **state)
         .arm = arm,
         .random = random_number,
         .user_name = user_name,
+        .group_of = group_of,
     };
     bench->options = options;
     bench->effects = effects;

@@ -34,6 +34,7 @@ struct sent {
     uint32_t is_suspended; // of an UPDATE
     uint32_t action;       // of a PARK
     char user[32];         // of a LAUNCH
+    uint32_t gid;          // of a LAUNCH
     uint64_t order;        // of a LAUNCH; the last one that a WELCOME tells of
     uint64_t event;        // of a LAUNCH, a WELCOME or a RELEASE_ATTEMPT
     uint64_t epoch;        // of a WELCOME
@@ -62,6 +63,7 @@ struct bench {
     int64_t now_ms;
     uint64_t last_random;
     const char *user; // name of user 1000
+    uint32_t group;   // for which new jobs count; 0: that of the process
 };
 
 int bench_open(void **state);

@@ -146,6 +146,7 @@ static void an_older_store_is_brought_up_to_date_with_all_that_is_in_it(void **s
     assert_int_equal(fixture->summary.epoch, 5);
     assert_int_equal(store_load_jobs(fixture->store, 9, keep_job, jobs, &fixture->err), 0);
     assert_int_equal(jobs[1]->stop_reason, END_CANCELLED);
+    assert_int_equal(job_group(jobs[1]), jobs[1]->gid);
     assert_int_equal(jobs[2]->ask->gpu_mem, 5);
     assert_int_equal(jobs[2]->stop_reason, END_NONE);
     assert_int_equal(jobs[3]->ask->gpus, 2);
@@ -186,9 +187,9 @@ static void requeue(struct fixture *fixture, struct job *job, enum requeue_cause
     fixture_commit_all(fixture);
 }
 
-#define WITHOUT_ELEMENTS                                                                                     \
+#define WITHOUT_NEWER                                                                                        \
     "ALTER TABLE jobs DROP COLUMN array_cancelled; ALTER TABLE jobs DROP COLUMN array_done;"                 \
-    "ALTER TABLE jobs DROP COLUMN array_exit_max;"
+    "ALTER TABLE jobs DROP COLUMN array_exit_max; ALTER TABLE jobs DROP COLUMN account;"
 
 static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
 {
@@ -201,12 +202,12 @@ static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
         requeue(fixture, job, causes[i]);
     fixture_close(fixture);
     assert_int_equal(
-        fixture_sql(fixture, "ALTER TABLE jobs DROP COLUMN limit_requeues;"
-                             "ALTER TABLE jobs DROP COLUMN loss_requeues;"
-                             "ALTER TABLE jobs DROP COLUMN park;"
-                             "ALTER TABLE jobs DROP COLUMN api_token;" WITHOUT_ELEMENTS
-                             "ALTER TABLE tokens DROP COLUMN scopes;"
-                             "ALTER TABLE tokens DROP COLUMN max_gpu_ms; PRAGMA user_version = 4"),
+        fixture_sql(fixture,
+            "ALTER TABLE jobs DROP COLUMN limit_requeues;"
+            "ALTER TABLE jobs DROP COLUMN loss_requeues;"
+            "ALTER TABLE jobs DROP COLUMN park;"
+            "ALTER TABLE jobs DROP COLUMN api_token;" WITHOUT_NEWER "ALTER TABLE tokens DROP COLUMN scopes;"
+            "ALTER TABLE tokens DROP COLUMN max_gpu_ms; PRAGMA user_version = 4"),
         SQLITE_OK);
     fixture_open(fixture);
     assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
@@ -241,7 +242,7 @@ static void elements_of_an_older_store_are_counted_from_the_events_of_their_arra
     }
     fixture_commit_all(fixture);
     fixture_close(fixture);
-    assert_int_equal(fixture_sql(fixture, WITHOUT_ELEMENTS "PRAGMA user_version = 7"), SQLITE_OK);
+    assert_int_equal(fixture_sql(fixture, WITHOUT_NEWER "PRAGMA user_version = 7"), SQLITE_OK);
     fixture_open(fixture);
     assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
     assert_int_equal(jobs[1]->array_done, array->array_done);

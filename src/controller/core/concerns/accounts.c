@@ -33,7 +33,7 @@ static void keep_accounts(struct core *core, const struct job *job)
     struct history_key key;
     struct job shell = *job; // borrowed: nothing of it is freed
     keep_account(core, job->uid, false);
-    keep_account(core, job->gid, true);
+    keep_account(core, job_group(job), true);
     struct job_ask ask = *job->ask;
     ask.after = NULL;
     shell.ask = &ask;
