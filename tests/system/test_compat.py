@@ -4,6 +4,8 @@
 import os
 import subprocess
 
+import pytest
+
 import harness
 
 
@@ -34,6 +36,18 @@ def test_an_old_link_to_mgpu_works_and_is_replaced(tmp_path):
     done = call(f'{programs}/mgpu', 'compat', 'install', tmp_path, 'tgpu')
     assert done.returncode == 0, done.stderr
     assert os.readlink(tmp_path / 'tgpu') == f'{programs}/mgpu-compat'
+
+
+@pytest.mark.parametrize('words', [[], ['--slurm'], ['--python']], ids=' '.join)
+def test_a_folder_that_is_missing_is_made(tmp_path, words):
+    mgpu = f'{harness.programs()}/mgpu'
+    for _ in range(2):
+        done = call(mgpu, 'compat', 'install', '--force', *words, tmp_path / 'bin')
+        assert done.returncode == 0 and os.listdir(tmp_path / 'bin'), done.stderr
+    (tmp_path / 'file').write_text('')
+    for path, said in ((tmp_path / 'none' / 'bin', 'No such file'), (tmp_path / 'file', 'Not a directory')):
+        done = call(mgpu, 'compat', 'install', *words, path)
+        assert done.returncode != 0 and said in done.stderr and str(path) in done.stderr, done.stderr
 
 
 def test_a_file_of_another_program_stays(tmp_path):

@@ -911,6 +911,20 @@ def test_a_begin_time_that_has_passed_is_said(box):
     assert 'passed' not in box.mgpu('edit', held, 'begin=+1h', check=True).err
 
 
+@pytest.mark.parametrize('size, said', [('8', '8 MiB'), ('255M', '255 MiB'), ('1K', '1 KiB'), ('256', None), ('8G', None)])
+def test_gpu_memory_that_no_program_can_begin_with_is_said(box, size, said):
+    done = box.mgpu('submit', '--hold', '-m', size, '--', 'true', check=True)
+    quiet = box.mgpu('submit', '-q', '--hold', '-m', size, '--', 'true', check=True)
+    edited = box.mgpu('edit', quiet.out.strip(), 'gpu_mem=1G', check=True), box.mgpu('edit', quiet.out.strip(), f'gpu_mem={size}', check=True)
+    assert quiet.err == '' and 'less than' not in edited[0].err
+    for told in (done, edited[1]):
+        assert ('less than a CUDA program needs' in told.err) == (said is not None), told
+        assert said is None or f'{said} of GPU memory' in told.err, told
+    assert ('did you mean 8G?' in done.err) == (size == '8')
+    for job in (done, quiet):
+        box.mgpu('cancel', job.out.strip(), check=True)
+
+
 def test_a_directory_whose_name_is_not_utf_8_is_named(box, place):
     strange = os.fsencode(place) + b'/caf\xe9'
     os.mkdir(strange)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "base/strings.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
@@ -19,6 +20,8 @@
 
 #define SHOWN_MAX      200
 #define BEGIN_SLACK_MS 1000 // "now" is not past
+#define MIB            (INT64_C(1) << 20)
+#define GPU_MEMORY_MIN (256 * MIB) // the context of a CUDA program alone takes about as much
 
 static char *shown(const char *text)
 {
@@ -205,17 +208,35 @@ static void check_script(const struct submit_options *options, const char *word,
     }
 }
 
-void submit_check_begin(const struct call *call, const json_t *ask)
+/* A number without a unit is in MiB, and was often meant in GiB. */
+static void check_gpu_memory(const json_t *ask)
+{
+    json_int_t bytes = json_integer_value(json_object_get(ask, "gpu_mem"));
+    char size[32];
+    if (bytes <= 0 || bytes >= GPU_MEMORY_MIN)
+        return;
+    format_size((uint64_t)bytes, size, sizeof(size));
+    if (bytes % MIB == 0)
+        talk_line("warning: %s of GPU memory is less than a CUDA program needs to begin; did you mean %lldG?",
+            size, (long long)(bytes / MIB));
+    else
+        talk_line("warning: %s of GPU memory is less than a CUDA program needs to begin", size);
+}
+
+void submit_check_ask(const struct call *call, const json_t *ask)
 {
     int64_t begin_ms = time_parse(field_text(ask, "begin"));
-    if (begin_ms > 0 && begin_ms + BEGIN_SLACK_MS < clock_wall_ms() && !call->is_quiet)
+    if (call->is_quiet)
+        return;
+    if (begin_ms > 0 && begin_ms + BEGIN_SLACK_MS < clock_wall_ms())
         talk_line("the begin time has passed: the job can start at once");
+    check_gpu_memory(ask);
 }
 
 void submit_check(const struct call *call, const json_t *command)
 {
     const struct submit_options *options = call->options;
-    submit_check_begin(call, options->ask);
+    submit_check_ask(call, options->ask);
     if (call->is_quiet || call->client.host != NULL)
         return;
     check_tilde("-C", options->directory);

@@ -7,7 +7,7 @@
 #include "cli/options/call.h"
 
 /*
- * Says so if the begin time has passed. Warns if the directory of -C or -o is missing or closed to this user;
+ * What submit_check_ask() says. Warns if the directory of -C or -o is missing or closed to this user;
  * if the command does not exist or is not executable, with a command to fix it; if the script of an
  * interpreter does not exist; and if -o names a directory or a file that is not empty. It only warns: what is
  * missing here may exist on the node, or by then. Prints nothing with --quiet, for an mgpud on another
@@ -15,5 +15,6 @@
  */
 void submit_check(const struct call *call, const json_t *command);
 
-/* Says so if the `begin` of these members of a request has passed. */
-void submit_check_begin(const struct call *call, const json_t *ask);
+/* Says so if the `begin` of these members of a request has passed, and warns about a `gpu_mem` that is too
+ * small for any program. Prints nothing with --quiet. */
+void submit_check_ask(const struct call *call, const json_t *ask);

@@ -19,6 +19,8 @@
 #include "cli/api/programs.h"
 #include "cli/options/talk.h"
 
+#define FOLDER_MODE 0755
+
 struct compat_options {
     bool is_forced;
     bool is_slurm;  // the commands of Slurm, which are another program
@@ -123,6 +125,15 @@ static int install_python(struct call *call, int argc, char **argv, const char *
     return made < 0 ? made : EXIT_OK;
 }
 
+/* Opens the folder, and makes it if it is missing. A descriptor, which the caller closes. */
+static int open_folder(const char *path, struct error *err)
+{
+    if (mkdir(path, FOLDER_MODE) < 0 && errno != EEXIST)
+        return error_set_errno(err, -errno, "cannot make the folder %.200s", path);
+    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return folder < 0 ? error_set_errno(err, -errno, "cannot open the folder %.200s", path) : folder;
+}
+
 static int run_install(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct compat_options *options = call->options;
@@ -138,9 +149,9 @@ static int run_install(struct call *call, int argc, char **argv, struct error *e
     for (int i = 1; i < argc; i++)
         if (find_or_refuse(names, argv[i], err) == NULL)
             return -EINVAL;
-    _cleanup_close_ int folder = open(argv[0], O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int folder = open_folder(argv[0], err);
     if (folder < 0)
-        return error_set_errno(err, -errno, "cannot open the folder %.200s", argv[0]);
+        return folder;
     for (const struct compat_name *row = names; row->name != NULL; row++) {
         struct error problem = { 0 };
         bool is_wanted = argc == 1;

@@ -96,7 +96,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         return r;
     int status = jobs_each(call, &jobs, edit, changes);
     if (status == EXIT_OK)
-        submit_check_begin(call, changes);
+        submit_check_ask(call, changes);
     return status;
 }
 
