@@ -53,6 +53,14 @@ def test_the_commands_of_a_job_need_no_token(cluster):
     assert f'{job}.1|COMPLETED' in cluster.out('sacct', '-n', '-P', '-j', job, '-o', 'JobID,State')
 
 
+def test_nothing_of_a_step_on_two_nodes_stays_after_it(cluster):
+    """srun says that the exit status has come, and leaves: the last of it passes the socket for jobs, too."""
+    job, ended, out = run_in_job(cluster, 'for i in 1 2 3; do srun -N 2 -n 2 -l sh -c "echo $i"; done', '-N', 2)
+    assert ended['state'] == 'done' and sorted(out.split('\n')[:-1]) == [f'{rank}: {i}' for rank in (0, 1) for i in (1, 2, 3)], out
+    for node in cluster.nodes.values():
+        harness.until(lambda node=node: not harness.processes(f'{node.run_dir}/spool/{job}.1.'), 'its processes have left')
+
+
 def test_a_job_changes_no_other_job_that_it_has_not_submitted(cluster, bo):
     own, others = hold(cluster), hold(cluster, user=bo)
     line = f'for job in {own} {others}; do mgpu cancel $job; squeue -h -j $job -o %T; done; mgpu logs {others}; mgpu token list'

@@ -185,3 +185,6 @@ def test_a_node_that_is_silent_is_named_whatever_its_rank_and_its_loss_has_a_run
         finally:
             for pid in stopped:
                 os.kill(pid, signal.SIGCONT)
+        # Only now it hears that nothing of the job is wanted, and whether its part has passed the gate is open.
+        spool = f'{cluster.nodes[names[1]].run_dir}/spool/'
+        harness.until(lambda: not harness.processes(spool), 'the node that is back has ended its part')
