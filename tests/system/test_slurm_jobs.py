@@ -501,6 +501,25 @@ def test_a_bare_number_is_a_dependency_on_the_end(cluster):
         assert cluster.finish(cluster.wrap('true', '-d', words))['state'] == 'done', words
 
 
+@pytest.mark.parametrize('value, kept', [
+    ('afterok:{0},afterany:{0}', '{0}:ok'), ('afterany:{0}:{1},afterok:{0}', '{0}:ok,{1}:any'), ('after:{0},afterany:{0}', '{0}:any'),
+    ('afternotok:{1},after:{0},after:{1}', '{1}:fail,{0}:start'), ('afterok:{0}?afterany:{0}', '{0}:any'), ('after:{0}?afterok:{0}', '{0}:start'),
+    ('afterok:{0}?afterok:{0}?afterok:{1}', '{0}:ok?{1}:ok')])
+def test_a_job_that_is_listed_twice_is_waited_for_as_both_demand(cluster, value, kept):
+    first, second = (cluster.wrap('true', '-H') for _ in range(2))
+    job = cluster.wrap('true', '-d', value.format(first, second))
+    assert cluster.box.job(job)['after'] == kept.format(first, second)
+    cluster.out('scancel', job, first, second)
+
+
+def test_dependencies_that_exclude_each_other_are_refused(cluster):
+    first = cluster.wrap('true', '-H')
+    for value in (f'afterok:{first},afternotok:{first}', f'after:{first}+5,afterok:{first}'):
+        done = cluster.run('sbatch', '-d', value, '--wrap', 'true')
+        assert done.code == 1 and f'job {first} is listed twice' in done.err, done
+    cluster.out('scancel', first)
+
+
 def test_indexes_of_an_array_may_overlap_and_have_brackets(cluster):
     for text, indexes in (('[1-3]', '1-3'), ('1,1,2', '1-2'), ('1-3,2-4', '1-4'), ('4,2%1', '2,4%1')):
         job = cluster.wrap('true', '-H', '-a', text)

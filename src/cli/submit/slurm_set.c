@@ -22,7 +22,6 @@
 #include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_moment.h"
 #include "cli/submit/slurm_values.h"
-#include "job/after.h"
 #include "job/ask.h"
 #include "job/slurm.h"
 
@@ -162,95 +161,6 @@ SETTER(moment)
     int r = slurm_parse_moment(name, value, SLURM_AHEAD, clock_wall_ms(), &when_local, &ms, err);
     utc_format(ms, utc, sizeof(utc));
     return r < 0 ? r : ask_set(ask_of(job), NULL, option->name, name, utc, err);
-}
-
-static bool is_in_list(const char *list, char separator, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *p = list; p != NULL && *p != '\0'; p = strchr(p, separator), p += p != NULL)
-        if (strncmp(p, word, length) == 0 && (p[length] == separator || p[length] == '\0'))
-            return true;
-    return false;
-}
-
-/* "12", "12_3", "12_*" and "12+10" as "12", "12.3", "12" and "12:start+10m". */
-static int add_after_job(char *id, const char *kind, const char *separator, struct buffer *out)
-{
-    char *plus = strcmp(kind, "start") == 0 ? strchr(id, '+') : NULL;
-    const char *minutes = plus != NULL ? plus + 1 : NULL;
-    if (plus != NULL)
-        *plus = '\0';
-    if (id[0] == '\0' || id[strspn(id, "0123456789_*")] != '\0')
-        return -EINVAL;
-    if (minutes != NULL && (minutes[0] == '\0' || minutes[strspn(minutes, "0123456789")] != '\0'))
-        return -EINVAL;
-    if (strstr(id, "_*") != NULL)
-        *strchr(id, '_') = '\0';
-    if (strchr(id, '_') != NULL)
-        *strchr(id, '_') = '.';
-    _cleanup_free_ char *same = xasprintf("%s:%s", id, kind);
-    if (minutes == NULL && is_in_list(buffer_text(out), separator[0], same))
-        return 0; // listed twice
-    bool is_delayed = minutes != NULL && strspn(minutes, "0") != strlen(minutes);
-    buffer_printf(out, "%s%s:%s%s%s%s", out->length > 0 ? separator : "", id, kind, is_delayed ? "+" : "",
-        is_delayed ? minutes : "", is_delayed ? "m" : "");
-    return 0;
-}
-
-static int add_after(char *words, const char *separator, struct buffer *out)
-{
-    static const struct {
-        const char *slurm, *kind;
-    } kinds[] = { { "after", "start" }, { "afterok", "ok" }, { "afterany", "any" }, { "afternotok", "fail" },
-        { "aftercorr", "corr" } };
-    static const char *const unsupported[] = { "expand", "afterburstbuffer" };
-    char *rest = words;
-    const char *name = strsep(&rest, ":"), *kind = NULL;
-    if (strcmp(name, AFTER_SINGLETON) == 0 && rest == NULL) {
-        buffer_printf(out, "%s%s", out->length > 0 ? separator : "", name);
-        return 0;
-    }
-    for (size_t i = 0; i < sizeof(unsupported) / sizeof(unsupported[0]); i++)
-        if (strcmp(name, unsupported[i]) == 0)
-            return -ENOTSUP;
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strcmp(name, kinds[i].slurm) == 0)
-            kind = kinds[i].kind;
-    if (kind == NULL || rest == NULL)
-        return -EINVAL;
-    int r = 0;
-    for (char *id = NULL; r == 0 && (id = strsep(&rest, ":")) != NULL;)
-        r = add_after_job(id, kind, separator, out);
-    return r;
-}
-
-/* Separated by commas, of which all count, or by question marks: then each job of them suffices. */
-int slurm_parse_dependency(const char *value, char **ret, struct error *err)
-{
-    _cleanup_buffer_ struct buffer out = { 0 };
-    _cleanup_free_ char *copy = xstrdup(value);
-    const char *separator = strchr(value, '?') != NULL ? "?" : ",";
-    char *rest = copy;
-    bool is_mixed = separator[0] == '?' && strchr(value, ',') != NULL;
-    bool is_none = value[0] == '\0' || strcmp(value, "0") == 0; // scripts with an empty variable
-    bool is_id = !is_none && value[strspn(value, "0123456789")] == '\0';
-    if (is_id) { // the old form: after it has ended
-        *ret = xasprintf("%s:any", value);
-        return 0;
-    }
-    for (char *one = NULL; !is_none && (one = strsep(&rest, separator)) != NULL;) {
-        int r = is_mixed ? -EINVAL : add_after(one, separator, &out);
-        if (r == -ENOTSUP)
-            return error_set(err, r,
-                "--dependency=%.80s is not supported: known are after, afterok, afterany, afternotok, "
-                "aftercorr and "
-                "singleton",
-                value);
-        if (r < 0)
-            return error_set(err, -EINVAL, "Job dependency problem");
-    }
-    *ret = out.length > 0 ? buffer_take(&out) : NULL;
-    return 0;
 }
 
 SETTER(dependency)
