@@ -22,6 +22,7 @@ struct node_registry; // nodes/registry.h: joined machines
 struct munge_worker;  // munge_worker.h: verifies credentials with munged
 struct node_listener; // nodes/listener.h: the port for nodes
 struct api_gate;      // api/gate.h: the API for other machines
+struct run_watch;     // run_watch.h: the socket's name
 struct tcp;           // tcp.h: the port of the API
 struct retention;     // retention.h: removes old jobs from the store
 struct cluster;       // cluster/cluster.h: several controllers
@@ -48,6 +49,7 @@ struct controller {
     struct node_registry *registry;
     struct node_listener *node_listener;
     struct tcp *tcp;
+    struct run_watch *run_watch;
     struct tcp_state tcp_state;
     struct api_gate *api_gate;         // NULL: only this machine reaches the port
     struct munge_worker *munge_worker; // NULL: --munge off

@@ -47,11 +47,12 @@
 #include "controller/api/api.h"
 #include "controller/backup.h"
 #include "controller/config/settings.h"
+#include "controller/ready.h"
+#include "controller/run_watch.h"
 #include "controller/standby.h"
 #include "controller/nodes/streams.h"
 #include "controller/tcp.h"
 #include "controller/turns.h"
-#include "wire/address.h"
 #include "wire/directory.h"
 
 #define READY_WAIT_SECONDS 5
@@ -191,21 +192,6 @@ static int load(struct program *program, struct error *err)
 
 /* --- ready --- */
 
-/* What others than this machine can reach has TLS. */
-static int open_tcp(void *arg, int fd, struct error *err)
-{
-    struct controller *controller = arg;
-    const struct tls_authority *authority = NULL;
-    if (address_is_loopback(controller->options.listen))
-        return serve_listen(controller->serve, fd, false, err);
-    int r = node_listener_authority(controller->node_listener, &authority, err);
-    if (r < 0) {
-        (void)close(fd);
-        return r;
-    }
-    return api_gate_new(controller, authority, fd, &controller->api_gate, err);
-}
-
 static void become_ready(struct program *program)
 {
     struct controller *controller = &program->controller;
@@ -214,9 +200,7 @@ static void become_ready(struct program *program)
         return;
     program->is_ready = true;
     (void)event_del(program->timers[0]);
-    int r = serve_listen(controller->serve, program->prepared.api_fd, true, &err);
-    if (r == 0)
-        r = tcp_serve(controller->tcp, open_tcp, controller, &err);
+    int r = ready_open(controller, program->prepared.api_fd, &err);
     if (r < 0) {
         log_error("%s", err.message);
         controller->exit_status = EX_OSERR;
@@ -373,6 +357,7 @@ static void clear(struct program *program)
     struct controller *controller = &program->controller;
     turns_free(take_ptr(program->controller.turns));
     history_keeper_free(program->history);
+    run_watch_free(controller->run_watch);
     results_free(program->results);
     if (controller->tcp != NULL)
         tcp_pause(controller->tcp);

@@ -2,6 +2,7 @@
 """Commands while mgpud is away: they wait for one that restarts, say so once, and submit once."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -146,3 +147,20 @@ def test_nothing_is_acknowledged_without_the_files_of_the_store(make_instance, n
     assert answer.status == 503 and answer.json['outcome'] == 'unknown', answer
     assert box.process.wait(DEADLINE_S) != 0
     assert 'was removed or replaced while mgpud runs' in box.log(), box.log()
+
+
+@pytest.mark.parametrize('what', ['the run directory', 'the socket', 'another in its place'])
+def test_an_mgpud_that_nobody_can_reach_ends_and_is_good_as_new_after_a_restart(make_instance, what):
+    box = make_instance()
+    if what == 'the run directory':
+        shutil.rmtree(box.run_dir)
+    else:
+        os.unlink(box.socket)
+    if what == 'another in its place':
+        os.mkfifo(box.socket)
+    assert box.process.wait(harness.DEADLINE_S) == os.EX_TEMPFAIL
+    assert f'{box.socket} was removed or replaced' in box.log()
+    if what == 'another in its place':
+        os.unlink(box.socket)
+    box.start()
+    assert box.wait(box.submit('-g', '1', '--', 'true'))['state'] == 'done'
