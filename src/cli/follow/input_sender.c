@@ -233,7 +233,7 @@ static void take_frames(struct sender *sender)
         else if (type == TERMINAL_READ && length == 8)
             on_read(sender, terminal_get(frame + TERMINAL_HEAD_SIZE, 8));
     }
-    if (sender->http == NULL)
+    if (sender->http == NULL || at == 0)
         return;
     memmove(sender->in.bytes, sender->in.bytes + at, sender->in.length - at);
     sender->in.length -= at;
