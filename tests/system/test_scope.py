@@ -60,7 +60,7 @@ def cgroup_of_a_job(box):
     return box.run_job(['sed', '-n', 's/^0:://p', '/proc/self/cgroup'])[1].strip()
 
 
-def test_the_agent_and_its_jobs_are_in_a_scope_of_their_own(make_instance, session):
+def test_the_agent_and_its_jobs_are_in_a_scope_of_their_own(session, make_instance):
     box = start(make_instance, session)
     where = cgroup_of_a_job(box)
     assert where.startswith('/mgpu-agent-') and '.scope/mgpu.' in where, where
@@ -73,7 +73,7 @@ def test_the_agent_and_its_jobs_are_in_a_scope_of_their_own(make_instance, sessi
     assert len(pathlib.Path(session[0], 'calls').read_text(encoding='utf-8').splitlines()) == 2
 
 
-def test_where_systemd_refuses_jobs_run_all_the_same(make_instance, session):
+def test_where_systemd_refuses_jobs_run_all_the_same(session, make_instance):
     pathlib.Path(session[0], 'refuses').touch()
     box = start(make_instance, session)
     assert cgroup_of_a_job(box).startswith(f'/{session[1].name}/mgpu.')
