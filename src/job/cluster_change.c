@@ -47,6 +47,7 @@ static const struct record_field change_fields[] = {
     RECORD_FIELD(90, RECORD_BOOL, struct cluster_change, has_come, 0),
     RECORD_FIELD(91, RECORD_BOOL, struct cluster_change, is_held, 0),
     RECORD_FIELD(463, RECORD_U32, struct cluster_change, shares, 0),
+    RECORD_FIELD(464, RECORD_U64, struct cluster_change, job, 0),
 };
 
 const struct record_type cluster_change_record =
@@ -54,7 +55,7 @@ const struct record_type cluster_change_record =
 
 static const struct {
     const char *name;
-    bool has_node, has_gpu, has_reservation, has_times, has_text;
+    bool has_node, has_gpu, has_reservation, has_times, has_text, has_job;
 } kinds[CHANGE_KINDS] = {
     [CHANGE_NODE_UP] = { "node_up", .has_node = true },
     [CHANGE_NODE_DOWN] = { "node_down", .has_node = true },
@@ -73,6 +74,8 @@ static const struct {
     [CHANGE_NODE_JOIN] = { "node_join", .has_node = true },
     [CHANGE_NODE_BACK] = { "node_back", .has_node = true },
     [CHANGE_NODE_FORGET] = { "node_forget", .has_node = true },
+    [CHANGE_NODE_BAR] = { "node_bar", .has_node = true },
+    [CHANGE_JOB_REFUSED] = { "job_refused", .has_job = true },
 };
 
 const char *change_kind_name(enum change_kind kind)
@@ -93,6 +96,8 @@ int cluster_change_validate(const struct cluster_change *change, struct error *e
         missing = "reservation";
     else if (kinds[change->kind].has_text && change->text == NULL)
         missing = "text";
+    else if (kinds[change->kind].has_job && change->job == 0)
+        missing = "job";
     if (missing != NULL)
         return error_set(err, -EBADMSG, "cluster change %s has no %s", kinds[change->kind].name, missing);
     if (kinds[change->kind].has_times && change->until_ms <= change->from_ms)

@@ -32,6 +32,9 @@ enum change_kind {
     CHANGE_NODE_JOIN,        // a machine has joined as a node
     CHANGE_NODE_BACK,        // connected again; orphaned attempts end first, then the node is up
     CHANGE_NODE_FORGET,      // the node was removed
+    CHANGE_NODE_BAR,         // starts fail on the node: until `until_ms` (0: no longer) no jobs of `uid`, or
+                             // UINT32_MAX: of all, start there
+    CHANGE_JOB_REFUSED,      // `job` does not start on the nodes in `text`; NULL: on any again
     CHANGE_KINDS,
 };
 
@@ -86,6 +89,7 @@ struct cluster_change {
     uint32_t xid;       // the Xid that caused the drain; 0: none
     uint64_t energy_mj; // energy counter at that time: a lower value means that the GPU was reset since
     bool is_released;   // of CHANGE_GPU_PAUSE: the node also closes the GPU, so that it can be reset
+    uint64_t job;       // of CHANGE_JOB_REFUSED
     uint32_t shares;    // of CHANGE_NODE_UP: as in HELLO (wire/message.h); 0: not known
 };
 

@@ -177,6 +177,13 @@ static void add_change(json_t *object, const struct job_event *event, struct use
         (void)json_object_set_new(object, "released", json_boolean(change->is_released));
     if (change->kind == CHANGE_NODE_UP)
         (void)json_object_set_new(object, "came", json_boolean(change->has_come));
+    if (change->kind == CHANGE_NODE_BAR && change->uid == UINT32_MAX) // all users
+        (void)json_object_set_new(object, "user", json_null());
+    if (change->kind == CHANGE_NODE_BAR)
+        (void)json_object_set_new(
+            object, "until", change->until_ms > 0 ? json_text_time(change->until_ms) : json_null());
+    if (change->kind == CHANGE_JOB_REFUSED)
+        (void)json_object_set_new(object, "refused_job", json_integer((json_int_t)change->job));
     if (change->kind == CHANGE_NODE_UNREACHABLE)
         (void)json_object_set_new(object, "since", json_text_time(change->from_ms));
 }

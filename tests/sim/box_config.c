@@ -100,7 +100,12 @@ struct core_options box_options(const struct box *box)
 {
     const struct box_config *config = &box->config;
     struct core_options options = {
-        .boot_id = "sim", .queue_max = 10000, .recent_done_max = 20, .grace_ms = 10, .sched = config->settings
+        .boot_id = "sim",
+        .queue_max = 10000,
+        .recent_done_max = 20,
+        .grace_ms = 10,
+        .start_patience_ms = 60000,
+        .sched = config->settings,
     };
     options.accounts = config->accounts;
     options.n_accounts = config->n_accounts;

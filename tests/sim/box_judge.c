@@ -166,6 +166,10 @@ static void count_change(struct box *box, const struct cluster_change *change)
 {
     box->tally.counts[TALLY_NODE_DRAINS] += change->kind == CHANGE_NODE_DRAIN;
     box->tally.counts[TALLY_RESERVATIONS] += change->kind == CHANGE_RESERVE;
+    box->tally.counts[TALLY_BARS_OF_ALL] +=
+        change->kind == CHANGE_NODE_BAR && change->uid == CLUSTER_ALL_USERS && change->until_ms > 0;
+    box->tally.counts[TALLY_REFUSALS] += change->kind == CHANGE_JOB_REFUSED && change->text != NULL;
+    box->tally.counts[TALLY_READMISSIONS] += change->kind == CHANGE_JOB_REFUSED && change->text == NULL;
 }
 
 static void count_events(struct box *box)

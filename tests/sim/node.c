@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "job/start_failure.h"
 #include "job/state.h"
 #include "node_park.h"
 
@@ -241,12 +242,16 @@ static void on_started_record(void *arg, uint64_t shepherd, void *object)
     world_later(node->world, world_between(node->world, 0, 2), on_gate, node, shepherd, entry, NULL);
 }
 
-/* One in many fails for good, as when its directory is missing. */
+/* One in many fails: for good, as when its command is missing, on this node, or until it has its home. */
 static void refuse(struct node *node, struct spooled *entry)
 {
+    static const enum start_cause causes[] = { START_COMMAND, START_FILES, START_HOME };
+    enum start_cause cause = causes[world_between(node->world, 0, 2)];
     entry->verdict = VERDICT_GO;
     write_exit(node, entry);
-    entry->exit.end = END_START_FAILED;
+    entry->exit.cause = cause;
+    entry->exit.is_refused = start_row(cause)->class == START_SOON;
+    entry->exit.end = start_row(cause)->class == START_WAITS ? END_UNKNOWN : END_START_FAILED;
     entry->exit.exit_code = 125;
     entry->exit.started_wall_ms = 0;
 }
@@ -389,11 +394,30 @@ void node_undo(struct node *node, const uint64_t *tokens, size_t count)
         note_undone(node, entry);
 }
 
+/* Now and then it starts nothing for some seconds, or no job of one user. */
+static int meet_trouble(struct node *node, const struct message_launch *launch, struct error *err)
+{
+    static const enum start_cause causes[] = { START_USER, START_LOOKUP, START_CGROUP, START_SPOOL };
+    int64_t now_ms = node->world->now_ms;
+    if (now_ms >= node->trouble_until_ms && world_one_in(node->world, 60)) {
+        node->trouble = causes[world_between(node->world, 0, 3)];
+        node->trouble_uid = launch->uid;
+        node->trouble_until_ms = now_ms + world_between(node->world, 100, 6000);
+    }
+    bool is_of_user = start_row(node->trouble)->scope == START_OF_USER;
+    if (now_ms >= node->trouble_until_ms || (is_of_user && launch->uid != node->trouble_uid))
+        return 0;
+    node->n_troubles++;
+    return error_mark(err, node->trouble, error_set(err, -EIO, "%s", start_row(node->trouble)->meaning));
+}
+
 static int stage(void *arg, const struct message_launch *launch, struct error *err)
 {
     struct node *node = arg;
     struct spool_id id = launch->id;
     int r = find_user(node, &id, err);
+    if (r == 0)
+        r = meet_trouble(node, launch, err);
     if (r < 0)
         return r;
     struct spooled *entry = node_find(node, &id);

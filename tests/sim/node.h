@@ -86,7 +86,11 @@ struct node {
     uint64_t disowned_order;  // of the last LAUNCH before it was fenced while it was alive
     const uint64_t *undone;   // tokens of attempts that the store does not know any more; borrowed
     size_t n_undone;
-    bool is_off; // the machine
+    int64_t trouble_until_ms; // until then it starts no jobs, or those of one user
+    uint32_t trouble;         // enum start_cause
+    uint32_t trouble_uid;     // if that concerns only one
+    size_t n_troubles;        // starts that it refused for it
+    bool is_off;              // the machine
     struct spooled *spool;
     uint64_t last_shepherd;
     size_t executions, n_prepared, n_taken, helper_deaths;

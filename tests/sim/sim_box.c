@@ -5,7 +5,8 @@
  * shepherds die at random moments, connections break and lose what was on them, commits are slow and may or
  * may not survive a crash. Connections overlap, frames of old ones come late, and in some histories frames
  * come twice; an administrator drains nodes, reserves GPUs, tries to fence what is up, and fences what is
- * only cut off, another machine tries to be a node that is up, and parts fail when another is gone.
+ * only cut off, another machine tries to be a node that is up, and parts fail when another is gone. Nodes
+ * refuse to start some jobs, or for a while all jobs or those of one user.
  *
  * When the storm is over everything must come to rest, and then: every acknowledged job is done; nothing ran
  * twice; no GPU had two users; no job ran in two places; exit codes are true; ids are never reused; a submit
@@ -342,6 +343,7 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
             "seed %" PRIu64 " at %" PRId64 " ms: %s\n", seed, box->world.now_ms - 1000000, box->detail);
     for (size_t i = 0; i < box->n_places; i++) {
         box->tally.counts[TALLY_LEASE_ENDS] += box->places[i].node.lease_ends;
+        box->tally.counts[TALLY_TROUBLES] += box->places[i].node.n_troubles;
         box->tally.counts[TALLY_HELPER_DEATHS] += box->places[i].node.helper_deaths;
     }
     box->tally.counts[TALLY_HAPPENINGS] = box->world.happened;

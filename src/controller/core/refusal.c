@@ -19,6 +19,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "controller/core/attempt.h"
+#include "controller/core/change.h"
 #include "controller/core/describe.h"
 #include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
@@ -105,6 +106,26 @@ static bool has_lasted(const struct core *core, const struct job *job, const str
     return patience_ms > 0 && core->now_ms - since_ms >= patience_ms;
 }
 
+static void record_bar(struct core *core, const struct core_trouble *trouble, uint32_t uid, int64_t until_ms)
+{
+    struct cluster_change change = {
+        .kind = CHANGE_NODE_BAR, .node = trouble->node, .uid = uid, .until_ms = until_ms
+    };
+    core_change_cluster(core, &change);
+}
+
+static void bar(struct core *core, const struct core_trouble *trouble, const char *why)
+{
+    record_bar(core, trouble, kept_away(trouble), trouble->until_ms);
+    sched_bar(core->sched, core->now_ms, trouble->node, kept_away(trouble), trouble->until_ms, why);
+}
+
+static void unbar(struct core *core, const struct core_trouble *trouble, uint32_t uid)
+{
+    record_bar(core, trouble, uid, 0);
+    sched_unbar(core->sched, core->now_ms, trouble->node, uid);
+}
+
 /* True while the job is to wait for the node; false if the trouble has lasted for longer than the patience of
  * the site, and the job has waited that long. */
 static bool note_trouble(
@@ -121,8 +142,7 @@ static bool note_trouble(
     leave_alone(core, entry, trouble);
     bool is_over = has_lasted(core, job, trouble);
     if (trouble->until_ms > core->now_ms)
-        sched_bar(core->sched, core->now_ms, node, kept_away(trouble), trouble->until_ms,
-            text != NULL ? text : start_row(cause)->meaning);
+        bar(core, trouble, text != NULL ? text : start_row(cause)->meaning);
     return !is_over;
 }
 
@@ -172,6 +192,14 @@ static bool could_run_elsewhere(const struct core *core, const struct core_entry
     return r == 0;
 }
 
+static void record_refusal(struct core *core, const struct core_entry *entry)
+{
+    struct cluster_change change = {
+        .kind = CHANGE_JOB_REFUSED, .job = entry->job->id, .text = core_extra(entry)->refused_by
+    };
+    core_change_cluster(core, &change);
+}
+
 static void set_readmission(const struct core *core, struct core_extra *extra)
 {
     int64_t patience_ms = core->options.start_patience_ms;
@@ -193,6 +221,7 @@ static bool leave_out(struct core *core, struct core_entry *entry, const char *n
         return false;
     }
     set_readmission(core, extra);
+    record_refusal(core, entry);
     core_give_back_paced(core, entry, text);
     return true;
 }
@@ -208,6 +237,7 @@ void core_readmit_nodes(struct core *core, struct core_entry *entry)
     }
     free(take_ptr(extra->refused_by));
     extra->readmits_ms = 0;
+    record_refusal(core, entry);
     ask.after = NULL; // it has started before
     entry->job->ask = &ask;
     core_enqueue(core, entry, NULL, true);
@@ -265,8 +295,9 @@ static void forget_on(struct core *core, const char *node, uint32_t uid)
         bool is_met = row->scope == START_OF_NODE || trouble->uid == uid;
         if (!row->is_met_by_all || !is_met || !text_equal(trouble->node, node))
             continue;
-        sched_unbar(core->sched, core->now_ms, node, trouble->uid);
-        sched_unbar(core->sched, core->now_ms, node, CLUSTER_ALL_USERS);
+        unbar(core, trouble, trouble->uid);
+        if (trouble->is_of_all)
+            unbar(core, trouble, CLUSTER_ALL_USERS);
         drop(core, i);
     }
 }

@@ -161,6 +161,17 @@ static int on_remark(struct replay *replay, const struct cluster_change *change,
     return 0;
 }
 
+/* Starts fail there, or no longer. */
+static int on_node_bar(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    (void)err;
+    if (change->until_ms > 0)
+        sched_bar(replay->sched, replay->at_ms, change->node, change->uid, change->until_ms, "starts fail");
+    else
+        sched_unbar(replay->sched, replay->at_ms, change->node, change->uid);
+    return 0;
+}
+
 int replay_change(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
     static int (*const makers[CHANGE_KINDS])(
@@ -181,6 +192,8 @@ int replay_change(struct replay *replay, const struct cluster_change *change, st
         [CHANGE_NODE_JOIN] = on_remark,
         [CHANGE_NODE_BACK] = on_remark,
         [CHANGE_NODE_FORGET] = on_node_forget,
+        [CHANGE_NODE_BAR] = on_node_bar,
+        [CHANGE_JOB_REFUSED] = replay_refused,
     };
     replay_note_change(replay, change);
     return makers[change->kind](replay, change, err);

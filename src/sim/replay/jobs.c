@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/strings.h"
 #include "job/array.h"
 #include "job/idle.h"
 #include "sched/from_record.h"
@@ -73,6 +74,17 @@ static int read_elements(const struct job *job, struct sched_job_spec *spec, str
     return 0;
 }
 
+/* Like those that it excludes itself. */
+static void leave_out(const char *refused_by, struct sched_request *request)
+{
+    if (refused_by == NULL)
+        return;
+    char *all =
+        request->exclude == NULL ? xstrdup(refused_by) : xasprintf("%s,%s", request->exclude, refused_by);
+    free(request->exclude);
+    request->exclude = all;
+}
+
 static int describe(
     const struct replay *replay, const struct job *job, struct sched_job_spec *ret, struct error *err)
 {
@@ -90,6 +102,8 @@ static int describe(
         .key = replay_key(job, replay_entry(replay, job->id)->stem),
     };
     int r = request_from_ask(job->ask, &ret->key.request, err);
+    if (r == 0)
+        leave_out(replay_entry(replay, job->id)->refused_by, &ret->key.request);
     return r == 0 ? read_elements(job, ret, err) : r;
 }
 
@@ -314,25 +328,49 @@ static int tell_unpark(
     return 0;
 }
 
+/* Again, without its dependencies: it has started before, or was tried. */
+static int enqueue_started(struct replay *replay, uint64_t id, struct error *err)
+{
+    struct job *job = replay_find(replay, id);
+    const struct job_ask *asked = job->ask;
+    struct job_ask ask = *asked;
+    ask.after = NULL;
+    job->ask = &ask;
+    int r = enqueue(replay, job, true, err);
+    job->ask = asked;
+    return r;
+}
+
 /* It is requeued with other properties: it was preemptible because it was idle, had another time limit, or
  * another place. Its dependencies are settled. */
 static int stop_run(struct replay *replay, const struct job *job, struct error *err)
 {
     struct sched_look look;
-    struct job *own = replay_find(replay, job->id);
     sched_stopped(replay->sched, replay->at_ms, job->id, 0);
     if (!sched_look(replay->sched, job->id, replay->at_ms, &look) ||
         (look.key->request.n_picks == 0 && look.key->is_preemptible == job->ask->preemptible &&
             look.key->limit_ms == job->ask->time_limit_ms && look.key->had_turn == job_had_turn(job) &&
-            job->queued_ms != replay->at_ms))
+            job->queued_ms != replay->at_ms && replay_entry(replay, job->id)->refused_by == NULL &&
+            text_equal(look.key->request.exclude, job->ask->exclude)))
         return 0;
-    const struct job_ask *asked = own->ask;
-    struct job_ask ask = *asked;
-    ask.after = NULL;
-    own->ask = &ask;
-    int r = enqueue(replay, job, true, err);
-    own->ask = asked;
-    return r;
+    return enqueue_started(replay, job->id, err);
+}
+
+void replay_admit_again(struct replay_job *entry)
+{
+    free(take_ptr(entry->refused_by));
+}
+
+int replay_refused(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    struct replay_job *entry = replay_entry(replay, change->job);
+    if (entry == NULL)
+        return 0; // mgpud has removed it
+    if (entry->job == NULL || (change->text == NULL && entry->job->state != JOB_QUEUED))
+        return error_set(err, -EPROTO, "job %" PRIu64 " does not wait for nodes", change->job);
+    replay_admit_again(entry);
+    entry->refused_by = xstrdup(change->text);
+    return change->text == NULL ? enqueue_started(replay, change->job, err) : 0; // else its return follows
 }
 
 static void set_hold(struct replay *replay, const struct job *job)
@@ -362,6 +400,7 @@ static int tell_returned(
 static int tell_requeued(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
+    replay_admit_again(replay_entry(replay, job->id));
     int r = stop_run(replay, job, err);
     set_hold(replay, job);
     await_retry(replay, job);
@@ -380,8 +419,10 @@ static int tell_ended(
 static int tell_edited(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    if (job->state == JOB_QUEUED)
+    if (job->state == JOB_QUEUED) {
+        replay_admit_again(replay_entry(replay, job->id));
         return enqueue(replay, job, true, err);
+    }
     int r = job_is_parked(job) ? enqueue_parked(replay, job, true, err) : 0;
     sched_relimit(replay->sched, replay->at_ms, job->id, job->ask->time_limit_ms);
     return r;
@@ -440,6 +481,7 @@ int replay_tell(struct replay *replay, const struct turn_event *turn, struct err
     entry->is_ok = job->end == END_EXIT && job->exit_code == 0;
     entry->began_ms = job->started_ms != 0 ? job->started_ms : job->ended_ms;
     entry->job = NULL;
+    replay_admit_again(entry);
     sched_settle(replay->sched, replay->at_ms, job->id, entry->is_ok);
     job_free(job);
     return 0;

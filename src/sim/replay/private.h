@@ -13,6 +13,7 @@ struct replay_job {
     struct job *job; // NULL: it has ended
     uint64_t stem;
     bool is_ok;       // ended with exit status 0
+    char *refused_by; // nodes that are left out for it; NULL: none
     int64_t began_ms; // of an ended one: its start, or its end without one
 };
 
@@ -63,7 +64,9 @@ struct job *replay_find(const struct replay *replay, uint64_t id);         // NU
 int replay_apply(
     struct replay *replay, const struct turn_event *turn, enum job_state *ret_before, struct error *err);
 int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err); // also applies it
-int replay_take_up(struct replay *replay, struct job *job, struct error *err);            // at a start
+int replay_refused(struct replay *replay, const struct cluster_change *change, struct error *err);
+void replay_admit_again(struct replay_job *entry);                             // on every node
+int replay_take_up(struct replay *replay, struct job *job, struct error *err); // at a start
 
 /* --- cluster.c --- */
 int replay_change(struct replay *replay, const struct cluster_change *change, struct error *err);

@@ -407,8 +407,10 @@ static void replay_free(struct replay *replay)
     drop_turn(replay);
     drop_decisions(replay);
     sched_free(replay->sched);
-    for (size_t i = 0; i < replay->n_jobs; i++)
+    for (size_t i = 0; i < replay->n_jobs; i++) {
+        replay_admit_again(&replay->jobs[i]);
         job_free(replay->jobs[i].job);
+    }
     for (size_t i = 0; i < replay->n_marks; i++)
         cluster_change_clear(&replay->marks[i]);
     for (size_t i = 0; i < replay->n_sizes; i++)

@@ -221,9 +221,11 @@ int replay_start(struct replay *replay, const char *text, struct error *err)
         r = replay_load_reservation(replay, &replay->reservations[i], err);
     if (r == 0)
         r = load_rows(replay, "usage", err);
-    for (size_t i = 0; r == 0 && i < replay->n_jobs; i++)
+    for (size_t i = 0; r == 0 && i < replay->n_jobs; i++) {
+        replay_admit_again(&replay->jobs[i]);
         if (replay->jobs[i].job != NULL)
             r = replay_take_up(replay, replay->jobs[i].job, err);
+    }
     return r;
 }
 
