@@ -485,6 +485,7 @@ def test_a_job_goes_by_number_range_name_and_at(box):
 def test_logs_prints_the_output_so_far(box, gate, bell):
     job = box.post_job(['sh', '-c', f'echo first; echo up > {bell.path}; read x < {gate.path}; echo second'])
     bell.wait()
+    box.wait(job, 'running')  # the word of its start may be on its way when it rings
     assert box.mgpu('logs', job, check=True).out == 'first\n'
     gate.open()
     box.wait(job)
