@@ -466,5 +466,4 @@ DIFFERENT = {
     'sh: kill -HUP $$; echo survived': IGNORED,
     "sh: grep -E '^(SigBlk|SigIgn|SigCgt)' /proc/self/status": IGNORED,
     'python3: import signal; print([int(s) for s in signal.valid_signals() if signal.getsignal(s) == signal.SIG_IGN])': IGNORED,
-    'python3: import os; print(os.getsid(0) == os.getpid())': 'the session belongs to the init of the job, and the command leads a process group',
 }

@@ -53,7 +53,7 @@ def machine(place):
 
 
 @pytest.fixture
-def box(make_instance, machine):
+def box(machine, make_instance):
     return make_instance(gpus='sim:2x24G', state_dir=machine.state_dir, arguments=['--device-dir', f'{machine.root}/dev'])
 
 
@@ -162,7 +162,7 @@ def test_bad_requests_change_nothing(box, machine, ana):
     assert machine.mode('nvidia0') == (0, 0, 0o666)
 
 
-def test_a_parked_job_gives_up_its_access_and_has_it_again(make_instance, machine, place, ana, bo):
+def test_a_parked_job_gives_up_its_access_and_has_it_again(machine, make_instance, place, ana, bo):
     cuda = Cuda(f'{place}/driver')
     box = make_instance(gpus='sim:1x24G', state_dir=machine.state_dir,
                         arguments=['--device-dir', f'{machine.root}/dev', *cuda.arguments])

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define SHARED_MEMORY_MAX  256        // found at a time; more are counted as that many
+#define SHARED_MEMORY_MIN  (1U << 20) // bytes of one user: less is not worth a word (locks, semaphores)
 #define SHARED_MEMORY_NAME 64         // with its NUL; longer names are cut
 #define SHARED_MEMORY_ALL  UINT32_MAX // of any user
 

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -50,11 +51,33 @@ static size_t write_user(struct buffer *text, struct shared_memory *items, size_
     return left;
 }
 
+static uint64_t bytes_of(const struct shared_memory *items, size_t count, uint32_t uid)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += items[i].uid == uid ? items[i].bytes : 0;
+    return bytes;
+}
+
+/* Of users who have little, such as the locks that podman keeps there, nothing is said. */
+static size_t leave_out_little(struct shared_memory *items, size_t count)
+{
+    _cleanup_free_ bool *is_little = xcalloc(count + 1, sizeof(*is_little));
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        is_little[i] = bytes_of(items, count, items[i].uid) < SHARED_MEMORY_MIN;
+    for (size_t i = 0; i < count; i++)
+        if (!is_little[i])
+            items[kept++] = items[i];
+    return kept;
+}
+
 char *shared_memory_text(void)
 {
     _cleanup_free_ struct shared_memory *items = xcalloc(SHARED_MEMORY_MAX, sizeof(*items));
     size_t count = shared_memory_find(geteuid() == 0 ? SHARED_MEMORY_ALL : geteuid(), 0, items);
     struct buffer text = { 0 };
+    count = leave_out_little(items, count);
     if (count == 0)
         return NULL;
     qsort(items, count, sizeof(*items), by_size);

@@ -44,7 +44,7 @@ void leftovers_describe(const struct leftovers *leftovers, char *text, size_t si
 {
     char bytes[32];
     size_t used = strlen(text);
-    if (leftovers->count == 0)
+    if (leftovers->bytes < SHARED_MEMORY_MIN)
         return;
     format_size(leftovers->bytes, bytes, sizeof(bytes));
     (void)snprintf(text + used, size - used, "%s%s of shared memory left on the node: %s%s%s",
