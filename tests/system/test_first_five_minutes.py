@@ -150,7 +150,7 @@ def test_a_user_does_not_start_a_second_mgpud_for_the_gpus_of_the_machine(make_i
     def start(*words):
         return subprocess.run(
             ['unshare', '--mount', 'sh', '-c', inside, 'sh', 'setpriv', f'--reuid={someone.uid}', f'--regid={someone.gid}',
-             '--init-groups', *words], check=False, capture_output=True, text=True, timeout=harness.DEADLINE_S,
+             '--init-groups', *words], check=False, capture_output=True, text=True, timeout=3 * harness.DEADLINE_S,
             env=dict(someone.environment(), XDG_RUNTIME_DIR=f'{place}/runtime'), stdin=subprocess.DEVNULL)
 
     os.chmod(place, 0o777)

@@ -191,7 +191,7 @@ def test_who_has_all_connections_that_one_may_have_is_told_and_keeps_nobody_out(
     held = []
     for _ in range(80):
         held.append(connect(box, 'unix', bo))
-    told = box.mgpu('ps', user=bo)
+    told = box.mgpu('ps', user=bo, timeout_s=3 * harness.DEADLINE_S)  # it waits as for an mgpud that restarts
     assert 'you have reached the limit of 64 connections per user' in told.err, told
     assert box.mgpu('ps', user=ana).code == 0
     for sock in held:

@@ -169,7 +169,9 @@ static int find_daemon(struct feed *feed, int argc, char **argv, struct error *e
     struct client *client = &feed->call->client;
     if (client->asked_path == NULL && client->host == NULL)
         client->asked_path = compat_find_socket(feed->call, argc, argv);
+    client->is_impatient = true; // one that is away is not waited for: ours takes its place
     int r = client_get(client, API_PATH "/config", &config, err);
+    client->is_impatient = false;
     if (r == 0) {
         feed_log_say(&feed->log, "using the mgpud at %s", client->path);
         compare_thresholds(feed, config);
