@@ -35,9 +35,12 @@ def pytest_configure(config):
     config.addinivalue_line('markers', 'real: needs a package that only make check-real installs')
     config.addinivalue_line('markers', 'smoke: short, and shows that most works: make check QUICK=1')
     bind_root()
-    # A shell without job control has what it starts in the background ignore SIGINT, and so would all that is tested.
+    # A shell without job control has what it starts in the background ignore SIGINT, as nohup does with SIGHUP, and so would all that is tested.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def needs_its_module(item):
