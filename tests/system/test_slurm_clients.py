@@ -201,7 +201,7 @@ def test_a_script_that_cannot_run_is_refused_in_slurms_words(cluster, text, sent
 def test_submitit_signals_requeues_and_asks_for_several_jobs(cluster, bell):
     line = f'trap "echo TERM > {bell.path}" TERM; trap "echo USR2 > {bell.path}; exit 0" USR2; echo ready > {bell.path}; while :; do sleep 0.1; done'
     jobs = [int(re.search(r'job (?P<id>[0-9]+)', cluster.out('sbatch', '--signal=USR2@90', '--open-mode=append', '--wrap', words))['id'])
-            for words in (line, 'true')]
+            for words in (f"srun sh -c '{line}'", 'true')]  # scancel signals steps, not the script
     assert bell.wait() == 'ready'
     out = cluster.out('sacct', '-o', 'JobID,State,NodeList', '--parsable2', '-j', jobs[0], '-j', jobs[1])
     found = dict(row.split('|')[:2] for row in out.splitlines()[1:] if '.' not in row.split('|')[0])

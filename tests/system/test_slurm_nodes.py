@@ -64,9 +64,9 @@ def test_the_columns_of_sinfo_for_nodes_stand_below_their_heads(cluster):
     assert lines[2].startswith('head           1      gpu* ') and {len(line) for line in lines[1:]} == {len(lines[1])}, lines
 
 
-def test_a_test_names_the_node_only_where_it_is_known(cluster):
+def test_a_test_names_the_node(cluster):
     done = cluster.run('sbatch', '--test-only', '--wrap', 'true')
-    assert done.code == 0 and re.fullmatch(r'sbatch: Job 0 to start at \S+ using 1 processors in partition gpu\n', done.err), done
+    assert done.code == 0 and re.fullmatch(r'sbatch: Job 0 to start at \S+ using 1 processors on nodes \S+ in partition gpu\n', done.err), done
     done = cluster.run('sbatch', '--test-only', '-w', 'n1', '--wrap', 'true')
     assert ' processors on nodes n1 in partition gpu' in done.err, done
 

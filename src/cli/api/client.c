@@ -204,6 +204,7 @@ static int find(struct client *client, struct http_client **ret, struct error *e
     }
     if (err != NULL)
         *err = first;
+    client->is_short = first.code == -EMFILE || first.code == -ENFILE;
     bool is_told = first.code == -EPERM || first.code == -EINVAL;
     return is_told ? first.code : explain_unreachable(client, err);
 }
@@ -227,7 +228,7 @@ static int64_t restart_wait_ms(const struct client *client)
 {
     _cleanup_strings_ struct strings places = { 0 };
     int64_t longest_ms = 0;
-    if (client->host != NULL || client->is_impatient)
+    if (client->host != NULL || client->is_impatient || client->is_short)
         return 0;
     client_places(client, &places);
     for (size_t i = 0; i < places.count; i++) {

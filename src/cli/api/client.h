@@ -35,6 +35,7 @@ struct client {
     int64_t age_ms;           // of the last answer of a standby; -1: none has answered
     int64_t timeout_ms;       // after mgpud was reached: retry for this long when it goes away
     bool is_impatient;        // an mgpud that may be restarting is not waited for
+    bool is_short;            // the last attempt to connect lacked a descriptor
     bool has_told;            // that it is waited for
 };
 
