@@ -77,7 +77,7 @@ int resource_limits_parse(const char *list, const char *option, struct record_li
     size_t count = 0;
     for (char *entry = NULL; (entry = strsep(&rest, ",")) != NULL; count++) {
         struct rlimit limit;
-        size_t index;
+        size_t index = 0;
         int r = count < LAUNCH_LIMITS_MAX
                     ? read_entry(entry, option, &index, &limit, err)
                     : error_set(err, -E2BIG, "%s: more than %u limits", option, LAUNCH_LIMITS_MAX);
