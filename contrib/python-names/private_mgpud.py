@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-# Part of mgpu: made by `mgpu compat install --python`.
 """For the tests in this folder: a private mgpud with two simulated GPUs, and the commands that this folder has.
 
 Nothing of it touches the mgpud of the machine, and no GPU is needed.

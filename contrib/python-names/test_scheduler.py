@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-# Part of mgpu: made by `mgpu compat install --python`.
 """python -m unittest test_scheduler -v: jobs wait for GPUs, run on them, and give them back."""
 
 import os

@@ -7,12 +7,13 @@ way it ended must be equal. What has to differ is a row of DIFFERENT with its re
 import concurrent.futures
 import os
 import shlex
+import shutil
 import stat
 import subprocess
+import tempfile
 
 import pytest
 
-import harness
 import oracle_programs
 
 GPUS = 'sim:1x24G'
@@ -96,10 +97,9 @@ class Bare(Way):
 
 
 @pytest.fixture(scope='module')
-def results(shared_box, tmp_path_factory):
+def results(shared_box):
     """{row: (as a job, under the bare shell)}, all of them run side by side."""
-    place = tmp_path_factory.mktemp('oracle')
-    harness.open_folder(place)
+    place = tempfile.mkdtemp(prefix='mgpu-oracle-', dir='/tmp')  # another pytest closes pytest's own folder to users
     os.chmod(place, 0o1777)
     job, bare = Job(place, shared_box), Bare(place, 'bare', shared_box.client)
 
@@ -114,7 +114,8 @@ def results(shared_box, tmp_path_factory):
 
     with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         running = {row: pool.submit(both, number, words) for number, (row, words) in enumerate(ROWS.items())}
-        return {row: future.result() for row, future in running.items()}
+        yield {row: future.result() for row, future in running.items()}
+    shutil.rmtree(place, ignore_errors=True)
 
 
 def shown(result):

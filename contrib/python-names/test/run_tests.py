@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-# Part of mgpu: made by `mgpu compat install --python`.
 """python test/run_tests.py: all tests of this folder, on a private mgpud with simulated GPUs."""
 
 import os

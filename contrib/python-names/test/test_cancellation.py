@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-# Part of mgpu: made by `mgpu compat install --python`.
 """python test/test_cancellation.py: a job is cancelled while it runs, and while it waits."""
 
 import os

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: MIT
-# Part of mgpu: made by `mgpu compat install --python`.
 """python test/test_output.py: an interactive job prints while it runs."""
 
 import os
