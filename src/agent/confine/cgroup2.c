@@ -10,9 +10,9 @@
  *       step0.0/                               one step's rank: only processes of the job
  *
  * The parent is chosen in agent/confine/place.h, or is one that a service manager keeps for jobs, so that the
- * agent's may be removed before them. The attempt's directory has no processes of its own: limits for all its steps are
- * set there. Nothing is deleted recursively: rmdir(2) refuses a directory with a process or a child, which
- * proves that a removed one was empty.
+ * agent's may be removed before them. The attempt's directory has no processes of its own: limits for all its
+ * steps are set there. Nothing is deleted recursively: rmdir(2) refuses a directory with a process or a
+ * child, which proves that a removed one was empty.
  */
 #include "agent/confine/confine.h"
 
@@ -83,8 +83,8 @@ static bool has_attempts(const char *path)
     return found;
 }
 
-/* Where an earlier agent of this instance found its place, while the cgroups of jobs are there: this agent may
- * have been started elsewhere. */
+/* Where an earlier agent of this instance found its place, while the cgroups of jobs are there: this agent
+ * may have been started elsewhere. */
 static char *remembered_path(const char *run_dir)
 {
     _cleanup_buffer_ struct buffer text = { 0 };

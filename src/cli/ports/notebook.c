@@ -352,7 +352,8 @@ const struct command command_notebook = {
     .detail =
         "Takes the options of submit: mgpu notebook -g 1 --venv ~/env. Ctrl-C ends Jupyter and its job, "
         "unless\n"
-        "--keep is given; a lost terminal leaves both. The job is named notebook and ends after 8 hours unless -J and -t say otherwise.\n"
+        "--keep is given; a lost terminal leaves both. The job is named notebook and ends after 8 hours "
+        "unless -J and -t say otherwise.\n"
         "Exit status: 0 after Ctrl-C, otherwise that of the job.",
     .makes_jobs = true,
     .tables = { submit_rows, rows },
