@@ -215,13 +215,17 @@ void client_hurry(struct client *client)
     client->timeout_ms = 0;
 }
 
-void client_tell_absence(struct client *client, int64_t first_ms)
+static void tell_wait(struct client *client, int64_t first_ms, const char *why, const char *next)
 {
     if (client->has_told || clock_boot_ms() - first_ms < TELL_MS)
         return;
     client->has_told = true;
-    (void)fprintf(
-        stderr, "%s: mgpud does not answer; waiting for it to come back\n", program_invocation_short_name);
+    (void)fprintf(stderr, "%s: %s; %s\n", program_invocation_short_name, why, next);
+}
+
+void client_tell_absence(struct client *client, int64_t first_ms)
+{
+    tell_wait(client, first_ms, "mgpud does not answer", "waiting for it to come back");
 }
 
 static int64_t restart_wait_ms(const struct client *client)
@@ -536,7 +540,10 @@ int client_call(struct client *client, const char *method, const char *path, con
             continue;
         if (client->path == NULL || clock_boot_ms() - first_ms >= client->timeout_ms)
             return r == -EHOSTDOWN ? r : give_up(err);
-        client_tell_absence(client, first_ms);
+        if (r == -EAGAIN && err != NULL) // it answered that it cannot carry this out now
+            tell_wait(client, first_ms, err->message, "trying again");
+        else
+            client_tell_absence(client, first_ms);
         client_back_off(&delay_ms);
     }
 }
