@@ -85,7 +85,7 @@ static int bind_all(struct tcp *tcp, struct error *err)
     const char *listen = tcp->controller->options.listen;
     int r = sockets_listen_all(OPTION, listen, tcp->trusted_uid, &tcp->sockets, &is_stranger, err);
     note_state(tcp, is_stranger);
-    if (r < 0 && r != -EINVAL)
+    if (r < 0 && r != -EINVAL && !tcp->controller->options.needs_listen)
         note_trouble(tcp, tcp->controller->tcp_state.is_contested, err);
     return r;
 }
@@ -96,9 +96,10 @@ int tcp_bind(struct tcp *tcp, struct error *err)
     if (strcmp(tcp->controller->options.listen, "none") == 0)
         return 0;
     int r = bind_all(tcp, &trouble);
-    if (r == -EINVAL && err != NULL)
+    bool is_final = r == -EINVAL || (r < 0 && tcp->controller->options.needs_listen);
+    if (is_final && err != NULL)
         *err = trouble;
-    return r == -EINVAL ? r : 0;
+    return is_final ? r : 0;
 }
 
 static int pass(struct tcp *tcp, int fd, struct error *err)

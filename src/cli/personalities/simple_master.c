@@ -64,6 +64,7 @@ static void make_words(const struct master_options *options, struct strings *wor
     const char *open = is_six ? "[" : "", *close = is_six ? "]" : "";
     strings_add(words, "mgpud");
     strings_add(words, "--placement=spread");
+    strings_add(words, "--need-listen"); // its clients know no other way
     strings_take(words, xasprintf("--listen=%s%s%s:%s", open, host, close, port));
     strings_take(
         words, xasprintf("--nodes-listen=%s%s%s:%ld", open, host, close, strtol(port, NULL, 10) + 1));
@@ -111,6 +112,7 @@ static void listen_anew(struct news *news)
     bool is_found = call->client.path != NULL || call->socket != NULL || simple_place_find(call, NULL) == 0;
     if (call->client.path == NULL && is_found)
         client_init(&call->client, call->socket, NULL);
+    client_hurry(&call->client); // one that is away is looked for again, until its process has ended
     call->client.answer_ms = ANSWER_MS;
     if (is_found)
         (void)feed_events_open(&news->events, &call->client, NULL);

@@ -208,6 +208,7 @@ static int run_server(struct call *call, int argc, char **argv, struct error *er
     }
     strings_add(&words, "mgpud");
     strings_add(&words, "--policy=fifo");
+    strings_add(&words, "--need-listen"); // its clients know no other way
     strings_take(&words, xasprintf("--listen=127.0.0.1:%s", port != NULL ? port : PORT_DEFAULT));
     if (options->is_detached)
         strings_add(&words, "--detach");

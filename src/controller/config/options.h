@@ -35,6 +35,7 @@ struct controller_options {
     char *state_dir;
     char *run_dir;
     char *listen;       // "127.0.0.1:9123", "none"
+    bool needs_listen;  // exit if that address cannot be bound
     char *nodes_listen; // "[::]:9124", "none"
     char *gpus;         // "auto", "nvml", "amd", "none", "sim:8x24G", "sim:8x24G:MODEL"
     char *nvml_library; // NULL: the driver's own

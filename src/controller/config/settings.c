@@ -248,6 +248,8 @@ static const struct option_row command_rows[] = {
         OPTION_VALUE(flag, struct parsed, wish.example_config) },
     { 0, "create-user", NULL, "create the system user of --user if there is none",
         OPTION_INNER(flag, struct controller_options, may_create_user) },
+    { 0, "need-listen", NULL, "exit if the port of --listen is in use, instead of starting without it",
+        OPTION_INNER(flag, struct controller_options, needs_listen) },
     { 0, "detach", NULL, "return once the daemon is ready, and leave it running",
         OPTION_INNER(flag, struct controller_options, is_detached) },
     { 0, "stop", NULL, "stop the running mgpud and return once it has exited; jobs are not affected",

@@ -455,7 +455,7 @@ def test_S4_1_S4_2_S4_3_S4_4_typed(machine, root, ana):
                              machine.type(user, 'tgpu list').out, re.M)
             assert 'python3 train.py' in machine.type(user, f'tgpu status {done.out.strip()}').out
         shown = machine.type(ana, "script -qec 'tgpu submit --gpus 4 -- sleep 1000' /dev/null").out
-        assert re.search(r'^  mgpu logs -f (\d+) · mgpu why \1 · tgpu cancel \1$', shown, re.M), shown
+        assert re.search(r'^  mgpu logs -f (\d+) [·-] mgpu why \1 [·-] tgpu cancel \1$', shown, re.M), shown
         number = re.match(r'\d+', shown)[0]
         assert machine.type(ana, f'tgpu cancel {number}').code == 0
     finally:
