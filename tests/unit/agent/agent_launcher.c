@@ -365,9 +365,6 @@ static void a_script_belongs_to_root_and_is_read_by_its_user_alone(void **state)
         skip();
     _cleanup_free_ char *path = xasprintf("%s/scripts/42.1.0.0/sh", node->run_dir);
     assert_int_equal(chmod(node->top, 0755), 0);
-    node->is_number_enough = true; // a small machine has no user 1
-    launcher_close(node->launcher);
-    open_launcher(node);
     node->launch.uid = 1;
     node->launch.gid = 1;
     node->job.script = xstrdup("#!/bin/sh\n");
