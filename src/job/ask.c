@@ -96,8 +96,19 @@ static int refuse_memory(uint64_t memory, struct error *err)
     return error_hint(err, "request more, such as -M 2G, or omit it");
 }
 
+int ask_check_log_max(const char *what, uint64_t bytes, struct error *err)
+{
+    char text[32];
+    if (bytes >= ASK_LOG_MIN && bytes <= INT64_MAX)
+        return 0;
+    format_size(bytes, text, sizeof(text));
+    (void)error_set(err, -ERANGE, "%s: %s is outside 64 KiB to 8 EiB", what, text);
+    return error_hint(err, "give it a unit: 100M, 2G");
+}
+
 static int check_numbers(const struct job_ask *ask, struct error *err)
 {
+    int r;
     const struct {
         const char *what;
         int64_t value, min, max;
@@ -117,6 +128,8 @@ static int check_numbers(const struct job_ask *ask, struct error *err)
         return error_set(err, -ERANGE, "cpus: %u is above %u", ask->cpu_milli / 1000, ASK_CPUS_MAX);
     if (ask->memory > 0 && ask->memory < ASK_MEMORY_MIN)
         return refuse_memory(ask->memory, err);
+    if (ask->log_max > 0 && (r = ask_check_log_max("log_max", ask->log_max, err)) < 0)
+        return r;
     if (ask->time_limit_ms < 0)
         return error_set(err, -ERANGE, "time_limit: %" PRId64 " ms is below 0", ask->time_limit_ms);
     if (ask->idle_timeout_ms < 0 || (ask->idle_timeout_ms > 0 && ask->idle_timeout_ms < ASK_IDLE_MIN_MS))

@@ -21,6 +21,7 @@
 #define ASK_PID_MAX       0x3fffffU   // the largest pid of Linux
 #define ASK_CPUS_MAX      65536U      // whole CPUs of one node
 #define ASK_MEMORY_MIN    (16U << 20) // bytes; commands do not start with less
+#define ASK_LOG_MIN       (64U << 10) // of --log-max
 #define ASK_IDLE_MIN_MS   1000        // GPUs are sampled once a second
 #define ASK_AFTER_MAX     1000U       // dependencies of one job
 #define ASK_REQUEUES      10U         // default limit of requeues after lost nodes
@@ -64,6 +65,7 @@ struct job_ask {
     bool park_on_preempt;      // parked instead of requeued when other jobs need its GPUs
     bool park_anywhere;        // a parked one may return on other GPUs of its node
     bool private_tmp;          // /tmp, /var/tmp, /dev/shm and System V IPC are its own: base/private_places.h
+    uint64_t log_max;          // bytes of each file of output that are kept; 0: all
     bool requeue_on_timeout;   // requeued when it reaches its time limit
     bool requeue_on_node_lost; // requeued when its node is lost or rebooted
     int64_t idle_timeout_ms;   // ends after its GPUs were unused for this time; 0: the site's default
@@ -179,6 +181,8 @@ struct job_ask {
             "let the parked job return on other GPUs of its node", ASK_SHOWN),                               \
         X(base, 392, RECORD_BOOL, private_tmp, private_tmp, 0,                                               \
             "a /tmp, /var/tmp, /dev/shm and System V IPC of its own, which end with it", ASK_SHOWN),         \
+        X(base, 394, RECORD_SIZE, log_max, log_max, 0,                                                       \
+            "keep this much of the output, its beginning and its end: 100M", ASK_SHOWN),                     \
         X(base, 370, RECORD_STRING, partition, partition, ASK_TEXT_MAX,                                      \
             "partition: debug, or one of several: a,b", ASK_SHOWN),                                          \
         X(base, 380, RECORD_STRING, nodelist, nodelist, ASK_TEXT_MAX, "only nodes of this list: gpu1,gpu3",  \
@@ -221,6 +225,9 @@ static inline int32_t ask_priority_of_own(const struct job_ask *ask)
 {
     return ask->own_priority && ask->priority > 0 ? ask->priority : 0;
 }
+
+/* Of --log-max. `what` names it in the error. */
+int ask_check_log_max(const char *what, uint64_t bytes, struct error *err);
 
 /* Checks everything that needs neither the cluster nor the clock. Sets one sentence and often a hint. */
 int job_ask_validate(const struct job_ask *ask, struct error *err);

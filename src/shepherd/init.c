@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -36,6 +37,7 @@
 #include "job/spec.h"
 #include "shepherd/exec.h"
 #include "shepherd/files.h"
+#include "shepherd/log_limit.h"
 #include "shepherd/rest.h"
 #include "shepherd/user.h"
 
@@ -297,12 +299,31 @@ static pid_t spawn(const struct plan *plan, int *ret_error)
     return pid;
 }
 
+/* The next child that has ended. Meanwhile the output stays within its limit. All signals are blocked. */
+static pid_t reap(struct log_limit *limits, int *wait_status, struct rusage *usage)
+{
+    static const struct timespec look = { .tv_nsec = LOG_LIMIT_LOOK_MS * 1000000L };
+    sigset_t child;
+    if (limits[0].max == 0 && limits[1].max == 0)
+        return wait4(-1, wait_status, 0, usage);
+    (void)sigemptyset(&child);
+    (void)sigaddset(&child, SIGCHLD);
+    for (;;) {
+        pid_t pid = wait4(-1, wait_status, WNOHANG, usage);
+        if (pid != 0)
+            return pid;
+        (void)sigtimedwait(&child, NULL, &look);
+        log_limit_keep(&limits[0]);
+        log_limit_keep(&limits[1]);
+    }
+}
+
 /* Reaps everything, because orphans of the job come to us, until the command itself is there. */
-static void wait_for(pid_t leader, struct init_status *status)
+static void wait_for(pid_t leader, struct log_limit *limits, struct init_status *status)
 {
     struct rusage usage = { 0 };
     for (;;) {
-        pid_t pid = wait4(-1, &status->wait_status, 0, &usage);
+        pid_t pid = reap(limits, &status->wait_status, &usage);
         if (pid < 0 && errno == EINTR)
             continue;
         if (pid == leader || pid < 0)
@@ -399,6 +420,10 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
         return note_failure(status, STEP_SPAWN, -r);
     tell_place(init, place, plan.stdio[STDERR_FILENO]);
     int error = 0;
+    uint64_t log_max = launch_ask(init->spec)->log_max;
+    struct log_limit limits[2];
+    log_limit_open(&limits[0], log_fd, log_max);
+    log_limit_open(&limits[1], place->error_fd, log_max);
     pid_t leader = spawn(&plan, &error);
     /* A pipe has a reader as long as the job has it open. */
     if (init->stdio != NULL && !plan.is_tty)
@@ -406,12 +431,12 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
     if (leader < 0)
         return note_failure(status, STEP_SPAWN, (int)-leader);
     if (error != 0) {
-        wait_for(leader, status);
+        wait_for(leader, limits, status);
         note_failure(status, init->spec->setup != NULL ? STEP_SHELL : STEP_EXEC, error);
         return tell_failure(init, &plan, status);
     }
     (void)send(init->channel_fd, INIT_EXECUTED, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    wait_for(leader, status);
+    wait_for(leader, limits, status);
     if (plan.request_fd >= 0)
         judge_setup(init, &plan, status);
 }

@@ -346,7 +346,7 @@ def test_the_example_has_every_setting_and_its_defaults_are_those_in_force(place
     assert not [line for line in text.splitlines() if line and not line.startswith('#')]
     keys = set(re.findall(r'^#([a-z-]+): ', text, re.M))
     shown = set(re.findall(r'^ +(?:-\w, )?--([a-z-]+)', ask('--help'), re.M))
-    assert shown - keys == {'config', 'backup', 'restore', 'check-config', 'example-config', 'create-user', 'detach', 'stop', 'reload', 'migrate', 'leave-cluster', 'fsck', 'help', 'version'}
+    assert shown - keys == {'config', 'backup', 'restore', 'check-config', 'example-config', 'create-user', 'need-listen', 'detach', 'stop', 'reload', 'migrate', 'leave-cluster', 'fsck', 'help', 'version'}
     # Settings without a default of their own show what can be given, in capitals.
     lines = [line[1:] for line in text.splitlines() if re.match(r'#[a-z-]+: (?![A-Z]+$)', line)]
     with open(f'{place}/all.yaml', 'w', encoding='utf-8') as out:

@@ -117,6 +117,14 @@ static int send_range(int socket_fd, int fd, off_t *offset, uint64_t end)
     return 0;
 }
 
+/* A file that has become shorter, by --log-max or its user, goes on where it ends now. */
+static void follow_cut(int fd, off_t *offset)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_size < *offset)
+        *offset = st.st_size;
+}
+
 /* Waits until the file has grown or may have (1), the controller wants nothing beyond the current end (0), or
  * has closed (< 0). */
 static int wait_for_more(int socket_fd, int inotify)
@@ -149,6 +157,7 @@ static int send_log(int socket_fd, const struct log_file *file, const struct mes
         r = send_range(socket_fd, file->fd, &offset, end);
         if (r == 0 && (uint64_t)offset < end)
             r = wait_for_more(socket_fd, file->inotify);
+        follow_cut(file->fd, &offset);
     }
     return r == 0 ? send_range(socket_fd, file->fd, &offset, end) : r;
 }

@@ -269,6 +269,7 @@ const struct option_row submit_rows[] = {
     { 0, "preemptible", NULL, ask_help_preemptible, .set_key = set_key, .key = "preemptible" },
     { 0, "idle-timeout", "TIME", ask_help_idle_timeout, .set_key = set_key, .key = "idle_timeout" },
     { 0, "idle-ok", NULL, ask_help_idle_ok, .set_key = set_key, .key = "idle_ok" },
+    { 0, "log-max", "SIZE", ask_help_log_max, .set_key = set_key, .key = "log_max" },
     { 0, "private-tmp", NULL, ask_help_private_tmp, .set_key = set_key, .key = "private_tmp" },
     { 0, "tty-idle", "TIME", ask_help_tty_idle, set_tty_idle },
     { 0, "dry-run", NULL, "show where and when it would start; submit nothing", set_dry },

@@ -174,6 +174,11 @@ static void print_request(const struct page *page)
         buffer_append_text(&text, ", preemptible");
     append_span_of(&text, page->job, "idle_timeout_s", ", ended if its GPUs are unused for ");
     append_span_of(&text, page->job, "tty_idle_s", ", ended if its terminal is unused for ");
+    if (field_integer(page->job, "log_max", 0) > 0) {
+        char most[32];
+        format_size((uint64_t)field_integer(page->job, "log_max", 0), most, sizeof(most));
+        buffer_printf(&text, ", at most %s of its output kept", most);
+    }
     if (json_is_true(json_object_get(page->job, "idle_ok")))
         buffer_append_text(&text, ", exempt from idle handling");
     if (json_is_true(json_object_get(page->job, "cancel_if_never")))

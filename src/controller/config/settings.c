@@ -31,6 +31,7 @@
 #include "controller/config/settings_cluster.h"
 #include "controller/config/settings_external.h"
 #include "controller/config/settings_sched.h"
+#include "job/ask.h"
 #include "wire/address.h"
 #include "wire/gpu_spec.h"
 #include "wire/resource_limits.h"
@@ -175,12 +176,22 @@ static int set_pids_max(void *target, const char *value, struct error *err)
     return r < 0 ? r : replace(&((struct parsed *)target)->options->pids_max, value);
 }
 
+static int set_log_max(void *target, const char *value, struct error *err)
+{
+    uint64_t *log_max = &((struct parsed *)target)->options->log_max;
+    *log_max = 0;
+    int r = strcmp(value, "none") == 0 ? 0 : parse_size(value, "--log-max", log_max, err);
+    return r < 0 || *log_max == 0 ? r : ask_check_log_max("--log-max", *log_max, err);
+}
+
 /* Rows that the configuration file may use as well. */
 static const struct option_row setting_rows[] = {
     { 0, "state-dir", "DIR", "persistent data: store, unfetched exit records", set_state_dir },
     { 0, "run-dir", "DIR", "sockets and the spool of running jobs",
         OPTION_INNER(path, struct controller_options, run_dir) },
     { 0, "log-dir", "home|DIR", "location of job output: each user's home, or a directory", set_log_dir },
+    { 0, "log-max", "none|SIZE", "most of the output of a job that is kept, its beginning and its end",
+        set_log_max, "none" },
     { 0, "listen", "HOST:PORT|none", "serve the API on TCP as well", set_listen, DEFAULT_LISTEN },
     { 0, "nodes-listen", "HOST:PORT|none", "address for joining nodes, open once a token or node exists",
         set_nodes_listen, DEFAULT_NODES_LISTEN },

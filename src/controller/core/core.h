@@ -135,6 +135,7 @@ struct core_options {
     struct notification_settings notifications;
     struct loss_settings loss;
     struct park_settings park;
+    uint64_t log_max;                    // bytes of each file of output that are kept; 0: all
     bool is_tmp_private;                 // each job has a /tmp of its own
     const struct core_account *accounts; // borrowed while the core exists
     size_t n_accounts;

@@ -112,6 +112,16 @@ static int check_private_tmp(const struct job *job, const struct job_ask *ask, s
     return error_hint(err, "cancel it and submit it again");
 }
 
+static int check_log_max(const struct core *core, const struct job_ask *ask, struct error *err)
+{
+    char text[32];
+    uint64_t most = core->options.log_max;
+    if (most == 0 || (ask->log_max != 0 && ask->log_max <= most))
+        return 0;
+    format_size(most, text, sizeof(text));
+    return error_set(err, -ERANGE, "log_max: at most %s of the output of a job are kept here", text);
+}
+
 int core_check_changed(const struct core *core, const struct job *job, const struct job_ask *ask,
     const struct core_facts *facts, uint32_t *ret_gpus, struct error *err)
 {
@@ -151,6 +161,8 @@ static int check_edit(const struct core *core, const struct identity *who, const
         r = check_adopted(job, ask, err);
     if (r == 0)
         r = check_private_tmp(job, ask, err);
+    if (r == 0)
+        r = check_log_max(core, ask, err);
     if (r == 0)
         r = check_singleton(ask, err);
     if (r == 0)

@@ -151,6 +151,12 @@ static char *replace_singleton(const struct core *core, const struct job *job)
     return out.length > 0 ? buffer_take(&out) : NULL;
 }
 
+/* 0: no limit. */
+static uint64_t smaller_limit(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
 /* What follows from the site's rules, and from the jobs that there are. */
 static void complete_ask(const struct core *core, const struct identity *who, struct job *job)
 {
@@ -159,6 +165,7 @@ static void complete_ask(const struct core *core, const struct identity *who, st
     ask.partition = core_partition_of(core, &ask);
     ask.time_limit_ms = core_limit_of(core, &ask);
     ask.own_priority = core_priority_is_own(core, who, job->ask, &nothing);
+    ask.log_max = smaller_limit(ask.log_max, core->options.log_max);
     ask.private_tmp = (ask.private_tmp || core->options.is_tmp_private) && ask.adopted_pid == 0;
     bool is_singleton = ask.after != NULL && strstr(ask.after, AFTER_SINGLETON) != NULL;
     _cleanup_free_ char *after = is_singleton ? replace_singleton(core, job) : NULL;

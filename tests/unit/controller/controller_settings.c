@@ -135,6 +135,7 @@ static size_t list_fields(
         { "no-agent", BOOLEAN, &o->has_no_agent },
         { "allow-root-jobs", BOOLEAN, &o->allow_root_jobs },
         { "no-new-privileges", BOOLEAN, &o->has_no_new_privs },
+        { "log-max", COUNT_64, &c->log_max },
         { "private-tmp", BOOLEAN, &o->is_tmp_private },
         { "watch-terminals", BOOLEAN, &o->may_watch_terminals },
         { "verbose", BOOLEAN, &o->is_verbose },

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ *   | beginning: half of the limit | "mgpu: 5.2G of output are not kept" | end: a quarter, 1 MiB at most |
+ *
+ * The next cut is due when the rest of the limit is full again, and replaces the line and what follows. The
+ * processes of the job write on meanwhile: they append, so each line is whole, but some may stand before the
+ * end that is kept.
+ */
+#include "shepherd/log_limit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/files.h"
+#include "base/memory.h"
+#include "base/parse.h"
+
+#define TAIL_MAX ((uint64_t)1 << 20)
+#define LINE_MAX 4096 // a line that is longer is cut
+
+void log_limit_open(struct log_limit *limit, int fd, uint64_t max)
+{
+    struct stat st;
+    bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    *limit = (struct log_limit){ .fd = fd, .max = is_file ? max : 0 };
+}
+
+/* The file was opened for writing only. This is the same one, regardless of its name. */
+static int reopen(int fd)
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* Behind the last line that ends before `wanted`. */
+static off_t find_head(int fd, off_t wanted)
+{
+    char bytes[LINE_MAX];
+    off_t from = wanted > (off_t)sizeof(bytes) ? wanted - (off_t)sizeof(bytes) : 0;
+    ssize_t n = pread(fd, bytes, (size_t)(wanted - from), from);
+    const char *newline = n > 0 ? memrchr(bytes, '\n', (size_t)n) : NULL;
+    return newline != NULL ? from + (newline + 1 - bytes) : wanted;
+}
+
+/* The last whole lines, in `size` bytes at most. */
+static size_t read_tail(int fd, off_t end, size_t size, char *bytes, const char **ret)
+{
+    ssize_t n = pread(fd, bytes, size, end - (off_t)size);
+    size_t length = n > 0 ? (size_t)n : 0;
+    const char *newline = memchr(bytes, '\n', length < LINE_MAX ? length : LINE_MAX);
+    size_t cut = newline != NULL ? (size_t)(newline + 1 - bytes) : 0;
+    *ret = bytes + cut;
+    return length - cut;
+}
+
+static void cut(struct log_limit *limit, int fd, off_t size)
+{
+    uint64_t quarter = limit->max / 4;
+    size_t tail_size = (size_t)(quarter < TAIL_MAX ? quarter : TAIL_MAX);
+    _cleanup_free_ char *bytes = xcalloc(tail_size, 1);
+    _cleanup_buffer_ struct buffer text = { 0 };
+    const char *tail;
+    size_t tail_length = read_tail(fd, size, tail_size, bytes, &tail);
+    if (limit->head == 0)
+        limit->head = find_head(fd, (off_t)(limit->max / 2));
+    limit->left_out += (uint64_t)(size - limit->head) - tail_length - limit->note;
+    char amount[32], most[32];
+    format_size(limit->left_out, amount, sizeof(amount));
+    format_size(limit->max, most, sizeof(most));
+    buffer_printf(&text, "mgpu: %s of output are not kept here: the limit is %s (--log-max)\n", amount, most);
+    limit->note = text.length;
+    buffer_append(&text, tail, tail_length);
+    if (ftruncate(limit->fd, limit->head) == 0)
+        (void)write_all(limit->fd, text.bytes, text.length);
+}
+
+void log_limit_keep(struct log_limit *limit)
+{
+    struct stat st;
+    if (limit->max == 0 || fstat(limit->fd, &st) < 0)
+        return;
+    if (st.st_size < limit->head) { // its user has cut it
+        limit->head = 0;
+        limit->note = 0;
+    }
+    if ((uint64_t)st.st_size <= limit->max)
+        return;
+    _cleanup_close_ int fd = reopen(limit->fd);
+    if (fd >= 0)
+        cut(limit, fd, st.st_size);
+}
