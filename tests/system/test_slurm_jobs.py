@@ -546,3 +546,16 @@ def test_a_heterogeneous_job_is_refused(cluster, word):
     script = cluster.script(f'#!/bin/sh\n#SBATCH -n 1\n#SBATCH {word}\n#SBATCH -n 2\ntrue\n')
     done = cluster.run('sbatch', script)
     assert done.code == 1 and 'there are no heterogeneous jobs' in done.err and 'line 3' in done.err, done
+
+
+def test_the_number_of_tasks_at_a_time_is_changed_with_scontrol(cluster):
+    job = cluster.submit('-a', '0-9%2', '--hold', '--wrap', 'true')
+    for value, array in (('3', '0-9%3'), ('0', '0-9'), ('1', '0-9%1')):
+        cluster.out('scontrol', 'update', f'jobid={job}', f'ArrayTaskThrottle={value}')
+        assert cluster.box.job(job)['array'] == array
+    single = cluster.submit('--hold', '--wrap', 'true')
+    for words, said in (((f'jobid={single}', 'ArrayTaskThrottle=1'), f'Job {single} is not an array'),
+                        ((f'jobid={job}', 'ArrayTaskThrottle=x'), "ArrayTaskThrottle: 'x' is not a whole number"),
+                        (('nodename=nosuch', 'state=drain', 'reason=x'), 'slurm_update error: Invalid node name specified\n')):
+        done = cluster.run('scontrol', 'update', *words, user=cluster.box.user)
+        assert done.code == 1 and said in done.err, done

@@ -40,6 +40,17 @@ def test_steps_are_numbered_and_recorded_with_their_status(cluster):
         (0, 'done', 0, None), (1, 'failed', 3, None), (2, 'failed', 0, 9)]
 
 
+def test_srun_in_a_job_that_no_command_of_slurm_submitted_is_a_step_of_it(cluster):
+    """It gets the job's GPUs, and no allocation of its own."""
+    before = cluster.box.submit('--hold', '--', 'true')
+    done = cluster.run(f'{harness.programs()}/mgpu', 'run', '-q', '-g', 2, '--', 'sh', '-c',
+                       'echo $MGPU_JOB_ID; srun -n 2 sh -c \'echo "$SLURM_JOB_ID $SLURM_PROCID $SLURM_STEP_ID"\'; srun sh -c \'echo $CUDA_VISIBLE_DEVICES\'')
+    job, *lines, gpus = done.out.splitlines()
+    assert int(job) == before + 1 and sorted(lines) == [f'{job} 0 0', f'{job} 1 0'] and len(gpus.split(',')) == 2, done
+    assert [step['id'] for step in steps(cluster, job)] == [0, 1]
+    assert cluster.box.submit('--hold', '--', 'true') == before + 2  # srun has made no job
+
+
 def test_show_lists_the_steps(cluster):
     job = cluster.wrap('srun true; srun bash -c "exit 3"; true', '-n', 2, '-o', 'out')
     node = cluster.finish(job)['node']

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* scontrol: displays objects and changes jobs. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -20,7 +21,9 @@
 #include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"
 
-#define ADDED_LIMIT "added_limit" // seconds, in a change before it is sent
+#define ADDED_LIMIT  "added_limit" // seconds, in a change before it is sent
+#define THROTTLE     "throttle"
+#define THROTTLE_MAX 1000000
 
 struct scontrol {
     bool is_one_line, is_quiet;
@@ -93,7 +96,11 @@ static int complain(struct client *client, const char *what, const char *path, c
                       : err->code == -EPERM || err->code == -EACCES ? "Access/permission denied"
                       : err->code == -EALREADY                      ? tell_late(client, path)
                                                                     : err->message;
-    (void)fprintf(stderr, "%s%s%s\n", why, what[0] != '\0' ? " for job " : "", what[0] != '\0' ? path : "");
+    bool is_ours = why == err->message; // a sentence of its own
+    if (what[0] == '\0')
+        (void)fprintf(stderr, "%s\n", why);
+    else
+        (void)fprintf(stderr, is_ours ? "%s (job %s)\n" : "%s for job %s\n", why, path);
     return 1;
 }
 
@@ -172,6 +179,11 @@ static int add_change(json_t *body, struct client *client, const char *key, cons
             (void)json_object_set_new(body, "after", after != NULL ? json_string(after) : json_null());
         return r;
     }
+    if (strcasecmp(key, "arraytaskthrottle") == 0) {
+        int r = parse_integer(value, "ArrayTaskThrottle", 0, THROTTLE_MAX, &number, err);
+        (void)json_object_set_new(body, THROTTLE, json_integer(number));
+        return r;
+    }
     if (strcasecmp(key, "requeue") == 0) {
         (void)json_object_set_new(body, "requeue_on_node_lost", json_boolean(strcmp(value, "0") != 0));
         return 0;
@@ -202,6 +214,27 @@ static int settle_limit(struct client *client, const char *path, json_t *body, s
     (void)json_object_set_new(body, "time_limit", json_integer(limit + json_integer_value(added)));
     (void)json_object_del(body, ADDED_LIMIT);
     return r;
+}
+
+/* "ArrayTaskThrottle=2": the array that results, of the same indexes. 0: all of its tasks at a time. */
+static int settle_throttle(struct client *client, const char *path, json_t *body, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+    int64_t wanted = field_integer(body, THROTTLE, -1);
+    if (json_object_del(body, THROTTLE) < 0)
+        return 0;
+    int r = client_get(client, request, &job, err);
+    const char *array = field_text(job, "array");
+    if (r == 0 && array == NULL)
+        return error_set(err, -EINVAL, "Job %s is not an array", path);
+    if (r < 0)
+        return r;
+    int length = (int)strcspn(array, "%");
+    _cleanup_free_ char *text =
+        wanted > 0 ? xasprintf("%.*s%%%" PRId64, length, array, wanted) : xstrndup(array, (size_t)length);
+    (void)json_object_set_new(body, "array", json_string(text));
+    return 0;
 }
 
 /* The options kept with the job, with these in place of those of the same names. */
@@ -260,7 +293,10 @@ static int update_nodes(struct client *client, int argc, char **argv, struct err
             (void)json_object_set_new(body, "reason", json_string(reason));
         r = client_call(client, "POST", path, body, NULL, err);
     }
-    return r < 0 ? error_wrap(err, "slurm_update error") : 0;
+    if (r < 0)
+        (void)fprintf(
+            stderr, "slurm_update error: %s\n", r == -ENOENT ? "Invalid node name specified" : err->message);
+    return r < 0 ? 1 : 0;
 }
 
 static int update(struct client *client, int argc, char **argv, struct error *err)
@@ -291,6 +327,8 @@ static int update(struct client *client, int argc, char **argv, struct error *er
         _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/edit", path);
         _cleanup_json_ json_t *changes = json_copy(body);
         r = settle_limit(client, path, changes, err);
+        if (r == 0)
+            r = settle_throttle(client, path, changes, err);
         if (r == 0)
             r = add_notes(client, path, &notes, changes, err);
         if (r == 0)

@@ -14,6 +14,7 @@
 
 #include "base/hostlist.h"
 #include "base/memory.h"
+#include "base/parse.h"
 #include "cli/api/environment.h"
 #include "cli/follow/run_job.h"
 #include "cli/options/talk.h"
@@ -98,13 +99,30 @@ static const struct {
     { "SRUN_EXPORT_ENV", "export" },
 };
 
+/* The job in which srun runs if it was not submitted by a command of Slurm's, and has none of its variables;
+ * else 0. */
+static int64_t plain_job(void)
+{
+    const char *text = getenv("MGPU_JOB_ID");
+    int64_t id;
+    if (getenv("SLURM_JOB_ID") != NULL || text == NULL ||
+        parse_integer(text, "MGPU_JOB_ID", 1, INT64_MAX, &id, NULL) < 0)
+        return 0;
+    return id;
+}
+
+static bool is_in_job(void)
+{
+    return getenv("SLURM_JOB_ID") != NULL || plain_job() != 0;
+}
+
 static int read_options(const struct slurm_program *program, int argc, char **argv, struct slurm_job *job,
     int *ret_first, struct error *err)
 {
     const struct slurm_reading reading = {
         .program = program, .target = job, .record = slurm_job_record, .seen = slurm_job_show
     };
-    bool is_inside = getenv("SLURM_JOB_ID") != NULL;
+    bool is_inside = is_in_job();
     /* Variables set for the surrounding job are not options of its steps. */
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(step_variables) / sizeof(step_variables[0]); i++)
@@ -400,7 +418,6 @@ int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
     struct slurm_job job;
     struct error err = { 0 };
     int first = 0;
-    bool is_inside = getenv("SLURM_JOB_ID") != NULL;
     if (slurm_options_answer(program, argc, argv))
         return 0;
     slurm_job_init(&job);
@@ -408,11 +425,13 @@ int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
     job.call.command = &srun_command;
     talk_as(program->name, "");
     int r = read_options(program, argc, argv, &job, &first, &err);
+    if (job.job_id <= 0)
+        job.job_id = plain_job();
     if (r == 0 && is_mpi_listed(&job))
         r = list_mpi();
     else if (r == 0)
-        r = is_inside || job.job_id > 0 ? run_step(&job, argv + first, &err)
-                                        : run_alone(program, &job, argc - first, argv + first, &err);
+        r = is_in_job() || job.job_id > 0 ? run_step(&job, argv + first, &err)
+                                          : run_alone(program, &job, argc - first, argv + first, &err);
     slurm_job_clear(&job);
     return r < 0 ? slurm_exit_immediate(&err, slurm_fail(program, &err)) : r;
 }
