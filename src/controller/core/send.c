@@ -16,6 +16,8 @@
 #include "controller/core/stop.h"
 #include "wire/address.h"
 
+#define LOOPBACK "127.0.0.1"
+
 /* On the controller's own machine: it has no address, or one that means something there alone. */
 static bool is_local(const struct core_node *node)
 {
@@ -43,7 +45,9 @@ static const char *peer_address(
         return node->address;
     if (local != NULL)
         return local;
-    return node != NULL && node->address != NULL ? node->address : job_node_name(job, rank);
+    if (node == NULL)
+        return job_node_name(job, rank);
+    return node->address != NULL ? node->address : LOOPBACK; // its name need not resolve
 }
 
 /* Two that have come by loopback are on one machine, or come through tunnels. */

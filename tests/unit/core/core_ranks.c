@@ -190,8 +190,8 @@ static void each_node_is_allocated_its_rank(void **state)
     assert_int_equal(first->n_gpus, 2);
     assert_int_equal(second->n_gpus, 2);
     assert_int_equal(first->token, second->token);
-    assert_string_equal(first->meeting, "a:29612");
-    assert_string_equal(second->meeting, "a:29612");
+    assert_string_equal(first->meeting, "127.0.0.1:29612");
+    assert_string_equal(second->meeting, "127.0.0.1:29612");
 }
 
 /* What the part on the second node is told when it is launched again. */
