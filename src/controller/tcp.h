@@ -17,7 +17,8 @@ struct tcp *tcp_new(struct controller *controller, uid_t trusted_uid);
 void tcp_free(struct tcp *tcp);
 
 /* Binds the port, possibly while mgpud is still root. A port that is in use, or an address that this machine
- * does not have (yet), is logged and no failure, except with --need-listen: it is tried again once tcp_serve() was called. */
+ * does not have (yet), is logged and no failure, except with --need-listen: it is tried again once
+ * tcp_serve() was called. */
 int tcp_bind(struct tcp *tcp, struct error *err);
 
 /* Passes each socket that is bound, now and later, to `open`, which owns it, even if it fails. For as long as

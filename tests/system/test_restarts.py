@@ -6,20 +6,23 @@ started side by side, the process is killed (and started again, where nothing el
 """
 
 import os
+import re
 import shlex
 import signal
+import socket
 import subprocess
 
 import cluster
 import harness
 import pytest
 import slurm
+import test_notebook
 from harness import DEADLINE_S
 
 
 @pytest.fixture(scope='module')
 def nodes(someone):
-    with cluster.Cluster(2, gpus='sim:8x24G', client=someone) as made:
+    with cluster.Cluster(2, gpus='sim:8x24G', local='sim:8x24G', client=someone) as made:
         yield made
 
 
@@ -52,6 +55,19 @@ def kill_worker(nodes, name):
         os.kill(pid, signal.SIGKILL)
 
 
+def kill_own_worker(nodes):
+    for pid in named(nodes.box, 'mgpu-agent'):
+        os.kill(pid, signal.SIGKILL)
+
+
+def kill_own_keeper(nodes):
+    """mgpud leaves, so that its service manager starts both."""
+    for pid in named(nodes.box, 'mgpu-keeper'):
+        os.kill(pid, signal.SIGKILL)
+    assert nodes.box.process.wait(DEADLINE_S) == os.EX_TEMPFAIL
+    nodes.box.start()
+
+
 def kill_node(nodes, name):
     nodes.nodes[name].kill()
     nodes.nodes[name].start()
@@ -64,6 +80,8 @@ LOSSES = {
     'the uplink of the second node is killed': lambda nodes: kill_uplink(nodes, 'n2'),
     'the worker of the first node is killed': lambda nodes: kill_worker(nodes, 'n1'),
     'the worker of the second node is killed': lambda nodes: kill_worker(nodes, 'n2'),
+    'the keeper beside mgpud is killed': kill_own_keeper,
+    'the worker beside mgpud is killed': kill_own_worker,
     'the agent of the second node is killed': lambda nodes: kill_node(nodes, 'n2'),
 }
 
@@ -71,8 +89,8 @@ LOSSES = {
 class Scene:
     """One cell after another: what runs, and a way to let it go on."""
 
-    def __init__(self, nodes, place):
-        self.nodes, self.box, self.place = nodes, nodes.box, place
+    def __init__(self, nodes, place, where='n2'):
+        self.nodes, self.box, self.place, self.where = nodes, nodes.box, place, where
         self.commands = slurm.Slurm(nodes.box, place)
         self.gates = []
 
@@ -91,8 +109,8 @@ class Scene:
                     out.write('on\n')
 
     def host(self, name):
-        """A job on the second node that the gate ends."""
-        job = self.box.submit('-g', '0', '-c', '0.05', '--nodelist', 'n2', '--', 'sh', '-c', f'echo up; {self.gate(name)}.0; echo "<$x>"')
+        """A job that the gate ends."""
+        job = self.box.submit('-g', '0', '-c', '0.05', '--nodelist', self.where, '--', 'sh', '-c', f'echo up; {self.gate(name)}.0; echo "<$x>"')
         self.box.wait(job, 'running')
         return job
 
@@ -115,7 +133,7 @@ def run_job(scene):
 
 def run_step(scene):
     inner = f'echo up; {scene.gate("step", 2)}.$SLURM_PROCID; echo "<$x>"; exit 5'
-    job = scene.commands.wrap(f'srun -N 2 -n 2 sh -c {shlex.quote(inner)}', '-N', 2, '-o', 'step.out')
+    job = scene.commands.wrap(f'srun -N 2 -n 2 sh -c {shlex.quote(inner)}', '-N', 2, '-w', 'n1,n2', '-o', 'step.out')
     harness.await_text(f'{scene.place}/step.out', 'up\nup\n')
     yield
     ended = scene.commands.finish(job)
@@ -123,7 +141,7 @@ def run_step(scene):
 
 
 def run_exec(scene):
-    job = scene.box.submit('-g', '0', '-c', '0.05', '--nodelist', 'n2', '--', 'sleep', '600')
+    job = scene.box.submit('-g', '0', '-c', '0.05', '--nodelist', scene.where, '--', 'sleep', '600')
     scene.box.wait(job, 'running')
     client = scene.box.popen('exec', job, '--', 'sh', '-c', f'echo up; {scene.gate("exec")}.0; echo "<$x>"; exit 7')
     read_line(client, b'up')
@@ -162,6 +180,55 @@ def run_waiting(scene):
     end(client, 0, b'ran\n')
 
 
+ECHO = """import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    peer = server.accept()[0]
+    peer.sendall(peer.recv(100))
+    peer.close()
+"""
+
+
+def said_by(port, text):
+    with socket.create_connection(('127.0.0.1', port), DEADLINE_S) as peer:
+        peer.sendall(text)
+        return peer.recv(100)
+
+
+def run_forward(scene):
+    """New connections after the loss arrive as those before."""
+    job = scene.box.submit('-g', '0', '-c', '0.05', '--nodelist', scene.where, '--', 'python3', '-c', ECHO)
+    scene.box.wait(job, 'running')
+    port = harness.until(lambda: scene.box.output(job).strip(), 'the port of the server')
+    client = scene.box.popen('forward', job, f'0:{port}')
+    here = int(re.search(rb'127\.0\.0\.1:(\d+)', client.stdout.readline())[1])
+    assert said_by(here, b'before') == b'before'
+    yield
+    assert client.poll() is None and said_by(here, b'after') == b'after', client.poll()
+    client.send_signal(signal.SIGINT)
+    client.communicate(timeout=DEADLINE_S)
+    scene.box.mgpu('cancel', job, check=True)
+    scene.box.wait(job)
+
+
+def run_notebook(scene):
+    """With the stand-in of test_notebook.py for Jupyter."""
+    folder = f'{scene.place}/programs'
+    os.mkdir(folder)
+    with open(f'{folder}/jupyter-lab', 'w', encoding='utf-8') as out:
+        out.write(test_notebook.STAND_IN % '')
+    os.chmod(f'{folder}/jupyter-lab', 0o755)
+    client = scene.box.popen('notebook', '--no-browser', '-g', '0', '-c', '0.05', '--nodelist', scene.where, env={'PATH': f'{folder}:/usr/bin:/bin'})
+    address = client.stdout.readline().decode().strip()
+    assert test_notebook.get(address)
+    yield
+    assert client.poll() is None and test_notebook.get(address)
+    client.send_signal(signal.SIGINT)
+    client.communicate(timeout=DEADLINE_S)
+    assert client.returncode == 0
+
+
 PROGRAMS = {
     'a job': run_job,
     'a step over two nodes': run_step,
@@ -169,13 +236,15 @@ PROGRAMS = {
     'mgpu attach': viewer('attach'),
     'mgpu logs -f': viewer('logs', '-f'),
     'mgpu wait': run_wait,
+    'mgpu forward': run_forward,
+    'mgpu notebook': run_notebook,
     'a waiting srun': run_waiting,
 }
 
 
 @pytest.mark.parametrize('loss', LOSSES)
 def test_every_program_survives_when(nodes, place, loss):
-    scene = Scene(nodes, place)
+    scene = Scene(nodes, place, 'head' if 'beside mgpud' in loss else 'n2')
     running = {name: program(scene) for name, program in PROGRAMS.items()}
     for program in running.values():
         next(program)
