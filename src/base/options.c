@@ -63,6 +63,32 @@ static int refuse_ambiguous(const struct parser *parser, const char *name, size_
         name, buffer_text(&all));
 }
 
+static const struct option_meaning *known_meanings;
+
+void options_know(const struct option_meaning *meanings)
+{
+    known_meanings = meanings;
+}
+
+static bool has_name(const struct parser *parser, const char *name)
+{
+    for (size_t t = 0; parser->tables[t] != NULL; t++)
+        for (const struct option_row *row = parser->tables[t]; row->name != NULL; row++)
+            if (strcmp(row->name, name) == 0)
+                return true;
+    return false;
+}
+
+/* What this option of another program is here, or NULL. */
+static const char *find_meaning(const struct parser *parser, const char *name, size_t length)
+{
+    for (const struct option_meaning *row = known_meanings; row != NULL && row->name != NULL; row++)
+        if (strlen(row->name) == length && strncmp(row->name, name, length) == 0 &&
+            has_name(parser, row->needs))
+            return row->meaning;
+    return NULL;
+}
+
 static int refuse_unknown(const struct parser *parser, const char *name, size_t length)
 {
     _cleanup_free_ const char **names = xcalloc(1, sizeof(char *));
@@ -75,6 +101,11 @@ static int refuse_unknown(const struct parser *parser, const char *name, size_t 
         }
     _cleanup_free_ char *word = xstrndup(name, length);
     _cleanup_free_ char *shown = text_escape(word, 60);
+    const char *meaning = length > 1 ? find_meaning(parser, name, length) : NULL;
+    if (meaning != NULL) {
+        (void)error_set(parser->err, -EINVAL, "unknown option '--%s'", shown);
+        return error_hint(parser->err, "%s", meaning);
+    }
     const char *near = text_nearest(word, names);
     if (near != NULL)
         return error_set(parser->err, -EINVAL, "unknown option '--%s'. Did you mean '--%s'?", shown, near);
@@ -98,7 +129,8 @@ static int find_name(
             is_ambiguous |= found != NULL && !options_are_same(found, row);
             found = row;
         }
-    if (found == NULL || length == 0)
+    bool is_foreign = length > 1 && find_meaning(parser, name, length) != NULL;
+    if (found == NULL || length == 0 || is_foreign)
         return refuse_unknown(parser, name, length);
     if (is_ambiguous)
         return refuse_ambiguous(parser, name, length);
@@ -154,7 +186,9 @@ static int read_letters(struct parser *parser, const char *letters)
         const struct option_row *row = options_find_letter(parser->tables, *letters);
         if (row == NULL) {
             _cleanup_free_ char *shown = text_escape(letters, 1);
-            return error_set(parser->err, -EINVAL, "unknown option '-%s'", shown);
+            const char *meaning = find_meaning(parser, letters, 1);
+            (void)error_set(parser->err, -EINVAL, "unknown option '-%s'", shown);
+            return meaning != NULL ? error_hint(parser->err, "%s", meaning) : -EINVAL;
         }
         if (row->argument == NULL) {
             int r = take(parser, row, NULL);

@@ -27,6 +27,17 @@ struct option_row {
     int64_t least, most;
 };
 
+/* An option of other programs that users type from habit. */
+struct option_meaning {
+    const char *name;    // "job-name" for --job-name, one letter for -w
+    const char *needs;   // a long option; without it in the tables the meaning does not apply
+    const char *meaning; // a hint that says what does the same here
+};
+
+/* Names these, whose last row has name NULL, before what is nearest by letters, from now on in this process.
+ * The table is not copied. */
+void options_know(const struct option_meaning *meanings);
+
 /*
  * Sets each row that has a preset, by the same function and from the same text that the help shows. The
  * defaults of a program that calls this before options_parse() are therefore those it documents.

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cli/options/call.h"
 #include "cli/options/commands.h"
+#include "cli/options/foreign_words.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/programs.h"
@@ -71,5 +72,6 @@ int main(int argc, char **argv)
     standard_descriptors_hold();
     if (argc > 0 && compat_name_find(compat_names, argv[0]) != NULL)
         return be_compat(argv);
+    options_know(foreign_options);
     return standard_output_end(run_words(argc, argv));
 }

@@ -212,6 +212,8 @@ def test_a_cancelled_job_is_asked_and_then_made_to_end(box, gate, bell):
     (['./plain.sh'], './plain.sh is not executable: chmod +x ./plain.sh'),
     (['plain.sh'], 'plain.sh is not in PATH; to run the file of that name: chmod +x plain.sh, and use ./plain.sh'),
     (['nosuch.py'], 'nosuch.py: command not found in PATH'),
+    (['plain.py'], './plain.py names no interpreter; to run it: python3 ./plain.py'),
+    (['./plain.py'], './plain.py names no interpreter; to run it: python3 ./plain.py'),
     (['./folder'], './folder is a directory'),
     (['-C', 'missing', 'true'], 'no such directory: missing; the job cannot start without it: mkdir -p missing'),
     (['-o', 'missing/%j.out', 'true'], 'no such directory: missing; the job cannot write its output without it'),
@@ -228,7 +230,7 @@ def test_a_cancelled_job_is_asked_and_then_made_to_end(box, gate, bell):
 ])
 def test_what_will_fail_is_told_at_submit(box, place, words, warning):
     os.mkdir(f'{place}/folder')
-    for name, mode in (('plain.sh', 0o644), ('folder/inside', 0o755)):
+    for name, mode in (('plain.sh', 0o644), ('plain.py', 0o755), ('folder/inside', 0o755)):
         with open(f'{place}/{name}', 'w', encoding='ascii') as out:
             out.write('echo ran\n')
         os.chmod(f'{place}/{name}', mode)

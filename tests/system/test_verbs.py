@@ -132,6 +132,15 @@ def test_a_mistyped_verb_gets_a_suggestion(box, typed, meant):
     assert f"unknown command '{typed}'" in done.err and f"Did you mean '{meant}'?" in done.err
 
 
+@pytest.mark.parametrize('typed, here', [(['sbatch', 'x.sh'], 'mgpu submit SCRIPT'), (['stop', '5'], 'mgpu cancel JOB'),
+                                         (['help', 'tail'], 'mgpu logs -f JOB'), (['submit', '--wrap', 'true'], 'mgpu submit -- '),
+                                         (['run', '--cpus-per-task=2', 'true'], '-c N'), (['submit', '-w', 'n', 'true'], '--nodelist')])
+def test_a_word_of_another_program_is_answered_with_what_does_the_same_here(box, typed, here):
+    done = box.mgpu(*typed)
+    assert done.code == (125 if typed[0] == 'run' else 2) and done.out == '', done
+    assert 'hint: ' in done.err and here in done.err and 'Did you mean' not in done.err, done
+
+
 def test_an_unknown_verb_is_a_usage_error(box):
     done = box.mgpu('xyzzyplugh')
     assert done.code == 2 and 'mgpu help' in done.err, done

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/options/foreign_words.h"
 
 static bool is_called(const struct command *command, const char *name)
 {
@@ -43,6 +44,11 @@ int commands_refuse(const char *name, struct error *err)
         names[count] = NULL;
     }
     _cleanup_free_ char *shown = text_escape(name, 60);
+    const char *here = foreign_command_here(name);
+    if (here != NULL) {
+        (void)error_set(err, -EINVAL, "unknown command '%s'", shown);
+        return error_hint(err, "here: %s", here);
+    }
     const char *near = text_nearest(name, names);
     if (near != NULL)
         return error_set(err, -EINVAL, "unknown command '%s'. Did you mean '%s'?", shown, near);

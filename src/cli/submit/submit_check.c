@@ -144,13 +144,32 @@ static bool has_byte_order_mark(const char *path)
     return n > 0 && (text_mark_length(head, (size_t)n) > 0 || text_mark_is_wide(head, (size_t)n));
 }
 
+/* The command that runs a file of Python which names no interpreter, or NULL. */
+static char *python_command(const char *path)
+{
+    static const char suffix[] = ".py";
+    char first[2] = "";
+    size_t length = strlen(path);
+    if (length <= strlen(suffix) || strcmp(path + length - strlen(suffix), suffix) != 0)
+        return NULL;
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && read(fd, first, sizeof(first)) == (ssize_t)sizeof(first) && memcmp(first, "#!", 2) == 0)
+        return NULL;
+    _cleanup_free_ char *name = shown(path);
+    return xasprintf("python3 %s", name);
+}
+
 /* The path of a program that is named by it. */
 static void check_path(const struct submit_options *options, const char *word)
 {
     _cleanup_free_ char *path = from_directory(options, word), *name = shown(path);
     struct stat st;
+    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    _cleanup_free_ char *python = is_file ? python_command(path) : NULL;
     if (stat(path, &st) < 0 && errno == ENOENT)
         talk_line("warning: no such file: %s", name);
+    else if (python != NULL)
+        talk_line("warning: %s names no interpreter; to run it: %s", name, python);
     else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         talk_line("warning: %s is a directory", name);
     else if (stat(path, &st) == 0 && access(path, X_OK) < 0)
@@ -180,8 +199,14 @@ static void check_name(const struct submit_options *options, const char *word)
         talk_line("warning: %s: command not found in PATH; to set a variable: -e %s", name, name);
         return;
     }
-    if (stat(file, &st) < 0 || !S_ISREG(st.st_mode))
+    bool is_file = stat(file, &st) == 0 && S_ISREG(st.st_mode);
+    _cleanup_free_ char *python = is_file ? python_command(file) : NULL;
+    if (!is_file && strcmp(word, "python") == 0 && script_find_in_path("python3", directory, false))
+        talk_line("warning: python: command not found in PATH; python3 is there");
+    else if (!is_file)
         talk_line("warning: %s: command not found in PATH", name);
+    else if (python != NULL)
+        talk_line("warning: %s is not in PATH; to run it: %s", name, python);
     else if (access(file, X_OK) == 0)
         talk_line("warning: %s is not in PATH; to run the file in the job's directory, use ./%s", name, name);
     else

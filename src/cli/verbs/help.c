@@ -12,6 +12,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
+#include "cli/options/foreign_words.h"
 #include "cli/options/help.h"
 #include "cli/show/man_page.h"
 #include "cli/verbs/topics.h"
@@ -32,6 +33,11 @@ static int refuse(const char *word, struct error *err)
         names[count] = NULL;
     }
     _cleanup_free_ char *shown = text_escape(word, 60);
+    const char *here = foreign_command_here(word);
+    if (here != NULL) {
+        (void)error_set(err, -EINVAL, "unknown command or topic '%s'", shown);
+        return error_hint(err, "here: %s", here);
+    }
     const char *near = text_nearest(word, names);
     if (near != NULL)
         return error_set(err, -EINVAL, "unknown command or topic '%s'. Did you mean '%s'?", shown, near);
