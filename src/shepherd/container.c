@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@
 #include "job/spec.h"
 #include "shepherd/container_gpus.h"
 #include "shepherd/first.h"
+#include "shepherd/processes/roll.h"
 
 #define SYSTEM_PATH "/usr/local/bin:/usr/bin:/bin"
 #define RANGES_MAX  (4U << 20)
@@ -339,6 +341,13 @@ void container_tidy(const struct strings *words)
         return;
     /* The step's init takes over the child of this one. */
     if (fork() != 0)
+        _exit(0);
+    (void)setsid();
+    (void)prctl(PR_SET_NAME, ROLL_TIDY);
+    pid = fork();
+    if (pid > 0)
+        (void)waitpid(pid, NULL, 0);
+    if (pid != 0)
         _exit(0);
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; null_fd >= 0 && fd <= STDERR_FILENO; fd++)

@@ -140,7 +140,7 @@ class Field:
         return self
 
     def start(self, name, *options, command):
-        self.jobs[name] = self.box.submit('-c', '0.02', '--chdir', self.place, *options, '--', *command)
+        self.jobs[name] = self.box.submit('-c', '0.05', '--chdir', self.place, *options, '--', *command)
 
     def is_up(self, name):
         return os.path.exists(f'{self.place}/{name}.up')
@@ -262,7 +262,7 @@ def test_programs_that_start_others_let_them_save(field, name):
     program, text = SLOW[name]
     if not shutil.which(program):
         pytest.skip(f'{program} is not installed')
-    field.start(name, '-g', '0', '-e', 'SAVE_S=1.5', command=field.script(name, text))
+    field.start(name, '-g', '0', '-c', '1', '-e', 'SAVE_S=1.5', command=field.script(name, text))
     cancel(field.await_up())
 
 

@@ -168,6 +168,25 @@ def test_nothing_of_a_container_survives_its_job(box, containers, submit, bell, 
     box.wait(later)
 
 
+@pytest.mark.parametrize('way', ['cancel', 'time limit', 'requeue'])
+def test_the_program_in_a_container_saves_its_work_before_it_ends(box, submit, bell, way):
+    job = submit('[ "$MGPU_ATTEMPT" = 1 ] || exit 0; trap "sleep 1; echo saved; exit 0" TERM; '
+                 f'echo here > {bell.path}; while :; do sleep 0.1; done', '-g', '0', '-t', '1h')
+    bell.wait()
+    if way == 'cancel':
+        box.mgpu('cancel', job, check=True)
+    elif way == 'requeue':
+        assert box.api('POST', f'/jobs/{job}/requeue', {}).status == 200
+    else:
+        box.mgpu('edit', job, f'time={int(box.job(job)["run_seconds"] * 1000) + 500}ms', check=True)
+    ended = box.wait(job, timeout_s=2 * harness.DEADLINE_S)
+    assert ended['message'] is None, box.job(job)['events']
+    assert ended['attempt'] == (2 if way == 'requeue' else 1)
+    first = [event['log'] for event in box.job(job)['events'] if event['type'] == 'requeued']
+    with open(first[0] if first else ended['log'], encoding='utf-8') as source:
+        assert 'saved\n' in source.read()
+
+
 def test_a_signal_reaches_the_program_in_the_container(box, submit, bell):
     job = submit(f'trap "echo saved; exit 9" USR1; echo here > {bell.path}; while :; do sleep 0.1; done', '-g', '0')
     bell.wait()

@@ -15,8 +15,9 @@
 #define MORE      "..."
 
 /* False if the process is gone, or waits for its parent alone. */
-static bool read_name(pid_t pid, char name[NAME_SIZE])
+static bool read_name(pid_t pid, char name[NAME_SIZE], pid_t *ret_session)
 {
+    int session = 0;
     char path[64], stat[128];
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -25,6 +26,8 @@ static bool read_name(pid_t pid, char name[NAME_SIZE])
     const char *begin = strchr(stat, '('), *end = strrchr(stat, ')');
     if (begin == NULL || end == NULL || end <= begin || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X')
         return false;
+    (void)sscanf(end + 4, "%*d %*d %d", &session); // NOLINT(cert-err34-c): 0 if it is cut
+    *ret_session = session;
     (void)snprintf(name, NAME_SIZE, "%.*s", (int)(end - begin - 1), begin + 1);
     for (char *p = name; *p != '\0'; p++)
         if (*p <= ' ' || *p > '~' || *p == ',')
@@ -45,11 +48,20 @@ static bool has_name(const struct roll *roll, const char *name)
     return false;
 }
 
+/* mgpu's own, and none of the job's. */
+static bool is_of_tidy(pid_t session)
+{
+    char name[NAME_SIZE];
+    pid_t above;
+    return session > 0 && read_name(session, name, &above) && strcmp(name, ROLL_TIDY) == 0;
+}
+
 void roll_add(struct roll *roll, pid_t pid)
 {
     char name[NAME_SIZE];
+    pid_t session;
     size_t used = strlen(roll->names);
-    if (!read_name(pid, name))
+    if (!read_name(pid, name, &session) || is_of_tidy(session))
         return;
     roll->count++;
     if (name[0] == '\0' || has_name(roll, name) || has_name(roll, MORE))

@@ -7,14 +7,15 @@
 #include <sys/types.h>
 
 #define ROLL_NAMES_MAX 120U
+#define ROLL_TIDY      "mgpu-tidy" // whose session is not counted: it cleans up after earlier jobs
 
 struct roll {
     uint32_t count;
     char names[ROLL_NAMES_MAX]; // different ones, separated by ", "; terminated
 };
 
-/* Counts the process unless it has ended, and takes its name as the kernel shows it; what is no printable
- * ASCII becomes "?". Allocates nothing. */
+/* Counts the process unless it has ended or is one of ROLL_TIDY, and takes its name as the kernel shows it;
+ * what is no printable ASCII becomes "?". Allocates nothing. */
 void roll_add(struct roll *roll, pid_t pid);
 
 /* "1 process (python3)". */
