@@ -257,3 +257,9 @@ def test_every_program_survives_when(nodes, place, loss):
             assert next(program, 'ended') == 'ended'
         except AssertionError as error:
             raise AssertionError(f'{name}, while {loss}: {error}') from error
+
+
+def test_the_page_has_each_row_and_each_column():
+    with open(f'{harness.ROOT}/docs/restarts.md', encoding='utf-8') as source:
+        named = {name for line in source if line.startswith('| `') for name in re.findall(r'`([^`]+)`', line.split(' | ')[0])}
+    assert named == {*LOSSES, *PROGRAMS}
