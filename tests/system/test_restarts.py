@@ -13,6 +13,7 @@ import socket
 import subprocess
 
 import cluster
+import controllers
 import harness
 import pytest
 import slurm
@@ -84,6 +85,9 @@ LOSSES = {
     'the worker beside mgpud is killed': kill_own_worker,
     'the agent of the second node is killed': lambda nodes: kill_node(nodes, 'n2'),
 }
+
+
+FAILOVER = 'another controller leads'
 
 
 class Scene:
@@ -242,15 +246,11 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize('loss', LOSSES)
-def test_every_program_survives_when(nodes, place, loss):
-    scene = Scene(nodes, place, 'head' if 'beside mgpud' in loss else 'n2')
+def survive(scene, loss, lose):
     running = {name: program(scene) for name, program in PROGRAMS.items()}
     for program in running.values():
         next(program)
-    LOSSES[loss](nodes)
-    for name, node in nodes.nodes.items():
-        nodes.await_node(name, lambda seen: seen['up'], node)
+    lose()
     scene.open()
     for name, program in running.items():
         try:
@@ -259,7 +259,46 @@ def test_every_program_survives_when(nodes, place, loss):
             raise AssertionError(f'{name}, while {loss}: {error}') from error
 
 
+@pytest.mark.parametrize('loss', LOSSES)
+def test_every_program_survives_when(nodes, place, loss):
+    def lose():
+        LOSSES[loss](nodes)
+        for name, node in nodes.nodes.items():
+            nodes.await_node(name, lambda seen: seen['up'], node)
+
+    survive(Scene(nodes, place, 'head' if 'beside mgpud' in loss else 'n2'), loss, lose)
+
+
+class Entry:
+    """Several controllers: programs are started on the machine of a standby, and the test asks the one that leads."""
+
+    def __init__(self, made):
+        self.controllers, self.standby = made, made.standbys()[0]
+        self.popen, self.mgpu, self.submit, self.socket = self.standby.popen, self.standby.mgpu, self.standby.submit, self.standby.socket
+        self.box, self.nodes = self, {}
+
+    def __getattr__(self, name):
+        return getattr(self.controllers.leader(), name)
+
+
+@pytest.mark.real
+@pytest.mark.root
+@pytest.mark.skipif(not controllers.has_etcd(), reason='etcd-server is not installed')
+def test_every_program_survives_when_another_controller_leads(ana, place):
+    with controllers.Controllers(ana) as made:
+        for name in ('n1', 'n2'):
+            made.add_node(name, gpus='sim:8x24G')
+
+        def lose():
+            made.leader().kill()
+            new = made.leader()
+            for name in ('n1', 'n2'):
+                harness.until(lambda name=name: any(one['name'] == name and one['up'] for one in new.api('GET', '/nodes').json['nodes']), f'{name} is up')
+
+        survive(Scene(Entry(made), place), FAILOVER, lose)
+
+
 def test_the_page_has_each_row_and_each_column():
     with open(f'{harness.ROOT}/docs/restarts.md', encoding='utf-8') as source:
         named = {name for line in source if line.startswith('| `') for name in re.findall(r'`([^`]+)`', line.split(' | ')[0])}
-    assert named == {*LOSSES, *PROGRAMS}
+    assert named == {*LOSSES, *PROGRAMS, FAILOVER}
