@@ -103,6 +103,12 @@ def test_only_jobs_open_locked_gpus_and_each_only_its_own(box, machine, ana, bo,
     assert 'only jobs and root can open GPUs' in box.mgpu('doctor').out
 
 
+def test_what_doctor_says_after_a_change_is_what_is(box, machine):
+    for verb, text in (('lock', 'only jobs and root can open GPUs'), ('unlock', 'users who log in can open GPUs without a job')):
+        lock(box, machine, verb)
+        assert feature(box)['text'] == text
+
+
 def test_a_lock_beside_running_jobs_and_a_restart_of_the_agent_leave_them_their_gpus(box, machine, ana, gate):
     job = box.submit('-G', '1', '--', 'sh', '-c', f'read x <{gate.path}; exec "$@"', 'sh', *attempt(machine, 'nvidia1'),
                      user=ana)

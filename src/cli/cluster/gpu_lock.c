@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -65,6 +67,46 @@ static char *find_places(const struct call *call, struct gpu_lock_places *ret, s
     return NULL;
 }
 
+/* --- what mgpud shows --- */
+
+#define SHOWN_MS 1500 // the agent looks once a second; a lock that was there changes nothing
+#define LOOK_MS  50
+
+/* What the node of this machine says of the lock: "only jobs and root can open GPUs". NULL: no mgpud says. */
+static char *read_shown(struct call *call)
+{
+    _cleanup_json_ json_t *answer = NULL;
+    const json_t *node = NULL, *feature = NULL;
+    size_t i = 0, k = 0;
+    client_hurry(&call->client);
+    if (client_get(&call->client, API_PATH "/nodes", &answer, NULL) < 0)
+        return NULL;
+    json_array_foreach(json_object_get(answer, "nodes"), i, node)
+    {
+        if (field_text(node, "address") != NULL)
+            continue;
+        json_array_foreach(json_object_get(node, "features"), k, feature)
+        {
+            if (field_is(feature, "name", "gpu-lock"))
+                return xasprintf("%s", field_text(feature, "text"));
+        }
+    }
+    return NULL;
+}
+
+/* Returns when mgpud shows something else than `before`, so that a doctor asked next tells what is. */
+static void await_shown(struct call *call, const char *before)
+{
+    for (int waited_ms = 0; before != NULL && waited_ms < SHOWN_MS; waited_ms += LOOK_MS) {
+        _cleanup_free_ char *now = read_shown(call);
+        if (now == NULL || strcmp(now, before) != 0)
+            return;
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+}
+
+/* --- the verbs --- */
+
 static void print_json(const struct gpu_lock_result *result, bool is_locked)
 {
     _cleanup_json_ json_t *answer =
@@ -92,8 +134,10 @@ static void print_words(const struct call *call, const struct gpu_lock_result *r
                               "again or restart the machine\n");
 }
 
-static int finish(struct call *call, int r, struct gpu_lock_result *result, bool is_locked)
+static int finish(struct call *call, int r, struct gpu_lock_result *result, bool is_locked, const char *shown)
 {
+    if (r == 0)
+        await_shown(call, shown);
     if (r == 0 && call->is_json)
         print_json(result, is_locked);
     else if (r == 0)
@@ -109,8 +153,9 @@ static int run_lock(struct call *call, int argc, char **argv, struct error *err)
     struct gpu_lock_result result = { 0 };
     _cleanup_free_ char *state = find_places(call, &places, err);
     (void)argc, (void)argv;
+    _cleanup_free_ char *shown = state != NULL ? read_shown(call) : NULL;
     int r = state == NULL ? err->code : gpu_lock_lock(&places, options->gid, &result, err);
-    return finish(call, r, &result, true);
+    return finish(call, r, &result, true, shown);
 }
 
 static int run_unlock(struct call *call, int argc, char **argv, struct error *err)
@@ -119,8 +164,9 @@ static int run_unlock(struct call *call, int argc, char **argv, struct error *er
     struct gpu_lock_result result = { 0 };
     _cleanup_free_ char *state = find_places(call, &places, err);
     (void)argc, (void)argv;
+    _cleanup_free_ char *shown = state != NULL ? read_shown(call) : NULL;
     int r = state == NULL ? err->code : gpu_lock_unlock(&places, &result, err);
-    return finish(call, r, &result, false);
+    return finish(call, r, &result, false, shown);
 }
 
 const struct command command_gpu_lock = {
