@@ -230,10 +230,13 @@ static char *elements_why(const json_t *job)
     return start != NULL ? xasprintf("%s; %s", start, ended) : take_ptr(ended);
 }
 
+/* A narrow terminal has the fact first (why_brief.h). */
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
     if (elements_ended(job) > 0)
         return elements_why(job);
+    if (field_is_known(job, "brief"))
+        return field_shown(job, "brief");
     char *outcome = job_outcome(job);
     if (outcome != NULL)
         return with_fault(job, outcome);

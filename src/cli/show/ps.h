@@ -14,7 +14,9 @@ struct ps_choice {
     const struct strings *named; // selected jobs, or NULL
     bool has_user;               // show owners
     bool is_folded;              // the ended elements of an array are one line
-    bool keeps_ended;            // otherwise a terminal shows only the newest ended jobs
+    bool keeps_ended;            // otherwise a terminal shows only the newest ended jobs, below the others
+    bool keeps_active;           // otherwise a terminal shows as many of the others as it has lines
+    size_t lines;                // of the screen that the caller fills itself
 };
 
 /* Requests `path` and prints its jobs as chosen by -o. -ENOENT if none of the selected jobs exists,

@@ -19,7 +19,9 @@
 #include "cli/term/when.h"
 #include "wire/limits.h"
 
-#define LIMIT_DEFAULT "100"
+#define LIMIT_DEFAULT 100
+#define FRAME_LINES   4U // header, what had no room, how to see more, prompt
+#define LINES_MIN     4U
 #define SUMS_SINCE    "7d"
 
 struct history_options {
@@ -84,7 +86,7 @@ static const struct option_row rows[] = {
     { 's', "state", "LIST", "only these states: done,failed,cancelled", set_states },
     { 0, "since", "TIME", "ended since then: 12h, 7d, 18:00, 'Fri 18:00', today, 2026-11-22", set_since },
     { 0, "until", "TIME", "ended before that", set_until },
-    { 0, "limit", "N", "maximum number of jobs, the newest (default " LIMIT_DEFAULT ")", set_limit },
+    { 0, "limit", "N", "maximum number of jobs, the newest (100; on a terminal what fits)", set_limit },
     { 0, "forecasts", NULL, "how good the forecasts of starts were here",
         OPTION_INNER(flag, struct history_options, is_about_forecasts) },
     { 0, "by", "WHAT", "totals of the last week per user, group, day or node", set_by },
@@ -108,12 +110,22 @@ static void append_moment(struct buffer *path, const char *key, int64_t ms)
     append_filter(path, key, text);
 }
 
-static void build_path(const struct history_options *options, struct buffer *path)
+/* The jobs that a terminal has lines for, so that the header stays on it; a program gets LIMIT_DEFAULT. */
+static int64_t choose_limit(const struct call *call)
+{
+    unsigned height = 0, width = 0;
+    if (isatty(STDOUT_FILENO) != 1 || list_is_machine(call) || call->list.sort != NULL ||
+        !screen_size(&height, &width))
+        return LIMIT_DEFAULT;
+    int64_t room = height > FRAME_LINES + LINES_MIN ? height - FRAME_LINES : LINES_MIN;
+    return room < LIMIT_DEFAULT ? room : LIMIT_DEFAULT;
+}
+
+static void build_path(const struct history_options *options, int64_t most, struct buffer *path)
 {
     bool is_own = !options->is_everybody && options->user == NULL && options->by == NULL;
     _cleanup_free_ char *own = is_own ? selector_own_user() : NULL;
-    _cleanup_free_ char *limit =
-        options->limit > 0 ? xasprintf("%" PRId64, options->limit) : xstrdup(LIMIT_DEFAULT);
+    _cleanup_free_ char *limit = xasprintf("%" PRId64, options->limit > 0 ? options->limit : most);
     buffer_append_text(path, API_PATH "/history");
     append_filter(path, "user", is_own ? own : options->user);
     append_filter(path, "name", options->name);
@@ -154,14 +166,20 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     int r = list_begin(call, kind, err);
     if (r != 0)
         return r > 0 ? EXIT_OK : r;
-    build_path(options, &path);
+    int64_t most = choose_limit(call);
+    build_path(options, most, &path);
     r = client_get(&call->client, buffer_text(&path), &answer, err);
     if (r < 0)
         return r;
     if (options->by != NULL && !list_is_machine(call))
         history_measure_bars(json_object_get(answer, "sums"));
     screen_open(&screen, STDOUT_FILENO, call->color);
-    return list_print(call, kind, &screen, answer, stdout, err);
+    r = list_print(call, kind, &screen, answer, stdout, err);
+    bool is_cut = options->by == NULL && options->limit == 0 && most < LIMIT_DEFAULT &&
+                  json_array_size(json_object_get(answer, "jobs")) >= (size_t)most;
+    if (r >= 0 && is_cut && !call->is_quiet)
+        (void)printf("older ones: mgpu history --limit 1000\n");
+    return r;
 }
 
 const struct command command_history = {

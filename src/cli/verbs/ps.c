@@ -15,9 +15,11 @@
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
+#include "cli/term/wrapped.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/ps.h"
 #include "cli/show/ps_arrays.h"
+#include "cli/show/why_brief.h"
 #include "cli/options/selector.h"
 #include "cli/options/talk.h"
 #include "cli/follow/watch.h"
@@ -26,6 +28,9 @@
 #define STATE_SHOWN    200 // jobs of each state on a terminal, unless specified otherwise
 #define LIMIT_MAX      10000
 #define NAME_SHOWN_MAX 64
+#define FRAME_LINES    4U // header, summary of two lines, prompt
+#define LINES_MIN      4U
+#define NARROW         120U // columns; below, the reason has no room for a sentence
 
 struct ps_options {
     const char *user, *states, *name;
@@ -168,16 +173,55 @@ static int build_path(struct call *call, int argc, char **argv, struct buffer *p
     return 0;
 }
 
-/* Leaves the newest ended jobs, so that they do not push the others off the screen; how many went. */
-static size_t drop_old_ended(json_t *jobs)
+/* The lines of the screen for jobs: without header, summary and prompt, and what the caller fills. */
+static size_t count_lines(const struct ps_choice *choice)
 {
-    size_t kept = 0, dropped = 0;
-    for (size_t i = json_array_size(jobs); i-- > 0;) {
-        if (!job_is_done(json_array_get(jobs, i)) || kept++ < ENDED_SHOWN)
-            continue;
-        (void)json_array_remove(jobs, i);
-        dropped++;
+    unsigned height = 0, width = 0;
+    if (!screen_size(&height, &width))
+        return SIZE_MAX;
+    size_t taken = FRAME_LINES + choice->lines;
+    return height > taken + LINES_MIN ? height - taken : LINES_MIN;
+}
+
+/* Counts a job that is left out among those of its state that mgpud has left out. */
+static void count_omitted(json_t *answer, const json_t *job)
+{
+    const char *state = job_state_shown(job);
+    json_t *omitted = json_object_get(answer, "omitted");
+    if (!json_is_object(omitted)) {
+        omitted = json_object();
+        (void)json_object_set_new(answer, "omitted", omitted);
     }
+    (void)json_object_set_new(omitted, state, json_integer(field_integer(omitted, state, 0) + 1));
+}
+
+/* For eyes: jobs that have not ended, then the newest ended ones, newest first; no more than the screen has
+ * lines. Returns how many ended ones were left out. */
+static size_t arrange(json_t *answer, const struct ps_choice *choice)
+{
+    json_t *jobs = json_object_get(answer, "jobs"), *shown = json_array(), *job = NULL;
+    size_t lines = count_lines(choice), index = 0, dropped = 0, ended = 0;
+    json_array_foreach(jobs, index, job)
+    {
+        if (job_is_done(job))
+            continue;
+        if (choice->keeps_active || json_array_size(shown) < lines)
+            (void)json_array_append(shown, job);
+        else
+            count_omitted(answer, job);
+    }
+    for (size_t i = json_array_size(jobs); i-- > 0;) {
+        job = json_array_get(jobs, i);
+        if (!job_is_done(job))
+            continue;
+        if (ended < ENDED_SHOWN && json_array_size(shown) < lines) {
+            (void)json_array_append(shown, job);
+            ended++;
+        } else {
+            dropped++;
+        }
+    }
+    (void)json_object_set_new(answer, "jobs", shown);
     return dropped;
 }
 
@@ -191,17 +235,17 @@ static void tell_whose(const struct call *call, const json_t *jobs, bool has_use
 }
 
 /* "24800 more queued, 1800 more running" */
-static void print_omitted(json_t *omitted, FILE *out)
+static void append_omitted(struct buffer *line, json_t *omitted)
 {
     const char *state = NULL, *before = "; ";
     json_t *count = NULL;
     json_object_foreach(omitted, state, count)
     {
-        (void)fprintf(out, "%s%" PRId64 " more %s", before, (int64_t)json_integer_value(count), state);
+        buffer_printf(line, "%s%" PRId64 " more %s", before, (int64_t)json_integer_value(count), state);
         before = ", ";
     }
     if (json_object_size(omitted) > 0)
-        (void)fputs(": mgpu ps --limit 0", out);
+        buffer_append_text(line, ": mgpu ps --limit 0");
 }
 
 static void print_summary(const struct screen *screen, json_t *answer, size_t dropped, FILE *out)
@@ -209,19 +253,22 @@ static void print_summary(const struct screen *screen, json_t *answer, size_t dr
     const json_t *jobs = json_object_get(answer, "jobs");
     static const char *const states[] = { "running", "starting", "stopping", "queued", "held", "failed",
         "cancelled", "done" };
+    _cleanup_buffer_ struct buffer line = { 0 };
     size_t total = json_array_size(jobs), index = 0;
-    (void)fprintf(out, "%s%zu job%s", screen_color(screen, COLOR_DIM), total, total == 1 ? "" : "s");
+    buffer_printf(&line, "%zu job%s", total, total == 1 ? "" : "s");
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         size_t count = 0;
         json_t *job = NULL;
         json_array_foreach(jobs, index, job) count += strcmp(job_state_shown(job), states[i]) == 0;
         if (count > 0)
-            (void)fprintf(out, ", %zu %s", count, states[i]);
+            buffer_printf(&line, ", %zu %s", count, states[i]);
     }
+    append_omitted(&line, json_object_get(answer, "omitted"));
     if (dropped > 0)
-        (void)fprintf(out, "; %zu more ended in the last hour: mgpu ps -s done,failed,cancelled", dropped);
-    print_omitted(json_object_get(answer, "omitted"), out);
-    (void)fprintf(out, "%s\n", screen_color(screen, COLOR_NONE));
+        buffer_printf(&line, "; %zu more ended in the last hour: mgpu ps -s done,failed,cancelled", dropped);
+    (void)fputs(screen_color(screen, COLOR_DIM), out);
+    wrapped_print(screen, buffer_text(&line), 0, 0, out);
+    (void)fputs(screen_color(screen, COLOR_NONE), out);
 }
 
 /* With the owner when several may be shown; the mark of the state is for eyes only. */
@@ -291,7 +338,9 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     int missing = tell_missing(call, choice->named, jobs, err);
     if (missing < 0)
         return missing;
-    size_t dropped = is_plain ? drop_old_ended(jobs) : 0;
+    size_t dropped = is_plain ? arrange(answer, choice) : 0;
+    if (screen.width > 0 && screen.width < NARROW && !list_is_machine(call))
+        why_brief_add(json_object_get(answer, "jobs"));
     r = list_print(call, &kind, &screen, answer, out, err);
     if (r < 0)
         return r;
@@ -326,6 +375,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         .is_folded = is_folded(call, argc),
         .keeps_ended = argc > 0 || options->states != NULL || options->is_ended || options->name != NULL ||
                        call->list.sort != NULL,
+        .keeps_active = options->has_limit,
         .named = argc > 0 ? &named : NULL,
     };
     int r = list_begin(call, &every_column, err);

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""What a person reads fits the terminal: the header of a list stays on the screen, jobs that have not ended come before
+ended ones, and the reason begins with the fact."""
+import fcntl
+import os
+import pty
+import re
+import struct
+import termios
+
+import pytest
+
+GPUS = 'sim:8x24G'
+SIZES = [(80, 24), (80, 40), (200, 60)]
+ENDED = 30  # more than 24 lines have room for
+
+
+def on_screen(box, words, columns, rows):
+    """The lines that `mgpu WORDS` prints on a terminal of this size, without escape sequences."""
+    primary, secondary = pty.openpty()
+    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
+    done = box.popen(*words, env={'LC_ALL': 'C.UTF-8', 'TERM': 'xterm'}, stdin=secondary, stdout=secondary,
+                     stderr=secondary)
+    os.close(secondary)
+    said = b''
+    try:
+        while piece := os.read(primary, 65536):
+            said += piece
+    except OSError:  # the last one has closed it
+        pass
+    os.close(primary)
+    assert done.wait(timeout=30) == 0, said
+    return re.sub(r'\x1b\[[0-9;?]*[A-Za-z]', '', said.decode()).replace('\r\n', '\n').splitlines()
+
+
+@pytest.fixture(name='full')
+def full_box(box, place):
+    """Ended jobs, one that runs, and more that wait than a small screen has lines for."""
+    missing = ENDED - box.mgpu('ps', '-s', 'done', check=True).out.count(' done ')
+    for job in [box.submit('-q', '-g', '0', '--', 'true') for _ in range(missing)]:
+        box.wait(job)
+    os.mkdir(f'{place}/gone')
+    broken = box.submit('-q', '-g', '0', '-C', f'{place}/gone', '--hold', '--', 'true')
+    os.rmdir(f'{place}/gone')
+    box.mgpu('release', broken, check=True)
+    box.wait(broken)
+    first = box.submit('-q', '-g', '4', '-t', '2h', '-J', 'first', '--', 'sleep', '600')
+    box.wait(first, 'running')
+    jobs = {'broken': broken, 'first': first, 'wide': box.submit('-q', '-g', '8', '-t', '1h', '-J', 'wide', '--', 'true')}
+    jobs['behind'] = box.submit('-q', '-g', '2', '-t', '9h', '-J', 'behind', '--', 'sleep', '600')
+    jobs['after'] = box.submit('-q', '-g', '0', '-A', first, '-J', 'after', '--', 'true')
+    return box, jobs
+
+
+def row_of(lines, job):
+    found = [line for line in lines if re.match(rf'\S +{job} ', line)]
+    assert len(found) == 1, (job, lines)
+    return found[0]
+
+
+@pytest.mark.parametrize('columns, rows', SIZES)
+def test_a_screen_is_neither_wider_nor_higher_than_the_terminal(full, columns, rows):
+    box, _ = full
+    for words in [(), ('ps',), ('gpus',), ('why', 'wide'), ('history',)]:
+        lines = on_screen(box, words, columns, rows)
+        assert max(map(len, lines)) <= columns, (words, lines)
+        assert len(lines) < rows, f'mgpu {" ".join(words)}: {len(lines)} lines and the prompt'
+
+
+def test_jobs_that_have_not_ended_come_first_and_the_newest_of_the_others_next(full):
+    box, jobs = full
+    active = [jobs[name] for name in ('first', 'wide', 'behind', 'after')]
+    for words in [(), ('ps',)]:
+        lines = on_screen(box, words, 80, 24)
+        order = [int(found[1]) for line in lines if (found := re.match(r'\S +(\d+) +\S', line))]
+        assert order[:4] == active, lines
+        assert order[4:] == sorted(order[4:], reverse=True), lines
+        assert ' more ended in the last hour' in ' '.join(lines), lines
+
+
+def test_the_reason_of_a_narrow_screen_begins_with_the_fact_and_that_of_a_wide_one_is_a_sentence(full, place):
+    box, jobs = full
+    narrow, wide = (on_screen(box, ['ps'], columns, 40) for columns in (80, 200))
+    assert row_of(narrow, jobs['wide']).endswith(' 4 of 8 are free'), narrow
+    assert row_of(narrow, jobs['behind']).endswith(f' behind {jobs["wide"]} (8 GPUs)'), narrow
+    assert row_of(narrow, jobs['after']).endswith(f' after job {jobs["first"]} (ok)'), narrow
+    assert f' no {place}'[:8] in row_of(narrow, jobs['broken']), narrow
+    assert 'requested 8 GPUs; 4 of 8 are free' in row_of(wide, jobs['wide']), wide
+    assert 'its resources are free, but reserved' in row_of(wide, jobs['behind']), wide
+
+
+def test_what_the_screen_has_no_room_for_is_counted_and_listed_on_request(full):
+    box, _ = full
+    for _ in range(30):
+        box.submit('-q', '-g', '8', '-t', '9h', '-J', 'more', '--', 'true')
+    said = on_screen(box, ['ps'], 80, 24)
+    hidden = int(re.search(r'; (\d+) more queued: mgpu ps --limit 0', ' '.join(said))[1])
+    listed = sum(' queued' in line for line in said if line[0] in '◌')
+    assert len(said) < 24 and hidden + listed == 33, said
+    assert len(on_screen(box, ['ps', '--limit', '0'], 80, 24)) > 34
+    assert len(box.mgpu('ps', check=True).out.splitlines()) > 34, 'a pipe has all of them'
