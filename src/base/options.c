@@ -103,13 +103,16 @@ static int refuse_unknown(const struct parser *parser, const char *name, size_t 
     _cleanup_free_ char *shown = text_escape(word, 60);
     const char *meaning = length > 1 ? find_meaning(parser, name, length) : NULL;
     if (meaning != NULL) {
-        (void)error_set(parser->err, -EINVAL, "unknown option '--%s'", shown);
+        (void)error_mark(
+            parser->err, OPTIONS_UNKNOWN, error_set(parser->err, -EINVAL, "unknown option '--%s'", shown));
         return error_hint(parser->err, "%s", meaning);
     }
     const char *near = text_nearest(word, names);
     if (near != NULL)
-        return error_set(parser->err, -EINVAL, "unknown option '--%s'. Did you mean '--%s'?", shown, near);
-    return error_set(parser->err, -EINVAL, "unknown option '--%s'", shown);
+        return error_mark(parser->err, OPTIONS_UNKNOWN,
+            error_set(parser->err, -EINVAL, "unknown option '--%s'. Did you mean '--%s'?", shown, near));
+    return error_mark(
+        parser->err, OPTIONS_UNKNOWN, error_set(parser->err, -EINVAL, "unknown option '--%s'", shown));
 }
 
 /* The row called `name`, or the only one that begins so; an alias of the same row is no second one. */
@@ -155,9 +158,25 @@ static const char *take_word(struct parser *parser)
     return word;
 }
 
-static int take(const struct parser *parser, const struct option_row *row, const char *value)
+/* An error about a value begins with the option: with this spelling of it, which was typed. */
+static void name_as_typed(const struct option_row *row, bool is_letter, struct error *err)
+{
+    _cleanup_free_ char *letter = xasprintf("-%c", row->letter), *name = xasprintf("--%s", row->name);
+    const char *other = is_letter ? name : letter, *typed = is_letter ? letter : name;
+    size_t length = strlen(other);
+    if (err == NULL || row->letter == 0 || strncmp(err->message, other, length) != 0 ||
+        strncmp(err->message + length, ": ", 2) != 0)
+        return;
+    const char *rest = err->message + length + 2;
+    memmove(err->message, rest, strlen(rest) + 1);
+    (void)error_wrap(err, "%s", typed);
+}
+
+static int take(const struct parser *parser, const struct option_row *row, bool is_letter, const char *value)
 {
     int r = options_set(parser->target, row, value, parser->err);
+    if (r < 0)
+        name_as_typed(row, is_letter, parser->err);
     if (r == 0 && parser->seen != NULL)
         parser->seen(parser->target, row, value);
     return r;
@@ -177,7 +196,7 @@ static int read_long(struct parser *parser, const char *text)
         value = take_word(parser);
     if (row->argument != NULL && value == NULL && !is_optional(row))
         return error_set(parser->err, -EINVAL, "option '--%s' needs a value: %s", row->name, row->argument);
-    return take(parser, row, value);
+    return take(parser, row, false, value);
 }
 
 static int read_letters(struct parser *parser, const char *letters)
@@ -187,11 +206,12 @@ static int read_letters(struct parser *parser, const char *letters)
         if (row == NULL) {
             _cleanup_free_ char *shown = text_escape(letters, 1);
             const char *meaning = find_meaning(parser, letters, 1);
-            (void)error_set(parser->err, -EINVAL, "unknown option '-%s'", shown);
+            (void)error_mark(
+                parser->err, OPTIONS_UNKNOWN, error_set(parser->err, -EINVAL, "unknown option '-%s'", shown));
             return meaning != NULL ? error_hint(parser->err, "%s", meaning) : -EINVAL;
         }
         if (row->argument == NULL) {
-            int r = take(parser, row, NULL);
+            int r = take(parser, row, true, NULL);
             if (r < 0)
                 return r;
             continue;
@@ -202,7 +222,7 @@ static int read_letters(struct parser *parser, const char *letters)
         if (value == NULL && !is_optional(row))
             return error_set(
                 parser->err, -EINVAL, "option '-%c' needs a value: %s", row->letter, row->argument);
-        return take(parser, row, value);
+        return take(parser, row, true, value);
     }
     return 0;
 }

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 
+#define OPTIONS_UNKNOWN 1U // the kind of the error about an option that is in no table
+
 struct option_row {
     char letter;          // 'g' for -g, 0 if there is no short form
     const char *name;     // "gpus" for --gpus

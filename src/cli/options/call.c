@@ -235,9 +235,10 @@ static int run_verb(
         return r;
     r = options_parse(argc, argv, tables, call, command->stops_at_operand, &first, err);
     if (r < 0) {
+        bool is_unknown = err->kind == OPTIONS_UNKNOWN;
         if (err->hint[0] == '\0')
-            (void)(command->option_hint != NULL ? error_hint(err, "%s", command->option_hint)
-                                                : hint_help(command, err));
+            (void)(is_unknown && command->option_hint != NULL ? error_hint(err, "%s", command->option_hint)
+                                                              : hint_help(command, err));
         return r;
     }
     call->words = argv;

@@ -166,17 +166,6 @@ static int find_newest(struct client *client, const char *name, struct strings *
     return 0;
 }
 
-/* A job that its owner called so comes first. */
-static int find_alias(
-    struct client *client, const struct selector *selector, struct strings *jobs, struct error *err)
-{
-    int64_t named = 0;
-    int r = ask_newest(client, selector->name, RECENT_JOBS, &named, err);
-    if (r == 0)
-        add(jobs, named > 0 ? xasprintf("%" PRId64, named) : xasprintf("%" PRIu64, selector->first));
-    return r;
-}
-
 /* The jobs of one part of a range that exist. */
 static int find_batch(
     struct client *client, uint64_t first, uint64_t last, struct strings *jobs, struct error *err)
@@ -194,6 +183,31 @@ static int find_batch(
     json_array_foreach(json_object_get(answer, "jobs"), index, job)
         add(jobs, xasprintf("%" PRId64, field_integer(job, "id", 0)));
     return 0;
+}
+
+/* The error has the name as it was typed. */
+static int check_alias(struct client *client, const struct selector *selector, struct error *err)
+{
+    _cleanup_strings_ struct strings found = { 0 };
+    int r = find_batch(client, selector->first, selector->first, &found, err);
+    if (r < 0 || found.count > 0)
+        return r;
+    (void)error_set(err, -ENOENT, "there is no job %.60s", selector->name);
+    (void)error_hint(err, "all jobs: mgpu ps -a");
+    return client_hint_other(client, err);
+}
+
+/* A job that its owner called so comes first. */
+static int find_alias(
+    struct client *client, const struct selector *selector, struct strings *jobs, struct error *err)
+{
+    int64_t named = 0;
+    int r = ask_newest(client, selector->name, RECENT_JOBS, &named, err);
+    if (r == 0 && named == 0)
+        r = check_alias(client, selector, err);
+    if (r == 0)
+        add(jobs, named > 0 ? xasprintf("%" PRId64, named) : xasprintf("%" PRIu64, selector->first));
+    return r;
 }
 
 static int find_range(

@@ -163,9 +163,11 @@ struct server_options {
 
 static int set_max_job_time(void *call, const char *value, struct error *err)
 {
-    int64_t ms;
-    ((struct server_options *)((struct call *)call)->options)->max_time = value;
-    return parse_duration(value, "--max-job-time", &ms, err);
+    int64_t ms = 0;
+    const char **max_time = &((struct server_options *)((struct call *)call)->options)->max_time;
+    int r = strcmp(value, "none") == 0 ? 0 : parse_duration(value, "--max-job-time", &ms, err);
+    *max_time = ms > 0 ? value : NULL; // 0, too: no limit
+    return r;
 }
 
 static const struct option_row server_rows[] = {
