@@ -131,14 +131,12 @@ static int check_listener(uid_t uid, const char *path, struct error *err)
     return error_hint(err, "use another socket with --socket, or ask that user for a safe directory");
 }
 
-static int connect_unix(const char *path, struct http_client **ret, uid_t *ret_uid, struct error *err)
+static int connect_unix(const char *path, struct http_client **ret, struct ucred *ret_peer, struct error *err)
 {
-    struct ucred peer = { 0 };
-    socklen_t size = sizeof(peer);
+    socklen_t size = sizeof(*ret_peer);
     int r = http_client_connect(path, ret, err);
-    if (r == 0 && getsockopt(http_client_fd(*ret), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+    if (r == 0 && getsockopt(http_client_fd(*ret), SOL_SOCKET, SO_PEERCRED, ret_peer, &size) < 0)
         return error_set_errno(err, -errno, "cannot determine who listens on %s", path);
-    *ret_uid = peer.uid;
     return r;
 }
 
@@ -147,14 +145,15 @@ static int connect_ms(const struct client *client)
     return client->connect_ms > 0 ? client->connect_ms : CONNECT_MS;
 }
 
-static int connect_to(const struct client *client, const char *path, struct http_client **ret, uid_t *ret_uid,
-    struct error *err)
+static int connect_to(const struct client *client, const char *path, struct http_client **ret,
+    struct ucred *ret_peer, struct error *err)
 {
+    *ret_peer = (struct ucred){ 0 };
     _cleanup_(http_client_freep) struct http_client *http = NULL;
-    int r = is_url(path) ? loopback_connect(path, connect_ms(client), &http, ret_uid, err)
-                         : connect_unix(path, &http, ret_uid, err);
+    int r = is_url(path) ? loopback_connect(path, connect_ms(client), &http, &ret_peer->uid, err)
+                         : connect_unix(path, &http, ret_peer, err);
     if (r == 0)
-        r = check_listener(*ret_uid, path, err);
+        r = check_listener(ret_peer->uid, path, err);
     if (r < 0)
         return r;
     if (client->token != NULL)
@@ -186,14 +185,22 @@ static int explain_unreachable(const struct client *client, struct error *err)
     return error_hint(err, "%s", client_absence_hint());
 }
 
+static void note_server(struct client *client, const struct ucred *server)
+{
+    client->server_uid = server->uid;
+    client->server_pid = server->pid;
+}
+
 static int find(struct client *client, struct http_client **ret, struct error *err)
 {
     _cleanup_strings_ struct strings places = { 0 };
     struct error first = { 0 };
+    struct ucred server;
     client_places(client, &places);
     for (size_t i = 0; i < places.count; i++) {
         struct error here = { 0 };
-        int r = connect_to(client, places.items[i], ret, &client->server_uid, &here);
+        int r = connect_to(client, places.items[i], ret, &server, &here);
+        note_server(client, &server);
         if (r == 0) {
             client->path = xstrdup(places.items[i]);
             return 0;
@@ -315,8 +322,8 @@ static int connect_to_host(
 
 static int connect_to_leader(struct client *client, struct http_client **ret)
 {
-    uid_t uid = 0;
-    return is_url(client->leader) ? connect_to(client, client->leader, ret, &uid, NULL)
+    struct ucred unused;
+    return is_url(client->leader) ? connect_to(client, client->leader, ret, &unused, NULL)
                                   : connect_to_host(client, client->leader, ret, NULL);
 }
 
@@ -331,7 +338,9 @@ int client_connect(struct client *client, struct http_client **ret, struct error
     }
     if (client->path == NULL)
         return find_patiently(client, ret, err);
-    int r = connect_to(client, client->path, ret, &client->server_uid, err);
+    struct ucred server;
+    int r = connect_to(client, client->path, ret, &server, err);
+    note_server(client, &server);
     return r == 0 || r == -EPERM || r == -EINVAL ? r : explain_unreachable(client, err);
 }
 

@@ -25,6 +25,7 @@ struct client {
     const char *asked_path;   // --socket or MGPU_SOCKET; NULL: search the default places
     char *path;               // the socket where mgpud was found
     uid_t server_uid;
+    pid_t server_pid;         // of the process that began to listen there; 0: unknown
     struct http_client *http; // a connection to reuse, or NULL
     int connect_ms;           // timeout of connecting; 0: the default
     int answer_ms;            // timeout of an answer; 0: the default, or CLIENT_WAITS_FOR_EVER

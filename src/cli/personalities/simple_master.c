@@ -92,6 +92,7 @@ static void complete_words(struct call *call, int argc, char **argv, struct stri
 /* The events of mgpud, of which those of the cluster are a reason to look at its nodes. */
 struct news {
     struct call *call;
+    pid_t pid; // of that mgpud: another one may be at the usual place
     struct simple_nodes nodes;
     struct feed_events events;
     bool is_look_due;
@@ -116,7 +117,10 @@ static void listen_anew(struct news *news)
     call->client.answer_ms = ANSWER_MS;
     if (is_found)
         (void)feed_events_open(&news->events, &call->client, NULL);
-    news->is_look_due = is_found;
+    bool is_other = call->client.server_pid != 0 && call->client.server_pid != news->pid;
+    if (is_other)
+        feed_events_close(&news->events);
+    news->is_look_due = is_found && !is_other;
 }
 
 /* -1 for ever, while there is nothing to be tried again. */
@@ -131,7 +135,7 @@ static int next_ms(struct news *news, bool is_well)
 /* Until mgpud ends; its exit status. */
 static int watch(struct call *call, struct simple_child *child)
 {
-    struct news news = { .call = call, .events = { .take = take_event, .arg = &news } };
+    struct news news = { .call = call, .pid = child->pid, .events = { .take = take_event, .arg = &news } };
     int wait_ms = 0, r = 0;
     simple_nodes_init(&news.nodes);
     while ((r = simple_child_wait(child, feed_events_fd(&news.events), wait_ms)) != -ECHILD) {

@@ -127,6 +127,7 @@ def test_S1_4_the_port_is_in_use(master, place):
     process = run_as_nobody(place, 'mgpu_simple_master', '--port', str(master.port))
     said = process.communicate(timeout=DEADLINE_S)[0]
     assert process.returncode != 0 and str(master.port) in said and 'in use' in said, said
+    assert 'connected from' not in said, said  # those are the nodes of the other one
 
 
 def test_S1_5_verbose(make_master, gate):
