@@ -247,7 +247,7 @@ def test_the_forecast_of_a_start_is_kept_and_compared_with_it(make_instance, gat
     assert told['job'] == waiting and told['from'] <= told['expected'] <= told['until'] and told['started_at'] is None
     why = box.api('GET', f'/jobs/{waiting}/why').json
     assert why['eta_from'] <= why['eta'] <= why['eta_until']
-    assert 'of 10 such jobs start between' in ' '.join(box.mgpu('why', str(waiting), check=True).out.split())
+    assert 'of 10 such jobs), about' in ' '.join(box.mgpu('why', str(waiting), check=True).out.split())
     box.restart()  # it is not forgotten
     gate.open()
     box.wait(waiting)

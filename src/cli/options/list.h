@@ -20,6 +20,7 @@ struct view {
     const struct screen *screen;
     enum time_style times;
     int64_t now_ms;
+    bool is_verbose; // with the rules in numbers
 };
 
 struct list_column {

@@ -191,14 +191,14 @@ static char *basis_of(const json_t *why, const char *name)
     return xasprintf(" (%s)", text);
 }
 
-/* "; 8 of 10 such jobs start between 13:50 and 16:20", or nothing if it is as good as certain. */
+/* "between 13:50 and 16:20 (8 of 10 such jobs), ", or nothing if it is as good as certain. */
 static char *interval_text(const struct view *view, const json_t *why)
 {
     char from[64], until[64];
     bool is_known = moment(view, why, "eta_from", from, sizeof(from))[0] != '\0' &&
                     moment(view, why, "eta_until", until, sizeof(until))[0] != '\0';
     return is_known && strcmp(from, until) != 0
-               ? xasprintf("; 8 of 10 such jobs start between %s and %s", from, until)
+               ? xasprintf("between %s and %s (8 of 10 such jobs), ", from, until)
                : xstrdup("");
 }
 
@@ -216,25 +216,23 @@ static char *latest_text(const struct view *view, const json_t *why)
     return xasprintf("; the latest start is %s", cause);
 }
 
-/* " No job submitted after 15:40 is placed ahead of it ...", or nothing if there is no such bound. */
+/* " Jobs submitted after 15:40 are placed behind it ...", or nothing if there is no such bound. */
 static char *bound_text(const struct view *view, const json_t *why)
 {
+    static const char unless[] = "unless their priority is higher";
     char until[64], promised[64];
     bool is_bound = moment(view, why, "overtaken_until", until, sizeof(until))[0] != '\0';
     bool is_promised = moment(view, why, "promised_until", promised, sizeof(promised))[0] != '\0';
-    bool is_same = is_bound && is_promised && strcmp(until, promised) == 0;
     _cleanup_free_ char *basis = basis_of(why, "promise_basis");
-    if (is_same)
-        return xasprintf(" No job submitted after %s%s is placed ahead of it, unless its priority is higher.",
-            promised, basis);
+    const char *shown = view->is_verbose ? basis : "";
+    if (is_promised && is_bound && view->is_verbose && strcmp(until, promised) != 0)
+        return xasprintf(" Jobs submitted after %s are placed behind it as expected now, and those submitted "
+                         "after %s%s in any case, %s.",
+            until, promised, shown, unless);
     if (is_promised)
-        return xasprintf(" No job submitted after %s is placed ahead of it as expected now, and none "
-                         "submitted after %s%s in any case, unless its priority is higher.",
-            until, promised, basis);
+        return xasprintf(" Jobs submitted after %s%s are placed behind it, %s.", promised, shown, unless);
     if (is_bound)
-        return xasprintf(" No job submitted after %s is placed ahead of it as expected now, unless its "
-                         "priority is higher.",
-            until);
+        return xasprintf(" Jobs submitted after %s are placed behind it as expected now, %s.", until, unless);
     return xstrdup("");
 }
 
@@ -248,7 +246,7 @@ static void print_forecast(const struct view *view, const json_t *why, FILE *out
     _cleanup_free_ char *bound = bound_text(view, why);
     _cleanup_free_ char *interval = interval_text(view, why);
     _cleanup_free_ char *line =
-        is_known ? xasprintf("Starts about %s%s%s%s.%s", eta, basis, interval, latest, bound)
+        is_known ? xasprintf("Starts %sabout %s%s%s.%s", interval, eta, basis, latest, bound)
                  : xasprintf("Its start cannot be predicted%s.%s", basis, bound);
     wrapped_print(view->screen, line, 0, 2, out);
 }

@@ -3,12 +3,23 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/show/jobs_each.h"
 #include "cli/api/show_json.h"
 #include "cli/show/why_text.h"
+
+struct why_options {
+    bool is_verbose;
+};
+
+static const struct option_row rows[] = {
+    { 'v', "verbose", NULL, "with the rules that bound the wait, in numbers",
+        OPTION_INNER(flag, struct why_options, is_verbose) },
+    { 0 },
+};
 
 static int explain(struct call *call, const char *id, void *arg, struct error *err)
 {
@@ -27,6 +38,7 @@ static int explain(struct call *call, const char *id, void *arg, struct error *e
     if (r < 0)
         return r;
     jobs_begin_page(pages);
+    pages->view.is_verbose = ((const struct why_options *)call->options)->is_verbose;
     why_print(&pages->view, job, why, stdout);
     return 0;
 }
@@ -38,9 +50,11 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 
 const struct command command_why = {
     .name = "why",
-    .usage = "JOB...",
+    .usage = "[OPTIONS] JOB...",
     .help = "Show why jobs wait, until when, and what would start them now",
     .detail = "All reasons are listed, not only the first. Times are forecasts, with their basis.",
+    .tables = { rows },
+    .options_size = sizeof(struct why_options),
     .takes_jobs = true,
     .job_states = "queued,held",
     .run = run,

@@ -83,22 +83,42 @@ static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(voi
                               "  jobs 8 and 12).\n");
 }
 
-static void until_when_it_can_be_overtaken_is_told_with_the_promise(void **state)
+static void the_interval_comes_first_and_the_promise_last(void **state)
 {
     (void)state;
     check(NULL,
         "{\"job\":7,\"starts_now\":false,\"reasons\":[],\"eta\":\"2026-11-21T14:05:00.000Z\","
+        "\"eta_from\":\"2026-11-21T13:50:00.000Z\",\"eta_until\":\"2026-11-21T16:20:00.000Z\","
         "\"overtaken_until\":\"2026-11-21T15:00:00.000Z\",\"promised_until\":\"2026-11-21T18:30:00.000Z\","
         "\"promise_basis\":\"6h after it, 30 times its time limit\"}",
-        "It would wait.\nStarts about 14:05. No job submitted after 15:00 is placed ahead of it as expected "
-        "now, and none submitted after 18:30 (6h after it, 30 times its time limit) in any case, unless its "
-        "priority is higher.\n");
+        "It would wait.\nStarts between 13:50 and 16:20 (8 of 10 such jobs), about 14:05. Jobs submitted "
+        "after 18:30 are placed behind it, unless their priority is higher.\n");
     check(NULL,
-        "{\"job\":7,\"starts_now\":false,\"reasons\":[],\"overtaken_until\":\"2026-11-21T18:30:00.000Z\","
-        "\"promised_until\":\"2026-11-21T18:30:00.000Z\",\"promise_basis\":\"why\"}",
-        "It would wait.\nIts start cannot be predicted. No job submitted after 18:30 (why) is placed ahead "
-        "of "
-        "it, unless its priority is higher.\n");
+        "{\"job\":7,\"starts_now\":false,\"reasons\":[],"
+        "\"overtaken_until\":\"2026-11-21T18:30:00.000Z\"}",
+        "It would wait.\nIts start cannot be predicted. Jobs submitted after 18:30 are placed behind it as "
+        "expected now, unless their priority is higher.\n");
+}
+
+static void with_verbose_the_promise_comes_with_its_numbers(void **state)
+{
+    const struct screen screen = { 0 };
+    const struct view view = { &screen, TIME_UTC, NOW_MS, .is_verbose = true };
+    _cleanup_json_ json_t *why =
+        json_loads("{\"reasons\":[],\"eta\":\"2026-11-21T14:05:00.000Z\",\"overtaken_until\":"
+                   "\"2026-11-21T15:00:00.000Z\",\"promised_until\":\"2026-11-21T18:30:00.000Z\","
+                   "\"promise_basis\":\"6h after it, 30 times its time limit\"}",
+            0, NULL);
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    (void)state;
+    FILE *out = open_memstream(&text, &size);
+    why_print_reasons(&view, why, out);
+    (void)fclose(out);
+    assert_string_equal(text,
+        "Starts about 14:05. Jobs submitted after 15:00 are placed behind it as expected now, and those "
+        "submitted after 18:30 (6h after it, 30 times its time limit) in any case, unless their priority is "
+        "higher.\n");
 }
 
 static void what_no_event_ends_comes_with_its_command(void **state)
@@ -173,7 +193,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_blocker_is_told_with_its_end),
         cmocka_unit_test(a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu),
-        cmocka_unit_test(until_when_it_can_be_overtaken_is_told_with_the_promise),
+        cmocka_unit_test(the_interval_comes_first_and_the_promise_last),
+        cmocka_unit_test(with_verbose_the_promise_comes_with_its_numbers),
         cmocka_unit_test(what_no_event_ends_comes_with_its_command),
         cmocka_unit_test(the_change_it_offers_can_be_typed),
         cmocka_unit_test(a_job_that_does_not_exist_yet_has_no_number),
