@@ -226,6 +226,7 @@ struct plan {
     int request_fd; // for EXEC_FD, or -1
     int status_fd;
     struct init_status *status;
+    struct log_limit limits[2]; // of output and errors
 };
 
 /* Written by the command's process itself: its identity is known before its first instruction runs, even if
@@ -329,6 +330,8 @@ static void wait_for(pid_t leader, struct log_limit *limits, struct init_status 
         if (pid == leader || pid < 0)
             break;
     }
+    log_limit_keep(&limits[0]);
+    log_limit_keep(&limits[1]);
     status->ended_wall_ms = clock_wall_ms();
     status->ended_boot_ms = clock_boot_ms();
     status->cpu_ms = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
@@ -351,6 +354,8 @@ static int make_plan(
     ret->is_tty = spec->is_tty;
     for (size_t i = 0; i < 3; i++)
         ret->stdio[i] = init->stdio != NULL && init->stdio[i] >= 0 ? init->stdio[i] : files[i];
+    log_limit_open(&ret->limits[0], log_fd, launch_ask(spec)->log_max);
+    log_limit_open(&ret->limits[1], place->error_fd, launch_ask(spec)->log_max);
     ret->environment = init->environment->items;
     ret->request_fd = -1;
     ret->argv = init->command;
@@ -420,10 +425,6 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
         return note_failure(status, STEP_SPAWN, -r);
     tell_place(init, place, plan.stdio[STDERR_FILENO]);
     int error = 0;
-    uint64_t log_max = launch_ask(init->spec)->log_max;
-    struct log_limit limits[2];
-    log_limit_open(&limits[0], log_fd, log_max);
-    log_limit_open(&limits[1], place->error_fd, log_max);
     pid_t leader = spawn(&plan, &error);
     /* A pipe has a reader as long as the job has it open. */
     if (init->stdio != NULL && !plan.is_tty)
@@ -431,12 +432,12 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
     if (leader < 0)
         return note_failure(status, STEP_SPAWN, (int)-leader);
     if (error != 0) {
-        wait_for(leader, limits, status);
+        wait_for(leader, plan.limits, status);
         note_failure(status, init->spec->setup != NULL ? STEP_SHELL : STEP_EXEC, error);
         return tell_failure(init, &plan, status);
     }
     (void)send(init->channel_fd, INIT_EXECUTED, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    wait_for(leader, limits, status);
+    wait_for(leader, plan.limits, status);
     if (plan.request_fd >= 0)
         judge_setup(init, &plan, status);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   | beginning: half of the limit | "mgpu: 5.2G of output are not kept" | end: a quarter, 1 MiB at most |
+ *   | beginning: half of the limit | "mgpu: 5.2G of output are not kept" | end: a quarter, 256 KiB at most |
  *
  * The next cut is due when the rest of the limit is full again, and replaces the line and what follows. The
  * processes of the job write on meanwhile: they append, so each line is whole, but some may stand before the
@@ -15,19 +15,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/parse.h"
 
-#define TAIL_MAX ((uint64_t)1 << 20)
+#define TAIL_MAX ((uint64_t)256 << 10)
 #define LINE_MAX 4096 // a line that is longer is cut
 
 void log_limit_open(struct log_limit *limit, int fd, uint64_t max)
 {
     struct stat st;
-    bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    *limit = (struct log_limit){ .fd = fd, .max = is_file ? max : 0 };
+    bool is_limited = max > 0 && fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    *limit = (struct log_limit){ .fd = fd };
+    if (!is_limited)
+        return;
+    limit->max = max;
+    limit->tail_size = (size_t)(max / 4 < TAIL_MAX ? max / 4 : TAIL_MAX);
+    limit->tail = xcalloc(limit->tail_size, 1); // later the job may have used all of its memory
 }
 
 /* The file was opened for writing only. This is the same one, regardless of its name. */
@@ -61,23 +65,18 @@ static size_t read_tail(int fd, off_t end, size_t size, char *bytes, const char 
 
 static void cut(struct log_limit *limit, int fd, off_t size)
 {
-    uint64_t quarter = limit->max / 4;
-    size_t tail_size = (size_t)(quarter < TAIL_MAX ? quarter : TAIL_MAX);
-    _cleanup_free_ char *bytes = xcalloc(tail_size, 1);
-    _cleanup_buffer_ struct buffer text = { 0 };
+    char amount[32], most[32], note[160];
     const char *tail;
-    size_t tail_length = read_tail(fd, size, tail_size, bytes, &tail);
+    size_t length = read_tail(fd, size, limit->tail_size, limit->tail, &tail);
     if (limit->head == 0)
         limit->head = find_head(fd, (off_t)(limit->max / 2));
-    limit->left_out += (uint64_t)(size - limit->head) - tail_length - limit->note;
-    char amount[32], most[32];
+    limit->left_out += (uint64_t)(size - limit->head) - length - limit->note;
     format_size(limit->left_out, amount, sizeof(amount));
     format_size(limit->max, most, sizeof(most));
-    buffer_printf(&text, "mgpu: %s of output are not kept here: the limit is %s (--log-max)\n", amount, most);
-    limit->note = text.length;
-    buffer_append(&text, tail, tail_length);
-    if (ftruncate(limit->fd, limit->head) == 0)
-        (void)write_all(limit->fd, text.bytes, text.length);
+    limit->note = (size_t)snprintf(note, sizeof(note),
+        "mgpu: %s of output are not kept here: the limit is %s (--log-max)\n", amount, most);
+    if (ftruncate(limit->fd, limit->head) == 0 && write_all(limit->fd, note, limit->note) == 0)
+        (void)write_all(limit->fd, tail, length);
 }
 
 void log_limit_keep(struct log_limit *limit)

@@ -17,9 +17,11 @@ struct log_limit {
     off_t head;        // what is kept of the beginning; 0: nothing was cut so far
     uint64_t left_out; // bytes of the job that are not kept
     size_t note;       // length of the line that says so
+    char *tail;        // room for the end that is kept; for as long as the process lives
+    size_t tail_size;
 };
 
-/* `max` is the job's log_max. What is not a regular file is not limited. */
+/* `max` is the job's log_max. What is not a regular file is not limited. Nothing is allocated later. */
 void log_limit_open(struct log_limit *limit, int fd, uint64_t max);
 
 /* Cuts the file if it is over its limit. As the file's user. */
