@@ -99,3 +99,26 @@ def test_what_the_screen_has_no_room_for_is_counted_and_listed_on_request(full):
     assert len(said) < 24 and hidden + listed == 33, said
     assert len(on_screen(box, ['ps', '--limit', '0'], 80, 24)) > 34
     assert len(box.mgpu('ps', check=True).out.splitlines()) > 34, 'a pipe has all of them'
+
+
+def test_wait_shows_on_a_terminal_what_run_shows(box):
+    first = box.submit('-q', '-g', '8', '--', 'sleep', '600')
+    box.wait(first, 'running')
+    behind = box.submit('-q', '-g', '8', '--', 'true')
+    primary, secondary = pty.openpty()
+    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 200, 0, 0))
+    waiting = box.popen('wait', behind, env={'LC_ALL': 'C.UTF-8', 'TERM': 'xterm'}, stdin=secondary, stdout=secondary,
+                        stderr=secondary)
+    os.close(secondary)
+    said = b''
+    while b'Ctrl-C leaves it queued' not in said:  # read(2) fails once the program has ended
+        said += os.read(primary, 4096)
+    assert f'job {behind} queued'.encode() in said and b'0 of 8 are free' in said, said
+    box.mgpu('cancel', first, check=True)
+    try:
+        while piece := os.read(primary, 4096):
+            said += piece
+    except OSError:
+        pass
+    os.close(primary)
+    assert waiting.wait(timeout=30) == 0 and f'job {behind} done'.encode() in said, said

@@ -7,39 +7,95 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/api/stream.h"
+#include "cli/term/field.h"
 
 static int refuse_late(const char *id, struct error *err)
 {
     return error_set(err, -ETIME, "timeout: job %s has not ended", id);
 }
 
-/* Until the answer arrives or the time is up. */
-static int wait_for_answer(struct stream *stream, const char *id, int64_t deadline_ms, struct error *err)
+struct news {
+    const struct job_end_news *wanted; // NULL: none
+    struct stream stream;
+    bool is_asked;
+};
+
+/* Asks for the job when it is time, and tells it when it is there. Where that fails there is no news: the
+ * wait itself finds out why. Returns the milliseconds until the next turn, or -1. */
+static int turn_news(struct news *news, struct call *call, const char *id, bool is_readable)
 {
+    struct error none = { 0 };
+    if (news->wanted == NULL)
+        return -1;
+    int wait_ms = news->wanted->wait_ms(news->wanted->arg);
+    if (!news->is_asked && wait_ms != 0)
+        return wait_ms;
+    if (!news->is_asked) {
+        _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", id);
+        stream_start(&news->stream, &call->client, path);
+        news->is_asked = true;
+    }
+    int r = stream_advance(&news->stream, is_readable, &none);
+    if (r == 0)
+        return stream_wait_ms(&news->stream);
+    const struct http_answer *answer = r > 0 ? stream_answer(&news->stream) : NULL;
+    _cleanup_json_ json_t *job =
+        answer != NULL && answer->status == 200
+            ? json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL)
+            : NULL;
+    news->is_asked = false;
+    if (job == NULL) {
+        news->wanted = NULL;
+        return -1;
+    }
+    news->wanted->tell(news->wanted->arg, job);
+    return news->wanted->wait_ms(news->wanted->arg);
+}
+
+static int sooner(int a, int b)
+{
+    return a < 0 ? b : b < 0 || a < b ? a : b;
+}
+
+/* Until the answer arrives or the time is up. */
+static int wait_for_answer(struct stream *stream, struct news *news, struct call *call, const char *id,
+    int64_t deadline_ms, struct error *err)
+{
+    bool has_news = false;
     int r = stream_advance(stream, false, err);
     while (r == 0) {
-        struct pollfd fd = { .fd = stream_fd(stream), .events = POLLIN };
+        int wait_ms = sooner(stream_wait_ms(stream), turn_news(news, call, id, has_news));
+        struct pollfd fds[] = {
+            { .fd = stream_fd(stream), .events = POLLIN },
+            { .fd = news->is_asked ? stream_fd(&news->stream) : -1, .events = POLLIN },
+        };
         int64_t left = deadline_ms == JOB_END_FOR_EVER ? JOB_END_FOR_EVER : deadline_ms - clock_boot_ms();
         if (deadline_ms != JOB_END_FOR_EVER && left <= 0)
             return refuse_late(id, err);
-        int wait_ms = stream_wait_ms(stream);
         if (left != JOB_END_FOR_EVER && (wait_ms < 0 || left < wait_ms))
             wait_ms = left > INT32_MAX ? INT32_MAX : (int)left;
-        if (poll(&fd, 1, wait_ms) < 0 && errno != EINTR)
+        if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)
             return error_set_errno(err, -errno, "cannot wait");
-        r = stream_advance(stream, fd.revents != 0, err);
+        has_news = fds[1].revents != 0;
+        r = stream_advance(stream, fds[0].revents != 0, err);
     }
     return r < 0 ? r : 0;
 }
 
-static int await(struct call *call, const char *id, const char *states, int64_t deadline_ms, json_t **ret,
-    struct error *err)
+static void news_clear(struct news *news)
 {
+    stream_clear(&news->stream);
+}
+
+static int await(struct call *call, const char *id, const char *states, int64_t deadline_ms,
+    const struct job_end_news *wanted, json_t **ret, struct error *err)
+{
+    _cleanup_(news_clear) struct news news = { .wanted = wanted };
     _cleanup_(stream_clear) struct stream stream = { 0 };
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/wait?states=%s", id, states);
     for (;;) {
         stream_start(&stream, &call->client, path);
-        int r = wait_for_answer(&stream, id, deadline_ms, err);
+        int r = wait_for_answer(&stream, &news, call, id, deadline_ms, err);
         if (r < 0)
             return r;
         const struct http_answer *answer = stream_answer(&stream);
@@ -55,10 +111,16 @@ static int await(struct call *call, const char *id, const char *states, int64_t 
 
 int job_end_await(struct call *call, const char *id, int64_t deadline_ms, json_t **ret, struct error *err)
 {
-    return await(call, id, "done", deadline_ms, ret, err);
+    return await(call, id, "done", deadline_ms, NULL, ret, err);
+}
+
+int job_end_await_telling(struct call *call, const char *id, int64_t deadline_ms,
+    const struct job_end_news *news, json_t **ret, struct error *err)
+{
+    return await(call, id, "done", deadline_ms, news, ret, err);
 }
 
 int job_end_await_attempt(struct call *call, const char *id, json_t **ret, struct error *err)
 {
-    return await(call, id, "queued,done", JOB_END_FOR_EVER, ret, err);
+    return await(call, id, "queued,done", JOB_END_FOR_EVER, NULL, ret, err);
 }

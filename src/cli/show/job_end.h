@@ -10,8 +10,19 @@
 
 #define JOB_END_FOR_EVER INT64_MAX
 
+/* Who shows the state of a job in the meantime. */
+struct job_end_news {
+    int (*wait_ms)(const void *arg); // until it wants the job's object; -1: never again
+    void (*tell)(void *arg, const json_t *job);
+    void *arg;
+};
+
 /* `id` as in paths of the API. -ETIME after the deadline (boot clock); the caller owns *ret. */
 int job_end_await(struct call *call, const char *id, int64_t deadline_ms, json_t **ret, struct error *err);
+
+/* The same; `news` may be NULL. */
+int job_end_await_telling(struct call *call, const char *id, int64_t deadline_ms,
+    const struct job_end_news *news, json_t **ret, struct error *err);
 
 /* Until it has ended or waits for another attempt. */
 int job_end_await_attempt(struct call *call, const char *id, json_t **ret, struct error *err);
