@@ -56,7 +56,7 @@ def test_every_document_is_behind_the_help_of_the_page(box):
     connection = http.client.HTTPConnection('127.0.0.1', PORT, timeout=harness.DEADLINE_S)
 
     def get(path):
-        connection.request('GET', path)
+        connection.request('GET', path, headers={'Accept-Encoding': 'gzip'})
         answer = connection.getresponse()
         content = answer.read()
         assert answer.status == 200, path

@@ -22,7 +22,7 @@ LISTEN = f'127.0.0.1:{PORT}'
 GPUS = 'sim:2x8G'
 
 PAGE_BYTES_MAX = 150 * 1024
-FROM_PAGE = {'Mgpu-Page': '1', 'Content-Type': 'application/json'}
+FROM_PAGE = {'Mgpu-Page': '1', 'Content-Type': 'application/json', 'Accept-Encoding': 'gzip, deflate, br'}
 
 
 class Browser:
@@ -126,6 +126,28 @@ def test_page_is_complete_small_and_from_no_other_host(box):
         assert 'innerHTML' not in text and 'eval(' not in text, path
 
 
+@pytest.mark.parametrize('accepted, is_packed', [
+    (None, False), ('', False), ('identity', False), ('br', False), ('gzipped', False), ('gzip;q=0', False), ('gzip; Q=0.000', False),
+    ('*;q=0', False), ('gzip;q=0, *', False), ('*, gzip;q=0', False), (',;,', False), ('gzip', True), ('GZIP', True), ('x-gzip', True),
+    ('gzip;q=0.5', True), ('br;q=1.0, gzip;q=0.8, *;q=0.1', True), ('*', True), ('deflate,gzip', True), ('*;q=0, gzip', True),
+])
+def test_a_file_is_compressed_only_for_who_accepts_it(box, accepted, is_packed):
+    browser = Browser(box.client)
+    connection = browser.connect()
+    connection.putrequest('GET', '/page/main.js', skip_accept_encoding=True)
+    if accepted is not None:
+        connection.putheader('Accept-Encoding', accepted)
+    connection.endheaders()
+    answer = harness.Answer(connection.getresponse())
+    assert (answer.status, answer.headers.get('content-encoding')) == (200, 'gzip' if is_packed else None)
+    assert answer.headers['vary'] == 'Accept-Encoding'
+    packed = browser.get('/page/main.js')
+    assert (gzip.decompress(answer.body) if is_packed else answer.body) == gzip.decompress(packed.body)
+    assert (answer.headers['etag'] == packed.headers['etag']) == is_packed
+    again = browser.get('/page/main.js', headers={'If-None-Match': answer.headers['etag'], 'Accept-Encoding': accepted or 'identity'})
+    assert (again.status, again.body) == (304, b'')
+
+
 def embed(place, **modules):
     """What tools/embed-web makes of these modules."""
     for name, text in modules.items():
@@ -169,9 +191,9 @@ def test_page_may_be_neither_framed_nor_extended(box):
 def test_unchanged_file_is_not_sent_again(box):
     browser = Browser(box.client)
     tag = browser.get('/page/main.js').headers['etag']
-    again = browser.get('/page/main.js', headers={'If-None-Match': tag})
+    again = browser.get('/page/main.js', headers={'If-None-Match': tag, 'Accept-Encoding': 'gzip'})
     assert (again.status, again.body, again.headers['etag']) == (304, b'', tag)
-    assert browser.get('/page/main.js', headers={'If-None-Match': '"other"'}).status == 200
+    assert browser.get('/page/main.js', headers={'If-None-Match': '"other"', 'Accept-Encoding': 'gzip'}).status == 200
 
 
 @pytest.mark.parametrize('path', ['/page/nosuch.js', '/page/', '/page/../index.html', '/page/%2e%2e', '/index.html'])
@@ -183,7 +205,7 @@ def test_keep_alive_connection_survives_an_unchanged_file(box):
     browser = Browser(box.client)
     connection = browser.connect()
     tag = browser.get('/', connection=connection).headers['etag']
-    assert browser.get('/', connection=connection, headers={'If-None-Match': tag}).status == 304
+    assert browser.get('/', connection=connection, headers={'If-None-Match': tag, 'Accept-Encoding': 'gzip'}).status == 304
     assert browser.get('/api/v1/whoami', connection=connection).status == 200
 
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files are compressed once, at build time, and sent so to everybody: a client that does not name what it
- * accepts has to take it (RFC 9110, 12.5.3), and no browser refuses it. The headers keep everything of other
- * hosts out of the page, and the page out of the frames of others.
+ * The files are compressed once, at build time, and sent so to whoever accepts it; a client that does not
+ * name gzip (curl, a script) gets the text (RFC 9110, 12.5.3). The headers keep everything of other hosts out
+ * of the page, and the page out of the frames of others.
  */
 #include "controller/web/page.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "controller/http/request.h"
@@ -17,7 +21,6 @@
 static const struct page_header {
     const char *name, *value;
 } headers[] = {
-    { "Content-Encoding", "gzip" },
     { "Vary", "Accept-Encoding" },
     { "Content-Security-Policy",
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -39,6 +42,35 @@ static const struct page_file *find_file(const char *name)
     return NULL;
 }
 
+/* Whether one part of Accept-Encoding, "gzip;q=0.5", has a weight above 0. */
+static bool has_weight(const char *part, size_t length)
+{
+    const char *mark = memchr(part, ';', length);
+    if (mark == NULL)
+        return true;
+    const char *end = part + length;
+    for (mark++; mark < end && isspace((unsigned char)*mark); mark++)
+        ;
+    return end - mark < 3 || strncasecmp(mark, "q=", 2) != 0 || strtod(mark + 2, NULL) > 0;
+}
+
+/* Whether the value of Accept-Encoding, or NULL, allows gzip. Its name counts before "*". */
+static bool accepts_gzip(const char *header)
+{
+    bool is_any = false;
+    for (const char *part = header; part != NULL && *part != '\0';) {
+        part += strspn(part, ", \t");
+        size_t length = strcspn(part, ","), name = strcspn(part, ",; \t");
+        if ((name == 4 && strncasecmp(part, "gzip", name) == 0) ||
+            (name == 6 && strncasecmp(part, "x-gzip", name) == 0))
+            return has_weight(part, length);
+        if (name == 1 && *part == '*')
+            is_any = has_weight(part, length);
+        part += length;
+    }
+    return is_any;
+}
+
 void handle_page(struct request *request)
 {
     const struct page_file *file = find_file(request->name[0] == '\0' ? INDEX : request->name);
@@ -50,5 +82,10 @@ void handle_page(struct request *request)
     }
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
         request_add_header(request, headers[i].name, headers[i].value);
+    if (!accepts_gzip(http_message_header(&request->message, "accept-encoding"))) {
+        request_reply_file(request, file->type, file->plain_tag, file->plain, file->plain_length);
+        return;
+    }
+    request_add_header(request, "Content-Encoding", "gzip");
     request_reply_file(request, file->type, file->tag, file->bytes, file->length);
 }

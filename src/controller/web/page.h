@@ -10,6 +10,9 @@ struct page_file {
     const char *name, *type, *tag; // the entity tag, in quotes
     const unsigned char *bytes;    // compressed by gzip
     size_t length;
+    const char *plain_tag; // the same file, not compressed
+    const unsigned char *plain;
+    size_t plain_length;
 };
 
 /* All files; made from web/ by tools/embed-web. */
