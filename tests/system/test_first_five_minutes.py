@@ -89,7 +89,7 @@ def test_detach_returns_when_the_daemon_answers(make_instance, someone):
     assert all(harness.wait_process(process) for process in [pid, *agents])
 
 
-TYPED = ('The first five minutes', 'Sharing fairly', 'Over HTTP')
+TYPED = (('README.md', 'The first five minutes'), ('docs/tour.md', 'Sharing fairly'), ('docs/tour.md', 'Over HTTP'))
 
 
 @pytest.fixture
@@ -105,9 +105,13 @@ def test_the_readme_can_be_typed_as_it_stands(ana, clone, is_rootless):
     root = ana if is_rootless else harness.User('root')
     names = (*readme.names_of(ana), (clone, '/home/ada/mgpu'))
     with readme.own_machine(ana, clone, root) as terminal:
-        for heading in TYPED:
+        for page, heading in TYPED:
             terminal.folder = clone
-            readme.type_section(terminal, heading, 'README.md', ana, root, names)
+            readme.type_section(terminal, heading, page, ana, root, names)
+
+
+def test_the_readme_is_short():
+    assert os.path.getsize(f'{harness.ROOT}/README.md') <= 7 << 10
 
 
 SHOWN = 'ID  NAME  TIME\n 1  sh    8ms\n...\n 9  last  -'
