@@ -130,6 +130,24 @@ static int act(struct client *client, const char *word, const char *action, int 
 
 /* --- update --- */
 
+/* "+30" is added to what the job has. */
+static int change_limit(json_t *body, const char *value, struct error *err)
+{
+    int64_t number = 0;
+    if (value[0] == '+' || value[0] == '-') {
+        int r = slurm_parse_time("TimeLimit", value + 1, &number, err);
+        (void)json_object_set_new(body, ADDED_LIMIT, json_integer(value[0] == '-' ? -number : number));
+        return r;
+    }
+    int r = slurm_parse_time("TimeLimit", value, &number, err);
+    bool is_unlimited = number == SLURM_NO_LIMIT;
+    if (r == 0)
+        (void)json_object_set_new(body, "time_limit", is_unlimited ? json_null() : json_integer(number));
+    if (r == 0 && is_unlimited)
+        (void)json_object_set_new(body, "no_time_limit", json_true());
+    return r;
+}
+
 /* Changes of options that are only kept go to `notes`. */
 static int add_change(json_t *body, struct client *client, const char *key, const char *value,
     struct strings *notes, struct error *err)
@@ -140,20 +158,8 @@ static int add_change(json_t *body, struct client *client, const char *key, cons
         { "NodeList", "nodelist" }, { "ExcNodeList", "exclude" } };
     static const char *const kept[] = { "account", "qos", "comment", "wckey", "licenses" };
     int64_t number = 0;
-    if (strcasecmp(key, "timelimit") == 0 && (value[0] == '+' || value[0] == '-')) {
-        int r = slurm_parse_time("TimeLimit", value + 1, &number, err);
-        (void)json_object_set_new(body, ADDED_LIMIT, json_integer(value[0] == '-' ? -number : number));
-        return r;
-    }
-    if (strcasecmp(key, "timelimit") == 0) {
-        int r = slurm_parse_time("TimeLimit", value, &number, err);
-        bool is_unlimited = number == SLURM_NO_LIMIT;
-        if (r == 0)
-            (void)json_object_set_new(body, "time_limit", is_unlimited ? json_null() : json_integer(number));
-        if (r == 0 && is_unlimited)
-            (void)json_object_set_new(body, "no_time_limit", json_true());
-        return r;
-    }
+    if (strcasecmp(key, "timelimit") == 0)
+        return change_limit(body, value, err);
     if (strcasecmp(key, "name") == 0 || strcasecmp(key, "jobname") == 0)
         return ask_set(body, client, "name", "JobName", value, err);
     if (strcasecmp(key, "nice") == 0) {
