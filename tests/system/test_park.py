@@ -4,12 +4,14 @@ what to do by the file `rules`; a job that "uses CUDA" is a process with a file 
 each step of its work, as a call of CUDA would block."""
 
 import datetime
+import json
 import os
 import shutil
 
 import pytest
 
 import harness
+import slurm
 from nvml import Nvml
 
 WORK = '''
@@ -368,6 +370,30 @@ def test_a_job_returns_at_the_time_it_was_parked_for(make_instance, cuda):
     harness.until(lambda: 'unlock' in cuda.calls(), 'it has returned')
     await_phase(instance, job, None)
     goes_on(cuda)
+
+
+def test_a_parked_job_is_suspended_in_the_words_of_slurm(make_instance, cuda, place):
+    """sacct counts the time in which its processes stand still for either reason, or for both, once."""
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    commands = slurm.Slurm(instance, place)
+    job = start_work(instance, cuda)
+    park(instance, job)
+    assert commands.out('squeue', '-h', '-j', job, '-o', '%t %T').split() == ['S', 'SUSPENDED']
+    assert commands.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'State').strip() == 'SUSPENDED'
+    shown = json.loads(commands.out('squeue', '-j', job, '--json'))['jobs'][0]
+    parked_at = datetime.datetime.fromisoformat(instance.job(job)['parked_at'].replace('Z', '+00:00')).timestamp()
+    assert shown['suspend_time'] == int(parked_at), shown
+
+    def suspended():
+        text = commands.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'Suspended').strip()
+        return sum(int(part) * 60 ** i for i, part in enumerate(reversed(text.split(':'))))
+    harness.until(lambda: suspended() >= 2, 'it stands still for two seconds')
+    instance.mgpu('unpark', job, check=True)
+    await_phase(instance, job, None)
+    assert commands.out('squeue', '-h', '-j', job, '-o', '%t').strip() == 'R'
+    instance.mgpu('cancel', job, check=True)
+    done = instance.wait(job)
+    assert 2 <= suspended() <= 3 + done['parked_seconds'], (suspended(), done['parked_seconds'])
 
 
 def test_a_job_without_gpus_is_refused_at_once(make_instance, cuda):

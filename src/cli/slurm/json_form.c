@@ -91,13 +91,15 @@ static const char *const times[][2] = { { "submit_time", "submitted_at" }, { "st
     { "end_time", "ended_at" }, { "eligible_time", "begin" }, { "suspend_time", "suspended_at" },
     { "deadline", "deadline" } };
 
-/* Of a waiting job when it is expected to start. */
+/* Of a waiting job when it is expected to start; a parked one is suspended in Slurm's words. */
 static void set_times(json_t *object, const json_t *job)
 {
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
         (void)json_object_set_new(object, times[i][0], moment(job, times[i][1]));
     if (field_text(job, "started_at") == NULL)
         (void)json_object_set_new(object, "start_time", moment(job, "eta"));
+    if (!field_is_known(job, "suspended_at"))
+        (void)json_object_set_new(object, "suspend_time", moment(job, "parked_at"));
 }
 
 static void set_array(json_t *object, const json_t *job)

@@ -117,7 +117,8 @@ const struct slurm_state *slurm_state_of(const json_t *job)
     for (size_t i = 0; is_over && i < sizeof(ends) / sizeof(ends[0]); i++)
         if (field_is(job, "ended_by", ends[i].ended_by))
             return &states[ends[i].state];
-    if (field_is(job, "state", "running") && field_is_known(job, "suspended_at"))
+    bool stands_still = field_is_known(job, "suspended_at") || field_is_known(job, "parked_at");
+    if (field_is(job, "state", "running") && stands_still)
         return &states[SUSPENDED];
     for (size_t i = 0; i < sizeof(present) / sizeof(present[0]); i++)
         if (field_is(job, "state", present[i].state))

@@ -136,12 +136,27 @@ bool slurm_id_fits_step(const struct slurm_id *id, const json_t *step)
     return slurm_id_fits(id, step) && (id->step == NULL || (word != NULL && strcmp(id->step, word) == 0));
 }
 
-/* --- what only the whole record of a job has: earlier attempts, its directory, suspensions --- */
+/* --- what only the whole record of a job has: earlier attempts, its directory, pauses --- */
+
+enum { PAUSE_SUSPENDED = 1, PAUSE_PARKED = 2 };
+
+/* What an event of the attempt says about its processes: they stand still for `reason`, or no longer. */
+static const struct {
+    const char *type;
+    unsigned int reason;
+    bool is_begin;
+} turns[] = {
+    { "suspended", PAUSE_SUSPENDED, true },
+    { "continued", PAUSE_SUSPENDED, false },
+    { "parked", PAUSE_PARKED, true },
+    { "unparked", PAUSE_PARKED, false },
+};
 
 /* Of the attempt whose events are being read. */
 struct pauses {
     int64_t passed_ms;
-    int64_t since_ms; // it is suspended since then; 0: it is not
+    int64_t since_ms;     // its processes stand still since then; 0: they run
+    unsigned int reasons; // why they do
 };
 
 static void note_pause(struct pauses *pauses, const json_t *event)
@@ -150,15 +165,19 @@ static void note_pause(struct pauses *pauses, const json_t *event)
     int64_t at_ms = at != NULL ? time_parse(at) : 0;
     if (field_is(event, "type", "allocated"))
         *pauses = (struct pauses){ 0 };
-    if (field_is(event, "type", "suspended") && pauses->since_ms == 0)
+    unsigned int before = pauses->reasons;
+    for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++)
+        if (field_is(event, "type", turns[i].type))
+            pauses->reasons = turns[i].is_begin ? before | turns[i].reason : before & ~turns[i].reason;
+    if (before == 0 && pauses->reasons != 0)
         pauses->since_ms = at_ms;
-    if (field_is(event, "type", "continued") && pauses->since_ms != 0) {
+    if (before != 0 && pauses->reasons == 0) {
         pauses->passed_ms += at_ms - pauses->since_ms;
         pauses->since_ms = 0;
     }
 }
 
-/* A suspension that lasts to the end of the attempt, or still lasts, counts up to `until_ms`. */
+/* A pause that lasts to the end of the attempt, or still lasts, counts up to `until_ms`. */
 static void set_pause(json_t *attempt, const struct pauses *pauses, int64_t until_ms)
 {
     int64_t last_ms = pauses->since_ms != 0 && until_ms > pauses->since_ms ? until_ms - pauses->since_ms : 0;

@@ -18,7 +18,8 @@ int slurm_steps_get(
 /* True for "42" and "42.0" and this step 42.0. */
 bool slurm_id_fits_step(const struct slurm_id *id, const json_t *step);
 
-#define SLURM_SUSPENDED "suspended_seconds" // member of a job: for how long its attempt was suspended
+/* Member of a job: for how many seconds its attempt was suspended or parked. */
+#define SLURM_SUSPENDED "suspended_seconds"
 
 /* The attempts of the job before its last one, each in the form of a job that has ended. The caller owns
  * *ret. */
