@@ -165,7 +165,7 @@ struct job_ask {
         X(base, 71, RECORD_STRINGS, notify, notify, ASK_NOTIFY_MAX,                                          \
             "notify at the end: mail, mail:ADDRESS, a URL, a command; can be repeated", ASK_HIDDEN),         \
         X(base, 72, RECORD_STRING, notify_on, notify_on, ASK_TEXT_MAX,                                       \
-            "events to notify of: start,end,fail,requeue,preempt (end)", ASK_HIDDEN),                        \
+            "events to notify of: start,end,fail,requeue,preempt,park,unpark (end)", ASK_HIDDEN),            \
         X(base, 73, RECORD_DURATION, tty_idle_ms, tty_idle, 0,                                               \
             "end the job if its terminal is unused for this long, or none",                                  \
             ASK_SHOWN_ALSO_AS("tty_idle_s")),                                                                \

@@ -118,6 +118,8 @@ static const struct {
     { "fail", NOTIFY_FAIL },
     { "requeue", NOTIFY_REQUEUE },
     { "preempt", NOTIFY_PREEMPT },
+    { "park", NOTIFY_PARK },
+    { "unpark", NOTIFY_UNPARK },
 };
 #define EVENTS (sizeof(events) / sizeof(events[0]))
 
@@ -151,7 +153,8 @@ int parse_notify_on(const char *text, uint32_t *ret_events, struct error *err)
         if (event == 0) {
             (void)error_set(
                 err, -EINVAL, "notify_on: '%.*s' is not an event", (int)(end - p < 60 ? end - p : 60), p);
-            return error_hint(err, "use start, end, fail, requeue and preempt, separated by commas");
+            return error_hint(
+                err, "use start, end, fail, requeue, preempt, park and unpark, separated by commas");
         }
         found |= event;
         if (*end == '\0')

@@ -31,6 +31,8 @@ enum notify_event {
     NOTIFY_FAIL = 4,     // the job failed
     NOTIFY_REQUEUE = 8,  // an attempt has ended and the job was requeued
     NOTIFY_PREEMPT = 16, // the same, because it was preempted
+    NOTIFY_PARK = 32,    // it was parked: others may have its GPUs
+    NOTIFY_UNPARK = 64,  // it continues after it was parked
 };
 
 /* "mail", "mail:ana@lab", "https://host/path", or a command. -EINVAL, -E2BIG with a sentence. ret->to points

@@ -129,6 +129,16 @@ bool job_park_may_move(const struct job *job)
     return ask->park_anywhere && !job_is_wide(job) && ask->gpu_share == 0 && ask->gpu_mem == 0;
 }
 
+bool job_park_has_begun(const struct job *job, const struct job_event *event)
+{
+    return event->type == EVENT_PARKED && job_park(job)->since_ms == event->wall_ms;
+}
+
+bool job_park_is_over(const struct job *job, const struct job_event *event)
+{
+    return event->type == EVENT_UNPARKED && event->text == NULL && job_park(job)->total_ms > 0;
+}
+
 uint64_t job_park_node_bytes(const struct job *job)
 {
     const struct job_park *park = job_park(job);

@@ -92,6 +92,14 @@ bool job_is_parked(const struct job *job);
 /* True while it may run at its node although it is parked in this store: its node is to save it. */
 bool job_park_is_unconfirmed(const struct job *job);
 
+/* True if `event`, the last that was applied to the job, has parked it: not one by which it stays parked
+ * because its return was refused. */
+bool job_park_has_begun(const struct job *job, const struct job_event *event);
+
+/* True if `event`, the last that was applied to the job, has ended its being parked: not one by which it runs
+ * on because it was not parked. */
+bool job_park_is_over(const struct job *job, const struct job_event *event);
+
 /* True if the job is active and its GPUs are booked for it. */
 bool job_holds_gpus(const struct job *job);
 

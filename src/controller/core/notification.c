@@ -93,6 +93,35 @@ static void append_end(struct buffer *out, const struct job *job)
         append_place(out, job, is_done ? "in" : "after");
 }
 
+/* Why it was parked, and whether it must be told to return. */
+static void append_park(struct buffer *out, const struct job *job)
+{
+    static const char *const causes[PARK_CAUSES] = {
+        [PARK_PREEMPTED] = " because other jobs need its GPUs",
+        [PARK_TIME_LIMIT] = " at its time limit",
+        [PARK_FOUND] = " after mgpud was restored",
+    };
+    const struct job_park *park = job_park(job);
+    const char *cause = park->cause < PARK_CAUSES ? causes[park->cause] : NULL;
+    buffer_append_text(out, "was parked");
+    if (job->node != NULL)
+        buffer_printf(out, " on %s", job->node);
+    if (cause != NULL)
+        buffer_append_text(out, cause);
+    if (park->phase == PARK_WAITING || park->return_ms != 0)
+        buffer_append_text(out, "; it continues by itself");
+    else
+        buffer_printf(out, "; mgpu unpark %" PRIu64 " continues it", job->id);
+}
+
+static void append_unpark(struct buffer *out, const struct job *job, int64_t now_ms)
+{
+    char span[32];
+    format_duration(job_parked_ms(job, now_ms), span, sizeof(span));
+    buffer_printf(out, "continues%s%s; it was parked for %s", job->node != NULL ? " on " : "",
+        job->node != NULL ? job->node : "", span);
+}
+
 char *notification_subject(const struct job *job, const struct job_event *event, enum notify_event what)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
@@ -105,6 +134,10 @@ char *notification_subject(const struct job *job, const struct job_event *event,
         buffer_append_text(&out, "was preempted and requeued");
     else if (what == NOTIFY_REQUEUE)
         buffer_printf(&out, "was requeued (%s)", requeue_cause_name(event->cause));
+    else if (what == NOTIFY_PARK)
+        append_park(&out, job);
+    else if (what == NOTIFY_UNPARK)
+        append_unpark(&out, job, event->wall_ms);
     else
         append_end(&out, job);
     return buffer_take(&out);

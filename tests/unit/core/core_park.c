@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/notification.h"
 #include "controller/core/state.h"
 #include "job/park.h"
 #include "sched/queue/fairshare.h"
 
 static int submitted, asked;
+static const char *notify_on; // of the next job; NULL: nobody is told
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
 #define JOB       11U
@@ -91,6 +93,9 @@ static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move,
     spec->ask.nodes = nodes;
     spec->ask.park_anywhere = may_move;
     spec->ask.time_limit_ms = limit_s * SECOND_MS;
+    if (notify_on != NULL)
+        strings_add(&spec->ask.notify, "true");
+    spec->ask.notify_on = xstrdup(notify_on);
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitted);
     bench_settle(b);
     for (uint32_t rank = 0; nodes > 1 && rank < nodes; rank++)
@@ -110,6 +115,14 @@ static int open_wide(void **state)
 static int open_movable(void **state)
 {
     return open_with(state, 1, 1, true, 0);
+}
+
+static int open_notified(void **state)
+{
+    notify_on = "park,unpark";
+    int r = open_with(state, 1, 1, true, 0);
+    notify_on = NULL;
+    return r;
 }
 
 static int open_limited(void **state)
@@ -173,6 +186,48 @@ static void unpark(struct bench *b)
     bench_turn(b);
     bench_settle(b);
     assert_int_equal(phase(b), PARK_RESTORING);
+}
+
+/* Events of the notifications of the job, in the order in which they were made. */
+static void note_notification(void *arg, const struct notification *notification, bool is_sending)
+{
+    struct buffer *out = arg;
+    (void)is_sending;
+    buffer_printf(
+        out, "%s: %s\n", notify_event_name((enum notify_event)notification->event), notification->subject);
+}
+
+static void assert_notified(struct bench *b, const char *wanted)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    buffer_append_text(&out, "");
+    core_each_notification(b->core, JOB, note_notification, &out);
+    assert_string_equal(buffer_text(&out), wanted);
+}
+
+static void its_owner_is_told_that_it_is_parked_and_that_it_continues(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_REFUSED);
+    assert_int_equal(phase(b), PARK_NONE);
+    assert_notified(b, ""); // it was not parked
+    park(b);
+    b->now_ms += SECOND_MS;
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    assert_int_equal(phase(b), PARK_PARKED);
+    unpark(b);
+    b->now_ms += 60 * SECOND_MS;
+    answer(b, 0, PARK_RETURN, PARK_REFUSED);
+    assert_int_equal(phase(b), PARK_WAITING);
+    b->now_ms += 60 * SECOND_MS;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    assert_int_equal(phase(b), PARK_RESTORING);
+    answer(b, 0, PARK_RETURN, PARK_DONE);
+    assert_int_equal(phase(b), PARK_NONE);
+    assert_notified(b, "park: job 11 (train) was parked on a; mgpu unpark 11 continues it\n"
+                       "unpark: job 11 (train) continues on a; it was parked for 2m00s\n");
 }
 
 static void it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could(void **state)
@@ -539,6 +594,8 @@ int main(void)
             a_job_that_was_returning_when_the_backup_was_made_is_parked_first, open_movable, bench_close),
         cmocka_unit_test_setup_teardown(
             a_job_that_returned_after_a_backup_is_parked_again, open_limited, bench_close),
+        cmocka_unit_test_setup_teardown(
+            its_owner_is_told_that_it_is_parked_and_that_it_continues, open_notified, bench_close),
         cmocka_unit_test_setup_teardown(a_job_that_is_returning_is_parked_again, open_limited, bench_close),
         cmocka_unit_test_setup_teardown(
             a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known, open_wide, bench_close),

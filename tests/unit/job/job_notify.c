@@ -75,8 +75,8 @@ static void too_much_is_refused(void **state)
 static void events_are_a_list_of_known_words(void **state)
 {
     uint32_t events = 0;
-    assert_int_equal(parse_notify_on("start,end,fail,requeue,preempt", &events, NULL), 0);
-    assert_int_equal(events, 31);
+    assert_int_equal(parse_notify_on("start,end,fail,requeue,preempt,park,unpark", &events, NULL), 0);
+    assert_int_equal(events, 127);
     static const char *const wrong[] = { "", "end,", ",end", "END", "ends", "end fail", "en" };
     struct error err = { 0 };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)

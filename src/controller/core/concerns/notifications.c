@@ -178,6 +178,11 @@ static enum notify_event classify(
         *ret_wishes = NOTIFY_START;
         return NOTIFY_START;
     }
+    bool is_back = job_park_is_over(job, event);
+    if (is_back || job_park_has_begun(job, event)) {
+        *ret_wishes = is_back ? NOTIFY_UNPARK : NOTIFY_PARK;
+        return is_back ? NOTIFY_UNPARK : NOTIFY_PARK;
+    }
     if (event->type != EVENT_REQUEUED)
         return 0;
     bool has_given_way = event->cause == REQUEUE_PREEMPTED;
