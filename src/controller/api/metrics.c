@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "controller/api/metrics_reader.h"
 #include "controller/api/routes.h"
+#include "controller/core/counts.h"
 #include "controller/http/fair_queue.h"
 #include "controller/http/request.h"
 #include "controller/http/slices.h"
@@ -107,6 +108,16 @@ static double read_node_orphans(const struct metrics_node *node)
     return node->n_orphaned;
 }
 
+static double read_node_parked(const struct metrics_node *node)
+{
+    return (double)node->parked_bytes;
+}
+
+static double read_parked_time(const struct controller *controller)
+{
+    return (double)core_counts(controller->core)->parked_ms / 1000;
+}
+
 static double read_user_time(const struct account *account, int64_t now_ms)
 {
     return fairshare_held(account, now_ms);
@@ -173,6 +184,9 @@ static const struct metric metrics[] = {
     { "mgpu_node_orphaned_attempts", METRIC_GAUGE, "", "node", "",
         "Attempts that the node still has and no job needs; nothing new starts there before they end.",
         metrics_write_nodes, .read_node = read_node_orphans },
+    { "mgpu_node_parked_bytes", METRIC_GAUGE, "bytes", "node", "",
+        "Contents of GPU memory that the node keeps for parked jobs (`park-max`).", metrics_write_nodes,
+        .read_node = read_node_parked },
     { "mgpu_jobs", METRIC_GAUGE, "", "state: queued, starting, running, stopping", "",
         "Jobs by state; an array counts as its elements.", metrics_write_jobs },
     { "mgpu_jobs_ended", METRIC_COUNTER, "", "result: done, failed, cancelled; reason: `ended_by` of the API",
@@ -180,6 +194,15 @@ static const struct metric metrics[] = {
     { "mgpu_job_requeues", METRIC_COUNTER, "",
         "cause: preempted, requested, time_limit, failed, node_lost, gpu_oom", "",
         "Attempts whose job went back to the queue, since mgpud started.", metrics_write_requeues },
+    { "mgpu_job_parks", METRIC_COUNTER, "", "cause: asked, preempted, time_limit, found", "",
+        "Jobs that were parked, since mgpud started.", metrics_write_parks },
+    { "mgpu_job_park_refusals", METRIC_COUNTER, "", "action: park, return", "",
+        "Parks that were refused, and returns of parked jobs that were refused or failed, since mgpud "
+        "started.",
+        metrics_write_park_refusals },
+    { "mgpu_job_parked_seconds", METRIC_COUNTER, "seconds", "", "",
+        "Time for which jobs were parked, of periods that have ended since mgpud started.", metrics_write_one,
+        .read = read_parked_time },
     { "mgpu_job_wait_seconds", METRIC_HISTOGRAM, "seconds", "", "",
         "Time from submission or requeue to the start of an attempt.", metrics_write_waits },
     { "mgpu_job_run_seconds", METRIC_HISTOGRAM, "seconds", "", "", "Time that ended attempts ran.",

@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "controller/api/gpus.h"
 #include "controller/core/counts.h"
+#include "controller/core/park.h"
 #include "controller/nodes/registry.h"
 #include "controller/turns.h"
 #include "sched/cluster/cluster.h"
@@ -87,6 +88,7 @@ static void add_node(struct metrics_reader *reader, const struct core_node *node
         .silence_s = silence_s(node->heard_ms),
         .n_gpus = (uint32_t)node->hello.gpus.count,
         .n_orphaned = (uint32_t)node->n_orphaned,
+        .parked_bytes = core_park_kept(reader->controller->core, node->name),
     };
     add_row(reader, &row);
     for (size_t i = 0; node->is_up && i < node->hello.gpus.count; i++)
@@ -265,6 +267,22 @@ void metrics_write_requeues(struct metrics_reader *reader, const struct metric *
         _cleanup_free_ char *label = exposition_label("cause", requeue_cause_name((enum requeue_cause)cause));
         exposition_sample(&reader->out, metric, label, (double)counts->requeues[cause]);
     }
+}
+
+void metrics_write_parks(struct metrics_reader *reader, const struct metric *metric)
+{
+    const struct core_counts *counts = core_counts(reader->controller->core);
+    for (uint32_t cause = 0; cause < PARK_CAUSES; cause++) {
+        _cleanup_free_ char *label = exposition_label("cause", park_cause_name(cause));
+        exposition_sample(&reader->out, metric, label, (double)counts->parks[cause]);
+    }
+}
+
+void metrics_write_park_refusals(struct metrics_reader *reader, const struct metric *metric)
+{
+    const struct core_counts *counts = core_counts(reader->controller->core);
+    exposition_sample(&reader->out, metric, "action=\"park\"", (double)counts->refused_parks);
+    exposition_sample(&reader->out, metric, "action=\"return\"", (double)counts->refused_returns);
 }
 
 void metrics_write_waits(struct metrics_reader *reader, const struct metric *metric)

@@ -25,6 +25,7 @@ struct metrics_node {
     bool is_up;
     double silence_s;
     uint32_t n_gpus, n_orphaned;
+    uint64_t parked_bytes;
 };
 
 struct metrics_reader {
@@ -63,6 +64,8 @@ void metrics_write_build(struct metrics_reader *reader, const struct metric *met
 void metrics_write_jobs(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_ended(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_requeues(struct metrics_reader *reader, const struct metric *metric);
+void metrics_write_parks(struct metrics_reader *reader, const struct metric *metric);
+void metrics_write_park_refusals(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_waits(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_runs(struct metrics_reader *reader, const struct metric *metric);
 void metrics_write_passes(struct metrics_reader *reader, const struct metric *metric);

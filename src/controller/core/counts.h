@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
+#include "job/park.h"
 #include "job/state.h"
 
 struct core;
@@ -14,6 +15,10 @@ struct core_counts {
     uint64_t ended[END_KINDS];         // jobs by end
     uint64_t failed_exits;             // of END_EXIT: those with a non-zero exit status
     uint64_t requeues[REQUEUE_CAUSES]; // attempts whose job was requeued
+    uint64_t parks[PARK_CAUSES];       // jobs that were parked
+    uint64_t refused_parks;            // jobs that were to be parked, and run on
+    uint64_t refused_returns;          // returns of parked jobs that were refused or failed
+    int64_t parked_ms;                 // of periods that are over: how long jobs were parked
     struct histogram waits;            // of attempts: from submit or requeue to start
     struct histogram runs;             // of attempts that were executed
 };

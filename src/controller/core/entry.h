@@ -50,6 +50,7 @@ struct core_extra {
     struct park_answers *parking;       // park.c: of its nodes to the latest order; NULL: none yet
     bool is_allocated_here;             // by this mgpud, not by an earlier one or in a backup
     uint32_t n_counted;                 // counts.c: waiting elements of an array
+    int64_t parked_since_ms;            // counts.c: wall clock: since when it is parked; 0: it is not
     struct core_entry *array, *members; // of an element its array, while in memory; of an array its elements
     struct core_entry *member_before, *member_after; // elements of the same array
     struct pair_list *pairs;                         // pairs.c: the arrays it waits for; NULL: none

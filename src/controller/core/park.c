@@ -90,15 +90,21 @@ bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause 
     return true;
 }
 
+uint64_t core_park_kept(const struct core *core, const char *name)
+{
+    size_t count = 0;
+    uint64_t kept = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, name, &count);
+    for (size_t i = 0; i < count; i++)
+        kept += job_park_node_bytes(entries[i]->job);
+    return kept;
+}
+
 uint64_t core_park_room(const struct core *core, const char *name)
 {
     const struct core_node *node = core_find_node(core, name);
-    uint64_t most = core->options.park.bytes_max, taken = 0;
+    uint64_t most = core->options.park.bytes_max, taken = core_park_kept(core, name);
     if (most == 0 && node != NULL)
         most = node->hello.memory_bytes / 2;
-    size_t count = 0;
-    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, name, &count);
-    for (size_t i = 0; i < count; i++)
-        taken += job_park_node_bytes(entries[i]->job);
     return most > taken ? most - taken : 0;
 }

@@ -15,5 +15,8 @@ int core_can_return(const struct core *core, const struct job *job, struct error
 /* Parks a running job without a user's request; it returns by itself. False if that is not possible. */
 bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause cause);
 
+/* Bytes of GPU memory that this node keeps for parked jobs. */
+uint64_t core_park_kept(const struct core *core, const char *name);
+
 /* Bytes of GPU memory that this node may save for one more job; 0: none is left. */
 uint64_t core_park_room(const struct core *core, const char *name);

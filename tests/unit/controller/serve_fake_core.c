@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "controller/core/counts.h"
+#include "controller/core/park.h"
 #include "controller/core/notification.h"
 #include "controller/core/settings.h"
 #include "controller/core/forecasts.h"
@@ -652,6 +653,13 @@ enum external_policy core_gpu_policy(
     const struct core *core, const char *node, const char *uuid, bool *ret_is_own)
 {
     return EXTERNAL_AVOID;
+}
+
+uint64_t core_park_kept(const struct core *core, const char *name)
+{
+    (void)core;
+    (void)name;
+    return 0;
 }
 
 const struct core_counts *core_counts(const struct core *core)

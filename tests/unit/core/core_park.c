@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/counts.h"
 #include "controller/core/notification.h"
+#include "controller/core/park.h"
 #include "controller/core/state.h"
 #include "job/park.h"
 #include "sched/queue/fairshare.h"
@@ -228,6 +230,39 @@ static void its_owner_is_told_that_it_is_parked_and_that_it_continues(void **sta
     assert_int_equal(phase(b), PARK_NONE);
     assert_notified(b, "park: job 11 (train) was parked on a; mgpu unpark 11 continues it\n"
                        "unpark: job 11 (train) continues on a; it was parked for 2m00s\n");
+}
+
+static void parks_refusals_and_times_are_counted(void **state)
+{
+    struct bench *b = *state;
+    const struct core_counts *counts = core_counts(b->core);
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_REFUSED);
+    assert_int_equal(counts->refused_parks, 1);
+    assert_int_equal(counts->parks[PARK_ASKED], 0);
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    assert_int_equal(counts->parks[PARK_ASKED], 1);
+    assert_int_equal(core_park_kept(b->core, "a"), 1ULL << 30);
+    b->now_ms += 60 * SECOND_MS;
+    unpark(b);
+    answer(b, 0, PARK_RETURN, PARK_REFUSED);
+    assert_int_equal(counts->refused_returns, 1);
+    assert_int_equal(counts->parks[PARK_ASKED], 1);
+    b->now_ms += 60 * SECOND_MS;
+    core_timer(b->core, b->now_ms, b->now_ms);
+    bench_settle(b);
+    answer(b, 0, PARK_RETURN, PARK_DONE);
+    assert_int_equal(counts->parked_ms / SECOND_MS, 120);
+    assert_int_equal(core_park_kept(b->core, "a"), 0);
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    b->now_ms += 10 * SECOND_MS;
+    unpark(b);
+    answer(b, 0, PARK_RETURN, PARK_LOST);
+    assert_int_equal(counts->refused_returns, 2);
+    assert_int_equal(counts->refused_parks, 1);
+    assert_int_equal(counts->parked_ms / SECOND_MS, 130);
 }
 
 static void it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could(void **state)
@@ -596,6 +631,7 @@ int main(void)
             a_job_that_returned_after_a_backup_is_parked_again, open_limited, bench_close),
         cmocka_unit_test_setup_teardown(
             its_owner_is_told_that_it_is_parked_and_that_it_continues, open_notified, bench_close),
+        cmocka_unit_test_setup_teardown(parks_refusals_and_times_are_counted, open_movable, bench_close),
         cmocka_unit_test_setup_teardown(a_job_that_is_returning_is_parked_again, open_limited, bench_close),
         cmocka_unit_test_setup_teardown(
             a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known, open_wide, bench_close),

@@ -59,11 +59,37 @@ static void count_attempt(struct core_counts *counts, const struct job *job, con
         counts->requeues[event->cause]++;
 }
 
+/* Counts the period that is over now: it continues, or its attempt has ended. True if one is. */
+static bool count_period(struct core_counts *counts, struct core_entry *entry, int64_t wall_ms)
+{
+    int64_t since_ms = job_park(entry->job)->since_ms, before_ms = core_extra(entry)->parked_since_ms;
+    if (since_ms == before_ms)
+        return false;
+    core_make_extra(entry)->parked_since_ms = since_ms;
+    if (since_ms != 0)
+        return false;
+    counts->parked_ms += wall_ms > before_ms ? wall_ms - before_ms : 0;
+    return true;
+}
+
+static void count_park(struct core_counts *counts, struct core_entry *entry, const struct job_event *event)
+{
+    bool is_over = count_period(counts, entry, event->wall_ms);
+    bool is_refused = event->type == EVENT_UNPARKED && event->text != NULL;
+    if (job_park_has_begun(entry->job, event))
+        counts->parks[job_park(entry->job)->cause]++;
+    else if (event->type == EVENT_PARKED || (is_refused && is_over))
+        counts->refused_returns++;
+    else if (is_refused)
+        counts->refused_parks++;
+}
+
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     const struct job *job = entry->job;
     count_state(core, entry, news->before);
     count_attempt(core->counts, job, news->event);
+    count_park(core->counts, entry, news->event);
     if (news->before == JOB_DONE || job->state != JOB_DONE || job_is_array(job))
         return;
     core->counts->ended[job->end]++;
@@ -73,6 +99,8 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 static void on_resume(struct core *core, struct core_entry *entry)
 {
     count_state(core, entry, JOB_NEW);
+    if (job_park(entry->job)->since_ms != 0)
+        core_make_extra(entry)->parked_since_ms = job_park(entry->job)->since_ms;
 }
 
 const struct core_counts *core_counts(const struct core *core)
