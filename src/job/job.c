@@ -185,7 +185,7 @@ static void forget_idleness(struct job *job)
     job_make_run(job)->idle_told_ms = 0;
 }
 
-static void forget_terms(struct job *job)
+static void forget_terms(struct job *job, const struct job_event *event)
 {
     struct job_run *run = job_make_run(job);
     run->suspended_ms = 0;
@@ -193,7 +193,7 @@ static void forget_terms(struct job *job)
     run->stop_terms = 0;
     run->stop_grace_ms = 0;
     run->requeue_cause = REQUEUE_PREEMPTED;
-    job_park_end(run->park);
+    job_park_end(run->park, event->wall_ms);
 }
 
 /* A preempted job keeps its place in the queue; one that is requeued for another try goes behind those that
@@ -212,7 +212,7 @@ static void note_restart(struct job *job, uint32_t cause, int64_t wall_ms)
 }
 
 /* The attempt has ended and the job waits for the next one. */
-static void go_back(struct job *job)
+static void go_back(struct job *job, const struct job_event *event)
 {
     job->preemptions += job->is_requeued;
     /* Its old place in the queue would give it the GPUs back that it did not use. */
@@ -223,7 +223,7 @@ static void go_back(struct job *job)
     }
     job->is_requeued = false;
     forget_idleness(job);
-    forget_terms(job);
+    forget_terms(job, event);
     job->retry_ms = 0;
     gpu_grants_clear(&job->grants);
     job->token = 0;
@@ -242,7 +242,7 @@ static void on_returned(struct job *job, const struct job_event *event)
 {
     bool is_over = job->state == JOB_STOPPING && !job->is_requeued && event->reason == END_NONE;
     uint32_t cause = job->is_requeued ? job_run(job)->requeue_cause : REQUEUE_PREEMPTED;
-    go_back(job);
+    go_back(job, event);
     note_restart(job, cause, event->wall_ms);
     job->retry_ms = event->retry_ms;
     set_text(&job->text, event->text);
@@ -269,7 +269,7 @@ static void on_ended(struct job *job, const struct job_event *event)
     job->ended_ms = event->wall_ms;
     job->is_requeued = false;
     forget_idleness(job);
-    forget_terms(job);
+    forget_terms(job, event);
     give_up_rest(job);
     if (event->started_wall_ms != 0)
         job->started_ms = event->started_wall_ms;
@@ -342,7 +342,7 @@ static void on_idle(struct job *job, const struct job_event *event)
 static void on_requeued(struct job *job, const struct job_event *event)
 {
     job->is_requeued = true; // also without a request
-    go_back(job);
+    go_back(job, event);
     note_restart(job, event->cause, event->wall_ms);
     job->retry_ms = event->retry_ms;
     set_text(&job_make_run(job)->log_path, event->log_path);

@@ -301,10 +301,12 @@ void job_park_apply(struct job *job, const struct job_event *event)
     }
 }
 
-void job_park_end(struct job_park *park)
+void job_park_end(struct job_park *park, int64_t wall_ms)
 {
     if (park == NULL)
         return;
+    if (park->since_ms != 0 && wall_ms > park->since_ms)
+        park->total_ms += wall_ms - park->since_ms;
     park->phase = PARK_NONE;
     park->since_ms = 0;
     park->bytes = 0;

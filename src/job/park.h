@@ -126,5 +126,6 @@ const char *job_park_fault(const struct job *job, const struct job_event *event)
 void job_park_apply(struct job *job, const struct job_event *event);
 const char *job_park_rule(const struct job *job);
 
-/* The attempt has ended: keeps only for how long it was parked. NULL is allowed. */
-void job_park_end(struct job_park *park);
+/* The attempt has ended: keeps only for how long it was parked, up to this time. NULL is allowed.
+ */
+void job_park_end(struct job_park *park, int64_t wall_ms);

@@ -265,6 +265,22 @@ static void parks_refusals_and_times_are_counted(void **state)
     assert_int_equal(counts->parked_ms / SECOND_MS, 130);
 }
 
+static void an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end(void **state)
+{
+    struct bench *b = *state;
+    park(b);
+    answer(b, 0, PARK_SAVE, PARK_DONE);
+    b->now_ms += 30 * SECOND_MS;
+    b->n_answers = 0;
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, JOB, 0, &asked);
+    bench_settle(b);
+    assert_int_equal(bench_exited(b, 1, bench_sent(b, MESSAGE_LAUNCH, JOB), END_CANCELLED, 0), 0);
+    bench_settle(b);
+    assert_int_equal(job_of(b)->state, JOB_DONE);
+    assert_int_equal(job_parked_ms(job_of(b), b->now_ms) / SECOND_MS, 30);
+    assert_int_equal(core_counts(b->core)->parked_ms / SECOND_MS, 30);
+}
+
 static void it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could(void **state)
 {
     struct bench *b = *state;
@@ -631,6 +647,8 @@ int main(void)
             a_job_that_returned_after_a_backup_is_parked_again, open_limited, bench_close),
         cmocka_unit_test_setup_teardown(
             its_owner_is_told_that_it_is_parked_and_that_it_continues, open_notified, bench_close),
+        cmocka_unit_test_setup_teardown(
+            an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end, open_movable, bench_close),
         cmocka_unit_test_setup_teardown(parks_refusals_and_times_are_counted, open_movable, bench_close),
         cmocka_unit_test_setup_teardown(a_job_that_is_returning_is_parked_again, open_limited, bench_close),
         cmocka_unit_test_setup_teardown(
