@@ -23,10 +23,10 @@ static int run(const struct agent_options *options, int argc, char **argv)
         return EXIT_SUCCESS;
     }
     if (options->is_help) {
-        (void)puts(
-            "Usage: mgpu-agent [--join HOST:PORT#TOKEN] [OPTION]...\n"
-            "The agent of one node: detects GPUs, starts jobs and reports. On its own machine mgpud starts\n"
-            "it; on any other, start it with --join once, and without it afterwards.\n");
+        (void)puts("Usage: mgpu-agent [--join HOST:PORT#TOKEN] [OPTION]...\n"
+                   "The agent of one node: detects GPUs, starts jobs and reports. On its own machine\n"
+                   "mgpud starts it; on any other, start it with --join once, and without it\n"
+                   "afterwards.\n");
         options_print(agent_option_rows, stdout);
         return EXIT_SUCCESS;
     }

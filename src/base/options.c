@@ -291,6 +291,62 @@ int options_preset(const struct option_row *const *tables, void *target, struct 
     return 0;
 }
 
+/* --- help --- */
+
+/* Bytes of UTF-8 that begin a character. */
+static size_t columns(const char *text, size_t length)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++)
+        count += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return count;
+}
+
+/* The next word; of a list that fills a line by itself, the part that ends with a comma. */
+static size_t word_length(const char *text, size_t indent)
+{
+    size_t length = strcspn(text, " \n"), most = HELP_WIDTH - indent;
+    if (indent >= HELP_WIDTH || columns(text, length) <= most)
+        return length;
+    for (size_t i = most; i > 0; i--)
+        if (text[i - 1] == ',')
+            return i;
+    return length;
+}
+
+static void print_line(const char *line, size_t length, size_t column, size_t indent, FILE *out)
+{
+    size_t own = strspn(line, " "), end = own < length ? own : length;
+    (void)fprintf(out, "%.*s", (int)end, line);
+    column += end;
+    for (size_t at = end, used = 0; at < length; used++) {
+        size_t word = word_length(line + at, indent + own);
+        size_t width = columns(line + at, word);
+        if (used > 0 && column + 1 + width > HELP_WIDTH) {
+            column = indent + own;
+            (void)fprintf(out, "\n%*s", (int)column, "");
+        } else if (used > 0 && line[at - 1] == ' ') {
+            (void)fputc(' ', out);
+            column++;
+        }
+        (void)fprintf(out, "%.*s", (int)word, line + at);
+        column += width;
+        at += word;
+        at += at < length && line[at] == ' ';
+    }
+    (void)fputc('\n', out);
+}
+
+void help_text_print(const char *text, size_t column, size_t indent, FILE *out)
+{
+    do {
+        size_t length = strcspn(text, "\n");
+        print_line(text, length, column, indent, out);
+        text += length;
+        column = 0;
+    } while (*text != '\0' && *++text != '\0');
+}
+
 /* "  -g, --gpus N" without the help text. */
 static void describe(const struct option_row *row, struct buffer *out)
 {
@@ -311,10 +367,12 @@ static void print_row(const struct option_row *row, size_t width, FILE *out)
         (void)fprintf(out, "%s\n%*s", buffer_text(&left), (int)width, "");
     else
         (void)fprintf(out, "%-*s", (int)width, buffer_text(&left));
-    (void)fprintf(out, "  %s", row->help);
+    _cleanup_buffer_ struct buffer text = { 0 };
+    buffer_append_text(&text, row->help);
     if (row->preset != NULL)
-        (void)fprintf(out, " (default %s)", row->preset);
-    (void)fputc('\n', out);
+        buffer_printf(&text, " (default %s)", row->preset);
+    (void)fputs("  ", out);
+    help_text_print(buffer_text(&text), width + 2, width + 2, out);
 }
 
 /* Of the longest description; longer ones than HELP_COLUMN_MAX have a line of their own. */

@@ -78,5 +78,11 @@ bool options_are_same(const struct option_row *a, const struct option_row *b);
 /* Help lines "  -g, --gpus N       text". */
 void options_print(const struct option_row *table, FILE *out);
 
+/* Prints text of a help page where `column` columns of the line are taken, and ends the line. Lines of more
+ * than HELP_WIDTH columns go on at the next word, `indent` columns in, or as far in as the line of the text
+ * itself. */
+#define HELP_WIDTH 80
+void help_text_print(const char *text, size_t column, size_t indent, FILE *out);
+
 /* The same for several tables, with all texts in one column; the last is followed by NULL. */
 void options_print_all(const struct option_row *const *tables, FILE *out);

@@ -307,7 +307,7 @@ def test_the_default_grace_is_the_same_everywhere_it_is_written(make_instance):
     shown, origin = settings(box)['grace']
     assert origin == 'default' and re.fullmatch(r'\d+s', shown), (shown, origin)
     for verb in ('cancel', 'submit', 'requeue'):
-        text = box.mgpu(verb, '--help', check=True).out
+        text = ' '.join(box.mgpu(verb, '--help', check=True).out.split())
         assert re.search(rf'SIGKILL.*\b{shown}\b', text), text
     for name in ('docs/api.md', 'man/verbs/cancel.scd', 'man/verbs/job-options.scd', 'man/mgpud.8.scd'):
         with open(f'{harness.ROOT}/{name}', encoding='utf-8') as source:

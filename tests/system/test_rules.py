@@ -423,7 +423,7 @@ def test_ps_and_why_say_by_which_rule_another_job_is_ahead(box, full, gate):
     shown = box.mgpu('ps', '-H', '-o', 'why', long, check=True).out
     assert re.search(rf'; after job {short}, which is expected to take \d+m?[\ds]*, this one \d+[hm]', shown), shown
     assert 'after job' not in box.mgpu('ps', '-H', '-o', 'why', short, check=True).out
-    said = ' '.join(box.mgpu('why', long, check=True).out.split())
+    said = ' '.join(box.mgpu('why', '-v', long, check=True).out.split())
     assert f'expected to be shorter (job {short}: ' in said, said
     assert '(12d12h after it, 30 times its time limit) in any case' in said, said
     why = box.mgpu('why', short, '--json', check=True).json

@@ -4,18 +4,39 @@
 
 #include <string.h>
 
+#include "base/options.h"
 #include "base/memory.h"
 #include "cli/options/talk.h"
+
+#define NAME_WIDTH 11
+
+void help_print_entry(const char *name, const char *help, FILE *out)
+{
+    size_t width = strlen(name) > NAME_WIDTH ? strlen(name) : NAME_WIDTH;
+    (void)fprintf(out, "  %-*s ", (int)width, name);
+    help_text_print(help, width + 3, NAME_WIDTH + 3, out);
+}
 
 void help_print_command(const struct command *command, FILE *out)
 {
     _cleanup_free_ char *verb = talk_verb(command->name);
-    (void)fprintf(out, "usage: %s%s %s\n\n%s.\n", talk_program(), verb, command->usage, command->help);
-    if (command->detail != NULL)
-        (void)fprintf(out, "\n%s\n", command->detail);
-    for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++)
-        (void)fprintf(out, "%s  mgpu %s %s\n      %s\n", i == 0 ? "\n" : "", command->actions[i]->name,
-            command->actions[i]->usage, command->actions[i]->help);
+    _cleanup_free_ char *usage = xasprintf("usage: %s%s %s\n", talk_program(), verb, command->usage);
+    _cleanup_free_ char *help = xasprintf("%s.", command->help);
+    help_text_print(usage, 0, strlen("usage: "), out);
+    (void)fputc('\n', out);
+    help_text_print(help, 0, 0, out);
+    if (command->detail != NULL) {
+        (void)fputc('\n', out);
+        help_text_print(command->detail, 0, 0, out);
+    }
+    for (size_t i = 0; command->actions != NULL && command->actions[i] != NULL; i++) {
+        const struct command *action = command->actions[i];
+        _cleanup_free_ char *call =
+            xasprintf("%s  mgpu %s %s", i == 0 ? "\n" : "", action->name, action->usage);
+        _cleanup_free_ char *text = xasprintf("      %s", action->help);
+        help_text_print(call, 0, 4, out);
+        help_text_print(text, 0, 0, out);
+    }
     if (command->print_more != NULL)
         command->print_more(out);
     const struct option_row *tables[COMMAND_TABLES + 1] = { NULL };

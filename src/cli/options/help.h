@@ -6,4 +6,7 @@
 
 #include "cli/options/call.h"
 
+/* A line of a list: what is listed, and what it is. */
+void help_print_entry(const char *name, const char *help, FILE *out);
+
 void help_print_command(const struct command *command, FILE *out);

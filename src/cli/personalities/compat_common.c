@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
+#include "base/system_mgpud.h"
 #include "base/wording.h"
 #include "cli/submit/submit.h"
 #include "cli/options/talk.h"
@@ -99,6 +100,19 @@ const char *compat_find_socket(struct call *call, int argc, char *const *argv)
     const char *directory = compat_find_value(argc, argv, "--run-dir");
     _cleanup_free_ char *path = directory != NULL ? xasprintf("%s/mgpud.sock", directory) : NULL;
     return path != NULL ? call_keep(call, path) : NULL;
+}
+
+char *compat_own_socket(int argc, char *const *argv)
+{
+    const char *directory = compat_find_value(argc, argv, "--run-dir");
+    const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
+    if (directory != NULL)
+        return xasprintf("%s/mgpud.sock", directory);
+    if (geteuid() == 0)
+        return xstrdup(SYSTEM_SOCKET);
+    if (runtime != NULL && runtime[0] == '/')
+        return xasprintf("%s/mgpu/mgpud.sock", runtime);
+    return xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home != NULL ? home : "");
 }
 
 void compat_allow_root(struct strings *words)

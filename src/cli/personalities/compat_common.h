@@ -36,6 +36,10 @@ const char *compat_find_value(int argc, char *const *argv, const char *option);
  * the call. */
 const char *compat_find_socket(struct call *call, int argc, char *const *argv);
 
+/* Where the mgpud that is started with these options is going to listen, as it decides it. The caller frees
+ * it. */
+char *compat_own_socket(int argc, char *const *argv);
+
 /*
  * Allows root jobs if the server is started as root, as in a container or on a personal machine, and prints a
  * message. mgpud itself refuses jobs of root unless configured otherwise. No effect without root.

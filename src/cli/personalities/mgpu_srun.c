@@ -175,20 +175,6 @@ static const struct option_row server_rows[] = {
     { 0 },
 };
 
-/* Where the mgpud that is about to be listens, as it decides it. */
-static char *find_own_socket(int argc, char **argv)
-{
-    const char *directory = compat_find_value(argc, argv, "--run-dir");
-    const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
-    if (directory != NULL)
-        return xasprintf("%s/mgpud.sock", directory);
-    if (geteuid() == 0)
-        return xstrdup(SYSTEM_SOCKET);
-    if (runtime != NULL && runtime[0] == '/')
-        return xasprintf("%s/mgpu/mgpud.sock", runtime);
-    return xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home != NULL ? home : "");
-}
-
 static bool is_answered(const char *path)
 {
     _cleanup_(http_client_freep) struct http_client *http = NULL;
@@ -200,7 +186,7 @@ static bool is_answered(const char *path)
  * to a server that answers stays, and so does all that is no link; root replaces stale links of others. */
 static void link_socket(int argc, char **argv)
 {
-    _cleanup_free_ char *socket = find_own_socket(argc, argv);
+    _cleanup_free_ char *socket = compat_own_socket(argc, argv);
     struct stat there;
     bool is_link = lstat(OLD_SOCKET, &there) == 0 && S_ISLNK(there.st_mode);
     if (is_link && is_answered(OLD_SOCKET)) {

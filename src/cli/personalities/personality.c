@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/options/help.h"
 #include "cli/personalities/personality.h"
 
 #include <ctype.h>
@@ -37,7 +38,7 @@ static void print_help(const struct personality *personality, FILE *out)
     (void)fprintf(out, "usage: %s [OPTIONS] COMMAND ...\n\n%c%s.\n\n", personality->name,
         toupper((unsigned char)help[0]), help + 1);
     for (const struct personality_verb *verb = personality->verbs; verb->name != NULL; verb++)
-        (void)fprintf(out, "  %-11s %s\n", verb->name, verb->command->help);
+        help_print_entry(verb->name, verb->command->help, out);
     (void)fputs("\nOptions before the command:\n", out);
     const struct option_row *first = personality->first_rows;
     const struct option_row *const tables[] = { first != NULL ? first : call_global_rows,

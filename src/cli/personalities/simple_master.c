@@ -110,17 +110,15 @@ static void take_event(void *arg, const json_t *event)
 static void listen_anew(struct news *news)
 {
     struct call *call = news->call;
-    bool is_found = call->client.path != NULL || call->socket != NULL || simple_place_find(call, NULL) == 0;
-    if (call->client.path == NULL && is_found)
+    if (call->client.path == NULL)
         client_init(&call->client, call->socket, NULL);
     client_hurry(&call->client); // one that is away is looked for again, until its process has ended
     call->client.answer_ms = ANSWER_MS;
-    if (is_found)
-        (void)feed_events_open(&news->events, &call->client, NULL);
+    (void)feed_events_open(&news->events, &call->client, NULL);
     bool is_other = call->client.server_pid != 0 && call->client.server_pid != news->pid;
     if (is_other)
         feed_events_close(&news->events);
-    news->is_look_due = is_found && !is_other;
+    news->is_look_due = !is_other;
 }
 
 /* -1 for ever, while there is nothing to be tried again. */
@@ -175,7 +173,8 @@ static int master(struct call *call, int argc, char **argv, struct error *err)
     int r = simple_child_start(&child, &words, -1, false, err);
     if (r < 0)
         return r;
-    call->socket = compat_find_socket(call, argc, argv);
+    _cleanup_free_ char *socket = compat_own_socket(argc, argv);
+    call->socket = call_keep(call, socket);
     return watch(call, &child);
 }
 

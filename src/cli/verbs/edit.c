@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/options/ask.h"
@@ -132,7 +133,8 @@ static void print_keys(FILE *out)
                                          : xasprintf("%s, %s=%s", row.key, row.alias, row.argument);
         bool is_long = strlen(names) > NAMES_WIDTH;
         (void)fprintf(out, "  %-*s%s", NAMES_WIDTH, names, is_long ? "\n" : "");
-        (void)fprintf(out, "%*s  %s\n", is_long ? NAMES_WIDTH + 2 : 0, "", row.help);
+        (void)fprintf(out, "%*s  ", is_long ? NAMES_WIDTH + 2 : 0, "");
+        help_text_print(row.help, NAMES_WIDTH + 4, NAMES_WIDTH + 4, out);
     }
 }
 

@@ -54,12 +54,12 @@ static void print_all(FILE *out)
         out);
     for (size_t i = 0; commands[i] != NULL; i++)
         if (!commands[i]->is_hidden)
-            (void)fprintf(out, "  %-11s %s\n", commands[i]->name, commands[i]->help);
+            help_print_entry(commands[i]->name, commands[i]->help, out);
     (void)fputs("\nOptions of every command:\n", out);
     options_print(call_global_rows, out);
     (void)fputs("\nTopics:\n", out);
     for (const struct topic *topic = topics; topic->name != NULL; topic++)
-        (void)fprintf(out, "  %-11s %s\n", topic->name, topic->help);
+        help_print_entry(topic->name, topic->help, out);
     (void)fputs("\nMore: mgpu help COMMAND, mgpu help TOPIC, man mgpu, man mgpu-COMMAND\n", out);
 }
 

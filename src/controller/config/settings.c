@@ -377,7 +377,8 @@ void settings_print_help(void)
 {
     (void)printf("Usage: mgpud [OPTION...]\n"
                  "\n"
-                 "The controller of mgpu: queue, store and API. It starts the agent of this node itself.\n"
+                 "The controller of mgpu: queue, store and API. It starts the agent of this node\n"
+                 "itself.\n"
                  "Without options and configuration it serves this machine.\n"
                  "\n");
     _cleanup_free_ const struct option_row **tables = NULL;
