@@ -26,6 +26,7 @@
 
 #define SEND_MAX ((size_t)1 << 20) // bytes per sendfile(2)
 #define LOOK_MS  250               // without inotify
+#define CUT_BACK ((off_t)64 << 10) // bytes before the end of a file that was cut
 
 struct log_file {
     int fd, inotify; // -1: the user has no more of these
@@ -117,12 +118,19 @@ static int send_range(int socket_fd, int fd, off_t *offset, uint64_t end)
     return 0;
 }
 
-/* A file that has become shorter, by --log-max or its user, goes on where it ends now. */
+/* A file that has become shorter, by --log-max or its user, goes on with its last lines: rather some twice
+ * than the end not at all. */
 static void follow_cut(int fd, off_t *offset)
 {
+    char bytes[4096];
     struct stat st;
-    if (fstat(fd, &st) == 0 && st.st_size < *offset)
-        *offset = st.st_size;
+    if (fstat(fd, &st) < 0 || st.st_size >= *offset)
+        return;
+    *offset = st.st_size > CUT_BACK ? st.st_size - CUT_BACK : 0;
+    ssize_t n = *offset > 0 ? pread(fd, bytes, sizeof(bytes), *offset) : 0;
+    const char *newline = n > 0 ? memchr(bytes, '\n', (size_t)n) : NULL;
+    if (newline != NULL)
+        *offset += newline + 1 - bytes;
 }
 
 /* Waits until the file has grown or may have (1), the controller wants nothing beyond the current end (0), or
