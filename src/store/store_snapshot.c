@@ -2,8 +2,8 @@
 /*
  * DIR/backup/mgpu-NNNNNNNN.db: numbered upwards, so that a clock that was set back cannot make a new snapshot
  * look like the oldest. It is written under another name, marked as a snapshot, checked (store_verify.c),
- * synced and renamed. Pages are copied some at a time between commits; SQLite keeps what was copied already
- * up to date with later commits of the same connection.
+ * synced and renamed. It is copied through a connection of its own, as of one moment: commits go on meanwhile
+ * on the store's thread, however slow the disk writes the copy.
  */
 #include "store/store_snapshot.h"
 
@@ -27,13 +27,8 @@
 #define SNAPSHOT_PREFIX      "mgpu-"
 #define SNAPSHOT_FORMAT      SNAPSHOT_PREFIX "%08" PRIu64 ".db"
 #define SNAPSHOT_UNFINISHED  "unfinished.db"
-#define SNAPSHOT_STEP_BYTES  (512 << 10)
+#define SNAPSHOT_STEP_PAGES  128  // between two looks at whether the store closes
 #define SNAPSHOT_NUMBERS_MAX 4096 // directory entries examined
-
-struct store_snapshot {
-    sqlite3 *copy;
-    sqlite3_backup *backup;
-};
 
 struct numbers {
     uint64_t items[SNAPSHOT_NUMBERS_MAX];
@@ -121,22 +116,6 @@ void store_snapshot_discard(struct store *store)
     (void)unlinkat(store->dirfd, STORE_BACKUP "/" SNAPSHOT_UNFINISHED, 0);
 }
 
-static void release(struct store *store)
-{
-    struct store_snapshot *snapshot = take_ptr(store->snapshot);
-    (void)sqlite3_backup_finish(snapshot->backup);
-    store_sql_closep(&snapshot->copy);
-    free(snapshot);
-}
-
-void store_snapshot_abandon(struct store *store)
-{
-    if (store->snapshot == NULL)
-        return;
-    release(store);
-    store_snapshot_discard(store);
-}
-
 /* SQLite creates files according to the umask; this one is created before, with mode 0600. */
 static int make_file(const struct store *store, struct error *err)
 {
@@ -153,33 +132,53 @@ static int make_file(const struct store *store, struct error *err)
     return 0;
 }
 
-static int begin(struct store *store, struct error *err)
+/* A transaction around all steps keeps SQLite from beginning anew after each commit of others. */
+static int copy_pages(struct store *store, sqlite3 *from, sqlite3 *to, struct error *err)
 {
-    struct store_snapshot *snapshot = store->snapshot = xcalloc(1, sizeof(*snapshot));
-    int r = make_file(store, err);
+    int64_t tables = 0;
+    int r = store_sql_run(from, "BEGIN", err);
+    if (r == 0)
+        r = store_sql_number(from, "SELECT count(*) FROM sqlite_schema", &tables, err);
     if (r < 0)
         return r;
-    _cleanup_free_ char *path = store_snapshot_copy_path(store);
-    r = store_sql_open_plain(path, &snapshot->copy, err);
-    if (r < 0)
-        return r;
-    /* The one sync is at the end; a snapshot cut short is thrown away. */
-    r = store_sql_run(snapshot->copy, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
-    if (r < 0)
-        return r;
-    snapshot->backup = sqlite3_backup_init(snapshot->copy, "main", store->db, "main");
-    if (snapshot->backup == NULL)
-        return store_sql_fail(err, snapshot->copy, sqlite3_errcode(snapshot->copy), "snapshot");
-    return 0;
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+    int rc = backup != NULL ? SQLITE_OK : sqlite3_errcode(to);
+    while (rc == SQLITE_OK && !atomic_load(&store->verifier.is_stopping))
+        rc = sqlite3_backup_step(backup, SNAPSHOT_STEP_PAGES);
+    int end = sqlite3_backup_finish(backup);
+    (void)store_sql_run(from, "ROLLBACK", NULL);
+    if (rc == SQLITE_OK)
+        return error_set(err, -ECANCELED, "the store closes");
+    return rc == SQLITE_DONE && end == SQLITE_OK
+               ? 0
+               : store_sql_fail(err, to, rc != SQLITE_DONE ? rc : end, "snapshot");
 }
 
-/* 1 when everything is copied. */
-static int copy(struct store_snapshot *snapshot, int pages, struct error *err)
+/* The copy's own journal would be a write-ahead log beside it, so it becomes a plain file first. */
+static int mark(sqlite3 *copy, struct error *err)
 {
-    int rc = sqlite3_backup_step(snapshot->backup, pages);
-    if (rc == SQLITE_OK)
-        return 0;
-    return rc == SQLITE_DONE ? 1 : store_sql_fail(err, snapshot->copy, rc, "snapshot");
+    _cleanup_buffer_ struct buffer sql = { 0 };
+    buffer_printf(
+        &sql, "PRAGMA journal_mode = DELETE; UPDATE meta SET value = %d WHERE name = 'mark'", STORE_SNAPSHOT);
+    return store_sql_run(copy, buffer_text(&sql), err);
+}
+
+static int copy(struct store *store, sqlite3 *from, struct error *err)
+{
+    _cleanup_free_ char *path = store_snapshot_copy_path(store);
+    _cleanup_database_ sqlite3 *to = NULL;
+    int r = make_file(store, err);
+    if (r == 0)
+        r = store_sql_open_plain(path, &to, err);
+    if (r == 0) // the one sync is at the end; a snapshot cut short is thrown away
+        r = store_sql_run(to, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
+    if (r == 0)
+        r = copy_pages(store, from, to, err);
+    if (r == 0)
+        r = mark(to, err);
+    if (r < 0)
+        store_snapshot_discard(store);
+    return r;
 }
 
 static void remove_old(int backupfd)
@@ -197,22 +196,6 @@ static int sync_file(int dirfd, const char *name)
 {
     _cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
-/* The copy's own journal would be a write-ahead log beside it, so it becomes a plain file first. */
-static int finish(struct store *store, struct error *err)
-{
-    struct store_snapshot *snapshot = store->snapshot;
-    int rc = sqlite3_backup_finish(take_ptr(snapshot->backup));
-    if (rc != SQLITE_OK)
-        return store_sql_fail(err, snapshot->copy, rc, "snapshot");
-    _cleanup_buffer_ struct buffer sql = { 0 };
-    buffer_printf(
-        &sql, "PRAGMA journal_mode = DELETE; UPDATE meta SET value = %d WHERE name = 'mark'", STORE_SNAPSHOT);
-    int r = store_sql_run(snapshot->copy, buffer_text(&sql), err);
-    if (r == 0)
-        release(store);
-    return r;
 }
 
 int store_snapshot_keep(struct store *store, struct error *err)
@@ -239,41 +222,22 @@ int store_snapshot_keep(struct store *store, struct error *err)
 
 int store_snapshot_take(struct store *store, struct error *err)
 {
-    int r = begin(store, err);
-    if (r == 0)
-        r = copy(store->snapshot, -1, err);
-    if (r == 1)
-        r = finish(store, err);
-    store_snapshot_abandon(store);
+    int r = copy(store, store->db, err);
     return r == 0 ? store_snapshot_keep(store, err) : r;
 }
 
-void store_snapshot_step(struct store *store)
+int store_snapshot_write(struct store *store, struct error *err)
 {
-    struct error err = { 0 };
-    int r = copy(store->snapshot, SNAPSHOT_STEP_BYTES / store->page_bytes, &err);
-    if (r == 0)
-        return;
-    if (r == 1)
-        r = finish(store, &err);
-    if (r == 0) {
-        store_verify_begin(store);
-        return;
-    }
-    store_thread_warn(store, &err);
-    store_snapshot_abandon(store);
+    _cleanup_free_ char *path = xasprintf("%s/%s", store->dir, STORE_DATABASE);
+    _cleanup_database_ sqlite3 *from = NULL;
+    int r = store_sql_open(path, STORE_READ, &from, err);
+    return r == 0 ? copy(store, from, err) : r;
 }
 
 static int run_snapshot(struct store *store, struct store_request *request, struct error *err)
 {
-    struct error problem = { 0 };
-    if (store->snapshot != NULL || store_verify_is_busy(store))
-        return 0;
-    store->verifier.began_ms = clock_boot_ms();
-    if (begin(store, &problem) == 0)
-        return 0;
-    store_snapshot_abandon(store);
-    store_thread_warn(store, &problem);
+    if (!store_verify_is_busy(store))
+        store_verify_begin(store);
     return 0;
 }
 

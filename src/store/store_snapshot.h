@@ -11,14 +11,13 @@
 #define STORE_SNAPSHOTS_KEPT 3
 
 struct store;
-struct store_snapshot;
 
 /* Takes a complete snapshot at once, before the store's thread exists. */
 int store_snapshot_take(struct store *store, struct error *err);
 
-/* On the store's thread: copies some more pages of store->snapshot. Once that is complete, it is checked, and
- * kept or discarded (store_verify.h). */
-void store_snapshot_step(struct store *store);
+/* Writes a complete copy as of now, on any thread, beside commits. It is to be kept or discarded.
+ * -ECANCELED when the store closes. */
+int store_snapshot_write(struct store *store, struct error *err);
 
 /* The copy in DIR/backup that has no number yet; the caller frees the path. */
 char *store_snapshot_copy_path(const struct store *store);
@@ -26,9 +25,6 @@ char *store_snapshot_copy_path(const struct store *store);
 /* Makes it the newest snapshot and removes old ones. */
 int store_snapshot_keep(struct store *store, struct error *err);
 void store_snapshot_discard(struct store *store);
-
-/* Discards an incomplete snapshot. */
-void store_snapshot_abandon(struct store *store);
 
 /* The name of the newest snapshot, relative to DIR; the caller frees it. NULL if there is none. */
 char *store_snapshot_newest(int dirfd);

@@ -229,7 +229,6 @@ void store_close(struct store *store)
         return;
     bool was_open = store->thread.eventfd >= 0;
     store_thread_stop(store);
-    store_snapshot_abandon(store);
     store_statement_finalize(store->statements);
     bool is_sound = was_open && store->lockfd >= 0 && store->thread.health == STORE_WORKS &&
                     store_sql_run_number(

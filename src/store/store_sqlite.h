@@ -20,8 +20,6 @@
     "SELECT max((SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs'),"                      \
     " (SELECT ifnull(max(id), 0) FROM jobs), (SELECT ifnull(max(job), 0) FROM events))"
 
-struct store_snapshot;
-
 struct store {
     char *dir;         // canonical path, without symbolic links
     int dirfd, lockfd; // -1: not open
@@ -32,11 +30,10 @@ struct store {
     /* Used by the opener, then only by the store's thread. */
     sqlite3 *db;
     sqlite3_stmt *statements[STORE_STATEMENTS];
-    struct store_snapshot *snapshot; // being taken
-    int page_bytes;                  // of its file, since it was created
-    int wal_pages;                   // in the write-ahead log since its last checkpoint
-    int checkpoint_at;               // no checkpoint below this number of pages
-    uint64_t reserved;               // job ids up to this one (store_ids.h)
+    int page_bytes;    // of its file, since it was created
+    int wal_pages;     // in the write-ahead log since its last checkpoint
+    int checkpoint_at; // no checkpoint below this number of pages
+    uint64_t reserved; // job ids up to this one (store_ids.h)
     /* In a cluster (store_recording.h). */
     const struct store_log_writer *writer; // NULL: this store is the only one
     struct sqlite3_session *session;       // records the transaction under way

@@ -24,7 +24,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "store/store_batch.h"
-#include "store/store_snapshot.h"
 #include "store/store_sqlite.h"
 
 #define STORE_WAL_SOFT  (2 << 20)  // bytes
@@ -169,16 +168,11 @@ static bool wait_for_requests(struct store *store)
 static void run_idle(struct store *store)
 {
     struct store_thread *thread = &store->thread;
-    bool is_copying = store->snapshot != NULL;
-    if (!is_copying && !wait_for_requests(store))
-        return;
-    if (!is_copying && (thread->requests.first != NULL || thread->is_closing))
+    if (!wait_for_requests(store) || thread->requests.first != NULL || thread->is_closing)
         return;
     (void)pthread_mutex_unlock(&thread->mutex);
     store_space_look(store);
-    if (is_copying)
-        store_snapshot_step(store);
-    else if (is_checkpoint_due(store, STORE_WAL_SOFT))
+    if (is_checkpoint_due(store, STORE_WAL_SOFT))
         checkpoint(store);
     (void)pthread_mutex_lock(&thread->mutex);
 }
@@ -187,9 +181,7 @@ static void run_idle(struct store *store)
 static void run_overdue(struct store *store)
 {
     store_space_look(store);
-    if (store->snapshot != NULL)
-        store_snapshot_step(store);
-    else if (is_checkpoint_due(store, STORE_WAL_HARD))
+    if (is_checkpoint_due(store, STORE_WAL_HARD))
         checkpoint(store);
 }
 

@@ -2,8 +2,8 @@
 /*
  * A start checks what it needs: the pages of a small file, open jobs and their GPUs. The rest is checked
  * here, while mgpud works. The subject is a snapshot before it gets its name: a copy of all pages as they
- * are, which nobody writes and no lock protects. A check may therefore take minutes without keeping a commit
- * or a checkpoint waiting, and no damaged copy ever displaces a sound snapshot.
+ * are, which nobody writes and no lock protects. Copy and check may therefore take minutes without keeping a
+ * commit waiting, and no damaged copy ever displaces a sound snapshot.
  *
  * Copy and check together take at most one part in SHARE of the time, so one that needs two minutes gets a
  * snapshot every forty minutes instead of every ten.
@@ -51,11 +51,13 @@ static void hand_over(struct store *store, const struct store_verification *resu
     store_thread_answer(store, &verified->request);
 }
 
-/* Keeps or drops the copy. */
-static int check(struct store *store, struct store_verification *ret, struct error *err)
+static int copy_and_check(struct store *store, struct store_verification *ret, struct error *err)
 {
     _cleanup_free_ char *path = store_snapshot_copy_path(store);
-    int r = store_fsck_copy(path, &store->verifier.is_stopping, ret, err);
+    int r = store_snapshot_write(store, err);
+    if (r < 0)
+        return r;
+    r = store_fsck_copy(path, &store->verifier.is_stopping, ret, err);
     if (r == 0 && ret->findings == 0)
         return store_snapshot_keep(store, err);
     store_snapshot_discard(store);
@@ -69,7 +71,7 @@ static void *run(void *arg)
     struct store_verification result = { 0 };
     struct error err = { 0 };
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
-    int r = check(store, &result, &err);
+    int r = copy_and_check(store, &result, &err);
     int64_t now_ms = clock_boot_ms(), took_ms = now_ms - verifier->began_ms;
     verifier->next_ms = took_ms < REST_MS ? 0 : now_ms + (SHARE - 1) * took_ms;
     /* Whoever has the result may ask for the next snapshot. */
@@ -93,14 +95,14 @@ void store_verify_begin(struct store *store)
     if (verifier->is_started)
         (void)pthread_join(verifier->id, NULL);
     atomic_store(&verifier->is_running, true);
+    verifier->began_ms = clock_boot_ms();
     int error = pthread_create(&verifier->id, NULL, run, store);
     verifier->is_started = error == 0;
     if (error == 0)
         return;
     struct error err = { 0 };
-    (void)error_set_errno(&err, -error, "cannot start the check of a snapshot");
+    (void)error_set_errno(&err, -error, "cannot start a snapshot");
     store_thread_warn(store, &err);
-    store_snapshot_discard(store);
     atomic_store(&verifier->is_running, false);
 }
 

@@ -14,7 +14,7 @@ struct store_verifier {
     bool is_started;         // and not joined; of the store's thread
     atomic_bool is_running;  // until the result has been handed over
     atomic_bool is_stopping; // the store closes
-    int64_t began_ms;        // boot clock: when the copy was begun
+    int64_t began_ms;        // boot clock: when the copy was begun; of its thread once there is one
     int64_t next_ms;         // no copy is begun before
 };
 
@@ -22,8 +22,9 @@ struct store_verifier {
 bool store_verify_is_busy(struct store *store);
 
 /*
- * On the store's thread: checks the copy in backup/, which is complete, on a thread of its own. A sound one
- * becomes the newest snapshot, a damaged one is removed. The result goes to the observer's on_verified.
+ * On the store's thread: copies the database into backup/ and checks the copy, on a thread of its own. A
+ * sound one becomes the newest snapshot, a damaged one is removed. The result goes to the observer's
+ * on_verified.
  */
 void store_verify_begin(struct store *store);
 
