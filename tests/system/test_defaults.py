@@ -21,9 +21,10 @@ INTERNAL = {'keep', 'link-fd'}  # of mgpu-agent: given by one of its processes t
 UNITS_MS = {'s': 1000, 'm': 60_000, 'h': 3_600_000, 'd': 86_400_000}
 
 def help_of(program, *words):
+    """The page with each option on one line, however wide it is shown."""
     done = subprocess.run([f'{harness.build_folder()}/{program}', *words, '--help'], check=True, capture_output=True, text=True,
                           timeout=LIMIT_S)
-    return done.stdout
+    return re.sub(r'\n {10,}', ' ', done.stdout)
 
 
 def rows_of(program):
@@ -284,7 +285,7 @@ def test_tokens_without_options_last_as_long_as_the_pages_say(bare):
 
 
 def test_history_without_options_has_as_many_jobs_as_the_help_says(bare):
-    shown = re.search(r'--limit N .*\(default (\d+)\)', help_of('mgpu', 'history'))[1]
+    shown = re.search(r'--limit N .*\((\d+);', help_of('mgpu', 'history'))[1]
     assert f'Default: {shown}.' in option_paragraph('history.scd', 'limit')
     array = bare.submit('-g', 0, '--array', f'1-{int(shown) + 5}', '--', 'true', user=bare.client)
     bare.mgpu('wait', array, check=True, user=bare.client)

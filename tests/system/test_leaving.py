@@ -200,6 +200,13 @@ def test_no_other_source_waits_for_signals():
     assert sources_with(r'\b(signalfd|sigwait\w*|sigtimedwait)\(|\{[^}]*\bSIGHUP,') <= WAITING
 
 
+def test_each_command_that_refreshes_has_a_row():
+    watching = {path for path in sources_with(r'\bwatch_run\(call') if path != 'follow/watch.c'}
+    assert watching, 'no source calls watch_run any more'
+    missing = {path for path in watching if (f'mgpu {os.path.basename(path)[:-2]}', '-w') not in CALLS}
+    assert not missing, f'no row in src/cli/api/leaving.c: {missing}'
+
+
 def test_no_other_source_cancels_a_job():
     assert sources_with(r'/cancel["?]') == set(CANCELLING)
 
