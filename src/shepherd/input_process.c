@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,7 +25,6 @@
 #include "shepherd/input_pipe.h"
 #include "shepherd/terminal.h"
 #include "shepherd/terminal_viewer.h"
-#include "shepherd/user.h"
 
 #define RETURN_MS      40000 // a sender tries for 30 s to reach mgpud again
 #define FLUSH_MS       3000  // for the last frame
@@ -246,14 +244,7 @@ static void turn(struct process *p)
 _Noreturn void input_run(const struct terminal_setup *setup)
 {
     struct process *p = &process;
-    enum launch_step step;
-    (void)prctl(PR_SET_NAME, "mgpu-input");
-    (void)setsid();
-    terminal_keep_only(setup);
-    if (user_become(setup->spec, &step) < 0)
-        _exit(1);
-    (void)prctl(PR_SET_DUMPABLE, 0);
-    death_timer_open(&p->death);
+    terminal_become_user(setup, "mgpu-input", &p->death);
     input_pipe_init(&p->input, setup->sink_fd);
     p->door_fd = setup->door_fd;
     p->channel_fd = setup->channel_fd;

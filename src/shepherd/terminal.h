@@ -16,6 +16,8 @@
 
 #define TERMINAL_SOURCES 2 // standard output and error; the same on a terminal
 
+struct death_timer;
+
 struct terminal {
     bool is_open;
     int sink_fd;                      // input of the step is written here
@@ -75,6 +77,11 @@ struct terminal_setup {
 
 /* Closes everything else: nothing of S's may live on in T, above all not the lock. */
 void terminal_keep_only(const struct terminal_setup *setup);
+
+/* How T begins, whichever main function it has: in a session of its own under the name `name`, with the ends
+ * of `setup` only, as the user and undumpable. Opens `death`, the timer of its death. Ends the process if it
+ * cannot become the user. */
+void terminal_become_user(const struct terminal_setup *setup, const char *name, struct death_timer *death);
 
 /* The main function of T. */
 _Noreturn void terminal_run(const struct terminal_setup *setup);

@@ -281,17 +281,22 @@ static bool is_abandoned(const struct process *p)
     return p->channel_fd < 0 && p->source_fds[0] < 0 && p->source_fds[1] < 0;
 }
 
-_Noreturn void terminal_run(const struct terminal_setup *setup)
+void terminal_become_user(const struct terminal_setup *setup, const char *name, struct death_timer *death)
 {
-    struct process *p = &process;
     enum launch_step step;
-    (void)prctl(PR_SET_NAME, "mgpu-terminal");
+    (void)prctl(PR_SET_NAME, name);
     (void)setsid();
     terminal_keep_only(setup);
     if (user_become(setup->spec, &step) < 0)
         _exit(1);
     (void)prctl(PR_SET_DUMPABLE, 0);
-    death_timer_open(&p->death);
+    death_timer_open(death);
+}
+
+_Noreturn void terminal_run(const struct terminal_setup *setup)
+{
+    struct process *p = &process;
+    terminal_become_user(setup, "mgpu-terminal", &p->death);
     p->setup = setup;
     p->is_tty = setup->spec->is_tty;
     terminal_set_acts(p);
