@@ -5,14 +5,22 @@
  */
 #include "base/system_mgpud.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/memory.h"
+
+#define CLAIM_BACKLOG 4096 // nobody accepts: each program that asks who claimed a GPU stays in the queue
 
 const char *system_mgpud_trace(void)
 {
@@ -33,4 +41,103 @@ bool is_socket_answered(const char *path)
     /* EAGAIN: so many are waiting to be accepted that we would have to wait, too. */
     return fd >= 0 &&
            (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN);
+}
+
+/* --- claims --- */
+
+static socklen_t claim_name(dev_t device, struct sockaddr_un *ret)
+{
+    *ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    int n = snprintf(
+        ret->sun_path + 1, sizeof(ret->sun_path) - 1, "mgpu-gpu-%u:%u", major(device), minor(device));
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static void note_holder(const struct sockaddr_un *name, socklen_t length, struct gpu_claims *claims)
+{
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct ucred holder;
+    socklen_t size = sizeof(holder);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)name, length) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) < 0)
+        return;
+    claims->pid = holder.pid;
+    claims->uid = holder.uid;
+}
+
+static void claim(const char *path, struct gpu_claims *claims)
+{
+    struct stat node;
+    struct sockaddr_un name;
+    if (stat(path, &node) < 0 || !S_ISCHR(node.st_mode))
+        return;
+    socklen_t length = claim_name(node.st_rdev, &name);
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (bind(fd, (const struct sockaddr *)&name, length) == 0 && listen(fd, CLAIM_BACKLOG) == 0) {
+        claims->fds = xreallocarray(claims->fds, claims->count + 1, sizeof(*claims->fds));
+        claims->fds[claims->count++] = take_fd(&fd);
+    } else if (errno == EADDRINUSE) {
+        strings_add(&claims->shared, path);
+        note_holder(&name, length, claims);
+    }
+}
+
+/* Claims the nodes whose names are this word and a number. */
+static void claim_all(const char *dir, const char *word, struct gpu_claims *claims)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(dir, &entries, NULL, versionsort);
+    for (int i = 0; i < n; i++) {
+        const char *number = entries[i]->d_name + strlen(word);
+        if (strncmp(entries[i]->d_name, word, strlen(word)) == 0 && number[0] != '\0' &&
+            strspn(number, "0123456789") == strlen(number)) {
+            _cleanup_free_ char *path = xasprintf("%s/%s", dir, entries[i]->d_name);
+            claim(path, claims);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+void gpu_claims_take(const char *device_dir, struct gpu_claims *ret)
+{
+    *ret = (struct gpu_claims){ 0 };
+    _cleanup_free_ char *amd = xasprintf("%s/kfd", device_dir), *dri = xasprintf("%s/dri", device_dir);
+    claim_all(device_dir, "nvidia", ret);
+    if (access(amd, F_OK) == 0) // else these are displays
+        claim_all(dri, "renderD", ret);
+}
+
+int gpu_claims_refuse(const struct gpu_claims *claims, bool is_asked, struct error *err)
+{
+    if (claims->shared.count == 0)
+        return 0;
+    const char *last = claims->shared.items[claims->shared.count - 1];
+    _cleanup_free_ char *who =
+        claims->pid > 0 ? xasprintf(" (pid %d, of uid %u)", (int)claims->pid, claims->uid) : xstrdup("");
+    _cleanup_free_ char *gpus =
+        claims->shared.count == 1 ? xstrdup(last) : xasprintf("%s to %s", claims->shared.items[0], last);
+    if (is_asked || (geteuid() == 0 && claims->uid != 0)) {
+        log_warning("another mgpu on this machine%s allocates %s, too: a job of it may get the GPU of one of "
+                    "this one, and so with CPUs and memory",
+            who, gpus);
+        return 0;
+    }
+    (void)error_set(err, -EBUSY,
+        "another mgpu on this machine%s allocates %s: a second one would allocate the same GPUs, CPUs and "
+        "memory",
+        who, gpus);
+    return error_hint(err, "use that one: mgpu run ... To start your own as well, name its GPUs: --gpus "
+                           "sim:8x24G, none, nvml or amd");
+}
+
+void gpu_claims_clear(struct gpu_claims *claims)
+{
+    for (size_t i = 0; i < claims->count; i++)
+        closep(&claims->fds[i]);
+    free(claims->fds);
+    strings_clear(&claims->shared);
+    *claims = (struct gpu_claims){ 0 };
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* How unprivileged programs find the mgpud that serves all users of this machine. */
+/* How programs find the other mgpuds of this machine: that of all users, and those that allocate its GPUs. */
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/strings.h"
 
 #define SYSTEM_RUN_DIR   "/run/mgpu"
 #define SYSTEM_STATE_DIR "/var/lib/mgpu"
@@ -23,3 +27,27 @@ const char *system_mgpud_trace(void);
 
 /* True if a process listens on this unix socket. Never blocks. */
 bool is_socket_answered(const char *path);
+
+/* The device nodes of GPUs that this process allocates, and those of them that others allocate, too. */
+struct gpu_claims {
+    int *fds; // held until exit
+    size_t count;
+    struct strings shared; // paths
+    pid_t pid;             // of one who allocates them; 0: unknown
+    uid_t uid;
+};
+
+/*
+ * Claims each GPU in DEVICE_DIR. A claim is an abstract socket with the number of the device in its name: any
+ * user can make one, the kernel says who did, and it ends with its process. Seen within one network
+ * namespace. Whose GPUs others have claimed is up to the caller: see gpu_claims_refuse().
+ */
+void gpu_claims_take(const char *device_dir, struct gpu_claims *ret);
+
+/*
+ * 0, with a sentence in the log if GPUs are shared; or -EBUSY. Shared GPUs are accepted from who asked for
+ * them by name, and by root from other users, who could else keep it from starting.
+ */
+int gpu_claims_refuse(const struct gpu_claims *claims, bool is_asked, struct error *err);
+
+void gpu_claims_clear(struct gpu_claims *claims);

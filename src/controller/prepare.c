@@ -128,6 +128,21 @@ static int refuse_second(const struct controller *controller, struct error *err)
                            "sim:8x24G, none, nvml or amd");
 }
 
+static bool has_real_gpus(const struct controller_options *options)
+{
+    return !options->has_no_agent && options->cluster.etcd == NULL && strcmp(options->gpus, "none") != 0 &&
+           strncmp(options->gpus, "sim:", 4) != 0;
+}
+
+/* Two mgpuds of different users, or in different directories. */
+static int claim_gpus(const struct controller_options *options, struct gpu_claims *ret, struct error *err)
+{
+    if (!has_real_gpus(options))
+        return 0;
+    gpu_claims_take(options->device_dir != NULL ? options->device_dir : "/dev", ret);
+    return gpu_claims_refuse(ret, strcmp(options->gpus, "auto") != 0, err);
+}
+
 int prepare(struct controller *controller, struct prepared *prepared, struct error *err)
 {
     const struct controller_options *options = &controller->options;
@@ -147,6 +162,8 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
         r = lock_directory(options->state_dir, &prepared->lock_fds[1], err);
     if (r == 0)
         r = lock_node(options, &prepared->lock_fds[2], err);
+    if (r == 0)
+        r = claim_gpus(options, &prepared->claims, err);
     if (r == 0)
         r = own_name_settle(&controller->options, err);
     if (r == 0)
@@ -170,6 +187,7 @@ void prepare_note_stop(const struct prepared *prepared)
 void prepare_clear(struct prepared *prepared)
 {
     free(prepared->store_dir);
+    gpu_claims_clear(&prepared->claims);
     closep(&prepared->lock_fds[0]);
     closep(&prepared->lock_fds[1]);
     closep(&prepared->lock_fds[2]);

@@ -5,10 +5,12 @@
 #include "base/error.h"
 #include "controller/controller.h"
 #include "base/detach.h"
+#include "base/system_mgpud.h"
 #include "controller/privileges.h"
 
 struct prepared {
-    int lock_fds[3];     // RUN, STATE, STATE/node; held until exit
+    int lock_fds[3]; // RUN, STATE, STATE/node; held until exit
+    struct gpu_claims claims;
     int api_fd, link_fd; // listening; the API takes api_fd
     struct detached detached;
     struct user_ids user;

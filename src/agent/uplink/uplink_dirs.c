@@ -51,6 +51,14 @@ static int lock_node(const char *state_dir, int *ret_fd, struct error *err)
     return r < 0 ? error_set_errno(err, r, "cannot lock %s", path) : 0;
 }
 
+static int claim_gpus(const struct agent_options *options, struct gpu_claims *ret, struct error *err)
+{
+    if (options->gpus.kind == GPU_SPEC_NONE || options->gpus.kind == GPU_SPEC_SIM)
+        return 0;
+    gpu_claims_take(options->device_dir != NULL ? options->device_dir : "/dev", ret);
+    return gpu_claims_refuse(ret, options->gpus.kind != GPU_SPEC_AUTO, err);
+}
+
 static int listen_for_streams(const char *run_dir, int *ret_fd, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/" LINK_SOCKET, run_dir);
@@ -73,6 +81,8 @@ int uplink_dirs_open(const struct agent_options *options, struct uplink_dirs *re
         r = lock_directory(options->state_dir, &ret->lock_fds[1], err);
     if (r == 0)
         r = lock_node(options->state_dir, &ret->lock_fds[2], err);
+    if (r == 0)
+        r = claim_gpus(options, &ret->claims, err);
     return r < 0 ? r : listen_for_streams(options->run_dir, &ret->stream_fd, err);
 }
 
@@ -81,6 +91,7 @@ void uplink_dirs_close(struct uplink_dirs *dirs)
     closep(&dirs->lock_fds[0]);
     closep(&dirs->lock_fds[1]);
     closep(&dirs->lock_fds[2]);
+    gpu_claims_clear(&dirs->claims);
     closep(&dirs->stream_fd);
     closep(&dirs->detached.log_fd);
 }

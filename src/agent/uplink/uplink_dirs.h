@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The directories of a joined node, locked against a second agent and against mgpud. */
+/* The directories and GPUs of a joined node, locked against a second agent and against mgpud. */
 #pragma once
 
 #include "agent/host/options.h"
 #include "base/detach.h"
 #include "base/error.h"
+#include "base/system_mgpud.h"
 
 struct uplink_dirs {
     int lock_fds[3]; // run and state directory, and STATE/node
-    int stream_fd;   // listening at RUN/link.sock
+    struct gpu_claims claims;
+    int stream_fd; // listening at RUN/link.sock
     struct detached detached;
 };
 

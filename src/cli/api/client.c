@@ -203,6 +203,7 @@ static int find(struct client *client, struct http_client **ret, struct error *e
         note_server(client, &server);
         if (r == 0) {
             client->path = xstrdup(places.items[i]);
+            client_tell_other(client);
             return 0;
         }
         /* Keeps the most informative failure: of sockets that exist, else of the last place. */
@@ -266,36 +267,6 @@ static int find_patiently(struct client *client, struct http_client **ret, struc
             return error_set(err, -EINTR, "interrupted while mgpud was away");
     }
     return r;
-}
-
-/* One may be a link to the other. */
-static bool is_same_place(const char *a, const char *b)
-{
-    struct stat first, second;
-    return strcmp(a, b) == 0 || (stat(a, &first) == 0 && stat(b, &second) == 0 &&
-                                    first.st_dev == second.st_dev && first.st_ino == second.st_ino);
-}
-
-char *client_other(const struct client *client)
-{
-    _cleanup_strings_ struct strings places = { 0 };
-    if (client->path == NULL || client->host != NULL || client->asked_path != NULL)
-        return NULL;
-    client_places(client, &places);
-    for (size_t i = 0; i < places.count; i++)
-        if (!is_same_place(places.items[i], client->path) && is_socket_answered(places.items[i]))
-            return xstrdup(places.items[i]);
-    return NULL;
-}
-
-int client_hint_other(const struct client *client, struct error *err)
-{
-    _cleanup_free_ char *other = client_other(client);
-    if (err == NULL || other == NULL)
-        return err != NULL ? err->code : 0;
-    _cleanup_free_ char *before = xstrdup(err->hint);
-    return error_hint(err, "%s%sasked the mgpud at %s; another one answers at %s (--socket)", before,
-        before[0] != '\0' ? "; " : "", client->path, other);
 }
 
 static int connect_to_host(

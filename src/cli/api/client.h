@@ -38,6 +38,7 @@ struct client {
     bool is_impatient;        // an mgpud that may be restarting is not waited for
     bool is_short;            // the last attempt to connect lacked a descriptor
     bool has_told;            // that it is waited for
+    bool is_quiet;            // a second mgpud that answers is not named
 };
 
 /* From now on, the client neither waits for an mgpud that is restarting nor repeats a request. */
@@ -64,6 +65,10 @@ const char *client_absence_hint(void);
 /* The socket of another mgpud that answers at the default places, for example the machine's beside the user's
  * own. NULL: none, or the user specified the one to use. The caller frees it. */
 char *client_other(const struct client *client);
+
+/* On a terminal, says which one is asked if another one answers, too: whoever types should know, scripts have
+ * chosen. */
+void client_tell_other(const struct client *client);
 
 /* Adds both sockets to the hint of an error about an object that does not exist. Returns the code. */
 int client_hint_other(const struct client *client, struct error *err);

@@ -252,6 +252,7 @@ static int run_verb(
         return hint_help(command, err);
     }
     client_init(&call->client, call->socket, call->host);
+    call->client.is_quiet = call->is_quiet;
     r = command->run(call, argc - first, argv + first, err);
     tell_age(call);
     client_clear(&call->client);

@@ -158,6 +158,7 @@ void top_wire_init(struct top *top)
     top->call->client.timeout_ms = INT64_MAX / 2;
     client_init(&top->wire.actions, top->call->socket, top->call->host);
     top->call->client.is_impatient = top->wire.actions.is_impatient = true; // the screen says that it is away
+    top->wire.actions.is_quiet = true; // call->client has named a second one
     top->wire.actions.answer_ms = DEED_MS;
     top->wire.asked = -1;
     top->wire.parser = (struct events){ .take = take_event, .target = top };
