@@ -20,7 +20,7 @@ def on_screen(box, words, columns, rows):
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
     done = box.popen(*words, env={'LC_ALL': 'C.UTF-8', 'TERM': 'xterm'}, stdin=secondary, stdout=secondary,
-                     stderr=secondary)
+                     stderr=secondary, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
     os.close(secondary)
     said = b''
     try:
@@ -101,13 +101,14 @@ def test_what_the_screen_has_no_room_for_is_counted_and_listed_on_request(full):
     assert len(box.mgpu('ps', check=True).out.splitlines()) > 34, 'a pipe has all of them'
 
 
-def test_wait_shows_on_a_terminal_what_run_shows(box):
+@pytest.mark.parametrize('words', [('wait',), ('logs', '-f')], ids=' '.join)
+def test_who_waits_for_a_job_on_a_terminal_sees_what_run_shows(box, words):
     first = box.submit('-q', '-g', '8', '--', 'sleep', '600')
     box.wait(first, 'running')
-    behind = box.submit('-q', '-g', '8', '--', 'true')
+    behind = box.submit('-q', '-g', '8', '--', 'echo', 'it', 'ran')
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 200, 0, 0))
-    waiting = box.popen('wait', behind, env={'LC_ALL': 'C.UTF-8', 'TERM': 'xterm'}, stdin=secondary, stdout=secondary,
+    waiting = box.popen(*words, behind, env={'LC_ALL': 'C.UTF-8', 'TERM': 'xterm'}, stdin=secondary, stdout=secondary,
                         stderr=secondary)
     os.close(secondary)
     said = b''
@@ -122,3 +123,43 @@ def test_wait_shows_on_a_terminal_what_run_shows(box):
         pass
     os.close(primary)
     assert waiting.wait(timeout=30) == 0 and f'job {behind} done'.encode() in said, said
+    assert (b'it ran' in said) == (words[0] == 'logs'), said
+
+
+def test_an_empty_list_is_one_line_on_a_terminal_and_a_header_elsewhere(box):
+    for words, line in ((('ps',), r"mgpu: no jobs of \S+; mgpu ps -a shows all users' jobs"), (('ps', '-a', '-s', 'held'), 'no jobs'),
+                        (('ps', '-s', 'held'), r'mgpu: no jobs of \S+; .*'), (('history', '-u', 'nobody'), 'no jobs'),
+                        (('history', '-n', 'unheard-of'), 'no jobs'), (('token', 'list'), 'no tokens'), (('reserve', 'list'), 'no reservations')):
+        if words == ('ps',) and box.mgpu('ps', '-H', check=True).out:
+            continue
+        said = on_screen(box, words, 80, 24)
+        assert len(said) == 1 and re.fullmatch(line, said[0]), (words, said)
+        assert re.match(r'[A-Z ]*ID|[A-Z]+ ', box.mgpu(*words, check=True).out), (words, 'a script finds the header')
+
+
+def test_columns_that_say_nothing_are_left_out_on_a_terminal_alone(box):
+    job = box.submit('-q', '-g', '0', '-J', 'bare', '--', 'true')
+    box.wait(job)
+    header = next(line for line in on_screen(box, ['ps', '-n', 'bare'], 200, 60) if ' STATE' in line)
+    assert 'LEFT' not in header and 'WHY' in header, header
+    assert 'LEFT' in next(line for line in on_screen(box, ['ps', '-n', 'bare', '-o', 'id,state,left'], 200, 60) if ' STATE' in line)
+    assert 'LEFT' in box.mgpu('ps', '-n', 'bare', check=True).out
+
+
+def test_more_gpus_than_lines_are_counted_and_those_in_use_stay(make_instance):
+    many = make_instance(gpus='sim:64x24G')
+    many.wait(many.submit('-q', '-g', '3', '--', 'sleep', '600'), 'running')
+    said = on_screen(many, ['gpus'], 80, 24)
+    assert len(said) < 24 and sum(' used' in line for line in said) == 3, said
+    listed = sum(' free' in line and 'more' not in line for line in said)
+    assert listed >= 10 and said[-1].startswith(f'{61 - listed} more free: mgpu gpus NODE'), said
+    assert len(on_screen(many, ['gpus', '--limit', '0'], 80, 24)) == 65
+    assert len(many.mgpu('gpus', check=True).out.splitlines()) == 65
+
+
+def test_run_on_a_terminal_says_once_how_to_leave(box):
+    said = on_screen(box, ['run', '-g', '0', '--', 'sleep', '0.5'], 80, 24)
+    assert [line for line in said if 'Ctrl-]' in line] == ['mgpu: Ctrl-] d detaches; the job goes on'], said
+    for words in (['-q', 'run'], ['run', '--no-tty'], ['run', '--detach-keys', 'ctrl-a']):
+        quiet = [*words, '-g', '0', '--', 'sleep', '0.5']
+        assert 'Ctrl-]' not in ''.join(on_screen(box, quiet, 80, 24)), quiet

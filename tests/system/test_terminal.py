@@ -643,7 +643,7 @@ def test_the_output_of_a_job_that_is_over_at_once_is_whole(box, screen):
     for _ in range(8):
         one = screen('run', '-g', 0, '--', 'sh', '-c', 'echo first; echo last')
         one.wait(r'^over 0')
-        assert re.search(r'\Afirst\nlast\n', one.text()), one.text()
+        assert re.search(r'\A(?:mgpu: Ctrl-.*\n)?first\nlast\n', one.text()), one.text()
 
 
 STOP_AGAIN = '''

@@ -276,7 +276,7 @@ def test_a_step_whose_client_reads_no_signals_gets_no_more_of_them(make_instance
         answers = signal_step(sender, job)
         sent += BATCH
     assert b'HTTP/1.1 429' in answers, answers
-    assert box.api('GET', f'/jobs/{job}', user=ana).status == 200
+    harness.until(lambda: box.api('GET', f'/jobs/{job}', user=ana).status == 200, 'in another second she is answered')
     step.close()
     harness.until(lambda: box.api('POST', f'/jobs/{job}/steps/signal', {'step': 0, 'signal': 'USR1'}).status == 409,
                   'the step has ended with its client')

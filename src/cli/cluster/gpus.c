@@ -23,6 +23,7 @@
 #include "cli/show/gpu_past.h"
 #include "cli/follow/watch.h"
 
+#define FRAME_LINES 3   // header, what was left out, prompt
 #define STATE_SHOWN 200 // GPUs of each state on a terminal, unless specified otherwise
 #define LIMIT_MAX   10000
 
@@ -131,6 +132,36 @@ static int get_named(struct call *call, const char *name, json_t **ret, struct e
     return r == 0 ? keep_named(json_object_get(*ret, "gpus"), name, err) : r;
 }
 
+static int get_top(struct call *call, int64_t limit, json_t **ret, struct error *err)
+{
+    _cleanup_free_ char *text = xasprintf("%" PRId64, limit);
+    return get(call, limit > 0 ? "top" : NULL, text, ret, err);
+}
+
+static size_t count_states(const json_t *gpus)
+{
+    _cleanup_json_ json_t *states = json_object();
+    size_t i = 0;
+    json_t *gpu = NULL;
+    json_array_foreach(gpus, i, gpu)
+    {
+        const char *state = field_text(gpu, "state");
+        (void)json_object_set_new(states, state != NULL ? state : "", json_true());
+    }
+    return json_object_size(states);
+}
+
+/* How many of each state a terminal has lines for; 0: all. */
+static int64_t find_room(const json_t *gpus)
+{
+    unsigned height = 0, width = 0;
+    if (!screen_size(&height, &width) || height <= FRAME_LINES ||
+        json_array_size(gpus) <= height - FRAME_LINES)
+        return 0;
+    int64_t each = (int64_t)((height - FRAME_LINES) / count_states(gpus));
+    return each > 0 ? each : 1;
+}
+
 /* A list that is too long to read is cut on a terminal; what a program reads is whole. */
 static int get_list(struct call *call, json_t **ret, struct error *err)
 {
@@ -138,8 +169,14 @@ static int get_list(struct call *call, json_t **ret, struct error *err)
     bool is_read_by_eye = isatty(STDOUT_FILENO) == 1 && !list_is_machine(call) && call->list.sort == NULL &&
                           !options->is_line && !options->is_topology;
     int64_t limit = options->has_limit ? options->limit : is_read_by_eye ? STATE_SHOWN : 0;
-    _cleanup_free_ char *text = xasprintf("%" PRId64, limit);
-    return get(call, limit > 0 ? "top" : NULL, text, ret, err);
+    int r = get_top(call, limit, ret, err);
+    int64_t room =
+        r == 0 && is_read_by_eye && !options->has_limit ? find_room(json_object_get(*ret, "gpus")) : 0;
+    if (room == 0)
+        return r;
+    json_decref(*ret);
+    *ret = NULL;
+    return get_top(call, room, ret, err);
 }
 
 /* "7800 more used, 12 more free" */

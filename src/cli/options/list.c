@@ -156,9 +156,45 @@ static struct table *make_table(
     return table;
 }
 
-static int print_table(const struct view *view, const struct list_choice *choice,
-    const struct selection *selection, const json_t *rows, FILE *out)
+/* True if this column says nothing of any row. */
+static bool is_void(const struct view *view, const struct list_column *column, const json_t *rows)
 {
+    size_t index = 0;
+    json_t *row = NULL;
+    json_array_foreach(rows, index, row)
+    {
+        enum color ignored = COLOR_NONE;
+        _cleanup_free_ char *text = render(view, column, row, &ignored);
+        if (text[0] != '\0' && strcmp(text, "-") != 0)
+            return false;
+    }
+    return true;
+}
+
+/* For eyes, and the default columns only. */
+static struct selection without_void(
+    const struct view *view, const struct selection *selection, const json_t *rows)
+{
+    struct selection kept = { 0 };
+    for (size_t i = 0; i < selection->count; i++)
+        if (!selection->columns[i]->is_hidden_void || !is_void(view, selection->columns[i], rows))
+            kept.columns[kept.count++] = selection->columns[i];
+    return kept;
+}
+
+static int print_none(const struct view *view, const struct list_kind *kind, FILE *out)
+{
+    (void)fprintf(out, "%sno %s%s\n", screen_color(view->screen, COLOR_DIM), kind->member,
+        screen_color(view->screen, COLOR_NONE));
+    return 0;
+}
+
+static int print_table(const struct view *view, const struct list_choice *choice,
+    const struct selection *wanted, const json_t *rows, FILE *out)
+{
+    bool is_for_eyes = view->screen->is_tty && choice->output == NULL;
+    const struct selection selected = is_for_eyes ? without_void(view, wanted, rows) : *wanted;
+    const struct selection *selection = &selected;
     struct selection shown = *selection;
     _cleanup_(table_freep) struct table *table = make_table(view, &shown, rows);
     if (text_equal(choice->output, "wide"))
@@ -323,9 +359,10 @@ int list_print(const struct call *call, const struct list_kind *kind, const stru
     } else {
         bool is_wide = text_equal(output, "wide");
         const char *names = is_wide ? kind->wide : output == NULL ? kind->normal : output;
+        bool is_none = screen->is_tty && output == NULL && json_array_size(rows) == 0;
         r = select_columns(kind, "-o", names, &shown, err);
         if (r == 0)
-            r = print_table(&view, choice, &shown, rows, out);
+            r = is_none ? print_none(&view, kind, out) : print_table(&view, choice, &shown, rows, out);
     }
     return r;
 }

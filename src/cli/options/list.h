@@ -35,7 +35,8 @@ struct list_column {
     /* The value for CSV and sorting if no single member has it: seconds, bytes or a fraction; "" if unknown.
      * NULL: `field`. */
     char *(*bare)(const json_t *row);
-    double unit;    // the number in `field` is divided by it for CSV; 0: as it is
+    double unit;         // the number in `field` is divided by it for CSV; 0: as it is
+    bool is_hidden_void; // on a terminal, where no row has a value
     unsigned spare; // of the default columns, on a narrow screen: 0: kept; 1: left out first, 2: next, ...
 };
 

@@ -21,14 +21,14 @@
 #define BAR_SCREEN_MIN  120 // a narrower screen has better use for the room
 #define PART_SCREEN_MIN 90
 
-/* A bar in eighths of a character, as wide as its column. */
+/* A bar in eighths of a character, as wide as its column; dots show its full width. */
 static void append_bar(struct buffer *out, double part)
 {
     static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
     unsigned filled = part <= 0 ? 0 : (unsigned)((part > 1 ? 1 : part) * BAR_WIDTH * 8 + 0.5);
     for (unsigned i = 0; i < BAR_WIDTH; i++) {
         unsigned here = filled > i * 8 ? filled - i * 8 : 0;
-        buffer_append_text(out, here == 0 ? " " : here >= 8 ? "█" : eighths[here]);
+        buffer_append_text(out, here == 0 ? "·" : here >= 8 ? "█" : eighths[here]);
     }
     buffer_append_text(out, " ");
 }

@@ -20,8 +20,8 @@ struct job_end_news {
 /* `id` as in paths of the API. -ETIME after the deadline (boot clock); the caller owns *ret. */
 int job_end_await(struct call *call, const char *id, int64_t deadline_ms, json_t **ret, struct error *err);
 
-/* The same; `news` may be NULL. */
-int job_end_await_telling(struct call *call, const char *id, int64_t deadline_ms,
+/* Until it has one of these states, "running,done"; `news` may be NULL. */
+int job_end_await_telling(struct call *call, const char *id, const char *states, int64_t deadline_ms,
     const struct job_end_news *news, json_t **ret, struct error *err);
 
 /* Until it has ended or waits for another attempt. */

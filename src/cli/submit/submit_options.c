@@ -42,6 +42,15 @@ static int set_key(void *target, const struct option_row *row, const char *value
     return set(target, row->key, name, row->argument != NULL ? value : "yes", err);
 }
 
+/* Slurm's -p is the partition. */
+static int set_priority(void *target, const char *value, struct error *err)
+{
+    int r = set(target, "priority", "-p", value, err);
+    return r < 0 && strchr("+-0123456789", value[0]) == NULL
+               ? error_hint(err, "-P NAME (--partition) is the partition; -p N is the priority")
+               : r;
+}
+
 /* The name that Slurm has for host memory. */
 static int set_mem(void *target, const char *value, struct error *err)
 {
@@ -255,7 +264,7 @@ const struct option_row submit_rows[] = {
     { 0, "retry-oom", "FACTOR[,max=SIZE]", ask_help_retry_oom, .set_key = set_key, .key = "retry_oom" },
     { 0, "notify", "TARGET", ask_help_notify, set_notify },
     { 0, "notify-on", "EVENTS", ask_help_notify_on, .set_key = set_key, .key = "notify_on" },
-    { 'p', "priority", "N", ask_help_priority, .set_key = set_key, .key = "priority" },
+    { 'p', "priority", "N", ask_help_priority, set_priority },
     { 'b', "begin", "TIME", "earliest start: 18:00, 'Fri 18:00', +2h, '2026-11-22 14:00'", .set_key = set_key,
         .key = "begin" },
     { 0, "deadline", "TIME", ask_help_deadline, .set_key = set_key, .key = "deadline" },

@@ -22,6 +22,8 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/follow/follow.h"
+#include "cli/follow/wait_shown.h"
+#include "cli/show/job_end.h"
 #include "cli/follow/foreign.h"
 #include "cli/follow/log_elements.h"
 #include "cli/show/job_columns.h"
@@ -400,6 +402,14 @@ static int add_job(
     return 0;
 }
 
+/* With the line of `run` on a terminal while it waits. */
+static int await_shown(struct call *call, const char *job, struct error *err)
+{
+    _cleanup_json_ json_t *begun = NULL;
+    int r = check_right(call, job, err);
+    return r < 0 ? r : wait_shown(call, job, "running,done", JOB_END_FOR_EVER, &begun, err);
+}
+
 /* At once when they are followed, else one after another. */
 static int print_list(struct log_list *list, bool is_follow, struct error *err)
 {
@@ -444,7 +454,10 @@ static int print_logs(struct call *call, const struct strings *named, const stru
 {
     const struct logs_options *options = call->options;
     struct log_list list = { 0 };
-    int r = add_jobs(call, named, jobs, is_labelled, &list, err);
+    bool is_shown = options->is_follow && jobs->count == 1 && isatty(STDERR_FILENO) == 1 && !call->is_quiet;
+    int r = is_shown ? await_shown(call, jobs->items[0], err) : 0;
+    if (r == 0)
+        r = add_jobs(call, named, jobs, is_labelled, &list, err);
     if (r == 0)
         r = print_list(&list, options->is_follow, err);
     for (size_t i = 0; i < list.count; i++)

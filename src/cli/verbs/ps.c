@@ -226,12 +226,13 @@ static size_t arrange(json_t *answer, const struct ps_choice *choice)
 }
 
 /* An empty table does not show whose jobs were requested. */
-static void tell_whose(const struct call *call, const json_t *jobs, bool has_user)
+static bool tell_whose(const struct call *call, const json_t *jobs, bool has_user)
 {
     if (has_user || json_array_size(jobs) > 0 || isatty(STDERR_FILENO) != 1 || call->is_quiet)
-        return;
+        return false;
     _cleanup_free_ char *own = selector_own_user(), *shown = text_escape(own, NAME_SHOWN_MAX);
     talk_line("no jobs of %s; mgpu ps -a shows all users' jobs", shown);
+    return true;
 }
 
 /* "24800 more queued, 1800 more running" */
@@ -331,12 +332,13 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     drop_unheld(choice->states, answer);
     json_t *jobs = json_object_get(answer, "jobs");
     bool is_plain = screen.is_tty && !list_is_machine(call) && !choice->keeps_ended;
-    if (!list_is_machine(call))
-        tell_whose(call, jobs, choice->has_user);
+    bool is_told = !list_is_machine(call) && tell_whose(call, jobs, choice->has_user);
     if (choice->is_folded)
         ps_describe_arrays(jobs, choice->states);
     int missing = tell_missing(call, choice->named, jobs, err);
     if (missing < 0)
+        return missing;
+    if (is_told && screen.is_tty && call->list.output == NULL)
         return missing;
     size_t dropped = is_plain ? arrange(answer, choice) : 0;
     if (screen.width > 0 && screen.width < NARROW && !list_is_machine(call))
@@ -344,7 +346,8 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     r = list_print(call, &kind, &screen, answer, out, err);
     if (r < 0)
         return r;
-    if (screen.is_tty && call->list.output == NULL && !call->is_json && !call->is_quiet)
+    bool has_shown = json_array_size(json_object_get(answer, "jobs")) > 0 || dropped > 0;
+    if (has_shown && screen.is_tty && call->list.output == NULL && !call->is_json && !call->is_quiet)
         print_summary(&screen, answer, dropped, out);
     return missing;
 }

@@ -3,7 +3,6 @@
  * until the first has ended, with its status. */
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -19,9 +18,7 @@
 #include "cli/api/show_json.h"
 #include "cli/options/talk.h"
 #include "cli/follow/wait_any.h"
-#include "cli/follow/waiting_line.h"
-
-#define STARTING_MS 200
+#include "cli/follow/wait_shown.h"
 
 struct wait_options {
     bool has_timeout;
@@ -63,38 +60,12 @@ static void print_job(const struct call *call, const json_t *job)
     }
 }
 
-static int line_wait_ms(const void *line)
-{
-    return waiting_line_wait_ms(line);
-}
-
-/* The line of `run`, until the job has started. */
-static void show_state(void *arg, const json_t *job)
-{
-    struct waiting_line *line = arg;
-    if (field_is(job, "state", "queued"))
-        waiting_line_paint(line, job);
-    else if (field_is(job, "state", "starting"))
-        line->next_ms = clock_boot_ms() + STARTING_MS;
-    else if (field_is(job, "state", "running"))
-        waiting_line_started(line, job);
-    else
-        line->next_ms = 0;
-}
-
 static int wait_for_all(struct call *call, const struct strings *jobs, int64_t deadline_ms, struct error *err)
 {
     int status = EXIT_OK;
     for (size_t i = 0; i < jobs->count; i++) {
         _cleanup_json_ json_t *job = NULL;
-        struct waiting_line line;
-        const struct job_end_news news = { line_wait_ms, show_state, &line };
-        bool is_shown = isatty(STDERR_FILENO) == 1 && !call->is_quiet && !call->is_json;
-        if (is_shown)
-            waiting_line_init(&line, call, true);
-        int r = job_end_await_telling(call, jobs->items[i], deadline_ms, is_shown ? &news : NULL, &job, err);
-        if (is_shown)
-            waiting_line_clear(&line);
+        int r = wait_shown(call, jobs->items[i], "done", deadline_ms, &job, err);
         if (r < 0)
             return r;
         int here = exit_code_of_job(job);
