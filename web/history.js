@@ -31,7 +31,7 @@ export function mount(root) {
   const jobs = section('Ended jobs', table.node);
   let range = 1, answer = null, fetchedAt = 0, isMine = false;
   jobs.hidden = true; // until there is something above it, or it would be pushed down
-  root.append(h('h1', { class: 'unseen' }, 'History'), buttons, days, users, jobs);
+  root.append(h('h1', { class: 'unseen' }, 'History'), buttons, days, h('div', { class: 'lists' }, users, jobs));
 
   async function fetchAll() {
     fetchedAt = Date.now();

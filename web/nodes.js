@@ -41,14 +41,14 @@ const signature = (node) => [{ ...node }, mayManage(), state.gpus.filter((gpu) =
   gpu.temperature_c, Math.round((gpu.power_w ?? -1) / 10), gpu.ecc_uncorrected, gpu.ecc_corrected, gpu.processes.map((process) => [process.pid, process.job])])];
 
 export function mount(root) {
-  const places = new Map();
-  root.append(h('h1', { class: 'unseen' }, 'Nodes'));
+  const places = new Map(), list = h('div', { class: 'lists' });
+  root.append(h('h1', { class: 'unseen' }, 'Nodes'), list);
   return {
     draw() {
       for (const node of state.nodes) {
         if (!places.has(node.name)) {
           places.set(node.name, h('div'));
-          root.append(places.get(node.name));
+          list.append(places.get(node.name));
         }
         const place = places.get(node.name), isOpened = place.querySelector('details')?.open;
         redraw(place, signature(node), () => nodeSection(node));

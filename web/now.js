@@ -14,9 +14,14 @@ const ROWS_SHOWN = 100;
 const ROW_MIN = 20; // pixels: a list of more rows than fit the window hides all below it
 const LISTS_MS = 10000; // between two looks at lists without news, in which times grow
 const MANY_GPUS = 24; // above, the cards are smaller
+const CARD_MIN = 144, CARD_GAP = 6; // pixels
+const QUEUE_ROWS_SEEN = 4; // of the queue that running jobs leave room for in the window
+const RUNNING_MIN = 5;
+const ROW_HEIGHT = 28, QUEUE_ROW_HEIGHT = 46, LIST_FRAME = 66, MORE_HEIGHT = 36; // pixels: a row, a heading with the head of its list, the button for more
+const NARROW = 640; // pixels: below, rows of jobs are cards, and GPUs are rows
 
 const RUNNING = ['id', 'user', 'name', 'gpus', 'where', 'load', 'progress', 'runs', 'until'];
-const QUEUE = ['position', 'id', 'user', 'name', 'gpus', 'waits', 'starts', 'why'];
+const QUEUE = ['id', 'user', 'name', 'gpus', 'position', 'waits', 'starts', 'why'];
 const ENDED = ['id', 'user', 'name', 'gpus', 'outcome', 'ran', 'ended'];
 
 const IN_USE = ['used', 'shared'];
@@ -37,9 +42,9 @@ function figures() {
     [measured.length ? percent(load) : '–', 'mean load', ''],
     [String(jobs.filter((job) => isOpen(job) && job.state !== 'queued').length), 'jobs running', ''],
     [String(waiting.length), waiting.length ? `waiting, longest ${duration(longest)}` : 'waiting', ''],
-    [String(wasted), 'GPUs allocated but idle', wasted ? 'warn' : ''],
-    [String(external), 'with external processes', external ? 'warn' : ''],
-    [String(broken), 'out of service', broken ? 'bad' : ''],
+    [String(wasted), 'GPUs allocated but idle', wasted ? 'warn' : 'none'],
+    [String(external), 'with external processes', external ? 'warn' : 'none'],
+    [String(broken), 'out of service', broken ? 'bad' : 'none'],
     ...(state.nodes.length > 1 ? [[`${state.nodes.length - away} / ${state.nodes.length}`, 'nodes up', away ? 'bad' : '']] : []),
   ];
 }
@@ -102,21 +107,30 @@ function matcher(text, mineOnly) {
   });
 }
 
+/** How many cards of GPUs are beside each other: as few rows as fit, each as long as the others. */
+function columnsFor(count, width) {
+  const most = Math.max(1, Math.floor((width + CARD_GAP) / (CARD_MIN + CARD_GAP)));
+  return Math.ceil(count / Math.ceil(count / most));
+}
+
 function jobList(title, columns, emptyText) {
   const table = jobTable(columns, title);
   const heading = h('h2', null, title), count = h('span', { class: 'count' });
   const more = h('button', { type: 'button', class: 'more', hidden: true });
   const empty = h('p', { class: 'empty' }, emptyText);
-  let shown = ROWS_SHOWN;
+  let shown = ROWS_SHOWN, isWhole = false;
   heading.append(' ', count);
   more.addEventListener('click', () => {
     shown = Infinity;
+    isWhole = true;
     more.hidden = true;
     more.dispatchEvent(new CustomEvent('mgpu-redraw', { bubbles: true }));
   });
   return {
     node: h('section', { 'aria-label': title }, heading, table.node, empty, more),
-    draw(jobs, isKnown) {
+    /** Shows these jobs, at first at most so many of them. */
+    draw(jobs, isKnown, most = ROWS_SHOWN) {
+      if (!isWhole) shown = most;
       const drawn = state.isComplete ? shown : Math.min(shown, Math.ceil(innerHeight / ROW_MIN));
       setText(count, jobs.length ? String(jobs.length) : '');
       syncRows(table.body, jobs.slice(0, drawn), (job) => job.id, jobSignature, (job) => jobRow(job, columns));
@@ -136,8 +150,9 @@ export function mount(root) {
   const running = jobList('Running', RUNNING, 'No job is running.');
   const queue = jobList('Queue', QUEUE, 'No job is waiting.');
   const ended = jobList('Ended', ENDED, 'No job has ended in the last hour.');
-  let past = new Map(), fetchedAt = 0, drawnNews = null, drawnAt = 0;
-  root.append(tiles, gpus, h('div', { class: 'bar' }, filter, h('label', { for: 'mine' }, mine, ' mine only')), running.node, queue.node, ended.node);
+  const lists = h('div', { class: 'lists' }, running.node, queue.node, ended.node);
+  let past = new Map(), fetchedAt = 0, drawnNews = null, drawnAt = 0, drawnLayout = null;
+  root.append(h('h1', { class: 'unseen' }, 'Now'), tiles, gpus, h('div', { class: 'bar' }, filter, h('label', { for: 'mine' }, mine, ' mine only')), lists);
 
   async function fetchPast() {
     if (Date.now() - fetchedAt < PAST_MS || !state.isOnline) return;
@@ -154,17 +169,35 @@ export function mount(root) {
     nodes.forEach((node, i) => {
       const place = gpus.children[i].querySelector('.gpus'), own = state.gpus.filter((gpu) => gpu.node === node);
       place.classList.toggle('dense', state.gpus.length > MANY_GPUS);
+      place.dataset.count = own.length;
       syncRows(place, own, (gpu) => gpu.uuid, gpuSignature, gpuCard);
       own.forEach((gpu, k) => updateCard(place.children[k], gpu, past.get(gpu.uuid)));
     });
+    const laid = `${gpus.clientWidth} ${nodes.length} ${state.gpus.length}`;
+    if (laid === drawnLayout) return;
+    drawnLayout = laid;
+    layCards();
+  }
+
+  function layCards() {
+    for (const place of gpus.querySelectorAll('.gpus')) place.style.setProperty('--columns', columnsFor(Number(place.dataset.count), gpus.clientWidth));
+  }
+
+  /** Rows of running jobs that leave the beginning of the queue below them in the window. */
+  function runningRows(queued) {
+    if (!queued || queue.node.offsetLeft > running.node.offsetLeft) return ROWS_SHOWN;
+    if (innerWidth <= NARROW) return RUNNING_MIN;
+    const room = innerHeight - lists.offsetTop - 2 * LIST_FRAME - MORE_HEIGHT - QUEUE_ROW_HEIGHT * Math.min(queued, QUEUE_ROWS_SEEN);
+    return Math.max(RUNNING_MIN, Math.floor(room / ROW_HEIGHT));
   }
 
   function drawLists() {
     drawnNews = state.news;
     drawnAt = Date.now();
     const jobs = [...state.jobs.values()].filter(matcher(filter.value, mine.checked));
-    running.draw(jobs.filter((job) => isOpen(job) && job.state !== 'queued').sort((a, b) => a.id - b.id), state.hasFirst);
-    queue.draw(jobs.filter(waits).sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9) || a.id - b.id), state.hasFirst);
+    const waiting = jobs.filter(waits);
+    running.draw(jobs.filter((job) => isOpen(job) && job.state !== 'queued').sort((a, b) => a.id - b.id), state.hasFirst, runningRows(waiting.length));
+    queue.draw(waiting.sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9) || a.id - b.id), state.hasFirst);
     ended.draw(jobs.filter((job) => !isOpen(job)).sort((a, b) => (a.ended_at < b.ended_at ? 1 : -1)), state.isComplete);
   }
 
@@ -179,5 +212,10 @@ export function mount(root) {
   root.addEventListener('mgpu-redraw', drawLists);
   filter.addEventListener('input', drawLists);
   mine.addEventListener('change', drawLists);
-  return { draw, keys: { m: () => mine.click(), '/': () => filter.focus() } };
+  const onResize = () => {
+    drawGpus();
+    drawLists();
+  };
+  addEventListener('resize', onResize);
+  return { draw, close: () => removeEventListener('resize', onResize), keys: { m: () => mine.click(), '/': () => filter.focus() } };
 }

@@ -55,11 +55,11 @@ const nameOf = (job) => (job.array_left ? `${job.name} [${job.array_left}]` : jo
 
 // The columns of the tables of jobs: heading, class, cell, and what the cell depends on.
 const COLUMNS = {
-  position: ['#', 'num', (job) => String(job.position ?? '–')],
   id: ['Job', 'num', (job) => jobLink(job)],
   user: ['User', '', (job) => userName(job.user)],
   name: ['Name', 'name', (job) => h('span', { title: job.command }, nameOf(job), job.status ? h('small', null, ` ${job.status}`) : null)],
   gpus: ['GPUs', 'num', (job) => gpusOf(job)],
+  position: ['Place', 'num', (job) => String(job.position ?? '–')],
   where: ['On', '', (job) => grantText(job)],
   load: ['Load', 'num', (job) => loadOf(job)],
   progress: ['Progress', '', (job) => progressBar(job) ?? '–'],
@@ -89,12 +89,16 @@ function startOf(job) {
 export function jobTable(columns, caption) {
   const body = h('tbody');
   return { body, node: h('div', { class: 'scroll', tabindex: -1 }, h('table', { class: 'jobs' }, h('caption', { class: 'unseen' }, caption),
-    h('thead', null, h('tr', null, columns.map((name) => h('th', { scope: 'col', class: COLUMNS[name][1] }, COLUMNS[name][0])))), body)) };
+    h('thead', null, h('tr', null, columns.map((name) => h('th', { scope: 'col', class: `col-${name} ${COLUMNS[name][1]}` }, COLUMNS[name][0])))), body)) };
 }
 
 export function jobRow(job, columns) {
   return h('tr', { 'data-job': job.id, class: isMine(job) ? 'mine' : '' },
-    columns.map((name) => h('td', { class: COLUMNS[name][1], 'data-label': COLUMNS[name][0] }, COLUMNS[name][2](job))));
+    columns.map((name) => {
+      const cell = h('td', { class: COLUMNS[name][1], 'data-label': COLUMNS[name][0] }, COLUMNS[name][2](job));
+      cell.classList.toggle('blank', ['', '–'].includes(cell.textContent) && !cell.firstElementChild?.matches('progress'));
+      return cell;
+    }));
 }
 
 /** What a row of jobs depends on: the members that it shows, and the minute for those that grow. */

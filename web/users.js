@@ -28,7 +28,7 @@ function tableOf(title, accounts) {
 }
 
 export function mount(root) {
-  const place = h('div');
+  const place = h('div', { class: 'lists' });
   let accounts = null, fetchedAt = 0;
   root.append(h('h1', { class: 'unseen' }, 'Users'), place);
   const isOwn = (account) => account.user !== null && account.uid === state.who?.uid;
