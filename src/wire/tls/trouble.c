@@ -66,7 +66,8 @@ static const struct row rows[] = {
         "a device in between may terminate TLS; mgpu requires a direct connection" },
     { REASON, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, -EPROTONOSUPPORT, "the peer does not support TLS 1.3",
         "a device in between may terminate TLS; mgpu requires a direct connection" },
-    { REASON, SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL, -EPROTONOSUPPORT,
+    { REASON, SSL_AD_REASON_OFFSET + SSL_AD_NO_APPLICATION_PROTOCOL,
+        -EPROTONOSUPPORT, // no name before OpenSSL 3.0.14
         "the peer uses TLS, but is not that port of mgpud", other_port_hint },
     { REASON, SSL_R_NO_APPLICATION_PROTOCOL, -EPROTONOSUPPORT, "the client requested another protocol",
         other_port_hint },
