@@ -52,6 +52,13 @@ export function gpusOf(job) {
   return `${job.gpus ?? 0}${memory}${job.gpu_model ? ` ${job.gpu_model}` : ''}`;
 }
 
+/** "1 GPU", "4 GPUs h200", "0.5 GPU", "1 × 8 GiB". */
+export function gpusText(job) {
+  if (job.gpu_mem && !job.gpu_share) return gpusOf(job);
+  const count = job.gpu_share ? job.gpu_share / 1000 : job.gpus ?? 0;
+  return `${count} ${count > 1 || count === 0 ? 'GPUs' : 'GPU'}${job.gpu_model ? ` ${job.gpu_model}` : ''}`;
+}
+
 /** "42" or, of an array, "42.3". */
 export const numberOf = (job) => (job.array_job ? `${job.array_job}.${job.array_index}` : String(job.id));
 

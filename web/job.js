@@ -4,7 +4,7 @@ import { applyChange, cancel, hold, park, requeue, retry, setPriority, setTimeLi
 import { get, submitKey } from './api.js';
 import { timeChart } from './chart.js';
 import { h, redraw } from './dom.js';
-import { bytes, duration, elementsOf, fullMoment, gpusOf, moment, numberOf, outcome, percent } from './format.js';
+import { bytes, duration, elementsOf, fullMoment, gpusOf, gpusText, moment, numberOf, outcome, percent } from './format.js';
 import { isOpen, isSplitUp, mayControl, mayRead, state, waits, watchEvents } from './live.js';
 import { logView } from './log.js';
 import { grantText, parkText, progressBar, section, stateBadge, time, userName } from './parts.js';
@@ -67,7 +67,7 @@ function whyPanel(job, why) {
     why.starts_now ? h('p', null, 'It starts in the next moment.') : h('p', null,
       why.eta ? `Expected start ${moment(why.eta)} ` : 'Its start cannot be predicted ', h('span', { class: 'quiet' }, why.eta_basis ?? ''),
       why.eta_latest ? `; at the latest ${moment(why.eta_latest)} ` : '', h('span', { class: 'quiet' }, why.eta_latest ? why.eta_latest_basis : '')),
-    why.ahead.length ? h('p', null, `${why.ahead.length} before it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${numberOf(other)} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusOf(other)} GPUs${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
+    why.ahead.length ? h('p', null, `${why.ahead.length} before it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${numberOf(other)} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusText(other)}${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
     change);
 }
 

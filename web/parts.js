@@ -3,6 +3,7 @@
 import { h } from './dom.js';
 import { colourOf, duration, elementsOf, fullMoment, gpusOf, moment, numberOf, outcome, percent } from './format.js';
 import { isMine } from './live.js';
+import { limitOf } from './spans.js';
 
 // A shape for each state, so that colour is never the only difference.
 const MARKS = { queued: '○', starting: '◔', running: '●', stopping: '◕', done: '✓', failed: '✕', cancelled: '⊘',
@@ -76,7 +77,7 @@ const COLUMNS = {
 
 function endOf(job) {
   if (!job.started_at || !job.time_limit) return h('span', { class: 'quiet' }, 'no limit');
-  return time(new Date(Date.parse(job.started_at) + job.time_limit * 1000).toISOString());
+  return time(new Date(limitOf(job)).toISOString());
 }
 
 function startOf(job) {

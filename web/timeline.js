@@ -1,32 +1,55 @@
 // SPDX-License-Identifier: MIT
-// Who has which GPU, had it, and until when; below, when the waiting jobs are expected to start.
+// Who has which GPU, had it, and until when; below, when the waiting jobs are expected to start. What is drawn solid is expected
+// to be so, and expected starts rest on it: it never overlaps. Until its time limit, a job has a thin tail.
 import { get } from './api.js';
 import { h, redraw, s } from './dom.js';
-import { colourOf, gpusOf, moment, numberOf, timeOfDay } from './format.js';
+import { colourOf, gpusText, moment, numberOf, timeOfDay } from './format.js';
 import { isOpen, state } from './live.js';
+import { parkText } from './parts.js';
+import { forecastOf, hasParks, limitOf, spansOf } from './spans.js';
 
 const RANGES = [1, 6, 24, 72, 168]; // hours to either side of now
 const ROW = 26;
 const FETCH_MS = 30000;
 const QUEUE_ROWS = 30;
+const CAPTION_MIN = 46, WAITING_CAPTION = 160; // pixels that the name of a job needs at least, and gets beside a forecast
+const DETAILS = 40; // jobs whose events are fetched
 const TICK = 108; // pixels that the text of a tick needs
 
-/** The stretch of time that a job has its GPUs: [from, to, how the end is known]. */
-function spanOf(job, now) {
-  const from = Date.parse(job.started_at);
-  if (job.ended_at) return [from, Date.parse(job.ended_at), 'ended'];
-  if (job.time_limit) return [from, Math.max(now, from + job.time_limit * 1000), 'limit'];
-  return [from, Infinity, 'open'];
+const until = (job) => (job.ended_at ? `ended ${moment(job.ended_at)}` : [
+  job.park ? parkText(job) : null,
+  job.expected_end ? `expected until ${moment(job.expected_end)}` : null,
+  job.time_limit ? `limit ${moment(limitOf(job))}` : 'without a time limit'].filter(Boolean).join(', '));
+
+/** A rectangle in a row that begins at `y`: as high as its kind says. */
+function piece({ kind, from, to }, colour, state, y, at) {
+  const x = at(from), width = Math.max(kind === 'tail' ? 0 : 2, at(to) - x), thin = kind === 'tail';
+  const place = { x, y: y + (thin ? ROW / 2 - 2 : 3), width, height: thin ? 4 : ROW - 6, rx: thin ? 2 : 3 };
+  return [s('rect', { class: `${kind} fill-${colour} ${state}`, ...place }), kind === 'parked' ? s('rect', { class: 'hatch', fill: 'url(#hatch)', ...place }) : null];
 }
 
-function drawBar(job, [from, to, kind], y, at, now) {
-  const x1 = at(from), x2 = at(Math.min(to, now)), x3 = at(to);
-  const text = `${numberOf(job)} ${job.name}, ${job.user}, ${kind === 'ended' ? `ended ${moment(job.ended_at)}` : kind === 'limit' ? `until ${moment(new Date(to).toISOString())}` : 'without a time limit'}`;
-  const colour = colourOf(job.user);
+/** The text on a bar, cut off where the bar ends: an image of its own is its frame. */
+const caption = (text, x, y, width) => (width > CAPTION_MIN ? s('svg', { x, y, width, height: ROW }, s('text', { x: 6, y: 17 }, text)) : null);
+
+/** The bars of one job in the row of one GPU. */
+function drawJob(job, uuid, y, at, now) {
+  const spans = spansOf(job, now).filter((span) => span.granted.some((gpu) => gpu.uuid === uuid) && at(span.to) > at(span.from) - 1);
+  if (!spans.length) return null;
+  const name = `${numberOf(job)} ${job.user} ${job.name}`, text = `${name}, ${until(job)}`;
+  const body = spans.filter((span) => span.kind !== 'tail' && span.kind !== 'parked');
+  const from = at(Math.min(...body.map((span) => span.from))), to = at(Math.max(...body.map((span) => span.to)));
   return s('a', { href: `#/job/${numberOf(job)}`, 'aria-label': text }, s('title', null, text),
-    s('rect', { class: `past fill-${colour} ${job.state}`, x: x1, y: y + 3, width: Math.max(2, x2 - x1), height: ROW - 6, rx: 3 }),
-    x3 > x2 ? s('rect', { class: `rest fill-${colour} ${kind}`, x: x2, y: y + 3, width: x3 - x2, height: ROW - 6, rx: 3 }) : null,
-    x2 - x1 > 46 || x3 - x1 > 46 ? s('text', { x: Math.max(x1, 0) + 6, y: y + 17, 'clip-path': `inset(0 0 0 0)` }, clip(`${numberOf(job)} ${job.user} ${job.name}`, (x3 - Math.max(x1, 0)) / 7)) : null);
+    spans.map((span) => piece(span, colourOf(job.user), job.state, y, at)), body.length ? caption(name, from, y, to - from) : null);
+}
+
+/** A waiting job, in a row of its own. */
+function drawWaiting(job, y, at, width) {
+  const name = `${numberOf(job)} ${job.user} ${job.name}`, text = `${name}, ${gpusText(job)}, expected ${moment(job.eta)}${job.expected_end ? ` to ${moment(job.expected_end)}` : ''}`;
+  const [body, tail] = forecastOf(job), x = at(body.from), end = Math.max(x + 3, at(body.to));
+  return s('a', { href: `#/job/${numberOf(job)}`, 'aria-label': text }, s('title', null, text),
+    at(tail.to) > end ? s('rect', { class: `tail fill-${colourOf(job.user)}`, x: end, y: y + ROW / 2 - 2, width: at(tail.to) - end, height: 4, rx: 2 }) : null,
+    s('rect', { class: `forecast stroke-${colourOf(job.user)}`, x, y: y + 3, width: end - x, height: ROW - 6, rx: 3 }),
+    caption(name, Math.min(x, width - WAITING_CAPTION), y, WAITING_CAPTION));
 }
 
 const clip = (text, letters) => (text.length > letters ? `${text.slice(0, Math.max(0, letters - 1))}…` : text);
@@ -45,16 +68,37 @@ function ticks(from, to, at, width, height) {
   return marks;
 }
 
+/** The pattern of parked stretches: lines in the colour of the ground. */
+const hatch = () => s('defs', null, s('pattern', { id: 'hatch', width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' }, s('rect', { class: 'hatchline', width: 3, height: 6 })));
+
+/** Parked jobs first: others may have their GPUs, and are drawn over them. */
+const onTop = (jobs) => [...jobs.filter(hasParks), ...jobs.filter((job) => !hasParks(job))];
+
 export function mount(root) {
   const place = h('div', { class: 'timeline' }), buttons = h('div', { class: 'bar' });
   const asTable = h('div');
+  const details = new Map(); // id: { key, events } of jobs that were parked
   let range = 1, ended = [], fetchedAt = 0;
-  root.append(h('h1', { class: 'unseen' }, 'Timeline'), buttons, place, h('p', { class: 'quiet legend' }, 'Left of the line: so far. Right of it, paler: until the time limit. Outlined: expected start of a waiting job. Colours are users.'), asTable);
+  root.append(h('h1', { class: 'unseen' }, 'Timeline'), buttons, place, h('p', { class: 'quiet legend' }, 'Left of the line: so far. Right of it: until the expected end; thin: until the time limit. Outlined: waiting jobs, from their expected start. Hatched: parked. Colours are users.'), asTable);
 
   async function fetchEnded() {
     fetchedAt = Date.now();
     ended = (await get(`history?since=${RANGES[range]}h&limit=2000`)).jobs.filter((job) => job.started_at);
     draw();
+  }
+
+  /** Jobs that were parked, with their events once these are there. */
+  function withEvents(jobs) {
+    for (const job of jobs.filter(hasParks).slice(0, DETAILS)) {
+      const key = `${job.state} ${job.park}`;
+      if (details.get(job.id)?.key === key) continue;
+      details.set(job.id, { ...details.get(job.id), key });
+      get(`jobs/${job.id}`).then(({ events }) => {
+        details.set(job.id, { key, events });
+        draw();
+      }).catch(() => details.delete(job.id));
+    }
+    return jobs.map((job) => (details.get(job.id)?.events ? { ...job, events: details.get(job.id).events } : job));
   }
 
   function choose(index) {
@@ -69,18 +113,10 @@ export function mount(root) {
     const at = (time) => Math.min(width - labels, Math.max(0, ((time - from) / (to - from)) * (width - labels)));
     const lanes = state.gpus.map((gpu) => ({ name: state.nodes.length > 1 ? `${gpu.node}:${gpu.index}` : `GPU ${gpu.index}`, uuid: gpu.uuid }));
     const height = (lanes.length + queue.length) * ROW + (queue.length ? 14 : 0);
-    const laneOf = new Map(lanes.map((lane, i) => [lane.uuid, i]));
-    const bars = jobs.flatMap((job) => job.granted.filter((gpu) => laneOf.has(gpu.uuid)).map((gpu) => drawBar(job, spanOf(job, now), laneOf.get(gpu.uuid) * ROW, at, now)));
-    const waiting = queue.map((job, i) => {
-      const y = (lanes.length + i) * ROW + 14, start = Date.parse(job.eta);
-      const x = at(start), end = at(start + (job.time_limit ?? 3600) * 1000);
-      const text = `${numberOf(job)} ${job.name}, ${job.user}, ${gpusOf(job)} GPUs, expected ${moment(job.eta)}`;
-      return s('a', { href: `#/job/${numberOf(job)}`, 'aria-label': text }, s('title', null, text),
-        s('rect', { class: `forecast stroke-${colourOf(job.user)}`, x, y: y + 3, width: Math.max(3, end - x), height: ROW - 6, rx: 3 }),
-        s('text', { x: Math.min(x, width - labels - 120) + 6, y: y + 17 }, clip(`${numberOf(job)} ${job.user} ${job.name}`, 22)));
-    });
-    const names = [...lanes.map((lane, i) => [lane.name, i * ROW]), ...queue.map((job, i) => [`${gpusOf(job)} GPUs`, (lanes.length + i) * ROW + 14])];
-    return s('svg', { width, height: height + 20, role: 'group', 'aria-label': 'GPUs over time' },
+    const bars = lanes.flatMap((lane, i) => onTop(jobs).map((job) => drawJob(job, lane.uuid, i * ROW, at, now)));
+    const waiting = queue.map((job, i) => drawWaiting(job, (lanes.length + i) * ROW + 14, at, width - labels));
+    const names = [...lanes.map((lane, i) => [lane.name, i * ROW]), ...queue.map((job, i) => [gpusText(job), (lanes.length + i) * ROW + 14])];
+    return s('svg', { width, height: height + 20, role: 'group', 'aria-label': 'GPUs over time' }, hatch(),
       names.map(([name, y], i) => s('g', null, i % 2 === 0 ? s('rect', { class: 'lane', x: 0, y, width, height: ROW }) : null, s('text', { class: 'label', x: 4, y: y + 17 }, clip(name, 11)))),
       s('g', { transform: `translate(${labels} 0)` }, ticks(from, to, at, width - labels, height), bars, waiting, s('line', { class: 'now', x1: at(now), x2: at(now), y1: 0, y2: height })));
   }
@@ -92,13 +128,13 @@ export function mount(root) {
     const recent = [...state.jobs.values()].filter((job) => !isOpen(job) && job.started_at && job.granted?.length);
     const live = new Set([...open, ...recent].map((job) => job.id));
     const queue = [...state.jobs.values()].filter((job) => job.state === 'queued' && job.eta).sort((a, b) => (a.eta < b.eta ? -1 : 1)).slice(0, QUEUE_ROWS);
-    const jobs = [...ended.filter((job) => !live.has(job.id)), ...recent, ...open];
+    const jobs = withEvents([...ended.filter((job) => !live.has(job.id)), ...recent, ...open]);
     const minutes = Math.floor(now / (RANGES[range] * 20000));
     redraw(buttons, range, () => RANGES.map((hours, i) => h('button', { type: 'button', 'aria-pressed': String(i === range), onclick: () => choose(i) }, `± ${hours < 24 ? `${hours} h` : `${hours / 24} d`}`)));
-    redraw(place, [minutes, place.clientWidth, jobs.map((job) => [job.id, job.state]), queue.map((job) => [job.id, moment(job.eta)]), state.gpus.length, range], () => picture(now, jobs, queue));
-    redraw(asTable, [open.map((job) => job.id), queue.map((job) => job.id)], () => h('details', null, h('summary', null, 'As a table'), h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, 'Running and waiting jobs'), h('thead', null, h('tr', null, ['Job', 'User', 'GPUs', 'From', 'Until'].map((name) => h('th', { scope: 'col' }, name)))),
-      h('tbody', null, [...open, ...queue].map((job) => h('tr', null, h('td', null, h('a', { href: `#/job/${numberOf(job)}` }, `${numberOf(job)} ${job.name}`)), h('td', null, job.user), h('td', null, job.granted?.length ? job.granted.map((gpu) => `${gpu.node ?? job.node}:${gpu.index}`).join(', ') : gpusOf(job)),
-        h('td', null, job.started_at ? moment(job.started_at) : `≈ ${moment(job.eta)}`), h('td', null, job.started_at && job.time_limit ? moment(new Date(spanOf(job, now)[1]).toISOString()) : '–'))))))));
+    redraw(place, [minutes, place.clientWidth, jobs.map((job) => [job.id, job.state, job.park, job.events?.length, job.ended_at ? null : moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, moment(job.eta), moment(job.expected_end)]), state.gpus.length, range], () => picture(now, jobs, queue));
+    redraw(asTable, [open.map((job) => [job.id, moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, moment(job.eta), moment(job.expected_end)])], () => h('details', null, h('summary', null, 'As a table'), h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, 'Running and waiting jobs'), h('thead', null, h('tr', null, ['Job', 'User', 'GPUs', 'From', 'Expected until', 'Limit'].map((name) => h('th', { scope: 'col' }, name)))),
+      h('tbody', null, [...open, ...queue].map((job) => h('tr', null, h('td', null, h('a', { href: `#/job/${numberOf(job)}` }, `${numberOf(job)} ${job.name}`)), h('td', null, job.user), h('td', null, job.granted?.length ? job.granted.map((gpu) => `${gpu.node ?? job.node}:${gpu.index}`).join(', ') : gpusText(job)),
+        h('td', null, job.started_at ? moment(job.started_at) : `≈ ${moment(job.eta)}`), h('td', null, moment(job.expected_end)), h('td', null, job.started_at && job.time_limit ? moment(limitOf(job)) : '–'))))))));
     if (now - fetchedAt > FETCH_MS && state.isOnline) fetchEnded().catch(() => {});
   }
 

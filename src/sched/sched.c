@@ -392,6 +392,18 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t don
 
 /* --- queries --- */
 
+int64_t sched_expected_end(const struct sched *sched, uint64_t id, int64_t now_ms, int64_t start_ms)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    if (job == NULL || (job->run == NULL && start_ms == TIME_NEVER))
+        return TIME_NEVER;
+    if (job->run != NULL)
+        return job->run->expected_end_ms > now_ms ? job->run->expected_end_ms : now_ms + 1;
+    struct estimate estimate;
+    sched_class_estimate(sched, &job->class->key, 0, ESTIMATE_LIKELY, &estimate);
+    return start_ms + estimate.likely_ms;
+}
+
 bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct sched_look *ret)
 {
     const struct sched_job *job = sched_find(sched, id);

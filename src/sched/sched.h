@@ -210,6 +210,9 @@ struct sched_look {    // of one job
     const struct class_key *key;
 };
 bool sched_look(const struct sched *sched, uint64_t job, int64_t now_ms, struct sched_look *ret);
+/* When a running job is expected to end, or a waiting one that starts at `start_ms` (TIME_NEVER: it is not
+ * known when): the ends on which expected starts rest. TIME_NEVER: unknown. */
+int64_t sched_expected_end(const struct sched *sched, uint64_t job, int64_t now_ms, int64_t start_ms);
 
 /* The state of a dependency. */
 enum sched_wait { SCHED_WAIT_OPEN, SCHED_WAIT_TRUE, SCHED_WAIT_NEVER };

@@ -375,6 +375,11 @@ static json_t *make_eta_latest(const struct json_job_view *view)
     return json_text_time(is_waiting(view->job) ? view->eta_latest_ms : 0);
 }
 
+static json_t *make_expected_end(const struct json_job_view *view)
+{
+    return json_text_time(is_over(view->job) ? 0 : view->expected_end_ms);
+}
+
 static json_t *make_token(const struct json_job_view *view)
 {
     return json_or_null(view->job->api_token >> 62 == 0 ? view->job->api_token : 0); // else of a job
@@ -476,6 +481,10 @@ static const struct {
         make_reason_text },
     { { "eta", "string|null", "expected start" }, make_eta },
     { { "eta_latest", "string|null", "latest start expected" }, make_eta_latest },
+    { { "expected_end", "string|null",
+          "expected end, by the jobs like it, of one that has its GPUs or an `eta`; expected starts rest on "
+          "it" },
+        make_expected_end },
     { { "stopped_by", "string|null", "user who cancelled it" }, make_stopped_by },
     { { "token", "integer|null", "number of the token it was submitted with" }, make_token },
 };

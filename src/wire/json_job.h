@@ -23,6 +23,7 @@ struct json_job_view {
     const char *reason; // code of why it waits; NULL: unknown or not queued
     const char *reason_text;
     int64_t eta_ms, eta_latest_ms; // 0: unknown
+    int64_t expected_end_ms;       // 0: unknown
     const struct job_usage *usage; // NULL: not measured
     int64_t idle_end_ms;           // idle time after which it is ended; 0: never
     const struct json_rank *ranks; // of an active attempt on several nodes, in order of rank; else NULL

@@ -74,9 +74,9 @@ def test_the_timeline_shows_who_has_which_gpu_until_when(web, box, gate):
 
     def bars(name, words):
         return [one for one in web.page.execute_script("return [...document.querySelectorAll('.timeline a')].map((one) => one.getAttribute('aria-label'))")
-                if f' {name}, {user}' in one and words in one]
-    harness.until(lambda: len(bars('now', 'until ')) == 2, 'a bar on each of two GPUs, with its end')
-    harness.until(lambda: len(bars('share', 'until ')) == 1, 'a bar on a shared GPU')
+                if f' {user} {name}, ' in one and words in one]
+    harness.until(lambda: len(bars('now', ', limit ')) == 2, 'a bar on each of two GPUs, with its end')
+    harness.until(lambda: len(bars('share', ', limit ')) == 1, 'a bar on a shared GPU')
     harness.until(lambda: len(bars('later', '4 GPUs, expected ')) == 1, 'the expected start of the waiting job')
     web.one('.timeline + .legend ~ div summary').click()
     web.until_text('later', 'details')

@@ -95,6 +95,28 @@ const char *jobs_owner(const struct serve *serve, const struct job *job)
     return name != NULL ? name : usernames_name(serve->names, job->uid);
 }
 
+static int64_t known_or_0(int64_t ms)
+{
+    return ms == TIME_NEVER ? 0 : ms;
+}
+
+/* Why it waits, when it is expected to start, and when to end. */
+static void look_ahead(
+    const struct serve *serve, int64_t wall_ms, struct json_job_view *view, char reason[REASON_SIZE])
+{
+    struct core *core = serve->controller->core;
+    const struct job *job = view->job;
+    int64_t eta_ms = TIME_NEVER, latest_ms = TIME_NEVER;
+    if (job->state == JOB_QUEUED || job_park(job)->phase == PARK_WAITING) {
+        view->reason = core_wait_reason(core, wall_ms, job->id, reason, REASON_SIZE);
+        view->reason_text = reason;
+        core_eta(core, wall_ms, job->id, &eta_ms, &latest_ms);
+    }
+    view->eta_ms = known_or_0(eta_ms);
+    view->eta_latest_ms = known_or_0(latest_ms);
+    view->expected_end_ms = known_or_0(core_expected_end(core, wall_ms, job->id, eta_ms));
+}
+
 /* As text into `out`, or if that is NULL as a tree. */
 static json_t *write_job(struct serve *serve, const struct job *job, unsigned shown, struct buffer *out)
 {
@@ -119,14 +141,8 @@ static json_t *write_job(struct serve *serve, const struct job *job, unsigned sh
         view.reason_text = core_delay(core, wall_ms, job, reason, sizeof(reason));
     if ((shown & SHOW_POSITION) != 0 && job->state == JOB_QUEUED)
         view.position = core_queue_position(core, job->id);
-    bool waits = job->state == JOB_QUEUED || job_park(job)->phase == PARK_WAITING;
-    if ((shown & SHOW_WHY) != 0 && waits) {
-        view.reason = core_wait_reason(core, wall_ms, job->id, reason, sizeof(reason));
-        view.reason_text = reason;
-        core_eta(serve->controller->core, wall_ms, job->id, &view.eta_ms, &view.eta_latest_ms);
-        view.eta_ms = view.eta_ms == TIME_NEVER ? 0 : view.eta_ms;
-        view.eta_latest_ms = view.eta_latest_ms == TIME_NEVER ? 0 : view.eta_latest_ms;
-    }
+    if ((shown & SHOW_WHY) != 0 && job->state != JOB_DONE)
+        look_ahead(serve, wall_ms, &view, reason);
     struct json_rank *ranks = core_ranks_look(core, job->id);
     for (size_t rank = 0; ranks != NULL && rank < job_node_count(job); rank++)
         ranks[rank].unreachable_ms = unreachable_ms(core, job, rank);

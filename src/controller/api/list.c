@@ -328,8 +328,8 @@ static void append_job(struct request *request, struct list *list, const struct 
     bool is_queue_shown = job->state == JOB_QUEUED && list->positions < LIMIT_LIST_POSITIONS;
     list->positions += is_queue_shown;
     buffer_append_text(&list->slices.bytes, list->is_first ? "\n" : ",\n");
-    jobs_append(request->serve, job, list->shown & (is_queue_shown ? ~0U : ~(unsigned)SHOW_QUEUE),
-        &list->slices.bytes);
+    unsigned omitted = is_queue_shown ? 0 : job->state == JOB_QUEUED ? SHOW_QUEUE : SHOW_POSITION;
+    jobs_append(request->serve, job, list->shown & ~omitted, &list->slices.bytes);
     list->is_first = false;
 }
 

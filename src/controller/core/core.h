@@ -414,6 +414,10 @@ bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps);
 uint64_t core_outlook_count(const struct core *core);
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms);
 
+/* When a running job is expected to end, or a queued one that starts at `eta_ms` (TIME_NEVER: unknown).
+ * TIME_NEVER: unknown. */
+int64_t core_expected_end(const struct core *core, int64_t wall_ms, uint64_t job, int64_t eta_ms);
+
 /* The notifications of this job that are still in memory: completed ones, then pending ones. */
 struct notification;
 void core_each_notification(const struct core *core, uint64_t job,

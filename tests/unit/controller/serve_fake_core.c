@@ -279,6 +279,11 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
     *ret_eta_ms = *ret_latest_ms = TIME_NEVER;
 }
 
+int64_t core_expected_end(const struct core *core, int64_t wall_ms, uint64_t job, int64_t eta_ms)
+{
+    return TIME_NEVER;
+}
+
 const char *core_department_name(const struct core *core, uint32_t number)
 {
     return NULL;

@@ -290,6 +290,28 @@ static void in_a_certain_forecast_jobs_end_at_their_limits_or_never(void **state
     scene_free(scene);
 }
 
+/* What is drawn of running jobs ends where what is drawn of waiting ones begins. */
+static void expected_starts_rest_on_the_expected_ends_that_are_told(void **state)
+{
+    struct scene *scene = scene_new();
+    struct forecast forecast;
+    int64_t from_ms = scene->now_ms;
+    scene_open(scene, 1, 2);
+    struct sched_job_spec spec = scene_job(scene, 1, 100);
+    spec.key.limit_ms = 500000;
+    uint64_t runs = scene_submit(scene, &spec);
+    uint64_t waits = scene_add(scene, 2, 10);
+    forecast_run(scene->sched, scene->now_ms, 10, waits, false, &forecast);
+    int64_t start_ms = forecast_find(&forecast, waits);
+    assert_int_equal(sched_expected_end(scene->sched, runs, scene->now_ms, TIME_NEVER), from_ms + 100000);
+    assert_int_equal(start_ms, from_ms + 100000);
+    assert_int_equal(sched_expected_end(scene->sched, waits, scene->now_ms, start_ms), start_ms + 10000);
+    assert_int_equal(sched_expected_end(scene->sched, waits, scene->now_ms, TIME_NEVER), TIME_NEVER);
+    assert_int_equal(sched_expected_end(scene->sched, waits + 1, scene->now_ms, start_ms), TIME_NEVER);
+    forecast_clear(&forecast);
+    scene_free(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +324,7 @@ int main(void)
         cmocka_unit_test(an_incomplete_copy_can_be_given_up),
         cmocka_unit_test(jobs_that_are_expected_to_end_together_do_so_in_a_forecast),
         cmocka_unit_test(in_a_certain_forecast_jobs_end_at_their_limits_or_never),
+        cmocka_unit_test(expected_starts_rest_on_the_expected_ends_that_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
