@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""The examples in folders of their own, run as their README.md says, and what each promises.
+
+Libraries that Debian lacks are stand-ins of stand_ins/ where they are not installed: they show that mgpu's part and the use of the
+library's interface agree, not that the library works. Each README says against what it was tested."""
+
+import datetime
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+import harness
+import pytest
+
+TIMEOUT_S = 120  # libraries start slowly on a busy machine
+BLOCK = re.compile(r'(?:^    .*\n)+', re.M)
+
+
+def has_module(name):
+    return subprocess.run(['/usr/bin/python3', '-c', f'import {name}'], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                          env={'PATH': '/usr/bin:/bin'}).returncode == 0
+
+
+needs_torch = pytest.mark.skipif(not has_module('torch'), reason='python3-torch is not installed')
+
+
+class Example:
+    """A user's copy of an example, and commands typed in it."""
+
+    def __init__(self, box, place, name, stand_ins=()):
+        self.box, self.folder = box, f'{place}/{name}'
+        shutil.copytree(f'{harness.ROOT}/examples/{name}', self.folder)
+        os.chmod(self.folder, 0o777)
+        missing = [library for library in stand_ins if not has_module(library)]
+        for library in missing:
+            source = f'{harness.ROOT}/tests/system/stand_ins/{library}'
+            for found in glob.glob(f'{source}*'):
+                (shutil.copytree if os.path.isdir(found) else shutil.copy)(found, f'{place}/lib/{os.path.basename(found)}')
+        self.environment = dict(box.client.environment(), MGPU_SOCKET=box.socket, NO_COLOR='1', PYTHONDONTWRITEBYTECODE='1', HOME=place,
+                                OMP_NUM_THREADS='1', ASAN_OPTIONS='exitcode=99:detect_leaks=0', PYTHONPATH=f'{place}/lib',
+                                PATH=f'{place}/lib/bin:{harness.programs()}:/usr/local/bin:/usr/bin:/bin')
+
+    def type(self, command, timeout_s=TIMEOUT_S):
+        """What the command prints; it must succeed."""
+        done = subprocess.run(['bash', '-c', command], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, check=False, timeout=timeout_s, **self.box.client.popen_arguments())
+        assert done.returncode == 0, f'$ {command}\n{done.stdout}{done.stderr}{self.box.log()[-2000:]}'
+        return done.stdout
+
+    def commands(self):
+        """[(command, the lines shown below it)] of its README."""
+        found = []
+        with open(f'{self.folder}/README.md', encoding='utf-8') as source:
+            for block in BLOCK.findall(source.read()):
+                for line in block.splitlines():
+                    if line.startswith('    $ '):
+                        found.append((line[6:], []))
+                    else:
+                        found[-1][1].append(line[4:])
+        return found
+
+    def type_readme(self, until=None):
+        """Types its commands, up to one that begins with `until`; each prints the lines that are shown, with any measured values."""
+        for command, shown in self.commands():
+            if until and command.startswith(until):
+                return
+            printed = [without_values(line) for line in self.type(command).splitlines()]
+            assert [line for line in shown if without_values(line) not in printed] == [], f'$ {command}\n{printed}'
+
+    def job(self, name):
+        """The newest job of that name."""
+        jobs = self.box.api('GET', '/jobs?all=1').json['jobs']
+        return self.box.job(max(job['id'] for job in jobs if job['name'] == name))
+
+
+def seconds(time):
+    """A time of the API since 1970."""
+    return datetime.datetime.fromisoformat(time.replace('Z', '+00:00')).timestamp()
+
+
+def gpus_of(job):
+    return [gpu['index'] for gpu in job['granted']]
+
+
+def without_values(line):
+    return re.sub(r'\d+\.\d+', 'N', line.rstrip())
+
+
+@pytest.fixture
+def example(make_instance, place):
+    def make(name, stand_ins=(), gpus='sim:8x24G'):
+        os.mkdir(f'{place}/lib')
+        return Example(make_instance(gpus), place, name, stand_ins)
+
+    return make
+
+
+# --- evaluation ---
+
+@needs_torch
+def test_each_checkpoint_is_evaluated_by_a_job_that_runs_beside_the_training(example):
+    it = example('evaluation')
+    it.type_readme()
+    train, report = it.job('train'), it.job('report')
+    evaluations = [it.job(f'eval-{step}') for step in (100, 200, 300)]
+    for step, job in zip((100, 200, 300), evaluations):
+        saved = os.stat(f'{it.folder}/checkpoints/step-{step}.pt').st_mtime
+        assert job['state'] == 'done' and seconds(job['submitted_at']) >= saved - 0.001, job
+        assert job['ended_at'] <= report['started_at']
+    assert evaluations[0]['started_at'] < train['ended_at'] and gpus_of(evaluations[0]) != gpus_of(train)
+    with open(f'{it.folder}/checkpoints/step-300.txt', encoding='utf-8') as best:
+        assert it.box.output(report['id']) == best.read()
+
+
+@needs_torch
+def test_a_training_that_is_requeued_evaluates_no_checkpoint_twice(example):
+    it = example('evaluation')
+    it.type('mgpu submit -g 1 -J train -- python3 train.py 200 100 0.02')
+    train = it.job('train')['id']
+    harness.until(lambda: os.path.exists(f'{it.folder}/checkpoints/step-100.job'), 'its first evaluation', TIMEOUT_S)
+    it.type(f'mgpu requeue {train} && mgpu wait train && mgpu wait report')
+    assert it.job('train')['attempt'] == 2
+    names = [job['name'] for job in it.box.api('GET', '/jobs?all=1').json['jobs']]
+    assert sorted(names) == ['eval-100', 'eval-200', 'report', 'train'], names
