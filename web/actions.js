@@ -55,6 +55,12 @@ export function tell(title, ...content) {
   box.showModal();
 }
 
+/** Shows another view in place of this one, which the way back then skips. */
+export function replaceView(hash) {
+  window.history.replaceState(window.history.state, '', hash);
+  dispatchEvent(new HashChangeEvent('hashchange'));
+}
+
 async function attempt(what, done) {
   try {
     const answer = await what();

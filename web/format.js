@@ -32,6 +32,9 @@ const day = new Intl.DateTimeFormat([], { weekday: 'short', day: 'numeric', mont
 /** The time alone, where the day is known. */
 export const timeOfDay = (value) => clock.format(new Date(value));
 
+/** The time alone, to the second. */
+export const exactTime = (value) => new Date(value).toLocaleTimeString([], { hourCycle: 'h23' });
+
 /** A moment: the time today, with the day otherwise. */
 export function moment(value) {
   if (!value) return '–';
@@ -51,6 +54,9 @@ export function gpusOf(job) {
   const memory = job.gpu_mem ? ` × ${bytes(job.gpu_mem)}` : '';
   return `${job.gpus ?? 0}${memory}${job.gpu_model ? ` ${job.gpu_model}` : ''}`;
 }
+
+/** "1 job", "0 jobs". */
+export const plural = (count, word) => `${count} ${word}${Number(count) === 1 ? '' : 's'}`;
 
 /** "1 GPU", "4 GPUs h200", "0.5 GPU", "1 × 8 GiB". */
 export function gpusText(job) {

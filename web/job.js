@@ -4,21 +4,23 @@ import { applyChange, cancel, hold, park, requeue, retry, setPriority, setTimeLi
 import { get, submitKey } from './api.js';
 import { timeChart } from './chart.js';
 import { h, redraw } from './dom.js';
-import { bytes, duration, elementsOf, fullMoment, gpusOf, gpusText, moment, numberOf, outcome, percent } from './format.js';
+import { bytes, duration, elementsOf, exactTime, fullMoment, gpusOf, gpusText, moment, numberOf, outcome, percent, plural } from './format.js';
 import { isOpen, isSplitUp, mayControl, mayRead, state, waits, watchEvents } from './live.js';
 import { logView } from './log.js';
-import { grantText, parkText, progressBar, section, stateBadge, time, userName } from './parts.js';
+import { grantText, parkText, progressBar, section, startText, stateBadge, time, userName } from './parts.js';
 
 const FETCH_MS = 5000;
 const PAST_S = 3600;
 const CHART_POINTS = 120;
+
+const isKnown = (value) => value !== null && value !== undefined;
 
 function facts(job) {
   const usage = job.usage;
   return [
     ['User', userName(job.user)],
     ['GPUs', `${gpusOf(job)}${job.granted?.length ? ` on ${grantText(job)}` : ''}`],
-    job.cpus || job.memory ? ['Host', [job.cpus && `${job.cpus} CPUs`, job.memory && bytes(job.memory)].filter(Boolean).join(', ')] : null,
+    job.cpus || job.memory ? ['Host', [job.cpus && plural(job.cpus, 'CPU'), job.memory && bytes(job.memory)].filter(Boolean).join(', ')] : null,
     ['Submitted', time(job.submitted_at)],
     job.started_at ? ['Started', h('span', null, time(job.started_at), ` after ${duration(job.wait_seconds)}`)] : null,
     job.ended_at ? ['Ended', h('span', null, time(job.ended_at), ` after ${duration(job.run_seconds)}`)] : null,
@@ -29,8 +31,8 @@ function facts(job) {
     elementsOf(job) ? ['Elements', `${elementsOf(job)} of ${job.elements.all}`] : null,
     job.attempt > 1 ? ['Attempt', String(job.attempt)] : null,
     job.status ? ['Status', job.status] : null,
-    usage ? ['GPU load', `${percent(usage.utilization)} on average, peak ${percent(usage.utilization_peak)}`] : null,
-    usage ? ['GPU memory', `peak ${bytes(usage.gpu_memory_peak_bytes)} of ${bytes(usage.gpu_memory_bytes)}`] : null,
+    isKnown(usage?.utilization) ? ['GPU load', `${percent(usage.utilization)} on average, peak ${percent(usage.utilization_peak)}`] : null,
+    isKnown(usage?.gpu_memory_peak_bytes) ? ['GPU memory', `peak ${bytes(usage.gpu_memory_peak_bytes)} of ${bytes(usage.gpu_memory_bytes)}`] : null,
     usage?.memory_peak_bytes ? ['Host memory', `peak ${bytes(usage.memory_peak_bytes)}`] : null,
     usage?.idle_gpu_seconds >= 1 ? ['Unused', `${duration(usage.idle_gpu_seconds)} of GPU time`] : null,
     usage?.fault ? ['GPU error', h('span', { class: 'bad' }, usage.fault)] : null,
@@ -64,9 +66,7 @@ function whyPanel(job, why) {
   return section('Why it waits',
     h('ul', { class: 'reasons' }, why.reasons.map((reason) => h('li', null, reason.text, reason.jobs.length ? h('span', { class: 'quiet' }, ' jobs', jobLinks(reason.jobs)) : null,
       reason.until ? h('span', { class: 'quiet' }, ` until ${moment(reason.until)}`) : null))),
-    why.starts_now ? h('p', null, 'It starts in the next moment.') : h('p', null,
-      why.eta ? `Expected start ${moment(why.eta)} ` : 'Its start cannot be predicted ', h('span', { class: 'quiet' }, why.eta_basis ?? ''),
-      why.eta_latest ? `; at the latest ${moment(why.eta_latest)} ` : '', h('span', { class: 'quiet' }, why.eta_latest ? why.eta_latest_basis : '')),
+    h('p', null, startText(why)),
     why.ahead.length ? h('p', null, `${why.ahead.length} before it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${numberOf(other)} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusText(other)}${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
     change);
 }
@@ -93,7 +93,7 @@ function usageChart(job) {
     series: [{ label: 'busy', values: column(0) }, { label: 'memory', values: column(1) }, { label: 'power', values: column(2) }] }));
 }
 
-const average = (usage) => `busy ${percent(usage.utilization)} of the time on average, at most ${percent(usage.utilization_peak)}, with up to ${bytes(usage.gpu_memory_peak_bytes)} of ${bytes(usage.gpu_memory_bytes)} in use`;
+const average = (usage) => `busy ${percent(usage.utilization)} of the time on average, at most ${percent(usage.utilization_peak)}${isKnown(usage.gpu_memory_peak_bytes) ? `, with up to ${bytes(usage.gpu_memory_peak_bytes)} of ${bytes(usage.gpu_memory_bytes)} in use` : ''}`;
 
 /** An ended job in sentences, as `mgpu postmortem` tells it. */
 function postMortem(job) {
@@ -102,7 +102,7 @@ function postMortem(job) {
     job.started_at ? `It waited ${duration(job.wait_seconds)}, then ran for ${duration(job.run_seconds)} on ${grantText(job)}.` : `It waited ${duration(job.wait_seconds)} and never ran.`,
     `It ended at ${moment(job.ended_at)}: ${outcome(job)}${job.message ? ` (${job.message})` : ''}.`,
     usage?.fault ? `The driver reported: ${usage.fault}.` : null,
-    usage?.utilization !== undefined && usage.utilization !== null ? `Its GPUs were ${average(usage)}.` : null,
+    isKnown(usage?.utilization) ? `Its GPUs were ${average(usage)}.` : null,
     usage?.idle_gpu_seconds >= 1 ? `GPU time allocated but not used: ${duration(usage.idle_gpu_seconds)}.` : null,
     job.cause,
   ].filter(Boolean);
@@ -117,7 +117,7 @@ const elementLink = (job, event) => (event.element ? [h('a', { href: `#/job/${ev
 
 function eventList(job) {
   return section('Events', h('div', { class: 'scroll' }, h('table', { class: 'events' }, h('caption', { class: 'unseen' }, 'Events of this job'), h('tbody', null,
-    (job.events ?? []).map((event) => h('tr', null, h('td', { class: 'num' }, h('time', { datetime: event.at, title: fullMoment(event.at) }, new Date(event.at).toLocaleTimeString([], { hourCycle: 'h23' }))),
+    (job.events ?? []).map((event) => h('tr', null, h('td', { class: 'num' }, h('time', { datetime: event.at, title: fullMoment(event.at) }, exactTime(event.at))),
       h('th', { scope: 'row' }, event.type), h('td', null, elementLink(job, event), eventText(event))))))));
 }
 
@@ -154,6 +154,7 @@ export function mount(root, number) {
   }
 
   function drawLog() {
+    log?.draw();
     const hasOutput = mayRead(job) && (job.started_at || job.attempt > 0) && job.ended_by !== 'start_failed';
     if (hasOutput && !log) {
       log = logView(`api/v1/jobs/${number}/log`, () => job);

@@ -25,6 +25,7 @@ export const state = {
   isOnline: false,
   isOutdated: false, // mgpud has another version of this page
   problem: null,
+  lostAt: 0, // when the connection was lost, in ms; 0: there has been none
   controllers: [], // addresses of all, when there are several
 };
 
@@ -212,6 +213,7 @@ async function connect() {
     if (error.code === 'standby' && error.leader) location.replace(pageAt(error.leader));
   } finally {
     controller.abort();
+    if (state.isOnline) state.lostAt = Date.now();
     state.isOnline = false;
   }
   changed();

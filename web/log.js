@@ -15,15 +15,26 @@ export function logView(path, jobOf) {
   const follow = h('input', { type: 'checkbox', id: 'follow', checked: true });
   const wrap = h('input', { type: 'checkbox', id: 'wrap', checked: true });
   const status = h('span', { class: 'quiet' });
+  const silence = h('p', { class: 'empty', role: 'status' });
   const terminal = jobOf()?.tty ? new Screen(pane) : new Terminal(pane);
-  let controller = new AbortController(), isClosed = false, position = null;
+  let controller = new AbortController(), isClosed = false, position = null, hasText = false;
 
   const atEnd = () => pane.scrollHeight - pane.scrollTop - pane.clientHeight < 30;
   pane.addEventListener('scroll', () => { follow.checked = atEnd(); });
   wrap.addEventListener('change', () => pane.classList.toggle('nowrap', !wrap.checked));
   follow.addEventListener('change', () => { if (follow.checked) pane.scrollTop = pane.scrollHeight; });
 
+  /** Words in place of an empty pane. */
+  function drawSilence() {
+    const isSilent = position === 0 && !hasText;
+    pane.hidden = !hasText;
+    setText(silence, isSilent ? (isOpen(jobOf() ?? {}) ? 'It has printed nothing so far.' : 'It printed nothing.') : '');
+    silence.hidden = !isSilent;
+  }
+
   function write(text) {
+    hasText ||= text !== '';
+    drawSilence();
     const isFollowing = follow.checked;
     terminal.write(text);
     if (isFollowing) pane.scrollTop = pane.scrollHeight;
@@ -38,6 +49,7 @@ export function logView(path, jobOf) {
       if (position > 0) write(`\x1b[2m… ${position} bytes before\x1b[0m\n`);
     }
     setText(status, '');
+    drawSilence();
     const decoder = new TextDecoder();
     const reader = response.body.getReader();
     for (;;) {
@@ -52,11 +64,15 @@ export function logView(path, jobOf) {
     while (!isClosed) {
       try {
         await read();
+        drawSilence();
         if (!isOpen(jobOf() ?? {})) return;
       } catch (error) {
         if (isClosed) return;
-        if (error.code === 'bad_range' && !isOpen(jobOf() ?? {})) return;
-        setText(status, error.status ? error.message : 'no connection');
+        if (error.code === 'bad_range') {
+          position ??= 0; // an empty file has no last bytes
+          drawSilence();
+          if (!isOpen(jobOf() ?? {})) return;
+        } else setText(status, error.status ? error.message : 'no connection');
         if ([403, 404].includes(error.status) && !isOpen(jobOf() ?? {})) return;
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -69,11 +85,13 @@ export function logView(path, jobOf) {
   }
 
   document.addEventListener('visibilitychange', onVisibility);
+  drawSilence();
   run();
   return {
+    draw: drawSilence,
     node: h('div', { class: 'logbox' },
       h('div', { class: 'bar' }, h('label', { for: 'follow' }, follow, ' follow'), h('label', { for: 'wrap' }, wrap, ' wrap'), status,
-        h('a', { class: 'button', href: path, download: 'output.log' }, 'Download')), pane),
+        h('a', { class: 'button', href: path, download: 'output.log' }, 'Download')), silence, pane),
     follow() { follow.click(); },
     close() {
       isClosed = true;

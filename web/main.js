@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The page: the login with a one-time address, the views, the keys and the themes.
-import { ask, cancel, hold, requeue, say, sayProblem, setPriority, tell } from './actions.js';
+import { ask, cancel, hold, replaceView, requeue, say, sayProblem, setPriority, tell } from './actions.js';
 import { get, post, remove } from './api.js';
 import { h, redraw, setText } from './dom.js';
+import { exactTime } from './format.js';
 import { follow, mayControl, pageAt, reconnect, state, watch } from './live.js';
 import * as history from './history.js';
 import * as job from './job.js';
@@ -25,12 +26,15 @@ const VIEWS = [
 
 const $ = (id) => document.getElementById(id);
 let view = null;
+let depth = 0; // views before this one, to which the way back leads
 
 // --- views ---
 
 function show() {
   const [, name = 'now', argument] = /^#\/([a-z]+)(?:\/([0-9.]+))?$/.exec(location.hash) ?? [];
   const row = VIEWS.find((one) => one[0] === name) ?? VIEWS[0];
+  depth = window.history.state?.depth ?? (view ? depth + 1 : 0);
+  window.history.replaceState({ depth }, '');
   view?.close?.();
   const root = $('view');
   root.replaceChildren();
@@ -62,7 +66,7 @@ function drawBanner(isKept) {
   let text = null;
   if (isKept) text = 'mgpud does not know who you are. On the machine of mgpud, run `mgpu web` and open the address that it prints.';
   else if (isOutdated) text = 'mgpud has a newer version of this page. ';
-  else if (!isOnline && problem) text = isComplete ? `No connection to mgpud: everything below is as it was. ${problem.status ? problem.message : ''}` : `No connection to mgpud. ${problem.message}`;
+  else if (!isOnline && problem) text = isComplete ? `No connection to mgpud since ${exactTime(state.lostAt)}: everything below is as it was then. Running jobs go on without mgpud. The page tries again by itself. ${problem.status ? problem.message : ''}` : `No connection to mgpud. ${problem.message}`;
   const banner = $('banner');
   banner.hidden = !text;
   const others = isOnline || isKept ? [] : state.controllers.filter((address) => address !== location.host);
@@ -76,7 +80,7 @@ function drawBanner(isKept) {
 async function logIn() {
   const found = /^#login=([A-Za-z0-9_]+)$/.exec(location.hash);
   if (!found) return;
-  window.history.replaceState(null, '', '#/now');
+  window.history.replaceState(window.history.state, '', '#/now');
   try {
     const before = await get('whoami');
     const { user } = await post('sessions', { login: found[1] });
@@ -127,11 +131,18 @@ const KEYS = [
   ['m', ['m'], 'only my jobs, or all', () => view?.keys?.m?.()],
   ['f', ['f'], 'follow the end of the log', () => view?.keys?.f?.()],
   ['[ ]', ['[', ']'], 'a shorter, a longer time', (key) => view?.keys?.[key]?.()],
-  ['Esc', ['Escape'], 'back', () => (location.hash !== '#/now' ? window.history.back() : document.activeElement?.blur())],
+  ['Esc', ['Escape'], 'back', () => goBack()],
   ...VIEWS.filter((row) => row[2]).map(([name, title, key]) => [key, [key], title.toLowerCase(), () => { location.hash = `#/${name}`; }]),
   ['t', ['t'], 'light or dark', () => turnTheme()],
   ['?', ['?'], 'these keys', () => showKeys()],
 ];
+
+/** To the view before, and from the first one to the overview: never out of the page. */
+function goBack() {
+  if (depth > 0) window.history.back();
+  else if (!/^#\/now$|^$/.test(location.hash)) replaceView('#/now');
+  else document.activeElement?.blur();
+}
 
 function onJob(act) {
   const chosen = chosenJob();

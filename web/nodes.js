@@ -2,7 +2,7 @@
 // Nodes and the health of their GPUs: what is out of service and why, what runs beside mgpu, what is switched off.
 import { toggleGpu, toggleNode } from './actions.js';
 import { h, redraw } from './dom.js';
-import { bytes, percent } from './format.js';
+import { bytes, percent, plural } from './format.js';
 import { mayManage, state } from './live.js';
 import { stateBadge, time } from './parts.js';
 
@@ -30,7 +30,7 @@ function nodeSection(node) {
   const gpus = state.gpus.filter((gpu) => gpu.node === node.name);
   return h('section', { 'aria-label': `Node ${node.name}` },
     h('div', { class: 'nodehead' }, h('h2', null, node.name), stateBadge(node.state), node.reason ? h('span', { class: 'warn' }, node.reason) : null,
-      h('span', { class: 'quiet' }, `${node.cpus} CPUs, ${bytes(node.memory_bytes)}, ${node.gpus} GPUs by ${node.gpu_backend}, version ${node.version ?? '–'}`, node.since ? [', since ', time(node.since)] : null),
+      h('span', { class: 'quiet' }, `${plural(node.cpus, 'CPU')}, ${bytes(node.memory_bytes)}, ${plural(node.gpus, 'GPU')} by ${node.gpu_backend}, version ${node.version ?? '–'}`, node.since ? [', since ', time(node.since)] : null),
       mayManage() ? h('button', { type: 'button', onclick: () => toggleNode(node) }, node.state === 'drained' ? 'Resume' : 'Drain') : null),
     h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, `GPUs of ${node.name}`), h('thead', null, h('tr', null, HEADS.map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)), mayManage() ? h('th', null, h('span', { class: 'unseen' }, 'Actions')) : null)),
       h('tbody', null, gpus.map(gpuRow)))),
@@ -42,9 +42,11 @@ const signature = (node) => [{ ...node }, mayManage(), state.gpus.filter((gpu) =
 
 export function mount(root) {
   const places = new Map(), list = h('div', { class: 'lists' });
-  root.append(h('h1', { class: 'unseen' }, 'Nodes'), list);
+  const nothing = h('p', { class: 'empty', hidden: true }, 'mgpud has no node: no agent has connected to it.');
+  root.append(h('h1', { class: 'unseen' }, 'Nodes'), nothing, list);
   return {
     draw() {
+      nothing.hidden = state.nodes.length > 0 || !state.hasFirst;
       for (const node of state.nodes) {
         if (!places.has(node.name)) {
           places.set(node.name, h('div'));

@@ -28,7 +28,7 @@ const IN_USE = ['used', 'shared'];
 
 function figures() {
   const jobs = [...state.jobs.values()];
-  const waiting = jobs.filter(waits);
+  const waiting = jobs.filter(waits), running = jobs.filter((job) => isOpen(job) && job.state !== 'queued').length;
   const longest = Math.max(0, ...waiting.map((job) => secondsSince(job.submitted_at)));
   const used = state.gpus.filter((gpu) => IN_USE.includes(gpu.state));
   const measured = state.gpus.filter((gpu) => gpu.utilization !== null);
@@ -40,9 +40,9 @@ function figures() {
   return [
     [`${used.length} / ${state.gpus.length}`, 'GPUs in use', ''],
     [measured.length ? percent(load) : '–', 'mean load', ''],
-    [String(jobs.filter((job) => isOpen(job) && job.state !== 'queued').length), 'jobs running', ''],
+    [String(running), running === 1 ? 'job running' : 'jobs running', ''],
     [String(waiting.length), waiting.length ? `waiting, longest ${duration(longest)}` : 'waiting', ''],
-    [String(wasted), 'GPUs allocated but idle', wasted ? 'warn' : 'none'],
+    [String(wasted), wasted === 1 ? 'GPU allocated but idle' : 'GPUs allocated but idle', wasted ? 'warn' : 'none'],
     [String(external), 'with external processes', external ? 'warn' : 'none'],
     [String(broken), 'out of service', broken ? 'bad' : 'none'],
     ...(state.nodes.length > 1 ? [[`${state.nodes.length - away} / ${state.nodes.length}`, 'nodes up', away ? 'bad' : '']] : []),
@@ -129,7 +129,8 @@ function jobList(title, columns, emptyText) {
   return {
     node: h('section', { 'aria-label': title }, heading, table.node, empty, more),
     /** Shows these jobs, at first at most so many of them. */
-    draw(jobs, isKnown, most = ROWS_SHOWN) {
+    draw(jobs, isKnown, most = ROWS_SHOWN, isFiltered = false) {
+      setText(empty, isFiltered ? `${title}: no job passes the filter.` : emptyText);
       if (!isWhole) shown = most;
       const drawn = state.isComplete ? shown : Math.min(shown, Math.ceil(innerHeight / ROW_MIN));
       setText(count, jobs.length ? String(jobs.length) : '');
@@ -145,6 +146,7 @@ function jobList(title, columns, emptyText) {
 export function mount(root) {
   const tiles = h('div', { class: 'tiles' });
   const gpus = h('div', { class: 'nodes' });
+  const noGpus = h('p', { class: 'empty', hidden: true }, 'mgpud has no GPU: `mgpu doctor` says why. Jobs without GPUs can run.');
   const filter = h('input', { type: 'search', class: 'filter', placeholder: 'Filter jobs: word u:ana s:queued !word', 'aria-label': 'Filter jobs', 'data-key': '/' });
   const mine = h('input', { type: 'checkbox', id: 'mine' });
   const running = jobList('Running', RUNNING, 'No job is running.');
@@ -152,7 +154,7 @@ export function mount(root) {
   const ended = jobList('Ended', ENDED, 'No job has ended in the last hour.');
   const lists = h('div', { class: 'lists' }, running.node, queue.node, ended.node);
   let past = new Map(), fetchedAt = 0, drawnNews = null, drawnAt = 0, drawnLayout = null;
-  root.append(h('h1', { class: 'unseen' }, 'Now'), tiles, gpus, h('div', { class: 'bar' }, filter, h('label', { for: 'mine' }, mine, ' mine only')), lists);
+  root.append(h('h1', { class: 'unseen' }, 'Now'), tiles, noGpus, gpus, h('div', { class: 'bar' }, filter, h('label', { for: 'mine' }, mine, ' mine only')), lists);
 
   async function fetchPast() {
     if (Date.now() - fetchedAt < PAST_MS || !state.isOnline) return;
@@ -163,6 +165,7 @@ export function mount(root) {
   }
 
   function drawGpus() {
+    noGpus.hidden = state.gpus.length > 0 || !state.hasFirst;
     const nodes = [...new Set(state.gpus.map((gpu) => gpu.node))];
     syncRows(gpus, nodes, (node) => node, () => nodes.length > 1, (node) => h('section', { 'aria-label': `GPUs of ${node}` },
       nodes.length > 1 ? h('h2', null, node) : null, h('div', { class: 'gpus' })));
@@ -195,10 +198,10 @@ export function mount(root) {
     drawnNews = state.news;
     drawnAt = Date.now();
     const jobs = [...state.jobs.values()].filter(matcher(filter.value, mine.checked));
-    const waiting = jobs.filter(waits);
-    running.draw(jobs.filter((job) => isOpen(job) && job.state !== 'queued').sort((a, b) => a.id - b.id), state.hasFirst, runningRows(waiting.length));
-    queue.draw(waiting.sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9) || a.id - b.id), state.hasFirst);
-    ended.draw(jobs.filter((job) => !isOpen(job)).sort((a, b) => (a.ended_at < b.ended_at ? 1 : -1)), state.isComplete);
+    const waiting = jobs.filter(waits), isFiltered = Boolean(filter.value.trim()) || mine.checked;
+    running.draw(jobs.filter((job) => isOpen(job) && job.state !== 'queued').sort((a, b) => a.id - b.id), state.hasFirst, runningRows(waiting.length), isFiltered);
+    queue.draw(waiting.sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9) || a.id - b.id), state.hasFirst, ROWS_SHOWN, isFiltered);
+    ended.draw(jobs.filter((job) => !isOpen(job)).sort((a, b) => (a.ended_at < b.ended_at ? 1 : -1)), state.isComplete, ROWS_SHOWN, isFiltered);
   }
 
   function draw() {

@@ -86,6 +86,20 @@ function startOf(job) {
   return h('time', { datetime: job.eta, title: `expected ${fullMoment(job.eta)}${latest}` }, `≈ ${moment(job.eta)}`);
 }
 
+/**
+ * When a waiting job starts, by GET /jobs/ID/why, as `mgpu why` says it: the interval in which 8 of 10 such jobs start, the
+ * expected start, and the latest one, with what they rest on.
+ */
+export function startText(why) {
+  if (why.starts_now) return 'It starts in the next moment.';
+  const basis = (text) => (text ? ` (${text})` : '');
+  const hasInterval = why.eta && why.eta_from && why.eta_until && moment(why.eta_from) !== moment(why.eta_until);
+  const interval = hasInterval ? `between ${moment(why.eta_from)} and ${moment(why.eta_until)} (8 of 10 such jobs), ` : '';
+  const expected = why.eta ? `Starts ${interval}about ${moment(why.eta)}${basis(why.eta_basis)}` : `Its start cannot be predicted${basis(why.eta_basis)}`;
+  if (!why.eta_latest && why.eta_latest_basis) return `${expected}; the latest start is ${why.eta_latest_basis}.`;
+  return `${expected}${why.eta_latest ? `; at the latest ${moment(why.eta_latest)}${basis(why.eta_latest_basis)}` : ''}.`;
+}
+
 /** A table of jobs with these columns. Its rows are filled with syncRows and jobRow. */
 export function jobTable(columns, caption) {
   const body = h('tbody');

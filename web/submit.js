@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A form for a job, with the checks of mgpud before it is submitted, and the same request as a command line.
-import { say } from './actions.js';
+import { replaceView, say } from './actions.js';
 import { post, submitKey } from './api.js';
 import { h, setText } from './dom.js';
-import { moment, numberOf } from './format.js';
-import { section } from './parts.js';
+import { numberOf } from './format.js';
+import { section, startText } from './parts.js';
 
 const CHECK_MS = 400; // after the last key
 
@@ -67,7 +67,7 @@ export function mount(root) {
       const why = await post('jobs?dry_run=1', request());
       if (own !== turn) return;
       verdict.className = `verdict ${why.starts_now ? 'good' : ''}`;
-      const start = why.starts_now ? 'It would start now.' : `It would wait: ${why.reasons.map((reason) => reason.text).join('; ')}.${why.eta ? ` Expected start ${moment(why.eta)}.` : ''}`;
+      const start = why.starts_now ? 'It would start now.' : `It would wait: ${why.reasons.map((reason) => reason.text).join('; ')}. ${startText(why)}`;
       setText(verdict, `${start}${why.change ? ` ${why.change.text}.` : ''}`);
     } catch (error) {
       if (own === turn) showProblem(error);
@@ -81,7 +81,7 @@ export function mount(root) {
       const job = await post('jobs', { ...request(), submit_key: key });
       key = submitKey();
       say(`Job ${numberOf(job)} is submitted`);
-      location.hash = `#/job/${numberOf(job)}`;
+      replaceView(`#/job/${numberOf(job)}`); // the way back is to where the form was opened
     } catch (error) {
       showProblem(error);
     }

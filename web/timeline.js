@@ -76,10 +76,10 @@ const onTop = (jobs) => [...jobs.filter(hasParks), ...jobs.filter((job) => !hasP
 
 export function mount(root) {
   const place = h('div', { class: 'timeline' }), buttons = h('div', { class: 'bar' });
-  const asTable = h('div');
+  const asTable = h('div'), nothing = h('p', { class: 'empty', hidden: true }, 'No job has GPUs in this time, and none waits for them.');
   const details = new Map(); // id: { key, events } of jobs that were parked
   let range = 1, ended = [], fetchedAt = 0;
-  root.append(h('h1', { class: 'unseen' }, 'Timeline'), buttons, place, h('p', { class: 'quiet legend' }, 'Left of the line: so far. Right of it: until the expected end; thin: until the time limit. Outlined: waiting jobs, from their expected start. Hatched: parked. Colours are users.'), asTable);
+  root.append(h('h1', { class: 'unseen' }, 'Timeline'), buttons, nothing, place, h('p', { class: 'quiet legend' }, 'Left of the line: so far. Right of it: until the expected end; thin: until the time limit. Outlined: waiting jobs, from their expected start. Hatched: parked. Colours are users.'), asTable);
 
   async function fetchEnded() {
     fetchedAt = Date.now();
@@ -129,6 +129,7 @@ export function mount(root) {
     const live = new Set([...open, ...recent].map((job) => job.id));
     const queue = [...state.jobs.values()].filter((job) => job.state === 'queued' && job.eta).sort((a, b) => (a.eta < b.eta ? -1 : 1)).slice(0, QUEUE_ROWS);
     const jobs = withEvents([...ended.filter((job) => !live.has(job.id)), ...recent, ...open]);
+    nothing.hidden = jobs.length + queue.length > 0 || !state.isComplete;
     const minutes = Math.floor(now / (RANGES[range] * 20000));
     redraw(buttons, range, () => RANGES.map((hours, i) => h('button', { type: 'button', 'aria-pressed': String(i === range), onclick: () => choose(i) }, `± ${hours < 24 ? `${hours} h` : `${hours / 24} d`}`)));
     redraw(place, [minutes, place.clientWidth, jobs.map((job) => [job.id, job.state, job.park, job.events?.length, job.ended_at ? null : moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, moment(job.eta), moment(job.expected_end)]), state.gpus.length, range], () => picture(now, jobs, queue));

@@ -9,22 +9,24 @@ import { section, userName } from './parts.js';
 
 const FETCH_MS = 5000;
 
+const TURN = 'Turn, from 1 to 0, orders waiting jobs: whoever has used less than their share lately has a higher turn, and starts first. Share: the part of the GPUs that is meant for them. Recent use fades with time.';
+
 const limit = (value, used) => (value === null ? String(used) : `${used} / ${value}`);
 
 function rowOf(account, total) {
   const name = account.user ?? account.group;
   return h('tr', { class: account.uid === state.who?.uid && account.user ? 'mine' : '' }, h('th', { scope: 'row' }, account.user ? userName(name) : name),
-    h('td', { class: 'num' }, limit(account.limits.running, account.running)), h('td', { class: 'num' }, String(account.queued)), h('td', { class: 'num' }, limit(account.limits.gpus, account.gpus)),
+    h('td', { class: 'num' }, limit(account.limits.running, account.running)), h('td', { class: 'num' }, String(account.queued)), h('td', { class: 'num' }, limit(account.limits.gpus, Number(account.gpus.toFixed(2)))),
     h('td', null, meter(total ? account.gpu_seconds / total : 0, 'load', `${gpuHours(account.gpu_seconds)} h`, 'recent use')),
     h('td', { class: 'num' }, percent(account.share)), h('td', { class: 'num' }, account.factor.toFixed(2)),
     h('td', { class: 'num' }, account.limits.gpu_seconds === null ? '–' : `${gpuHours(account.limits.gpu_seconds)} h`));
 }
 
-function tableOf(title, accounts) {
+function tableOf(title, accounts, emptyText) {
   const total = accounts.reduce((sum, account) => sum + account.gpu_seconds, 0);
   const heads = [[title.slice(0, -1), ''], ['Running', 'num'], ['Queued', 'num'], ['GPUs', 'num'], ['Recent use', ''], ['Share', 'num'], ['Turn', 'num'], ['Quota', 'num']];
-  return section(title, accounts.length ? h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, title), h('thead', null, h('tr', null, heads.map(([name, kind]) => h('th', { scope: 'col', class: kind, title: name === 'Turn' ? '1: its jobs come first, 0: last' : null }, name)))),
-    h('tbody', null, accounts.map((account) => rowOf(account, total))))) : h('p', { class: 'empty' }, 'Nobody has used a GPU lately.'));
+  return section(title, accounts.length ? h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, title), h('thead', null, h('tr', null, heads.map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)))),
+    h('tbody', null, accounts.map((account) => rowOf(account, total))))) : h('p', { class: 'empty' }, emptyText));
 }
 
 export function mount(root) {
@@ -42,7 +44,8 @@ export function mount(root) {
   function draw() {
     if (Date.now() - fetchedAt > FETCH_MS && state.isOnline) fetchAll().catch(() => {});
     if (!accounts) return;
-    redraw(place, [accounts, state.who?.uid], () => [tableOf('Users', accounts.filter((account) => account.user !== null)), tableOf('Groups', accounts.filter((account) => account.group !== null))]);
+    redraw(place, [accounts, state.who?.uid], () => [tableOf('Users', accounts.filter((account) => account.user !== null), 'No user has used a GPU lately.'),
+      tableOf('Groups', accounts.filter((account) => account.group !== null), 'No group has a share or a limit of its own.'), h('p', { class: 'quiet legend' }, TURN)]);
   }
 
   return { draw };
