@@ -51,18 +51,40 @@ export function timeChart({ title, series, from, to, max, format }) {
     h('div', { class: 'times', 'aria-hidden': 'true' }, h('span', null, moment(from)), h('span', null, moment(to))));
 }
 
-/** Bars side by side. `bars`: [{ label, parts: [{ name, value }], text }]. */
-export function barChart(title, bars) {
-  const max = Math.max(1e-9, ...bars.map((bar) => bar.parts.reduce((sum, part) => sum + part.value, 0)));
+/** The smallest of 1, 2, 5, 10, 20 ... (and of 0.1, 0.01) that is at least `value`. */
+export function niceMax(value) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-3)));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= value * 0.9999);
+}
+
+const COLUMN_LABEL = 46; // pixels that a label below bars, or a number above one, needs
+
+/**
+ * Bars side by side with an axis. `bars`: [{ label, parts: [{ name, value }], text, before, act }]: `before` is the value of
+ * the period that it is compared with, `act` what a click does. `format` writes a value; `width` is that of the place in pixels.
+ */
+export function barChart({ title, note, bars, format, width }) {
+  const heightOf = (bar) => bar.parts.reduce((sum, part) => sum + part.value, 0);
+  const max = niceMax(Math.max(...bars.map((bar) => Math.max(heightOf(bar), bar.before ?? 0))));
+  const column = Math.max(1, (width - 80) / Math.max(1, bars.length)), every = Math.ceil(COLUMN_LABEL / column);
   return h('figure', { class: 'chart bars' },
-    h('figcaption', null, h('strong', null, title)),
-    h('div', { class: 'columns', role: 'list' }, bars.map((bar) => h('div', { class: 'column', role: 'listitem', title: `${bar.label}: ${bar.text}`, 'aria-label': `${bar.label}: ${bar.text}` },
-      h('div', { class: 'stack' }, bar.parts.map((part) => {
-        const piece = h('div', { class: `piece piece-${part.name}` });
-        piece.style.height = `${(part.value / max) * 100}%`;
-        return piece;
-      })),
-      h('small', { 'aria-hidden': 'true' }, bar.label)))));
+    h('figcaption', null, h('strong', null, title), h('span', { class: 'key' }, note)),
+    h('div', { class: 'plot tall' },
+      h('div', { class: 'scale', 'aria-hidden': 'true' }, [1, 0.5, 0].map((at) => h('span', null, format(at * max)))),
+      h('div', { class: 'columns', role: 'list' }, bars.map((bar, i) => h('div', { class: 'column', role: 'listitem' }, barButton(bar, max, column >= COLUMN_LABEL && heightOf(bar) > 0 ? format(heightOf(bar)) : null),
+        h('small', { 'aria-hidden': 'true' }, i % every === 0 ? bar.label : ''))))));
+}
+
+/** The bar itself: a button, whose name is what it shows. */
+function barButton(bar, max, number) {
+  const piece = (name, value) => {
+    const node = h('div', { class: `piece piece-${name}` });
+    node.style.height = `${(value / max) * 100}%`;
+    return node;
+  };
+  return h('button', { type: 'button', class: 'stack', title: `${bar.label}: ${bar.text}`, 'aria-label': `${bar.label}: ${bar.text}`, onclick: bar.act },
+    number ? h('span', { class: 'number', 'aria-hidden': 'true' }, number) : null, bar.parts.map((part) => piece(part.name, part.value)),
+    bar.before ? piece('before', bar.before) : null);
 }
 
 /** A horizontal bar from 0 to 1 with its number beside it. */

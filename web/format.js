@@ -55,6 +55,9 @@ export function gpusOf(job) {
   return `${job.gpus ?? 0}${memory}${job.gpu_model ? ` ${job.gpu_model}` : ''}`;
 }
 
+/** A number with as many digits as mean something: "0.0017", "2.5", "15", "1203". */
+export const figure = (value) => String(Number(value < 1 ? value.toPrecision(2) : value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)));
+
 /** "1 job", "0 jobs". */
 export const plural = (count, word) => `${count} ${word}${Number(count) === 1 ? '' : 's'}`;
 
