@@ -2,7 +2,6 @@
 // Charts as SVG. Colours come from classes, so that both themes and forced colours apply. Each chart has a text for
 // screen readers, and its numbers stand beside it or in a table.
 import { h, s } from './dom.js';
-import { moment } from './format.js';
 
 /** Points of a polyline through `values` (0 to 1; null: a gap) as the commands of a path. */
 function pathOf(values, width, height) {
@@ -29,26 +28,6 @@ export function sparkline(lines, label) {
 /** Shows other values in a small line that has as many lines as before. */
 export function setSparkline(node, lines) {
   lines.forEach((line, i) => node.children[i].setAttribute('d', pathOf(line.values, 100, 24)));
-}
-
-/**
- * Lines over time with a scale. `series`: [{ name, label, values }], values as fractions of `max`, which `format` writes.
- * `from` and `to` are moments in ms.
- */
-export function timeChart({ title, series, from, to, max, format }) {
-  const grid = [0, 0.5, 1];
-  const known = series.filter((one) => one.values.some((value) => value !== null && value !== undefined));
-  const lastOf = (values) => values.findLast((value) => value !== null && value !== undefined);
-  const summary = known.map((one) => `${one.label} now ${format(lastOf(one.values) * max)}`).join(', ');
-  return h('figure', { class: 'chart' },
-    h('figcaption', null, h('strong', null, title),
-      known.map((one, i) => h('span', { class: 'key' }, h('i', { class: `swatch fill-${i % 8}` }), `${one.label} `, h('b', null, format(lastOf(one.values) * max))))),
-    h('div', { class: 'plot' },
-      h('div', { class: 'scale', 'aria-hidden': 'true' }, grid.map((at) => h('span', null, format((1 - at) * max)))),
-      s('svg', { viewBox: '0 0 400 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${title}: ${summary || 'no samples'}` },
-        grid.map((at) => s('line', { class: 'grid', x1: 0, x2: 400, y1: at * 100, y2: at * 100, 'vector-effect': 'non-scaling-stroke' })),
-        known.map((one, i) => s('path', { class: `line line-${i % 8}`, d: pathOf(one.values, 400, 100), 'vector-effect': 'non-scaling-stroke' })))),
-    h('div', { class: 'times', 'aria-hidden': 'true' }, h('span', null, moment(from)), h('span', null, moment(to))));
 }
 
 /** The smallest of 1, 2, 5, 10, 20 ... (and of 0.1, 0.01) that is at least `value`. */

@@ -2,16 +2,19 @@
 // One job: what it is, why it waits, its output, its use of the GPUs, its history.
 import { applyChange, cancel, hold, park, requeue, retry, setPriority, setTimeLimit } from './actions.js';
 import { get, submitKey } from './api.js';
-import { timeChart } from './chart.js';
+import { niceMax } from './chart.js';
 import { h, redraw } from './dom.js';
 import { bytes, duration, elementsOf, exactTime, fullMoment, gpusOf, gpusText, moment, numberOf, outcome, percent, plural } from './format.js';
 import { isOpen, isSplitUp, mayControl, mayRead, state, waits, watchEvents } from './live.js';
 import { logView } from './log.js';
 import { grantText, parkText, progressBar, section, startText, stateBadge, time, userName } from './parts.js';
+import { momentOf, spansOf } from './spans.js';
+import { timeTracks } from './tracks.js';
 
 const FETCH_MS = 5000;
-const PAST_S = 3600;
-const CHART_POINTS = 120;
+const PAST_S = 7 * 24 * 3600; // mgpud keeps samples for so long
+const CHART_POINTS = 240;
+const GPUS_DRAWN = 8;
 
 const isKnown = (value) => value !== null && value !== undefined;
 
@@ -71,26 +74,35 @@ function whyPanel(job, why) {
     change);
 }
 
-/** The share that each of the job's GPUs was used, from the history of the GPUs. */
-function charts(job, past) {
-  if (!past?.gpus.length) return null;
-  const from = Date.parse(past.from), count = past.gpus[0].utilization.length;
-  const common = { from, to: from + count * past.step_s * 1000 };
-  const series = (member, scale = 1) => past.gpus.slice(0, 8).map((gpu) => ({ label: `${gpu.node}:${gpu.index}`, values: gpu[member].map((value) => (value === null ? null : value / scale)) }));
-  const watts = Math.max(100, ...past.gpus.flatMap((gpu) => gpu.power_w.map((value) => value ?? 0)));
-  const max = Math.ceil(watts / 100) * 100;
-  return h('div', { class: 'charts' },
-    timeChart({ ...common, title: 'GPU load', series: series('utilization'), max: 100, format: (value) => `${Math.round(value)}%` }),
-    timeChart({ ...common, title: 'GPU memory', series: series('memory'), max: 100, format: (value) => `${Math.round(value)}%` }),
-    timeChart({ ...common, title: 'Power', series: series('power_w', max), max, format: (value) => `${Math.round(value)} W` }));
+const asPercent = (value) => `${Math.round(value)}%`;
+
+/** The curves of the GPUs of a running job, from their history; gaps where it did not have them. */
+function liveTracks(job, past) {
+  const step = past.step_s * 1000, from = Date.parse(past.from), ran = spansOf(job, Date.now()).filter((span) => span.kind === 'ran');
+  const isOwn = (at) => ran.some((span) => at + step > span.from && at < span.to);
+  const series = (member, scale = 1) => past.gpus.slice(0, GPUS_DRAWN).map((gpu) => ({ label: `${gpu.node}:${gpu.index}`, moments: gpu[member].map((_, i) => from + (i + 0.5) * step),
+    values: gpu[member].map((value, i) => (value === null || !isOwn(from + i * step) ? null : value / scale)) }));
+  const max = niceMax(Math.max(100, ...past.gpus.flatMap((gpu) => gpu.power_w.map((value) => value ?? 0))));
+  return [{ title: 'GPU load', series: series('utilization'), max: 100, format: asPercent }, { title: 'GPU memory', series: series('memory'), max: 100, format: asPercent },
+    { title: 'Power', series: series('power_w', max), max, format: (value) => `${Math.round(value)} W` }];
 }
 
-function usageChart(job) {
-  const usage = job.usage;
-  if (!usage?.timeline?.length || isOpen(job)) return null;
-  const column = (at) => usage.timeline.map((row) => row[at] / 100);
-  return h('div', { class: 'charts' }, timeChart({ title: 'Its GPUs over its run', from: Date.parse(job.started_at), to: Date.parse(job.ended_at), max: 100, format: (value) => `${Math.round(value)}%`,
-    series: [{ label: 'busy', values: column(0) }, { label: 'memory', values: column(1) }, { label: 'power', values: column(2) }] }));
+/** The curves that the record of an ended job has, of all its GPUs together. */
+function endedTracks(job) {
+  const rows = job.usage?.timeline ?? [], step = job.usage?.bucket_seconds * 1000, spans = spansOf(job, Date.parse(job.ended_at)).filter((span) => span.to > Date.parse(job.started_at));
+  const moments = rows.map((_, i) => momentOf(spans, (i + 0.5) * step)); // nothing is sampled while it is parked
+  const known = (value) => (isKnown(value) ? value / 100 : null);
+  return rows.length ? ['GPU load', 'GPU memory', 'Power'].map((title, i) => ({ title, max: 100, format: asPercent, series: [{ label: 'of all its GPUs', moments, values: rows.map((row) => known(row[i])) }] })) : [];
+}
+
+/** The use of its GPUs and its events on one axis: from its start, or what is kept of that, to its end, or now. */
+function charts(job, past, width) {
+  if (!job.started_at) return [];
+  const isRunning = job.state === 'running', tracks = isRunning ? (past?.gpus.length ? liveTracks(job, past) : []) : isOpen(job) ? [] : endedTracks(job);
+  if (!tracks.length) return [];
+  const to = isRunning ? Date.now() : Date.parse(job.ended_at), from = Math.max(Date.parse(job.started_at), to - PAST_S * 1000);
+  return section('Use and events', timeTracks({ title: isRunning ? 'While it runs' : 'Over its run', from, to, tracks, width,
+    events: (job.events ?? []).map((event) => ({ at: Date.parse(event.at), text: event.type })), parked: spansOf(job, to).filter((span) => span.kind === 'parked') }));
 }
 
 const average = (usage) => `busy ${percent(usage.utilization)} of the time on average, at most ${percent(usage.utilization_peak)}${isKnown(usage.gpu_memory_peak_bytes) ? `, with up to ${bytes(usage.gpu_memory_peak_bytes)} of ${bytes(usage.gpu_memory_bytes)} in use` : ''}`;
@@ -149,7 +161,7 @@ export function mount(root, number) {
 
   async function fetchPast(age) {
     const step = age <= 590 ? Math.min(59, Math.max(1, Math.ceil(age / CHART_POINTS))) : 60 * Math.ceil(age / 60 / CHART_POINTS);
-    const answers = await Promise.all(job.granted.slice(0, 8).map((gpu) => get(`gpus/history?gpu=${encodeURIComponent(gpu.uuid)}&since=${Math.ceil(age)}&step=${step}`)));
+    const answers = await Promise.all(job.granted.slice(0, GPUS_DRAWN).map((gpu) => get(`gpus/history?gpu=${encodeURIComponent(gpu.uuid)}&since=${Math.ceil(age)}&step=${step}`)));
     return { ...answers[0], gpus: answers.flatMap((answer) => answer.gpus) };
   }
 
@@ -176,11 +188,12 @@ export function mount(root, number) {
       h('div', { class: 'buttons' }, buttons(job))]);
     redraw(factPlace, [job, state.who?.uid], () => [section('Request and use', h('dl', { class: 'facts' }, facts(job).map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))))), commandText(job)]);
     redraw(whyPlace, [why, isOpen(job) || job], () => (why ? whyPanel(job, why) : isOpen(job) ? [] : postMortem(job)));
-    redraw(chartPlace, [past, job.state, isOpen(job) ? null : job.usage?.timeline], () => (job.state === 'running' ? charts(job, past) : usageChart(job)) ?? []);
+    redraw(chartPlace, [past, job.state, job.events?.length, isOpen(job) ? null : job.usage?.timeline, chartPlace.clientWidth], () => charts(job, past, chartPlace.clientWidth));
     redraw(eventPlace, job.events, () => eventList(job));
     drawLog();
   }
 
+  addEventListener('resize', drawAll);
   const endWatch = watchEvents((event) => {
     if (event.job === job?.id) fetchedAt = 0;
   });
@@ -192,6 +205,7 @@ export function mount(root, number) {
       fetchJob();
     },
     close() {
+      removeEventListener('resize', drawAll);
       isClosed = true;
       endWatch();
       log?.close();

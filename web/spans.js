@@ -48,7 +48,18 @@ export function spansOf(job, now) {
   return [...past, { kind: 'expected', from: now, to: expected, granted }, { kind: 'tail', from: expected, to: limit, granted }];
 }
 
-/** The same of a waiting job: from its expected start. */
+/** The moment at which a job had run for `elapsed` ms: what it was parked lies between its stretches. */
+export function momentOf(spans, elapsed) {
+  const ran = spans.filter((span) => span.kind === 'ran');
+  let left = elapsed;
+  for (const span of ran) {
+    if (left <= span.to - span.from) return span.from + left;
+    left -= span.to - span.from;
+  }
+  return (ran.at(-1)?.to ?? 0) + left;
+}
+
+/** What is expected of a waiting job, from its expected start. */
 export function forecastOf(job) {
   const from = Date.parse(job.eta), to = job.expected_end ? Date.parse(job.expected_end) : from;
   return [{ kind: 'expected', from, to }, { kind: 'tail', from: to, to: job.time_limit ? Math.max(to, from + job.time_limit * 1000) : Infinity }];

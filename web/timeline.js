@@ -2,8 +2,9 @@
 // Who has which GPU, had it, and until when; below, when the waiting jobs are expected to start. What is drawn solid is expected
 // to be so, and expected starts rest on it: it never overlaps. Until its time limit, a job has a thin tail.
 import { get } from './api.js';
+import { ticksOf } from './axis.js';
 import { h, redraw, s } from './dom.js';
-import { colourOf, gpusText, moment, numberOf, timeOfDay } from './format.js';
+import { colourOf, gpusText, moment, numberOf } from './format.js';
 import { isOpen, state } from './live.js';
 import { parkText } from './parts.js';
 import { forecastOf, hasParks, limitOf, spansOf } from './spans.js';
@@ -14,7 +15,6 @@ const FETCH_MS = 30000;
 const QUEUE_ROWS = 30;
 const CAPTION_MIN = 46, WAITING_CAPTION = 160; // pixels that the name of a job needs at least, and gets beside a forecast
 const DETAILS = 40; // jobs whose events are fetched
-const TICK = 108; // pixels that the text of a tick needs
 
 const until = (job) => (job.ended_at ? `ended ${moment(job.ended_at)}` : [
   job.park ? parkText(job) : null,
@@ -54,19 +54,8 @@ function drawWaiting(job, y, at, width) {
 
 const clip = (text, letters) => (text.length > letters ? `${text.slice(0, Math.max(0, letters - 1))}…` : text);
 
-function ticks(from, to, at, width, height) {
-  const hour = 3600000, steps = [hour / 4, hour / 2, hour, 2 * hour, 4 * hour, 6 * hour, 12 * hour, 24 * hour, 48 * hour, 96 * hour];
-  const step = steps.find((one) => ((to - from) / one) * TICK <= width) ?? 7 * 24 * hour;
-  const offset = new Date(from).getTimezoneOffset() * 60000;
-  const marks = [];
-  let day = null; // once for its ticks
-  for (let time = Math.ceil((from - offset) / step) * step + offset; time < to; time += step) {
-    const own = new Date(time).toDateString(), text = own === day ? timeOfDay(time) : moment(new Date(time).toISOString());
-    day = own;
-    marks.push(s('g', { class: 'tick' }, s('line', { x1: at(time), x2: at(time), y1: 0, y2: height }), s('text', { x: at(time) + 3, y: height + 13 }, text)));
-  }
-  return marks;
-}
+const ticks = (from, to, at, width, height) => ticksOf(from, to, width).map((tick) => s('g', { class: 'tick' },
+  s('line', { x1: at(tick.at), x2: at(tick.at), y1: 0, y2: height }), s('text', { x: at(tick.at) + 3, y: height + 13 }, tick.text)));
 
 /** The pattern of parked stretches: lines in the colour of the ground. */
 const hatch = () => s('defs', null, s('pattern', { id: 'hatch', width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' }, s('rect', { class: 'hatchline', width: 3, height: 6 })));
