@@ -82,6 +82,9 @@ struct sched_callbacks {
     uint64_t (*start)(void *arg, uint64_t job, const struct allocation *allocation);
     /* Preempts this running job. sched_stopped() follows when it has stopped (or sched_ended()). */
     void (*preempt)(void *arg, uint64_t job, const char *why);
+    /* May this running job be preempted now? Asked again directly before each preemption, which then does not
+     * happen. NULL: each may. */
+    bool (*may_preempt)(void *arg, uint64_t job);
     /* A dependency of this job can never be satisfied any more. May be NULL; changes nothing immediately. */
     void (*never)(void *arg, uint64_t job);
     /* An unused reservation was returned. May be NULL. */

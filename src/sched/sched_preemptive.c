@@ -71,7 +71,8 @@ static int64_t quantum_of(const struct sched *sched, const struct sched_run *run
 bool sched_run_is_kept(const struct sched *sched, const struct sched_run *run)
 {
     bool is_adopted = run->job->class->key.request.adopted_pid != 0; // its process is not ours to stop
-    return is_adopted || sched->now_ms - run->allocated_ms < quantum_of(sched, run);
+    return is_adopted || sched->now_ms - run->allocated_ms < quantum_of(sched, run) ||
+           !sched_run_may_give_way(sched, run);
 }
 
 int64_t sched_preemptive_change(const struct sched *sched, const struct sched_run *run)

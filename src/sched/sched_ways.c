@@ -319,9 +319,15 @@ bool sched_make_ways(struct sched *sched, const struct queue_class *class, const
     return is_found;
 }
 
+bool sched_run_may_give_way(const struct sched *sched, const struct sched_run *run)
+{
+    const struct sched_callbacks *callbacks = &sched->callbacks;
+    return callbacks->may_preempt == NULL || callbacks->may_preempt(callbacks->arg, run->job->entry.job);
+}
+
 void sched_give_way(struct sched *sched, struct sched_run *run, const char *why)
 {
-    if (run->is_giving_way)
+    if (run->is_giving_way || !sched_run_may_give_way(sched, run))
         return;
     run->is_giving_way = true;
     sched->counts.preemptions++;

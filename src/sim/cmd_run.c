@@ -32,6 +32,7 @@ struct run_call {
     int64_t half_life_ms, age_cap_ms;         // -1: the default
     uint64_t seed;
     int64_t forecasts, failure_ms, repair_ms;
+    struct parking_options parking;
     bool has_estimate, is_reference, is_json, no_timing, no_progress, no_limits, is_help;
 };
 
@@ -69,6 +70,11 @@ static int set_preempt_cost(void *target, const char *value, struct error *err)
         return result;
     call->preempt_wide_ms = call->preempt_cost_ms;
     return 0;
+}
+
+static int set_park(void *target, const char *value, struct error *err)
+{
+    return parking_options_read(&((struct run_call *)target)->parking, value, err);
 }
 
 static int set_half_life(void *target, const char *value, struct error *err)
@@ -119,6 +125,8 @@ static const struct option_row rows[] = {
     { 0, "reservations", "K", "number of blocked jobs with a reservation",
         OPTION_VALUE(integer, struct run_call, reservations), OPTION_RANGE(0, RESERVATIONS_MAX) },
     { 0, "preempt-cost", "TIME", "extra work of a preempted job (40s; 60s above 8 GPUs)", set_preempt_cost },
+    { 0, "park", "MODEL", "park preempted jobs: where=gpu|node|any,room=R,save=TIME,load=TIME,refuse=P",
+        set_park },
     { 0, "half-life", "TIME", "half-life of usage", set_half_life },
     { 0, "age-cap", "TIME", "a job is not overtaken by jobs submitted that much later; 0: no bound",
         set_age_cap },
@@ -171,6 +179,8 @@ static void choose_settings(const struct run_call *call, struct sched_settings *
         settings->preempt_cost_ms = call->preempt_cost_ms;
         settings->preempt_cost_wide_ms = call->preempt_wide_ms;
     }
+    if (call->parking.is_on)
+        settings->preempt_cost_ms = settings->preempt_cost_wide_ms = parking_cost(&call->parking, 1);
     if (call->half_life_ms >= 0)
         settings->half_life_ms = call->half_life_ms;
     if (call->age_cap_ms >= 0)
@@ -200,6 +210,21 @@ static int check_estimate(const struct run_call *call, const struct workload *wo
     if (call->estimate == ESTIMATE_TRACE && !workload->has_pred)
         return error_set(
             err, -EINVAL, "--estimate trace: the trace has no predictions (column pred_duration)");
+    return 0;
+}
+
+static int check_parking(
+    const struct run_call *call, const struct sched_settings *settings, struct error *err)
+{
+    if (!call->parking.is_on)
+        return 0;
+    if (settings->policy->preempting == PREEMPT_NONE)
+        return error_set(err, -EINVAL,
+            "--park: policy %s preempts no job; choose a preemptive one, such as --policy learnt",
+            settings->policy->name);
+    if (call->is_reference || call->preempt_cost_ms >= 0)
+        return error_set(err, -EINVAL, "--park cannot be used with %s",
+            call->is_reference ? "--reference" : "--preempt-cost, which it replaces");
     return 0;
 }
 
@@ -255,8 +280,11 @@ static int replay(struct run_call *call, const char *path, struct workload *work
 {
     struct sched_settings settings;
     choose_settings(call, &settings);
-    int result = synthetic_is(path) ? synthetic_make(workload, path, nodes, call->seed, err)
-                                    : workload_read(workload, path, &call->trace, err);
+    int result = check_parking(call, &settings, err);
+    if (result < 0)
+        return result;
+    result = synthetic_is(path) ? synthetic_make(workload, path, nodes, call->seed, err)
+                                : workload_read(workload, path, &call->trace, err);
     if (result < 0)
         return result;
     tell_bad(workload);
@@ -276,6 +304,7 @@ static int replay(struct run_call *call, const char *path, struct workload *work
         .failure_ms = call->failure_ms,
         .repair_ms = call->repair_ms,
         .seed = call->seed,
+        .parking = call->parking,
         .is_progress = !call->no_progress && isatty(STDERR_FILENO) == 1,
     };
     result = engine_run(engine, workload, nodes, &options, err);

@@ -2,7 +2,7 @@
 /*
  * The loop of a replay. The scheduler's id of a job is its index in the workload plus one. A preempted job
  * stops at once, inside the pass; it keeps its work and is charged the cost of the preemption as additional
- * work. A job whose node fails starts again from the beginning.
+ * work. A job whose node fails starts again from the beginning, also one that is parked there.
  */
 #include "sim/engine.h"
 
@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "sched/cluster/node_index.h"
+#include "sim/names.h"
 #include "sim/talk.h"
 
 #define ROUNDS_MAX 1000U  // passes of one instant
@@ -110,6 +111,8 @@ static void fill_spec(const struct engine *engine, uint32_t number, struct sched
         ret->key.estimate_ms = job->duration_ms > 0 ? job->duration_ms : 1;
     else if (options->estimate == ESTIMATE_WALLTIME)
         ret->key.estimate_ms = job->wall_ms;
+    if (options->parking.is_on)
+        parking_bind(&engine->parking, number, &ret->key.request);
 }
 
 /* The scheduler's own estimate: it includes what jobs submitted together with this one have shown. */
@@ -138,6 +141,12 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
     result->is_running = true;
     result->generation++;
     result->gpu_milli = 0;
+    if (engine->options.parking.is_on) {
+        parking_remove(&engine->parking, number);
+        allocation_clear(&engine->places[number]);
+        allocation_copy(&engine->places[number], allocation);
+        result->work_ms += parking_delay(&engine->parking, allocation, engine->now_ms);
+    }
     for (size_t i = 0; i < allocation->n_gpus; i++)
         result->gpu_milli += allocation->gpus[i].slot == 0 ? SHARE_WHOLE : allocation->gpus[i].share;
     engine->gpu_milli += result->gpu_milli;
@@ -159,6 +168,50 @@ static void leave(struct engine *engine, uint32_t number)
         close_segments(engine, number);
 }
 
+/* --- parking --- */
+
+static bool on_may_preempt(void *arg, uint64_t id)
+{
+    const struct engine *engine = arg;
+    uint32_t number = (uint32_t)(id - 1);
+    const struct sim_job *job = &engine->workload->jobs[number];
+    int64_t ran_ms = engine->now_ms - engine->results[number].since_ms;
+    const struct allocation *place = &engine->places[number];
+    uint64_t command = job->stem == HASH_START ? id : job->stem; // a trace without commands: by job
+    return ran_ms >= 2 * parking_cost(&engine->options.parking, place->n_gpus) &&
+           parking_allows(&engine->parking, sched_cluster(engine->sched), command, place);
+}
+
+/* From now on it waits for its place of return, or no longer. */
+static void bind_place(struct engine *engine, uint32_t number)
+{
+    struct sched_job_spec spec;
+    if (engine->options.parking.where == PARKING_ANY)
+        return;
+    fill_spec(engine, number, &spec);
+    sched_edit(engine->sched, engine->now_ms, &spec);
+}
+
+/* What was parked there is lost. Those jobs start again, anywhere. */
+static void lose_parked(struct engine *engine, uint32_t node)
+{
+    for (uint32_t number = 0; number < engine->next_arrival; number++) {
+        struct job_result *result = &engine->results[number];
+        const struct parked *parked = &engine->parking.jobs[number];
+        if (parked->node_name == NULL || parked->node != node)
+            continue;
+        int64_t done_ms = engine->workload->jobs[number].duration_ms - result->work_ms;
+        engine->lost_gpu_ms += (double)(done_ms > 0 ? done_ms : 0) * (double)parked->gpu_milli / SHARE_WHOLE;
+        parking_remove(&engine->parking, number);
+        struct sched_job_spec spec;
+        fill_spec(engine, number, &spec);
+        result->work_ms = engine->workload->jobs[number].duration_ms;
+        engine->n_interruptions++;
+        sched_withdraw(engine->sched, engine->now_ms, spec.id);
+        sched_submit(engine->sched, engine->now_ms, &spec);
+    }
+}
+
 /* At once: the scheduler may then count on its GPUs in the same pass. */
 static void on_preempt(void *arg, uint64_t id, const char *why)
 {
@@ -169,7 +222,10 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     const struct sched_settings *settings = engine->options.settings;
     (void)why;
     int64_t worked_ms = engine->now_ms - result->since_ms;
-    int64_t cost_ms = sched_preempt_cost(settings, job->gpus);
+    bool is_parked = engine->options.parking.is_on;
+    int64_t cost_ms = is_parked ? parking_add(&engine->parking, sched_cluster(engine->sched), number,
+                                      &engine->places[number], engine->now_ms)
+                                : sched_preempt_cost(settings, job->gpus);
     leave(engine, number);
     result->work_ms += cost_ms - worked_ms;
     result->preemptions++;
@@ -179,6 +235,8 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     engine->lost_gpu_ms += (double)cost_ms * result->gpu_milli / SHARE_WHOLE;
     /* Work kept, less what giving way costs: so the scheduler's "left" is the truth of this clock. */
     sched_stopped(engine->sched, engine->now_ms, id, job->duration_ms - result->work_ms);
+    if (is_parked)
+        bind_place(engine, number);
 }
 
 /* --- nodes that fail --- */
@@ -201,6 +259,8 @@ static void interrupt_job(struct engine *engine, uint32_t number)
     engine->n_interruptions++;
     engine->n_waiting++;
     sched_stopped(engine->sched, engine->now_ms, (uint64_t)number + 1, 0);
+    if (engine->options.parking.is_on)
+        bind_place(engine, number);
 }
 
 /* Failures are rare, so no list of the jobs of each node is kept. */
@@ -225,6 +285,8 @@ static void on_failures(struct engine *engine)
         cluster_touch(cluster, node);
         if (!is_up)
             interrupt_node(engine, number);
+        if (!is_up && engine->options.parking.is_on)
+            lose_parked(engine, number);
     }
 }
 
@@ -384,6 +446,11 @@ int engine_run(struct engine *engine, const struct workload *workload, const str
 {
     *engine = (struct engine){ .workload = workload, .nodes = nodes, .options = *options };
     struct sched_callbacks callbacks = { .arg = engine, .start = on_start, .preempt = on_preempt };
+    if (options->parking.is_on) {
+        callbacks.may_preempt = on_may_preempt;
+        engine->places = xcalloc(workload->n_jobs, sizeof(*engine->places));
+    }
+    parking_init(&engine->parking, &options->parking, nodes->count, workload->n_jobs);
     int64_t begin_ns = clock_ns();
     engine->sched = sched_new(options->settings, &callbacks);
     nodes_fill_cluster(nodes, sched_cluster(engine->sched));
@@ -416,6 +483,10 @@ void engine_clear(struct engine *engine)
     sched_free(engine->sched);
     event_heap_clear(&engine->ends);
     failures_clear(&engine->failures);
+    for (size_t i = 0; engine->places != NULL && i < engine->workload->n_jobs; i++)
+        allocation_clear(&engine->places[i]);
+    free(engine->places);
+    parking_clear(&engine->parking);
     samples_clear(&engine->pass_ns);
     free(engine->results);
     free(engine->started);

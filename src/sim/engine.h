@@ -14,6 +14,7 @@
 #include "sim/failures.h"
 #include "sim/forecasts.h"
 #include "sim/nodes.h"
+#include "sim/parking.h"
 #include "sim/samples.h"
 #include "sim/workload.h"
 
@@ -39,16 +40,17 @@ struct curve_point {
 struct engine_options {
     const struct sched_settings *settings;
     enum estimate_source estimate;
-    int64_t tick_ms;    // passes only at multiples of this; 0: at every event
-    bool has_limits;    // wall times are time limits
-    bool draws;         // keep segments
-    bool plots;         // keep the curve
-    bool is_timed;      // measure the passes
-    bool is_progress;   // show progress on standard error
-    uint64_t forecasts; // about how many are made; 0: none
-    int64_t failure_ms; // mean time between failures of a node; 0: none fails
-    int64_t repair_ms;  // after which it is back
-    uint64_t seed;      // of the failures
+    int64_t tick_ms;                // passes only at multiples of this; 0: at every event
+    bool has_limits;                // wall times are time limits
+    bool draws;                     // keep segments
+    bool plots;                     // keep the curve
+    bool is_timed;                  // measure the passes
+    bool is_progress;               // show progress on standard error
+    uint64_t forecasts;             // about how many are made; 0: none
+    int64_t failure_ms;             // mean time between failures of a node; 0: none fails
+    int64_t repair_ms;              // after which it is back
+    uint64_t seed;                  // of the failures
+    struct parking_options parking; // if on, a preempted job is parked
 };
 
 /* The results of one job. */
@@ -85,6 +87,8 @@ struct engine {
     double lost_gpu_ms;        // work lost in preemptions and failures
     uint64_t n_preemptions, n_interruptions;
     struct failures failures;
+    struct allocation *places; // with parking: of each job, where it ran last
+    struct parking parking;    // if options.parking.is_on
     /* For drawing. */
     struct segment *segments;
     size_t n_segments;
