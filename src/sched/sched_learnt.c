@@ -67,21 +67,28 @@ static const struct way_rules rules = {
     .why = "jobs with an earlier expected end need its GPUs",
 };
 
-/* Whole GPUs, any of any node: such requests can be compared. Of a class that has waited, or that may itself
- * be preempted, may_move() is different; and what a reservation allows depends on the owner and the limit. */
+/* To nodes or GPUs of a list, as a parked job is to those that it left. */
+static bool is_bound(const struct sched_request *request)
+{
+    return request->nodelist != NULL || request->n_allow > 0;
+}
+
+/* Whole GPUs: such requests can be compared. Of a class that has waited, or that may itself be preempted,
+ * may_move() is different; and what a reservation allows depends on the owner and the limit. */
 static bool is_comparable(const struct sched *sched, const struct queue_class *class)
 {
     const struct sched_request *request = &class->key.request;
     bool is_plain = request->gpus > 0 && request->nodes == 0 && request->gpus_per_node == 0 &&
-                    !request_is_shared(request) && request->n_picks == 0 && request->n_allow == 0 &&
-                    request->model == NULL && request->partition == NULL && request->nodelist == NULL &&
-                    request->exclude == NULL && !request->is_exclusive && request->share_kind == 0;
+                    !request_is_shared(request) && request->n_picks == 0 && request->model == NULL &&
+                    request->partition == NULL && request->exclude == NULL && !request->is_exclusive &&
+                    request->share_kind == 0;
     return is_plain && sched->n_reservations == 0 && !class->key.is_preemptible &&
            !has_waited(sched, class, class->first->submit_ms, sched->now_ms);
 }
 
 /* Starts take GPUs, and what started is kept for its quantum: within a pass nothing becomes easier, until
- * jobs are preempted. */
+ * jobs are preempted. What fails on all nodes fails on one, but not the reverse: only requests that are not
+ * bound to a place are noted. */
 static bool must_fail(const struct sched *sched, const struct queue_class *class)
 {
     const struct learnt_failure *failure = &sched->failure;
@@ -112,7 +119,8 @@ bool sched_learnt_make_way(struct sched *sched, struct queue_class *class, const
     bool is_made = sched_make_ways(sched, class, fit, &rules);
     if (is_made)
         sched->failure.gpus = 0;
-    else if (can_compare && (sched->failure.gpus == 0 || class->key.request.gpus < sched->failure.gpus))
+    else if (can_compare && !is_bound(&class->key.request) &&
+             (sched->failure.gpus == 0 || class->key.request.gpus < sched->failure.gpus))
         note_failure(sched, class);
     bool is_free = sched->n_over != n_over;
     sched->n_over = n_over; // including jobs just preempted

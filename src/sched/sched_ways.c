@@ -110,7 +110,7 @@ static bool find_way(const struct making *making, uint32_t node, uint32_t gpus, 
     const struct sched_request *request = &making->class->key.request;
     struct sched_run *victims[NODE_RUNS_LOOKED];
     if (!where->is_up || where->n_gpus < gpus || node >= sched->n_nodes ||
-        sched->nodes[node].count > NODE_RUNS_LOOKED)
+        sched->nodes[node].count > NODE_RUNS_LOOKED || !cluster_node_admits(where, request))
         return false;
     size_t count = collect(making, node, victims);
     if (gpus > 0 &&
@@ -147,9 +147,13 @@ static int compare_ways(const void *a, const void *b)
 static bool add_ways(struct making *making, size_t parts, uint32_t gpus)
 {
     const struct cluster *cluster = &making->sched->cluster;
-    struct way *found = xcalloc(cluster->n_nodes + 1, sizeof(*found));
+    const char *named = making->class->key.request.nodelist;
+    const struct cluster_node *only = named != NULL ? cluster_find(cluster, named) : NULL; // a list of one
+    uint32_t from = only != NULL ? only->position : 0;
+    uint32_t to = only != NULL ? from + 1 : (uint32_t)cluster->n_nodes;
+    struct way *found = xcalloc(to - from + 1, sizeof(*found));
     size_t n = 0;
-    for (uint32_t node = 0; node < cluster->n_nodes; node++)
+    for (uint32_t node = from; node < to; node++)
         if (!is_taken(making, node))
             n += find_way(making, node, gpus, &found[n]);
     qsort(found, n, sizeof(*found), compare_ways);
