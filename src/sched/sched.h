@@ -36,6 +36,7 @@ struct sched_settings {
     int64_t unused_ms;                             // a reservation unused for this time is returned
     int64_t preempt_grace_ms;                      // for estimates: how long a preemption takes
     int64_t preempt_cost_ms, preempt_cost_wide_ms; // cost of a preemption to the job (wide: > 8 GPUs)
+    int64_t preempt_cost_gpu_ms;                   // and for each of its GPUs
     int64_t quantum_ms;                            // minimum run time before a preemption by policy
     bool counts_gpus_only; // preemptive policies as in the reference simulators, which count GPUs without
                            // placing jobs

@@ -54,7 +54,8 @@ static double key_of(const struct sched *sched, const struct sched_job *job)
 
 int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus)
 {
-    return gpus > WIDE_GPUS ? settings->preempt_cost_wide_ms : settings->preempt_cost_ms;
+    int64_t base_ms = gpus > WIDE_GPUS ? settings->preempt_cost_wide_ms : settings->preempt_cost_ms;
+    return base_ms + settings->preempt_cost_gpu_ms * gpus;
 }
 
 /* Comparisons with the reference simulators, which have no bound, are made without. */

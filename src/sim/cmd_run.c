@@ -180,7 +180,7 @@ static void choose_settings(const struct run_call *call, struct sched_settings *
         settings->preempt_cost_wide_ms = call->preempt_wide_ms;
     }
     if (call->parking.is_on)
-        settings->preempt_cost_ms = settings->preempt_cost_wide_ms = parking_cost(&call->parking, 1);
+        parking_set_cost(&call->parking, settings);
     if (call->half_life_ms >= 0)
         settings->half_life_ms = call->half_life_ms;
     if (call->age_cap_ms >= 0)

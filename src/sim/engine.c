@@ -145,7 +145,7 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
         parking_remove(&engine->parking, number);
         allocation_clear(&engine->places[number]);
         allocation_copy(&engine->places[number], allocation);
-        result->work_ms += parking_delay(&engine->parking, allocation, engine->now_ms);
+        result->delay_ms = parking_delay(&engine->parking, allocation, engine->now_ms);
     }
     for (size_t i = 0; i < allocation->n_gpus; i++)
         result->gpu_milli += allocation->gpus[i].slot == 0 ? SHARE_WHOLE : allocation->gpus[i].share;
@@ -170,16 +170,18 @@ static void leave(struct engine *engine, uint32_t number)
 
 /* --- parking --- */
 
+/* Since it runs; while the contents of others leave its GPUs it does nothing. */
+static int64_t worked_ms(const struct engine *engine, const struct job_result *result)
+{
+    int64_t ms = engine->now_ms - result->since_ms - result->delay_ms;
+    return ms > 0 ? ms : 0;
+}
+
 static bool on_may_preempt(void *arg, uint64_t id)
 {
     const struct engine *engine = arg;
     uint32_t number = (uint32_t)(id - 1);
-    const struct sim_job *job = &engine->workload->jobs[number];
-    int64_t ran_ms = engine->now_ms - engine->results[number].since_ms;
-    const struct allocation *place = &engine->places[number];
-    uint64_t command = job->stem == HASH_START ? id : job->stem; // a trace without commands: by job
-    return ran_ms >= 2 * parking_cost(&engine->options.parking, place->n_gpus) &&
-           parking_allows(&engine->parking, sched_cluster(engine->sched), command, place);
+    return parking_allows(&engine->parking, sched_cluster(engine->sched), number, &engine->places[number]);
 }
 
 /* From now on it waits for its place of return, or no longer. */
@@ -221,13 +223,12 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     const struct sim_job *job = &engine->workload->jobs[number];
     const struct sched_settings *settings = engine->options.settings;
     (void)why;
-    int64_t worked_ms = engine->now_ms - result->since_ms;
     bool is_parked = engine->options.parking.is_on;
     int64_t cost_ms = is_parked ? parking_add(&engine->parking, sched_cluster(engine->sched), number,
                                       &engine->places[number], engine->now_ms)
                                 : sched_preempt_cost(settings, job->gpus);
     leave(engine, number);
-    result->work_ms += cost_ms - worked_ms;
+    result->work_ms += cost_ms - worked_ms(engine, result);
     result->preemptions++;
     result->since_ms = engine->now_ms;
     engine->n_preemptions++;
@@ -325,6 +326,8 @@ static void on_arrivals(struct engine *engine)
         }
         engine->results[number].since_ms = engine->now_ms;
         engine->results[number].work_ms = workload->jobs[number].duration_ms;
+        if (engine->options.parking.is_on)
+            parking_know(&engine->parking, number, workload->jobs[number].stem);
         engine->n_waiting++;
         sched_submit(engine->sched, engine->now_ms, &spec);
     }
@@ -351,9 +354,9 @@ static void pass(struct engine *engine)
         if (!result->is_running) // it was preempted in the same pass
             continue;
         sched_started(engine->sched, engine->now_ms, (uint64_t)number + 1);
-        struct heap_event event = {
-            .at_ms = engine->now_ms + result->work_ms, .job = number, .attempt = result->generation
-        };
+        struct heap_event event = { .at_ms = engine->now_ms + result->delay_ms + result->work_ms,
+            .job = number,
+            .attempt = result->generation };
         event_heap_push(&engine->ends, &event);
     }
 }

@@ -60,6 +60,7 @@ struct job_result {
     int64_t estimate_ms;      // at its first start
     /* While it is active. */
     int64_t since_ms, work_ms; // start of the current wait or run; remaining work
+    int64_t delay_ms;          // of the current run: before its work begins
     uint32_t generation;       // incremented at each start and stop, to detect stale end events
     uint32_t preemptions;
     uint32_t gpu_milli; // held

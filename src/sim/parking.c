@@ -113,10 +113,10 @@ int parking_options_read(struct parking_options *ret, const char *text, struct e
     return result;
 }
 
-int64_t parking_cost(const struct parking_options *options, size_t gpus)
+void parking_set_cost(const struct parking_options *options, struct sched_settings *settings)
 {
-    return options->save_ms + options->load_ms +
-           (options->save_gpu_ms + options->load_gpu_ms) * (int64_t)gpus;
+    settings->preempt_cost_ms = settings->preempt_cost_wide_ms = options->save_ms + options->load_ms;
+    settings->preempt_cost_gpu_ms = options->save_gpu_ms + options->load_gpu_ms;
 }
 
 /* --- the books --- */
@@ -129,9 +129,9 @@ void parking_init(
         return;
     parking->held_milli = xcalloc(n_nodes + 1, sizeof(*parking->held_milli));
     parking->jobs = xcalloc(n_jobs + 1, sizeof(*parking->jobs));
-    parking->vacated_ms = xcalloc(n_nodes * NODE_GPUS_LIMIT + 1, sizeof(*parking->vacated_ms));
-    for (size_t i = 0; i < n_nodes * NODE_GPUS_LIMIT; i++)
-        parking->vacated_ms[i] = INT64_MIN;
+    parking->refuses = xcalloc(n_jobs + 1, sizeof(*parking->refuses));
+    parking->leaving_ms = xcalloc(n_nodes + 1, sizeof(*parking->leaving_ms));
+    parking->empty_ms = xcalloc(n_nodes * NODE_GPUS_LIMIT + 1, sizeof(*parking->empty_ms));
 }
 
 static void forget(struct parked *parked)
@@ -147,7 +147,9 @@ void parking_clear(struct parking *parking)
         forget(&parking->jobs[i]);
     free(parking->jobs);
     free(parking->held_milli);
-    free(parking->vacated_ms);
+    free(parking->refuses);
+    free(parking->leaving_ms);
+    free(parking->empty_ms);
     *parking = (struct parking){ 0 };
 }
 
@@ -159,15 +161,16 @@ static uint64_t milli_of(const struct allocation *allocation)
     return milli;
 }
 
-static bool is_refused(const struct parking *parking, uint64_t stem)
+void parking_know(struct parking *parking, uint32_t job, uint64_t command)
 {
-    return hash_bytes(HASH_START, &stem, sizeof(stem)) % 100 < parking->options.refuse_percent;
+    uint64_t by = command == HASH_START ? (uint64_t)job + 1 : command;
+    parking->refuses[job] = hash_bytes(HASH_START, &by, sizeof(by)) % 100 < parking->options.refuse_percent;
 }
 
-bool parking_allows(const struct parking *parking, const struct cluster *cluster, uint64_t stem,
+bool parking_allows(const struct parking *parking, const struct cluster *cluster, uint32_t job,
     const struct allocation *allocation)
 {
-    if (allocation->n_nodes != 1 || is_refused(parking, stem))
+    if (allocation->n_nodes != 1 || parking->refuses[job])
         return false;
     uint32_t node = allocation->nodes[0].node;
     double most = parking->options.room * (double)cluster->nodes[node].n_gpus * SHARE_WHOLE;
@@ -190,9 +193,12 @@ int64_t parking_add(struct parking *parking, const struct cluster *cluster, uint
         .gpu_milli = milli_of(allocation),
         .gpus = xcalloc(allocation->n_gpus + 1, sizeof(*parked->gpus)),
         .n_gpus = allocation->n_gpus };
+    int64_t *leaving_ms = &parking->leaving_ms[node];
+    *leaving_ms = (*leaving_ms > now_ms ? *leaving_ms : now_ms) + parking->options.load_ms +
+                  parking->options.load_gpu_ms * (int64_t)parked->n_gpus;
     for (size_t i = 0; i < allocation->n_gpus; i++) {
         parked->gpus[i] = allocation->gpus[i].gpu;
-        parking->vacated_ms[node * NODE_GPUS_LIMIT + parked->gpus[i]] = now_ms;
+        parking->empty_ms[node * NODE_GPUS_LIMIT + parked->gpus[i]] = *leaving_ms;
     }
     qsort(parked->gpus, parked->n_gpus, sizeof(*parked->gpus), compare_u32);
     parking->held_milli[node] += parked->gpu_milli;
@@ -211,12 +217,13 @@ void parking_remove(struct parking *parking, uint32_t job)
 
 int64_t parking_delay(const struct parking *parking, const struct allocation *allocation, int64_t now_ms)
 {
-    int64_t gpus = 0;
+    int64_t from_ms = now_ms;
     for (size_t i = 0; i < allocation->n_gpus; i++) {
         const struct alloc_gpu *gpu = &allocation->gpus[i];
-        gpus += parking->vacated_ms[gpu->node * NODE_GPUS_LIMIT + gpu->gpu] == now_ms;
+        int64_t empty_ms = parking->empty_ms[gpu->node * NODE_GPUS_LIMIT + gpu->gpu];
+        from_ms = empty_ms > from_ms ? empty_ms : from_ms;
     }
-    return gpus == 0 ? 0 : parking->options.load_ms + parking->options.load_gpu_ms * gpus;
+    return from_ms - now_ms;
 }
 
 void parking_bind(const struct parking *parking, uint32_t job, struct sched_request *request)

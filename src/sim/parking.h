@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "sched/cluster/cluster.h"
+#include "sched/sched.h"
 
 enum parking_where { PARKING_ANY, PARKING_NODE, PARKING_GPU }; // where a parked job may return to
 
@@ -20,7 +20,7 @@ struct parking_options {
     enum parking_where where;
     double room;                  // parked GPUs that a node may hold, per GPU of its own
     int64_t save_ms, save_gpu_ms; // additional work of the parked job, and the same for each of its GPUs
-    int64_t load_ms, load_gpu_ms; // delay of the job that gets its GPUs, and for each of these
+    int64_t load_ms, load_gpu_ms; // until its GPUs are empty, and for each of them
     unsigned refuse_percent;      // part of the commands whose jobs cannot be parked
 };
 
@@ -28,8 +28,8 @@ struct parking_options {
  * default: any, 4, the costs above, 0. -EINVAL with a sentence. */
 int parking_options_read(struct parking_options *ret, const char *text, struct error *err);
 
-/* What parking and returning a job with so many GPUs costs, in milliseconds. */
-int64_t parking_cost(const struct parking_options *options, size_t gpus);
+/* Tells the scheduler what parking and returning a job costs. Its quantum follows from that. */
+void parking_set_cost(const struct parking_options *options, struct sched_settings *settings);
 
 /* The contents of one job. */
 struct parked {
@@ -46,7 +46,9 @@ struct parking {
     size_t n_nodes;
     struct parked *jobs;
     size_t n_jobs;
-    int64_t *vacated_ms; // by each GPU of each node: when a job was parked there last
+    bool *refuses;       // of each job
+    int64_t *leaving_ms; // of each node: when all contents that leave its GPUs now have left
+    int64_t *empty_ms;   // by each GPU of each node: when the contents of jobs parked there have left
     uint64_t n_parks;
 };
 
@@ -54,15 +56,18 @@ void parking_init(
     struct parking *parking, const struct parking_options *options, size_t n_nodes, size_t n_jobs);
 void parking_clear(struct parking *parking);
 
-/* May a job of this command with this allocation be parked now? */
-bool parking_allows(const struct parking *parking, const struct cluster *cluster, uint64_t stem,
+/* A new job, and the hash of its command; HASH_START: it has none. */
+void parking_know(struct parking *parking, uint32_t job, uint64_t command);
+/* May this job with this allocation be parked now? */
+bool parking_allows(const struct parking *parking, const struct cluster *cluster, uint32_t job,
     const struct allocation *allocation);
 /* Parks it; parking_allows() said yes. Returns its cost in milliseconds of work. */
 int64_t parking_add(struct parking *parking, const struct cluster *cluster, uint32_t job,
     const struct allocation *allocation, int64_t now_ms);
 /* It runs again, or its contents are lost with the node. */
 void parking_remove(struct parking *parking, uint32_t job);
-/* How long a job that starts here now waits for the contents of others to leave. */
+/* How long a job that starts here now waits for the contents of others to leave, in milliseconds. What leaves
+ * a node leaves it one job after the other. */
 int64_t parking_delay(const struct parking *parking, const struct allocation *allocation, int64_t now_ms);
 /* Restricts a request to the place of return. The request borrows what it needs. */
 void parking_bind(const struct parking *parking, uint32_t job, struct sched_request *request);

@@ -120,6 +120,35 @@ def test_what_a_failing_node_interrupts_starts_again_from_the_beginning(tmp_path
     assert json.loads(sim(*words[:6])[0])['interruptions'] == 0
 
 
+def parking(path, rows, policy, model, *words, cluster='1x1'):
+    path.write_text('submit,duration,gpus\n' + ''.join(f'{submit},{duration},{gpus}\n' for submit, duration, gpus in rows))
+    return json.loads(sim('run', path, '--cluster', cluster, '--policy', policy, '--park', model, '--json', '--no-timing', *words)[0])
+
+
+def test_who_gets_the_gpus_of_a_parked_job_waits_once_until_they_are_empty(tmp_path):
+    """Each may be parked 2006 s after its start. The second, which is parked itself, has then worked 1006 s."""
+    figures = parking(tmp_path / 'trace.csv', [(0, 20000, 1), (1000, 3000, 1), (3006, 10, 1)], 'srtf', 'save=3s,load=1000s')
+    ends = (4012 + 1000 + 10, 5022 + 3000 - 1006 + 3, 7019 + 20000 - 2006 + 3)
+    assert figures['preemptions'] == 2
+    assert figures['avg_jct_s'] == (ends[0] - 3006 + ends[1] - 1000 + ends[2]) / 3
+
+
+@pytest.mark.parametrize('where, begin', [('any', 2000), ('node', 5000), ('gpu', 5000)])
+def test_a_parked_job_returns_where_the_model_says(tmp_path, where, begin):
+    """The first job of two nodes is parked for one that runs until 5000 s; the other node is free from 2000 s on."""
+    rows = [(0, 10000, 1), (0, 2000, 1), (100, 4900, 1)]
+    figures = parking(tmp_path / 'trace.csv', rows, 'srtf', f'where={where},save=0s,load=0s', cluster='2x1')
+    assert figures['preemptions'] == 1
+    assert figures['max_jct_s'] == begin - 100 + 10000
+
+
+def test_a_job_of_several_nodes_and_one_for_which_there_is_no_room_are_not_parked(tmp_path):
+    for gpus, model in ((2, 'room=4'), (1, 'room=0'), (1, 'refuse=100%')):
+        figures = parking(tmp_path / 'trace.csv', [(0, 10000, gpus), (0, 10000, 2 - gpus), (1000, 10, 1)][::2], 'srtf', model,
+                          cluster='2x1' if gpus == 2 else '1x1')
+        assert figures['preemptions'] == 0, model
+
+
 def test_the_error_of_an_estimate_is_that_of_what_the_scheduler_used(tmp_path):
     """Jobs that were submitted together: once one has ended, what the others take is known, although their user's other jobs were short."""
     path = tmp_path / 'trace.csv'

@@ -42,7 +42,7 @@ static void a_node_holds_no_more_parked_gpus_than_its_room_until_one_returns(voi
     struct allocation place = { .nodes = &node, .n_nodes = 1, .gpus = gpus, .n_gpus = 2 };
     setup(&cluster, &parking, "room=1");
     for (uint32_t job = 0; job < GPUS / 2; job++) {
-        assert_true(parking_allows(&parking, &cluster, 7, &place));
+        assert_true(parking_allows(&parking, &cluster, job, &place));
         assert_int_equal(parking_add(&parking, &cluster, job, &place, 5), 3000 + 2 * 8000);
     }
     assert_false(parking_allows(&parking, &cluster, 7, &place));
@@ -50,8 +50,30 @@ static void a_node_holds_no_more_parked_gpus_than_its_room_until_one_returns(voi
     parking_remove(&parking, 0);
     assert_true(parking_allows(&parking, &cluster, 7, &place));
     assert_int_equal(parking.held_milli[1], 2 * SHARE_WHOLE);
-    assert_int_equal(parking_delay(&parking, &place, 5), 2000 + 2 * 4000);
-    assert_int_equal(parking_delay(&parking, &place, 6), 0);
+    teardown(&cluster, &parking);
+}
+
+/* Two jobs leave GPU 0 and GPU 1 of a node at 5 ms, one after the other. */
+static void who_gets_gpus_waits_until_they_are_empty_and_no_longer(void **state)
+{
+    (void)state;
+    struct cluster cluster;
+    struct parking parking;
+    struct alloc_gpu gpus[] = { { .node = 1, .gpu = 0 }, { .node = 1, .gpu = 1 }, { .node = 1, .gpu = 2 } };
+    struct alloc_node node = { .node = 1 };
+    struct allocation first = { .nodes = &node, .n_nodes = 1, .gpus = &gpus[0], .n_gpus = 1 };
+    struct allocation second = { .nodes = &node, .n_nodes = 1, .gpus = &gpus[1], .n_gpus = 1 };
+    struct allocation both = { .nodes = &node, .n_nodes = 1, .gpus = gpus, .n_gpus = 2 };
+    struct allocation other = { .nodes = &node, .n_nodes = 1, .gpus = &gpus[2], .n_gpus = 1 };
+    setup(&cluster, &parking, "load=2s+4s/gpu");
+    (void)parking_add(&parking, &cluster, 0, &first, 5);
+    (void)parking_add(&parking, &cluster, 1, &second, 5);
+    assert_int_equal(parking_delay(&parking, &first, 5), 6000);
+    assert_int_equal(parking_delay(&parking, &second, 5), 12000);
+    assert_int_equal(parking_delay(&parking, &both, 5), 12000);
+    assert_int_equal(parking_delay(&parking, &other, 5), 0);
+    assert_int_equal(parking_delay(&parking, &first, 4005), 2000);
+    assert_int_equal(parking_delay(&parking, &first, 6005), 0);
     teardown(&cluster, &parking);
 }
 
@@ -98,9 +120,10 @@ static void jobs_of_several_nodes_and_a_part_of_the_commands_are_never_parked(vo
     struct allocation one = { .nodes = nodes, .n_nodes = 1, .gpus = gpus, .n_gpus = 1 };
     unsigned allowed = 0;
     setup(&cluster, &parking, "refuse=25%");
-    for (uint64_t stem = 0; stem < 4000; stem++) {
-        assert_false(parking_allows(&parking, &cluster, stem, &wide));
-        allowed += parking_allows(&parking, &cluster, stem, &one);
+    for (uint64_t command = 0; command < 4000; command++) {
+        parking_know(&parking, 3, command);
+        assert_false(parking_allows(&parking, &cluster, 3, &wide));
+        allowed += parking_allows(&parking, &cluster, 3, &one);
     }
     assert_in_range(allowed, 2850, 3150);
     teardown(&cluster, &parking);
@@ -132,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_holds_no_more_parked_gpus_than_its_room_until_one_returns),
+        cmocka_unit_test(who_gets_gpus_waits_until_they_are_empty_and_no_longer),
         cmocka_unit_test(a_parked_job_is_bound_to_what_the_model_says),
         cmocka_unit_test(jobs_of_several_nodes_and_a_part_of_the_commands_are_never_parked),
         cmocka_unit_test(a_model_that_cannot_be_is_refused_with_the_value),
