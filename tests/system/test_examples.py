@@ -4,17 +4,19 @@
 Libraries that Debian lacks are stand-ins of stand_ins/ where they are not installed: they show that mgpu's part and the use of the
 library's interface agree, not that the library works. Each README says against what it was tested."""
 
+import contextlib
 import datetime
 import glob
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 
 import harness
 import pytest
 
-TIMEOUT_S = 120  # libraries start slowly on a busy machine
+TIMEOUT_S = 60  # libraries start slowly on a busy machine
 BLOCK = re.compile(r'(?:^    .*\n)+', re.M)
 
 
@@ -44,10 +46,15 @@ class Example:
 
     def type(self, command, timeout_s=TIMEOUT_S):
         """What the command prints; it must succeed."""
-        done = subprocess.run(['bash', '-c', command], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, check=False, timeout=timeout_s, **self.box.client.popen_arguments())
-        assert done.returncode == 0, f'$ {command}\n{done.stdout}{done.stderr}{self.box.log()[-2000:]}'
+        done = subprocess.run(['timeout', str(timeout_s), 'bash', '-c', command], cwd=self.folder, env=self.environment, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, check=False, **self.box.client.popen_arguments())
+        assert done.returncode == 0, f'$ {command}\n{done.stdout}{done.stderr}{self.logs()}'
         return done.stdout
+
+    def logs(self):
+        """What its jobs have printed, for a test that fails."""
+        jobs = self.box.api('GET', '/jobs?all=1').json['jobs']
+        return ''.join(f"--- {job['id']} {job['name']} {job['state']}\n{self.box.output(job['id'])[-2000:]}" for job in jobs)
 
     def commands(self):
         """[(command, the lines shown below it)] of its README."""
@@ -124,3 +131,39 @@ def test_a_training_that_is_requeued_evaluates_no_checkpoint_twice(example):
     assert it.job('train')['attempt'] == 2
     names = [job['name'] for job in it.box.api('GET', '/jobs?all=1').json['jobs']]
     assert sorted(names) == ['eval-100', 'eval-200', 'report', 'train'], names
+
+
+# --- optuna ---
+
+needs_optuna = pytest.mark.skipif(not has_module('optuna'), reason='python3-optuna is not installed: tools/install-packages real')
+WORKER = re.compile(r'worker (\d) on GPU (\d): 6 trials, from (\S+) s to (\S+) s')
+
+
+def ended_trials(path):
+    if not os.path.exists(path):
+        return 0
+    with contextlib.closing(sqlite3.connect(path, timeout=TIMEOUT_S)) as study, contextlib.suppress(sqlite3.OperationalError):
+        return study.execute("SELECT COUNT(*) FROM trials WHERE state IN ('COMPLETE', 'PRUNED')").fetchone()[0]
+    return 0  # its tables are being made
+
+
+@pytest.mark.real
+@needs_optuna
+def test_workers_of_a_study_run_trials_side_by_side_on_different_gpus(example):
+    it = example('optuna')
+    it.type_readme()
+    workers = WORKER.findall(it.box.output(it.job('best')['id']))
+    assert len(workers) == 4 and len({gpu for _, gpu, _, _ in workers}) == 4, workers
+    assert max(float(begin) for _, _, begin, _ in workers) < min(float(end) for _, _, _, end in workers), workers
+
+
+@pytest.mark.real
+@needs_optuna
+def test_a_worker_that_is_requeued_runs_only_the_trials_that_are_left(example):
+    it = example('optuna')
+    it.type('mgpu submit -g 1 -J worker -- python3 sweep.py 4')
+    harness.until(lambda: ended_trials(f'{it.folder}/study.db'), 'the end of its first trial', TIMEOUT_S)
+    it.type('mgpu requeue --grace 0s worker && mgpu wait worker && mgpu submit -g 0 -J best -- python3 sweep.py --report && mgpu wait best')
+    left = re.search(r'attempt 2: (\d) trials', it.box.output(it.job('worker')['id']))
+    assert left and int(left[1]) < 4
+    assert 'best of 4 trials' in it.box.output(it.job('best')['id'])
