@@ -54,7 +54,19 @@ class Example:
     def logs(self):
         """What its jobs have printed, for a test that fails."""
         jobs = self.box.api('GET', '/jobs?all=1').json['jobs']
-        return ''.join(f"--- {job['id']} {job['name']} {job['state']}\n{self.box.output(job['id'])[-2000:]}" for job in jobs)
+        return ''.join(f"--- {job['id']} {job['name']} {job['state']}\n{self.output(job['id'])[-3000:]}" for job in jobs)
+
+    def output(self, job):
+        """What all attempts of a job have printed so far, each in a log of its own."""
+        text = ''
+        for path in {event['log'] for event in self.box.job(job)['events'] if event['type'] == 'requeued'} - {self.box.job(job)['log']}:
+            with open(path, encoding='utf-8') as log:
+                text += log.read()
+        answer = self.box.api('GET', f'/jobs/{job}/log')
+        return text + (answer.body.decode() if answer.status == 200 else '')  # else it has printed nothing yet
+
+    def await_output(self, job, text):
+        harness.until(lambda: text in self.output(job), f'{text!r} in the output of job {job}', TIMEOUT_S)
 
     def commands(self):
         """[(command, the lines shown below it)] of its README."""
@@ -92,14 +104,14 @@ def gpus_of(job):
 
 
 def without_values(line):
-    return re.sub(r'\d+\.\d+', 'N', line.rstrip())
+    return re.sub(r'\d+\.\d+|(?<=after step )\d+', 'N', line.rstrip())
 
 
 @pytest.fixture
 def example(make_instance, place):
-    def make(name, stand_ins=(), gpus='sim:8x24G'):
+    def make(name, stand_ins=(), **options):
         os.mkdir(f'{place}/lib')
-        return Example(make_instance(gpus), place, name, stand_ins)
+        return Example(make_instance(**options), place, name, stand_ins)
 
     return make
 
@@ -167,3 +179,45 @@ def test_a_worker_that_is_requeued_runs_only_the_trials_that_are_left(example):
     left = re.search(r'attempt 2: (\d) trials', it.box.output(it.job('worker')['id']))
     assert left and int(left[1]) < 4
     assert 'best of 4 trials' in it.box.output(it.job('best')['id'])
+
+
+# --- Lightning ---
+
+def assert_continued(it, name, cause):
+    """The job `name` has saved once on request, was ended at once, and its second attempt began with what was saved."""
+    job = it.job(name)
+    assert (job['state'], job['attempt']) == ('done', 2), it.logs()
+    assert [event['cause'] for event in job['events'] if event['type'] == 'requeued'] == [cause]
+    begun = re.search(r'attempt 2 begins after step (\d+)', it.output(job['id']))
+    assert begun and int(begun[1]) > 0 and 'done: all' in it.output(job['id']), it.logs()
+    saved = re.search(r'saved after step (\d+)', it.output(job['id']))  # torchrun passes on what ranks print, and not the last line
+    assert saved is None or saved[1] == begun[1], it.logs()
+
+
+@needs_torch
+def test_lightning_saves_on_request_and_continues_from_there(example):
+    it = example('lightning', ['lightning'])
+    it.type_readme(until='mgpu compat')
+    assert_continued(it, 'fit', 'asked')
+
+
+TORCHRUN = 'torchrun -r 1 -t 1 --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint=localhost:0'
+
+
+@needs_torch
+def test_two_ranks_of_lightning_save_together_when_they_are_preempted(example):
+    it = example('lightning', ['lightning'], gpus='sim:2x24G')
+    it.type(f'mgpu submit -g 2 --preemptible --checkpoint --signal USR1 --grace 5m -e PYTHONUNBUFFERED=1 -J fit -- {TORCHRUN} train.py 120')
+    it.await_output(it.job('fit')['id'], 'attempt 1 begins')
+    it.type('mgpu run -g 2 -- true && mgpu wait fit')  # it needs the GPUs
+    assert_continued(it, 'fit', 'preempted')
+
+
+@needs_torch
+def test_lightning_requeues_itself_before_its_time_limit_under_sbatch(example):
+    it = example('lightning', ['lightning'], arguments=('--grace', '1s'))
+    it.type('mgpu compat install --slurm ~/bin && export PATH=~/bin:$PATH && sbatch -t 0:38 --signal=USR1@30 train.sbatch 120 && mgpu wait lightning')
+    job = it.job('lightning')
+    begun = [int(step) for step in re.findall(r'begins after step (\d+) of 120', it.output(job['id']))]
+    assert job['state'] == 'done' and len(begun) == job['attempt'] >= 2, it.logs()
+    assert begun[0] == 0 and sorted(set(begun)) == begun and 'done: all 120 steps' in it.output(job['id']), it.logs()
