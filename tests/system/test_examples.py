@@ -188,10 +188,11 @@ def assert_continued(it, name, cause):
     job = it.job(name)
     assert (job['state'], job['attempt']) == ('done', 2), it.logs()
     assert [event['cause'] for event in job['events'] if event['type'] == 'requeued'] == [cause]
-    begun = re.search(r'attempt 2 begins after step (\d+)', it.output(job['id']))
-    assert begun and int(begun[1]) > 0 and 'done: all' in it.output(job['id']), it.logs()
-    saved = re.search(r'saved after step (\d+)', it.output(job['id']))  # torchrun passes on what ranks print, and not the last line
-    assert saved is None or saved[1] == begun[1], it.logs()
+    first, _, second = it.output(job['id']).partition('attempt 2 begins after step ')
+    begun = re.match(r'\d+', second)
+    assert begun and int(begun[0]) > 0 and 'done: all' in second, it.logs()
+    saved = re.findall(r'saved after step (\d+)', first)  # torchrun passes on what ranks print, and not always the last line
+    assert not saved or saved[-1] == begun[0], it.logs()
 
 
 @needs_torch
@@ -221,3 +222,48 @@ def test_lightning_requeues_itself_before_its_time_limit_under_sbatch(example):
     begun = [int(step) for step in re.findall(r'begins after step (\d+) of 120', it.output(job['id']))]
     assert job['state'] == 'done' and len(begun) == job['attempt'] >= 2, it.logs()
     assert begun[0] == 0 and sorted(set(begun)) == begun and 'done: all 120 steps' in it.output(job['id']), it.logs()
+
+
+# --- transformers ---
+
+@needs_torch
+def test_a_trainer_of_transformers_saves_on_request_and_continues_from_there(example):
+    it = example('huggingface', ['transformers'])
+    it.type_readme(until='mgpu submit -g 2')
+    assert_continued(it, 'tune', 'asked')
+
+
+@needs_torch
+def test_two_ranks_of_transformers_save_together_when_they_are_preempted(example):
+    it = example('huggingface', ['transformers'], gpus='sim:2x24G')
+    command = next(command for command, _ in it.commands() if command.startswith('mgpu submit -g 2'))
+    it.type(f'{command} 150')
+    it.await_output(it.job('tune2')['id'], 'attempt 1 begins')
+    it.type('mgpu run -g 2 -- true && mgpu wait tune2')  # it needs the GPUs
+    assert_continued(it, 'tune2', 'preempted')
+
+
+@needs_torch
+def test_a_checkpoint_of_transformers_that_is_not_complete_is_not_used(example):
+    it = example('huggingface', ['transformers'])
+    it.type('mkdir -p out-1/checkpoint-7 && touch out-1/checkpoint-7/state-0.pt')
+    it.type('mgpu run -g 1 -- python3 train.py distilgpt2 README.md 3')
+    assert 'attempt 1 begins after step 0 of 3' in it.output(1) and 'done: all 3 steps' in it.output(1)
+
+
+# --- JAX ---
+
+class Nodes(Example):
+    """An example with a cluster of two nodes on this machine."""
+
+    def __init__(self, two, place, name, stand_ins):
+        os.mkdir(f'{place}/lib')
+        super().__init__(two.box, place, name, stand_ins)
+
+
+def test_jax_uses_all_gpus_of_the_job_on_one_node_and_on_two(two, place):
+    it = Nodes(two, place, 'jax', ['jax'])
+    it.type_readme()
+    errors = re.findall(r'process (\d): loss \S+, error of the weights (\S+)', it.type('mgpu logs fit2'))
+    assert sorted(rank for rank, _ in errors) == ['0', '1'] and len({error for _, error in errors}) == 1, it.logs()
+    assert len({gpu['node'] for gpu in it.job('fit2')['granted']}) == 2
