@@ -7,7 +7,7 @@ import { barChart, meter } from './chart.js';
 import { h, redraw } from './dom.js';
 import { duration, figure, gpuHours, percent, plural } from './format.js';
 import { state } from './live.js';
-import { jobRow, jobTable, section, userName } from './parts.js';
+import { jobRow, jobTable, scrollArea, section, userName } from './parts.js';
 import { DAY, HOUR, allDays, gpuName, ranIn, sumsBy, sumsByStep, total } from './sums.js';
 
 const RANGES = [1, 7, 30, 90]; // days
@@ -41,7 +41,7 @@ function userRows(sums) {
 
 function userTable(sums) {
   const heads = [['User', ''], ['Jobs', 'num'], ['GPU-hours', ''], ['Used', 'num'], ['Unused', 'num'], ['Wait, median', 'num'], ['Wait, 95%', 'num']];
-  return section('By user', h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, 'GPU time and waits by user'),
+  return section('By user', scrollArea('GPU time and waits by user', h('table', null, h('caption', { class: 'unseen' }, 'GPU time and waits by user'),
     h('thead', null, h('tr', null, heads.map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)))), h('tbody', null, userRows(sums)))));
 }
 

@@ -7,7 +7,7 @@ import { h, redraw } from './dom.js';
 import { bytes, duration, elementsOf, exactTime, fullMoment, gpusOf, gpusText, moment, numberOf, outcome, percent, plural } from './format.js';
 import { isOpen, isSplitUp, mayControl, mayRead, state, waits, watchEvents } from './live.js';
 import { logView } from './log.js';
-import { grantText, parkText, progressBar, section, startText, stateBadge, time, userName } from './parts.js';
+import { grantText, parkText, progressBar, scrollArea, section, startText, stateBadge, time, userName } from './parts.js';
 import { momentOf, spansOf } from './spans.js';
 import { timeTracks } from './tracks.js';
 
@@ -128,7 +128,7 @@ const eventText = (event) => [event.message, event.ended_by, event.exit_code ? `
 const elementLink = (job, event) => (event.element ? [h('a', { href: `#/job/${event.element}` }, `${job.id}.${event.array_index}`), ' '] : null);
 
 function eventList(job) {
-  return section('Events', h('div', { class: 'scroll' }, h('table', { class: 'events' }, h('caption', { class: 'unseen' }, 'Events of this job'), h('tbody', null,
+  return section('Events', scrollArea('Events of this job', h('table', { class: 'events' }, h('caption', { class: 'unseen' }, 'Events of this job'), h('thead', null, h('tr', null, [['Time', 'num'], ['Event', ''], ['Details', '']].map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)))), h('tbody', null,
     (job.events ?? []).map((event) => h('tr', null, h('td', { class: 'num' }, h('time', { datetime: event.at, title: fullMoment(event.at) }, exactTime(event.at))),
       h('th', { scope: 'row' }, event.type), h('td', null, elementLink(job, event), eventText(event))))))));
 }

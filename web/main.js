@@ -162,7 +162,7 @@ function onKey(event) {
   row[3](event.key);
 }
 
-const showKeys = () => tell('Keys', h('p', null, h('a', { href: 'page/README.html', target: '_blank', rel: 'noopener' }, 'Documents')), h('dl', { class: 'keys' }, KEYS.map(([name, , text]) => [h('dt', null, h('kbd', null, name)), h('dd', null, text)])));
+const showKeys = () => tell('Keys', h('dl', { class: 'keys' }, KEYS.map(([name, , text]) => [h('dt', null, h('kbd', null, name)), h('dd', null, text)])));
 
 // --- themes ---
 
@@ -188,7 +188,7 @@ try {
 } catch {
   // as above
 }
-$('nav').append(...VIEWS.filter((row) => row[2] && row[0] !== 'submit').map(([name, title, key]) => h('a', { href: `#/${name}`, 'data-view': name, title: `key ${key}` }, title)));
+$('nav').append(...VIEWS.filter((row) => row[2] && row[0] !== 'submit').map(([name, title, key]) => h('a', { href: `#/${name}`, 'data-view': name, title: `key ${key}` }, title)), h('a', { href: 'page/README.html' }, 'Documents'));
 $('theme').addEventListener('click', turnTheme);
 $('help').addEventListener('click', showKeys);
 addEventListener('keydown', onKey);

@@ -4,7 +4,7 @@ import { toggleGpu, toggleNode } from './actions.js';
 import { h, redraw } from './dom.js';
 import { bytes, percent, plural } from './format.js';
 import { mayManage, state } from './live.js';
-import { stateBadge, time } from './parts.js';
+import { scrollArea, stateBadge, time } from './parts.js';
 
 function gpuRow(gpu) {
   const external = gpu.processes.filter((process) => process.job === null);
@@ -32,7 +32,7 @@ function nodeSection(node) {
     h('div', { class: 'nodehead' }, h('h2', null, node.name), stateBadge(node.state), node.reason ? h('span', { class: 'warn' }, node.reason) : null,
       h('span', { class: 'quiet' }, `${plural(node.cpus, 'CPU')}, ${bytes(node.memory_bytes)}, ${plural(node.gpus, 'GPU')} by ${node.gpu_backend}, version ${node.version ?? '–'}`, node.since ? [', since ', time(node.since)] : null),
       mayManage() ? h('button', { type: 'button', onclick: () => toggleNode(node) }, node.state === 'drained' ? 'Resume' : 'Drain') : null),
-    h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, `GPUs of ${node.name}`), h('thead', null, h('tr', null, HEADS.map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)), mayManage() ? h('th', null, h('span', { class: 'unseen' }, 'Actions')) : null)),
+    scrollArea(`GPUs of ${node.name}`, h('table', null, h('caption', { class: 'unseen' }, `GPUs of ${node.name}`), h('thead', null, h('tr', null, HEADS.map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)), mayManage() ? h('th', null, h('span', { class: 'unseen' }, 'Actions')) : null)),
       h('tbody', null, gpus.map(gpuRow)))),
     node.features?.length ? featureList(node) : null);
 }

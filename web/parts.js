@@ -100,6 +100,9 @@ export function startText(why) {
   return `${expected}${why.eta_latest ? `; at the latest ${moment(why.eta_latest)}${basis(why.eta_latest_basis)}` : ''}.`;
 }
 
+/** A place in which a wide table can be moved sideways, also by keys. */
+export const scrollArea = (label, table) => h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, table);
+
 /** A table of jobs with these columns. Its rows are filled with syncRows and jobRow. */
 export function jobTable(columns, caption) {
   const body = h('tbody');

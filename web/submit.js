@@ -97,7 +97,7 @@ export function mount(root) {
   FIELDS.map(([name, label]) => h('label', { for: `f-${name}` }, label, inputs.get(name))),
   h('div', { class: 'checks whole' }, h('label', { for: 'f-preemptible' }, preemptible, ' use idle GPUs only, and yield to other jobs'), h('label', { for: 'f-hold' }, held, ' hold it until I release it')),
   h('div', { class: 'whole' }, verdict, h('div', { class: 'buttons' }, button)));
-  root.append(section('New job', form), section('The same on the command line', line));
+  root.append(h('h1', { class: 'unseen' }, 'New job'), section('Request', form), section('The same on the command line', line));
   check();
   command.focus();
   return { draw() {}, close: () => clearTimeout(timer) };

@@ -6,7 +6,7 @@ import { ticksOf } from './axis.js';
 import { h, redraw, s } from './dom.js';
 import { colourOf, gpusText, moment, numberOf } from './format.js';
 import { isOpen, state } from './live.js';
-import { parkText } from './parts.js';
+import { parkText, scrollArea } from './parts.js';
 import { forecastOf, hasParks, limitOf, spansOf } from './spans.js';
 
 const RANGES = [1, 6, 24, 72, 168]; // hours to either side of now
@@ -122,7 +122,7 @@ export function mount(root) {
     const minutes = Math.floor(now / (RANGES[range] * 20000));
     redraw(buttons, range, () => RANGES.map((hours, i) => h('button', { type: 'button', 'aria-pressed': String(i === range), onclick: () => choose(i) }, `± ${hours < 24 ? `${hours} h` : `${hours / 24} d`}`)));
     redraw(place, [minutes, place.clientWidth, jobs.map((job) => [job.id, job.state, job.park, job.events?.length, job.ended_at ? null : moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, moment(job.eta), moment(job.expected_end)]), state.gpus.length, range], () => picture(now, jobs, queue));
-    redraw(asTable, [open.map((job) => [job.id, moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, moment(job.eta), moment(job.expected_end)])], () => h('details', null, h('summary', null, 'As a table'), h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, 'Running and waiting jobs'), h('thead', null, h('tr', null, ['Job', 'User', 'GPUs', 'From', 'Expected until', 'Limit'].map((name) => h('th', { scope: 'col' }, name)))),
+    redraw(asTable, [open.map((job) => [job.id, moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, moment(job.eta), moment(job.expected_end)])], () => h('details', null, h('summary', null, 'As a table'), scrollArea('Running and waiting jobs', h('table', null, h('caption', { class: 'unseen' }, 'Running and waiting jobs'), h('thead', null, h('tr', null, ['Job', 'User', 'GPUs', 'From', 'Expected until', 'Limit'].map((name) => h('th', { scope: 'col' }, name)))),
       h('tbody', null, [...open, ...queue].map((job) => h('tr', null, h('td', null, h('a', { href: `#/job/${numberOf(job)}` }, `${numberOf(job)} ${job.name}`)), h('td', null, job.user), h('td', null, job.granted?.length ? job.granted.map((gpu) => `${gpu.node ?? job.node}:${gpu.index}`).join(', ') : gpusText(job)),
         h('td', null, job.started_at ? moment(job.started_at) : `≈ ${moment(job.eta)}`), h('td', null, moment(job.expected_end)), h('td', null, job.started_at && job.time_limit ? moment(limitOf(job)) : '–'))))))));
     if (now - fetchedAt > FETCH_MS && state.isOnline) fetchEnded().catch(() => {});

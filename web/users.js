@@ -5,7 +5,7 @@ import { meter } from './chart.js';
 import { h, redraw } from './dom.js';
 import { gpuHours, percent } from './format.js';
 import { state } from './live.js';
-import { section, userName } from './parts.js';
+import { scrollArea, section, userName } from './parts.js';
 
 const FETCH_MS = 5000;
 
@@ -25,7 +25,7 @@ function rowOf(account, total) {
 function tableOf(title, accounts, emptyText) {
   const total = accounts.reduce((sum, account) => sum + account.gpu_seconds, 0);
   const heads = [[title.slice(0, -1), ''], ['Running', 'num'], ['Queued', 'num'], ['GPUs', 'num'], ['Recent use', ''], ['Share', 'num'], ['Turn', 'num'], ['Quota', 'num']];
-  return section(title, accounts.length ? h('div', { class: 'scroll' }, h('table', null, h('caption', { class: 'unseen' }, title), h('thead', null, h('tr', null, heads.map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)))),
+  return section(title, accounts.length ? scrollArea(`${title}, table`, h('table', null, h('caption', { class: 'unseen' }, title), h('thead', null, h('tr', null, heads.map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)))),
     h('tbody', null, accounts.map((account) => rowOf(account, total))))) : h('p', { class: 'empty' }, emptyText));
 }
 

@@ -65,15 +65,19 @@ def test_every_document_is_behind_the_help_of_the_page(box):
         return content if path.endswith('.png') else content.decode()
 
     assert "'page/README.html'" in get('/page/main.js')
+    connection.request('GET', '/')
+    assert b'<main' in connection.getresponse().read(), 'the way back of each document'
     pages = {f'{name}.html': get(f'/page/{name}.html') for name in DOCS}
     assert 'max-width' in get('/page/docs.css')
     for name, text in pages.items():
+        assert text.count('<header><a href="../">Back to the page of mgpu</a>') == 1, name
+        assert 'href="../"' not in (pathlib.Path(harness.build_folder()) / 'src/controller/web' / name).read_text(), f'{name} as a file of its own'
         assert re.search('<h1 id="[^"]+">[^<]', text), name
         for picture in re.findall('<img src="([^"]*)"', text):
             assert get(f'/page/{picture}').startswith(b'\x89PNG') if picture.endswith('.png') else '<svg' in get(f'/page/{picture}'), (name, picture)
         for target in re.findall('href="([^":]*)"', text):
             page, _, anchor = target.partition('#')
-            if page == 'docs.css':
+            if page in ('docs.css', 'icon.svg', '../'):
                 continue
             assert (page or name) in pages, (name, target)
             assert not anchor or f'id="{anchor}"' in pages[page or name], (name, target)

@@ -71,8 +71,16 @@ class Browser:
 
 def new_login(box, user, *arguments):
     """The secret of a fresh one-time address."""
-    made = box.mgpu('web', '--no-browser', '--json', *arguments, user=user, check=True).json
-    return made['address'].split('#login=')[1]
+    made = harness.until(lambda: allowed(box.mgpu('web', '--no-browser', '--json', *arguments, user=user)), 'a one-time address')
+    return made.json['address'].split('#login=')[1]
+
+
+def allowed(done):
+    """The answer, or None if it is one of too many in this second: a user can make and revoke few tokens."""
+    if 'too many requests' in done.err:
+        return None
+    assert done.code == 0, done
+    return done
 
 
 def logged_in(box, user, as_user=None, **options):
@@ -99,13 +107,7 @@ def no_tokens(box):
 
 
 def revoke(box, token):
-    """A user can make and revoke few in a second; one in each test may be too many."""
-    def is_done():
-        done = box.mgpu('token', 'revoke', str(token), user=box.user)
-        assert done.code == 0 or 'too many requests' in done.err, done
-        return done.code == 0
-
-    harness.until(is_done, f'token {token} is revoked')
+    harness.until(lambda: allowed(box.mgpu('token', 'revoke', str(token), user=box.user)), f'token {token} is revoked')
 
 
 # --- the files ---
