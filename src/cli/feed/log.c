@@ -74,11 +74,16 @@ void feed_log_say(const struct feed_log *log, const char *format, ...)
         write_line(STDOUT_FILENO, shown);
 }
 
-void feed_log_problem(const struct feed_log *log, const struct error *err)
+void feed_log_keep(const struct feed_log *log, const struct error *err)
 {
     _cleanup_free_ char *shown = text_escape(err->message, sizeof(err->message));
     _cleanup_free_ char *line = xasprintf("problem: %s", shown);
     write_line(log->fd, line);
+}
+
+void feed_log_problem(const struct feed_log *log, const struct error *err)
+{
+    feed_log_keep(log, err);
     talk_error("start", err);
 }
 

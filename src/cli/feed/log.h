@@ -21,7 +21,10 @@ int feed_log_open(struct feed_log *log, bool is_quiet, struct error *err);
 /* Writes a line with the time to the log and to standard output. */
 void feed_log_say(const struct feed_log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Reports a problem on standard error, with its hint. */
+/* Writes a problem to the log alone, for a caller that reports it itself. */
+void feed_log_keep(const struct feed_log *log, const struct error *err);
+
+/* Writes a problem to the log, and reports it on standard error with its hint. */
 void feed_log_problem(const struct feed_log *log, const struct error *err);
 
 /* The current time for a file name: 20261121_142005. */

@@ -218,6 +218,11 @@ int feed_run(struct feed *feed, struct error *err)
     if (r < 0)
         return r;
     feed->save_ms = feed->missing_ms = INT64_MAX;
+    /* Whoever reads this may press Ctrl-C, which is handled from here on. */
+    feed_log_say(&feed->log, "started; jobs come from %s. Ctrl-C stops the scheduler, jobs continue",
+        feed->settings->jobs_path[0] != '\0' ? feed->settings->jobs_path : "no file");
+    /* Only this process starts its own mgpud anew: no request may wait for that. */
+    feed->call->client.is_impatient = feed->daemon.pidfd >= 0;
     loop(feed, signals);
     r = feed_sync_last(feed, err);
     feed_events_close(&feed->events);

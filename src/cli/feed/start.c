@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/option_values.h"
@@ -16,6 +17,7 @@
 #include "cli/options/talk.h"
 #include "job/ask.h"
 
+#define LLM_CONFIG    "llm_config.json"
 #define PERCENT       100
 #define THRESHOLD     "0.8" // no preset: an option that was not given does not apply to a running mgpud
 #define INTERVAL_MAX  86400
@@ -90,7 +92,7 @@ static const struct option_row rows[] = {
     { 0, "jobs-file", "PATH", "file with one job per line; '' for none",
         OPTION_INNER(word, struct feed_settings, jobs_path), .preset = "jobs.txt" },
     { 0, "llm-config", "PATH", "GPU requirements of models",
-        OPTION_INNER(text, struct feed_settings, llm_path), .preset = "llm_config.json" },
+        OPTION_INNER(text, struct feed_settings, llm_path), .preset = LLM_CONFIG },
     { 0, "state-file", "PATH", "state file", OPTION_INNER(text, struct feed_settings, state_path),
         .preset = "gpu_scheduler_state.json" },
     { 0, "screen", NULL, "run each job in a GNU Screen session",
@@ -216,6 +218,15 @@ static void look_for_screen(struct feed *feed)
     feed_log_problem(&feed->log, &err);
 }
 
+/* The default file is optional; one that was named and is not there is more likely a mistake. */
+static void look_for_models(struct feed *feed)
+{
+    const char *path = feed->settings->llm_path;
+    if (strcmp(path, LLM_CONFIG) != 0 && access(path, F_OK) != 0)
+        feed_log_say(&feed->log, "--llm-config %.200s: %s; each job gets 1 GPU until it is there", path,
+            strerror(errno));
+}
+
 static void make_folder(const struct feed *feed)
 {
     struct error err = { 0 };
@@ -235,10 +246,9 @@ static int run_all(struct feed *feed, int argc, char **argv, struct error *err)
         return r;
     compare_count(feed);
     look_for_screen(feed);
+    look_for_models(feed);
     make_folder(feed);
     feed_jobs_index(feed);
-    feed_log_say(&feed->log, "started; jobs come from %s. Ctrl-C stops the scheduler, jobs continue",
-        settings->jobs_path[0] != '\0' ? settings->jobs_path : "no file");
     return feed_run(feed, err);
 }
 
@@ -252,6 +262,8 @@ static int start(struct call *call, int argc, char **argv, struct error *err)
     int r = feed_log_open(&feed.log, call->is_quiet, err);
     if (r == 0)
         r = run_all(&feed, argc, argv, err);
+    if (r < 0)
+        feed_log_keep(&feed.log, err);
     feed_daemon_clear(&feed.daemon);
     feed_events_close(&feed.events);
     feed_outputs_clear(&feed.outputs);
