@@ -199,3 +199,51 @@ def workloads():
     found.append(Workload('hpc2n', read_hpc2n(), 16, True))
     found += [synthetic(seed) for seed in SEEDS]
     return sorted((one for one in found if one.load() >= LEAST_LOAD), key=lambda one: (not one.is_for_choosing, one.name))
+
+
+# --- small machines, where parking is most useful ---
+
+BOXES = ((1, 8), (2, 8), (1, 4))  # nodes, GPUs of each
+BOX_SOURCES = {'philly_w1': True, 'philly_6c71a0': True, 'cut_w6': False, 'cut_w8': False}  # trace: whether it is for choosing
+BOX_LOAD = 0.95                   # aimed at; whole bursts are kept or left out, so loads are 0.4 to 2
+BOX_LONGEST = 3 * 86400           # seconds; longer jobs end then
+BURST_GAP = 30                    # seconds between jobs of one burst at most
+
+
+class Box:
+    """A part of a trace, as much as `nodes` of `gpus` GPUs can run: jobs submitted together stay together."""
+
+    def __init__(self, source, seed, nodes, gpus):
+        self.name, self.cluster = f'{source}-{seed}-{nodes}x{gpus}', f'{nodes}x{gpus}'
+        self.shape, self.is_for_choosing = (nodes, gpus), BOX_SOURCES[source]
+        self.path, self.seed = os.path.join(TRACES, source + '.csv'), seed
+
+    def jobs(self):
+        nodes, gpus = self.shape
+        with open(self.path, encoding='utf-8') as file:
+            rows = [row for row in csv.DictReader(file) if int(row['gpus']) <= gpus]
+        for row in rows:
+            row['duration'] = str(min(int(float(row['duration'])), BOX_LONGEST))
+        rows.sort(key=lambda row: int(row['submit']))
+        span = int(rows[-1]['submit']) - int(rows[0]['submit'])
+        part = BOX_LOAD * nodes * gpus * span / sum(int(row['gpus']) * int(row['duration']) for row in rows)
+        draw, kept, last, is_kept = random.Random(self.seed), [], None, False
+        for row in rows:
+            if last is None or int(row['submit']) - last > BURST_GAP:
+                is_kept = draw.random() < part
+            last = int(row['submit'])
+            if is_kept:
+                kept.append(row)
+        return kept
+
+    def write(self, folder):
+        jobs, path = self.jobs(), os.path.join(folder, self.name + '.csv')
+        with open(path, 'w', newline='', encoding='utf-8') as out:
+            writer = csv.DictWriter(out, jobs[0].keys())
+            writer.writeheader()
+            writer.writerows(jobs)
+        return path
+
+
+def boxes():
+    return [Box(source, seed, *shape) for shape in BOXES for source in BOX_SOURCES for seed in (1, 2)]
