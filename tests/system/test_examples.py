@@ -40,6 +40,8 @@ class Example:
             source = f'{harness.ROOT}/tests/system/stand_ins/{library}'
             for found in glob.glob(f'{source}*'):
                 (shutil.copytree if os.path.isdir(found) else shutil.copy)(found, f'{place}/lib/{os.path.basename(found)}')
+        if 'ray' in missing:
+            os.rename(f'{place}/lib/ray/bin', f'{place}/lib/bin')
         self.environment = dict(box.client.environment(), MGPU_SOCKET=box.socket, NO_COLOR='1', PYTHONDONTWRITEBYTECODE='1', HOME=place,
                                 OMP_NUM_THREADS='1', ASAN_OPTIONS='exitcode=99:detect_leaks=0', PYTHONPATH=f'{place}/lib',
                                 PATH=f'{place}/lib/bin:{harness.programs()}:/usr/local/bin:/usr/bin:/bin')
@@ -267,3 +269,32 @@ def test_jax_uses_all_gpus_of_the_job_on_one_node_and_on_two(two, place):
     errors = re.findall(r'process (\d): loss \S+, error of the weights (\S+)', it.type('mgpu logs fit2'))
     assert sorted(rank for rank, _ in errors) == ['0', '1'] and len({error for _, error in errors}) == 1, it.logs()
     assert len({gpu['node'] for gpu in it.job('fit2')['granted']}) == 2
+
+
+# --- Ray ---
+
+def processes_of(it):
+    """Those with the environment of a job of this example."""
+    return [pid for pid in harness.processes('') if f'RAY_TEST={it.folder}\0' in harness.process_environment(pid)]
+
+
+def test_ray_uses_all_gpus_of_the_job_and_ends_with_it_on_one_node_and_on_two(two, place):
+    it = Nodes(two, place, 'ray', ['ray'])
+    it.environment['RAY_TEST'] = it.folder
+    it.type_readme()
+    places = [set(re.findall(r'trial \d+ on (\S+):', it.type(f'mgpu logs {name}'))) for name in ('ray', 'ray2')]
+    assert len(places[0]) == 4 and len({gpu.split(':')[0] for gpu in places[1]}) == 2, places
+    assert processes_of(it) == []
+
+
+def test_ray_ends_with_a_job_that_is_cancelled_and_has_the_status_of_its_program(example):
+    it = example('ray', ['ray'])
+    it.environment['RAY_TEST'] = it.folder
+    it.type('mgpu submit -g 2 -J long -- python3 cluster.py sh -c "echo begun; exec sleep infinity"')
+    it.await_output(it.job('long')['id'], 'begun')
+    assert len(processes_of(it)) >= 4  # cluster.py, ray, its daemon and the program
+    it.type('mgpu cancel long')
+    it.box.wait(it.job('long')['id'])
+    harness.until(lambda: not processes_of(it), 'its processes end')
+    it.type('mgpu submit -g 1 -J failing -- python3 cluster.py sh -c "exit 3"')
+    assert it.box.wait(it.job('failing')['id'])['exit_code'] == 3, it.logs()
