@@ -2,8 +2,11 @@
 // When a job had its GPUs, was parked, and is expected to have them: stretches of time, without a picture.
 import { isOpen } from './live.js';
 
-/** The end of a job by its time limit, which does not pass while it is parked; Infinity: it has none. In ms. */
-export const limitOf = (job) => (job.time_limit ? Date.parse(job.started_at) + (job.time_limit + (job.parked_seconds ?? 0)) * 1000 : Infinity);
+/** The end of a job by its time limit, which does not pass while it is parked (null: it never was); Infinity: it has none. In ms. */
+export const limitOf = (job) => {
+  const parked = job.parked_seconds ? job.parked_seconds : 0;
+  return job.time_limit ? Date.parse(job.started_at) + (job.time_limit + parked) * 1000 : Infinity;
+};
 
 /** Whether the events of the job say more than its times do: it was parked. */
 export const hasParks = (job) => Boolean(job.park || job.parked_seconds);

@@ -7,6 +7,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +19,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 
+#define LEAVE_MS      10000
+#define LEAVE_POLL_MS 20
 #define CLAIM_BACKLOG 4096 // nobody accepts: each program that asks who claimed a GPU stays in the queue
 
 const char *system_mgpud_trace(void)
@@ -53,34 +58,49 @@ static socklen_t claim_name(dev_t device, struct sockaddr_un *ret)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-static void note_holder(const struct sockaddr_un *name, socklen_t length, struct gpu_claims *claims)
+/* Who has the claim: 0, or -errno. */
+static int find_holder(const struct sockaddr_un *name, socklen_t length, struct ucred *ret)
 {
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct ucred holder;
-    socklen_t size = sizeof(holder);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)name, length) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) < 0)
-        return;
-    claims->pid = holder.pid;
-    claims->uid = holder.uid;
+    socklen_t size = sizeof(*ret);
+    bool is_known = fd >= 0 && connect(fd, (const struct sockaddr *)name, length) == 0 &&
+                    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0;
+    return is_known ? 0 : -errno;
+}
+
+/* False while another process has it, who is in `holder` if that can be seen. A process that does not listen
+ * yet or any more, or has ended and left a child that it had just forked, is waited for. */
+static bool claim_name_for(int fd, const struct sockaddr_un *name, socklen_t length, struct ucred *holder)
+{
+    int64_t until_ms = clock_boot_ms() + LEAVE_MS;
+    while (bind(fd, (const struct sockaddr *)name, length) < 0 && errno == EADDRINUSE) {
+        int r = find_holder(name, length, holder);
+        bool has_left = r == 0 && holder->pid > 0 && kill(holder->pid, 0) < 0 && errno == ESRCH;
+        if ((r != -ECONNREFUSED && !has_left) || clock_boot_ms() >= until_ms)
+            return has_left;
+        (void)poll(NULL, 0, LEAVE_POLL_MS);
+    }
+    return true;
 }
 
 static void claim(const char *path, struct gpu_claims *claims)
 {
     struct stat node;
     struct sockaddr_un name;
+    struct ucred holder = { 0 };
     if (stat(path, &node) < 0 || !S_ISCHR(node.st_mode))
         return;
     socklen_t length = claim_name(node.st_rdev, &name);
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
-    if (bind(fd, (const struct sockaddr *)&name, length) == 0 && listen(fd, CLAIM_BACKLOG) == 0) {
+    if (!claim_name_for(fd, &name, length, &holder)) {
+        strings_add(&claims->shared, path);
+        claims->pid = holder.pid;
+        claims->uid = holder.uid;
+    } else if (listen(fd, CLAIM_BACKLOG) == 0) {
         claims->fds = xreallocarray(claims->fds, claims->count + 1, sizeof(*claims->fds));
         claims->fds[claims->count++] = take_fd(&fd);
-    } else if (errno == EADDRINUSE) {
-        strings_add(&claims->shared, path);
-        note_holder(&name, length, claims);
     }
 }
 

@@ -220,7 +220,7 @@ def test_two_ranks_of_lightning_save_together_when_they_are_preempted(example):
 @needs_torch
 def test_lightning_requeues_itself_under_sbatch_on_the_signal_of_the_time_limit(example):
     it = example('lightning', ['lightning'], arguments=('--grace', '1s'))
-    it.type('mgpu compat install --slurm ~/bin && export PATH=~/bin:$PATH && sbatch train.sbatch 120')
+    it.type('mgpu compat install --force --slurm ~/bin && export PATH=~/bin:$PATH && sbatch train.sbatch 120')
     it.await_output(1, 'step 16\n')
     it.type('~/bin/scancel --signal=USR1 1 && mgpu wait lightning')  # by the hand of the user, as the ranks may start slowly here
     job, output = it.job('lightning'), it.output(1)

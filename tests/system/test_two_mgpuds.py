@@ -52,6 +52,29 @@ def test_a_second_one_names_the_first_and_does_not_start(make, nodes, request, f
     make(user=second)
 
 
+def test_what_a_dead_process_has_left_open_keeps_nobody_from_starting(make, nodes, ana):
+    """A child that was forked and not executed yet holds the claims of a parent that was killed."""
+    code = f"""
+import os, socket, sys
+claims = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+for n, claim in enumerate(claims):
+    claim.bind('\\0mgpu-gpu-{NVIDIA_MAJOR}:%d' % ({FIRST_MINOR} + n))
+    claim.listen()
+if os.fork() == 0:
+    print(os.getpid(), flush=True)
+    os.close(1)
+    sys.stdin.read()
+    os._exit(0)
+"""
+    holder = subprocess.Popen(['/usr/bin/python3', '-c', code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert int(holder.stdout.read()) > 0 and holder.wait(harness.DEADLINE_S) == 0
+    box = make(user=ana, start=False)
+    ready = box.spawn()
+    holder.stdin.close()  # its child ends, too
+    assert ready.recv(4096) and 'allocates' not in box.log(), box.log()
+    ready.close()
+
+
 @pytest.mark.parametrize('gpus', ['sim:2x8G', 'none'])
 def test_one_that_allocates_no_real_gpus_is_in_nobodys_way(make, gpus, ana, bo):
     one = make(user=ana)
