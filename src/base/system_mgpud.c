@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define LEAVE_MS      10000
+#define LEAVE_MS      3000 // in all: whoever makes a name without listening delays a start no longer
 #define LEAVE_POLL_MS 20
 #define CLAIM_BACKLOG 4096 // nobody accepts: each program that asks who claimed a GPU stays in the queue
 
@@ -70,9 +70,9 @@ static int find_holder(const struct sockaddr_un *name, socklen_t length, struct 
 
 /* False while another process has it, who is in `holder` if that can be seen. A process that does not listen
  * yet or any more, or has ended and left a child that it had just forked, is waited for. */
-static bool claim_name_for(int fd, const struct sockaddr_un *name, socklen_t length, struct ucred *holder)
+static bool claim_name_for(
+    int fd, const struct sockaddr_un *name, socklen_t length, int64_t until_ms, struct ucred *holder)
 {
-    int64_t until_ms = clock_boot_ms() + LEAVE_MS;
     while (bind(fd, (const struct sockaddr *)name, length) < 0 && errno == EADDRINUSE) {
         int r = find_holder(name, length, holder);
         bool has_left = r == 0 && holder->pid > 0 && kill(holder->pid, 0) < 0 && errno == ESRCH;
@@ -83,7 +83,18 @@ static bool claim_name_for(int fd, const struct sockaddr_un *name, socklen_t len
     return true;
 }
 
-static void claim(const char *path, struct gpu_claims *claims)
+/* Of several holders root is named: it alone keeps root from starting. */
+static void note_shared(struct gpu_claims *claims, const char *path, const struct ucred *holder)
+{
+    bool is_root_noted = claims->pid > 0 && claims->uid == 0;
+    strings_add(&claims->shared, path);
+    if (holder->pid <= 0 || is_root_noted)
+        return;
+    claims->pid = holder->pid;
+    claims->uid = holder->uid;
+}
+
+static void claim(const char *path, int64_t until_ms, struct gpu_claims *claims)
 {
     struct stat node;
     struct sockaddr_un name;
@@ -94,10 +105,8 @@ static void claim(const char *path, struct gpu_claims *claims)
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
-    if (!claim_name_for(fd, &name, length, &holder)) {
-        strings_add(&claims->shared, path);
-        claims->pid = holder.pid;
-        claims->uid = holder.uid;
+    if (!claim_name_for(fd, &name, length, until_ms, &holder)) {
+        note_shared(claims, path, &holder);
     } else if (listen(fd, CLAIM_BACKLOG) == 0) {
         claims->fds = xreallocarray(claims->fds, claims->count + 1, sizeof(*claims->fds));
         claims->fds[claims->count++] = take_fd(&fd);
@@ -105,7 +114,7 @@ static void claim(const char *path, struct gpu_claims *claims)
 }
 
 /* Claims the nodes whose names are this word and a number. */
-static void claim_all(const char *dir, const char *word, struct gpu_claims *claims)
+static void claim_all(const char *dir, const char *word, int64_t until_ms, struct gpu_claims *claims)
 {
     struct dirent **entries = NULL;
     int n = scandir(dir, &entries, NULL, versionsort);
@@ -114,7 +123,7 @@ static void claim_all(const char *dir, const char *word, struct gpu_claims *clai
         if (strncmp(entries[i]->d_name, word, strlen(word)) == 0 && number[0] != '\0' &&
             strspn(number, "0123456789") == strlen(number)) {
             _cleanup_free_ char *path = xasprintf("%s/%s", dir, entries[i]->d_name);
-            claim(path, claims);
+            claim(path, until_ms, claims);
         }
         free(entries[i]);
     }
@@ -125,9 +134,10 @@ void gpu_claims_take(const char *device_dir, struct gpu_claims *ret)
 {
     *ret = (struct gpu_claims){ 0 };
     _cleanup_free_ char *amd = xasprintf("%s/kfd", device_dir), *dri = xasprintf("%s/dri", device_dir);
-    claim_all(device_dir, "nvidia", ret);
+    int64_t until_ms = clock_boot_ms() + LEAVE_MS;
+    claim_all(device_dir, "nvidia", until_ms, ret);
     if (access(amd, F_OK) == 0) // else these are displays
-        claim_all(dri, "renderD", ret);
+        claim_all(dri, "renderD", until_ms, ret);
 }
 
 int gpu_claims_refuse(const struct gpu_claims *claims, bool is_asked, struct error *err)
@@ -139,7 +149,8 @@ int gpu_claims_refuse(const struct gpu_claims *claims, bool is_asked, struct err
         claims->pid > 0 ? xasprintf(" (pid %d, of uid %u)", (int)claims->pid, claims->uid) : xstrdup("");
     _cleanup_free_ char *gpus =
         claims->shared.count == 1 ? xstrdup(last) : xasprintf("%s to %s", claims->shared.items[0], last);
-    if (is_asked || (geteuid() == 0 && claims->uid != 0)) {
+    bool is_of_root = claims->pid > 0 && claims->uid == 0;
+    if (is_asked || (geteuid() == 0 && !is_of_root)) {
         log_warning("another mgpu on this machine%s allocates %s, too: a job of it may get the GPU of one of "
                     "this one, and so with CPUs and memory",
             who, gpus);

@@ -33,8 +33,8 @@ struct gpu_claims {
     int *fds; // held until exit
     size_t count;
     struct strings shared; // paths
-    pid_t pid;             // of one who allocates them; 0: unknown
-    uid_t uid;
+    pid_t pid;             // of one who allocates them, root if it is among them; 0: unknown
+    uid_t uid;             // if the pid is known
 };
 
 /*
@@ -46,7 +46,7 @@ void gpu_claims_take(const char *device_dir, struct gpu_claims *ret);
 
 /*
  * 0, with a sentence in the log if GPUs are shared; or -EBUSY. Shared GPUs are accepted from who asked for
- * them by name, and by root from other users, who could else keep it from starting.
+ * them by name, and by root from other users and unknown ones, who could else keep it from starting.
  */
 int gpu_claims_refuse(const struct gpu_claims *claims, bool is_asked, struct error *err);
 

@@ -95,6 +95,30 @@ def test_no_user_keeps_the_machines_from_starting(make, ana):
     assert f'pid {one.process.pid}, of uid {ana.uid}) allocates' in make().log()
 
 
+@pytest.mark.parametrize('backlog', [None, 0], ids=['who does not listen', 'whose queue is full'])
+def test_nor_does_one_who_cannot_be_named(make, ana, backlog):
+    code = f"""
+import os, socket, sys
+os.setuid({ana.uid})
+names = ['\\0mgpu-gpu-{NVIDIA_MAJOR}:%d' % ({FIRST_MINOR} + n) for n in range(2)]
+kept = []
+for name in names:
+    kept.append(socket.socket(socket.AF_UNIX))
+    kept[-1].bind(name)
+    if {backlog} is not None:
+        kept[-1].listen({backlog})
+        kept.append(socket.socket(socket.AF_UNIX))
+        kept[-1].connect(name)
+print('held', flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(['/usr/bin/python3', '-c', code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == 'held\n'
+        assert 'another mgpu on this machine allocates' in make().log()
+        assert REFUSED in refusal_of(make(user=ana, start=False))
+        holder.stdin.close()
+
+
 def test_a_joined_machine_has_its_gpus_too(make, nodes, ana):
     one = make(user=ana)
     with Cluster(count=0, client=ana) as cluster:
