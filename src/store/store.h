@@ -211,8 +211,8 @@ bool store_is_full(struct store *store);
 bool store_lacks_inodes(const struct store *store);
 
 /*
- * Takes a snapshot to DIR/backup/, keeping the three latest: copied on the store's thread between commits,
- * then checked as store_fsck() does on a thread of its own. A copy with a finding is removed. The result of
+ * Takes a snapshot to DIR/backup/, keeping the three latest: copied as of one moment and checked as
+ * store_fsck() does, on a thread of its own beside commits. A copy with a finding is removed. The result of
  * the check goes to on_verified. Nothing happens while one is being made, or so soon after the last that they
  * would take more than a twentieth of the time. A store that is closed drops the one being made.
  */
