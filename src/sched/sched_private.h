@@ -331,8 +331,8 @@ void sched_pass_preemptive(struct sched *sched);
  * that it makes progress each time; doubled with each preemption that lost its work, so that it ends after a
  * few.
  */
+bool sched_run_is_kept(const struct sched *sched, const struct sched_run *run);
 /* Whether the caller of the scheduler lets it be preempted now. */
 bool sched_run_may_give_way(const struct sched *sched, const struct sched_run *run);
-bool sched_run_is_kept(const struct sched *sched, const struct sched_run *run);
 /* When its order among the others changes with time. */
 int64_t sched_preemptive_change(const struct sched *sched, const struct sched_run *run);
