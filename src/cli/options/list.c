@@ -359,7 +359,7 @@ int list_print(const struct call *call, const struct list_kind *kind, const stru
     } else {
         bool is_wide = text_equal(output, "wide");
         const char *names = is_wide ? kind->wide : output == NULL ? kind->normal : output;
-        bool is_none = screen->is_tty && output == NULL && json_array_size(rows) == 0;
+        bool is_none = screen->is_tty && output == NULL && !choice->is_headless && json_array_size(rows) == 0;
         r = select_columns(kind, "-o", names, &shown, err);
         if (r == 0)
             r = is_none ? print_none(&view, kind, out) : print_table(&view, choice, &shown, rows, out);
