@@ -262,12 +262,25 @@ def test_S2_1_it_lives_through_restarts_of_mgpud(own, place):
     scheduler.until('job 1 done')
 
 
-def test_S2_1_its_own_mgpud_is_started_anew(place):
+def has_unread(path):
+    """Does a request lie in one of the socket's connections, or a connection in its queue?"""
+    listed = subprocess.run(['ss', '-Hxa', 'src', path], check=True, capture_output=True, text=True).stdout
+    return any(int(line.split()[2]) > 0 for line in listed.splitlines())
+
+
+@pytest.mark.parametrize('is_asked', [False, True], ids=['between requests', 'while it is asked'])
+def test_S2_1_its_own_mgpud_is_started_anew(place, is_asked):
     desk, env = lonely(place)
     scheduler = desk.start(env=env, after=('--', '--gpus', GPUS))
     with open(f'/proc/{scheduler.process.pid}/task/{scheduler.process.pid}/children', encoding='ascii') as children:
-        for pid in children.read().split():
-            os.kill(int(pid), signal.SIGKILL)
+        children = [int(pid) for pid in children.read().split()]
+    if is_asked:
+        for pid in children:
+            os.kill(pid, signal.SIGSTOP)
+        desk.lines('0,job.py')
+        harness.until(lambda: has_unread(f'{place}/run/mgpu/mgpud.sock'), 'mgpud is not asked')
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
     scheduler.until('mgpud is unavailable')
     scheduler.until('mgpud is back')
     desk.lines('0,job.py')
