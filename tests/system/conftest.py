@@ -148,6 +148,13 @@ def place():
 
 
 @pytest.fixture
+def tmp_path(tmp_path):
+    """Pytest's own, which every user may enter: mgpud and its jobs are other users."""
+    harness.open_folder(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def gate(place):
     made = harness.Gate(place)
     yield made

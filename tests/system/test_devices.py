@@ -327,7 +327,6 @@ def test_doctor_says_that_it_holds(guarded):
 def test_the_directory_can_come_from_the_configuration(make_instance, nodes, tmp_path):
     settings = tmp_path / 'mgpu.yaml'
     settings.write_text(f'device-dir: {nodes}\n')
-    harness.open_folder(tmp_path)
     instance = make_instance(arguments=['--config', str(settings)])
     if not feature(instance)['on']:
         pytest.skip(feature(instance)['text'])

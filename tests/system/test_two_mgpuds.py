@@ -17,7 +17,6 @@ REFUSED = 'a second one would allocate the same GPUs, CPUs and memory'
 
 @pytest.fixture(name='nodes')
 def device_nodes(tmp_path):
-    harness.open_folder(tmp_path)
     for n in range(2):
         os.mknod(tmp_path / f'nvidia{n}', 0o20666, os.makedev(NVIDIA_MAJOR, FIRST_MINOR + n))
     os.mknod(tmp_path / 'nvidiactl', 0o20666, os.makedev(NVIDIA_MAJOR, FIRST_MINOR + 9))
