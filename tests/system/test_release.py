@@ -10,7 +10,6 @@ import subprocess
 
 import pytest
 
-import harness
 
 ROOT = pathlib.Path(__file__).parents[2]
 BUILD_S = 1800  # on a busy machine
