@@ -340,7 +340,7 @@ class Instance:
                 problems.append(f'jobs could not be ended: {error!r}')
             code = self.stop()
             if code != 0:
-                problems.append(f'mgpud left with {code}')
+                problems.append(f'mgpud left with {code}:\n{self.log()[-3000:]}')
         # What was told to leave, or has just ended, may still be on its way out.
         left = {pid: line for pid, line in processes(self.place).items() if not wait_process(pid, LEAVING_S)}
         if left:

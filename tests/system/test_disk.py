@@ -15,7 +15,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture
 def disk(place):
-    """A file system of its own: `disk('nr_inodes=100')`."""
+    """A file system of its own: `disk('nr_inodes=100')`. Named before `make_instance`, which ends before the mount does."""
     mounted = []
 
     def mount(options=''):
@@ -49,7 +49,7 @@ def remount(path, how):
     subprocess.run(['mount', '-o', f'remount,{how}', path], check=True)
 
 
-def test_a_start_on_a_read_only_file_system_says_so(make_instance, disk):
+def test_a_start_on_a_read_only_file_system_says_so(disk, make_instance):
     path = disk()
     instance = make_instance(state_dir=f'{path}/state')
     job = instance.post_job(['true'])
@@ -64,7 +64,7 @@ def test_a_start_on_a_read_only_file_system_says_so(make_instance, disk):
     assert fsck(instance).returncode == 0
 
 
-def test_a_start_without_inodes_says_so_and_is_no_damage(make_instance, disk):
+def test_a_start_without_inodes_says_so_and_is_no_damage(disk, make_instance):
     path = disk('nr_inodes=300')
     instance = make_instance(state_dir=f'{path}/state')
     job = instance.post_job(['true'])
@@ -78,7 +78,7 @@ def test_a_start_without_inodes_says_so_and_is_no_damage(make_instance, disk):
     assert instance.job(job)['state'] == 'done'
 
 
-def test_without_inodes_new_jobs_are_refused_and_running_ones_end(make_instance, disk, gate):
+def test_without_inodes_new_jobs_are_refused_and_running_ones_end(disk, make_instance, gate):
     path = disk('nr_inodes=300')
     instance = make_instance(state_dir=f'{path}/state')
     running = instance.post_job(gate.command('exit 8'))
