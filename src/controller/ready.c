@@ -38,6 +38,17 @@ static void on_run_gone(void *arg, const char *sentence)
     (void)event_base_loopbreak(controller->loop);
 }
 
+/* A mgpud of one user has no other users. */
+static void tell_priorities(const struct controller *controller)
+{
+    if (!controller->is_root)
+        return;
+    if (controller->options.are_priorities_of_all)
+        log_info("priorities above 0 order the jobs of all users: any user can go first (--priorities own)");
+    else
+        log_info("priorities above 0 order each user's own jobs; for those of all users: --priorities all");
+}
+
 int ready_open(struct controller *controller, int api_fd, struct error *err)
 {
     int r = serve_listen(controller->serve, api_fd, true, err);
@@ -45,6 +56,7 @@ int ready_open(struct controller *controller, int api_fd, struct error *err)
         r = tcp_serve(controller->tcp, open_tcp, controller, err);
     if (r < 0)
         return r;
+    tell_priorities(controller);
     controller->run_watch =
         run_watch_new(controller->loop, controller->options.run_dir, on_run_gone, controller, err);
     return controller->run_watch == NULL ? err->code : 0;

@@ -34,6 +34,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .is_tmp_private = options->is_tmp_private,
         .start_patience_ms = options->start_patience_ms,
         .max_time_ms = options->max_time_ms,
+        .are_priorities_of_all = options->are_priorities_of_all,
         .default_time_ms = options->default_time_ms,
         .accounts = options->accounts,
         .n_accounts = options->n_accounts,
@@ -90,6 +91,7 @@ static void take_up(struct controller_options *options, struct controller_option
     options->health = after.health;
     options->idle = after.idle;
     options->notifications = after.notifications;
+    options->are_priorities_of_all = after.are_priorities_of_all;
     options->max_time_ms = after.max_time_ms;
     options->default_time_ms = after.default_time_ms;
     options->grace_ms = after.grace_ms;

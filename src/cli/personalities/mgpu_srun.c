@@ -191,6 +191,7 @@ static const struct command queue_command = {
 
 struct server_options {
     const char *max_time;
+    const char *priorities; // "own" or "all"; NULL: as configured
 };
 
 static int set_max_job_time(void *call, const char *value, struct error *err)
@@ -202,8 +203,19 @@ static int set_max_job_time(void *call, const char *value, struct error *err)
     return r;
 }
 
+static int set_priorities(void *call, const char *value, struct error *err)
+{
+    ((struct server_options *)((struct call *)call)->options)->priorities = value;
+    if (strcmp(value, "own") == 0 || strcmp(value, "all") == 0)
+        return 0;
+    (void)error_set(err, -EINVAL, "--priorities: invalid value '%.40s'", value);
+    return error_hint(err, "own: they order the jobs of who requests them; all: the jobs of all users");
+}
+
 static const struct option_row server_rows[] = {
     { 0, "max-job-time", "SECONDS", "maximum time limit of a job (none)", set_max_job_time },
+    { 0, "priorities", "own|all", "whose jobs a user's priority above 0 orders: its own, or all users'",
+        set_priorities },
     { 0 },
 };
 
@@ -247,6 +259,8 @@ static int serve(struct call *call, int argc, char **argv, struct error *err)
         strings_take(&words, xasprintf("--max-time=%s", options->max_time));
         strings_take(&words, xasprintf("--default-time=%s", options->max_time));
     }
+    if (options->priorities != NULL)
+        strings_take(&words, xasprintf("--priorities=%s", options->priorities));
     compat_complete_server(call, "mgpu_scheduler_server", server_wording, &words, argc, argv);
     link_socket(argc, argv);
     return compat_execute(&words, err);

@@ -57,7 +57,8 @@ struct controller_options {
     char *pids_max;      // processes and threads of one job: "auto" or a number
     char *job_limits;  // limits of the kernel for jobs (wire/resource_limits.h); NULL: as the agent has them
     char *program_dir; // directory of mgpu-agent and mgpu-shepherd
-    char *priority_group; // members may raise priorities, NULL: only administrators
+    char *priority_group;       // members may raise priorities, NULL: only administrators
+    bool are_priorities_of_all; // all users may
     struct sched_settings sched;
     struct external_settings external;
     struct health_settings health;

@@ -76,6 +76,17 @@ static int set_priority_group(void *target, const char *value, struct error *err
     return 0;
 }
 
+static int set_priorities(void *target, const char *value, struct error *err)
+{
+    bool is_all = strcmp(value, "all") == 0;
+    if (!is_all && strcmp(value, "own") != 0) {
+        (void)error_set(err, -EINVAL, "--priorities: invalid value '%.40s'", value);
+        return error_hint(err, "own: they order the jobs of who requests them; all: the jobs of all users");
+    }
+    options_of(target)->are_priorities_of_all = is_all;
+    return 0;
+}
+
 /* --- limits --- */
 
 static int set_limit_jobs(
@@ -160,6 +171,8 @@ const struct option_row sched_rows[] = {
         set_group_hours, "0" },
     { 0, "priority-group", "NAME", "group whose priorities above 0 count before the jobs of all users",
         set_priority_group },
+    { 0, "priorities", "own|all", "whose jobs a user's priority above 0 orders: its own, or all users'",
+        set_priorities, "own" },
     { 0, NULL, NULL, NULL, NULL },
 };
 

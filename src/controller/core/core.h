@@ -127,7 +127,8 @@ struct core_options {
     int64_t
         start_patience_ms; // for which a job waits while its starts fail through no fault of it; 0: for ever
     int64_t max_time_ms;   // maximum time limit; 0: none
-    int64_t default_time_ms; // for jobs without a time limit; 0: none
+    bool are_priorities_of_all; // those above 0 that any user requests count against the jobs of all users
+    int64_t default_time_ms;    // for jobs without a time limit; 0: none
     struct sched_settings sched;
     struct external_settings external;
     struct health_settings health;

@@ -50,7 +50,8 @@ bool core_priority_is_own(const struct core *core, const struct identity *who, c
 {
     if (ask->priority <= 0)
         return false;
-    if (who->may_raise || core_may(who, ACTION_RAISE, NULL)) // another value is theirs
+    if (core->options.are_priorities_of_all || who->may_raise ||
+        core_may(who, ACTION_RAISE, NULL)) // another value is theirs
         return ask->own_priority && !(before->own_priority && ask->priority != before->priority);
     return ask->own_priority || before->own_priority || ask->priority > before->priority;
 }

@@ -517,6 +517,28 @@ def test_S0_24_S0_35_a_flood_of_high_priorities_keeps_no_other_user_waiting(make
     assert sorted(started, key=started.get) == [other, *flood, middle, low]
 
 
+@pytest.mark.root
+def test_S0_24_priorities_of_all_users_where_the_server_has_them(make_instance, gate, ana, bo):
+    """As in the original; it gives no other right."""
+    box = make_instance('sim:1x24G', arguments=('--policy', 'easy', '--priorities', 'all', '--idle-ok', 'operators'))
+    _, first = srun(box, '--gpu-ids', '0', '--', *gate.command(), user=ana)
+    box.wait(first, 'running')
+    _, other = srun(box, '--gpu-ids', '0', '--', 'true', user=bo)
+    done = box.mgpu('--gpu-ids', '0', '--priority', '9', '--', 'true', program='mgpu_srun', user=ana, check=True)
+    assert 'orders your own jobs' not in done.err, done
+    high = int(JOB.fullmatch(done.out)[2])
+    assert 'not allowed to request idle_ok' in box.mgpu('submit', '-p', '9', '--idle-ok', '-g', '1', '--', 'true', user=ana).err
+    gate.open()
+    started = {job: box.wait(job)['started_at'] for job in (other, high)}
+    assert started[high] < started[other], started
+
+
+def test_S0_24_other_priorities_than_own_and_all_are_refused(box):
+    for program in ('mgpu_scheduler_server', 'mgpud'):
+        done = box.mgpu('--priorities', 'mine', program=program)
+        assert done.code != 0 and "--priorities: invalid value 'mine'" in done.err and 'all users' in done.err, done
+
+
 def test_S0_38_the_smaller_limit_wins(make_instance):
     """Whichever of the two it is; and it is said."""
     box = make_instance(arguments=('--max-time', '600'))
