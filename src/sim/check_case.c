@@ -14,12 +14,12 @@
 #define CASE_LINES_MAX 100000U
 
 static const char *const setting_names[] = { "policy", "placement", "reservations", "node_jobs", "user_jobs",
-    "user_gpu_milli", "grace_ms", "is_exact", "is_fair", "shares" };
+    "user_gpu_milli", "grace_ms", "is_exact", "is_fair", "shares", "park", "park_room_milli" };
 static const char *const node_names[] = { "gpus", "cpu_milli", "memory" };
 static const char *const job_names[] = { "id", "at_ms", "run_ms", "uid", "gid", "priority", "gpus", "share",
     "gpu_mem", "cpu_milli", "memory", "nodes", "gpus_per_node", "allow", "pick", "preemptible", "limit_ms",
-    "begin_ms", "hold_until_ms", "after", "after_kind", "fails", "elements", "element_limit",
-    "own_priority" };
+    "begin_ms", "hold_until_ms", "after", "after_kind", "fails", "elements", "element_limit", "own_priority",
+    "refuses" };
 static const char *const event_names[] = { "at_ms", "kind", "a", "b", "c", "d" };
 _Static_assert(sizeof(setting_names) / sizeof(char *) == CASE_SETTINGS, "a name for each");
 _Static_assert(sizeof(job_names) / sizeof(char *) == CASE_JOB_VALUES, "a name for each");
@@ -141,6 +141,9 @@ static int check_references(const struct sim_case *of, struct error *err)
 {
     if (of->n_nodes == 0)
         return error_set(err, -EINVAL, "the case has no node");
+    if (of->settings[SET_PARK] < 0 || of->settings[SET_PARK] >= CHECK_PARK_KINDS)
+        return error_set(err, -EINVAL, "park is %lld, not 0 to %d", (long long)of->settings[SET_PARK],
+            CHECK_PARK_KINDS - 1);
     for (size_t i = 0; i < of->n_nodes; i++)
         if (of->nodes[i][NODE_GPUS] < 0 || of->nodes[i][NODE_GPUS] > 64)
             return error_set(err, -EINVAL, "node %zu does not have 0 to 64 GPUs", i);

@@ -23,8 +23,13 @@ enum case_setting {
     SET_IS_EXACT,  // the scheduler is given the real durations
     SET_IS_FAIR,   // similar jobs of users with equal shares: fairness is checked
     SET_SHARES,    // of department 1; 0: there are no departments
+    SET_PARK,      // enum check_park
+    SET_PARK_ROOM, // parked GPUs that a node may hold, thousandths of each of its own
     CASE_SETTINGS
 };
+
+/* Whether preempted jobs are parked, and where they return to. */
+enum check_park { CHECK_PARK_NONE, CHECK_PARK_ANY, CHECK_PARK_NODE, CHECK_PARK_GPU, CHECK_PARK_KINDS };
 
 enum case_node { NODE_GPUS, NODE_CPU, NODE_MEMORY, CASE_NODE_VALUES };
 
@@ -53,7 +58,8 @@ enum case_job {
     JOB_FAILS,
     JOB_ELEMENTS, // 0: not an array
     JOB_ELEMENT_LIMIT,
-    JOB_OWN, // own priority
+    JOB_OWN,     // own priority
+    JOB_REFUSES, // cannot be parked
     CASE_JOB_VALUES
 };
 

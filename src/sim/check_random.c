@@ -175,6 +175,26 @@ static void make_fair(struct sim_case *ret, struct random *random)
     }
 }
 
+/* Drawn last, so that cases without parking are those of older versions. What is parked stays at once. */
+static void make_parking(struct sim_case *ret, struct random *random)
+{
+    if (one_in(random, 8)) { // the others rarely preempt in so short a time
+        ret->settings[SET_POLICY] = 0;
+        while (policies[ret->settings[SET_POLICY]]->preempting != PREEMPT_SRTF)
+            ret->settings[SET_POLICY]++;
+        ret->settings[SET_IS_EXACT] = 1;
+    }
+    if (policies[ret->settings[SET_POLICY]]->preempting == PREEMPT_NONE || one_in(random, 4))
+        return;
+    ret->settings[SET_PARK] = 1 + up_to(random, CHECK_PARK_KINDS - 2);
+    ret->settings[SET_PARK_ROOM] = 250 * up_to(random, 8);
+    ret->settings[SET_GRACE_MS] = 0;
+    for (size_t i = 0; i < ret->n_jobs; i++) {
+        ret->jobs[i][JOB_REFUSES] = one_in(random, 4);
+        ret->jobs[i][JOB_RUN] *= one_in(random, 3) ? 10 : 1; // longer than the quantum
+    }
+}
+
 void case_make(struct sim_case *ret, uint64_t seed)
 {
     struct random random = { .state = seed };
@@ -199,4 +219,5 @@ void case_make(struct sim_case *ret, uint64_t seed)
     ret->n_jobs = n_jobs;
     for (size_t i = 0; i < n_events; i++)
         make_event(ret, &random);
+    make_parking(ret, &random);
 }

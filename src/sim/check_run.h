@@ -5,11 +5,12 @@
 #include "sched/sched.h"
 #include "sim/check_case.h"
 
-/* For tests of the checker: can modify an allocation before the checker sees it, and a job's description for
- * the scheduler. NULL: no change. */
+/* For tests of the checker: can modify an allocation before the checker sees it, a job's description for
+ * the scheduler, and what may be parked. NULL: no change. */
 struct check_spoiler {
     void (*spoil)(void *arg, const int64_t *job, struct allocation *allocation);
     void (*tell)(void *arg, struct sched_job_spec *spec);
+    bool (*allows)(void *arg); // parking, whatever the rules
     void *arg;
 };
 

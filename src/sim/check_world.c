@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sim/check_park.h"
+#include "sim/check_spec.h"
 
 #define FIRST_ELEMENT 1000000U
 #define STARTS_MAX    10000U // in one instant
@@ -27,7 +29,7 @@ static size_t find_job(const struct world *world, int64_t id)
     return at;
 }
 
-static struct case_attempt *find_attempt(const struct world *world, uint64_t id)
+struct case_attempt *world_attempt(const struct world *world, uint64_t id)
 {
     for (size_t i = 0; i < world->n_attempts; i++)
         if (world->attempts[i].id == id)
@@ -56,52 +58,7 @@ bool world_is_held_by(const int64_t *job, const int64_t *other)
            job[JOB_PRIORITY] <= 0 && other[JOB_PRIORITY] <= 0 && other[JOB_OWN] > job[JOB_OWN];
 }
 
-/* --- descriptions of jobs --- */
-
-static void make_spec(const struct world *world, const int64_t *job, struct sched_job_spec *ret,
-    struct ask_after *after, struct gpu_pick *pick, uint32_t *allow)
-{
-    *ret = (struct sched_job_spec){
-        .id = (uint64_t)job[JOB_ID],
-        .submit_ms = job[JOB_AT],
-        .key = { .uid = (uint32_t)job[JOB_UID],
-            .gid = (uint32_t)job[JOB_GID],
-            .priority = (int32_t)job[JOB_PRIORITY],
-            .own_priority = (int32_t)job[JOB_OWN],
-            .is_preemptible = job[JOB_PREEMPTIBLE] != 0,
-            .limit_ms = job[JOB_LIMIT],
-            .estimate_ms = world->of->settings[SET_IS_EXACT] != 0 ? job[JOB_RUN] : 0,
-            .request = { .gpus = (uint32_t)job[JOB_GPUS],
-                .nodes = (uint32_t)job[JOB_NODES],
-                .gpus_per_node = (uint32_t)job[JOB_PER_NODE],
-                .share = (uint32_t)job[JOB_SHARE],
-                .gpu_mem = (uint64_t)job[JOB_GPU_MEM],
-                .cpu_milli = (uint32_t)job[JOB_CPU],
-                .memory = (uint64_t)job[JOB_MEMORY] } },
-        .begin_ms = job[JOB_BEGIN],
-        .hold = job[JOB_HOLD_UNTIL] > world->now_ms ? BLOCK_HELD_USER : 0,
-        .is_array = job[JOB_ELEMENTS] > 0,
-        .elements = (uint32_t)job[JOB_ELEMENTS],
-        .element_limit = (uint32_t)job[JOB_ELEMENT_LIMIT],
-    };
-    struct sched_request *request = &ret->key.request;
-    if (job[JOB_PICK] > 0) {
-        pick->node = xasprintf("node%lld", (long long)(job[JOB_PICK] - 1) / 256);
-        pick->index = (uint32_t)((job[JOB_PICK] - 1) % 256);
-        request->picks = pick;
-        request->n_picks = 1;
-    }
-    for (uint32_t i = 0; i < 8; i++)
-        if ((job[JOB_ALLOW] >> i & 1) != 0)
-            allow[request->n_allow++] = i;
-    request->allow = request->n_allow > 0 ? allow : NULL;
-    if (job[JOB_AFTER] > 0) {
-        *after = (struct ask_after){ .job = (uint64_t)job[JOB_AFTER],
-            .kind = (enum after_kind)job[JOB_AFTER_KIND] };
-        ret->after = after;
-        ret->n_after = 1;
-    }
-}
+/* --- dependencies and submission --- */
 
 static bool is_as_wanted(const struct case_state *of, int64_t kind)
 {
@@ -133,20 +90,17 @@ static void submit(struct world *world, size_t number)
 {
     const int64_t *values = job_values(world, number);
     struct case_state *job = &world->jobs[number];
-    struct sched_job_spec spec;
-    struct ask_after after;
-    struct gpu_pick pick = { 0 };
-    uint32_t allow[8];
-    make_spec(world, values, &spec, &after, &pick, allow);
+    struct case_spec spec;
+    spec_make(world, number, &spec);
     if (world->spoiler != NULL && world->spoiler->tell != NULL)
-        world->spoiler->tell(world->spoiler->arg, &spec);
+        world->spoiler->tell(world->spoiler->arg, &spec.told);
     int waits = dependency(world, values);
     if (waits == 1)
-        spec.n_after = 0;
+        spec.told.n_after = 0;
     struct error err = { 0 };
     bool is_too_wide = world->settings.user_limits.gpu_milli > 0 &&
                        counted_milli(values) > world->settings.user_limits.gpu_milli;
-    bool is_refused = waits < 0 || sched_check(world->sched, &spec, &err) < 0;
+    bool is_refused = waits < 0 || sched_check(world->sched, &spec.told, &err) < 0;
     if (is_too_wide && !is_refused)
         (void)error_set(&world->error, -EPROTO, "job %lld is accepted although it exceeds its user's limit",
             (long long)values[JOB_ID]);
@@ -154,12 +108,13 @@ static void submit(struct world *world, size_t number)
         job->state = CASE_NEVER;
     } else {
         job->state = CASE_WAITS;
-        job->is_held = spec.hold != 0;
+        job->is_held = spec.told.hold != 0;
         job->is_ok = true;
         job->left = values[JOB_ELEMENTS];
-        sched_submit(world->sched, world->now_ms, &spec);
+        job->work_ms = values[JOB_RUN];
+        sched_submit(world->sched, world->now_ms, &spec.told);
     }
-    free(pick.node);
+    spec_clear(&spec);
 }
 
 /* --- what the scheduler decides --- */
@@ -244,7 +199,8 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
     world->attempts = xreallocarray(world->attempts, world->n_attempts + 1, sizeof(*world->attempts));
     struct case_attempt *attempt = &world->attempts[world->n_attempts++];
     *attempt = (struct case_attempt){ .id = id, .job = number, .is_new = true, .stop_ms = TIME_NEVER };
-    attempt->end_ms = world->now_ms + job[JOB_RUN];
+    attempt->start_ms = world->now_ms;
+    attempt->end_ms = world->now_ms + (job[JOB_ELEMENTS] > 0 ? job[JOB_RUN] : state->work_ms);
     allocation_copy(&attempt->allocation, allocation);
     if (world->spoiler != NULL && world->spoiler->spoil != NULL)
         world->spoiler->spoil(world->spoiler->arg, job, &attempt->allocation);
@@ -253,6 +209,7 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
         (void)error_set(
             &world->error, -EPROTO, "job %llu starts: %.400s", (unsigned long long)id, err.message);
     state->n_started++;
+    park_return(world, number, &attempt->allocation);
     if (is_return)
         return id;
     if (job[JOB_ELEMENTS] > 0) {
@@ -264,7 +221,7 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
     return attempt->id;
 }
 
-static void drop_attempt(struct world *world, struct case_attempt *attempt)
+void world_drop_attempt(struct world *world, struct case_attempt *attempt)
 {
     ledger_take_back(&world->ledger, job_values(world, attempt->job), &attempt->allocation);
     allocation_clear(&attempt->allocation);
@@ -275,20 +232,23 @@ static void stop(struct world *world, struct case_attempt *attempt)
 {
     size_t number = attempt->job;
     uint64_t id = attempt->id;
-    drop_attempt(world, attempt);
+    world_drop_attempt(world, attempt);
     if (job_values(world, number)[JOB_ELEMENTS] == 0) {
         world->jobs[number].state = CASE_WAITS;
     } else {
         world->returned = xreallocarray(world->returned, world->n_returned + 1, sizeof(*world->returned));
         world->returned[world->n_returned++] = (struct case_attempt){ .id = id, .job = number };
     }
+    world->jobs[number].work_ms = job_values(world, number)[JOB_RUN];
     sched_stopped(world->sched, world->now_ms, id, 0);
+    if (world->parking.options.is_on && job_values(world, number)[JOB_ELEMENTS] == 0)
+        spec_tell_again(world, number);
 }
 
 static void on_preempt(void *arg, uint64_t id, const char *why)
 {
     struct world *world = arg;
-    struct case_attempt *attempt = find_attempt(world, id);
+    struct case_attempt *attempt = world_attempt(world, id);
     (void)why;
     if (attempt == NULL) {
         (void)error_set(
@@ -296,6 +256,10 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
         return;
     }
     world->is_disturbed = true;
+    if (world->parking.options.is_on) {
+        park_now(world, attempt);
+        return;
+    }
     attempt->stop_ms = world->now_ms + world->of->settings[SET_GRACE_MS];
     /* After a mistake it stays where it is, so that a scheduler that runs in circles comes to an end. */
     if (world->of->settings[SET_GRACE_MS] == 0 && world->error.code == 0)
@@ -328,7 +292,7 @@ static void end(struct world *world, struct case_attempt *attempt)
     uint64_t id = attempt->id;
     const int64_t *job = job_values(world, number);
     struct case_state *state = &world->jobs[number];
-    drop_attempt(world, attempt);
+    world_drop_attempt(world, attempt);
     sched_ended(world->sched, world->now_ms, id, job[JOB_RUN]);
     state->is_ok &= job[JOB_FAILS] == 0;
     if (job[JOB_ELEMENTS] > 0)
@@ -343,6 +307,7 @@ static void cancel(struct world *world, size_t number)
     if (job->state != CASE_WAITS)
         return;
     sched_withdraw(world->sched, world->now_ms, (uint64_t)job_values(world, number)[JOB_ID]);
+    park_forget(world, number);
     job->left = 0;
     job->is_ok = false;
     job->state = job->open > 0 ? CASE_RUNS : CASE_OVER;
@@ -404,8 +369,10 @@ static void change_node(struct world *world, const int64_t *event)
     else if (gpu < node->n_gpus)
         books->is_paused[gpu] = is_off, node->gpus[gpu].is_paused = is_off;
     cluster_touch(cluster, node);
-    if (kind == HAPPEN_NODE_DOWN)
+    if (kind == HAPPEN_NODE_DOWN) {
         lose_node(world, at);
+        park_lose(world, at);
+    }
 }
 
 static void happen(struct world *world, const int64_t *event)
@@ -553,6 +520,9 @@ void world_init(struct world *world, const struct sim_case *of, const struct che
     world->settings.node_jobs = (uint32_t)of->settings[SET_NODE_JOBS];
     world->settings.user_limits.jobs = (uint32_t)of->settings[SET_USER_JOBS];
     world->settings.user_limits.gpu_milli = (uint32_t)of->settings[SET_USER_GPUS];
+    park_init(world);
+    if (world->parking.options.is_on)
+        callbacks.may_preempt = park_may;
     world->sched = sched_new(&world->settings, &callbacks);
     world->jobs = xcalloc(of->n_jobs + 1, sizeof(*world->jobs));
     world->has_happened = xcalloc(of->n_events + 1, sizeof(bool));
@@ -570,5 +540,6 @@ void world_clear(struct world *world)
     free(world->returned);
     free(world->jobs);
     free(world->has_happened);
+    park_clear(world);
     ledger_clear(&world->ledger);
 }

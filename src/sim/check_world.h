@@ -6,6 +6,7 @@
 #include "sim/check_case.h"
 #include "sim/check_ledger.h"
 #include "sim/check_run.h"
+#include "sim/parking.h"
 
 enum case_job_state { CASE_COMES, CASE_WAITS, CASE_RUNS, CASE_OVER, CASE_NEVER };
 
@@ -14,12 +15,13 @@ struct case_state {
     bool is_held, is_ok;       // is_ok: no attempt failed
     int64_t left, open;        // elements
     uint32_t n_started;
+    int64_t work_ms; // left, of what is not an array
 };
 
 struct case_attempt {
     uint64_t id;
     size_t job;
-    int64_t end_ms, stop_ms; // stop_ms: end of its preemption; TIME_NEVER: none
+    int64_t start_ms, end_ms, stop_ms; // stop_ms: end of its preemption; TIME_NEVER: none
     bool is_new;
     struct allocation allocation;
 };
@@ -37,6 +39,8 @@ struct world {
     struct case_attempt *returned; // preempted elements, which wait under ids of their own
     size_t n_returned;
     uint64_t last_element;
+    struct parking parking;    // what is said to the scheduler
+    struct park_books *parked; // of each job, what is checked
     int64_t now_ms;
     unsigned n_starts;  // at this time
     struct error error; // of a callback
@@ -52,6 +56,10 @@ int64_t world_next_ms(const struct world *world); // TIME_NEVER: nothing more wi
 void world_happen(struct world *world);           // handles ends, events, releases and arrivals that are due
 void world_after_pass(struct world *world);
 bool world_is_over(const struct world *world);
+
+struct case_attempt *world_attempt(const struct world *world, uint64_t id); // NULL: it does not run
+/* It does not run any more: takes back what it had. The last attempt takes its place in the array. */
+void world_drop_attempt(struct world *world, struct case_attempt *attempt);
 
 /* The department of a group, in cases with departments. */
 int64_t world_department(int64_t gid);

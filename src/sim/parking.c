@@ -153,11 +153,20 @@ void parking_clear(struct parking *parking)
     *parking = (struct parking){ 0 };
 }
 
-static uint64_t milli_of(const struct allocation *allocation)
+/* Of a share that is requested by memory, the part of the GPU's memory. */
+static uint64_t milli_of(const struct cluster *cluster, const struct allocation *allocation)
 {
     uint64_t milli = 0;
-    for (size_t i = 0; i < allocation->n_gpus; i++)
-        milli += allocation->gpus[i].slot == 0 ? SHARE_WHOLE : allocation->gpus[i].share;
+    for (size_t i = 0; i < allocation->n_gpus; i++) {
+        const struct alloc_gpu *held = &allocation->gpus[i];
+        uint64_t bytes = cluster->nodes[held->node].gpus[held->gpu].memory_bytes;
+        if (held->slot == 0)
+            milli += SHARE_WHOLE;
+        else if (held->share > 0 || bytes < SHARE_WHOLE)
+            milli += held->share;
+        else
+            milli += (uint64_t)(((__uint128_t)held->memory * SHARE_WHOLE + bytes - 1) / bytes);
+    }
     return milli;
 }
 
@@ -174,7 +183,7 @@ bool parking_allows(const struct parking *parking, const struct cluster *cluster
         return false;
     uint32_t node = allocation->nodes[0].node;
     double most = parking->options.room * (double)cluster->nodes[node].n_gpus * SHARE_WHOLE;
-    return (double)(parking->held_milli[node] + milli_of(allocation)) <= most;
+    return (double)(parking->held_milli[node] + milli_of(cluster, allocation)) <= most;
 }
 
 static int compare_u32(const void *a, const void *b)
@@ -190,7 +199,7 @@ int64_t parking_add(struct parking *parking, const struct cluster *cluster, uint
     uint32_t node = allocation->nodes[0].node;
     *parked = (struct parked){ .node = node,
         .node_name = xstrdup(cluster->nodes[node].name),
-        .gpu_milli = milli_of(allocation),
+        .gpu_milli = milli_of(cluster, allocation),
         .gpus = xcalloc(allocation->n_gpus + 1, sizeof(*parked->gpus)),
         .n_gpus = allocation->n_gpus };
     int64_t *leaving_ms = &parking->leaving_ms[node];

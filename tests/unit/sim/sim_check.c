@@ -198,6 +198,88 @@ static void own_priorities_order_a_job_that_gives_way_in_the_same_pass(void **st
     case_clear(&of);
 }
 
+static bool allow_all(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static void forget_node(void *arg, struct sched_job_spec *spec)
+{
+    (void)arg;
+    spec->key.request.nodelist = NULL;
+}
+
+static void forget_gpus(void *arg, struct sched_job_spec *spec)
+{
+    (void)arg;
+    spec->key.request.n_allow = 0;
+}
+
+/* Job 1 is parked for job 3, which runs longer than job 2 beside it: what job 2 leaves is not where job 1
+ * was. */
+static void make_parked(struct sim_case *ret, size_t nodes, int64_t where)
+{
+    static const int64_t at_ms[] = { 0, 0, 100000 }, run_ms[] = { 10000000, 2000000, 4900000 };
+    *ret = (struct sim_case){ .nodes = calloc(nodes, sizeof(*ret->nodes)),
+        .jobs = calloc(3, sizeof(*ret->jobs)),
+        .n_nodes = nodes,
+        .n_jobs = 3 };
+    while (strcmp(policies[ret->settings[SET_POLICY]]->name, "srtf") != 0)
+        ret->settings[SET_POLICY]++;
+    ret->settings[SET_IS_EXACT] = 1;
+    ret->settings[SET_PARK] = where;
+    ret->settings[SET_PARK_ROOM] = 1000;
+    for (size_t i = 0; i < nodes; i++) {
+        ret->nodes[i][NODE_GPUS] = nodes == 1 ? 2 : 1;
+        ret->nodes[i][NODE_CPU] = 8000;
+    }
+    for (int64_t i = 0; i < 3; i++) {
+        ret->jobs[i][JOB_ID] = i + 1;
+        ret->jobs[i][JOB_AT] = at_ms[i];
+        ret->jobs[i][JOB_RUN] = run_ms[i];
+        ret->jobs[i][JOB_UID] = ret->jobs[i][JOB_GID] = 1;
+        ret->jobs[i][JOB_GPUS] = 1;
+    }
+}
+
+static void parking_against_a_rule_is_found(void **state)
+{
+    static const struct {
+        const char *found;
+        struct check_spoiler spoiler;
+        size_t nodes;
+        int64_t where, room, refuses, wide;
+    } tries[] = {
+        { "job 1 returns to another node than it left", { .tell = forget_node }, 2, CHECK_PARK_NODE, 1000, 0,
+            0 },
+        { "job 1 returns to other GPUs than it left", { .tell = forget_gpus }, 1, CHECK_PARK_GPU, 1000, 0,
+            0 },
+        { "holds 1000 thousandths of parked GPUs; its room is 0", { .allows = allow_all }, 2, CHECK_PARK_ANY,
+            0, 0, 0 },
+        { "job 1 is parked although it cannot be", { .allows = allow_all }, 2, CHECK_PARK_ANY, 1000, 1, 0 },
+        { "job 1 is parked although it has several nodes", { .allows = allow_all }, 2, CHECK_PARK_ANY, 1000,
+            0, 1 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        struct sim_case of;
+        struct error err = { 0 };
+        make_parked(&of, tries[i].nodes, tries[i].where);
+        of.settings[SET_PARK_ROOM] = tries[i].room;
+        of.jobs[0][JOB_REFUSES] = tries[i].refuses;
+        if (tries[i].wide) {
+            of.jobs[0][JOB_GPUS] = of.jobs[0][JOB_NODES] = 2;
+            of.jobs[1][JOB_AT] = of.jobs[2][JOB_AT];
+        }
+        assert_int_equal(check_run(&of, NULL, &err), 0);
+        assert_true(check_run(&of, &tries[i].spoiler, &err) < 0);
+        if (strstr(err.message, tries[i].found) == NULL)
+            fail_msg("expected '%s', found '%s'", tries[i].found, err.message);
+        case_clear(&of);
+    }
+}
+
 static void a_case_survives_being_written_and_read(void **state)
 {
     struct sim_case of, again;
@@ -237,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_planted_mistake_is_found_and_cut_down_to_one_job),
         cmocka_unit_test(an_own_priority_that_counts_for_all_or_for_nobody_is_found),
         cmocka_unit_test(a_promise_that_is_not_kept_is_found),
+        cmocka_unit_test(parking_against_a_rule_is_found),
         cmocka_unit_test(own_priorities_order_a_job_that_gives_way_in_the_same_pass),
         cmocka_unit_test(a_case_survives_being_written_and_read),
         cmocka_unit_test(equal_seeds_make_equal_cases),
