@@ -578,6 +578,7 @@ int worker_run(const struct agent_options *options)
     struct worker worker = { .options = options, .run_fd = -1, .state_fd = -1, .early_link = -1 };
     worker.users = (struct job_users){ .is_root = geteuid() == 0,
         .is_root_job_allowed = options->is_root_job_allowed,
+        .adopts_any_user = options->adopts_any_user,
         .min_uid = options->min_uid,
         .is_number_enough = options->is_number_enough,
         .node = options->node };

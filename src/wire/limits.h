@@ -79,6 +79,8 @@
     X(LIMIT_PARK_S, "park_for_s", 31536000, "s", "longest `for_s` of a park")                                \
     X(LIMIT_GRACE_S, "grace_s", 86400, "s", "longest `grace_s` of a cancel")                                 \
     X(LIMIT_TOKEN_S, "token_s", 31622400, "s", "longest `expires_s` of a token")                             \
+    X(LIMIT_GUEST_ACQUIRES, "guest_acquires", 64, "requests",                                                \
+        "waiting and granted requests of one user at a mgpud without root of another user; more is 429")     \
     X(LIMIT_USER_TOKENS, "user_tokens", 256, "tokens",                                                       \
         "valid tokens of one user, logins of the web page included; more is 429")                            \
     X(LIMIT_TOKEN_REQUESTS, "token_requests", 250, "requests",                                               \

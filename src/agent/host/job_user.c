@@ -35,6 +35,11 @@ int job_user_check(const struct job_users *users, uid_t uid, struct error *err)
     return 0;
 }
 
+int job_user_check_adopted(const struct job_users *users, uid_t uid, struct error *err)
+{
+    return !users->is_root && users->adopts_any_user ? 0 : job_user_check(users, uid, err);
+}
+
 /* An adopted process may be that of a service, since nothing is started as its owner. */
 static int check_min_uid(const struct job_users *users, uid_t uid, struct error *err)
 {

@@ -10,10 +10,15 @@
 struct job_users {
     bool is_root;             // false: only jobs of the agent's own uid are possible
     bool is_root_job_allowed; // --allow-root-jobs
+    bool adopts_any_user;     // --adopt-any-user: other users' processes have GPUs, without root too
     uint32_t min_uid;         // lowest uid of job owners other than root; 0: any
     bool is_number_enough;    // names of users are not compared with those on mgpud's machine
     const char *node;         // its name, for messages
 };
+
+/* Whether a process of this user may be adopted, for which nothing is done as that user. -EPERM and a
+ * sentence if not. */
+int job_user_check_adopted(const struct job_users *users, uid_t uid, struct error *err);
 
 /* Checks whether anything may be done as this user. -EPERM and a sentence if not. */
 int job_user_check(const struct job_users *users, uid_t uid, struct error *err);

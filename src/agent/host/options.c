@@ -229,6 +229,8 @@ const struct option_row agent_option_rows[] = {
         OPTION_VALUE(path, struct agent_options, shepherd) },
     { 0, "allow-root-jobs", NULL, "allow jobs of root, which are otherwise refused",
         OPTION_VALUE(flag, struct agent_options, is_root_job_allowed) },
+    { 0, "adopt-any-user", NULL, "without root, let processes of other users have GPUs",
+        OPTION_VALUE(flag, struct agent_options, adopts_any_user) },
     { 0, "min-uid", "auto|N", "lowest user id that jobs may have; auto: UID_MIN of login.defs", set_min_uid,
         "auto" },
     { 0, "no-new-privileges", NULL, "keep jobs from gaining rights: sudo, ping and rootless podman fail",

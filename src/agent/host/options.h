@@ -38,6 +38,7 @@ struct agent_options {
     char *job_limits;  // of the kernel, for jobs (wire/resource_limits.h); NULL: those of the agent
     uint32_t min_uid;  // lowest of job owners other than root
     bool is_root_job_allowed;
+    bool adopts_any_user;  // without root, too
     bool has_no_new_privs; // jobs cannot gain rights by executing a program
     bool is_number_enough; // names of users are not compared
     bool is_verbose;

@@ -102,11 +102,11 @@ static void await(struct inspector *looks, const struct message_inspect *request
 static int check(struct inspector *looks, const struct process_facts *facts, struct error *err)
 {
     pid_t pid = facts->pid;
-    if (geteuid() != 0 && facts->uid != geteuid())
+    if (geteuid() != 0 && facts->uid != geteuid() && !looks->users->adopts_any_user)
         return error_set(err, -EPERM,
             "process %d belongs to uid %" PRIu32 ", but this instance serves uid %" PRIu32 " only", (int)pid,
             facts->uid, (uint32_t)geteuid());
-    if (job_user_check(looks->users, facts->uid, NULL) < 0) {
+    if (job_user_check_adopted(looks->users, facts->uid, NULL) < 0) {
         (void)error_set(err, -EPERM,
             "process %d belongs to root, and jobs of root are not allowed on node %s", (int)pid,
             looks->users->node);

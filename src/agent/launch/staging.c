@@ -262,6 +262,9 @@ static int stage(struct launcher *launcher, const struct message_launch *launch,
 {
     _cleanup_user_ struct user user = { 0 };
     bool is_adopted = job->ask.adopted_pid != 0;
+    bool is_others = is_adopted && !launcher->users.is_root && launch->uid != geteuid();
+    if (is_others && job_user_check_adopted(&launcher->users, launch->uid, err) == 0)
+        return stage_adopted(launcher, launch, job, err);
     int r = find_user(launcher, launch, job, &user, err);
     if (r == -EPERM) // an adopted process is on this node, and no other
         return refuse(launcher, launch, is_adopted ? START_REQUEST : START_ACCOUNT, err);

@@ -110,14 +110,17 @@ static bool is_url(const char *path)
     return strncmp(path, LOOPBACK_SCHEME, strlen(LOOPBACK_SCHEME)) == 0;
 }
 
+bool client_trusts(uid_t uid)
+{
+    if (uid == 0 || uid == geteuid())
+        return true;
+    const struct passwd *service = getpwnam(SERVICE_USER);
+    return service != NULL && service->pw_uid == uid;
+}
+
 static int check_listener(uid_t uid, const char *path, struct error *err)
 {
-    bool is_trusted = uid == 0 || uid == geteuid() || (!is_url(path) && is_directory_of(path, uid));
-    if (!is_trusted) {
-        const struct passwd *service = getpwnam(SERVICE_USER);
-        is_trusted = service != NULL && service->pw_uid == uid;
-    }
-    if (is_trusted)
+    if (client_trusts(uid) || (!is_url(path) && is_directory_of(path, uid)))
         return 0;
     const struct passwd *owner = is_url(path) ? getpwuid(uid) : NULL;
     if (owner != NULL) {

@@ -55,6 +55,10 @@ void client_clear(struct client *client);
 /* Adds a place to search for the socket, after the default ones. */
 void client_look_also(const char *path);
 
+/* True if this user's programs may be sent requests with the caller's environment: root, the caller itself,
+ * and the service's own user. */
+bool client_trusts(uid_t uid);
+
 /* The command that hints recommend for starting a server, "run_server". Borrowed. */
 void client_name_server(const char *command);
 

@@ -161,7 +161,7 @@ static void set_daemon_words(struct feed *feed, int argc, char **argv)
     /* Others use GPUs, too: the thresholds are for all that is on them. */
     strings_take(words, xasprintf("--foreign-memory=%.0f%%", PERCENT * part_of(settings->mem_threshold)));
     strings_take(words, xasprintf("--foreign-load=%.0f%%", PERCENT * part_of(settings->load_threshold)));
-    compat_complete_server(feed->call, "scheduler start", wording, words, argc, argv);
+    compat_complete_server(feed->call, "scheduler start", COMPAT_SERVES_USER, wording, words, argc, argv);
 }
 
 /* The mgpud that is there, or one of our own with the options after "--". */

@@ -135,10 +135,22 @@ static const struct wording passed_on[] = {
     { 0 },
 };
 
-void compat_complete_server(const struct call *call, const char *door, const struct wording *wording,
-    struct strings *words, int argc, char *const *argv)
+static void tell_user(const char *door, enum compat_serves serves)
 {
     const struct passwd *user = getpwuid(geteuid());
+    const char *name = user != NULL ? user->pw_name : "you";
+    if (serves == COMPAT_SERVES_GUESTS)
+        talk_line(
+            "without root it runs jobs of %s only, and gives GPUs to srun of all users, whose commands it "
+            "can neither end nor keep from other GPUs (--private: of %s only; sudo %s: all users' jobs)",
+            name, name, door);
+    else
+        talk_line("without root it serves %s only; for all users of this machine: sudo %s", name, door);
+}
+
+void compat_complete_server(const struct call *call, const char *door, enum compat_serves serves,
+    const struct wording *wording, struct strings *words, int argc, char *const *argv)
+{
     _cleanup_free_ char *help = xasprintf("%s --help lists its options, mgpud --help those behind --", door);
     compat_allow_root(words);
     if (geteuid() == 0)
@@ -150,6 +162,5 @@ void compat_complete_server(const struct call *call, const char *door, const str
     wording_hand_over((const struct wording[]){ { "mgpud --help lists the options", help }, { 0 } });
     compat_tell_root();
     if (geteuid() != 0 && !call->is_quiet)
-        talk_line("without root it serves %s only; for all users of this machine: sudo %s",
-            user != NULL ? user->pw_name : "you", door);
+        tell_user(door, serves);
 }

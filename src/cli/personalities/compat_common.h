@@ -50,7 +50,12 @@ void compat_tell_root(void);
 /*
  * Completes the arguments of the mgpud that the command `door` is about to start: those of compat_allow_root,
  * and the options given after "--". Prints whom it serves: root too, or only this user, and how root would
- * start it. `wording`: names to be replaced in its errors.
+ * start it. `serves`: whom it serves without root. `wording`: names to be replaced in its errors.
  */
-void compat_complete_server(const struct call *call, const char *door, const struct wording *wording,
-    struct strings *words, int argc, char *const *argv);
+enum compat_serves {
+    COMPAT_SERVES_USER,   // who started it
+    COMPAT_SERVES_GUESTS, // and the processes of others (mgpud --adopt-any-user)
+};
+
+void compat_complete_server(const struct call *call, const char *door, enum compat_serves serves,
+    const struct wording *wording, struct strings *words, int argc, char *const *argv);

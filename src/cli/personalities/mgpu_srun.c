@@ -261,7 +261,8 @@ static int serve(struct call *call, int argc, char **argv, struct error *err)
     }
     if (options->priorities != NULL)
         strings_take(&words, xasprintf("--priorities=%s", options->priorities));
-    compat_complete_server(call, "mgpu_scheduler_server", server_wording, &words, argc, argv);
+    compat_complete_server(
+        call, "mgpu_scheduler_server", COMPAT_SERVES_USER, server_wording, &words, argc, argv);
     link_socket(argc, argv);
     return compat_execute(&words, err);
 }

@@ -86,7 +86,7 @@ static void complete_words(struct call *call, int argc, char **argv, struct stri
         { "mgpu run ...", "mgpu_simple_client submit ..." },
         { 0 },
     };
-    compat_complete_server(call, "mgpu_simple_master", wording, words, argc, argv);
+    compat_complete_server(call, "mgpu_simple_master", COMPAT_SERVES_USER, wording, words, argc, argv);
 }
 
 /* The events of mgpud, of which those of the cluster are a reason to look at its nodes. */

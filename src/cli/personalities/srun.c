@@ -5,6 +5,7 @@
  * process ends (POST /acquire).
  */
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +33,25 @@
 
 /* --- the server at GPUSCHED_URL --- */
 
+/* A server without root is asked for numbers of GPUs, and for nothing else: whoever runs it gets no rights.
+ */
+static void tell_owner(struct call *call, uid_t owner)
+{
+    if (client_trusts(owner) || call->is_quiet || call->was_owner_told)
+        return;
+    const struct passwd *user = getpwuid(owner);
+    _cleanup_free_ char *name = user != NULL ? xstrdup(user->pw_name) : xasprintf("uid %u", (unsigned)owner);
+    call->was_owner_told = true;
+    talk_line("the server is that of %s: it grants GPUs, and cannot keep other programs from them", name);
+}
+
 /* Only of this machine: that is where the process is. */
-static int connect_url(const char *url, struct http_client **ret, struct error *err)
+static int connect_url(struct call *call, const char *url, struct http_client **ret, struct error *err)
 {
     uid_t owner;
     int r = loopback_connect(url, CONNECT_MS, ret, &owner, err);
+    if (r == 0)
+        tell_owner(call, owner);
     if (r < 0) {
         (void)error_wrap(err, URL_VARIABLE " %.200s", url);
         err->code = r;
@@ -51,11 +66,13 @@ static int connect_server(struct call *call, struct http_client **ret, struct er
 {
     const char *url = getenv(URL_VARIABLE);
     if (url != NULL && url[0] != '\0')
-        return connect_url(url, ret, err);
+        return connect_url(call, url, ret, err);
     int r = client_connect(&call->client, ret, err);
-    if (r != -EHOSTDOWN || call->client.asked_path != NULL)
+    bool is_of_other = r == -EPERM; // which is good enough for a grant
+    if ((r != -EHOSTDOWN && !is_of_other) || call->client.asked_path != NULL)
         return r;
-    return connect_url("http://127.0.0.1:" PORT_DEFAULT, ret, err);
+    *err = (struct error){ 0 };
+    return connect_url(call, "http://127.0.0.1:" PORT_DEFAULT, ret, err);
 }
 
 /* --- srun --- */
@@ -109,6 +126,13 @@ static int ask_patiently(struct call *call, const char *body, struct http_client
     return r;
 }
 
+/* "0,1", "MIG-...", or the id of a job: the server may be that of another user. */
+static bool is_name(const char *text)
+{
+    static const char known[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ,-/:._";
+    return text != NULL && text[strspn(text, known)] == '\0';
+}
+
 /* Waits without a timeout. A Ctrl-C ends this process, which closes the connection and cancels the
  * request. */
 static int acquire(struct call *call, int64_t gpus, json_t **ret, struct error *err)
@@ -126,8 +150,9 @@ static int acquire(struct call *call, int64_t gpus, json_t **ret, struct error *
     if (r < 0)
         return r;
     *ret = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
-    return field_text(*ret, "gpus") != NULL ? 0
-                                            : error_set(err, -EPROTO, "the server's answer contains no GPUs");
+    if (is_name(field_text(*ret, "gpus")) && is_name(field_text(*ret, "job_id")))
+        return 0;
+    return error_set(err, -EPROTO, "the server's answer contains no GPUs");
 }
 
 static int srun(struct call *call, int argc, char **argv, struct error *err)
@@ -171,6 +196,7 @@ static const struct command srun_command = {
 struct server_options {
     const char *port;
     bool is_detached;
+    bool is_private;
 };
 
 static int set_port(void *call, const char *value, struct error *err)
@@ -184,6 +210,8 @@ static const struct option_row server_rows[] = {
     { 0, "port", "PORT", "port to listen on (" PORT_VARIABLE ", else " PORT_DEFAULT ")", set_port },
     { 0, "detach", NULL, "return once it is ready, and leave it running",
         OPTION_INNER(flag, struct server_options, is_detached) },
+    { 0, "private", NULL, "without root: give GPUs to srun of this user only",
+        OPTION_INNER(flag, struct server_options, is_private) },
     { 0 },
 };
 
@@ -212,13 +240,17 @@ static int run_server(struct call *call, int argc, char **argv, struct error *er
     strings_take(&words, xasprintf("--listen=127.0.0.1:%s", port != NULL ? port : PORT_DEFAULT));
     if (options->is_detached)
         strings_add(&words, "--detach");
-    compat_complete_server(call, "run_server", server_wording, &words, argc, argv);
+    bool has_guests = geteuid() != 0 && !options->is_private;
+    if (has_guests)
+        strings_add(&words, "--adopt-any-user");
+    compat_complete_server(call, "run_server", has_guests ? COMPAT_SERVES_GUESTS : COMPAT_SERVES_USER,
+        server_wording, &words, argc, argv);
     return compat_execute(&words, err);
 }
 
 static const struct command server_command = {
     .name = "run_server",
-    .usage = "[--detach] [--port PORT] [-- OPTION OF mgpud...]",
+    .usage = "[--detach] [--port PORT] [--private] [-- OPTION OF mgpud...]",
     .help = "Run mgpud with the policy first come, first served",
     .tables = { server_rows },
     .options_size = sizeof(struct server_options),

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/system_mgpud.h"
 #include "controller/http/fair_queue.h"
 #include "controller/api/element.h"
 #include "controller/cluster/cluster.h"
@@ -268,12 +269,13 @@ static const struct route routes[] = {
     { "POST", "/acquire", ACTION_SUBMIT, handle_acquire,
         "Waits until one of the caller's processes has its GPUs; disconnecting withdraws the request.",
         { { "return", "1: the connection was lost; wait for the request of this process, if there is one" } },
-        &acquire_request_record },
+        &acquire_request_record, .is_for_guests = true },
     { "GET", "/jobs", ACTION_LOOK, handle_plain_jobs, "All jobs, in short form.", { { NULL, NULL } }, NULL,
-        .is_costly = true, .is_of_record = true },
+        .is_costly = true, .is_of_record = true, .is_for_guests = true },
     { "GET", "/metrics", ACTION_LOOK, handle_metrics, "Metrics for Prometheus, as text.", { { NULL, NULL } },
         NULL },
-    { "GET", "/status", ACTION_LOOK, handle_status, "Counts of GPUs and jobs.", { { NULL, NULL } }, NULL },
+    { "GET", "/status", ACTION_LOOK, handle_status, "Counts of GPUs and jobs.", { { NULL, NULL } }, NULL,
+        .is_for_guests = true },
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
@@ -415,6 +417,20 @@ static int check_scope(const struct request *request, struct error *err)
     return core_refuse_scope(&request->who, needed, err);
 }
 
+/* Nothing of a guest runs as the user of this mgpud, and nothing of its jobs is shown to guests but numbers.
+ */
+static int check_guest(const struct request *request, struct error *err)
+{
+    const struct controller *controller = request->serve->controller;
+    if (request->route->is_for_guests || request->route->action == ACTION_GREET)
+        return 0;
+    (void)error_set(err, -EPERM,
+        "this mgpud runs as %s and only starts jobs of that user; others get GPUs from it with srun",
+        usernames_name(request->serve->names, controller->admin_uid));
+    return error_hint(err, "use the one for all users (--socket " SYSTEM_SOCKET
+                           "), or where this machine has none, start your own: mgpud --detach");
+}
+
 /* Costly requests wait for their turn, and so do all of a user who has had much of the loop's time. */
 static void serve_in_turn(struct request *request)
 {
@@ -437,6 +453,7 @@ static void run_route(struct request *request)
     uint32_t uid = request->who.is_known ? request->who.uid : USER_UNKNOWN;
     if (request->who.is_known) {
         request->who.role = role_here(request);
+        request->who.is_guest = rights_is_guest(request);
         request->who.first_job = core_first_own(request->serve->controller->core, uid);
     }
     int r = users_request(request->serve->users, uid, clock_boot_ms(), 1, &err);
@@ -446,6 +463,8 @@ static void run_route(struct request *request)
         r = error_set(&err, -ENOKEY, "the request is not authenticated");
         (void)error_hint(&err, "use the unix socket, or a token from `mgpu token create`");
     }
+    if (r == 0 && request->who.is_guest)
+        r = check_guest(request, &err);
     /* What is about a job is asked again when the job is found. */
     if (r == 0 && !role_permits(request->who.role, request->route->action, true)) {
         r = error_set(&err, -EPERM, "your role, %s, does not permit this; %s is required",

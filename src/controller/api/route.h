@@ -27,6 +27,7 @@ struct route {
     const struct record_type *body;                          // NULL: none
     bool is_costly;                                          // queued (http/fair_queue.h)
     bool is_of_record;                                       // answered from the store alone: a standby can
+    bool is_for_guests;                                      // rights_is_guest(), who otherwise only greet
     const char *answer;                                      // schema of its JSON (answers.c); NULL: other
 };
 

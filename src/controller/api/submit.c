@@ -23,7 +23,8 @@ int submit_check_owner(const struct request *request, bool is_adopted, struct er
 {
     const struct controller *controller = request->serve->controller;
     uint32_t uid = request->who.uid;
-    if (!controller->is_root && uid != controller->admin_uid) {
+    bool is_granted = is_adopted && controller->options.adopts_any_user; // nothing runs as its owner
+    if (!controller->is_root && uid != controller->admin_uid && !is_granted) {
         (void)error_set(err, -EPERM, "this mgpud runs as %s and only starts jobs of that user",
             usernames_name(request->serve->names, controller->admin_uid));
         return error_hint(err,

@@ -88,6 +88,7 @@ struct controller_options {
     bool is_munge_on;  // accept MUNGE credentials on TCP
     bool has_no_agent; // no jobs run on this machine
     bool allow_root_jobs;
+    bool adopts_any_user;     // without root, too: processes of other users have GPUs
     bool has_no_new_privs;    // jobs cannot gain rights by executing a program
     uint64_t log_max;         // bytes of each file of output that are kept; 0: all
     bool is_tmp_private;      // each job has a /tmp of its own

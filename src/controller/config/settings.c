@@ -239,6 +239,8 @@ static const struct option_row setting_rows[] = {
         "auto" },
     { 0, "allow-root-jobs", NULL, "allow root to submit jobs that run as root",
         OPTION_INNER(flag, struct controller_options, allow_root_jobs), .preset = "false" },
+    { 0, "adopt-any-user", NULL, "without root, let processes of other users have GPUs (srun)",
+        OPTION_INNER(flag, struct controller_options, adopts_any_user), .preset = "false" },
     { 0, "no-new-privileges", NULL, "keep jobs from gaining rights: sudo, ping and rootless podman fail",
         OPTION_INNER(flag, struct controller_options, has_no_new_privs), .preset = "false" },
     { 0, "private-tmp", NULL, "give each job a /tmp, /var/tmp, /dev/shm and System V IPC of its own",

@@ -40,6 +40,7 @@ struct identity {
     bool is_known;
     uint32_t uid, gid;
     enum role role;     // root and the user mgpud runs as are administrators
+    bool is_guest;      // takes GPUs for processes from a mgpud without root, and does nothing else there
     bool may_raise;     // its priorities count against the jobs of all users, regardless of role
     uint64_t first_job; // earlier jobs of this uid belong to its former user, see core_first_own()
     struct identity_token token;

@@ -15,6 +15,14 @@ enum role rights_role(const struct serve *serve, uint32_t uid)
     return roles_of(controller->options.roles, uid);
 }
 
+bool rights_is_guest(const struct request *request)
+{
+    const struct controller *controller = request->serve->controller;
+    const struct identity *who = &request->who;
+    bool has_guests = !controller->is_root && controller->options.adopts_any_user;
+    return has_guests && who->uid != 0 && who->uid != controller->admin_uid && who->role == ROLE_USER;
+}
+
 bool rights_may_raise(const struct request *request)
 {
     const char *name = request->serve->controller->options.priority_group;

@@ -67,6 +67,8 @@ static void build_command(const struct controller_options *options, int keep_fd,
     strings_take(command, xasprintf("--min-uid=%s", options->min_uid));
     if (options->allow_root_jobs)
         strings_add(command, "--allow-root-jobs");
+    if (options->adopts_any_user)
+        strings_add(command, "--adopt-any-user");
     if (options->has_no_new_privs)
         strings_add(command, "--no-new-privileges");
     if (options->is_verbose)

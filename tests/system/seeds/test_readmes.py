@@ -12,7 +12,7 @@ wait. Its lines:
     USER! SIGNAL          is sent to the server that was started last, which then ends
     (four spaces) REGEX   is found in the output; {NAME} is a group of an earlier match, {here} the folder of the reader
     (four spaces)! REGEX  is not found in it
-    (four spaces)= N      is the exit status; without it 0
+    (four spaces)= N      is the exit status as a shell shows it; without it 0
     differs: SENTENCE     the promise is not kept, for safety: the sentence is in mgpu-compat(7), and the line shows what is said
 
 What cannot be as on a reader's machine: the GPUs are simulated (by a configuration file; for nodes by an option), and conda, screen and torch are not here.
@@ -145,6 +145,7 @@ class Reader:
 
     def told(self, step, user, output, code):
         wrong = self.problems(step, user, output)
+        code = 128 - code if code < 0 else code
         if code != step.code:
             wrong.append(f'exit status {code}, not {step.code}')
         return [f'{problem} in {output!r}' for problem in wrong]

@@ -650,13 +650,14 @@ def test_S0_50_without_installation(place, dist):
     lines_until(server, 'is ready')
     user = harness.User('nobody').popen_arguments() if harness.IS_ROOT else {}
 
-    def call(name, *words):
-        return subprocess.run([f'{dist}/{name}', *words], cwd=place, check=True, capture_output=True, text=True, **user,
+    def call(name, *words, check=True):
+        return subprocess.run([f'{dist}/{name}', *words], cwd=place, check=check, capture_output=True, text=True, **user,
                               env={'PATH': '/usr/bin:/bin', 'HOME': place, 'MGPU_SOCKET': f'{place}/run/mgpu/mgpud.sock'}).stdout
 
     alias = JOB.fullmatch(call('mgpu_srun', '--gpu-ids', '0', '--', 'sleep', '1000'))[1]
     assert alias in call('mgpu_queue')
     call('mgpu_cancel', alias)
+    call('mgpu', 'wait', alias, check=False)
     assert alias not in call('mgpu_queue')
     end(server)
 

@@ -18,6 +18,7 @@
 #include "controller/core/state.h"
 #include "job/event.h"
 #include "job/spec.h"
+#include "wire/limits.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 #define CHAINS 64U
@@ -92,6 +93,11 @@ static int check(const struct core *core, const struct identity *who, const stru
     const struct quota *found = find(core, who->uid), *quota = found != NULL ? found : &none;
     if (who->role == ROLE_ADMIN)
         return 0;
+    if (who->is_guest && quota->open >= LIMIT_GUEST_ACQUIRES) {
+        (void)error_set(
+            err, -EDQUOT, "you have reached the limit of %zu waiting and granted requests here", quota->open);
+        return error_hint(err, "try again when some of your commands have ended");
+    }
     if (options->user_queue_max > 0 && quota->open >= options->user_queue_max) {
         (void)error_set(
             err, -EDQUOT, "you have reached the limit of %zu waiting and running jobs per user", quota->open);
