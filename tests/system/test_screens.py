@@ -126,6 +126,37 @@ def test_who_waits_for_a_job_on_a_terminal_sees_what_run_shows(box, words):
     assert (b'it ran' in said) == (words[0] == 'logs'), said
 
 
+def test_who_waits_for_the_first_of_several_jobs_sees_how_many_wait_and_which_ends_first(box):
+    first = box.submit('-q', '-g', '8', '-t', '1h', '--', 'sleep', '600')
+    box.wait(first, 'running')
+    behind = box.submit('-q', '-g', '8', '-t', '1h', '--', 'true')
+    primary, secondary = pty.openpty()
+    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 200, 0, 0))
+    waiting = box.popen('wait', '--any', behind, first, env={'LC_ALL': 'C.UTF-8', 'TERM': 'xterm'}, stdin=secondary,
+                        stdout=secondary, stderr=secondary)
+    os.close(secondary)
+    said = b''
+    while said.count(b'Ctrl-C leaves them as they are') < 2:  # read(2) fails once the program has ended
+        said += os.read(primary, 4096)
+    assert re.search(rf'2 jobs · 1 queued, 1 running · \d+s · first end ~\S+ \(job {first}\) · Ctrl-C', said.decode()), said
+    box.mgpu('cancel', first, check=True)
+    try:
+        while piece := os.read(primary, 4096):
+            said += piece
+    except OSError:
+        pass
+    os.close(primary)
+    box.mgpu('cancel', behind)
+    assert waiting.wait(timeout=30) not in (0, 124) and said.rpartition(b'\r\x1b[K')[2].startswith(f'{first}\r\n'.encode()), said
+
+
+@pytest.mark.parametrize('words', [('-q', 'wait'), ('--json', 'wait')], ids=' '.join)
+def test_who_asks_for_quiet_or_for_data_sees_no_line_while_waiting_for_any(box, words):
+    job = box.submit('-q', '-g', '0', '--', 'sleep', '1.5')
+    said = ' '.join(on_screen(box, [*words, '--any', job], 80, 24))
+    assert 'Ctrl-C' not in said and str(job) in said, said
+
+
 def test_an_empty_list_is_one_line_on_a_terminal_and_a_header_elsewhere(box):
     for words, line in ((('ps',), r"mgpu: no jobs of \S+; mgpu ps -a shows all users' jobs"), (('ps', '-a', '-s', 'held'), 'no jobs'),
                         (('ps', '-s', 'held'), r'mgpu: no jobs of \S+; .*'), (('history', '-u', 'nobody'), 'no jobs'),

@@ -11,15 +11,30 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/follow/wait_any_line.h"
 #include "cli/show/job_end.h"
+#include "cli/show/job_news.h"
 #include "cli/api/stream.h"
 
 struct race {
     struct call *call;
     const struct strings *jobs;
     struct stream *streams;
-    struct pollfd *fds;
+    struct pollfd *fds; // of the streams, and after them that of the news
+    struct job_news news;
+    struct wait_any_line line;
+    char *path; // of the news
 };
+
+static int line_wait_ms(const void *line)
+{
+    return wait_any_line_wait_ms(line);
+}
+
+static void show_jobs(void *line, const json_t *list)
+{
+    wait_any_line_paint(line, list);
+}
 
 static void race_clear(struct race *race)
 {
@@ -27,6 +42,9 @@ static void race_clear(struct race *race)
         stream_clear(&race->streams[i]);
     free(race->streams);
     free(race->fds);
+    free(race->path);
+    job_news_clear(&race->news);
+    wait_any_line_clear(&race->line);
 }
 
 static void ask(struct race *race, size_t i)
@@ -35,10 +53,12 @@ static void ask(struct race *race, size_t i)
     stream_start(&race->streams[i], &race->call->client, path);
 }
 
-/* Until something can be read, a stream has to try again, or the time is up. */
+/* Until something can be read, a stream has to try again, the line is due, or the time is up. */
 static int sleep_until_news(struct race *race, int64_t deadline_ms, struct error *err)
 {
-    int wait_ms = -1;
+    struct pollfd *news = &race->fds[race->jobs->count];
+    int wait_ms = -1, news_ms = job_news_turn(&race->news, race->call, race->path, news->revents != 0);
+    *news = (struct pollfd){ .fd = job_news_fd(&race->news), .events = POLLIN };
     if (deadline_ms != JOB_END_FOR_EVER) {
         int64_t left_ms = deadline_ms - clock_boot_ms();
         if (left_ms <= 0)
@@ -51,7 +71,9 @@ static int sleep_until_news(struct race *race, int64_t deadline_ms, struct error
         if (own_ms >= 0 && (wait_ms < 0 || own_ms < wait_ms))
             wait_ms = own_ms;
     }
-    if (poll(race->fds, (nfds_t)race->jobs->count, wait_ms) < 0 && errno != EINTR)
+    if (news_ms >= 0 && (wait_ms < 0 || news_ms < wait_ms))
+        wait_ms = news_ms;
+    if (poll(race->fds, (nfds_t)race->jobs->count + 1, wait_ms) < 0 && errno != EINTR)
         return error_set_errno(err, -errno, "cannot wait");
     return 0;
 }
@@ -84,7 +106,12 @@ int wait_any(struct call *call, const struct strings *jobs, int64_t deadline_ms,
         return error_hint(err, "submit them as an array and wait for the array");
     }
     race.streams = xcalloc(jobs->count, sizeof(*race.streams));
-    race.fds = xcalloc(jobs->count, sizeof(*race.fds));
+    race.fds = xcalloc(jobs->count + 1, sizeof(*race.fds));
+    const struct job_end_news wanted = { line_wait_ms, show_jobs, &race.line };
+    if (wait_any_line_init(&race.line, call)) {
+        race.path = wait_any_line_path(jobs);
+        race.news.wanted = &wanted;
+    }
     for (size_t i = 0; i < jobs->count; i++)
         ask(&race, i);
     for (;;) {

@@ -65,7 +65,6 @@ static void format_forecast(const struct waiting_line *line, const json_t *job, 
 
 static void paint_terminal(struct waiting_line *line, const json_t *job)
 {
-    static const char *const frames[] = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" };
     char waited[32], place[32] = "", starts[96] = "";
     int64_t position = field_integer(job, "position", 0);
     const char *why = field_is_known(job, "reason_text") ? "reason_text" : "reason";
@@ -76,15 +75,14 @@ static void paint_terminal(struct waiting_line *line, const json_t *job)
     format_duration(clock_boot_ms() - line->since_ms, waited, sizeof(waited));
     if (position > 0)
         (void)snprintf(place, sizeof(place), " %s #%" PRId64, dot, position);
-    const char *frame =
-        line->screen.is_utf8 ? frames[line->turns % (sizeof(frames) / sizeof(frames[0]))] : "-";
     /* The keys come before the reason, of which a narrow terminal shows only the start. */
     const char *keys = line->is_detaching         ? "Ctrl-C leaves it queued"
                        : session_is_on_terminal() ? "d detach, w why, Ctrl-C cancel"
                                                   : "Ctrl-C cancels it";
-    _cleanup_free_ char *text = xasprintf("%s job %" PRId64 " %s%s %s %s%s %s %s%s%s%s", frame,
-        field_integer(job, "id", 0), job_is_held(job) ? "held" : "queued", place, dot, waited, starts, dot,
-        keys, reason == NULL ? "" : " ", reason == NULL ? "" : dot, reason == NULL ? "" : why_text);
+    _cleanup_free_ char *text =
+        xasprintf("%s job %" PRId64 " %s%s %s %s%s %s %s%s%s%s", screen_spinner(&line->screen, line->turns),
+            field_integer(job, "id", 0), job_is_held(job) ? "held" : "queued", place, dot, waited, starts,
+            dot, keys, reason == NULL ? "" : " ", reason == NULL ? "" : dot, reason == NULL ? "" : why_text);
     (void)fprintf(stderr, "\r\033[K%.*s", (int)screen_text_fit(text, line->screen.width - 1), text);
     line->is_painted = true;
     line->next_ms = clock_boot_ms() + PAINT_MS;

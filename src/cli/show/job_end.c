@@ -7,49 +7,11 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/api/stream.h"
-#include "cli/term/field.h"
+#include "cli/show/job_news.h"
 
 static int refuse_late(const char *id, struct error *err)
 {
     return error_set(err, -ETIME, "timeout: job %s has not ended", id);
-}
-
-struct news {
-    const struct job_end_news *wanted; // NULL: none
-    struct stream stream;
-    bool is_asked;
-};
-
-/* Asks for the job when it is time, and tells it when it is there. Where that fails there is no news: the
- * wait itself finds out why. Returns the milliseconds until the next turn, or -1. */
-static int turn_news(struct news *news, struct call *call, const char *id, bool is_readable)
-{
-    struct error none = { 0 };
-    if (news->wanted == NULL)
-        return -1;
-    int wait_ms = news->wanted->wait_ms(news->wanted->arg);
-    if (!news->is_asked && wait_ms != 0)
-        return wait_ms;
-    if (!news->is_asked) {
-        _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", id);
-        stream_start(&news->stream, &call->client, path);
-        news->is_asked = true;
-    }
-    int r = stream_advance(&news->stream, is_readable, &none);
-    if (r == 0)
-        return stream_wait_ms(&news->stream);
-    const struct http_answer *answer = r > 0 ? stream_answer(&news->stream) : NULL;
-    _cleanup_json_ json_t *job =
-        answer != NULL && answer->status == 200
-            ? json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL)
-            : NULL;
-    news->is_asked = false;
-    if (job == NULL) {
-        news->wanted = NULL;
-        return -1;
-    }
-    news->wanted->tell(news->wanted->arg, job);
-    return news->wanted->wait_ms(news->wanted->arg);
 }
 
 static int sooner(int a, int b)
@@ -58,16 +20,17 @@ static int sooner(int a, int b)
 }
 
 /* Until the answer arrives or the time is up. */
-static int wait_for_answer(struct stream *stream, struct news *news, struct call *call, const char *id,
+static int wait_for_answer(struct stream *stream, struct job_news *news, struct call *call, const char *id,
     int64_t deadline_ms, struct error *err)
 {
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", id);
     bool has_news = false;
     int r = stream_advance(stream, false, err);
     while (r == 0) {
-        int wait_ms = sooner(stream_wait_ms(stream), turn_news(news, call, id, has_news));
+        int wait_ms = sooner(stream_wait_ms(stream), job_news_turn(news, call, path, has_news));
         struct pollfd fds[] = {
             { .fd = stream_fd(stream), .events = POLLIN },
-            { .fd = news->is_asked ? stream_fd(&news->stream) : -1, .events = POLLIN },
+            { .fd = job_news_fd(news), .events = POLLIN },
         };
         int64_t left = deadline_ms == JOB_END_FOR_EVER ? JOB_END_FOR_EVER : deadline_ms - clock_boot_ms();
         if (deadline_ms != JOB_END_FOR_EVER && left <= 0)
@@ -82,15 +45,10 @@ static int wait_for_answer(struct stream *stream, struct news *news, struct call
     return r < 0 ? r : 0;
 }
 
-static void news_clear(struct news *news)
-{
-    stream_clear(&news->stream);
-}
-
 static int await(struct call *call, const char *id, const char *states, int64_t deadline_ms,
     const struct job_end_news *wanted, json_t **ret, struct error *err)
 {
-    _cleanup_(news_clear) struct news news = { .wanted = wanted };
+    _cleanup_(job_news_clear) struct job_news news = { .wanted = wanted };
     _cleanup_(stream_clear) struct stream stream = { 0 };
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/wait?states=%s", id, states);
     for (;;) {

@@ -10,10 +10,10 @@
 
 #define JOB_END_FOR_EVER INT64_MAX
 
-/* Who shows the state of a job in the meantime. */
+/* Who shows the state of a job, or of several, in the meantime. */
 struct job_end_news {
-    int (*wait_ms)(const void *arg); // until it wants the job's object; -1: never again
-    void (*tell)(void *arg, const json_t *job);
+    int (*wait_ms)(const void *arg); // until it wants the object of the job or the list; -1: never again
+    void (*tell)(void *arg, const json_t *object);
     void *arg;
 };
 

@@ -66,6 +66,12 @@ const char *screen_dot(const struct screen *screen)
     return screen->is_utf8 ? "·" : "-";
 }
 
+const char *screen_spinner(const struct screen *screen, unsigned turn)
+{
+    static const char *const frames[] = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" };
+    return screen->is_utf8 ? frames[turn % (sizeof(frames) / sizeof(frames[0]))] : "-";
+}
+
 const char *screen_color(const struct screen *screen, enum color color)
 {
     static const char *const codes[COLORS] = { [COLOR_NONE] = "\033[0m",

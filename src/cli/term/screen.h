@@ -17,10 +17,13 @@ struct screen {
 /* Uses the descriptor, NO_COLOR, CLICOLOR_FORCE, TERM, COLUMNS and the locale. */
 void screen_open(struct screen *screen, int fd, enum color_when when);
 
-/* The escape sequence of a colour, or of none for COLOR_NONE; empty without colours. */
 /* Between the parts of a line: "·", or "-" where that cannot be shown. */
 const char *screen_dot(const struct screen *screen);
 
+/* At the beginning of a line that is rewritten: turns with `turn`, or "-" where that cannot be shown. */
+const char *screen_spinner(const struct screen *screen, unsigned turn);
+
+/* The escape sequence of a colour, or of none for COLOR_NONE; empty without colours. */
 const char *screen_color(const struct screen *screen, enum color color);
 
 /* The columns of UTF-8 text on a terminal. Requires screen_open, which sets the locale. */
