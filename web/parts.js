@@ -80,10 +80,13 @@ function endOf(job) {
   return time(new Date(limitOf(job)).toISOString());
 }
 
+/** Between which moments a waiting job probably starts, by its object or by GET /jobs/ID/why; null: no more is known than one moment. */
+export const intervalText = (job) => (job.eta && job.eta_from && job.eta_until && moment(job.eta_from) !== moment(job.eta_until) ? `between ${moment(job.eta_from)} and ${moment(job.eta_until)} (8 of 10 such jobs)` : null);
+
 function startOf(job) {
   if (!job.eta) return h('span', { class: 'quiet' }, '–');
-  const latest = job.eta_latest ? `, at the latest ${moment(job.eta_latest)}` : '';
-  return h('time', { datetime: job.eta, title: `expected ${fullMoment(job.eta)}${latest}` }, `≈ ${moment(job.eta)}`);
+  const interval = intervalText(job) ? `, ${intervalText(job)}` : '', latest = job.eta_latest ? `, at the latest ${moment(job.eta_latest)}` : '';
+  return h('time', { datetime: job.eta, title: `expected ${fullMoment(job.eta)}${interval}${latest}` }, `≈ ${moment(job.eta)}`);
 }
 
 /**
@@ -93,8 +96,7 @@ function startOf(job) {
 export function startText(why) {
   if (why.starts_now) return 'It starts in the next moment.';
   const basis = (text) => (text ? ` (${text})` : '');
-  const hasInterval = why.eta && why.eta_from && why.eta_until && moment(why.eta_from) !== moment(why.eta_until);
-  const interval = hasInterval ? `between ${moment(why.eta_from)} and ${moment(why.eta_until)} (8 of 10 such jobs), ` : '';
+  const interval = intervalText(why) ? `${intervalText(why)}, ` : '';
   const expected = why.eta ? `Starts ${interval}about ${moment(why.eta)}${basis(why.eta_basis)}` : `Its start cannot be predicted${basis(why.eta_basis)}`;
   if (!why.eta_latest && why.eta_latest_basis) return `${expected}; the latest start is ${why.eta_latest_basis}.`;
   return `${expected}${why.eta_latest ? `; at the latest ${moment(why.eta_latest)}${basis(why.eta_latest_basis)}` : ''}.`;

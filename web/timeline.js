@@ -6,7 +6,7 @@ import { ticksOf } from './axis.js';
 import { h, redraw, s } from './dom.js';
 import { colourOf, gpusText, moment, numberOf } from './format.js';
 import { isOpen, state } from './live.js';
-import { parkText, scrollArea } from './parts.js';
+import { intervalText, parkText, scrollArea } from './parts.js';
 import { forecastOf, hasParks, limitOf, spansOf } from './spans.js';
 
 const RANGES = [1, 6, 24, 72, 168]; // hours to either side of now
@@ -42,14 +42,21 @@ function drawJob(job, uuid, y, at, now) {
     spans.map((span) => piece(span, colourOf(job.user), job.state, y, at)), body.length ? caption(name, from, y, to - from) : null);
 }
 
+/** A bracket below the bar of a waiting job: between which moments it probably starts. */
+function drawInterval(job, y, at) {
+  if (!intervalText(job)) return null;
+  const from = at(Date.parse(job.eta_from)), to = Math.max(from + 2, at(Date.parse(job.eta_until))), line = y + ROW - 1;
+  return s('path', { class: `interval stroke-${colourOf(job.user)}`, d: `M${from} ${line - 5}V${line}H${to}V${line - 5}` });
+}
+
 /** A waiting job, in a row of its own. */
 function drawWaiting(job, y, at, width) {
-  const name = `${numberOf(job)} ${job.user} ${job.name}`, text = `${name}, ${gpusText(job)}, expected ${moment(job.eta)}${job.expected_end ? ` to ${moment(job.expected_end)}` : ''}`;
+  const name = `${numberOf(job)} ${job.user} ${job.name}`, text = `${name}, ${gpusText(job)}, expected ${moment(job.eta)}${job.expected_end ? ` to ${moment(job.expected_end)}` : ''}${intervalText(job) ? `, start ${intervalText(job)}` : ''}`;
   const [body, tail] = forecastOf(job), x = at(body.from), end = Math.max(x + 3, at(body.to));
   return s('a', { href: `#/job/${numberOf(job)}`, 'aria-label': text }, s('title', null, text),
     at(tail.to) > end ? s('rect', { class: `tail fill-${colourOf(job.user)}`, x: end, y: y + ROW / 2 - 2, width: at(tail.to) - end, height: 4, rx: 2 }) : null,
     s('rect', { class: `forecast stroke-${colourOf(job.user)}`, x, y: y + 3, width: end - x, height: ROW - 6, rx: 3 }),
-    caption(name, Math.min(x, width - WAITING_CAPTION), y, WAITING_CAPTION));
+    drawInterval(job, y, at), caption(name, Math.min(x, width - WAITING_CAPTION), y, WAITING_CAPTION));
 }
 
 const clip = (text, letters) => (text.length > letters ? `${text.slice(0, Math.max(0, letters - 1))}…` : text);
@@ -68,7 +75,7 @@ export function mount(root) {
   const asTable = h('div'), nothing = h('p', { class: 'empty', hidden: true }, 'No job has GPUs in this time, and none waits for them.');
   const details = new Map(); // id: { key, events } of jobs that were parked
   let range = 1, ended = [], fetchedAt = 0;
-  root.append(h('h1', { class: 'unseen' }, 'Timeline'), buttons, nothing, place, h('p', { class: 'quiet legend' }, 'Left of the line: so far. Right of it: until the expected end; thin: until the time limit. Outlined: waiting jobs, from their expected start. Hatched: parked. Colours are users.'), asTable);
+  root.append(h('h1', { class: 'unseen' }, 'Timeline'), buttons, nothing, place, h('p', { class: 'quiet legend' }, 'Left of the line: so far. Right of it: until the expected end; thin: until the time limit. Outlined: waiting jobs, from their expected start; the bracket below: between which moments 8 of 10 such jobs start. Hatched: parked. Colours are users.'), asTable);
 
   async function fetchEnded() {
     fetchedAt = Date.now();
@@ -121,10 +128,10 @@ export function mount(root) {
     nothing.hidden = jobs.length + queue.length > 0 || !state.isComplete;
     const minutes = Math.floor(now / (RANGES[range] * 20000));
     redraw(buttons, range, () => RANGES.map((hours, i) => h('button', { type: 'button', 'aria-pressed': String(i === range), onclick: () => choose(i) }, `± ${hours < 24 ? `${hours} h` : `${hours / 24} d`}`)));
-    redraw(place, [minutes, place.clientWidth, jobs.map((job) => [job.id, job.state, job.park, job.events?.length, job.ended_at ? null : moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, moment(job.eta), moment(job.expected_end)]), state.gpus.length, range], () => picture(now, jobs, queue));
-    redraw(asTable, [open.map((job) => [job.id, moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, moment(job.eta), moment(job.expected_end)])], () => h('details', null, h('summary', null, 'As a table'), scrollArea('Running and waiting jobs', h('table', null, h('caption', { class: 'unseen' }, 'Running and waiting jobs'), h('thead', null, h('tr', null, ['Job', 'User', 'GPUs', 'From', 'Expected until', 'Limit'].map((name) => h('th', { scope: 'col' }, name)))),
+    redraw(place, [minutes, place.clientWidth, jobs.map((job) => [job.id, job.state, job.park, job.events?.length, job.ended_at ? null : moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, ...[job.eta, job.eta_from, job.eta_until, job.expected_end].map(moment)]), state.gpus.length, range], () => picture(now, jobs, queue));
+    redraw(asTable, [open.map((job) => [job.id, moment(job.expected_end), job.time_limit]), queue.map((job) => [job.id, ...[job.eta, job.eta_from, job.eta_until, job.expected_end].map(moment)])], () => h('details', null, h('summary', null, 'As a table'), scrollArea('Running and waiting jobs', h('table', null, h('caption', { class: 'unseen' }, 'Running and waiting jobs'), h('thead', null, h('tr', null, ['Job', 'User', 'GPUs', 'From', 'Expected until', 'Limit'].map((name) => h('th', { scope: 'col' }, name)))),
       h('tbody', null, [...open, ...queue].map((job) => h('tr', null, h('td', null, h('a', { href: `#/job/${numberOf(job)}` }, `${numberOf(job)} ${job.name}`)), h('td', null, job.user), h('td', null, job.granted?.length ? job.granted.map((gpu) => `${gpu.node ?? job.node}:${gpu.index}`).join(', ') : gpusText(job)),
-        h('td', null, job.started_at ? moment(job.started_at) : `≈ ${moment(job.eta)}`), h('td', null, moment(job.expected_end)), h('td', null, job.started_at && job.time_limit ? moment(limitOf(job)) : '–'))))))));
+        h('td', null, job.started_at ? moment(job.started_at) : `≈ ${moment(job.eta)}${intervalText(job) ? ` (${moment(job.eta_from)} to ${moment(job.eta_until)})` : ''}`), h('td', null, moment(job.expected_end)), h('td', null, job.started_at && job.time_limit ? moment(limitOf(job)) : '–'))))))));
     if (now - fetchedAt > FETCH_MS && state.isOnline) fetchEnded().catch(() => {});
   }
 

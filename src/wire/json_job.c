@@ -375,6 +375,16 @@ static json_t *make_eta_latest(const struct json_job_view *view)
     return json_text_time(is_waiting(view->job) ? view->eta_latest_ms : 0);
 }
 
+static json_t *make_eta_from(const struct json_job_view *view)
+{
+    return json_text_time(is_waiting(view->job) ? view->eta_from_ms : 0);
+}
+
+static json_t *make_eta_until(const struct json_job_view *view)
+{
+    return json_text_time(is_waiting(view->job) ? view->eta_until_ms : 0);
+}
+
 static json_t *make_expected_end(const struct json_job_view *view)
 {
     return json_text_time(is_over(view->job) ? 0 : view->expected_end_ms);
@@ -480,6 +490,8 @@ static const struct {
           "for" },
         make_reason_text },
     { { "eta", "string|null", "expected start" }, make_eta },
+    { { "eta_from", "string|null", "a tenth of such jobs starts before this" }, make_eta_from },
+    { { "eta_until", "string|null", "a tenth of such jobs starts after this" }, make_eta_until },
     { { "eta_latest", "string|null", "latest start expected" }, make_eta_latest },
     { { "expected_end", "string|null",
           "expected end, by the jobs like it, of one that has its GPUs or an `eta`; expected starts rest on "

@@ -22,14 +22,15 @@ struct json_job_view {
     size_t position;    // 0: unknown or not queued
     const char *reason; // code of why it waits; NULL: unknown or not queued
     const char *reason_text;
-    int64_t eta_ms, eta_latest_ms; // 0: unknown
-    int64_t expected_end_ms;       // 0: unknown
-    const struct job_usage *usage; // NULL: not measured
-    int64_t idle_end_ms;           // idle time after which it is ended; 0: never
-    const struct json_rank *ranks; // of an active attempt on several nodes, in order of rank; else NULL
-    int64_t unreachable_ms;        // its node has been unreachable since; 0: reachable
-    int64_t idle_ms;               // how long all its GPUs have been unused; 0: in use or unknown
-    bool is_sparse;                // omit members that are null
+    int64_t eta_ms, eta_latest_ms;     // 0: unknown
+    int64_t eta_from_ms, eta_until_ms; // between which it probably starts; 0: unknown
+    int64_t expected_end_ms;           // 0: unknown
+    const struct job_usage *usage;     // NULL: not measured
+    int64_t idle_end_ms;               // idle time after which it is ended; 0: never
+    const struct json_rank *ranks;     // of an active attempt on several nodes, in order of rank; else NULL
+    int64_t unreachable_ms;            // its node has been unreachable since; 0: reachable
+    int64_t idle_ms;                   // how long all its GPUs have been unused; 0: in use or unknown
+    bool is_sparse;                    // omit members that are null
 };
 
 /* One key of the object, for documentation. */

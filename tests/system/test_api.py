@@ -179,7 +179,7 @@ def test_lists_leave_out_what_is_not_asked_for(box, gate):
     def job(query):
         return box.api('GET', f'/jobs?ids={waiting}{query}').json['jobs'][0]
     whole, quick, sparse = job(''), job('&quick=1'), job('&sparse=1')
-    looks = 'reason', 'reason_text', 'eta', 'eta_latest', 'expected_end'
+    looks = 'reason', 'reason_text', 'eta', 'eta_from', 'eta_until', 'eta_latest', 'expected_end'
     assert whole['reason'] == 'resources' and all(quick[name] is None for name in looks), quick
     assert quick['position'] == whole['position'] == 1 and quick.keys() == whole.keys()
     assert sparse['reason'] == 'resources' and not any(value is None or value is False for value in sparse.values())

@@ -6,6 +6,7 @@ import pytest
 import harness
 import test_park
 import test_web_browser
+from test_web_curves import moment
 
 chromium, web = test_web_browser.chromium, test_web_browser.web  # fixtures
 cuda = test_park.cuda
@@ -15,6 +16,10 @@ LISTEN, GPUS = test_web_browser.LISTEN, test_web_browser.GPUS
 # [(class, left, right, height)] of the rectangles of the bars whose names have these words.
 PIECES = '''return [...document.querySelectorAll('.timeline a')].filter((one) => one.getAttribute('aria-label').includes(arguments[0]))
     .flatMap((one) => [...one.querySelectorAll('rect')].map((rect) => { const r = rect.getBoundingClientRect(); return [rect.classList[0], r.left, r.right, r.height]; }))'''
+
+
+# [(left, right)] of the intervals in which waiting jobs start.
+BRACKETS = '''return [...document.querySelectorAll('.timeline .interval')].map((one) => { const r = one.getBoundingClientRect(); return [r.left, r.right]; })'''
 
 
 def pieces(web, words, kind):
@@ -41,6 +46,9 @@ def test_what_is_expected_does_not_overlap_and_a_limit_is_a_thin_tail(web, box, 
     assert len(tails) == 3 and all(right > starts[0][1] + 10 for _, _, right, _ in tails), 'their limits are later'
     assert all(tail[3] < solid[3] / 2 for tail, solid in zip(tails, ends)), 'and thin'
     assert pieces(web, ' waits, 4 GPUs, expected ', 'tail'), 'so is the limit of the waiting job'
+    (bracket,) = web.page.execute_script(BRACKETS)
+    assert bracket[0] <= starts[0][1] + 2 and bracket[0] < bracket[1], 'the interval of the start begins before what is expected'
+    assert ', start between ' in (label := web.one('.timeline a[aria-label*=" waits, 4 GPUs"]').get_attribute('aria-label')), label
     web.picture(f'timeline-{width}-{"dark" if is_dark else "light"}')
     web.use_dark(False)
     gate.open(3)
@@ -53,6 +61,10 @@ def test_the_expected_end_of_a_job_is_in_the_lists(box, gate):
     held = box.submit('-q', '-g', '1', '--hold', '--', 'true')
     jobs = {job['id']: job for job in box.api('GET', f'/jobs?ids={running},{waiting},{held}').json['jobs']}
     assert jobs[running]['started_at'] < jobs[running]['expected_end'] <= jobs[waiting]['eta'] < jobs[waiting]['expected_end']
+    assert jobs[waiting]['eta_from'] <= jobs[waiting]['eta_until'] <= jobs[waiting]['eta_latest']
+    why = box.api('GET', f'/jobs/{waiting}/why').json
+    assert abs(moment(why['eta_from']) - moment(jobs[waiting]['eta_from'])) < 60, 'as `why` has it'
+    assert jobs[held]['eta_from'] is None and jobs[held]['eta_until'] is None
     assert jobs[held]['eta'] is None and jobs[held]['expected_end'] is None
     gate.open()
     box.wait(waiting)

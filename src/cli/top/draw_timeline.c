@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which job had or has which GPU, and until when by the time limits; below, when waiting jobs are expected to
- * start. "now" is a third from the left.
+ * Which job had or has which GPU, and until when it is expected to have it; below, when waiting jobs are
+ * expected to start and end. What is drawn broad is expected to be so, and expected starts rest on it; until
+ * its time limit a job has a thin tail. "now" is a third from the left.
  *
- *   0  ▕38 ana█████████████┊▒▒▒▒▒▒▒▒▒▒▒▒
- *   40 eval                ┊    ░░░░░░░░
+ *   0  ▕38 ana█████████████┊▒▒▒▒▒▒──────
+ *   40 eval                ┊      ░░░░──
  */
 #include <inttypes.h>
 #include <string.h>
@@ -54,11 +55,39 @@ static void draw_label(
         (void)canvas_printf(&top->canvas, y, chart->area.x + from, room, LOOK_TITLE, "%s %s", id, user);
 }
 
+/* The end by the time limit, which does not pass while the job is parked; without one, the end of the chart.
+ */
+static int64_t limit_of(const struct chart *chart, const json_t *job, int64_t start_ms)
+{
+    double limit_s = field_number(job, "time_limit_s", 0) + field_number(job, "parked_seconds", 0);
+    return field_number(job, "time_limit_s", 0) > 0 ? start_ms + (int64_t)(limit_s * 1000) : chart->to_ms;
+}
+
+/* From `from_ms` to the expected end of the job, and thin from there to its limit, or on and on. Returns the
+ * expected end. */
+static int64_t draw_future(struct top *top, const struct chart *chart, int y, const json_t *job,
+    int64_t from_ms, int64_t limit_ms, const char *glyph)
+{
+    bool has_limit = field_number(job, "time_limit_s", 0) > 0;
+    int64_t expected_ms = time_parse(field_text(job, "expected_end"));
+    int64_t solid_ms = expected_ms > from_ms ? expected_ms : from_ms;
+    draw_span(
+        top, chart, y, solid_ms, limit_ms > solid_ms ? limit_ms : solid_ms, has_limit ? "─" : "┄", LOOK_DIM);
+    if (solid_ms > from_ms)
+        draw_span(top, chart, y, from_ms, solid_ms, glyph, LOOK_WAIT);
+    return solid_ms;
+}
+
+/* Parked, and not on its way back: until when it has GPUs is not known. */
+static bool is_away(const json_t *job)
+{
+    return field_is_known(job, "park") && !field_is(job, "park", "restoring") &&
+           !field_is(job, "park", "saving");
+}
+
 static void draw_job_on(struct top *top, const struct chart *chart, int y, const json_t *job)
 {
     int64_t start = time_parse(field_text(job, "started_at")), end = time_parse(field_text(job, "ended_at"));
-    double limit = field_number(job, "time_limit_s", 0);
-    int64_t until = limit > 0 ? start + (int64_t)(limit * 1000) : chart->to_ms;
     if (start == 0)
         return;
     if (end > 0) {
@@ -66,7 +95,9 @@ static void draw_job_on(struct top *top, const struct chart *chart, int y, const
         draw_label(top, chart, y, start, end, job);
         return;
     }
-    draw_span(top, chart, y, chart->now_ms, until, limit > 0 ? "▒" : "·", limit > 0 ? LOOK_WAIT : LOOK_DIM);
+    int64_t until = chart->now_ms;
+    if (!is_away(job))
+        until = draw_future(top, chart, y, job, chart->now_ms, limit_of(chart, job, start), "▒");
     draw_span(top, chart, y, start, chart->now_ms, "█", LOOK_GOOD);
     draw_label(top, chart, y, start, until, job);
 }
@@ -109,13 +140,11 @@ static void draw_gpu(struct top *top, const struct chart *chart, int y, const js
 static void draw_waiting(struct top *top, const struct chart *chart, int y, const json_t *job)
 {
     int64_t eta = time_parse(field_text(job, "eta"));
-    double limit = field_number(job, "time_limit_s", 0);
     _cleanup_free_ char *id = job_id(job), *name = field_shown(job, "name");
     (void)canvas_printf(
         &top->canvas, y, chart->area.x - LABEL_WIDTH, LABEL_WIDTH - 1, LOOK_WAIT, "%s %s", id, name);
     if (eta > 0)
-        draw_span(
-            top, chart, y, eta, limit > 0 ? eta + (int64_t)(limit * 1000) : chart->to_ms, "░", LOOK_WAIT);
+        (void)draw_future(top, chart, y, job, eta, limit_of(chart, job, eta), "░");
     else
         (void)canvas_put(&top->canvas, y, chart->area.x + column_at(chart, chart->now_ms) + 2, 20, LOOK_DIM,
             "not known when");
@@ -176,5 +205,5 @@ void top_draw_timeline(struct top *top, const struct rect *area)
     draw_times(top, &chart, inside.y);
     draw_rows(top, &chart);
     (void)canvas_put(&top->canvas, inside.y + inside.height - 1, inside.x, inside.width, LOOK_DIM,
-        "█ ran, runs   ▒ until its time limit   ░ expected   · no limit");
+        "█ ran, runs   ▒ expected to run   ░ expected start and end   ─ until its time limit   ┄ no limit");
 }

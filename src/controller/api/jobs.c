@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/api/refer.h"
+#include "controller/core/forecasts.h"
 #include "wire/json_job.h"
 #include "wire/json_ranks.h"
 
@@ -111,6 +112,8 @@ static void look_ahead(
         view->reason = core_wait_reason(core, wall_ms, job->id, reason, REASON_SIZE);
         view->reason_text = reason;
         core_eta(core, wall_ms, job->id, &eta_ms, &latest_ms);
+        core_eta_interval(
+            core, wall_ms, eta_ms, latest_ms, job->ask->begin_ms, &view->eta_from_ms, &view->eta_until_ms);
     }
     view->eta_ms = known_or_0(eta_ms);
     view->eta_latest_ms = known_or_0(latest_ms);

@@ -238,10 +238,8 @@ json_t *why_write(
     const struct why *from = why != NULL ? why : &none;
     int64_t from_ms = 0, until_ms = 0;
     json_t *reasons = json_array(), *ahead = json_array(), *object = json_object();
-    core_eta_interval(
-        serve->controller->core, clock_wall_ms(), from->eta_ms, from->latest_ms, &from_ms, &until_ms);
-    if (from_ms != 0 && from_ms < ask->begin_ms)
-        from_ms = ask->begin_ms < until_ms ? ask->begin_ms : until_ms;
+    core_eta_interval(serve->controller->core, clock_wall_ms(), from->eta_ms, from->latest_ms, ask->begin_ms,
+        &from_ms, &until_ms);
     for (size_t i = 0; i < from->n_reasons; i++)
         (void)json_array_append_new(reasons, write_reason(serve, job, &from->reasons[i]));
     for (size_t i = 0; i < from->n_ahead; i++)

@@ -28,7 +28,7 @@ const struct told_start *core_told_start(const struct core *core, size_t index);
 const struct calibration *core_calibration(const struct core *core);
 
 /* Sets the moments between which a job starts, with a probability of 80 %, that is forecast to start at
- * `eta_ms`; `latest_ms` (TIME_NEVER: unknown) is the last possible one. Both are 0 if `eta_ms` is TIME_NEVER.
- */
+ * `eta_ms`; `latest_ms` (TIME_NEVER: unknown) is the last possible one, `begin_ms` (0: none) the first that
+ * the job allows. Both are 0 if `eta_ms` is TIME_NEVER. */
 void core_eta_interval(const struct core *core, int64_t wall_ms, int64_t eta_ms, int64_t latest_ms,
-    int64_t *ret_from_ms, int64_t *ret_until_ms);
+    int64_t begin_ms, int64_t *ret_from_ms, int64_t *ret_until_ms);

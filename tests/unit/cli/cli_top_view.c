@@ -173,6 +173,33 @@ static void the_timeline_tells_what_is_out_of_use_and_keeps_now_apart(void **sta
     assert_non_null(strstr(text, " now "));
 }
 
+/* The line of the picture that has `part`, between the frames. */
+static void expect_row(struct top *top, const char *part, const char *row)
+{
+    _cleanup_free_ char *text = draw(top, 100, 24);
+    const char *found = strstr(text, part);
+    if (found == NULL || strncmp(found, row, strlen(row)) != 0)
+        fail_msg("no '%s' in\n%s", row, text);
+}
+
+/* 90 minutes in 84 columns: a column is 64 seconds, and "now" is the 28th. */
+static void the_timeline_is_broad_until_the_expected_end_and_thin_until_the_limit(void **state)
+{
+    struct top *top = top_of(state);
+    put(top,
+        "{\"id\": 1, \"user\": \"ana\", \"uid\": 7, \"name\": \"train\", \"state\": \"running\", \"gpus\": 1,"
+        " \"node\": \"box\", \"granted\": [{\"index\": 0, \"uuid\": \"a\"}],"
+        " \"submitted_at\": \"2026-01-01T11:00:00Z\", \"started_at\": \"2026-01-01T11:30:00Z\","
+        " \"expected_end\": \"2026-01-01T12:10:40Z\", \"time_limit_s\": 3600}");
+    put(top,
+        "{\"id\": 2, \"user\": \"me\", \"uid\": 4242, \"name\": \"eval\", \"state\": \"queued\", \"gpus\": 1,"
+        " \"submitted_at\": \"2026-01-01T11:59:00Z\", \"eta\": \"2026-01-01T12:10:40Z\","
+        " \"expected_end\": \"2026-01-01T12:21:20Z\"}");
+    top_show_page(top, PAGE_TIMELINE);
+    expect_row(top, "GPU 0", "GPU 0         1 ana███████████████████████▒▒▒▒▒▒▒▒▒─────────────────── ");
+    expect_row(top, "2 eval", "2 eval                                    ┊        ░░░░░░░░░░┄┄┄┄┄┄┄");
+}
+
 static void every_size_is_drawn_and_every_line_is_as_wide_as_the_screen_at_most(void **state)
 {
     struct top *top = top_of(state);
@@ -490,6 +517,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_picture_of_80x24, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_on_the_screen_of_a_longer_list_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(the_pages_are_in_the_legend, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            the_timeline_is_broad_until_the_expected_end_and_thin_until_the_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(
             the_timeline_tells_what_is_out_of_use_and_keeps_now_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(

@@ -306,14 +306,14 @@ const struct calibration *core_calibration(const struct core *core)
 }
 
 void core_eta_interval(const struct core *core, int64_t wall_ms, int64_t eta_ms, int64_t latest_ms,
-    int64_t *ret_from_ms, int64_t *ret_until_ms)
+    int64_t begin_ms, int64_t *ret_from_ms, int64_t *ret_until_ms)
 {
     int64_t parts_ms[CALIBRATION_PARTS], now_ms = core_look_ms(core, wall_ms);
     *ret_from_ms = *ret_until_ms = 0;
     if (eta_ms == TIME_NEVER)
         return;
     calibration_tell(&core->forecasts->calibration, eta_ms - now_ms, parts_ms);
-    *ret_from_ms = now_ms + parts_ms[0];
+    *ret_from_ms = now_ms + parts_ms[0] > begin_ms ? now_ms + parts_ms[0] : begin_ms;
     *ret_until_ms = now_ms + parts_ms[CALIBRATION_PARTS - 1];
     *ret_until_ms = *ret_until_ms < latest_ms ? *ret_until_ms : latest_ms;
     *ret_from_ms = *ret_from_ms < *ret_until_ms ? *ret_from_ms : *ret_until_ms;
