@@ -59,8 +59,11 @@ static void draw_label(
  */
 static int64_t limit_of(const struct chart *chart, const json_t *job, int64_t start_ms)
 {
-    double limit_s = field_number(job, "time_limit_s", 0) + field_number(job, "parked_seconds", 0);
-    return field_number(job, "time_limit_s", 0) > 0 ? start_ms + (int64_t)(limit_s * 1000) : chart->to_ms;
+    double limit_s = field_number(job, "time_limit_s", 0), parked_s;
+    bool was_parked = field_measured(job, "parked_seconds", &parked_s);
+    if (limit_s <= 0)
+        return chart->to_ms;
+    return start_ms + (int64_t)((limit_s + (was_parked ? parked_s : 0)) * 1000);
 }
 
 /* From `from_ms` to the expected end of the job, and thin from there to its limit, or on and on. Returns the
