@@ -134,6 +134,7 @@ static size_t list_fields(
         { "pids-max", TEXT, &o->pids_max },
         { "no-agent", BOOLEAN, &o->has_no_agent },
         { "allow-root-jobs", BOOLEAN, &o->allow_root_jobs },
+        { "adopt-any-user", BOOLEAN, &o->adopts_any_user },
         { "no-new-privileges", BOOLEAN, &o->has_no_new_privs },
         { "log-max", COUNT_64, &c->log_max },
         { "private-tmp", BOOLEAN, &o->is_tmp_private },
