@@ -98,6 +98,7 @@ enum kind {
     MS,
     BYTES,
     AUTO_BYTES,
+    OWN, // false
     PERCENT
 };
 
@@ -134,6 +135,7 @@ static size_t list_fields(
         { "pids-max", TEXT, &o->pids_max },
         { "no-agent", BOOLEAN, &o->has_no_agent },
         { "allow-root-jobs", BOOLEAN, &o->allow_root_jobs },
+        { "priorities", OWN, &o->are_priorities_of_all },
         { "adopt-any-user", BOOLEAN, &o->adopts_any_user },
         { "no-new-privileges", BOOLEAN, &o->has_no_new_privs },
         { "log-max", COUNT_64, &c->log_max },
@@ -207,6 +209,7 @@ static bool has_value(const struct in_force *field, const char *text)
     case BOOLEAN: // all of them are false, and these texts say so
         return !*(const bool *)field->field &&
                (!is_first || strcmp(text, "off") == 0 || strcmp(text, "false") == 0);
+    case OWN: return !*(const bool *)field->field && strcmp(text, "own") == 0;
     case COUNT: return *(const uint32_t *)field->field == strtoul(text, NULL, 10);
     case COUNT_64: // also a double: zero is the same
         return *(const uint64_t *)field->field == strtoull(text, NULL, 10);
