@@ -548,6 +548,17 @@ def test_a_heterogeneous_job_is_refused(cluster, word):
     assert done.code == 1 and 'there are no heterogeneous jobs' in done.err and 'line 3' in done.err, done
 
 
+@pytest.mark.parametrize('line', ['sbatch -n1 : -n2 job.sh', 'srun -n1 true : -n2 true', 'srun -n1 : -n2 true', 'salloc -n1 : -n2 true',
+                                  'salloc true : true', 'srun --jobid=1 true : true'])
+def test_components_on_the_command_line_are_refused(cluster, line):
+    cluster.script('#!/bin/sh\n')
+    done = cluster.shell(line)
+    name = line.split()[0]
+    assert (done.code, done.out) == (1, ''), done
+    assert done.err.startswith(f"{name}: error: there are no heterogeneous jobs: ':' cannot separate components\n{name}: error: submit"), done
+    assert cluster.out('srun', 'sh', '-c', ':') == ''
+
+
 def test_the_number_of_tasks_at_a_time_is_changed_with_scontrol(cluster):
     job = cluster.submit('-a', '0-9%2', '--hold', '--wrap', 'true')
     for value, array in (('3', '0-9%3'), ('0', '0-9'), ('1', '0-9%1')):

@@ -123,6 +123,7 @@ const struct slurm_option slurm_sprio_options[] = {
 const struct slurm_option slurm_sdiag_options[] = {
     SLURM_NO_EFFECT(SLURM_SDIAG, "all", 'a', NULL, NULL, "all counts"),
     SLURM_ROW(SLURM_SDIAG, "cluster", 'M', "name", slurm_set_clusters, NULL, "cluster: mgpu or all"),
+    SLURM_ROW(SLURM_SDIAG, "clusters", 0, "name", slurm_set_clusters, NULL, "the same"),
     SLURM_REFUSE(SLURM_SDIAG, "reset", 'r', NULL, "the counts are those of the present jobs"),
     SLURM_NO_EFFECT(SLURM_SDIAG, "sort-by-id", 'i', NULL, NULL, "order of messages"),
     SLURM_NO_EFFECT(SLURM_SDIAG, "sort-by-time", 't', NULL, NULL, "order of messages"),

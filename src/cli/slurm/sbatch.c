@@ -27,6 +27,8 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     };
     slurm_job_init(&first_look);
     int r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
+    if (r == 0)
+        r = slurm_job_check_single(argc, argv, *ret_first, false, err);
     if (r == 0 && first_look.wrap != NULL && *ret_first < argc)
         r = error_set(err, -EINVAL, "Script arguments not permitted with --wrap option");
     else if (r == 0 && first_look.wrap != NULL)

@@ -18,6 +18,18 @@
 #include "cli/term/time_text.h"
 #include "job/slurm.h"
 
+int slurm_job_check_single(int argc, char **argv, int first, bool is_command, struct error *err)
+{
+    for (int i = first; i < argc && (i == first || is_command); i++) {
+        if (strcmp(argv[i], ":") != 0 || (i > first && i + 1 == argc))
+            continue;
+        (void)error_set(err, -ENOTSUP, "there are no heterogeneous jobs: ':' cannot separate components");
+        return error_hint(
+            err, "submit the components as jobs of their own, or as one job with the largest request");
+    }
+    return 0;
+}
+
 int slurm_job_send(
     struct slurm_job *job, json_t *command, const char *script, json_t **ret, struct error *err)
 {

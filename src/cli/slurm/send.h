@@ -19,3 +19,7 @@ int slurm_job_send(
 /* --test-only: prints where and when the job would start, and submits nothing. Takes `command`; `script` may
  * be NULL. */
 int slurm_job_test(struct slurm_job *job, json_t *command, const char *script, struct error *err);
+
+/* Refuses the ":" that separates the components of a heterogeneous job: the first operand, and in a command
+ * (`is_command`) any that something follows. The operands begin at `first`. -ENOTSUP. */
+int slurm_job_check_single(int argc, char **argv, int first, bool is_command, struct error *err);

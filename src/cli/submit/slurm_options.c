@@ -163,6 +163,7 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("wait-all-nodes", 0, "0|1", S | A, "WAIT_ALL_NODES", "start when all nodes are ready"),
     DONE("wait", 'W', "seconds", R, slurm_set_number, "WAIT",
         "end the other tasks this long after the first has ended"),
+    ACCEPTED("whole", 0, NULL, R, "WHOLE", "all of the nodes, which a step without --exact gets"),
     ACCEPTED("x11", 0, "[kind]", R | A, "X11", "X11 through the job"),
 
     ACCEPTED("accel-bind", 0, "list", R, NULL, "how GPUs are bound to tasks, which --gpu-bind sets"),
@@ -187,6 +188,7 @@ const struct slurm_option slurm_submit_options[] = {
     DONE("constraint", 'C', "list", ANY, slurm_set_constraint, "CONSTRAINT",
         "features of nodes, which are the models of their GPUs: a100, or a100|h100"),
     REFUSED("container", 0, "path", ANY, "containers are --container-image=IMAGE"),
+    REFUSED("context", 0, "context", ANY, "jobs have the SELinux context of their node's rules"),
     REFUSED("gid", 0, "group", ANY, "a job has the groups of its user"),
     REFUSED("het-group", 0, "list", R, "there are no heterogeneous jobs"),
     REFUSED("pack-group", 0, "list", R, "there are no heterogeneous jobs"),
